@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, JobError, Outcome, Padding, Session};
 use evener_vectors::Case;
 
-use crate::{Answer, Ask, Layout, Way, answers};
+use crate::{Answer, JobSpec, Layout, Route, answers};
 
 fn session(case: &Case, direction: Direction) -> Arc<Session> {
     let padding = if case.padded { Padding::Pkcs7 } else { Padding::None };
@@ -26,16 +26,16 @@ fn speaks_of(case: &Case, direction: Direction) -> bool {
     }
 }
 
-fn ask(case: &Case, session: &Arc<Session>, layout: Layout) -> Ask {
+fn spec(case: &Case, session: &Arc<Session>, layout: Layout) -> JobSpec {
     let (input, tag) = match session.direction() {
         Direction::Encrypt => (case.plaintext.clone(), Vec::new()),
         Direction::Decrypt => (case.ciphertext.clone(), case.tag.clone()),
     };
-    Ask { session: Arc::clone(session), iv: case.iv.clone(), aad: case.aad.clone(), input, tag, layout }
+    JobSpec { session: Arc::clone(session), iv: case.iv.clone(), aad: case.aad.clone(), input, tag, layout }
 }
 
 /// Every case with its questions, each in place and apart; a shift of 1 to 15 bytes that changes from case to case.
-fn questions() -> Vec<(Case, Ask)> {
+fn questions() -> Vec<(Case, JobSpec)> {
     let mut asked = Vec::new();
     for (place, case) in evener_vectors::all().enumerate() {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
@@ -45,7 +45,7 @@ fn questions() -> Vec<(Case, Ask)> {
             let session = session(&case, direction);
             for in_place in [false, true] {
                 let layout = Layout { shift: 1 + place % 15, in_place };
-                asked.push((case.clone(), ask(&case, &session, layout)));
+                asked.push((case.clone(), spec(&case, &session, layout)));
             }
         }
     }
@@ -53,22 +53,22 @@ fn questions() -> Vec<(Case, Ask)> {
 }
 
 /// Fails unless the answer is what was published.
-fn check(case: &Case, ask: &Ask, answer: &Answer) {
-    let what = format!("{} {}: {}: {:?}", case.source, case.id, ask.what(), answer.outcome);
+fn check(case: &Case, spec: &JobSpec, answer: &Answer) {
+    let what = format!("{} {}: {}: {:?}", case.source, case.id, spec.what(), answer.outcome);
     let done = matches!(answer.outcome, Outcome::Done { .. });
-    match (case.valid, ask.session.direction()) {
+    match (case.valid, spec.session.direction()) {
         (true, Direction::Encrypt) => {
             assert!(done && answer.output == case.ciphertext && answer.tag == case.tag, "{what}");
         }
         (true, Direction::Decrypt) => assert!(done && answer.output == case.plaintext, "{what}"),
         (false, Direction::Encrypt) => assert!(done && answer.tag != case.tag, "{what}"),
-        (false, Direction::Decrypt) => assert!(is_refusal(ask, answer.outcome), "{what}"),
+        (false, Direction::Decrypt) => assert!(is_refusal(spec, answer.outcome), "{what}"),
     }
 }
 
 /// Whether the data was found wrong, and not merely left alone.
-fn is_refusal(ask: &Ask, outcome: Outcome) -> bool {
-    let found: &[JobError] = match ask.session.algorithm().is_aead() {
+fn is_refusal(spec: &JobSpec, outcome: Outcome) -> bool {
+    let found: &[JobError] = match spec.session.algorithm().is_aead() {
         true => &[JobError::NotAuthentic],
         false => &[JobError::BadPadding, JobError::BadLength],
     };
@@ -80,11 +80,11 @@ fn is_refusal(ask: &Ask, outcome: Outcome) -> bool {
 /// # Panics
 ///
 /// Where an answer is not the published one.
-pub fn ask_all(way: &mut impl Way, takes: impl Fn(&Ask) -> bool) -> usize {
+pub fn ask_all(route: &mut impl Route, takes: impl Fn(&JobSpec) -> bool) -> usize {
     let mut asked = questions();
-    asked.retain(|(_, ask)| takes(ask));
-    let (cases, asks): (Vec<Case>, Vec<Ask>) = asked.into_iter().unzip();
-    let came = answers(way, &asks);
-    cases.iter().zip(&asks).zip(&came).for_each(|((case, ask), answer)| check(case, ask, answer));
-    asks.len()
+    asked.retain(|(_, spec)| takes(spec));
+    let (cases, specs): (Vec<Case>, Vec<JobSpec>) = asked.into_iter().unzip();
+    let came = answers(route, &specs);
+    cases.iter().zip(&specs).zip(&came).for_each(|((case, spec), answer)| check(case, spec, answer));
+    specs.len()
 }

@@ -1,20 +1,20 @@
 //! Drivers of modules, asked directly or under a run that has nobody else.
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Report, Setup, run};
+use evener::{CoreDrivers, ModuleSetup, Report, Setup, run};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{JobError, Nanos, QueuedDriver};
 
-use crate::request::Ask;
 use crate::request::Burst;
-use crate::way::{Kit, libcrypto};
+use crate::request::JobSpec;
+use crate::route::{OnCore, libcrypto};
 
 /// Gives a module's driver jobs as it takes them, and returns all of them.
 ///
 /// # Panics
 ///
-/// Where nothing of what it holds comes back for `patience`.
-pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, patience: Nanos) -> Burst<'m> {
+/// Where nothing of what it holds comes back for `timeout`.
+pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, timeout: Nanos) -> Burst<'m> {
     let mut done = Burst::new();
     while !jobs.is_empty() || driver.in_flight() > 0 {
         while let Some(mut job) = jobs.pop() {
@@ -30,24 +30,24 @@ pub fn all_by<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Burst<'m>, patien
             }
         }
         let held = driver.in_flight();
-        let came = driver.poll(&mut done, patience);
+        let came = driver.poll(&mut done, timeout);
         assert!(came > 0 || held == 0, "{} does not answer", driver.profile().name);
     }
     done
 }
 
-/// Has a run do jobs by a module alone, of which each result is checked and which is taken for dead after `patience`.
+/// Has a run do jobs by a module alone, of which each result is checked and which is taken for dead after `timeout`.
 #[must_use]
 pub fn by_run<'m>(
     driver: Box<dyn QueuedDriver<'m> + 'm>,
     mut jobs: Burst<'m>,
-    patience: Nanos,
+    timeout: Nanos,
 ) -> (Burst<'m>, Report) {
-    let kit = CpuKit::new(Box::new(libcrypto()), None);
-    let module = ModuleSetup { check_every: 1, patience, ..ModuleSetup::new(driver, kit) };
+    let core_drivers = CoreDrivers::new(Box::new(libcrypto()), None);
+    let module = ModuleSetup { check_every: 1, timeout, ..ModuleSetup::new(driver, core_drivers) };
     let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], callers: 1, ..Setup::default() };
     run(setup, |runtime| {
-        runtime.caller(Kit::plain().into_inner()).crypt(&mut jobs);
+        runtime.caller(OnCore::plain().into_inner()).crypt(&mut jobs);
         jobs
     })
 }
@@ -61,9 +61,9 @@ pub fn by_run<'m>(
 /// # Panics
 ///
 /// Where the text was not shown its result once, or was shown one though there is none.
-pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result<Vec<u8>, Unanswered> {
-    let mut text = InPlace { input: &ask.input, results: Vec::new() };
-    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, patience);
+pub fn in_place(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
+    let mut text = InPlace { input: &spec.input, results: Vec::new() };
+    let done = driver.ask_for(&spec.session, &iv(spec), &mut text, timeout);
     assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
     done.map(|()| text.results.remove(0))
 }
@@ -77,17 +77,17 @@ pub fn in_place(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result
 /// # Panics
 ///
 /// Where the text was not told of its result once, or was told of one though there is none.
-pub fn apart(driver: &dyn SingleDriver, ask: &Ask, patience: Nanos) -> Result<Vec<u8>, Unanswered> {
-    let mut text = Apart { input: &ask.input, output: vec![0; ask.input.len()], is_taken: false };
-    let done = driver.ask_for(&ask.session, &iv(ask), &mut text, patience);
+pub fn apart(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
+    let mut text = Apart { input: &spec.input, output: vec![0; spec.input.len()], is_taken: false };
+    let done = driver.ask_for(&spec.session, &iv(spec), &mut text, timeout);
     assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
     done.map(|()| text.output)
 }
 
 /// A nonce has less than a block.
-fn iv(ask: &Ask) -> [u8; 16] {
+fn iv(spec: &JobSpec) -> [u8; 16] {
     let mut iv = [0; 16];
-    iv[..ask.iv.len()].copy_from_slice(&ask.iv);
+    iv[..spec.iv.len()].copy_from_slice(&spec.iv);
     iv
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use evener_core::{Algorithm, Direction, Outcome, Padding, Session};
 
 use crate::noise::noise;
-use crate::request::{Ask, Layout};
-use crate::way::judged;
+use crate::request::{JobSpec, Layout};
+use crate::route::judged;
 
 /// A session whose key follows from `seed`.
 ///
@@ -23,7 +23,7 @@ pub fn session(algorithm: Algorithm, direction: Direction, padding: Padding, see
 pub fn kinds(seed: usize) -> impl Iterator<Item = Arc<Session>> {
     let directions = |&algorithm: &Algorithm| {
         let both = [Direction::Encrypt, Direction::Decrypt].into_iter();
-        let there = both.filter(move |&way| algorithm.is_cipher() || way == Direction::Encrypt);
+        let there = both.filter(move |&route| algorithm.is_cipher() || route == Direction::Encrypt);
         there.map(move |direction| (algorithm, direction))
     };
     let paddings = |(algorithm, direction): (Algorithm, Direction)| {
@@ -35,7 +35,7 @@ pub fn kinds(seed: usize) -> impl Iterator<Item = Arc<Session>> {
     all.map(move |(algorithm, direction, padding)| session(algorithm, direction, padding, seed))
 }
 
-impl Ask {
+impl JobSpec {
     /// A job over about `bytes` of noise in the direction of `session`: as many whole blocks where it takes nothing
     /// else, one block at least for XTS. Decryption gets what libcrypto has encrypted.
     ///

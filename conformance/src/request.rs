@@ -28,7 +28,7 @@ impl Layout {
 
 /// One job as data.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct JobSpec {
     /// Key, algorithm, direction, padding.
     pub session: Arc<Session>,
     /// IV, nonce, counter block or tweak.
@@ -54,7 +54,7 @@ pub struct Answer {
     pub tag: Vec<u8>,
 }
 
-impl Ask {
+impl JobSpec {
     /// The name of what is asked, for messages.
     #[must_use]
     pub fn what(&self) -> String {
@@ -72,7 +72,7 @@ impl Ask {
 pub type Burst<'m> = Vec<Box<Job<'m>>>;
 
 /// A way that jobs can go.
-pub trait Way {
+pub trait Route {
     /// Runs armed jobs and returns all of them, in any order.
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m>;
 }
@@ -84,11 +84,11 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(ask: &Ask) -> Self {
-        let Layout { shift, in_place } = ask.layout;
-        let room_bytes = ask.output_bytes_max().max(ask.input.len()) + BEYOND_BYTES;
+    fn of(spec: &JobSpec) -> Self {
+        let Layout { shift, in_place } = spec.layout;
+        let room_bytes = spec.output_bytes_max().max(spec.input.len()) + BEYOND_BYTES;
         let mut src = vec![UNTOUCHED; shift];
-        src.extend_from_slice(&ask.input);
+        src.extend_from_slice(&spec.input);
         if in_place {
             src.resize(shift + room_bytes, UNTOUCHED);
             return Self { src, dst: Vec::new() };
@@ -102,44 +102,44 @@ const fn other(shift: usize) -> usize {
     (shift * 7 + 3) % 16
 }
 
-/// Runs all asks along one way and returns what came, in the order of the asks.
+/// Runs all jobs along one way and returns what came, in the order of the jobs.
 ///
 /// # Panics
 ///
 /// Where a job did not come back exactly once, wrote past its room, or shows what was found not to be authentic.
-pub fn answers(way: &mut impl Way, asks: &[Ask]) -> Vec<Answer> {
-    let mut memory: Vec<Memory> = asks.iter().map(Memory::of).collect();
-    let both = asks.iter().zip(&mut memory).enumerate();
-    let jobs: Burst<'_> = both.map(|(place, (ask, memory))| armed(ask, memory, place as u64)).collect();
-    let mut jobs = way.run(jobs);
+pub fn answers(route: &mut impl Route, specs: &[JobSpec]) -> Vec<Answer> {
+    let mut memory: Vec<Memory> = specs.iter().map(Memory::of).collect();
+    let both = specs.iter().zip(&mut memory).enumerate();
+    let jobs: Burst<'_> = both.map(|(place, (spec, memory))| armed(spec, memory, place as u64)).collect();
+    let mut jobs = route.run(jobs);
     jobs.sort_by_key(|job| job.mark);
-    assert!(jobs.iter().map(|job| job.mark).eq(0..asks.len() as u64), "every job comes back exactly once");
-    asks.iter().zip(&jobs).map(|(ask, job)| answer(ask, job)).collect()
+    assert!(jobs.iter().map(|job| job.mark).eq(0..specs.len() as u64), "every job comes back exactly once");
+    specs.iter().zip(&jobs).map(|(spec, job)| answer(spec, job)).collect()
 }
 
-fn armed<'m>(ask: &'m Ask, memory: &'m mut Memory, mark: u64) -> Box<Job<'m>> {
-    let Layout { shift, in_place } = ask.layout;
+fn armed<'m>(spec: &'m JobSpec, memory: &'m mut Memory, mark: u64) -> Box<Job<'m>> {
+    let Layout { shift, in_place } = spec.layout;
     let mut job = match in_place {
         true => Job::in_place(&mut memory.src[shift..]),
         false => Job::apart(&memory.src[shift..], &mut memory.dst[other(shift)..]),
     };
     job.mark = mark;
-    job.set_aad(&ask.aad);
-    job.set_tag(&ask.tag);
-    job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
+    job.set_aad(&spec.aad);
+    job.set_tag(&spec.tag);
+    job.arm(Arc::clone(&spec.session), &spec.iv, spec.input.len());
     job
 }
 
-fn answer(ask: &Ask, job: &Job<'_>) -> Answer {
+fn answer(spec: &JobSpec, job: &Job<'_>) -> Answer {
     let written = match job.outcome() {
         Outcome::Failed(JobError::BadLength | JobError::Unsupported) => 0,
-        _ => ask.output_bytes_max(),
+        _ => spec.output_bytes_max(),
     };
     let span = job.output_span();
-    let used = if ask.layout.in_place { written.max(ask.input.len()) } else { written };
-    assert!(span[used..].iter().all(|&byte| byte == UNTOUCHED), "{}: wrote past its room", ask.what());
+    let used = if spec.layout.in_place { written.max(spec.input.len()) } else { written };
+    assert!(span[used..].iter().all(|&byte| byte == UNTOUCHED), "{}: wrote past its room", spec.what());
     if matches!(job.outcome(), Outcome::Failed(JobError::NotAuthentic | JobError::BadPadding)) {
-        assert!(span[..written].iter().all(|&byte| byte == 0), "{}: not cleared", ask.what());
+        assert!(span[..written].iter().all(|&byte| byte == 0), "{}: not cleared", spec.what());
     }
     Answer { outcome: job.outcome(), output: job.output().to_vec(), tag: job.tag().to_vec() }
 }

@@ -3,16 +3,16 @@
 use std::thread;
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Report, Runtime, Setup, Submitted, run};
+use evener::{CoreDrivers, ModuleSetup, Report, Runtime, Setup, Submitted, run};
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::{
-    Algorithm, Class, Direction, Estimator, InlineDriver, IsOver, Job, Method, Nanos, Profile,
+    Algorithm, Class, Direction, Estimator, HasEnded, InlineDriver, Job, Method, Nanos, Profile,
 };
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
-use crate::request::{Burst, Way};
-use crate::way::{Kit, libcrypto};
+use crate::request::{Burst, Route};
+use crate::route::{OnCore, libcrypto};
 
 /// Where jobs go in and come out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub struct ByRuntime {
 /// Costs next to nothing, so that a test takes no longer than its threads.
 const QUICK: &str = "emulated:d=0+0,h=1000+0,units=8";
 /// Silence after which the module is taken for dead.
-const PATIENCE: Nanos = Nanos::from_millis(50);
+const TIMEOUT: Nanos = Nanos::from_millis(50);
 
 impl ByRuntime {
     /// A run without module.
@@ -65,21 +65,21 @@ impl ByRuntime {
     }
 
     fn setup<'m>(&self, control: Option<&Control>, modules: Vec<ModuleSetup<'m>>) -> Setup<'m> {
-        let workers = (0..self.workers).map(|_| self.kit(control)).collect();
+        let workers = (0..self.workers).map(|_| self.core_drivers(control)).collect();
         let callers = usize::from(self.door == Door::Caller && self.workers == 0);
         let learned = if modules.is_empty() { Estimator::default() } else { module_is_best() };
         Setup { policy: self.policy, workers, modules, callers, learned, ..Setup::default() }
     }
 
-    /// libcrypto's kit; with a module, one that waits until the module has met its fault.
-    fn kit(&self, control: Option<&Control>) -> CpuKit {
+    /// libcrypto's set of drivers; with a module, one that waits until the module has met its fault.
+    fn core_drivers(&self, control: Option<&Control>) -> CoreDrivers {
         let (Some(control), Some((fault, when))) = (control.cloned(), self.module) else {
-            return Kit::plain().into_inner();
+            return OnCore::plain().into_inner();
         };
         // A module goes when it is offered the job, not when it has taken it.
         let taken_first = if fault == Fault::Gone { when.from - 1 } else { when.from.max(1) };
         let driver = AfterModule { libcrypto: libcrypto(), control, taken_first };
-        CpuKit::new(Box::new(driver), None)
+        CoreDrivers::new(Box::new(driver), None)
     }
 }
 
@@ -96,7 +96,7 @@ fn module_is_best() -> Estimator {
     costs
 }
 
-impl Way for ByRuntime {
+impl Route for ByRuntime {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         let module = self.module.map(|(fault, when)| {
             let preset: Preset = QUICK.parse().expect("a preset");
@@ -107,13 +107,13 @@ impl Way for ByRuntime {
         let control = module.as_ref().map(Emulated::control);
         let modules = module.into_iter().map(|module| ModuleSetup {
             check_every: self.check_every,
-            patience: PATIENCE,
-            ..ModuleSetup::new(Box::new(module), Kit::plain().into_inner())
+            timeout: TIMEOUT,
+            ..ModuleSetup::new(Box::new(module), OnCore::plain().into_inner())
         });
         let setup = self.setup(control.as_ref(), modules.collect());
         let (jobs, report) = run(setup, |runtime| match self.door {
             Door::Caller => {
-                runtime.caller(self.kit(control.as_ref())).crypt(&mut jobs);
+                runtime.caller(self.core_drivers(control.as_ref())).crypt(&mut jobs);
                 jobs
             }
             Door::Stream => through_stream(runtime, jobs),
@@ -163,7 +163,7 @@ impl InlineDriver for AfterModule {
         self.libcrypto.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.libcrypto.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.libcrypto.forget(has_ended);
     }
 }

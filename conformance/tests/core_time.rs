@@ -1,7 +1,7 @@
 //! Core time of a request by each driver, by counted instructions: a driver that becomes dearer turns this red, which no clock
 //! of a busy machine could tell.
 //!
-//! The way: a guest whose clock counts instructions -> this very program in it, as the ignored test -> what the guest was busy
+//! Path: a guest whose clock counts instructions -> this very program in it, as the ignored test -> what the guest was busy
 //! for, per request, four times -> the two in the middle alike, and as [`RECORDED`]. A module works in real time beside such a clock, so nothing is
 //! said of how long a request takes.
 //!
@@ -22,7 +22,7 @@ use std::time::Duration;
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
 use evener::{Cancel, SystemClock};
-use evener_conformance::{Burst, Kit, Process, libcrypto, multibuffer, noise, session};
+use evener_conformance::{Burst, OnCore, Process, libcrypto, multibuffer, noise, session};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
@@ -222,9 +222,9 @@ fn a_node() {
     let mut room = vec![0; TEXT_BYTES_MAX + 16];
     let jobs = vec![Job::in_place(&mut room)];
     let setup = evener::Setup { policy: Policy::CpuOnly, callers: 1, ..Default::default() };
-    let kit = Kit::plain().into_inner();
+    let core_drivers = OnCore::plain().into_inner();
     let (served, _) =
-        evener::run(setup, |runtime| node.serve(&mut runtime.caller(kit), jobs, &Cancel::default()));
+        evener::run(setup, |runtime| node.serve(&mut runtime.caller(core_drivers), jobs, &Cancel::default()));
     served.expect("the kernel goes on");
 }
 
@@ -241,7 +241,7 @@ fn a_host() {
         control: None,
         access: Access::default(),
         limits: Limits::default(),
-        module: evener_host::Module::core(profile, Kit::plain().into_inner(), Algorithm::ALL.to_vec()),
+        module: evener_host::Module::core(profile, OnCore::plain().into_inner(), Algorithm::ALL.to_vec()),
     };
     evener_host::run(setup, &Cancel::default(), || ()).expect("it serves");
 }
@@ -258,7 +258,7 @@ const LENGTH: Nanos = Nanos::from_millis(200);
 const MODULE_LENGTH: Nanos = Nanos::from_millis(400);
 /// Requests that are handed over together.
 const BURST: usize = 32;
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
 /// Whether this is the guest; says so where it is not.
 fn is_in_guest() -> bool {
@@ -279,7 +279,7 @@ fn opened<M, E: Display>(open: impl Fn() -> Result<M, E>) -> M {
     loop {
         match open() {
             Ok(module) => return module,
-            Err(error) => assert!(SystemClock.now() - start < PATIENCE, "{error}"),
+            Err(error) => assert!(SystemClock.now() - start < TIMEOUT, "{error}"),
         }
         thread::sleep(Duration::from_millis(10));
     }
@@ -355,7 +355,7 @@ fn pass<'m>(driver: &mut dyn QueuedDriver<'m>, jobs: &mut Burst<'m>) {
                 break;
             }
         }
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "the module does not answer");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "the module does not answer");
     }
     *jobs = done;
 }

@@ -11,14 +11,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use evener::core::plan::Policy;
-use evener::{Cancel, CpuKit, Quarantine, Report, Setup, run};
+use evener::{Cancel, CoreDrivers, Quarantine, Report, Setup, run};
 use evener_conformance::{
-    Answer, Ask, Burst, Kit, Layout, Process, Way, all_by, answers, apart, ask_all, by_run, in_place,
-    is_right_in_child, judged, kinds, libcrypto, session,
+    Answer, Burst, JobSpec, Layout, OnCore, Process, Route, all_by, answers, apart, ask_all, by_run,
+    in_place, is_right_in_child, judged, kinds, libcrypto, session,
 };
 use evener_core::driver::Unanswered;
 use evener_core::{
-    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Padding, Profile,
+    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Nanos, Outcome, Padding, Profile,
     QueuedDriver, Session,
 };
 use evener_cryptodev::{Node, TEXT_BYTES_MAX};
@@ -54,7 +54,7 @@ const NODE_LENGTHS: &[usize] =
     &[0, 1, 15, 16, 17, 255, 4_096, 32_752, 32_768, 32_784, 65_552, 120 << 10, 131_072];
 
 /// Jobs before a module is asked for one more.
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
 /// Modules of this machine, then software; nothing, said aloud, where AF_ALG is missing.
 fn modules() -> Vec<Module> {
@@ -95,18 +95,18 @@ fn hardware() -> Option<Module> {
 /// A module's driver, given jobs as it takes them.
 struct Alone(Module);
 
-impl Way for Alone {
+impl Route for Alone {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        all_by(&mut *self.0.driver(), jobs, PATIENCE)
+        all_by(&mut *self.0.driver(), jobs, TIMEOUT)
     }
 }
 
 /// The module of a host, likewise.
 struct AtHost(evener_driver_hosted::Module);
 
-impl Way for AtHost {
+impl Route for AtHost {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        all_by(&mut *self.0.driver(), jobs, PATIENCE)
+        all_by(&mut *self.0.driver(), jobs, TIMEOUT)
     }
 }
 
@@ -114,40 +114,40 @@ impl Way for AtHost {
 struct ByRun<'a> {
     module: &'a Module,
     /// Silence after which it is taken for dead.
-    patience: Nanos,
+    timeout: Nanos,
     report: Report,
 }
 
 impl<'a> ByRun<'a> {
     fn new(module: &'a Module) -> Self {
-        Self { module, patience: PATIENCE, report: Report::default() }
+        Self { module, timeout: TIMEOUT, report: Report::default() }
     }
 }
 
-impl Way for ByRun<'_> {
+impl Route for ByRun<'_> {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        let (jobs, report) = by_run(self.module.driver(), jobs, self.patience);
+        let (jobs, report) = by_run(self.module.driver(), jobs, self.timeout);
         self.report = report;
         jobs
     }
 }
 
 /// What a module leaves to a core because of its lengths, by rule: kernels read no tag where there is nothing else.
-fn is_left(ask: &Ask, answer: &Answer) -> bool {
-    let whole = ask.input.len() + ask.aad.len();
-    let is_xts = ask.session.algorithm().name().ends_with("XTS");
-    let is_odd = ask.session.algorithm().is_aead() && !(1..=128 << 10).contains(&whole);
+fn is_left(spec: &JobSpec, answer: &Answer) -> bool {
+    let whole = spec.input.len() + spec.aad.len();
+    let is_xts = spec.session.algorithm().name().ends_with("XTS");
+    let is_odd = spec.session.algorithm().is_aead() && !(1..=128 << 10).contains(&whole);
     let is_left = answer.outcome == Outcome::Failed(JobError::ModuleFull);
-    assert_eq!(is_left, is_odd || is_xts && whole > 128 << 10, "{}: {:?}", ask.what(), answer.outcome);
+    assert_eq!(is_left, is_odd || is_xts && whole > 128 << 10, "{}: {:?}", spec.what(), answer.outcome);
     is_left
 }
 
 /// What the driver of OCF leaves to a core: what cannot be cut and is longer than a piece.
-fn is_left_by_node(ask: &Ask, answer: &Answer) -> bool {
-    let name = ask.session.algorithm().name();
+fn is_left_by_node(spec: &JobSpec, answer: &Answer) -> bool {
+    let name = spec.session.algorithm().name();
     let can_be_cut = ["ECB", "CBC", "CTR"].iter().any(|mode| name.ends_with(mode));
     let is_left = answer.outcome == Outcome::Failed(JobError::ModuleFull);
-    assert_eq!(is_left, !can_be_cut && ask.input.len() > 32 << 10, "{}: {:?}", ask.what(), answer.outcome);
+    assert_eq!(is_left, !can_be_cut && spec.input.len() > 32 << 10, "{}: {:?}", spec.what(), answer.outcome);
     is_left
 }
 
@@ -159,9 +159,9 @@ fn every_module_gives_what_was_published() {
 
 fn gives_what_was_published(module: Module) {
     let (name, does) = (module.profile().name.clone(), module.algorithms().to_vec());
-    let takes = |ask: &Ask| {
-        let has_text = !ask.session.algorithm().is_aead() || ask.input.len() + ask.aad.len() > 0;
-        does.contains(&ask.session.algorithm()) && has_text
+    let takes = |spec: &JobSpec| {
+        let has_text = !spec.session.algorithm().is_aead() || spec.input.len() + spec.aad.len() > 0;
+        does.contains(&spec.session.algorithm()) && has_text
     };
     let asked = ask_all(&mut Alone(module), takes);
     assert!(asked > 0, "{name}: no published case");
@@ -175,17 +175,18 @@ fn every_module_gives_what_libcrypto_gives_at_all_lengths() {
 }
 
 /// At all `lengths`, but for what `is_left` to a core.
-fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&Ask, &Answer) -> bool) {
-    let (name, does, mut way) = (module.profile().name.clone(), module.algorithms().to_vec(), Alone(module));
+fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&JobSpec, &Answer) -> bool) {
+    let (name, does, mut route) =
+        (module.profile().name.clone(), module.algorithms().to_vec(), Alone(module));
     let mut count = 0;
     for session in kinds(4).filter(|session| does.contains(&session.algorithm())) {
-        let asks: Vec<Ask> =
-            lengths.iter().enumerate().map(|(seed, &bytes)| Ask::noisy(&session, bytes, seed)).collect();
-        let came = answers(&mut way, &asks);
-        for (ask, answer) in asks.iter().zip(&came) {
-            assert!(is_left(ask, answer) || *answer == judged(ask), "{}", ask.what());
+        let specs: Vec<JobSpec> =
+            lengths.iter().enumerate().map(|(seed, &bytes)| JobSpec::noisy(&session, bytes, seed)).collect();
+        let came = answers(&mut route, &specs);
+        for (spec, answer) in specs.iter().zip(&came) {
+            assert!(is_left(spec, answer) || *answer == judged(spec), "{}", spec.what());
         }
-        count += asks.len();
+        count += specs.len();
     }
     println!("{name}: {count} requests of all lengths");
 }
@@ -194,8 +195,8 @@ fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&As
 fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
         let driver = module.called();
-        let in_place = asked_himself(&module, usize::MAX, |ask| in_place(&*driver, ask, A_MINUTE));
-        let apart = asked_himself(&module, usize::MAX, |ask| apart(&*driver, ask, Nanos::ZERO));
+        let in_place = asked_himself(&module, usize::MAX, |spec| in_place(&*driver, spec, A_MINUTE));
+        let apart = asked_himself(&module, usize::MAX, |spec| apart(&*driver, spec, Nanos::ZERO));
         let name = &module.profile().name;
         println!("{name}: {in_place} and {apart} requests of a caller that waits in the kernel");
     }
@@ -207,8 +208,8 @@ fn who_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
         let name = module.profile().name.clone();
         assert_eq!(module.timed().is_some(), name.starts_with("afalg:"), "{name}");
         let Some(driver) = module.timed() else { continue };
-        // What is longer goes to the desk, in pieces.
-        let count = asked_himself(&module, 64 << 10, |ask| in_place(&*driver, ask, A_MINUTE));
+        // What is longer goes to the queue, in pieces.
+        let count = asked_himself(&module, 64 << 10, |spec| in_place(&*driver, spec, A_MINUTE));
         println!("{name}: {count} requests of a caller that may leave");
     }
 }
@@ -221,7 +222,7 @@ const A_MINUTE: Nanos = Nanos::from_millis(60_000);
 fn asked_himself(
     module: &Module,
     longest: usize,
-    ask_it: impl Fn(&Ask) -> Result<Vec<u8>, Unanswered>,
+    ask_it: impl Fn(&JobSpec) -> Result<Vec<u8>, Unanswered>,
 ) -> u64 {
     let (does, mut count) = (module.algorithms(), 0);
     let is_raw = |session: &&Arc<Session>| {
@@ -231,16 +232,16 @@ fn asked_himself(
     };
     for session in kinds(7).filter(|session| is_raw(&session)) {
         for (seed, &bytes) in LENGTHS.iter().enumerate().filter(|(_, bytes)| **bytes % 16 == 0) {
-            let ask = Ask::noisy(&session, bytes, seed);
+            let spec = JobSpec::noisy(&session, bytes, seed);
             // XTS has no text shorter than a block.
-            let bytes = ask.input.len();
+            let bytes = spec.input.len();
             let is_xts = session.algorithm().name().ends_with("XTS");
             let is_left = bytes == 0 || bytes > longest || is_xts && bytes > 128 << 10;
             let left = Unanswered::Failed(JobError::ModuleFull);
-            let due = if is_left { Err(left) } else { Ok(judged(&ask).output) };
-            let done = ask_it(&ask);
+            let due = if is_left { Err(left) } else { Ok(judged(&spec).output) };
+            let done = ask_it(&spec);
             let failed = done.as_ref().err();
-            assert!(done == due, "{}: {failed:?} where {:?} was due", ask.what(), due.err());
+            assert!(done == due, "{}: {failed:?} where {:?} was due", spec.what(), due.err());
             count += 1;
         }
     }
@@ -252,15 +253,15 @@ fn a_forged_text_is_refused_by_every_module_that_opens_texts() {
     for module in modules() {
         let aead = |algorithm: &&Algorithm| algorithm.is_aead();
         let does: Vec<Algorithm> = module.algorithms().iter().filter(aead).copied().collect();
-        let mut way = Alone(module);
+        let mut route = Alone(module);
         for algorithm in does {
             let opens = session(algorithm, Direction::Decrypt, Padding::None, 5);
             let forged = |seed| {
-                let mut ask = Ask::noisy(&opens, 100 + seed, seed);
-                ask.tag[seed % 16] ^= 1;
-                ask
+                let mut spec = JobSpec::noisy(&opens, 100 + seed, seed);
+                spec.tag[seed % 16] ^= 1;
+                spec
             };
-            let came = answers(&mut way, &(0..20).map(forged).collect::<Vec<_>>());
+            let came = answers(&mut route, &(0..20).map(forged).collect::<Vec<_>>());
             let refused = Outcome::Failed(JobError::NotAuthentic);
             assert!(came.iter().all(|answer| answer.outcome == refused), "{algorithm}");
         }
@@ -272,32 +273,32 @@ fn a_forged_text_is_refused_by_every_module_that_opens_texts() {
 fn a_module_that_is_full_of_keys_loses_no_job_and_is_not_blamed() {
     let Some(module) = hardware() else { return };
     let algorithm = module.algorithms()[0];
-    let asks: Vec<Ask> = (0..160)
-        .map(|seed| Ask::noisy(&session(algorithm, Direction::Encrypt, Padding::None, seed), 64, seed))
+    let specs: Vec<JobSpec> = (0..160)
+        .map(|seed| JobSpec::noisy(&session(algorithm, Direction::Encrypt, Padding::None, seed), 64, seed))
         .collect();
     // Each of these holds its keys until it goes.
     let mut holders: Vec<_> = (0..12).map(|_| module.driver()).collect();
     for holder in &mut holders {
-        for ask in &asks[..16] {
-            let memory = ask.input.clone();
+        for spec in &specs[..16] {
+            let memory = spec.input.clone();
             let mut done = Vec::new();
             let mut job = Job::in_place(memory.leak());
-            job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
+            job.arm(Arc::clone(&spec.session), &spec.iv, spec.input.len());
             assert!(holder.submit(job).is_ok());
-            holder.poll(&mut done, PATIENCE);
+            holder.poll(&mut done, TIMEOUT);
             assert_eq!(done.len(), 1);
         }
     }
-    let mut way = ByRun::new(&module);
-    let came = answers(&mut way, &asks);
-    asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
-    let served = way.report.workers.iter().find_map(|worker| worker.module.as_ref()).expect("a module");
+    let mut route = ByRun::new(&module);
+    let came = answers(&mut route, &specs);
+    specs.iter().zip(&came).for_each(|(spec, answer)| assert_eq!(*answer, judged(spec), "{}", spec.what()));
+    let served = route.report.workers.iter().find_map(|worker| worker.module.as_ref()).expect("a module");
     assert_eq!(served.quarantine, None);
     drop(holders);
     // With its keys gone, the module does all of it.
-    let mut way = ByRun::new(&module);
-    answers(&mut way, &asks);
-    assert_eq!(way.report.modules().jobs, asks.len() as u64);
+    let mut route = ByRun::new(&module);
+    answers(&mut route, &specs);
+    assert_eq!(route.report.modules().jobs, specs.len() as u64);
 }
 
 #[test]
@@ -309,16 +310,19 @@ fn a_host_serves_a_module_behind_the_kernel_and_reports_what_that_did() {
 /// To a client that sends requests below the longest that any module takes whole.
 fn serves_as_a_hosts(module: &Module) {
     let (name, answered) = (module.profile().name.clone(), module.answered());
-    let mut asks = Vec::new();
+    let mut specs = Vec::new();
     let report = with_host(module, |client| {
         let does = |session: &Arc<Session>| client.supports(session.algorithm(), session.direction());
         for session in kinds(8).filter(does) {
-            asks.extend([16, 255, 4_096, 30_000].map(|bytes| Ask::noisy(&session, bytes, bytes)));
+            specs.extend([16, 255, 4_096, 30_000].map(|bytes| JobSpec::noisy(&session, bytes, bytes)));
         }
-        let came = answers(&mut AtHost(client), &asks);
-        asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
+        let came = answers(&mut AtHost(client), &specs);
+        specs
+            .iter()
+            .zip(&came)
+            .for_each(|(spec, answer)| assert_eq!(*answer, judged(spec), "{}", spec.what()));
     });
-    let count = asks.len() as u64;
+    let count = specs.len() as u64;
     assert!(count > 0, "{name}: nothing for a client");
     assert_eq!((report.module.name.as_str(), report.module.gone), (name.as_str(), false));
     assert_eq!([report.module.submitted, report.module.completed, report.totals.requests], [count; 3]);
@@ -338,7 +342,7 @@ fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -
         control: None,
         access: evener_host::Access::default(),
         limits: evener_host::Limits::default(),
-        module: evener_host::Module::queued(module.driver(), PATIENCE.into()),
+        module: evener_host::Module::queued(module.driver(), TIMEOUT.into()),
     };
     let (cancel, (ready, is_ready)) = (Cancel::default(), channel());
     std::thread::scope(|scope| {
@@ -362,33 +366,33 @@ fn a_forked_child_opens_keys_of_its_own_and_its_parent_goes_on() {
 /// Jobs by one driver before a fork, in its child, and after it.
 fn forks(module: &Module) {
     let sealing = session(module.algorithms()[0], Direction::Encrypt, Padding::None, 9);
-    let mut asks: Vec<Ask> = (0..4).map(|seed| Ask::noisy(&sealing, 4_096, seed)).collect();
-    asks.iter_mut().for_each(|ask| ask.layout = Layout { shift: 0, in_place: true });
+    let mut specs: Vec<JobSpec> = (0..4).map(|seed| JobSpec::noisy(&sealing, 4_096, seed)).collect();
+    specs.iter_mut().for_each(|spec| spec.layout = Layout { shift: 0, in_place: true });
     let mut driver = module.driver();
-    hand_over(&mut *driver, &asks[0]);
-    assert_eq!(taken(&mut *driver), judged(&asks[0]));
-    hand_over(&mut *driver, &asks[1]);
+    hand_over(&mut *driver, &specs[0]);
+    assert_eq!(taken(&mut *driver), judged(&specs[0]));
+    hand_over(&mut *driver, &specs[1]);
     let is_right = is_right_in_child(|| {
         // Who asks for it here is the parent.
         assert_eq!(taken(&mut *driver).outcome, Outcome::Failed(JobError::ModuleLost));
-        hand_over(&mut *driver, &asks[2]);
-        assert_eq!(taken(&mut *driver), judged(&asks[2]));
+        hand_over(&mut *driver, &specs[2]);
+        assert_eq!(taken(&mut *driver), judged(&specs[2]));
     });
     assert!(is_right, "{}: see what the child said", module.profile().name);
-    assert_eq!(taken(&mut *driver), judged(&asks[1]), "the parent's own");
-    hand_over(&mut *driver, &asks[3]);
-    assert_eq!(taken(&mut *driver), judged(&asks[3]), "its key is still open");
+    assert_eq!(taken(&mut *driver), judged(&specs[1]), "the parent's own");
+    hand_over(&mut *driver, &specs[3]);
+    assert_eq!(taken(&mut *driver), judged(&specs[3]), "its key is still open");
 }
 
-fn hand_over(driver: &mut dyn QueuedDriver<'static>, ask: &Ask) {
-    let mut job = Job::in_place(ask.input.clone().leak());
-    job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
+fn hand_over(driver: &mut dyn QueuedDriver<'static>, spec: &JobSpec) {
+    let mut job = Job::in_place(spec.input.clone().leak());
+    job.arm(Arc::clone(&spec.session), &spec.iv, spec.input.len());
     assert!(driver.submit(job).is_ok());
 }
 
 fn taken(driver: &mut dyn QueuedDriver<'static>) -> Answer {
     let mut done = Vec::new();
-    driver.poll(&mut done, PATIENCE);
+    driver.poll(&mut done, TIMEOUT);
     let [job] = &done[..] else { panic!("{} jobs came back", done.len()) };
     Answer { outcome: job.outcome(), output: job.output().to_vec(), tag: job.tag().to_vec() }
 }
@@ -397,15 +401,15 @@ const NODE: &str = "evener-fork";
 
 /// Lends a module behind a node of our own, where this machine lets us make one.
 fn with_node(body: impl FnOnce(Module)) {
-    with_node_of(Kit::plain().into_inner(), |name| body(Module::open(name).expect("it serves")));
+    with_node_of(OnCore::plain().into_inner(), |name| body(Module::open(name).expect("it serves")));
 }
 
-/// Lends the name of a node that computes by `kit`.
-fn with_node_of(kit: CpuKit, body: impl FnOnce(&ModuleName)) {
-    with_node_at(NODE, kit, body);
+/// Lends the name of a node that computes by `core_drivers`.
+fn with_node_of(core_drivers: CoreDrivers, body: impl FnOnce(&ModuleName)) {
+    with_node_at(NODE, core_drivers, body);
 }
 
-fn with_node_at(name: &str, kit: CpuKit, body: impl FnOnce(&ModuleName)) {
+fn with_node_at(name: &str, core_drivers: CoreDrivers, body: impl FnOnce(&ModuleName)) {
     let node = match Node::new(name) {
         Ok(node) => node,
         Err(error) => return println!("skipped: {error}"),
@@ -415,7 +419,7 @@ fn with_node_at(name: &str, kit: CpuKit, body: impl FnOnce(&ModuleName)) {
         let memory = vec![0; 4 * (TEXT_BYTES_MAX + 16)].leak();
         let jobs = memory.chunks_mut(TEXT_BYTES_MAX + 16).map(Job::in_place).collect();
         let setup = Setup { policy: Policy::CpuOnly, callers: 1, ..Setup::default() };
-        run(setup, |runtime| node.serve(&mut runtime.caller(kit), jobs, &cancel)).0
+        run(setup, |runtime| node.serve(&mut runtime.caller(core_drivers), jobs, &cancel)).0
     };
     std::thread::scope(|scope| {
         let served = scope.spawn(serve);
@@ -451,14 +455,14 @@ impl InlineDriver for Lies {
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
 #[test]
 fn a_node_that_computes_wrong_is_refused_with_the_example_that_it_got_wrong() {
-    with_node_of(CpuKit::new(Box::new(Lies(libcrypto())), None), |name| {
+    with_node_of(CoreDrivers::new(Box::new(Lies(libcrypto())), None), |name| {
         let error = Module::open(name).expect_err("it lies");
         let OpenError::WrongAnswer { wrong, .. } = &error else { panic!("{error}") };
         assert_eq!((wrong.source, wrong.key_bytes), ("SP 800-38A, appendix F", 16));
@@ -508,8 +512,8 @@ impl Drop for Opens<'_> {
 struct Stalls(Libcrypto, Arc<Gate>);
 
 impl Stalls {
-    fn kit(gate: &Arc<Gate>) -> CpuKit {
-        CpuKit::new(Box::new(Self(libcrypto(), Arc::clone(gate))), None)
+    fn core_drivers(gate: &Arc<Gate>) -> CoreDrivers {
+        CoreDrivers::new(Box::new(Self(libcrypto(), Arc::clone(gate))), None)
     }
 }
 
@@ -527,8 +531,8 @@ impl InlineDriver for Stalls {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
@@ -540,21 +544,21 @@ const BEFORE: u64 = 12;
 const SILENCE: Nanos = Nanos::from_millis(3_000);
 
 /// A run by a module: jobs that it did, how many were redone, and why it is out. All results are libcrypto's.
-fn run_by(module: &Module, patience: Nanos) -> (u64, u64, Option<Quarantine>) {
+fn run_by(module: &Module, timeout: Nanos) -> (u64, u64, Option<Quarantine>) {
     let key = |seed| session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, seed);
     let keys = [21, 22, 23].map(key);
-    let asks: Vec<Ask> = (0..RUN_JOBS).map(|at| Ask::noisy(&keys[at % 3], 4_096, at)).collect();
-    let mut way = ByRun { patience, ..ByRun::new(module) };
-    let came = answers(&mut way, &asks);
-    asks.iter().zip(&came).for_each(|(ask, answer)| assert_eq!(*answer, judged(ask), "{}", ask.what()));
-    let served = way.report.workers.iter().find_map(|worker| worker.module.clone()).expect("a module");
-    (served.tally.jobs, way.report.total().redone, served.quarantine)
+    let specs: Vec<JobSpec> = (0..RUN_JOBS).map(|at| JobSpec::noisy(&keys[at % 3], 4_096, at)).collect();
+    let mut route = ByRun { timeout, ..ByRun::new(module) };
+    let came = answers(&mut route, &specs);
+    specs.iter().zip(&came).for_each(|(spec, answer)| assert_eq!(*answer, judged(spec), "{}", spec.what()));
+    let served = route.report.workers.iter().find_map(|worker| worker.module.clone()).expect("a module");
+    (served.tally.jobs, route.report.total().redone, served.quarantine)
 }
 
 #[test]
 fn a_node_that_hangs_in_mid_request_is_out_until_its_requests_are_back() {
     let gate = Gate::new(ANY);
-    with_node_of(Stalls::kit(&gate), |name| {
+    with_node_of(Stalls::core_drivers(&gate), |name| {
         let _opens = Opens(&gate);
         let module = Module::open(name).expect("it serves");
         gate.lets(BEFORE);
@@ -566,7 +570,7 @@ fn a_node_that_hangs_in_mid_request_is_out_until_its_requests_are_back() {
         // They come back one after the other.
         let is_back = (0..200).any(|_| {
             std::thread::sleep(Duration::from_millis(50));
-            run_by(&module, PATIENCE) == (RUN_JOBS as u64, 0, None)
+            run_by(&module, TIMEOUT) == (RUN_JOBS as u64, 0, None)
         });
         assert!(is_back, "it is never used again");
         println!("{}: out while it hung", module.profile().name);
@@ -583,7 +587,7 @@ fn serves_a_node_until_it_is_killed() {
     if std::env::var(TO_BE_KILLED).is_err() {
         return println!("skipped: nobody would kill it");
     }
-    with_node_at("evener-killed", Stalls::kit(&Gate::new(BEFORE)), |_| {
+    with_node_at("evener-killed", Stalls::core_drivers(&Gate::new(BEFORE)), |_| {
         println!("{READY}");
         loop {
             std::thread::park();

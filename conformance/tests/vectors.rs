@@ -1,7 +1,7 @@
 //! Every published case through every driver and method, in both directions, in bursts of all widths up to 33, in
 //! place and apart, at addresses off every border.
 
-use evener_conformance::{Ask, ByRuntime, Direct, Door, ask_all, libcrypto, multibuffer};
+use evener_conformance::{ByRuntime, Direct, Door, JobSpec, ask_all, libcrypto, multibuffer};
 use evener_core::InlineDriver;
 use evener_core::plan::Policy;
 use evener_driver_emulated::{Fault, When};
@@ -22,12 +22,13 @@ fn plain_gives_what_was_published() {
 fn multi_buffer_gives_what_was_published() {
     let Some(driver) = multibuffer() else { return };
     let wrong = driver.wrong_answers().to_vec();
-    let takes = |driver: &dyn InlineDriver, ask: &Ask| {
-        let (algorithm, direction) = (ask.session.algorithm(), ask.session.direction());
-        driver.supports(algorithm, direction) && ask.input.len() <= driver.job_bytes_max(algorithm, direction)
+    let takes = |driver: &dyn InlineDriver, spec: &JobSpec| {
+        let (algorithm, direction) = (spec.session.algorithm(), spec.session.direction());
+        driver.supports(algorithm, direction)
+            && spec.input.len() <= driver.job_bytes_max(algorithm, direction)
     };
     let judge = multibuffer().expect("it was there a moment ago");
-    let asked = ask_all(&mut Direct(driver), |ask| takes(&judge, ask));
+    let asked = ask_all(&mut Direct(driver), |spec| takes(&judge, spec));
     if wrong.is_empty() {
         assert_eq!(asked, ASKED_OF_LANES);
     } else {
@@ -37,9 +38,9 @@ fn multi_buffer_gives_what_was_published() {
 
 #[test]
 fn an_emulated_module_gives_what_was_published_and_does_all_that_is_offered() {
-    let way = ByRuntime::new(Policy::ModuleOnly, Door::Caller, 0);
-    let mut way = way.with_module(Fault::None, When::ALWAYS);
-    assert_eq!(ask_all(&mut way, |_| true), ASKED);
-    let offloaded = way.report.modules();
+    let route = ByRuntime::new(Policy::ModuleOnly, Door::Caller, 0);
+    let mut route = route.with_module(Fault::None, When::ALWAYS);
+    assert_eq!(ask_all(&mut route, |_| true), ASKED);
+    let offloaded = route.report.modules();
     assert_eq!(offloaded.jobs + offloaded.failed, (ASKED - REFUSED_BEFORE) as u64);
 }

@@ -1,8 +1,8 @@
-//! A core's kit that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
+//! A core's set of drivers that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
 
 use std::sync::Arc;
 
-use evener_conformance::{Ask, Kit, Layout, answers, judged, kinds, multibuffer, noise, session};
+use evener_conformance::{JobSpec, Layout, OnCore, answers, judged, kinds, multibuffer, noise, session};
 use evener_core::{Algorithm, Direction, Family, Method, Padding, Session};
 
 /// Lengths in bytes around everything that counts: blocks, lanes, pages, size classes.
@@ -14,84 +14,84 @@ const LENGTHS: [usize; 25] = [
 /// Lengths around what a lane of the library counts, and far beyond.
 const LONG: [usize; 5] = [65_519, 65_534, 65_535, 65_536, 1 << 20];
 
-/// A kit that prefers multi-buffer, or nothing, said aloud.
-fn kit() -> Option<Kit> {
-    multibuffer().map(Kit::multi_buffer)
+/// A set of drivers that prefers multi-buffer, or nothing, said aloud.
+fn core_drivers() -> Option<OnCore> {
+    multibuffer().map(OnCore::multi_buffer)
 }
 
-/// Runs all asks as one burst and lets libcrypto judge each.
-fn compare(kit: &mut Kit, asks: &[Ask]) {
-    for (ask, answer) in asks.iter().zip(answers(kit, asks)) {
-        let right = judged(ask);
-        assert_eq!((answer.outcome, &answer.tag), (right.outcome, &right.tag), "{}", ask.what());
-        assert!(answer.output == right.output, "{}: output differs, {} jobs", ask.what(), asks.len());
+/// Runs all jobs as one burst and lets libcrypto judge each.
+fn compare(core_drivers: &mut OnCore, specs: &[JobSpec]) {
+    for (spec, answer) in specs.iter().zip(answers(core_drivers, specs)) {
+        let right = judged(spec);
+        assert_eq!((answer.outcome, &answer.tag), (right.outcome, &right.tag), "{}", spec.what());
+        assert!(answer.output == right.output, "{}: output differs, {} jobs", spec.what(), specs.len());
     }
 }
 
 /// Fails unless multi-buffer did some of the work since this was last called.
-fn assert_side_by_side(kit: &mut Kit) {
-    let jobs = kit.take_tallies()[Method::MultiBuffer as usize].jobs;
+fn assert_side_by_side(core_drivers: &mut OnCore) {
+    let jobs = core_drivers.take_tallies()[Method::MultiBuffer as usize].jobs;
     assert!(jobs > 0, "no job went to multi-buffer");
 }
 
 #[test]
 fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     for (place, session) in kinds(1).enumerate() {
         let mut seeds = place..;
         for width in 1..=33 {
-            let asks: Vec<Ask> = seeds
+            let specs: Vec<JobSpec> = seeds
                 .by_ref()
                 .take(width)
-                .map(|seed| Ask::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
+                .map(|seed| JobSpec::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
                 .collect();
-            compare(&mut kit, &asks);
+            compare(&mut core_drivers, &specs);
         }
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn bursts_of_one_length_come_out_as_from_libcrypto() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     for session in kinds(2) {
         for bytes in LENGTHS {
-            let asks: Vec<Ask> = (0..9).map(|seed| Ask::noisy(&session, bytes, seed)).collect();
-            compare(&mut kit, &asks);
+            let specs: Vec<JobSpec> = (0..9).map(|seed| JobSpec::noisy(&session, bytes, seed)).collect();
+            compare(&mut core_drivers, &specs);
         }
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn what_is_longer_than_a_lane_counts_comes_out_as_from_libcrypto() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     for session in kinds(3) {
-        let asks: Vec<Ask> =
-            LONG.iter().enumerate().map(|(seed, &bytes)| Ask::noisy(&session, bytes, seed)).collect();
-        compare(&mut kit, &asks);
-        asks.iter().for_each(|ask| compare(&mut kit, std::slice::from_ref(ask)));
+        let specs: Vec<JobSpec> =
+            LONG.iter().enumerate().map(|(seed, &bytes)| JobSpec::noisy(&session, bytes, seed)).collect();
+        compare(&mut core_drivers, &specs);
+        specs.iter().for_each(|spec| compare(&mut core_drivers, std::slice::from_ref(spec)));
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn many_sessions_and_algorithms_in_one_burst_are_kept_apart() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     let sessions: Vec<Arc<Session>> = (0..7).flat_map(|round| kinds(10 + round)).collect();
-    let one = |(seed, session): (usize, &Arc<Session>)| Ask::noisy(session, seed * 37 % 3000, seed);
-    let mut asks: Vec<Ask> = sessions.iter().enumerate().map(one).collect();
-    compare(&mut kit, &asks);
-    asks.reverse();
-    compare(&mut kit, &asks);
-    assert_side_by_side(&mut kit);
+    let one = |(seed, session): (usize, &Arc<Session>)| JobSpec::noisy(session, seed * 37 % 3000, seed);
+    let mut specs: Vec<JobSpec> = sessions.iter().enumerate().map(one).collect();
+    compare(&mut core_drivers, &specs);
+    specs.reverse();
+    compare(&mut core_drivers, &specs);
+    assert_side_by_side(&mut core_drivers);
 }
 
 // ---- chains: a text in jobs, each of which begins where the one before ended
 
 /// A text on its way through jobs.
 struct Chain {
-    whole: Ask,
+    whole: JobSpec,
     done: usize,
     iv: Vec<u8>,
     output: Vec<u8>,
@@ -99,23 +99,23 @@ struct Chain {
 
 impl Chain {
     /// The next job: `bytes`, or what is left.
-    fn next(&self, bytes: usize, layout: Layout) -> Ask {
+    fn next(&self, bytes: usize, layout: Layout) -> JobSpec {
         let rest = &self.whole.input[self.done..];
         let input = rest[..bytes.min(rest.len())].to_vec();
-        Ask { iv: self.iv.clone(), input, layout, ..self.whole.clone() }
+        JobSpec { iv: self.iv.clone(), input, layout, ..self.whole.clone() }
     }
 
     /// Takes the job's output, and the IV of the next from it.
-    fn take(&mut self, ask: &Ask, output: &[u8]) {
-        self.iv = match (ask.session.algorithm().family(), ask.session.direction()) {
+    fn take(&mut self, spec: &JobSpec, output: &[u8]) {
+        self.iv = match (spec.session.algorithm().family(), spec.session.direction()) {
             (Family::Ctr, _) => {
                 let first = u128::from_be_bytes(self.iv[..].try_into().expect("a block"));
-                first.wrapping_add(ask.input.len() as u128 / 16).to_be_bytes().to_vec()
+                first.wrapping_add(spec.input.len() as u128 / 16).to_be_bytes().to_vec()
             }
             (_, Direction::Encrypt) => output[output.len() - 16..].to_vec(),
-            (_, Direction::Decrypt) => ask.input[ask.input.len() - 16..].to_vec(),
+            (_, Direction::Decrypt) => spec.input[spec.input.len() - 16..].to_vec(),
         };
-        self.done += ask.input.len();
+        self.done += spec.input.len();
         self.output.extend_from_slice(output);
     }
 
@@ -132,7 +132,7 @@ fn chains() -> Vec<Chain> {
         for (seed, direction) in [Direction::Encrypt, Direction::Decrypt].into_iter().enumerate() {
             let session = session(algorithm, direction, Padding::None, seed);
             for iv in [noise(seed, 16), vec![0xFF; 16]] {
-                let whole = Ask { iv: iv.clone(), ..Ask::noisy(&session, 20_000 + 160 * seed, seed) };
+                let whole = JobSpec { iv: iv.clone(), ..JobSpec::noisy(&session, 20_000 + 160 * seed, seed) };
                 chains.push(Chain { whole, done: 0, iv, output: Vec::new() });
             }
         }
@@ -142,7 +142,7 @@ fn chains() -> Vec<Chain> {
 
 #[test]
 fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
-    let Some(mut kit) = kit() else { return };
+    let Some(mut core_drivers) = core_drivers() else { return };
     let mut chains = chains();
     for round in 0.. {
         let mut open: Vec<&mut Chain> = chains.iter_mut().filter(|chain| !chain.is_done()).collect();
@@ -150,18 +150,18 @@ fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
             break;
         }
         let bytes = |place: usize| 16 * [1, 2, 3, 7, 16, 17, 64, 255][(round + place) % 8];
-        let asks: Vec<Ask> = open
+        let specs: Vec<JobSpec> = open
             .iter()
             .enumerate()
             .map(|(place, chain)| chain.next(bytes(place), Layout::nth(round + place)))
             .collect();
-        let came = answers(&mut kit, &asks);
-        for ((chain, ask), answer) in open.iter_mut().zip(&asks).zip(&came) {
-            chain.take(ask, &answer.output);
+        let came = answers(&mut core_drivers, &specs);
+        for ((chain, spec), answer) in open.iter_mut().zip(&specs).zip(&came) {
+            chain.take(spec, &answer.output);
         }
     }
     for chain in &chains {
         assert!(chain.output == judged(&chain.whole).output, "{}", chain.whole.what());
     }
-    assert_side_by_side(&mut kit);
+    assert_side_by_side(&mut core_drivers);
 }

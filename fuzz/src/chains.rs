@@ -36,8 +36,8 @@ pub fn host_chains(bytes: &[u8]) {
     let events = if kind & 0x80 == 0 { Events::Index } else { Events::Flags };
     let region = REGION.lock().unwrap_or_else(PoisonError::into_inner);
     let memory = filled(&region, writes);
-    let home = Mapped::new(size, PARTS.map(|at| (Arc::clone(&region), at))).expect("the parts lie inside");
-    let mut device = Device::starting_at(home, events, position).expect("a home of one size");
+    let queue_memory = Mapped::new(size, PARTS.map(|at| (Arc::clone(&region), at))).expect("the parts lie inside");
+    let mut device = Device::starting_at(queue_memory, events, position).expect("a queue's slices are of one size");
     let offered = memory.half(PARTS[1] + 2).wrapping_sub(position);
     let mut chain = Chain::new();
     for taken in 0..=size {

@@ -12,7 +12,7 @@ use std::sync::{LazyLock, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener::{Cancel, CpuKit};
+use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup};
@@ -27,7 +27,7 @@ struct Host {
 }
 
 /// Far beyond what any answer takes.
-const PATIENCE: Duration = Duration::from_secs(8);
+const TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Host {
     /// libFuzzer's hook ends the process at a panic of any thread, the host's among them.
@@ -36,7 +36,7 @@ impl Host {
         let socket = folder.path().join("host");
         let driver = Libcrypto::new().expect("libcrypto");
         let profile = driver.profile().clone();
-        let module = Module::core(profile, CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec());
+        let module = Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec());
         let limits = Limits { memory_bytes_max: 1 << 24, ..Limits::default() };
         let setup =
             Setup { socket: socket.clone(), control: None, access: Access::default(), limits, module };
@@ -45,7 +45,7 @@ impl Host {
             evener_host::run(setup, &Cancel::default(), || told.send(()).expect("somebody waits"))
                 .expect("the host goes on until the process ends");
         });
-        ready.recv_timeout(PATIENCE).expect("the host begins");
+        ready.recv_timeout(TIMEOUT).expect("the host begins");
         let bystander = Bystander::new(&socket);
         Self { folder, bystander }
     }
@@ -117,7 +117,7 @@ impl Bystander {
         rustix::io::write(&client.kick, &1_u64.to_ne_bytes()).expect("an eventfd");
         let began = Instant::now();
         while client.get(USED + 2, 2) != self.sent.to_le_bytes() {
-            assert!(began.elapsed() < PATIENCE, "the host answers others no more");
+            assert!(began.elapsed() < TIMEOUT, "the host answers others no more");
             let soon = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
             let mut called = [PollFd::new(&client.call, PollFlags::IN)];
             if poll(&mut called, Some(&soon)).is_ok_and(|count| count > 0) {
@@ -161,7 +161,7 @@ const USED: u64 = 0x800;
 impl Client {
     fn new(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).expect("the host listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd");
         Self { stream, memory: memory(SealFlags::SHRINK | SealFlags::GROW), kick: event(), call: event() }
     }

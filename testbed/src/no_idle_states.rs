@@ -49,7 +49,7 @@ mod tests {
         };
         assert_eq!(allowed(), Some(0));
         drop(awake);
-        // Whoever else measures on this machine may hold it, too.
+        // Another program that measures on this machine may hold it, too.
         if before != Some(0) {
             assert_eq!(allowed(), before);
         }

@@ -68,7 +68,7 @@ impl Qemu {
         self.with_libraries(Command::new(&self.program))
     }
 
-    /// The same, killed after `limit_s` seconds, and when its standard input ends: it is not there longer than whoever
+    /// The same, killed after `limit_s` seconds, and when its standard input ends: it is not there longer than the process that
     /// started it, however that ended. It must be the first of its process group.
     pub(crate) fn bounded_command(&self, limit_s: u64) -> Command {
         const TIED: &str = r#"exec 3<&0; { read -r end <&3; kill -KILL 0; } & exec "$@" 3<&- </dev/null"#;

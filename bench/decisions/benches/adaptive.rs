@@ -7,48 +7,48 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Station, plan};
+use evener_core::plan::adaptive::{ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, plan};
 use evener_core::{Nanos, Objective};
 
 const MODULES: usize = 64;
-const LANES: u64 = 8;
+const CLASSES: u64 = 8;
 
 /// Classes of growing size; modules that differ a little, and the smaller half of the classes does not pay on them.
-fn prospect() -> Prospect {
-    let offer = |lane: u64, module: u64| Offer::Known {
-        d: Nanos(60_000 + 8_000 * lane + 100 * module),
-        h: Nanos(20_000 * (lane + 1) + 300 * module),
+fn plan_input() -> PlanInput {
+    let on_module = |class: u64, module: u64| CostOnModule::Known {
+        d: Nanos(60_000 + 8_000 * class + 100 * module),
+        h: Nanos(20_000 * (class + 1) + 300 * module),
         tries_left: 0,
         is_long_untried: false,
     };
-    let lane = |lane: u64| Lane {
-        c: Some(Nanos(20_000 * (lane + 1))),
+    let class = |class: u64| ClassInput {
+        c: Some(Nanos(20_000 * (class + 1))),
         waiting: 100,
-        offers: (0..MODULES as u64).map(|module| offer(lane, module)).collect(),
+        on_modules: (0..MODULES as u64).map(|module| on_module(class, module)).collect(),
     };
-    Prospect {
+    PlanInput {
         objective: Objective::Throughput,
         cpu_workers: 2,
         share: 1.0,
         lambda: 1.0,
-        gives_way: true,
-        stations: vec![Station { units: 1, depth: 2 }; MODULES],
-        lanes: (0..LANES).map(lane).collect(),
+        yields: true,
+        capacities: vec![ModuleCapacity { units: 1, depth: 2 }; MODULES],
+        classes: (0..CLASSES).map(class).collect(),
     }
 }
 
 fn table(criterion: &mut Criterion) {
-    let prospect = prospect();
-    let table = plan(&prospect);
-    criterion.bench_function("plan", |timer| timer.iter(|| plan(black_box(&prospect))));
+    let plan_input = plan_input();
+    let table = plan(&plan_input);
+    criterion.bench_function("plan", |timer| timer.iter(|| plan(black_box(&plan_input))));
     for (name, waiting) in [("many wait", [100_u32; 8]), ("one waits", [0, 0, 0, 0, 0, 0, 0, 1])] {
         let waiting = black_box(waiting);
         criterion.bench_function(&format!("core takes, {name}"), |timer| {
-            timer.iter(|| black_box(&table).core_takes(|lane| waiting[lane], black_box(Nanos::ZERO)));
+            timer.iter(|| black_box(&table).core_takes(|class| waiting[class], black_box(Nanos::ZERO)));
         });
         criterion.bench_function(&format!("module takes, {name}"), |timer| {
             timer.iter(|| {
-                black_box(&table).module_takes(black_box(13), |lane| waiting[lane], black_box(Nanos::ZERO))
+                black_box(&table).module_takes(black_box(13), |class| waiting[class], black_box(Nanos::ZERO))
             });
         });
     }

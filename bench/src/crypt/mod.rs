@@ -14,7 +14,7 @@ pub use experiment::{Experiment, Sizes};
 
 use std::thread;
 
-use evener::{Machinery, Report};
+use evener::{DriverFactory, Report};
 use evener_core::{Estimator, Method, Nanos};
 
 use crate::crypt::contender::{Contender, Modules, Visit};
@@ -31,7 +31,7 @@ use crate::statistics::Spread;
 /// A [`BenchError`]; a contender with a wrong result ends everything, because then no figure means anything.
 pub fn measure(
     experiment: &Experiment,
-    machinery: &dyn Machinery,
+    driver_factory: &dyn DriverFactory,
     learned: &mut Estimator,
     mut tell: impl FnMut(&str),
 ) -> Result<Results, BenchError> {
@@ -45,7 +45,7 @@ pub fn measure(
     let mut results = Vec::with_capacity(cells.len());
     for (name, sizes) in cells {
         tell(&format!("{} {} {name}", experiment.algorithm, experiment.direction));
-        results.push(measure_cell(experiment, &name, &sizes, machinery, learned)?);
+        results.push(measure_cell(experiment, &name, &sizes, driver_factory, learned)?);
     }
     Ok(Results::new(experiment, results))
 }
@@ -54,7 +54,7 @@ fn measure_cell(
     experiment: &Experiment,
     name: &str,
     sizes: &[usize],
-    machinery: &dyn Machinery,
+    driver_factory: &dyn DriverFactory,
     learned: &mut Estimator,
 ) -> Result<CellResult, BenchError> {
     let Experiment { algorithm, direction, layout, workers, .. } = *experiment;
@@ -65,13 +65,15 @@ fn measure_cell(
     let budget = Nanos(experiment.cell_time.0 / experiment.runs.max(1) as u64);
     let mut alone = Vec::new();
     for run in 0..experiment.runs {
-        alone.extend(experiment.beside.map(|asked| left_alone(asked, budget)));
+        alone.extend(experiment.beside.map(|spec| left_alone(spec, budget)));
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
             let place = (place + run) % able.len();
             let visit = match experiment.beside {
-                None => able[place].visit(&load, budget, run == 0, machinery, learned)?,
-                Some(who) => able[place].visit_beside(&load, budget, run == 0, machinery, learned, who)?,
+                None => able[place].visit(&load, budget, run == 0, driver_factory, learned)?,
+                Some(who) => {
+                    able[place].visit_beside(&load, budget, run == 0, driver_factory, learned, who)?
+                }
             };
             // The next visit starts informed, as short programs do by the costs that are kept.
             if let Some(report) = &visit.report {
@@ -95,8 +97,8 @@ fn measure_cell(
 }
 
 /// What neighbours get of the machine while no contender works.
-fn left_alone(asked: NeighbourSpec, time: Nanos) -> NeighbourReport {
-    beside(asked, |all| all.watch(|| thread::sleep(time.into())).1)
+fn left_alone(spec: NeighbourSpec, time: Nanos) -> NeighbourReport {
+    beside(spec, |all| all.watch(|| thread::sleep(time.into())).1)
 }
 
 fn with_ratios(

@@ -9,7 +9,7 @@ use std::{hint, mem, thread};
 
 use evener::SystemClock;
 use evener::core::driver::Clock as _;
-use evener::unseen::idle_time;
+use evener::overhead::idle_time;
 use evener_core::Nanos;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
@@ -62,18 +62,18 @@ pub struct NeighbourReport {
 }
 
 /// Does `work` beside the neighbours that are asked for.
-pub fn beside<T>(asked: NeighbourSpec, work: impl FnOnce(&Neighbours) -> T) -> T {
+pub fn beside<T>(spec: NeighbourSpec, work: impl FnOnce(&Neighbours) -> T) -> T {
     let neighbours = Neighbours::default();
     thread::scope(|scope| {
         let all = &neighbours;
         let _end = End(all);
-        if asked.hog_percent > 0 {
-            scope.spawn(move || all.hog(asked.hog_percent));
+        if spec.hog_percent > 0 {
+            scope.spawn(move || all.hog(spec.hog_percent));
             while all.units.load(Ordering::Relaxed) == 0 {
                 thread::yield_now();
             }
         }
-        if asked.probe {
+        if spec.probe {
             scope.spawn(move || all.probe());
         }
         work(all)

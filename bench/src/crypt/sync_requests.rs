@@ -2,7 +2,7 @@
 //! where it ends soonest, core time at its price.
 
 use evener::core::driver::Clock as _;
-use evener::{Caller, CpuKit, Setup, SystemClock};
+use evener::{Caller, CoreDrivers, Setup, SystemClock};
 use evener_core::{Job, Nanos};
 
 use crate::crypt::round_budget::RoundBudget;
@@ -15,12 +15,12 @@ pub(crate) fn rounds<'m>(
     load: &'m Workload,
     jobs: &mut Vec<Box<Job<'m>>>,
     setup: Setup<'m>,
-    kit: CpuKit,
+    core_drivers: CoreDrivers,
     (turns, budget): (usize, Nanos),
 ) -> Visit {
     let (mut round_budget, mut times) = (RoundBudget::new(budget), Vec::new());
     let ((), report) = evener::run(setup, |runtime| {
-        let mut caller = runtime.caller(kit);
+        let mut caller = runtime.caller(core_drivers);
         while round_budget.wants_more() {
             round_budget.round(turns, || {
                 arm_all(jobs, load);

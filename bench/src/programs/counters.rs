@@ -4,7 +4,7 @@
 //! Steps of one count: [`Counter::words`] stand before a command -> the tool leaves files in the counter's folder, callgrind
 //! one per process -> [`Counter::read`] adds them up, part by part, when all processes have ended -> a [`Tally`].
 //!
-//! A process that was forked and runs no other program begins, for callgrind, with its parent's count. Whoever subtracts two
+//! A process that was forked and runs no other program begins, for callgrind, with its parent's count. A reader that subtracts two
 //! runs with the same number of processes does not see it.
 
 use std::collections::BTreeMap;

@@ -1,14 +1,14 @@
 //! The random calls of `tests/differ.rs`, for as long as one likes.
 //!
-//! usage: `differ SEED CALLS [STORY]`: tells stories of SEED until CALLS calls were made on two threads, by the build that
-//! routes to an emulated module; or tells the one story that is named. `PROVIDER_TEST_KEYS` holds lines of the section
-//! of the installed build, which is then used instead; `PROVIDER_TEST_THREADS` says on how many threads stories are told,
-//! `PROVIDER_TEST_FORKS` in how many stories one forks.
+//! usage: `differ SEED CALLS [STORY]`: runs sequences of SEED until CALLS calls were made on two threads, by the build that
+//! routes to an emulated module; or runs the one sequence that is named. `PROVIDER_TEST_KEYS` holds lines of the section
+//! of the installed build, which is then used instead; `PROVIDER_TEST_THREADS` says on how many threads sequences run,
+//! `PROVIDER_TEST_FORKS` in how many sequences one forks.
 
 use std::env;
 use std::time::Duration;
 
-use evener_conformance_openssl::differ::{Book, Limit, Pair, run, tell};
+use evener_conformance_openssl::differ::{Libraries, Limit, Series, run, run_sequence};
 use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, say};
 
@@ -16,26 +16,26 @@ const HOURS_MAX: u64 = 4;
 
 fn main() {
     let words: Vec<u64> = env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
-    let (seed, calls, story) = match words[..] {
+    let (seed, calls, sequence) = match words[..] {
         [seed, calls] => (seed, calls, None),
-        [seed, calls, story] => (seed, calls, Some(story)),
+        [seed, calls, sequence] => (seed, calls, Some(sequence)),
         _ => return say("usage: differ SEED CALLS [STORY]"),
     };
     let setup = env::var("PROVIDER_TEST_KEYS").map_or_else(|_| Setup::routed(), |keys| Setup::evener(&keys));
     let load = |setup: &Setup| Library::load(&setup.path()).expect("libcrypto takes the configuration");
-    let pair = Pair { plain: load(&Setup::plain()), evener: load(&setup) };
-    let cipher = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one");
+    let libraries = Libraries { plain: load(&Setup::plain()), evener: load(&setup) };
+    let cipher = Cipher::fetch(libraries.evener, "AES-128-CBC").expect("it has one");
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let fork_one_in = number("PROVIDER_TEST_FORKS").unwrap_or(Book::FORK_ONE_IN).max(1);
+    let fork_one_in = number("PROVIDER_TEST_FORKS").unwrap_or(Series::FORK_ONE_IN).max(1);
     let threads = usize::try_from(number("PROVIDER_TEST_THREADS").unwrap_or(2)).expect("a few threads");
-    let book = Book { pair, seed, fork_one_in };
-    let (stories, calls) = match story {
-        Some(story) => (1, tell(book, story)),
-        None => run(book, threads, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
+    let series = Series { libraries, seed, fork_one_in };
+    let (sequences, calls) = match sequence {
+        Some(sequence) => (1, run_sequence(series, sequence)),
+        None => run(series, threads, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
     };
     let routed = cipher.counted(c"evener-routed");
     say(&format!(
-        "{}, seed {seed}: {stories} stories, {calls} calls, {routed} requests routed",
+        "{}, seed {seed}: {sequences} sequences, {calls} calls, {routed} requests routed",
         cipher.provider()
     ));
 }

@@ -1,6 +1,6 @@
 //! Valgrind around programs under test, and what it finds.
 //!
-//! The way: a [`Setup`] that is [checked](Setup::checked) puts a script called `openssl` before the command of that name ->
+//! Path: a [`Setup`] that is [checked](Setup::checked) puts a script called `openssl` before the command of that name ->
 //! each process leaves what valgrind finds in a file of its own -> [`Setup::findings`].
 
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 //! OpenSSL's own `evp_test`, built from the distribution's sources against the library that is installed, or as another
 //! OpenSSL's own build made it ([`openssl_build`]).
 //!
-//! The way: its sources, those of its test library and of the option parser -> `cc` -> a run over the data files ->
+//! Path: its sources, those of its test library and of the option parser -> `cc` -> a run over the data files ->
 //! one [`Stanzas`] per file, from the lines that it prints.
 
 use std::ffi::OsStr;

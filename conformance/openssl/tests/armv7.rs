@@ -1,6 +1,6 @@
 //! OpenSSL's own tests of its algorithms on a 32-bit processor, in the test bed's ARM guest.
 //!
-//! The way: the provider and the test that runs `evp_test` are built for that processor, `evp_test` by a C compiler for
+//! Path: the provider and the test that runs `evp_test` are built for that processor, `evp_test` by a C compiler for
 //! it -> both and the data files lie in the guest where they lie here -> that test runs there.
 
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
-use evener_conformance_openssl::differ::{Book, Limit, Pair, run};
+use evener_conformance_openssl::differ::{Libraries, Limit, Series, run};
 use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, say};
 
@@ -14,56 +14,56 @@ fn library(setup: &Setup) -> &'static Library {
 /// What differs here would differ everywhere: a call with a result by lot, or one that reads what nobody wrote.
 #[test]
 fn the_judge_agrees_with_itself() {
-    let pair = Pair { plain: library(&Setup::plain()), evener: library(&Setup::plain()) };
+    let libraries = Libraries { plain: library(&Setup::plain()), evener: library(&Setup::plain()) };
     let limit = Limit { calls: 40_000, time: Duration::from_secs(20) };
-    let (stories, calls) = run(Book { pair, seed: 1, fork_one_in: Book::FORK_ONE_IN }, 2, limit);
-    say(&format!("{stories} stories, {calls} calls"));
+    let (sequences, calls) = run(Series { libraries, seed: 1, fork_one_in: Series::FORK_ONE_IN }, 2, limit);
+    say(&format!("{sequences} sequences, {calls} calls"));
 }
 
 const ROUTED: &CStr = c"evener-routed";
 
-/// Tells stories on two threads until the time is over; returns what the provider counted meanwhile under `name`.
-fn stories(evener: &Setup, seconds: u64, name: &CStr) -> u32 {
-    stories_with(evener, seconds, name, (2, Book::FORK_ONE_IN))
+/// Runs sequences on two threads until the time is over; returns what the provider counted meanwhile under `name`.
+fn sequences(evener: &Setup, seconds: u64, name: &CStr) -> u32 {
+    sequences_with(evener, seconds, name, (2, Series::FORK_ONE_IN))
 }
 
-fn stories_with(evener: &Setup, seconds: u64, name: &CStr, (threads, fork_one_in): (usize, u64)) -> u32 {
-    let pair = Pair { plain: library(&Setup::plain()), evener: library(evener) };
-    let cipher = Cipher::fetch(pair.evener, "AES-128-CBC").expect("it has one");
+fn sequences_with(evener: &Setup, seconds: u64, name: &CStr, (threads, fork_one_in): (usize, u64)) -> u32 {
+    let libraries = Libraries { plain: library(&Setup::plain()), evener: library(evener) };
+    let cipher = Cipher::fetch(libraries.evener, "AES-128-CBC").expect("it has one");
     assert_eq!(cipher.provider(), "evener");
     let seed = u64::from(std::process::id());
     let limit = Limit { calls: u64::MAX, time: Duration::from_secs(seconds) };
-    let (stories, calls) = run(Book { pair, seed, fork_one_in }, threads, limit);
+    let (sequences, calls) = run(Series { libraries, seed, fork_one_in }, threads, limit);
     let counted = cipher.counted(name);
-    say(&format!("seed {seed}: {stories} stories, {calls} calls, {name:?}: {counted}"));
+    say(&format!("seed {seed}: {sequences} sequences, {calls} calls, {name:?}: {counted}"));
     counted
 }
 
 #[test]
 fn nothing_that_c_sees_differs_where_calls_are_forwarded() {
-    assert_eq!(stories(&Setup::evener(""), 10, ROUTED), 0);
+    assert_eq!(sequences(&Setup::evener(""), 10, ROUTED), 0);
 }
 
 #[test]
 fn nothing_that_c_sees_differs_where_a_module_does_the_work() {
-    assert!(stories(&Setup::routed(), 40, ROUTED) > 1_000);
+    assert!(sequences(&Setup::routed(), 40, ROUTED) > 1_000);
 }
 
 /// Messages that the provider cuts into blocks itself and works on by OpenSSL's own functions.
 #[test]
 fn nothing_that_c_sees_differs_where_messages_are_owned() {
-    assert!(stories(&Setup::evener("threshold = 1"), 15, ROUTED) > 500);
+    assert!(sequences(&Setup::evener("threshold = 1"), 15, ROUTED) > 500);
 }
 
 /// By threads of the provider's own, which a fork leaves behind.
 #[test]
 fn nothing_that_c_sees_differs_where_buffers_are_split() {
-    assert!(stories(&Setup::evener("threads = 3\nsplit = 1024\nguard = off"), 20, c"evener-split") > 100);
+    assert!(sequences(&Setup::evener("threads = 3\nsplit = 1024\nguard = off"), 20, c"evener-split") > 100);
 }
 
-/// Threads that split, and helpers in mid-part, while every second story forks.
+/// Threads that split, and helpers in mid-part, while every second sequence forks.
 #[test]
 fn children_go_on_whatever_the_threads_of_their_parents_were_about() {
     let setup = Setup::evener("threads = 3\nsplit = 1024\nguard = off\ncombine = auto");
-    assert!(stories_with(&setup, 20, c"evener-split", (6, 2)) > 100);
+    assert!(sequences_with(&setup, 20, c"evener-split", (6, 2)) > 100);
 }

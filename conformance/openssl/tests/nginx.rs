@@ -62,12 +62,12 @@ impl Nginx {
         command.arg("300").arg(program).args(["-e", "stderr", "-g", "daemon off;", "-p"]).arg(site.path());
         command.arg("-c").arg(site.path().join("nginx.conf"));
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
-        let patience = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(60);
         // It listens before it writes who it is.
         let is_up =
             || site.path().join("pid").exists() && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
         while !is_up() {
-            assert!(Instant::now() < patience, "nginx does not listen");
+            assert!(Instant::now() < deadline, "nginx does not listen");
             thread::sleep(Duration::from_millis(20));
         }
         Self { process, site, port }

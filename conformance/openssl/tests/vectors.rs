@@ -8,16 +8,16 @@ use evener_vectors::Case;
 
 /// How a text goes through: the longest piece, and whether the output takes the input's place.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct Chunking {
     piece_bytes: usize,
     in_place: bool,
 }
 
-const MANNERS: [Manner; 4] = [
-    Manner { piece_bytes: usize::MAX, in_place: false },
-    Manner { piece_bytes: usize::MAX, in_place: true },
-    Manner { piece_bytes: 7, in_place: false },
-    Manner { piece_bytes: 32, in_place: true },
+const CHUNKINGS: [Chunking; 4] = [
+    Chunking { piece_bytes: usize::MAX, in_place: false },
+    Chunking { piece_bytes: usize::MAX, in_place: true },
+    Chunking { piece_bytes: 7, in_place: false },
+    Chunking { piece_bytes: 32, in_place: true },
 ];
 
 fn octets(bytes: &[u8]) -> Octets {
@@ -27,7 +27,7 @@ fn octets(bytes: &[u8]) -> Octets {
 }
 
 /// One direction of a case: what comes out and, where it encrypts, the tag. `None` where libcrypto refuses.
-fn run(cipher: &Cipher, case: &Case, encrypts: bool, manner: Manner) -> Option<(Vec<u8>, Vec<u8>)> {
+fn run(cipher: &Cipher, case: &Case, encrypts: bool, chunking: Chunking) -> Option<(Vec<u8>, Vec<u8>)> {
     let done = |code: i32| (code == 1).then_some(());
     let mut context = Context::new();
     done(context.init(Some(cipher), Some(&octets(&case.key)), Some(&octets(&case.iv)), Some(encrypts)))?;
@@ -36,14 +36,14 @@ fn run(cipher: &Cipher, case: &Case, encrypts: bool, manner: Manner) -> Option<(
     if tag_bytes > 0 && !encrypts {
         done(context.set_tag(&octets(&case.tag), tag_bytes))?;
     }
-    for piece in case.aad.chunks(manner.piece_bytes) {
+    for piece in case.aad.chunks(chunking.piece_bytes) {
         done(context.update(&mut piece.to_vec(), 0..piece.len(), None).code)?;
     }
     let input = if encrypts { &case.plaintext } else { &case.ciphertext };
     // XTS takes a text as a whole.
-    let piece_bytes = if case.algorithm.ends_with("XTS") { usize::MAX } else { manner.piece_bytes };
+    let piece_bytes = if case.algorithm.ends_with("XTS") { usize::MAX } else { chunking.piece_bytes };
     // A block held back for its padding would come out over what is still to be read.
-    let in_place = manner.in_place && (!case.padded || piece_bytes == usize::MAX);
+    let in_place = chunking.in_place && (!case.padded || piece_bytes == usize::MAX);
     let mut output = Vec::new();
     for piece in input.chunks(piece_bytes) {
         let to = if in_place { 0 } else { piece.len() };
@@ -64,12 +64,12 @@ fn run(cipher: &Cipher, case: &Case, encrypts: bool, manner: Manner) -> Option<(
 
 /// Whether a cipher's case comes out as published, in both directions and all manners.
 fn cipher_holds(cipher: &Cipher, case: &Case) -> bool {
-    MANNERS.into_iter().all(|manner| {
-        let opened = run(cipher, case, false, manner);
+    CHUNKINGS.into_iter().all(|chunking| {
+        let opened = run(cipher, case, false, chunking);
         if !case.valid {
             return opened.is_none();
         }
-        let sealed = run(cipher, case, true, manner);
+        let sealed = run(cipher, case, true, chunking);
         sealed == Some((case.ciphertext.clone(), case.tag.clone()))
             && opened == Some((case.plaintext.clone(), Vec::new()))
     })

@@ -5,7 +5,7 @@ use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockDecrypt as _, BlockEncrypt as _, KeyInit as _};
 use aes::{Aes128, Aes192, Aes256};
 use evener_core::job::Memory;
-use evener_core::{Algorithm, Direction, Family, InlineDriver, IsOver, Job, JobError, Profile};
+use evener_core::{Algorithm, Direction, Family, HasEnded, InlineDriver, Job, JobError, Profile};
 
 type Block = [u8; 16];
 
@@ -41,7 +41,7 @@ impl InlineDriver for Soft {
         }
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 /// Runs a job whose input and output lie apart, as those of the module do.

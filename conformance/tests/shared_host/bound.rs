@@ -1,6 +1,6 @@
 //! Sessions for modules only at a host that is killed: what it held fails and says so, and no core does any of it.
 //!
-//! The way: this program as a host, a process of its own -> a run in this one with one core beside that module -> the host is killed while it holds jobs
+//! Path: this program as a host, a process of its own -> a run in this one with one core beside that module -> the host is killed while it holds jobs
 //! -> outcomes against the report's counts.
 
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
-use evener::{CpuKit, ModuleSetup, Quarantine, Report};
-use evener_conformance::{Ask, Burst, Process, judged, libcrypto, session};
+use evener::{CoreDrivers, ModuleSetup, Quarantine, Report};
+use evener_conformance::{Burst, JobSpec, Process, judged, libcrypto, session};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
 use evener_driver_hosted::Module;
 
-use super::{Host, PATIENCE, asked_at};
+use super::{Host, TIMEOUT, asked_at};
 
 /// Time enough to be killed in the middle: half a second for all jobs.
 const MODULE: &str = "emulated:d=0+0,h=5000000+0,depth=8";
@@ -36,7 +36,7 @@ fn a_host() {
 
 #[test]
 fn a_host_that_is_killed_fails_what_only_it_may_do_and_no_core_does_it() {
-    let asks = asks();
+    let specs = specs();
     for policy in [Policy::ModuleOnly, Policy::SharedQueue, Policy::Adaptive] {
         let folder = tempfile::tempdir().expect("a folder");
         let host = Process::start("bound::a_host", &[(FOLDER, folder.path().as_os_str())]);
@@ -51,55 +51,56 @@ fn a_host_that_is_killed_fails_what_only_it_may_do_and_no_core_does_it() {
             wait_until(|| submitted() >= Some(killed_at));
             drop(host);
         });
-        let (jobs, report) = through(&module, &asks, policy);
+        let (jobs, report) = through(&module, &specs, policy);
         killer.join().expect("no panic");
-        judge(&asks, &jobs, &report);
+        judge(&specs, &jobs, &report);
     }
 }
 
 fn wait_until(is_so: impl Fn() -> bool) {
     let since = Instant::now();
     while !is_so() {
-        assert!(since.elapsed() < PATIENCE, "it never came to that");
+        assert!(since.elapsed() < TIMEOUT, "it never came to that");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
 /// All of a session that is for modules only.
-fn asks() -> Vec<Ask> {
+fn specs() -> Vec<JobSpec> {
     let free = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 5);
     let bound = Session::new(free.algorithm(), free.direction(), free.padding(), free.key());
     let bound = Arc::new(bound.expect("as of the other").for_modules_only());
-    (0..JOBS).map(|seed| Ask::noisy(&bound, BYTES, seed)).collect()
+    (0..JOBS).map(|seed| JobSpec::noisy(&bound, BYTES, seed)).collect()
 }
 
 /// The jobs as they came back, in their order.
-fn through(module: &Module, asks: &[Ask], policy: Policy) -> (Burst<'static>, Report) {
-    let kit = || CpuKit::new(Box::new(libcrypto()), None);
-    let modules = vec![ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), kit()) }];
-    let setup = evener::Setup { policy, modules, workers: vec![kit()], callers: 1, ..Default::default() };
-    let job = |ask: &Ask| {
-        let mut job = Job::in_place(ask.input.clone().leak());
-        job.arm(Arc::clone(&ask.session), &ask.iv, BYTES);
+fn through(module: &Module, specs: &[JobSpec], policy: Policy) -> (Burst<'static>, Report) {
+    let core_drivers = || CoreDrivers::new(Box::new(libcrypto()), None);
+    let modules = vec![ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), core_drivers()) }];
+    let setup =
+        evener::Setup { policy, modules, workers: vec![core_drivers()], callers: 1, ..Default::default() };
+    let job = |spec: &JobSpec| {
+        let mut job = Job::in_place(spec.input.clone().leak());
+        job.arm(Arc::clone(&spec.session), &spec.iv, BYTES);
         job
     };
-    let mut jobs: Vec<_> = asks.iter().map(job).collect();
-    let ((), report) = evener::run(setup, |runtime| runtime.caller(kit()).crypt(&mut jobs));
+    let mut jobs: Vec<_> = specs.iter().map(job).collect();
+    let ((), report) = evener::run(setup, |runtime| runtime.caller(core_drivers()).crypt(&mut jobs));
     (jobs, report)
 }
 
-fn judge(asks: &[Ask], jobs: &[Box<Job<'static>>], report: &Report) {
+fn judge(specs: &[JobSpec], jobs: &[Box<Job<'static>>], report: &Report) {
     let mut failed = 0;
-    for (ask, job) in asks.iter().zip(jobs) {
+    for (spec, job) in specs.iter().zip(jobs) {
         match job.outcome() {
             Outcome::Failed(JobError::ModuleLost | JobError::NeedsModule) => {
-                assert!(job.input() == ask.input, "it holds what was submitted");
+                assert!(job.input() == spec.input, "it holds what was submitted");
                 failed += 1;
             }
             outcome => {
-                let right = judged(ask);
+                let right = judged(spec);
                 assert_eq!(outcome, right.outcome);
-                assert!(job.output() == right.output, "{}", ask.what());
+                assert!(job.output() == right.output, "{}", spec.what());
             }
         }
     }

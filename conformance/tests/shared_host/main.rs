@@ -1,7 +1,7 @@
 //! One host that serves a QEMU guest and local programs at the same time: each gets what libcrypto gives, each client's count is what
 //! that client says, and the module's own count is their sum.
 //!
-//! The way: a host with an emulated module in this process -> a guest whose virtio-crypto device it is, and this program as two
+//! Path: a host with an emulated module in this process -> a guest whose virtio-crypto device it is, and this program as two
 //! processes with the driver `hosted` -> they go on until the guest has done its jobs -> counts from all sides.
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "what programs say; helpers of tests are tests")]
@@ -20,10 +20,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
-use evener::{Cancel, CpuKit, ModuleSetup};
-use evener_conformance::{Ask, Burst, Way, answers, judged, libcrypto, session};
+use evener::{Cancel, CoreDrivers, ModuleSetup};
+use evener_conformance::{Burst, JobSpec, Route, answers, judged, libcrypto, session};
 use evener_core::{
-    Algorithm, Direction, IsOver, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
+    Algorithm, Direction, HasEnded, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
     known,
 };
 use evener_driver_emulated::{Emulated, Preset};
@@ -35,7 +35,7 @@ const GUEST_JOBS: usize = 200;
 const BYTES: usize = 4_096;
 /// Keys of each client.
 const KEYS: usize = 3;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LIFE: Duration = Duration::from_secs(400);
 
 /// Not so quick that a guest under emulation never finds it busy.
@@ -248,24 +248,25 @@ fn work(
 ) {
     let (keys, mut count) = (keys(seed), 0);
     while !is_over(count) {
-        let asks: Vec<Ask> =
-            (count..count + round).map(|at| Ask::noisy(&keys[at % KEYS], BYTES, seed + at % 97)).collect();
-        let mut jobs: Vec<_> = asks.iter().enumerate().map(|(mark, ask)| job(ask, mark as u64)).collect();
+        let specs: Vec<JobSpec> = (count..count + round)
+            .map(|at| JobSpec::noisy(&keys[at % KEYS], BYTES, seed + at % 97))
+            .collect();
+        let mut jobs: Vec<_> = specs.iter().enumerate().map(|(mark, spec)| job(spec, mark as u64)).collect();
         let since = Instant::now();
-        assert!(known::ask(driver, &mut jobs, || since.elapsed() > PATIENCE), "all come back");
+        assert!(known::ask(driver, &mut jobs, || since.elapsed() > TIMEOUT), "all come back");
         jobs.sort_by_key(|job| job.mark);
-        for (job, (mark, ask)) in jobs.iter().zip(asks.iter().enumerate()) {
+        for (job, (mark, spec)) in jobs.iter().zip(specs.iter().enumerate()) {
             assert_eq!((job.mark, job.outcome()), (mark as u64, Outcome::Done { written: BYTES }));
-            assert!(job.output() == judged(ask).output, "{}", ask.what());
+            assert!(job.output() == judged(spec).output, "{}", spec.what());
         }
         count += round;
     }
     println!("{JOBS}{count}");
 }
 
-fn job(ask: &Ask, mark: u64) -> Box<Job<'static>> {
-    let mut job = Job::in_place(ask.input.clone().leak());
-    job.arm(Arc::clone(&ask.session), &ask.iv, BYTES);
+fn job(spec: &JobSpec, mark: u64) -> Box<Job<'static>> {
+    let mut job = Job::in_place(spec.input.clone().leak());
+    job.arm(Arc::clone(&spec.session), &spec.iv, BYTES);
     job.mark = mark;
     job
 }
@@ -289,9 +290,9 @@ fn until_it_is_removed() {
         return println!("skipped: there is no such module outside the guest");
     };
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 7);
-    let asks: Vec<Ask> = (0..120).map(|seed| Ask::noisy(&key, BYTES, seed)).collect();
+    let specs: Vec<JobSpec> = (0..120).map(|seed| JobSpec::noisy(&key, BYTES, seed)).collect();
     let (tell, told) = channel();
-    let mut way = ByModule { module: &module, tell, report: evener::Report::default() };
+    let mut route = ByModule { module: &module, tell, report: evener::Report::default() };
     let removal = thread::spawn(move || {
         told.recv().expect("it works");
         let driver = Path::new("/sys/bus/virtio/drivers/virtio_crypto");
@@ -302,15 +303,15 @@ fn until_it_is_removed() {
         std::fs::write(driver.join("unbind"), device.to_string_lossy().as_bytes())
             .expect("it can be removed");
     });
-    let came = answers(&mut way, &asks);
-    assert!(came.iter().zip(&asks).all(|(answer, ask)| *answer == judged(ask)), "all jobs are right");
-    let report = way.report;
+    let came = answers(&mut route, &specs);
+    assert!(came.iter().zip(&specs).all(|(answer, spec)| *answer == judged(spec)), "all jobs are right");
+    let report = route.report;
     let worker = report.workers.iter().find(|worker| worker.module.is_some()).expect("a module's worker");
     let served = worker.module.as_ref().expect("as said");
     let redone: u64 = worker.methods.iter().map(|tally| tally.redone).sum();
     let by_module = report.modules().jobs;
     println!("{by_module} jobs by the module, {redone} redone, {:?}", served.quarantine);
-    assert!((REMOVED_AFTER..asks.len() as u64).contains(&by_module), "{served:?}");
+    assert!((REMOVED_AFTER..specs.len() as u64).contains(&by_module), "{served:?}");
     assert!(redone > 0 && served.quarantine.is_some(), "what it held, and counted");
     println!("{ALL_RIGHT}; the removal is over: {}\nend", removal.is_finished());
     // Threads that stand in the kernel keep the process, but not its output.
@@ -332,11 +333,11 @@ struct ByModule<'a> {
     report: evener::Report,
 }
 
-impl Way for ByModule<'_> {
+impl Route for ByModule<'_> {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
-        let kit = || CpuKit::new(Box::new(libcrypto()), None);
+        let core_drivers = || CoreDrivers::new(Box::new(libcrypto()), None);
         let driver = Watched { driver: self.module.driver(), done: 0, tell: self.tell.clone() };
-        let module = ModuleSetup { patience: SILENCE, ..ModuleSetup::new(Box::new(driver), kit()) };
+        let module = ModuleSetup { timeout: SILENCE, ..ModuleSetup::new(Box::new(driver), core_drivers()) };
         let setup = evener::Setup {
             policy: Policy::ModuleOnly,
             modules: vec![module],
@@ -344,7 +345,7 @@ impl Way for ByModule<'_> {
             ..Default::default()
         };
         let (jobs, report) = evener::run(setup, |runtime| {
-            runtime.caller(kit()).crypt(&mut jobs);
+            runtime.caller(core_drivers()).crypt(&mut jobs);
             jobs
         });
         self.report = report;
@@ -377,8 +378,8 @@ impl<'m> QueuedDriver<'m> for Watched<'m> {
         submitted
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
-        let count = self.driver.poll(done, patience);
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
+        let count = self.driver.poll(done, timeout);
         self.done += count as u64;
         count
     }
@@ -395,8 +396,8 @@ impl<'m> QueuedDriver<'m> for Watched<'m> {
         self.driver.abandon(given_back);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.driver.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.driver.forget(has_ended);
     }
 }
 
@@ -412,7 +413,7 @@ fn beside_the_guest() {
     let seed = 1_000 + usize::try_from(std::process::id()).expect("a number");
     let mut driver = module.driver();
     work(&mut *driver, seed, 32, |_| !matches!(orders.try_recv(), Err(TryRecvError::Empty)));
-    // Whoever leaves is no longer in the host's report.
+    // A client that leaves is no longer in the host's report.
     orders.recv().expect_err("the other one ends this process");
 }
 

@@ -1,7 +1,7 @@
 //! A guest whose module is slowed down, fails, lies and hangs by order while a run goes on: all results are libcrypto's, what was
 //! redone is counted, and why the module is out is said; and who waits for a request alone leaves one that hangs.
 //!
-//! The way: this program in the guest, which runs bursts under the adaptive policy until a file in /share says `end` -> orders to the host's control
+//! Path: this program in the guest, which runs bursts under the adaptive policy until a file in /share says `end` -> orders to the host's control
 //! socket or QEMU's monitor, each once the module has met the one before -> their counts against the run's own.
 
 use std::fs;
@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
-use evener::{Caller, CpuKit, ModuleSetup};
-use evener_conformance::{Ask, Burst, judged, libcrypto, session};
+use evener::{Caller, CoreDrivers, ModuleSetup};
+use evener_conformance::{Burst, JobSpec, judged, libcrypto, session};
 use evener_core::driver::{Text, Unanswered};
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::{Algorithm, Class, Direction, Estimator, Job, Nanos, Outcome, Padding, Session};
@@ -31,12 +31,12 @@ const BURSTS: usize = 8;
 /// The papers' module.
 const AM3358: &str = "emulated:am3358";
 /// For what comes sooner or later, on a host that does other things for minutes. Assumed, not measured.
-const PATIENCE: Duration = Duration::from_secs(400);
+const TIMEOUT: Duration = Duration::from_secs(400);
 /// Of the guest.
 const LIFE: Duration = Duration::from_secs(1_500);
 
 /// A guest with this program and a folder in common.
-struct Scene {
+struct TestGuest {
     guest: Guest,
     share: tempfile::TempDir,
     program: String,
@@ -44,13 +44,13 @@ struct Scene {
 
 /// What a run said of itself at its end.
 #[derive(Debug, PartialEq, Eq)]
-struct Said {
+struct RunOutput {
     by_module: u64,
     redone: u64,
     quarantine: String,
 }
 
-impl Scene {
+impl TestGuest {
     fn boot(module: Module) -> Option<Self> {
         let share = tempfile::tempdir().expect("a folder");
         let this = std::env::current_exe().expect("a test has a file");
@@ -61,7 +61,7 @@ impl Scene {
     }
 
     /// A run in the guest, and `orders` meanwhile. All its results were compared there.
-    fn run(&mut self, orders: impl FnOnce(&Self)) -> Said {
+    fn run(&mut self, orders: impl FnOnce(&Self)) -> RunOutput {
         said(&self.run_part("until_told", orders))
     }
 
@@ -87,7 +87,7 @@ impl Scene {
     fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let since = Instant::now();
         while !is_so() {
-            assert!(since.elapsed() < PATIENCE, "{what} never came; the guest said\n{}", self.told());
+            assert!(since.elapsed() < TIMEOUT, "{what} never came; the guest said\n{}", self.told());
             thread::sleep(Duration::from_millis(5));
         }
     }
@@ -117,16 +117,16 @@ impl Host {
     }
 
     /// Has the run go on until the module has done some more requests.
-    fn works(&self, scene: &Scene) {
-        scene.wait_for("a request", SOME, || self.count("module", "completed"));
+    fn works(&self, test_guest: &TestGuest) {
+        test_guest.wait_for("a request", SOME, || self.count("module", "completed"));
     }
 
     /// Gives an order and has the run go on until the module has met so many faults by it.
-    fn fails(&self, scene: &Scene, order: &str, count: u64) {
+    fn fails(&self, test_guest: &TestGuest, order: &str, count: u64) {
         let faults = || self.count("module", "faults");
         let before = faults();
         self.order(order);
-        scene.wait_until("a fault", || faults() >= before + count);
+        test_guest.wait_until("a fault", || faults() >= before + count);
     }
 }
 
@@ -136,48 +136,48 @@ fn a_guest_s_run_survives_whatever_its_host_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let host = Host::start(folder.path(), AM3358);
     let module = Module::VhostUser { socket: host.socket.clone(), event_idx: true };
-    let Some(mut scene) = Scene::boot(module) else { return };
-    slowed_down_and_let_go(&mut scene, &host);
-    some_errors(&mut scene, &host);
+    let Some(mut test_guest) = TestGuest::boot(module) else { return };
+    slowed_down_and_let_go(&mut test_guest, &host);
+    some_errors(&mut test_guest, &host);
     for (order, faults, reason) in [("fault error 5", 8, "Errors"), ("fault wrong-bytes", 1, "WrongResult")] {
-        let said = scene.run(|scene| {
-            host.works(scene);
-            host.fails(scene, order, faults);
-            scene.pass();
+        let said = test_guest.run(|test_guest| {
+            host.works(test_guest);
+            host.fails(test_guest, order, faults);
+            test_guest.pass();
         });
         assert!(said.quarantine.contains(reason) && said.redone >= faults, "{order}: {said:?}");
         host.order("fault none");
     }
-    hangs_until_it_is_reset(&mut scene, &host);
-    hangs_and_is_left(&mut scene, &host);
+    hangs_until_it_is_reset(&mut test_guest, &host);
+    hangs_and_is_left(&mut test_guest, &host);
     // None of it is left.
-    let said = scene.run(|scene| host.works(scene));
+    let said = test_guest.run(|test_guest| host.works(test_guest));
     assert!(said.by_module >= SOME && said.redone == 0 && said.quarantine == NO_QUARANTINE, "{said:?}");
-    drop(scene);
+    drop(test_guest);
     assert_eq!(host.stop().broken_off, 0);
 }
 
 /// Eight times slower is not dead, and once it is quick again it takes jobs as before.
-fn slowed_down_and_let_go(scene: &mut Scene, host: &Host) {
-    let said = scene.run(|scene| {
-        host.works(scene);
+fn slowed_down_and_let_go(test_guest: &mut TestGuest, host: &Host) {
+    let said = test_guest.run(|test_guest| {
+        host.works(test_guest);
         host.order("pace 800");
-        scene.pass();
+        test_guest.pass();
         host.order("pace 100");
-        host.works(scene);
+        host.works(test_guest);
     });
     assert!(said.by_module >= 2 * SOME, "{said:?}");
     assert_eq!((said.redone, &*said.quarantine), (0, NO_QUARANTINE));
 }
 
 /// What the host failed, that and no more was redone.
-fn some_errors(scene: &mut Scene, host: &Host) {
+fn some_errors(test_guest: &mut TestGuest, host: &Host) {
     let before = host.count("totals", "failed");
-    let said = scene.run(|scene| {
-        host.works(scene);
-        host.fails(scene, "fault error 5 every 3", 2);
+    let said = test_guest.run(|test_guest| {
+        host.works(test_guest);
+        host.fails(test_guest, "fault error 5 every 3", 2);
         // Whether the module is asked again soon is the policy's business.
-        scene.pass();
+        test_guest.pass();
     });
     host.order("fault none");
     let failed = host.count("totals", "failed") - before;
@@ -185,17 +185,17 @@ fn some_errors(scene: &mut Scene, host: &Host) {
     assert_eq!((said.redone, &*said.quarantine), (failed, NO_QUARANTINE));
 }
 
-fn hangs_until_it_is_reset(scene: &mut Scene, host: &Host) {
-    let end = scene.share.path().join("end");
-    let said = scene.run(|scene| {
-        let ends = || scene.told().matches(END_OF_RUN).count();
+fn hangs_until_it_is_reset(test_guest: &mut TestGuest, host: &Host) {
+    let end = test_guest.share.path().join("end");
+    let said = test_guest.run(|test_guest| {
+        let ends = || test_guest.told().matches(END_OF_RUN).count();
         let before = ends();
-        host.works(scene);
-        host.fails(scene, "fault hang", 1);
+        host.works(test_guest);
+        host.fails(test_guest, "fault hang", 1);
         // These bursts are whole only if what the module holds was redone; and the run ends while it still hangs.
-        scene.pass();
+        test_guest.pass();
         fs::write(&end, "").expect("a folder of ours");
-        scene.wait_until("the end of the run", || ends() > before);
+        test_guest.wait_until("the end of the run", || ends() > before);
         // A process whose threads the kernel holds does not end before the host answers.
         host.order("fault none");
         host.order("reset");
@@ -203,13 +203,13 @@ fn hangs_until_it_is_reset(scene: &mut Scene, host: &Host) {
     assert!(said.quarantine.contains("Hung") && said.redone >= 1, "{said:?}");
 }
 
-/// Who waits for a request alone leaves when his time is over, and has his text as it was.
-fn hangs_and_is_left(scene: &mut Scene, host: &Host) {
-    let told = scene.run_part("until_it_is_late", |scene| {
-        let left = || scene.told().matches(LEFT).count();
-        host.works(scene);
-        host.fails(scene, "fault hang", 1);
-        scene.wait_until("who leaves", || left() > 0);
+/// A caller that waits for a request alone leaves when its time is over, and has its text as it was.
+fn hangs_and_is_left(test_guest: &mut TestGuest, host: &Host) {
+    let told = test_guest.run_part("until_it_is_late", |test_guest| {
+        let left = || test_guest.told().matches(LEFT).count();
+        host.works(test_guest);
+        host.fails(test_guest, "fault hang", 1);
+        test_guest.wait_until("who leaves", || left() > 0);
         // What the kernel holds ends before the process can.
         host.order("fault none");
         host.order("reset");
@@ -229,13 +229,13 @@ fn until_it_is_late() {
     let driver = module.timed().expect("AF_ALG has a driver whom callers may leave");
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 13);
     for count in 0.. {
-        let ask = Ask::noisy(&key, BYTES, count);
-        let (mut iv, mut text) = ([0; 16], InPlace { room: ask.input.clone() });
-        iv.copy_from_slice(&ask.iv);
+        let spec = JobSpec::noisy(&key, BYTES, count);
+        let (mut iv, mut text) = ([0; 16], InPlace { room: spec.input.clone() });
+        iv.copy_from_slice(&spec.iv);
         match driver.ask_for(&key, &iv, &mut text, Nanos::from_millis(2_000)) {
-            Ok(()) => assert!(text.room == judged(&ask).output, "{}", ask.what()),
+            Ok(()) => assert!(text.room == judged(&spec).output, "{}", spec.what()),
             Err(Unanswered::Late) => {
-                assert!(text.room == ask.input, "{}", ask.what());
+                assert!(text.room == spec.input, "{}", spec.what());
                 return println!("{LEFT}{count}");
             }
             Err(failed) => panic!("{failed:?}"),
@@ -261,24 +261,24 @@ impl Text for InPlace {
 #[test]
 #[ignore = "a boot more"]
 fn a_guest_s_run_goes_on_while_qemu_throttles_its_module() {
-    let Some(mut scene) = Scene::boot(Module::BuiltIn(Throttle::default())) else { return };
-    let counts = |scene: &Scene| {
-        let mut qmp = scene.guest.qmp().expect("QEMU is there");
+    let Some(mut test_guest) = TestGuest::boot(Module::BuiltIn(Throttle::default())) else { return };
+    let counts = |test_guest: &TestGuest| {
+        let mut qmp = test_guest.guest.qmp().expect("QEMU is there");
         qmp.module_counts().expect("it counts").encrypted_count
     };
-    let before = counts(&scene);
-    let said = scene.run(|scene| {
+    let before = counts(&test_guest);
+    let said = test_guest.run(|test_guest| {
         let throttle = |bytes_per_s| {
-            let mut qmp = scene.guest.qmp().expect("QEMU is there");
+            let mut qmp = test_guest.guest.qmp().expect("QEMU is there");
             qmp.throttle(Throttle { bytes_per_s, ops_per_s: 0 }).expect("it throttles");
         };
-        scene.wait_for("a request before the throttle", SOME, || counts(scene));
+        test_guest.wait_for("a request before the throttle", SOME, || counts(test_guest));
         throttle(SLOW_BYTES_PER_S);
-        scene.pass();
+        test_guest.pass();
         throttle(0);
-        scene.wait_for("a request after it", SOME, || counts(scene));
+        test_guest.wait_for("a request after it", SOME, || counts(test_guest));
     });
-    assert_eq!(said.by_module, counts(&scene) - before, "what the run says, and QEMU");
+    assert_eq!(said.by_module, counts(&test_guest) - before, "what the run says, and QEMU");
     assert_eq!((said.redone, &*said.quarantine), (0, NO_QUARANTINE));
 }
 
@@ -289,12 +289,12 @@ const BURST: &str = "a burst is right";
 const END_OF_RUN: &str = "by module, redone, quarantine: ";
 const NO_QUARANTINE: &str = "None";
 
-fn said(told: &str) -> Said {
+fn said(told: &str) -> RunOutput {
     let line = told.lines().find_map(|line| Some(line.split_once(END_OF_RUN)?.1)).expect("a run says it");
     let words: Vec<&str> = line.splitn(3, ' ').collect();
     let [by_module, redone, quarantine] = words[..] else { unreachable!("three of them: {line}") };
     let count = |word: &str| word.parse().expect("a count");
-    Said { by_module: count(by_module), redone: count(redone), quarantine: quarantine.to_owned() }
+    RunOutput { by_module: count(by_module), redone: count(redone), quarantine: quarantine.to_owned() }
 }
 
 #[test]
@@ -308,8 +308,9 @@ fn until_told() {
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 11);
     // A core as slow as the papers', so that the module is worth its while on whatever machine the guest is emulated.
     let core: Preset = AM3358.parse().expect("a preset");
-    let kit = || CpuKit::new(Box::new(CostedCpu::new(Box::new(libcrypto()), core.clone())), None);
-    let module = ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), kit()) };
+    let core_drivers =
+        || CoreDrivers::new(Box::new(CostedCpu::new(Box::new(libcrypto()), core.clone())), None);
+    let module = ModuleSetup { check_every: 1, ..ModuleSetup::new(module.driver(), core_drivers()) };
     let setup = evener::Setup {
         policy: Policy::Adaptive,
         modules: vec![module],
@@ -321,7 +322,7 @@ fn until_told() {
     let rooms = vec![vec![0; BYTES]; BURST_JOBS].leak();
     let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
     let ((), report) = evener::run(setup, |runtime| {
-        let mut caller = runtime.caller(kit());
+        let mut caller = runtime.caller(core_drivers());
         let rounds = (0..).step_by(BURST_JOBS).take_while(|_| !Path::new("/share/end").exists());
         rounds.for_each(|first| burst(&mut caller, &mut jobs, &key, first));
     });
@@ -344,16 +345,17 @@ fn costs(key: &Session, core: &Preset) -> Estimator {
 const SAMPLES: u32 = 5;
 
 fn burst<'m>(caller: &mut Caller<'_, 'm>, jobs: &mut Burst<'m>, key: &Arc<Session>, first: usize) {
-    let asks: Vec<Ask> = (first..first + BURST_JOBS).map(|seed| Ask::noisy(key, BYTES, seed)).collect();
-    for (job, ask) in jobs.iter_mut().zip(&asks) {
-        job.room_mut().copy_from_slice(&ask.input);
-        job.arm(Arc::clone(key), &ask.iv, BYTES);
+    let specs: Vec<JobSpec> =
+        (first..first + BURST_JOBS).map(|seed| JobSpec::noisy(key, BYTES, seed)).collect();
+    for (job, spec) in jobs.iter_mut().zip(&specs) {
+        job.room_mut().copy_from_slice(&spec.input);
+        job.arm(Arc::clone(key), &spec.iv, BYTES);
     }
     caller.crypt(jobs);
     // They come back in the order in which they went.
-    for (job, ask) in jobs.iter().zip(&asks) {
+    for (job, spec) in jobs.iter().zip(&specs) {
         assert_eq!(job.outcome(), Outcome::Done { written: BYTES });
-        assert!(job.output() == judged(ask).output, "{}", ask.what());
+        assert!(job.output() == judged(spec).output, "{}", spec.what());
     }
     println!("{BURST}");
 }

@@ -22,7 +22,7 @@ use evener_core::{
 use evener_driver_hosted::Module;
 use evener_driver_libcrypto::Libcrypto;
 
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
 /// First release of DPDK with the session message that we send.
 const LONG_SESSION_SINCE: (u32, u32) = (25, 3);
@@ -37,8 +37,8 @@ struct Dpdk {
 impl Dpdk {
     /// Builds and starts it; the reason where it cannot be had.
     fn start() -> Result<Self, String> {
-        let about = |asks: &[&str]| {
-            let output = Command::new("pkg-config").args(asks).arg("libdpdk").output();
+        let about = |specs: &[&str]| {
+            let output = Command::new("pkg-config").args(specs).arg("libdpdk").output();
             let output = output.map_err(|error| format!("pkg-config: {error}"))?;
             let said = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             if output.status.success() { Ok(said) } else { Err("no DPDK (package libdpdk-dev)".to_owned()) }
@@ -131,7 +131,7 @@ fn through(
                 Err((_, refusal)) => panic!("{refusal:?}"),
             }
         }
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "nothing comes back");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "nothing comes back");
     }
     done.sort_by_key(|job| job.mark);
     done

@@ -4,51 +4,51 @@
 use std::time::{Duration, Instant};
 
 use evener::Quarantine;
-use evener_conformance::{Ask, in_place, judged, session};
+use evener_conformance::{JobSpec, in_place, judged, session};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Nanos, Padding};
 
 use super::processes::ByRun;
-use super::{SILENCE, Scene, are_right, device, wait_for_the_host, works};
+use super::{SILENCE, TestGuest, are_right, device, wait_for_the_host, works};
 
-pub(super) fn are_left(scene: &mut Scene) {
-    if scene.qmp.is_none() {
+pub(super) fn are_left(test_guest: &mut TestGuest) {
+    if test_guest.qmp.is_none() {
         return;
     }
-    scene.test_while_it_hangs("hangs::who_waits_leaves_with_his_text_as_it_was");
-    scene.test_while_it_hangs("hangs::a_run_redoes_what_the_device_holds");
-    scene.test("hangs::the_next_process_is_served");
+    test_guest.test_while_it_hangs("hangs::who_waits_leaves_with_his_text_as_it_was");
+    test_guest.test_while_it_hangs("hangs::a_run_redoes_what_the_device_holds");
+    test_guest.test("hangs::the_next_process_is_served");
 }
 
-const PATIENCE: Nanos = Nanos::from_millis(200);
+const TIMEOUT: Nanos = Nanos::from_millis(200);
 /// A device that is slowed down by its bytes lets a tenth of a second pass at once, which is one request.
 const BEFORE_MAX: usize = 4;
 
 const LOST: Result<Vec<u8>, Unanswered> = Err(Unanswered::Failed(JobError::ModuleLost));
 
-fn asks(count: usize) -> Vec<Ask> {
+fn specs(count: usize) -> Vec<JobSpec> {
     let key = session(Algorithm::Aes256Cbc, Direction::Encrypt, Padding::None, 11);
-    (0..count).map(|seed| Ask::noisy(&key, 64, 2 * seed)).collect()
+    (0..count).map(|seed| JobSpec::noisy(&key, 64, 2 * seed)).collect()
 }
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
 fn who_waits_leaves_with_his_text_as_it_was() {
     let Some(module) = device() else { return };
-    let (single, asks) = (module.single(), asks(BEFORE_MAX));
-    let left = asks.iter().find_map(|ask| {
+    let (single, specs) = (module.single(), specs(BEFORE_MAX));
+    let left = specs.iter().find_map(|spec| {
         let began = Instant::now();
-        match in_place(&*single, ask, PATIENCE) {
-            Ok(output) => assert!(output == judged(ask).output, "{}", ask.what()),
+        match in_place(&*single, spec, TIMEOUT) {
+            Ok(output) => assert!(output == judged(spec).output, "{}", spec.what()),
             Err(Unanswered::Late) => return Some(began.elapsed()),
             Err(error) => panic!("{error:?}"),
         }
         None
     });
     let left = left.expect("it never hangs");
-    assert!(left >= PATIENCE.into() && left < Duration::from_secs(15), "{left:?}");
+    assert!(left >= TIMEOUT.into() && left < Duration::from_secs(15), "{left:?}");
     // Of it nobody knows what it will do yet.
-    assert_eq!(in_place(&*single, &asks[0], SILENCE), LOST, "without waiting");
+    assert_eq!(in_place(&*single, &specs[0], SILENCE), LOST, "without waiting");
     drop((single, module));
     wait_for_the_host();
     works();
@@ -58,14 +58,14 @@ fn who_waits_leaves_with_his_text_as_it_was() {
 #[ignore = "a part of another one, which runs it in a guest"]
 fn a_run_redoes_what_the_device_holds() {
     let Some(module) = device() else { return };
-    let (asks, mut way) = (asks(60), ByRun::new(&module, PATIENCE));
-    are_right(&mut way, &asks);
-    assert_eq!(way.quarantine(), Some(Quarantine::Hung));
-    let (by_module, redone) = (way.by_module(), way.report.total().redone);
+    let (specs, mut route) = (specs(60), ByRun::new(&module, TIMEOUT));
+    are_right(&mut route, &specs);
+    assert_eq!(route.quarantine(), Some(Quarantine::Hung));
+    let (by_module, redone) = (route.by_module(), route.report.total().redone);
     assert!(by_module <= BEFORE_MAX as u64, "{by_module} by a device that hangs");
     assert!(redone > 0, "what it held");
     // Reset, for it might write what nobody waits for any more.
-    assert_eq!(in_place(&*module.single(), &asks[0], SILENCE), LOST);
+    assert_eq!(in_place(&*module.single(), &specs[0], SILENCE), LOST);
     wait_for_the_host();
 }
 

@@ -1,13 +1,13 @@
 //! A virtio-crypto device that programs of a guest drive themselves: what they get is libcrypto's, what they sent is what QEMU counted, and
 //! a device that another process has, that hangs or whose owner was killed or has forked does no harm.
 //!
-//! The way: one guest with a module for user space -> this program in it, one ignored test after the other (`sessions.rs`, `processes.rs`,
+//! Path: one guest with a module for user space -> this program in it, one ignored test after the other (`sessions.rs`, `processes.rs`,
 //! `later.rs`, `hangs.rs`), and programs as they are installed (`programs.rs`) -> QEMU's counts and throttle from outside -> the kernel's log.
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 
 mod hangs;
-mod later;
+mod lazy;
 mod processes;
 mod programs;
 mod sessions;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_conformance::{Ask, Burst, Way, all_by, answers, judged, kinds};
+use evener_conformance::{Burst, JobSpec, Route, all_by, answers, judged, kinds};
 use evener_core::{Nanos, Session};
 use evener_driver_hosted::Module;
 use evener_testbed::{Guest, ModuleCounts, Outcome, Qmp, Throttle, USER_SPACE_MODULE};
@@ -29,24 +29,24 @@ use programs::Built;
 const LIFE: Duration = Duration::from_secs(500);
 
 /// For what comes sooner or later, on a host that does other things. Assumed, not measured.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
 fn what_is_claimed_of_a_device_that_programs_drive_themselves_holds_in_the_guest() {
-    let Some(mut scene) = Scene::boot() else { return };
-    sessions::are_libcryptos_and_counted(&mut scene);
-    processes::do_not_disturb_each_other(&mut scene);
-    later::is_reserved_and_taken(&mut scene);
-    hangs::are_left(&mut scene);
-    if scene.built.has_command() {
-        programs::say_why_there_is_no_device(&mut scene);
+    let Some(mut test_guest) = TestGuest::boot() else { return };
+    sessions::are_libcryptos_and_counted(&mut test_guest);
+    processes::do_not_disturb_each_other(&mut test_guest);
+    lazy::is_reserved_and_taken(&mut test_guest);
+    hangs::are_left(&mut test_guest);
+    if test_guest.built.has_command() {
+        programs::say_why_there_is_no_device(&mut test_guest);
     }
-    programs::encrypt_by_it_unmodified(&mut scene);
-    let log = scene.run("true").kernel_log;
+    programs::encrypt_by_it_unmodified(&mut test_guest);
+    let log = test_guest.run("true").kernel_log;
     assert_eq!(log.warnings(), [""; 0]);
     let faults: Vec<&str> = log.0.lines().filter(|line| is_fault(line)).collect();
     assert_eq!(faults, [""; 0], "the device reached for what it was not lent");
-    scene.guest.shut_down().expect("the guest ends");
+    test_guest.guest.shut_down().expect("the guest ends");
 }
 
 /// As Linux tells that an IOMMU has stopped a device.
@@ -64,7 +64,7 @@ fn an_access_that_the_iommu_stopped_is_seen_in_the_log() {
 }
 
 /// A guest with this program, and programs as they are installed.
-struct Scene {
+struct TestGuest {
     guest: Guest,
     built: Built,
     share: tempfile::TempDir,
@@ -73,7 +73,7 @@ struct Scene {
     qmp: Option<Qmp>,
 }
 
-impl Scene {
+impl TestGuest {
     fn boot() -> Option<Self> {
         let share = tempfile::tempdir().expect("a folder");
         let this = std::env::current_exe().expect("a test has a file");
@@ -138,7 +138,7 @@ impl Scene {
             .iter()
             .any(|line| line.contains(WAITS) || line.contains("test result"))
         {
-            assert!(since.elapsed() < PATIENCE, "{name}: {:?}", &lines(&stdout)[before..]);
+            assert!(since.elapsed() < TIMEOUT, "{name}: {:?}", &lines(&stdout)[before..]);
             thread::sleep(Duration::from_millis(10));
         }
         self.let_pass(0);
@@ -162,7 +162,7 @@ fn wait_for_the_host() {
     println!("{WAITS}");
     let (go, since) = (PathBuf::from("/share").join(GO), Instant::now());
     while !go.exists() {
-        assert!(since.elapsed() < PATIENCE, "the host does nothing");
+        assert!(since.elapsed() < TIMEOUT, "the host does nothing");
         thread::sleep(Duration::from_millis(10));
     }
 }
@@ -194,7 +194,7 @@ fn sessions_of(module: &Module, seed: usize) -> Vec<Arc<Session>> {
 /// A device's driver, given jobs as it takes them.
 struct Queued<'a>(&'a Module);
 
-impl Way for Queued<'_> {
+impl Route for Queued<'_> {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
         all_by(&mut *self.0.driver(), jobs, SILENCE)
     }
@@ -204,20 +204,21 @@ impl Way for Queued<'_> {
 const SILENCE: Nanos = Nanos::from_millis(20_000);
 
 /// Compares with libcrypto what comes of these along a way.
-fn are_right(way: &mut impl Way, asks: &[Ask]) {
-    let came = answers(way, asks);
-    asks.iter()
+fn are_right(route: &mut impl Route, specs: &[JobSpec]) {
+    let came = answers(route, specs);
+    specs
+        .iter()
         .zip(&came)
-        .for_each(|(ask, answer)| assert!(*answer == judged(ask), "{}: {:?}", ask.what(), answer.outcome));
+        .for_each(|(spec, answer)| assert!(*answer == judged(spec), "{}: {:?}", spec.what(), answer.outcome));
 }
 
 /// A device that was opened does what it says, known answers included.
 fn works() {
     let module = Module::open(&name()).expect("it is there and computes right");
-    let asks: Vec<Ask> = sessions_of(&module, 3)
+    let specs: Vec<JobSpec> = sessions_of(&module, 3)
         .iter()
-        .flat_map(|session| [64, 4_096].map(|bytes| Ask::noisy(session, bytes, bytes)))
+        .flat_map(|session| [64, 4_096].map(|bytes| JobSpec::noisy(session, bytes, bytes)))
         .collect();
-    assert!(!asks.is_empty());
-    are_right(&mut Queued(&module), &asks);
+    assert!(!specs.is_empty());
+    are_right(&mut Queued(&module), &specs);
 }

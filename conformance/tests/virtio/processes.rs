@@ -5,23 +5,23 @@ use std::env;
 
 use evener::{Quarantine, Report};
 use evener_conformance::{
-    Ask, Burst, Process, Way, all_by, by_run, in_place, is_right_in_child, judged, session,
+    Burst, JobSpec, Process, Route, all_by, by_run, in_place, is_right_in_child, judged, session,
 };
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding, Refusal};
 use evener_driver_hosted::Module;
 
 use super::sessions::job;
-use super::{SILENCE, Scene, device, name, wait_for_the_host, works};
+use super::{SILENCE, TestGuest, device, name, wait_for_the_host, works};
 
-pub(super) fn do_not_disturb_each_other(scene: &mut Scene) {
-    scene.test("processes::who_comes_second_is_refused_until_the_first_is_killed_at_work");
-    if scene.qmp.is_some() {
-        scene.test_while_it_hangs(
+pub(super) fn do_not_disturb_each_other(test_guest: &mut TestGuest) {
+    test_guest.test("processes::who_comes_second_is_refused_until_the_first_is_killed_at_work");
+    if test_guest.qmp.is_some() {
+        test_guest.test_while_it_hangs(
             "processes::who_comes_after_one_that_was_killed_with_requests_under_way_is_served",
         );
     }
-    scene.test("processes::a_forked_child_does_its_jobs_without_the_device_and_its_parent_goes_on");
+    test_guest.test("processes::a_forked_child_does_its_jobs_without_the_device_and_its_parent_goes_on");
 }
 
 /// The variable that makes the test below use the device until it is killed.
@@ -35,8 +35,8 @@ fn has_it_until_it_is_killed() {
         return println!("skipped: nobody would kill it");
     }
     let module = device().expect("it is started in the guest");
-    let (mut driver, asks) = (module.driver(), asks(40));
-    let mut jobs: Burst<'static> = asks.iter().map(job).collect();
+    let (mut driver, specs) = (module.driver(), specs(40));
+    let mut jobs: Burst<'static> = specs.iter().map(job).collect();
     let mut is_ready = false;
     loop {
         while let Some(job) = jobs.pop() {
@@ -52,14 +52,14 @@ fn has_it_until_it_is_killed() {
         }
         driver.poll(&mut jobs, Nanos::from_millis(10));
         jobs.iter_mut()
-            .zip(&asks)
-            .for_each(|(job, ask)| job.arm(ask.session.clone(), &ask.iv, ask.input.len()));
+            .zip(&specs)
+            .for_each(|(job, spec)| job.arm(spec.session.clone(), &spec.iv, spec.input.len()));
     }
 }
 
-fn asks(count: usize) -> Vec<Ask> {
+fn specs(count: usize) -> Vec<JobSpec> {
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 9);
-    (0..count).map(|seed| Ask::noisy(&key, 4_096, seed)).collect()
+    (0..count).map(|seed| JobSpec::noisy(&key, 4_096, seed)).collect()
 }
 
 /// A process that has the device and has given it as much as it takes.
@@ -100,9 +100,9 @@ fn who_comes_after_one_that_was_killed_with_requests_under_way_is_served() {
 #[ignore = "a part of another one, which runs it in a guest"]
 fn a_forked_child_does_its_jobs_without_the_device_and_its_parent_goes_on() {
     let Some(module) = device() else { return };
-    let (single, mut driver, asks) = (module.single(), module.driver(), asks(8));
+    let (single, mut driver, specs) = (module.single(), module.driver(), specs(8));
     let (mut module, mut single, mut done) = (Some(module), Some(single), Burst::new());
-    asks[..3].iter().for_each(|ask| assert!(driver.submit(job(ask)).is_ok()));
+    specs[..3].iter().for_each(|spec| assert!(driver.submit(job(spec)).is_ok()));
     // The device sees them; what it has done by now is not lost.
     driver.poll(&mut done, Nanos::ZERO);
     let held = driver.in_flight();
@@ -112,40 +112,40 @@ fn a_forked_child_does_its_jobs_without_the_device_and_its_parent_goes_on() {
         assert_eq!(done.len(), held, "what it held comes back");
         let is_lost = |outcome| outcome == Outcome::Failed(JobError::ModuleLost);
         assert!(done.iter().all(|job| is_lost(job.outcome())));
-        assert!(matches!(driver.submit(job(&asks[3])), Err((_, Refusal::Lost))));
-        let asked = in_place(&**single.as_ref().expect("the child's"), &asks[3], SILENCE);
+        assert!(matches!(driver.submit(job(&specs[3])), Err((_, Refusal::Lost))));
+        let asked = in_place(&**single.as_ref().expect("the child's"), &specs[3], SILENCE);
         assert_eq!(asked, Err(Unanswered::Failed(JobError::ModuleLost)));
-        let mut way = ByRun::new(module.as_ref().expect("the child's"), SILENCE);
-        super::are_right(&mut way, &asks);
-        assert_eq!((way.by_module(), way.quarantine()), (0, Some(Quarantine::Lost)));
+        let mut route = ByRun::new(module.as_ref().expect("the child's"), SILENCE);
+        super::are_right(&mut route, &specs);
+        assert_eq!((route.by_module(), route.quarantine()), (0, Some(Quarantine::Lost)));
         // All that the child has of the device: when that ends, the parent's goes on.
         drop((module.take(), single.take()));
     });
     assert!(is_right, "see what the child said");
     done.extend(all_by(&mut *driver, Burst::new(), SILENCE));
     let mut outputs: Vec<Vec<u8>> = done.iter().map(|job| job.output().to_vec()).collect();
-    let mut due: Vec<Vec<u8>> = asks[..3].iter().map(|ask| judged(ask).output).collect();
+    let mut due: Vec<Vec<u8>> = specs[..3].iter().map(|spec| judged(spec).output).collect();
     outputs.sort();
     due.sort();
     assert!(outputs == due, "the parent's own");
-    let asked = in_place(&**single.as_ref().expect("the parent's"), &asks[4], SILENCE);
-    assert_eq!(asked, Ok(judged(&asks[4]).output));
-    let mut way = ByRun::new(module.as_ref().expect("the parent's"), SILENCE);
-    super::are_right(&mut way, &asks);
-    assert_eq!((way.by_module(), way.quarantine()), (asks.len() as u64, None));
+    let asked = in_place(&**single.as_ref().expect("the parent's"), &specs[4], SILENCE);
+    assert_eq!(asked, Ok(judged(&specs[4]).output));
+    let mut route = ByRun::new(module.as_ref().expect("the parent's"), SILENCE);
+    super::are_right(&mut route, &specs);
+    assert_eq!((route.by_module(), route.quarantine()), (specs.len() as u64, None));
 }
 
 /// A device under a run, which redoes what the device leaves.
 pub(super) struct ByRun<'a> {
     module: &'a Module,
     /// Silence after which it is taken for dead.
-    patience: Nanos,
+    timeout: Nanos,
     pub(super) report: Report,
 }
 
 impl<'a> ByRun<'a> {
-    pub(super) fn new(module: &'a Module, patience: Nanos) -> Self {
-        Self { module, patience, report: Report::default() }
+    pub(super) fn new(module: &'a Module, timeout: Nanos) -> Self {
+        Self { module, timeout, report: Report::default() }
     }
 
     pub(super) fn by_module(&self) -> u64 {
@@ -157,9 +157,9 @@ impl<'a> ByRun<'a> {
     }
 }
 
-impl Way for ByRun<'_> {
+impl Route for ByRun<'_> {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {
-        let (jobs, report) = by_run(self.module.driver(), jobs, self.patience);
+        let (jobs, report) = by_run(self.module.driver(), jobs, self.timeout);
         self.report = report;
         jobs
     }

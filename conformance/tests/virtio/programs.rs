@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use evener_testbed::{Builder, USER_SPACE_MODULE};
 use serde_json::Value;
 
-use super::Scene;
+use super::TestGuest;
 
 /// What cargo has built beside this program: the provider, because this package asks for it, and the command where all of the workspace's tests
 /// are built.
@@ -47,14 +47,14 @@ fn newest(name: &str) -> Option<PathBuf> {
 /// An address at which there is nothing.
 const NOWHERE: &str = "0000:00:0f.0";
 
-pub(super) fn say_why_there_is_no_device(scene: &mut Scene) {
-    let kernels = kernels_device(scene);
+pub(super) fn say_why_there_is_no_device(test_guest: &mut TestGuest) {
+    let kernels = kernels_device(test_guest);
     let absent = format!("there is no PCI function {NOWHERE}");
     let taken = format!("{kernels} is bound to virtio-pci, not to vfio-pci");
     for (address, why) in [(NOWHERE, &absent), (&*kernels, &taken)] {
         let name = format!("virtio:{address}");
         let outcome =
-            scene.guest.run(&format!("evener bench crypt --module {name}")).expect("the guest answers");
+            test_guest.guest.run(&format!("evener bench crypt --module {name}")).expect("the guest answers");
         assert!(outcome.status != 0, "{}", outcome.stdout);
         let sentence = format!("{name} cannot be used: {why}");
         assert!(outcome.stderr.contains(&sentence), "{}", outcome.stderr);
@@ -62,7 +62,7 @@ pub(super) fn say_why_there_is_no_device(scene: &mut Scene) {
     }
     let names =
         [NOWHERE, &kernels, USER_SPACE_MODULE].map(|address| format!(" --module virtio:{address}")).concat();
-    let told = scene.run(&format!("evener devices --json{names}")).stdout;
+    let told = test_guest.run(&format!("evener devices --json{names}")).stdout;
     let told: Value = serde_json::from_str(&told).expect("JSON");
     let refused = |at: usize| told["asked"][at]["refused"].as_str().unwrap_or_default();
     assert!(refused(0).ends_with(&absent) && refused(1).ends_with(&taken), "{told:#}");
@@ -70,11 +70,11 @@ pub(super) fn say_why_there_is_no_device(scene: &mut Scene) {
 }
 
 /// The address of the device that the guest's kernel drives.
-fn kernels_device(scene: &mut Scene) -> String {
+fn kernels_device(test_guest: &mut TestGuest) -> String {
     let look = "for device in /sys/bus/pci/devices/*; do
         [ $(cat $device/device) != 0x1054 ] || [ $(basename $(readlink $device/driver)) != virtio-pci ] || basename $device
     done";
-    let found = scene.run(look).stdout;
+    let found = test_guest.run(look).stdout;
     found.trim_end().to_owned()
 }
 
@@ -86,20 +86,20 @@ const CONFIGURED: &str = "openssl_conf = init\n[init]\nproviders = providers\nal
 
 const MIB: u64 = 4;
 
-pub(super) fn encrypt_by_it_unmodified(scene: &mut Scene) {
+pub(super) fn encrypt_by_it_unmodified(test_guest: &mut TestGuest) {
     let enc = "openssl enc -aes-128-cbc -K 000102030405060708090a0b0c0d0e0f -iv 101112131415161718191a1b1c1d1e1f -in /tmp/text";
-    scene.run(&format!(
+    test_guest.run(&format!(
         "dd if=/dev/urandom of=/tmp/text bs=1M count={MIB} 2>/dev/null && {enc} -out /tmp/plain"
     ));
-    let before = scene.counts();
+    let before = test_guest.counts();
     let by_module = format!(
         "OPENSSL_CONF={CONFIGURATION} EVENER_MODULES=virtio:{USER_SPACE_MODULE} {enc} -out /tmp/by-module"
     );
     let outcome =
-        scene.run(&format!("{by_module} && cmp /tmp/plain /tmp/by-module && stat -c %s /tmp/by-module"));
+        test_guest.run(&format!("{by_module} && cmp /tmp/plain /tmp/by-module && stat -c %s /tmp/by-module"));
     assert_eq!(outcome.stdout.trim_end(), ((MIB << 20) + 16).to_string());
     assert_eq!(outcome.stderr, "");
-    let Some((before, after)) = before.zip(scene.counts()) else { return };
+    let Some((before, after)) = before.zip(test_guest.counts()) else { return };
     let count = after.encrypted_count - before.encrypted_count;
     assert!(count > 0, "the module was never asked");
     println!("openssl enc: {count} requests");

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_conformance::{Ask, all_by, answers, apart, in_place, judged, session};
+use evener_conformance::{JobSpec, all_by, answers, apart, in_place, judged, session};
 use evener_core::driver::{SingleDriver, Unanswered};
 use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Outcome, Padding, Refusal, Session};
 use evener_driver_hosted::{DEPTH, Module};
 use evener_testbed::ModuleCounts;
 
-use super::{Queued, SILENCE, Scene, are_right, device, sessions_of};
+use super::{Queued, SILENCE, TestGuest, are_right, device, sessions_of};
 
 /// Short ones last, which a queue is given first, so that it is full.
 const LENGTHS: [usize; 17] =
@@ -22,7 +22,7 @@ const LONGEST: usize = 1_064_960;
 /// More than a connection keeps open, and more than QEMU's module holds.
 const KEYS: usize = 300;
 
-pub(super) fn are_libcryptos_and_counted(scene: &mut Scene) {
+pub(super) fn are_libcryptos_and_counted(test_guest: &mut TestGuest) {
     for test in [
         "sessions::every_session_at_all_lengths",
         "sessions::what_is_too_long_and_a_queue_that_is_full",
@@ -31,9 +31,9 @@ pub(super) fn are_libcryptos_and_counted(scene: &mut Scene) {
         "sessions::more_keys_than_a_device_holds",
         "sessions::one_owner_after_the_other_leaves_no_keys_behind",
     ] {
-        let before = scene.counts();
-        let told = scene.test(test);
-        let (Some(before), Some(after)) = (before, scene.counts()) else { continue };
+        let before = test_guest.counts();
+        let told = test_guest.test(test);
+        let (Some(before), Some(after)) = (before, test_guest.counts()) else { continue };
         let sent = said(&told);
         assert!(sent.encrypted_count > 0, "{test}: nothing was sent");
         assert_eq!(difference(before, after), sent, "{test}: what QEMU counted, what the program says");
@@ -53,9 +53,9 @@ fn difference(before: ModuleCounts, after: ModuleCounts) -> ModuleCounts {
 static SENT: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 const SAYS: &str = "sent: ";
 
-/// Counts what a device is sent for an ask: with padding that its length does not show, and nothing for nothing.
-fn sends(ask: &Ask) {
-    let (session, bytes) = (&ask.session, ask.input.len());
+/// Counts what a device is sent for a job: with padding that its length does not show, and nothing for nothing.
+fn sends(spec: &JobSpec) {
+    let (session, bytes) = (&spec.session, spec.input.len());
     let encrypts = session.direction() == Direction::Encrypt;
     let sent = if encrypts { session.output_bytes_max(bytes) } else { bytes };
     if sent > 0 {
@@ -89,9 +89,9 @@ fn every_session_at_all_lengths() {
         // In place and apart, by the parity of the seed.
         let places =
             (0..2 * LENGTHS.len() + 2).map(|seed| (seed, LENGTHS.get(seed / 2).copied().unwrap_or(0)));
-        let asks: Vec<Ask> = places.map(|(seed, bytes)| Ask::noisy(&session, bytes, seed)).collect();
-        are_right(&mut Queued(&module), &asks);
-        asks.iter().for_each(sends);
+        let specs: Vec<JobSpec> = places.map(|(seed, bytes)| JobSpec::noisy(&session, bytes, seed)).collect();
+        are_right(&mut Queued(&module), &specs);
+        specs.iter().for_each(sends);
     }
     say();
 }
@@ -105,12 +105,12 @@ fn key(direction: Direction, seed: usize) -> Arc<Session> {
 fn what_is_too_long_and_a_queue_that_is_full() {
     let Some(module) = device() else { return };
     let key = key(Direction::Encrypt, 5);
-    let asks = [LONGEST, LONGEST + 16].map(|bytes| Ask::noisy(&key, bytes, 0));
-    let came = answers(&mut Queued(&module), &asks);
-    assert!(came[0] == judged(&asks[0]));
+    let specs = [LONGEST, LONGEST + 16].map(|bytes| JobSpec::noisy(&key, bytes, 0));
+    let came = answers(&mut Queued(&module), &specs);
+    assert!(came[0] == judged(&specs[0]));
     assert_eq!(came[1].outcome, Outcome::Failed(JobError::ModuleFull));
-    sends(&asks[0]);
-    let (mut driver, small) = (module.driver(), Ask::noisy(&key, 48, 1));
+    sends(&specs[0]);
+    let (mut driver, small) = (module.driver(), JobSpec::noisy(&key, 48, 1));
     (0..DEPTH).for_each(|_| assert!(driver.submit(job(&small)).is_ok()));
     assert!(matches!(driver.submit(job(&small)), Err((_, Refusal::Full))));
     let done = all_by(&mut *driver, Vec::new(), SILENCE);
@@ -121,9 +121,9 @@ fn what_is_too_long_and_a_queue_that_is_full() {
 }
 
 /// A job over a copy of the text.
-pub(super) fn job(ask: &Ask) -> Box<Job<'static>> {
-    let mut job = Job::in_place(ask.input.clone().leak());
-    job.arm(Arc::clone(&ask.session), &ask.iv, ask.input.len());
+pub(super) fn job(spec: &JobSpec) -> Box<Job<'static>> {
+    let mut job = Job::in_place(spec.input.clone().leak());
+    job.arm(Arc::clone(&spec.session), &spec.iv, spec.input.len());
     job
 }
 
@@ -134,18 +134,18 @@ fn who_waits_for_a_single_request() {
     let single = module.single();
     for session in sessions_of(&module, 7) {
         for (seed, &bytes) in SINGLES.iter().enumerate() {
-            let ask = Ask::noisy(&session, bytes, seed);
+            let spec = JobSpec::noisy(&session, bytes, seed);
             if session.padding() == Padding::Pkcs7 {
-                assert_eq!(in_place(&*single, &ask, SILENCE), FULL, "padding is for the queue");
+                assert_eq!(in_place(&*single, &spec, SILENCE), FULL, "padding is for the queue");
                 continue;
             }
-            let due = Ok(judged(&ask).output);
-            assert!(in_place(&*single, &ask, SILENCE) == due, "in place: {}", ask.what());
-            assert!(apart(&*single, &ask, SILENCE) == due, "apart: {}", ask.what());
-            (0..2).for_each(|_| sends(&ask));
+            let due = Ok(judged(&spec).output);
+            assert!(in_place(&*single, &spec, SILENCE) == due, "in place: {}", spec.what());
+            assert!(apart(&*single, &spec, SILENCE) == due, "apart: {}", spec.what());
+            (0..2).for_each(|_| sends(&spec));
         }
     }
-    assert_eq!(in_place(&*single, &Ask::noisy(&key(Direction::Encrypt, 7), 0, 0), SILENCE), FULL);
+    assert_eq!(in_place(&*single, &JobSpec::noisy(&key(Direction::Encrypt, 7), 0, 0), SILENCE), FULL);
     say();
 }
 
@@ -161,12 +161,12 @@ const BURSTS_MIN: usize = 8;
 const A_MINUTE: Nanos = Nanos::from_millis(60_000);
 
 /// Asks with their answers.
-type Work = Vec<(Ask, Vec<u8>)>;
+type Work = Vec<(JobSpec, Vec<u8>)>;
 
 fn work(seed: usize, count: usize) -> Work {
     let keys = [Direction::Encrypt, Direction::Decrypt].map(|direction| key(direction, seed));
-    let ask = |at: usize| Ask::noisy(&keys[at % 2], 16 << (at % 9), seed + at);
-    (0..count).map(ask).map(|ask| (ask.clone(), judged(&ask).output)).collect()
+    let spec = |at: usize| JobSpec::noisy(&keys[at % 2], 16 << (at % 9), seed + at);
+    (0..count).map(spec).map(|spec| (spec.clone(), judged(&spec).output)).collect()
 }
 
 #[test]
@@ -191,22 +191,22 @@ fn threads_with_single_requests_beside_a_run() {
 
 /// One request after the other, in place and apart.
 fn asks_alone(single: &dyn SingleDriver, work: &Work) -> usize {
-    for (place, (ask, due)) in work.iter().enumerate() {
-        let way = if place % 2 == 0 { in_place } else { apart };
+    for (place, (spec, due)) in work.iter().enumerate() {
+        let route = if place % 2 == 0 { in_place } else { apart };
         let began = Instant::now();
-        let came = way(single, ask, A_MINUTE);
+        let came = route(single, spec, A_MINUTE);
         assert!(began.elapsed() < Duration::from(SILENCE), "nobody told it that its result was there");
-        assert!(came.as_ref() == Ok(due), "{}: {:?}", ask.what(), came.err());
-        sends(ask);
+        assert!(came.as_ref() == Ok(due), "{}: {:?}", spec.what(), came.err());
+        sends(spec);
     }
     work.len()
 }
 
 fn runs(module: &Module, work: &Work) {
-    let asks: Vec<Ask> = work.iter().map(|(ask, _)| ask.clone()).collect();
-    for (answer, (ask, due)) in answers(&mut Queued(module), &asks).iter().zip(work) {
-        assert!(answer.output == *due, "{}: {:?}", ask.what(), answer.outcome);
-        sends(ask);
+    let specs: Vec<JobSpec> = work.iter().map(|(spec, _)| spec.clone()).collect();
+    for (answer, (spec, due)) in answers(&mut Queued(module), &specs).iter().zip(work) {
+        assert!(answer.output == *due, "{}: {:?}", spec.what(), answer.outcome);
+        sends(spec);
     }
 }
 
@@ -214,13 +214,14 @@ fn runs(module: &Module, work: &Work) {
 #[ignore = "a part of another one, which runs it in a guest"]
 fn more_keys_than_a_device_holds() {
     let Some(module) = device() else { return };
-    let asks: Vec<Ask> = (0..KEYS).map(|seed| Ask::noisy(&key(Direction::Encrypt, seed), 64, seed)).collect();
-    are_right(&mut Queued(&module), &asks);
+    let specs: Vec<JobSpec> =
+        (0..KEYS).map(|seed| JobSpec::noisy(&key(Direction::Encrypt, seed), 64, seed)).collect();
+    are_right(&mut Queued(&module), &specs);
     let single = module.single();
-    for ask in &asks {
-        assert!(in_place(&*single, ask, SILENCE) == Ok(judged(ask).output), "{}", ask.what());
+    for spec in &specs {
+        assert!(in_place(&*single, spec, SILENCE) == Ok(judged(spec).output), "{}", spec.what());
     }
-    asks.iter().chain(&asks).for_each(sends);
+    specs.iter().chain(&specs).for_each(sends);
     say();
 }
 
@@ -231,10 +232,11 @@ fn one_owner_after_the_other_leaves_no_keys_behind() {
     for owner in 0..KEYS / EACH {
         let Some(module) = device() else { return };
         let first = owner * EACH;
-        let asks: Vec<Ask> =
-            (first..first + EACH).map(|seed| Ask::noisy(&key(Direction::Encrypt, seed), 64, seed)).collect();
-        are_right(&mut Queued(&module), &asks);
-        asks.iter().for_each(sends);
+        let specs: Vec<JobSpec> = (first..first + EACH)
+            .map(|seed| JobSpec::noisy(&key(Direction::Encrypt, seed), 64, seed))
+            .collect();
+        are_right(&mut Queued(&module), &specs);
+        specs.iter().for_each(sends);
     }
     say();
 }

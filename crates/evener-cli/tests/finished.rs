@@ -72,7 +72,7 @@ fn an_output_under_a_key_that_is_primary_no_more_is_not_taken_for_done() {
     place.keyset("new.json");
     joined(&place, "new.json", "old.json", "rotated.json");
     only_its_own_keys_take_it(&place, "encrypt", &["--key", "old.json"], &["--key", "rotated.json"]);
-    // Whoever decrypts may do so with any of the keys.
+    // The user may decrypt, and do so with any of the keys.
     run(&place, "decrypt", &["--key", "old.json"]).succeeded();
     run(&place, "decrypt", &["--key", "rotated.json"]).succeeded();
 }

@@ -140,10 +140,7 @@ fn stopped(guest: &mut Guest) -> [u64; 2] {
     guest.run(stop).unwrap().expect_success();
     let log = guest.run("sleep 1; cat /tmp/node.log").unwrap();
     let said = log.expect_success();
-    assert!(
-        said.contains("each request takes hundreds of microseconds"),
-        "whoever starts it is told: {said}"
-    );
+    assert!(said.contains("each request takes hundreds of microseconds"), "its user is told: {said}");
     let line = said.lines().find_map(|line| line.split_once("served "));
     let numbers: Vec<u64> = line.unwrap().1.split(' ').filter_map(|word| word.parse().ok()).collect();
     numbers.try_into().unwrap()

@@ -114,7 +114,7 @@ fn a_directory_that_nobody_may_write_to_is_carried_on_by_its_owner_and_ends_with
     allow(&sub, 0o555);
     encrypt();
     assert_eq!((files(&sub).len(), mode(&sub)), (2, 0o555));
-    // For whoever removes this place.
+    // For the removal of this place.
     allow(&place.join("in/sub"), 0o755);
     allow(&sub, 0o755);
 }

@@ -11,7 +11,7 @@ use common::schema::misfits;
 use common::{Place, Run};
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, Kind, Row};
-use evener::statistics::{Places, Statistics};
+use evener::statistics::{Directories, Statistics};
 use serde_json::Value;
 
 fn status(place: &Place) -> Run {
@@ -21,7 +21,7 @@ fn status(place: &Place) -> Run {
 /// A place in which this process counts.
 fn counting() -> (Place, Statistics) {
     let place = Place::new();
-    let statistics = Statistics::new(Places::only(place.join("stats"))).unwrap();
+    let statistics = Statistics::new(Directories::only(place.join("stats"))).unwrap();
     let cbc = Kind::named("AES-128-CBC");
     (0..3).for_each(|_| statistics.request(cbc, Encrypt, 16_384, Count::Direct));
     statistics.request(cbc, Encrypt, 1 << 20, Count::Routed);

@@ -34,7 +34,7 @@ pub use budget::{Budget, PercentOutOfRange};
 pub use cache::SessionCache;
 pub use class::Class;
 pub use cost::{Cost, CostTable, Line};
-pub use driver::{InlineDriver, IsOver, Profile, QueuedDriver, Refusal};
+pub use driver::{HasEnded, InlineDriver, Profile, QueuedDriver, Refusal};
 pub use estimate::Estimator;
 pub use guard::Guard;
 pub use job::{Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};

@@ -85,7 +85,7 @@ fn two_bad_epochs_end_nothing() {
 
 #[test]
 fn what_the_machine_loses_for_a_while_ends_nothing() {
-    // Every 30 epochs it has half as much for ten, whoever works how.
+    // Every 30 epochs it has half as much for ten, however others work.
     let settings = live(1_000, |n, combines| {
         let seen = gains(130)(n, combines);
         Epoch { bytes: if n % 30 < 10 { seen.bytes / 2 } else { seen.bytes }, ..seen }

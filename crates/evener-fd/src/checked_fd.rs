@@ -1,4 +1,4 @@
-//! A descriptor in somebody else's process, whose owner may close any number and open a file of his own there.
+//! A descriptor in somebody else's process, whose owner may close any number and open a file of its own there.
 //!
 //! Daemons close what they did not open (`closefrom`, python-daemon), others put files at fixed numbers (`dup2`). So each use begins
 //! with a look whether the number still leads to the file that was opened ([`CheckedFd::checked`]), and so does the end: what is not
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 #[derive(Debug)]
 pub struct CheckedFd(KnownFd);
 
-/// The number of a [`CheckedFd`] and how its file is known, for whoever uses it and may outlive it.
+/// The number of a [`CheckedFd`] and how its file is known, for a user of it that may outlive it.
 #[derive(Clone, Copy, Debug)]
 pub struct KnownFd {
     number: RawFd,
@@ -78,7 +78,7 @@ impl CheckedFd {
 }
 
 impl KnownFd {
-    /// Returns the number, for whoever is told it: a program that waits for it.
+    /// Returns the number, for a program that waits for it.
     #[must_use]
     pub const fn number(self) -> RawFd {
         self.number

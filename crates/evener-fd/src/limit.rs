@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 /// Says whether a file, also one without a name (`memfd_create`), may be made `bytes` long.
 ///
-/// Whoever extends one beyond the limit gets `SIGXFSZ`, which ends a program that does not expect it. So who makes a file that the
+/// A program that extends one beyond the limit gets `SIGXFSZ`, which ends a program that does not expect it. So who makes a file that the
 /// program did not ask for asks first.
 ///
 /// # Errors

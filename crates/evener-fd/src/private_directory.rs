@@ -116,7 +116,7 @@ pub fn open_private(path: &Path, uid: u32) -> Result<OwnedFd, Unusable> {
     let directory = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
         Errno::NOENT => Unusable::Missing,
         Errno::NOTDIR | Errno::LOOP => Unusable::NotPrivate,
-        // A directory that another user keeps to himself; the session's, after a change of user, is one.
+        // A directory that another user keeps private; the session's, after a change of user, is one.
         Errno::ACCESS => Unusable::NotPrivate,
         other => Unusable::Refused(other),
     })?;

@@ -133,7 +133,7 @@ fn a_file_put_over_ours_by_dup2_is_left_alone() {
     });
 }
 
-/// Open files that a program may have at most, whoever sets its limit.
+/// Open files that a program may have at most, whatever its limit is.
 fn open_files_max() -> libc::rlim_t {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the place is ours.

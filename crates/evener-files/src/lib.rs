@@ -6,7 +6,7 @@
 //! ```text
 //! process ─> walk (names, lazily) ─> workers: each thread takes small files by the batch or spans of a large one
 //!            read into slots ─> Caller::crypt ─> write to a draft ─> settle: one sync, renames, directory sync
-//! process ─> stream (stdin or stdout): read in order ─> Inlet ... Outlet ─> write in order
+//! process ─> stream (stdin or stdout): read in order ─> StreamSender ... StreamReceiver ─> write in order
 //! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]

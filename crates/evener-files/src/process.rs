@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use evener::core::plan::Dispatch;
-use evener::{Cancel, CpuKit, Machinery, Setup};
+use evener::{Cancel, CoreDrivers, DriverFactory, Setup};
 
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target};
@@ -24,7 +24,7 @@ use crate::{stream, walk};
 /// A [`RequestError`] where nothing could be begun.
 pub fn process(
     request: &Request,
-    machinery: &dyn Machinery,
+    driver_factory: &dyn DriverFactory,
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
@@ -39,9 +39,9 @@ pub fn process(
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
         (Target::Path(target), Some(sources)) => {
             let walk = Walk::new(&sources, target)?;
-            run_workers(request, walk, &sources, machinery, progress, cancel)?
+            run_workers(request, walk, &sources, driver_factory, progress, cancel)?
         }
-        _ => stream::run(request, machinery, progress, cancel)?,
+        _ => stream::run(request, driver_factory, progress, cancel)?,
     };
     summary.cancelled = cancel.is_cancelled();
     summary.elapsed = start.elapsed();
@@ -52,7 +52,7 @@ fn run_workers(
     request: &Request,
     walk: Walk,
     sources: &[PathBuf],
-    machinery: &dyn Machinery,
+    driver_factory: &dyn DriverFactory,
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
@@ -60,16 +60,16 @@ fn run_workers(
     let plan = plan_slots(request, threads)?;
     let mut memory = plan.allocate();
     let slots = plan.cut(&mut memory);
-    let kits: Vec<CpuKit> = (0..threads).map(|_| machinery.kit()).collect();
-    let setup = setup(request, machinery, &kits, plan.slots, cancel);
+    let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
+    let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
     let workers = Workers::new(request, walk, plan, progress, cancel);
     let ((), report) = evener::run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
                 scope.spawn(|| add_up_bytes(sources, progress, cancel));
             }
-            for (kit, slots) in kits.into_iter().zip(slots) {
-                let (workers, caller) = (&workers, runtime.caller(kit));
+            for (core_drivers, slots) in all_core_drivers.into_iter().zip(slots) {
+                let (workers, caller) = (&workers, runtime.caller(core_drivers));
                 scope.spawn(move || workers.work(caller, slots));
             }
         });
@@ -83,27 +83,27 @@ fn run_workers(
 /// them.
 fn setup<'m>(
     request: &Request,
-    machinery: &dyn Machinery,
-    kits: &[CpuKit],
+    driver_factory: &dyn DriverFactory,
+    all_core_drivers: &[CoreDrivers],
     home_jobs: usize,
     cancel: &Cancel,
 ) -> Setup<'m> {
     let mut setup = Setup {
-        modules: machinery.modules(),
+        modules: driver_factory.modules(),
         policy: request.options.policy,
         objective: request.options.objective,
         budget: request.options.budget.clone(),
         learned: request.options.learned.clone(),
-        callers: kits.len(),
-        caller_width: kits.iter().map(CpuKit::width).max().unwrap_or(1),
-        homes: kits.len() + 1,
+        callers: all_core_drivers.len(),
+        caller_width: all_core_drivers.iter().map(CoreDrivers::width).max().unwrap_or(1),
+        homes: all_core_drivers.len() + 1,
         home_jobs,
         cancel: cancel.clone(),
         ..Setup::default()
     };
     let plan = setup.plan();
-    if plan.cpu.jobs_max > 0 && !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh) {
-        setup.workers = kits.iter().map(|_| machinery.kit()).collect();
+    if plan.cpu.jobs_max > 0 && !matches!(plan.dispatch, Dispatch::SharedQueue | Dispatch::ByCost) {
+        setup.workers = all_core_drivers.iter().map(|_| driver_factory.core_drivers()).collect();
     }
     setup
 }

@@ -65,7 +65,7 @@ fn listen(
     cancel: &Cancel,
     threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<(), HostError> {
-    let patience = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
     let mut next_id = 0;
     while !cancel.is_cancelled() {
         let mut watched: Vec<PollFd<'_>> = listeners
@@ -73,7 +73,7 @@ fn listen(
             .flatten()
             .map(|listener| PollFd::from_borrowed_fd(listener.socket.as_fd(), PollFlags::IN))
             .collect();
-        match poll(&mut watched, Some(&patience)) {
+        match poll(&mut watched, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

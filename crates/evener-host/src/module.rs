@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evener::{CpuKit, SystemClock};
+use evener::{CoreDrivers, SystemClock};
 use evener_core::{
     Algorithm, Direction, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Session, SessionId,
 };
@@ -20,7 +20,7 @@ pub struct Module {
 
 enum Work {
     /// Works while it is asked.
-    Core(Box<CpuKit>),
+    Core(Box<CoreDrivers>),
     /// Works by itself, on as many jobs as it takes.
     Queued(Queue),
     /// Was given up, because it hung.
@@ -40,8 +40,8 @@ struct Queue {
 impl Module {
     /// A core that does nothing else, with what a core runs jobs with. It does what `does` names.
     #[must_use]
-    pub fn core(profile: Profile, kit: CpuKit, does: Vec<Algorithm>) -> Self {
-        Self { profile, does, control: None, work: Work::Core(Box::new(kit)) }
+    pub fn core(profile: Profile, core_drivers: CoreDrivers, does: Vec<Algorithm>) -> Self {
+        Self { profile, does, control: None, work: Work::Core(Box::new(core_drivers)) }
     }
 
     /// A module with programmed time and faults. One that is to hang does so until it is reset.
@@ -92,8 +92,8 @@ impl ModuleRunner {
     /// module takes one after the other from each ring, and none while it is full.
     pub(crate) fn quota(&self, rings: usize) -> Quota {
         match &self.work {
-            Work::Core(kit) => {
-                let all = usize::try_from(kit.width()).unwrap_or(1).max(FILL_LEAST);
+            Work::Core(core_drivers) => {
+                let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(FILL_LEAST);
                 Quota { all, each: all.div_ceil(rings.clamp(1, SHARES_MAX)) }
             }
             Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0 },
@@ -105,8 +105,8 @@ impl ModuleRunner {
     /// and only while it takes no more.
     pub(crate) fn run(&mut self, jobs: &mut Vec<Box<Job<'static>>>, done: &mut Vec<Box<Job<'static>>>) {
         match &mut self.work {
-            Work::Core(kit) => {
-                kit.run(jobs, &SystemClock);
+            Work::Core(core_drivers) => {
+                core_drivers.run(jobs, &SystemClock);
                 done.append(jobs);
             }
             Work::Queued(queue) => {
@@ -114,9 +114,9 @@ impl ModuleRunner {
                 let silent = queue.silent();
                 let driver = &mut *queue.driver;
                 let has_all = submit(driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
-                let patience = if has_all { Nanos::ZERO } else { FULL_PATIENCE };
+                let timeout = if has_all { Nanos::ZERO } else { FULL_TIMEOUT };
                 let before = done.len();
-                driver.poll(done, patience);
+                driver.poll(done, timeout);
                 self.is_gone |= done[before..].iter().any(|job| is_lost(job));
                 if done.len() > before {
                     queue.progress = Instant::now();
@@ -146,7 +146,7 @@ impl ModuleRunner {
 
     /// How long a round may sleep for new requests: a module that holds jobs has to be looked at, the less often the longer
     /// it has been quiet.
-    pub(crate) fn patience(&self, quiet_rounds: u32) -> Option<Duration> {
+    pub(crate) fn timeout(&self, quiet_rounds: u32) -> Option<Duration> {
         match &self.work {
             Work::Queued(queue) if queue.driver.in_flight() > 0 => {
                 Some((GLANCE * (1 << quiet_rounds.min(5))).min(GLANCE_LONGEST))
@@ -176,7 +176,7 @@ impl ModuleRunner {
     pub(crate) fn forget(&mut self, over: &[Arc<Session>]) {
         let is_over = |id| over.iter().any(|session| session.id() == id);
         match &mut self.work {
-            Work::Core(kit) => kit.forget(&is_over),
+            Work::Core(core_drivers) => core_drivers.forget(&is_over),
             Work::Queued(queue) => queue.over.extend(over.iter().map(|session| session.id())),
             Work::Lost => {}
         }
@@ -257,7 +257,7 @@ const SHARES_MAX: usize = 4;
 const FILL_LEAST: usize = 8;
 
 /// Longest sleep in a module that is full; then clients are looked after.
-const FULL_PATIENCE: Nanos = Nanos::from_millis(1);
+const FULL_TIMEOUT: Nanos = Nanos::from_millis(1);
 
 /// Longest sleep for new requests while a module that could take some holds others. Assumed, not measured: 50 us,
 /// because that is a tenth of a typical request.
@@ -272,7 +272,7 @@ mod tests {
     fn however_many_clients_there_are_a_core_takes_shares_that_are_worth_a_wake_up() {
         let plain = evener_driver_libcrypto::Libcrypto::new().unwrap();
         let profile = evener_core::InlineDriver::profile(&plain).clone();
-        let runner = Module::core(profile, CpuKit::new(Box::new(plain), None), Vec::new()).into_runner();
+        let runner = Module::core(profile, CoreDrivers::new(Box::new(plain), None), Vec::new()).into_runner();
         let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings).each);
         assert_eq!((runner.quota(8).all, shares), (8, [8, 8, 4, 2, 2, 2]));
     }

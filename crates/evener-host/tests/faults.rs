@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_core::{Algorithm, Direction, IsOver, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
+use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::Module;
@@ -34,7 +34,7 @@ fn right() -> Vec<u8> {
     judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&KEY, &[0; 16], &[], &PLAIN, &[]]).unwrap().0
 }
 
-fn told(host: &Host, order: &str) {
+fn send_order(host: &Host, order: &str) {
     assert_eq!(host.order(order)["ok"], true, "{order}");
 }
 
@@ -43,14 +43,14 @@ fn errors_and_wrong_bytes_reach_the_client_while_it_is_connected() {
     let host = Host::start(emulated("emulated:am3358"));
     let (mut raw, session) = client(&host);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
-    told(&host, "fault error 5 from 3 every 2");
+    send_order(&host, "fault error 5 from 3 every 2");
     let mut statuses = || -> Vec<u8> { (0..4).map(|_| ask(&mut raw, session).unwrap().1).collect() };
     assert_eq!(statuses(), [0, 1, 0, 1], "jobs 2 to 5");
-    told(&host, "fault wrong-bytes");
+    send_order(&host, "fault wrong-bytes");
     let (bytes, status) = ask(&mut raw, session).unwrap();
     assert_eq!(status, 0, "it says that all is well");
     assert_ne!(bytes, right());
-    told(&host, "fault none");
+    send_order(&host, "fault none");
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
     let report = host.stop();
     assert_eq!((report.module.faults, report.totals.failed, report.totals.requests), (3, 2, 5));
@@ -60,7 +60,7 @@ fn errors_and_wrong_bytes_reach_the_client_while_it_is_connected() {
 fn while_the_module_hangs_control_goes_on_and_a_reset_frees_it() {
     let host = Host::start(emulated("emulated:am3358"));
     let (mut raw, session) = client(&host);
-    told(&host, "fault hang from 1");
+    send_order(&host, "fault hang from 1");
     let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
     raw.offer(0);
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
@@ -71,8 +71,8 @@ fn while_the_module_hangs_control_goes_on_and_a_reset_frees_it() {
     drop(other);
     host.wait_for("one left", |report| report["clients"].as_array().unwrap().len() == 1);
     assert_eq!(raw.used(), 0, "the request is not answered");
-    told(&host, "fault none");
-    told(&host, "reset");
+    send_order(&host, "fault none");
+    send_order(&host, "reset");
     assert!(raw.wait());
     assert_eq!(raw.get(status, 1), [1]);
     assert_eq!(ask(&mut raw, second), Some((right(), 0)));
@@ -82,7 +82,7 @@ fn while_the_module_hangs_control_goes_on_and_a_reset_frees_it() {
 fn a_host_ends_though_its_module_hangs_and_somebody_gives_orders_and_reads_no_answers() {
     let host = Host::start(emulated("emulated:am3358"));
     let (mut raw, session) = client(&host);
-    told(&host, "fault hang from 1");
+    send_order(&host, "fault hang from 1");
     raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
     raw.offer(0);
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
@@ -91,10 +91,10 @@ fn a_host_ends_though_its_module_hangs_and_somebody_gives_orders_and_reads_no_an
     // Until the host, which cannot get rid of its answers, takes no more orders.
     while deaf.write_all(b"report\n").is_ok() {}
     // Others' are answered, and mean something.
-    told(&host, "fault none");
-    told(&host, "reset");
+    send_order(&host, "fault none");
+    send_order(&host, "reset");
     assert!(raw.wait());
-    told(&host, "fault hang");
+    send_order(&host, "fault hang");
     raw.offer(0);
     host.wait_for("taken again", |report| report["module"]["submitted"] == 2);
     let (told, ended) = channel();
@@ -108,14 +108,14 @@ fn a_host_ends_though_its_module_hangs_and_somebody_gives_orders_and_reads_no_an
 fn a_ring_can_be_stopped_while_the_module_hangs_and_a_late_answer_is_dropped() {
     let host = Host::start(emulated("emulated:am3358"));
     let (mut raw, session) = client(&host);
-    told(&host, "fault hang from 1");
+    send_order(&host, "fault hang from 1");
     let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
     raw.offer(0);
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
     raw.send(11, &support::halves(&[0, 0]), &[]);
     assert_eq!(raw.answer(11), support::halves(&[0, 1]), "it had taken one");
-    told(&host, "fault none");
-    told(&host, "reset");
+    send_order(&host, "fault none");
+    send_order(&host, "reset");
     host.wait_for("given back", |report| report["module"]["completed"] == 1);
     assert_eq!((raw.used(), raw.get(status, 1)), (0, vec![0xEE]), "a stopped ring is not written");
 }
@@ -125,7 +125,7 @@ fn a_module_that_is_removed_ends_its_clients_and_takes_no_others() {
     let host = Host::start(emulated("emulated:am3358"));
     let (mut raw, session) = client(&host);
     assert!(ask(&mut raw, session).is_some());
-    told(&host, "fault gone");
+    send_order(&host, "fault gone");
     // The answer of a lost module may still come; then the connection ends.
     let last = ask(&mut raw, session);
     assert!(last.is_none_or(|(_, status)| status == 1));
@@ -141,7 +141,7 @@ fn service_time_changes_while_it_runs() {
     let host = Host::start(emulated("emulated:d=0+0,h=1000+0"));
     let (mut raw, session) = client(&host);
     let mut time_of = |host: &Host, order: &str, jobs: u16| {
-        told(host, order);
+        send_order(host, order);
         for slot in 0..jobs {
             raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, slot);
         }
@@ -155,7 +155,7 @@ fn service_time_changes_while_it_runs() {
     assert!(time_of(&host, "service 40000000+0", 1) >= whole);
     assert!(time_of(&host, "pace 200", 1) >= whole * 2);
     assert!(time_of(&host, "pace 100", 4) >= whole * 4, "one after the other");
-    told(&host, "service preset");
+    send_order(&host, "service preset");
     assert!(time_of(&host, "fault delay 50000000", 1) >= Duration::from_millis(50));
     assert_eq!(host.stop().totals.requests, 7);
 }
@@ -165,9 +165,9 @@ fn of_two_units_one_goes_on_while_the_other_hangs() {
     let host = Host::start(emulated("emulated:am3358"));
     let (mut raw, session) = client(&host);
     let (mut other, session_of_other) = client(&host);
-    told(&host, "units 2");
-    told(&host, "depth 2");
-    told(&host, "fault hang from 1 every 1000");
+    send_order(&host, "units 2");
+    send_order(&host, "depth 2");
+    send_order(&host, "fault hang from 1 every 1000");
     raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
     raw.offer(0);
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
@@ -181,24 +181,24 @@ fn of_two_units_one_goes_on_while_the_other_hangs() {
 /// test names.
 struct Own {
     driver: Emulated<'static>,
-    told: Arc<Told>,
+    events: Arc<ModuleEvents>,
 }
 
 /// What the test says, and sees.
 #[derive(Default)]
-struct Told {
+struct ModuleEvents {
     error: Mutex<Option<JobError>>,
     /// How often keys were to be closed.
     forgets: AtomicU64,
 }
 
 impl Own {
-    fn start(silence: Duration) -> (Host, Control, Arc<Told>) {
+    fn start(silence: Duration) -> (Host, Control, Arc<ModuleEvents>) {
         let preset: Preset = "emulated:am3358,depth=2".parse().unwrap();
         let driver = Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap()));
-        let (control, told) = (driver.control(), Arc::default());
-        let own = Self { driver, told: Arc::clone(&told) };
-        (Host::start(Module::queued(Box::new(own), silence)), control, told)
+        let (control, events) = (driver.control(), Arc::default());
+        let own = Self { driver, events: Arc::clone(&events) };
+        (Host::start(Module::queued(Box::new(own), silence)), control, events)
     }
 }
 
@@ -216,11 +216,11 @@ impl QueuedDriver<'static> for Own {
         self.driver.submit(job)
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
         let before = done.len();
-        let count = self.driver.poll(done, patience);
+        let count = self.driver.poll(done, timeout);
         if let Some(job) = done.get_mut(before) {
-            self.told.error.lock().unwrap().take().into_iter().for_each(|error| job.fail(error));
+            self.events.error.lock().unwrap().take().into_iter().for_each(|error| job.fail(error));
         }
         count
     }
@@ -233,9 +233,9 @@ impl QueuedDriver<'static> for Own {
         self.driver.abandon(given_back);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.told.forgets.fetch_add(1, SeqCst);
-        self.driver.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.events.forgets.fetch_add(1, SeqCst);
+        self.driver.forget(has_ended);
     }
 }
 
@@ -287,7 +287,7 @@ fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_request
         "neither answered, nor are keys closed where that may hang"
     );
     control.set_fault(Fault::None, When::ALWAYS);
-    told(&host, "reset");
+    send_order(&host, "reset");
     assert!(raw.wait());
     assert_eq!(raw.get(status, 1), [1]);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));

@@ -329,7 +329,7 @@ fn the_child_of_a_client_does_not_inherit_its_place() {
 fn a_client_that_reads_no_calls_delays_nobody() {
     let host = Host::start(core());
     let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES & !support::EVENT_IDX);
-    // One more call than the count can take would block whoever writes it.
+    // One more call than the count can take would block its writer.
     rustix::io::write(&deaf.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     let session = deaf.open_cbc(&[1; 16], true);
     deaf.write_request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16, 0);

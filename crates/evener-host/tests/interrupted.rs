@@ -19,11 +19,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{Algorithm, Direction, Job, Outcome, Padding, Session, known};
-use evener_driver_hosted::{Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use ffi::Storm;
-use support::{ALL_FEATURES, Host, PATIENCE, Raw, cipher, core, halves, judge, noise};
+use support::{ALL_FEATURES, Host, Raw, TIMEOUT, cipher, core, halves, judge, noise};
 
 /// Beyond the keys that the driver keeps open, so that sessions are opened and closed all the time.
 const KEYS: usize = 70;
@@ -44,7 +44,7 @@ fn signals_on_both_sides_lose_no_job_and_double_none() {
     let texts: Vec<_> = (0..ROUNDS).map(|round| noise(BYTES, 1_000 + round as u64)).collect();
     let mut jobs: Vec<_> = (0..KEYS * ROUNDS).map(|mark| job(mark, &sessions, &texts)).collect();
     let (mut driver, since) = (module.driver(), Instant::now());
-    assert!(known::ask(&mut *driver, &mut jobs, || since.elapsed() > PATIENCE), "all come back");
+    assert!(known::ask(&mut *driver, &mut jobs, || since.elapsed() > TIMEOUT), "all come back");
     jobs.sort_by_key(|job| job.mark);
     for (mark, job) in jobs.iter().enumerate() {
         assert_eq!(job.mark, mark as u64, "each once");
@@ -80,7 +80,10 @@ fn a_host_that_says_nothing_is_given_up_though_signals_come_sooner_than_its_time
     let (told, answer) = channel();
     thread::spawn(move || told.send(module(&socket).map(drop)).unwrap_or_default());
     let opened = answer.recv_timeout(Duration::from_secs(60)).expect("it waits for ever");
-    assert!(matches!(opened, Err(OpenError::Unreachable { trouble: Trouble::Silent, .. })), "{opened:?}");
+    assert!(
+        matches!(opened, Err(OpenError::Unreachable { error: ConnectionError::Silent, .. })),
+        "{opened:?}"
+    );
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn an_answer_to_a_client_that_has_gone_raises_no_signal() {
     }
     let since = Instant::now();
     while host.order("report")["connections"].as_u64().unwrap() < 50 {
-        assert!(since.elapsed() < PATIENCE, "each connection is taken, gone or not");
+        assert!(since.elapsed() < TIMEOUT, "each connection is taken, gone or not");
         thread::sleep(Duration::from_millis(1));
     }
     host.stop();

@@ -13,19 +13,19 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use evener::CpuKit;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile, SessionId};
+use evener::CoreDrivers;
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 use evener_host::Module;
-use support::{ALL_FEATURES, Host, PATIENCE, Raw, cipher, noise};
+use support::{ALL_FEATURES, Host, Raw, TIMEOUT, cipher, noise};
 
 /// Sessions of which a driver keeps something.
-type Kept = Arc<Mutex<BTreeSet<SessionId>>>;
+type OpenKeys = Arc<Mutex<BTreeSet<SessionId>>>;
 
 /// libcrypto, and a list of what it keeps.
-struct Watched(Libcrypto, Kept);
+struct Watched(Libcrypto, OpenKeys);
 
 impl InlineDriver for Watched {
     fn profile(&self) -> &Profile {
@@ -41,30 +41,30 @@ impl InlineDriver for Watched {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.1.lock().unwrap().retain(|id| !is_over(*id));
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.1.lock().unwrap().retain(|id| !has_ended(*id));
+        self.0.forget(has_ended);
     }
 }
 
-fn watched(kept: &Kept) -> Watched {
-    Watched(Libcrypto::new().unwrap(), Arc::clone(kept))
+fn watched(open_keys: &OpenKeys) -> Watched {
+    Watched(Libcrypto::new().unwrap(), Arc::clone(open_keys))
 }
 
-fn core(kept: &Kept) -> Module {
-    let driver = watched(kept);
-    Module::core(driver.profile().clone(), CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec())
+fn core(open_keys: &OpenKeys) -> Module {
+    let driver = watched(open_keys);
+    Module::core(driver.profile().clone(), CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
 }
 
-fn emulated(kept: &Kept) -> Module {
+fn emulated(open_keys: &OpenKeys) -> Module {
     let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
-    Module::emulated(Emulated::new(preset, Box::new(watched(kept))))
+    Module::emulated(Emulated::new(preset, Box::new(watched(open_keys))))
 }
 
 /// Waits until so many are kept.
-fn comes_to(kept: &Kept, count: usize) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    while kept.lock().unwrap().len() != count {
+fn comes_to(open_keys: &OpenKeys, count: usize) -> bool {
+    let deadline = Instant::now() + TIMEOUT;
+    while open_keys.lock().unwrap().len() != count {
         if Instant::now() >= deadline {
             return false;
         }
@@ -85,29 +85,29 @@ fn close(raw: &Raw, session: u64) {
 #[test]
 fn a_session_that_is_closed_leaves_nothing_in_the_module_and_a_client_that_goes_neither() {
     for make in [core, emulated] {
-        let kept = Kept::default();
-        let host = Host::start(make(&kept));
+        let open_keys = OpenKeys::default();
+        let host = Host::start(make(&open_keys));
         let [mut one, mut other] = [(); 2].map(|()| Raw::ready(&host.socket(), ALL_FEATURES));
         let of_one: Vec<u64> = (1..4).map(|key| one.open_cbc(&[key; 16], true)).collect();
         let of_other: Vec<u64> = (4..6).map(|key| other.open_cbc(&[key; 16], true)).collect();
         of_one.iter().for_each(|session| encrypts(&mut one, *session));
         of_other.iter().for_each(|session| encrypts(&mut other, *session));
-        assert_eq!(kept.lock().unwrap().len(), 5);
+        assert_eq!(open_keys.lock().unwrap().len(), 5);
         close(&one, of_one[1]);
-        assert!(comes_to(&kept, 4));
+        assert!(comes_to(&open_keys, 4));
         drop(one);
-        assert!(comes_to(&kept, 2));
+        assert!(comes_to(&open_keys, 2));
         encrypts(&mut other, of_other[0]);
         close(&other, of_other[0]);
         close(&other, of_other[1]);
-        assert!(comes_to(&kept, 0));
+        assert!(comes_to(&open_keys, 0));
     }
 }
 
 #[test]
 fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
-    let kept = Kept::default();
-    let host = Host::start(emulated(&kept));
+    let open_keys = OpenKeys::default();
+    let host = Host::start(emulated(&open_keys));
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = raw.open_cbc(&[1; 16], true);
     host.order("fault hang from 1");
@@ -116,10 +116,10 @@ fn a_session_that_a_hanging_request_still_has_is_forgotten_when_that_is_back() {
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
     close(&raw, session);
     host.wait_for("closed", |report| report["clients"][0]["sessions"] == 0);
-    assert_eq!(kept.lock().unwrap().len(), 1);
+    assert_eq!(open_keys.lock().unwrap().len(), 1);
     host.order("fault none");
     host.order("reset");
-    assert!(comes_to(&kept, 0));
+    assert!(comes_to(&open_keys, 0));
 }
 
 /// The name under which a test runs itself again, as a host: which module, and where.
@@ -177,8 +177,8 @@ fn be_a_host(asked: &str) {
     let profile = libcrypto.profile().clone();
     let multi =
         (module == "multibuffer").then(|| Box::new(Multibuffer::load().unwrap()) as Box<dyn InlineDriver>);
-    let kit = CpuKit::new(Box::new(libcrypto), multi);
-    let _host = Host::at(Path::new(folder), Module::core(profile, kit, Algorithm::ALL.to_vec()));
+    let core_drivers = CoreDrivers::new(Box::new(libcrypto), multi);
+    let _host = Host::at(Path::new(folder), Module::core(profile, core_drivers, Algorithm::ALL.to_vec()));
     println!("{READY}");
     std::io::stdout().flush().unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
@@ -212,7 +212,7 @@ fn no_key_is_left_in_the_hosts_memory() {
             close(&raw, session);
             // An answer shows that the order was read; the module's thread looks when it comes to it.
             raw.ask(17);
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + TIMEOUT;
             while host.holds(&key) > 0 {
                 assert!(Instant::now() < deadline, "{module}: {} copies are left", host.holds(&key));
                 std::thread::sleep(Duration::from_millis(20));

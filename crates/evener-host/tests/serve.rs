@@ -250,7 +250,7 @@ fn a_guest_whose_features_are_not_told_is_woken_and_wakes() {
         let (room, status) = raw.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap();
         assert_eq!((room.len(), status), (16, 0));
         // Such a guest kicks only when `avail_event` says so, so it must follow.
-        let deadline = std::time::Instant::now() + support::PATIENCE;
+        let deadline = std::time::Instant::now() + support::TIMEOUT;
         while raw.avail_event() != round + 1 {
             assert!(std::time::Instant::now() < deadline, "avail_event stays at {}", raw.avail_event());
             std::thread::yield_now();

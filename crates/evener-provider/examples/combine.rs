@@ -34,7 +34,7 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// What the threads are told, and what they tell.
 #[derive(Default)]
-struct Crew {
+struct HelperPool {
     /// Whose turn it is: 0 is the default provider's, 1 Evener's.
     side: AtomicUsize,
     ends: AtomicBool,
@@ -42,7 +42,7 @@ struct Crew {
 }
 
 /// Encrypts messages of its own until the end.
-fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, (len, shift): (usize, usize)) {
+fn work(helper_pool: &HelperPool, ciphers: &[Cipher; 2], number: u64, (len, shift): (usize, usize)) {
     let start = usize::try_from(number % 64).unwrap() * shift;
     let (key, mut room) = (bytes(number, 16), bytes(number, start + len + 16));
     let contexts = [CipherCtx::new(), CipherCtx::new()];
@@ -50,23 +50,23 @@ fn work(crew: &Crew, ciphers: &[Cipher; 2], number: u64, (len, shift): (usize, u
         assert!(context.init(Some(cipher), Some(&key), Some(&[1; 16]), Some(true)));
     }
     for count in 0_u128.. {
-        if crew.ends.load(Relaxed) {
+        if helper_pool.ends.load(Relaxed) {
             return;
         }
-        let context = &contexts[crew.side.load(Relaxed)];
+        let context = &contexts[helper_pool.side.load(Relaxed)];
         assert!(context.init(None, None, Some(&count.to_le_bytes()), None));
         assert_eq!(context.update_within(&mut room, start, start, len), (true, len));
-        crew.messages.fetch_add(1, Relaxed);
+        helper_pool.messages.fetch_add(1, Relaxed);
     }
 }
 
 /// Messages in one window.
-fn segment(crew: &Crew, side: usize, window: Duration) -> u64 {
-    crew.side.store(side, Relaxed);
+fn segment(helper_pool: &HelperPool, side: usize, window: Duration) -> u64 {
+    helper_pool.side.store(side, Relaxed);
     thread::sleep(SETTLE);
-    let (before, start) = (crew.messages.load(Relaxed), Instant::now());
+    let (before, start) = (helper_pool.messages.load(Relaxed), Instant::now());
     thread::sleep(window);
-    let count = crew.messages.load(Relaxed) - before;
+    let count = helper_pool.messages.load(Relaxed) - before;
     // A sleep that was too long is no gain.
     let ns = u64::try_from(start.elapsed().as_nanos()).unwrap();
     count * u64::try_from(window.as_nanos()).unwrap() / ns
@@ -79,22 +79,22 @@ fn pairs(
     place: (usize, usize),
     (count, window): (usize, Duration),
 ) -> Vec<[u64; 2]> {
-    let crew = Crew::default();
+    let helper_pool = HelperPool::default();
     thread::scope(|scope| {
         for number in 0..threads {
-            let crew = &crew;
-            scope.spawn(move || work(crew, ciphers, number, place));
+            let helper_pool = &helper_pool;
+            scope.spawn(move || work(helper_pool, ciphers, number, place));
         }
         let pairs = (0..count).map(|pair| {
             let mut messages = [0; 2];
             // The first of each pair changes, so that no side always follows the other.
             [pair % 2, 1 - pair % 2]
                 .into_iter()
-                .for_each(|side| messages[side] = segment(&crew, side, window));
+                .for_each(|side| messages[side] = segment(&helper_pool, side, window));
             messages
         });
         let pairs = pairs.collect();
-        crew.ends.store(true, Relaxed);
+        helper_pool.ends.store(true, Relaxed);
         pairs
     })
 }

@@ -26,7 +26,7 @@ mod support;
 use report::argument;
 use support::bytes;
 use support::ffi::job::{Fibre, Step};
-use support::ffi::pipe::{Library, Pipes};
+use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{Cipher, CipherCtx, DEFAULT};
 
 /// Set in the process that measures: OpenSSL reads its environment as it starts.
@@ -79,7 +79,7 @@ impl Messages {
     }
 
     /// All in one call.
-    fn in_pipes(&mut self, pipes: &mut Pipes<'_>) -> Duration {
+    fn in_pipes(&mut self, pipes: &mut PipelineContext<'_>) -> Duration {
         let count = self.rooms.len();
         let (ivs, lens) = (vec![Some(&IV[..]); count], vec![self.len; count]);
         assert!(pipes.init(true, true, Some(&self.key), &ivs));
@@ -128,7 +128,7 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
     for &count in counts {
         let rooms = (0..count as u64).map(|seed| bytes(seed, len + 16)).collect();
         let mut messages = Messages { key: bytes(7, 16), rooms, len };
-        let mut pipes = Pipes::new(&kind);
+        let mut pipes = PipelineContext::new(&kind);
         let (mut speed, mut jobs, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             let by_default = messages.one_by_one(&plain).as_secs_f64();

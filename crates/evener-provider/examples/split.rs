@@ -21,7 +21,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::SystemClock;
-use evener::split::{Crew, crew};
+use evener::split::{HelperPool, helper_pool};
 use evener_provider::OSSL_provider_init;
 
 mod report;
@@ -294,8 +294,9 @@ fn print_row(cores: &str, task: Task<'_>, len: usize, race: &Race) {
     sorted.sort_by(f64::total_cmp);
     let at = |part: usize| sorted[part * (sorted.len() - 1) / 10];
     let tens: Vec<f64> = tens[..ours.len() / TEN].iter().map(|[default, evener]| default / evener).collect();
-    let guarded = crew().and_then(Crew::learned).map(|splits| splits.total()).unwrap_or_default();
-    let awake = crew().map_or(0.0, |crew| crew.awake().0 as f64 / 1e9);
+    let guarded =
+        helper_pool().and_then(HelperPool::learned).map(|splits| splits.total()).unwrap_or_default();
+    let awake = helper_pool().map_or(0.0, |helper_pool| helper_pool.awake().0 as f64 / 1e9);
     // Spinning threads are of the same process.
     let core = if cores == "idle" { format!("{:.2}", (core[1] + awake) / core[0]) } else { "-".to_owned() };
     println!(

@@ -23,7 +23,7 @@ mod statistics;
 
 pub use cipher::combining::combine_always;
 pub use cipher::engine::registry::add_engine;
-pub use cipher::engine::{Engine, Many, Plain, Raw, RawError};
+pub use cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine, Fallback};
 pub use cipher::in_flight::{offer_pipelines_anyway, run_lanes_by};
 pub use entry::provider::OSSL_provider_init;
 pub use modules::add_module;

@@ -26,8 +26,8 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
         _ => settings.raw_from(),
     };
     if settings.split_from() != usize::MAX {
-        // Makes the crew's place, before threads fork; no thread is started.
-        _ = evener::split::crew();
+        // Makes the helper pool's place, before threads fork; no thread is started.
+        _ = evener::split::helper_pool();
     }
     let statistics = statistics::statistics(&settings);
     let pipelines = in_flight::has_pipelines(&core);

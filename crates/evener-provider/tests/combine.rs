@@ -160,7 +160,7 @@ fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
             return;
         }
         // libcrypto sets itself up once and takes locks meanwhile, which a child that is forked then finds taken for
-        // ever, whoever provides: every name and step is used before the first fork.
+        // ever, whichever provider it is: every name and step is used before the first fork.
         (0..30).for_each(|seed| program(seed, 40));
         let ends = AtomicBool::new(false);
         thread::scope(|scope| {

@@ -10,7 +10,7 @@ use std::thread;
 
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction};
-use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
+use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine};
 
 mod support;
 
@@ -26,7 +26,7 @@ fn providers() -> (Provider, Provider) {
     (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap())
 }
 
-/// Works on ECB data by two threads, and on other modes by another thread, to show that raw work may travel.
+/// Works on ECB data by two threads, and on other modes by another thread, to show that block work may travel.
 struct Elsewhere(AtomicU32);
 
 impl Engine for Elsewhere {
@@ -34,11 +34,11 @@ impl Engine for Elsewhere {
         len_bytes >= 4096
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
         self.0.fetch_add(1, Relaxed);
-        let (plain, iv) = (raw.plain, raw.iv);
-        let memory = &mut raw.memory;
-        thread::scope(|scope| scope.spawn(move || plain.run(&iv, memory)).join().unwrap())
+        let (fallback, iv) = (block_request.fallback, block_request.iv);
+        let memory = &mut block_request.memory;
+        thread::scope(|scope| scope.spawn(move || fallback.run(&iv, memory)).join().unwrap())
     }
 }
 
@@ -50,11 +50,11 @@ impl Engine for Lazy {
         true
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
-        if let Memory::Apart { dst, .. } = &mut raw.memory {
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
+        if let Memory::Apart { dst, .. } = &mut block_request.memory {
             dst.fill(0xEE);
         }
-        Err(RawError::Undone)
+        Err(BlockError::Undone)
     }
 }
 
@@ -68,12 +68,12 @@ impl Engine for Fatal {
         true
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
-        if let Memory::InPlace { room, .. } = &mut raw.memory {
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
+        if let Memory::InPlace { room, .. } = &mut block_request.memory {
             room.fill(0xEE);
         }
         assert!(!self.panics, "a bug");
-        Err(RawError::Lost)
+        Err(BlockError::Lost)
     }
 }
 

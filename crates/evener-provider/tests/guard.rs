@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use evener::statistics::{Places, of_process};
+use evener::statistics::{Directories, of_process};
 use evener_core::guard::CONTROL_JOBS_FIRST;
 use evener_core::statistics::{Count, Kind, Row};
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{
-    Engine, OSSL_provider_init, Raw, RawError, add_engine, offer_pipelines_anyway, run_lanes_by,
+    BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine, offer_pipelines_anyway, run_lanes_by,
 };
 
 mod support;
 
 use support::ffi::job::{Fibre, Step};
-use support::ffi::pipe::{Library, Pipes};
+use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
 use support::{bytes, in_program};
 
@@ -39,11 +39,11 @@ impl Engine for Slow {
         len_bytes >= LEN
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
         self.0.fetch_add(1, Relaxed);
         thread::sleep(Duration::from_millis(20));
-        let iv = raw.iv;
-        raw.plain.run(&iv, &mut raw.memory)
+        let iv = block_request.iv;
+        block_request.fallback.run(&iv, &mut block_request.memory)
     }
 }
 
@@ -84,7 +84,7 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
 fn counted(cipher: &str, bytes: usize, what: Count) -> u64 {
     let row = Row::of(Kind::named(cipher), Direction::Encrypt, bytes);
     let directory = std::env::var("EVENER_STATISTICS_DIR").unwrap();
-    of_process(&Places::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row).of(what)
+    of_process(&Directories::only(directory.into()), u32::MAX, id()).unwrap().unwrap().row(row).of(what)
 }
 
 /// Lanes that do what is asked, and take far too long for it.
@@ -108,8 +108,8 @@ impl InlineDriver for SlowLanes {
         self.0.run(jobs);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
@@ -119,8 +119,8 @@ fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
 
 /// Runs `body` where lanes can be had, with the slow ones in their place.
 fn with_slow_lanes(name: &str, body: impl FnOnce()) {
-    if let Err(absent) = Multibuffer::load() {
-        return println!("skipped: {absent}");
+    if let Err(unavailable) = Multibuffer::load() {
+        return println!("skipped: {unavailable}");
     }
     let place = tempfile::tempdir().unwrap();
     let directory = place.path().join("stats").display().to_string();
@@ -195,7 +195,7 @@ fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let (key, iv) = (bytes(1, 16), bytes(2, 16));
         let call = |seed: u64| {
-            let mut pipes = Pipes::new(&kind);
+            let mut pipes = PipelineContext::new(&kind);
             assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 4]));
             let mut rooms: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
             let texts = rooms.clone();

@@ -26,7 +26,7 @@ mod support;
 use host::{AT_ONCE, Host, order, requests, sessions};
 use support::ffi::descriptor::{Occupied, close_all};
 use support::ffi::job::{Fibre, Step, are_ready, clean_up};
-use support::ffi::pipe::{Library, Pipes};
+use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT, Provider, in_child};
 use support::pair::Pair;
 use support::{bytes, in_program};
@@ -402,7 +402,7 @@ fn with_pipes(name: &str, more: &[(&str, &str)], body: impl FnOnce(&Library, &dy
             let key = bytes(seed, 16);
             let ivs: Vec<Vec<u8>> = (0..PIPES).map(|pipe| bytes(seed + u64::from(pipe), 16)).collect();
             let judges: Vec<CipherCtx> = ivs.iter().map(|_| CipherCtx::new()).collect();
-            let mut pipes = Pipes::new(&kind);
+            let mut pipes = PipelineContext::new(&kind);
             assert!(pipes.init(
                 true,
                 true,

@@ -17,7 +17,7 @@ use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
 mod support;
 
-use support::ffi::pipe::{Kind, Library, Pipes};
+use support::ffi::pipe::{Kind, Library, PipelineContext};
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors};
 use support::{Random, bytes, in_program};
 
@@ -56,7 +56,7 @@ fn aes_128(library: &Library) -> Option<Kind> {
 
 /// A pipeline, and a context of its own by default for each of its messages.
 struct Race<'k> {
-    pipes: Pipes<'k>,
+    pipes: PipelineContext<'k>,
     judges: Vec<CipherCtx>,
 }
 
@@ -109,7 +109,7 @@ fn length(random: &mut Random) -> usize {
 fn messages(kind: &Kind, name: &str, seed: u64) {
     let judge = DEFAULT.cipher(name, "provider=default").unwrap();
     let mut random = Random::new(seed);
-    let mut race = Race { pipes: Pipes::new(kind), judges: Vec::new() };
+    let mut race = Race { pipes: PipelineContext::new(kind), judges: Vec::new() };
     let encrypts = seed % 3 > 0;
     for round in 0..6 {
         let count = 1 + random.below(20);
@@ -170,7 +170,7 @@ fn whole_blocks_go_in_place() {
         let Some(kind) = aes_128(&library) else { return };
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let (key, iv) = (bytes(1, 16), bytes(2, 16));
-        let mut pipes = Pipes::new(&kind);
+        let mut pipes = PipelineContext::new(&kind);
         assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 16]));
         let mut rooms: Vec<Vec<u8>> = (0..16).map(|seed| bytes(seed, 16_384)).collect();
         let texts = rooms.clone();
@@ -192,7 +192,7 @@ fn pipes_that_share_memory_take_turns() {
         let (key, iv) = (bytes(1, 16), bytes(2, 16));
         // The second pipe encrypts, in place, what the first one made: one memory, which each names.
         let mut shared = bytes(3, 4096);
-        let mut pipes = Pipes::new(&kind);
+        let mut pipes = PipelineContext::new(&kind);
         assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 2]));
         let text = shared.clone();
         assert!(pipes.update_shared(&mut shared));
@@ -214,7 +214,7 @@ fn a_call_that_does_not_fit_is_refused_whole() {
         let _judge = judge();
         let Some(kind) = aes_128(&library) else { return };
         let (key, iv) = (bytes(1, 16), bytes(2, 16));
-        let mut pipes = Pipes::new(&kind);
+        let mut pipes = PipelineContext::new(&kind);
         let mut rooms = vec![bytes(3, 64), bytes(4, 64)];
         let before = rooms.clone();
         assert!(pipes.update(&mut rooms, None, &[64, 64]).is_none(), "before any init");

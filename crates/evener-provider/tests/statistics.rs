@@ -9,10 +9,10 @@ use std::process::id;
 use std::sync::{Barrier, Mutex};
 use std::{env, fs, thread};
 
-use evener::statistics::{Places, Totals, of_process};
+use evener::statistics::{Directories, Totals, of_process};
 use evener_core::statistics::{Count, Kind, Row, SIZE_CLASS_BYTES};
 use evener_core::{Algorithm, Direction};
-use evener_provider::{Engine, OSSL_provider_init, Raw, RawError, add_engine};
+use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine};
 
 mod support;
 
@@ -27,9 +27,9 @@ impl Engine for Willing {
         len_bytes >= 4_096
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
-        let iv = raw.iv;
-        raw.plain.run(&iv, &mut raw.memory)
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
+        let iv = block_request.iv;
+        block_request.fallback.run(&iv, &mut block_request.memory)
     }
 }
 
@@ -64,7 +64,7 @@ fn counted(len: usize) -> Totals {
 fn counted_as(kind: &str, direction: Direction, len: usize) -> Totals {
     let row = Row::of(Kind::named(kind), direction, len);
     // Whose directories are looked at where the process has ended: not asked here.
-    let found = of_process(&Places::only(stats().into()), u32::MAX, id());
+    let found = of_process(&Directories::only(stats().into()), u32::MAX, id());
     found.map_or_else(Totals::default, |record| record.unwrap().row(row))
 }
 

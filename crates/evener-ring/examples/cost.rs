@@ -25,8 +25,8 @@ fn main() {
         let (alone, beside) = (median(|| time(|| alone(width, ITEM_COUNT))), median(|| between_two(width)));
         println!("{width:19} {alone:15.2} {beside:21.2}");
     }
-    let bell = Doorbell::new();
-    let ringing = median(|| time(|| (0..ITEM_COUNT).for_each(|_| black_box(&bell).ring_one())));
+    let doorbell = Doorbell::new();
+    let ringing = median(|| time(|| (0..ITEM_COUNT).for_each(|_| black_box(&doorbell).ring_one())));
     println!("a ring that nobody hears: {ringing:.2} ns");
 }
 

@@ -7,9 +7,9 @@
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
 //! count of 64 bits in two words; [`Segment`], words of System V shared memory, which nobody can shorten; [`PerProcess`], a value that a forked child makes anew.
 //!
-//! The path of one loan: [`Gather::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
-//! [`Gather::take`] (a holder of a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
-//! returns with a [`Return`]. The protocol stands in `docs/combining.md`.
+//! The path of one loan: [`CombiningList::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
+//! [`CombiningList::take`] (a holder of a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
+//! returns with a [`LendOutcome`]. The protocol stands in `docs/combining.md`.
 //!
 //! Between processes, with another program at the other end: [`virtqueue`], the split queue of VIRTIO, and [`Region`], the
 //! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer. What held data of somebody's is
@@ -54,13 +54,13 @@ mod wait;
 
 pub use cache_padded::CachePadded;
 pub use lending::{
-    Batch, Claims, Errand, Gather, Lent, Look, PERMITS_MAX, Part, PartBytes, Parts, Permit, Permits, Return,
-    SEATS_MAX, Seat, lend,
+    Batch, Claims, CombiningList, HELPER_SLOTS_MAX, HelperSlot, LendOutcome, Lent, LentWork, Look,
+    PERMITS_MAX, Part, PartBytes, Parts, Permit, TryPool, lend,
 };
-pub use process::{Counter, Eras, PerProcess, Words, value};
+pub use process::{Counter, PerFork, PerProcess, Words, value};
 #[cfg(not(any(loom, miri)))]
 pub use process::{Mapping, OutOfRegion, Refusal, Region, Segment, wipe};
-pub use queue::{CAPACITY_MAX, Heap, Home, Ring, Slot};
+pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
 pub use wait::{Doorbell, Ticket};
 #[cfg(not(any(loom, miri)))]

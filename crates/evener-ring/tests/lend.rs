@@ -5,17 +5,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-use evener_ring::{Part, PartBytes, Parts, Seat, lend};
+use evener_ring::{HelperSlot, Part, PartBytes, Parts, lend};
 use proptest::prelude::*;
 
-/// Runs `body` beside threads that serve at `seats`; what panics there is one call's end.
-fn crewed<R>(seats: &[Seat], body: impl FnOnce() -> R) -> R {
+/// Runs `body` beside threads that serve at `slots`; what panics there is one call's end.
+fn with_helpers<R>(slots: &[HelperSlot], body: impl FnOnce() -> R) -> R {
     thread::scope(|scope| {
-        for seat in seats {
-            scope.spawn(move || while catch_unwind(AssertUnwindSafe(|| seat.serve())).unwrap_or(true) {});
+        for slot in slots {
+            scope.spawn(move || while catch_unwind(AssertUnwindSafe(|| slot.serve())).unwrap_or(true) {});
         }
         let result = catch_unwind(AssertUnwindSafe(body));
-        seats.iter().for_each(Seat::close);
+        slots.iter().for_each(HelperSlot::close);
         result.unwrap_or_else(|panic| resume_unwind(panic))
     })
 }
@@ -41,9 +41,9 @@ fn marked(data: &[u8], part_bytes: usize) -> Vec<u8> {
     data.iter().enumerate().map(|(at, byte)| byte.wrapping_add(number_of(at / part_bytes))).collect()
 }
 
-fn share(seats: &[Seat], parts: &Parts<'_>) {
+fn share(slots: &[HelperSlot], parts: &Parts<'_>) {
     let back = || std::iter::from_fn(|| parts.back()).for_each(mark);
-    lend(seats, &back, || std::iter::from_fn(|| parts.front()).for_each(mark));
+    lend(slots, &back, || std::iter::from_fn(|| parts.front()).for_each(mark));
 }
 
 proptest! {
@@ -53,18 +53,18 @@ proptest! {
     fn each_byte_is_worked_on_once_wherever_the_output_goes(
         data in prop::collection::vec(any::<u8>(), 0..400),
         part_bytes in 1usize..50,
-        seat_count in 0usize..3,
+        slot_count in 0usize..3,
         back_eighths in 0usize..=8,
     ) {
-        let seats: Vec<Seat> = (0..seat_count).map(|_| Seat::new()).collect();
+        let slots: Vec<HelperSlot> = (0..slot_count).map(|_| HelperSlot::new()).collect();
         let (mut in_place, mut output) = (data.clone(), vec![0; data.len()]);
-        crewed(&seats, || {
+        with_helpers(&slots, || {
             let mut parts = Parts::in_place(&mut in_place, part_bytes);
             parts.let_back_begin_at(parts.count() * back_eighths / 8);
-            share(&seats, &parts);
+            share(&slots, &parts);
             assert!(parts.is_done());
             let parts = Parts::apart(&data, &mut output, part_bytes);
-            share(&seats, &parts);
+            share(&slots, &parts);
         });
         let expected = marked(&data, part_bytes);
         prop_assert_eq!(&in_place, &expected);
@@ -92,16 +92,16 @@ fn both_ends_go_upwards_and_then_take_the_others_last_parts() {
 
 #[test]
 fn what_failed_or_panicked_is_the_owners_again() {
-    let seats = [Seat::new()];
+    let slots = [HelperSlot::new()];
     let data: Vec<u8> = (0..250).collect();
     let mut in_place = data.clone();
-    crewed(&seats, || {
+    with_helpers(&slots, || {
         let mut parts = Parts::in_place(&mut in_place, 10);
         let back = || {
             let _two_that_are_not_done = (parts.back(), parts.back());
             resume_unwind(Box::new("the work fails"));
         };
-        let ((), lent) = lend(&seats, &back, || {
+        let ((), lent) = lend(&slots, &back, || {
             // Leaves two for the other, which must come.
             (0..23).filter_map(|_| parts.front()).for_each(mark);
             while parts.back().is_some() {}
@@ -144,10 +144,10 @@ fn a_part_in_place_that_a_claimant_left_in_the_middle_is_given_to_nobody() {
 
 #[test]
 fn one_that_looks_on_begins_without_having_slept() {
-    let (seat, looks) = (Seat::new(), AtomicU32::new(0));
+    let (slot, looks) = (HelperSlot::new(), AtomicU32::new(0));
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            seat.serve_awake(|| {
+            slot.serve_awake(|| {
                 looks.fetch_add(1, Relaxed);
                 thread::yield_now();
                 true
@@ -158,7 +158,7 @@ fn one_that_looks_on_begins_without_having_slept() {
         }
         let ran = AtomicU32::new(0);
         let work = || _ = ran.fetch_add(1, Relaxed);
-        let ((), lent) = lend(std::slice::from_ref(&seat), &work, || {
+        let ((), lent) = lend(std::slice::from_ref(&slot), &work, || {
             while ran.load(Relaxed) == 0 {
                 thread::yield_now();
             }
@@ -170,8 +170,8 @@ fn one_that_looks_on_begins_without_having_slept() {
 
 #[test]
 fn nothing_runs_when_the_call_has_returned() {
-    let (seats, calls) = ([Seat::new(), Seat::new()], if cfg!(miri) { 20 } else { 20_000 });
-    crewed(&seats, || {
+    let (slots, calls) = ([HelperSlot::new(), HelperSlot::new()], if cfg!(miri) { 20 } else { 20_000 });
+    with_helpers(&slots, || {
         for call in 0..calls {
             // In this frame, as a caller's buffer may be: a late one would count in another call's.
             let (entered, left) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -180,7 +180,7 @@ fn nothing_runs_when_the_call_has_returned() {
                 (0..call % 64).for_each(|_| std::hint::spin_loop());
                 left.fetch_add(1, Relaxed);
             };
-            let ((), lent) = lend(&seats, &work, || {
+            let ((), lent) = lend(&slots, &work, || {
                 if call % 3 == 0 {
                     thread::yield_now();
                 }

@@ -1,4 +1,4 @@
-//! Small models of ring, doorbell and, in `loom/gather.rs`, the gathering of callers, each run through every interleaving
+//! Small models of ring, doorbell and, in `loom/combining_list.rs`, the gathering of callers, each run through every interleaving
 //! with few preemptions.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p evener-ring --release --test loom`. loom knows which write happened before which
@@ -15,8 +15,8 @@
 //! ```
 #![cfg(loom)]
 
-#[path = "loom/gather.rs"]
-mod gather;
+#[path = "loom/combining_list.rs"]
+mod combining_list;
 #[path = "loom/virtqueue.rs"]
 mod virtqueue;
 
@@ -236,16 +236,16 @@ impl Inbox {
     }
 
     fn take(&self) -> u32 {
-        let (ring, bell) = &*self.0;
+        let (ring, doorbell) = &*self.0;
         loop {
-            let ticket = bell.listen();
+            let ticket = doorbell.listen();
             if let Some(item) = ring.pop() {
                 if !ring.is_empty() {
-                    bell.ring_one();
+                    doorbell.ring_one();
                 }
                 return item;
             }
-            bell.wait(ticket, None);
+            doorbell.wait(ticket, None);
         }
     }
 }
@@ -288,18 +288,18 @@ fn a_ring_for_one_reaches_a_second_sleeper_through_the_first() {
 #[test]
 fn a_ring_for_all_ends_every_wait() {
     model(2, || {
-        let bell = Arc::new((Doorbell::new(), AtomicBool::new(false)));
+        let doorbell = Arc::new((Doorbell::new(), AtomicBool::new(false)));
         let sleepers = [(); 2].map(|()| {
-            let bell = bell.clone();
+            let doorbell = doorbell.clone();
             thread::spawn(move || {
-                let ticket = bell.0.listen();
-                if !bell.1.load(Relaxed) {
-                    bell.0.wait(ticket, None);
+                let ticket = doorbell.0.listen();
+                if !doorbell.1.load(Relaxed) {
+                    doorbell.0.wait(ticket, None);
                 }
             })
         });
-        bell.1.store(true, Relaxed);
-        bell.0.ring_all();
+        doorbell.1.store(true, Relaxed);
+        doorbell.0.ring_all();
         join(sleepers);
     });
 }

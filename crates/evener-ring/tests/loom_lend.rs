@@ -10,7 +10,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use evener_ring::{Claims, Lent, Seat, lend};
+use evener_ring::{Claims, HelperSlot, Lent, lend};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -52,21 +52,21 @@ impl Buffer {
 }
 
 /// Seats, with a thread that serves at each until it is closed.
-struct Crew {
-    seats: Arc<[Seat; 1]>,
+struct HelperPool {
+    slots: Arc<[HelperSlot; 1]>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Crew {
+impl HelperPool {
     fn new() -> Self {
-        let seats = Arc::new([Seat::new()]);
-        let served = seats.clone();
+        let slots = Arc::new([HelperSlot::new()]);
+        let served = slots.clone();
         let thread = thread::spawn(move || while served[0].serve() {});
-        Self { seats, thread }
+        Self { slots, thread }
     }
 
     fn leave(self) {
-        self.seats[0].close();
+        self.slots[0].close();
         self.thread.join().expect("the thread ends");
     }
 }
@@ -87,27 +87,28 @@ fn each_number_is_claimed_once() {
 #[test]
 fn each_part_is_worked_on_once_and_seen_by_the_lender() {
     model(3, || {
-        let crew = Crew::new();
+        let helper_pool = HelperPool::new();
         let buffer = Buffer::new();
-        let ((), lent) = lend(&*crew.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        let ((), lent) =
+            lend(&*helper_pool.slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
         assert_eq!(buffer.sums(), [1, 1]);
         assert_eq!(lent.served + lent.taken_back, 1);
-        crew.leave();
+        helper_pool.leave();
     });
 }
 
 #[test]
 fn what_a_helper_did_is_seen_by_the_lender() {
     model(4, || {
-        let seats = Arc::new([Seat::new()]);
-        let served = seats.clone();
+        let slots = Arc::new([HelperSlot::new()]);
+        let served = slots.clone();
         let server = thread::spawn(move || served[0].serve());
         let buffer = Buffer::new();
-        let ((), lent) = lend(&*seats, &|| buffer.work(Claims::back), || ());
+        let ((), lent) = lend(&*slots, &|| buffer.work(Claims::back), || ());
         let sums = buffer.sums();
         assert_eq!(sums, if lent.served == 1 { [1, 1] } else { [0, 0] });
         if lent.served == 0 {
-            seats[0].close();
+            slots[0].close();
         }
         assert_eq!(server.join().expect("the thread ends"), lent.served == 1);
     });
@@ -116,83 +117,85 @@ fn what_a_helper_did_is_seen_by_the_lender() {
 #[test]
 fn a_seat_serves_one_call_after_the_other() {
     model(2, || {
-        let crew = Crew::new();
+        let helper_pool = HelperPool::new();
         for _ in 0..2 {
             let buffer = Buffer::new();
-            lend(&*crew.seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+            lend(&*helper_pool.slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
             assert_eq!(buffer.sums(), [1, 1]);
         }
-        crew.leave();
+        helper_pool.leave();
     });
 }
 
 #[test]
 fn one_that_looks_on_before_it_sleeps_misses_nothing() {
     model(2, || {
-        let seats = Arc::new([Seat::new()]);
-        let served = seats.clone();
+        let slots = Arc::new([HelperSlot::new()]);
+        let served = slots.clone();
         let server = thread::spawn(move || {
             let mut looks = [true, false].into_iter().cycle();
             while served[0].serve_awake(|| looks.next() == Some(true)) {}
         });
         let buffer = Buffer::new();
-        let ((), lent) = lend(&*seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        let ((), lent) = lend(&*slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
         assert_eq!(buffer.sums(), [1, 1]);
         assert_eq!(lent.served + lent.taken_back, 1);
-        seats[0].close();
-        server.join().expect("the seat was closed");
+        slots[0].close();
+        server.join().expect("the slot was closed");
     });
 }
 
 #[test]
 fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
     model(2, || {
-        let seats = Arc::new([Seat::new()]);
-        let (served, other) = (seats.clone(), seats.clone());
+        let slots = Arc::new([HelperSlot::new()]);
+        let (served, other) = (slots.clone(), slots.clone());
         let server = thread::spawn(move || while served[0].serve() {});
-        let call = |seats: &[Seat; 1]| {
+        let call = |slots: &[HelperSlot; 1]| {
             let buffer = Buffer::new();
-            let ((), lent) = lend(seats, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+            let ((), lent) = lend(slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
             assert_eq!(buffer.sums(), [1, 1]);
             assert!(lent.served + lent.taken_back <= 1);
         };
         let second = thread::spawn(move || call(&other));
-        call(&seats);
+        call(&slots);
         second.join().expect("the second lender returns");
-        seats[0].close();
-        server.join().expect("the seat was closed");
+        slots[0].close();
+        server.join().expect("the slot was closed");
     });
 }
 
 #[test]
 fn a_lender_that_panics_waits_first() {
     model(2, || {
-        let crew = Crew::new();
+        let helper_pool = HelperPool::new();
         let buffer = Buffer::new();
         let lent = catch_unwind(AssertUnwindSafe(|| {
-            lend(&*crew.seats, &|| buffer.work(Claims::back), || std::panic::resume_unwind(Box::new(())));
+            lend(&*helper_pool.slots, &|| buffer.work(Claims::back), || {
+                std::panic::resume_unwind(Box::new(()))
+            });
         }));
         assert!(lent.is_err());
         assert!(buffer.sums().iter().all(|&sum| sum <= 1));
-        crew.leave();
+        helper_pool.leave();
     });
 }
 
 #[test]
 fn work_that_panics_counts_as_ended() {
     model(2, || {
-        let seats = Arc::new([Seat::new()]);
-        let served = seats.clone();
+        let slots = Arc::new([HelperSlot::new()]);
+        let served = slots.clone();
         let server =
             thread::spawn(
                 move || {
                     while catch_unwind(AssertUnwindSafe(|| served[0].serve())).unwrap_or(true) {}
                 },
             );
-        let ((), lent) = lend(&*seats, &|| std::panic::resume_unwind(Box::new(())), || ());
+        let ((), lent) = lend(&*slots, &|| std::panic::resume_unwind(Box::new(())), || ());
         assert!(lent == Lent { served: 1, taken_back: 0 } || lent == Lent { served: 0, taken_back: 1 });
-        seats[0].close();
-        server.join().expect("the seat was closed");
+        slots[0].close();
+        server.join().expect("the slot was closed");
     });
 }
 
@@ -200,7 +203,8 @@ fn work_that_panics_counts_as_ended() {
 fn a_seat_where_nobody_serves_holds_nobody_up() {
     model(2, || {
         let buffer = Buffer::new();
-        let ((), lent) = lend(&[Seat::new()], &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+        let ((), lent) =
+            lend(&[HelperSlot::new()], &|| buffer.work(Claims::back), || buffer.work(Claims::front));
         assert_eq!((buffer.sums(), lent), ([1, 1], Lent { served: 0, taken_back: 1 }));
     });
 }

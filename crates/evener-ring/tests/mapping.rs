@@ -4,7 +4,7 @@
 
 use std::{io, ptr, thread};
 
-use evener_ring::{CachePadded, Home, Ring, Slot, Word};
+use evener_ring::{CachePadded, Ring, Slot, Storage, Word};
 
 const SLOT_COUNT: u32 = 8;
 const ITEM_COUNT: u64 = 100_000;
@@ -40,7 +40,7 @@ impl Mapping {
 
 // SAFETY: the region was set up as an empty ring of a power of two of slots, and only rings touch it; its items are
 // plain data, good in every process.
-unsafe impl Home<u64> for Mapping {
+unsafe impl Storage<u64> for Mapping {
     fn head(&self) -> &Word {
         &self.0.head
     }

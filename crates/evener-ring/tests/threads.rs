@@ -19,7 +19,7 @@ fn widths() -> impl Iterator<Item = usize> {
     (0..).map(|turn: usize| 1 + turn * 7 % 16)
 }
 
-fn produce(ring: &Ring<Item>, bell: &Doorbell, producer: u32) {
+fn produce(ring: &Ring<Item>, doorbell: &Doorbell, producer: u32) {
     let mut numbers = (0..ITEM_COUNT).map(|number| Box::new((producer, number)));
     let mut items = Vec::new();
     for width in widths() {
@@ -31,26 +31,26 @@ fn produce(ring: &Ring<Item>, bell: &Doorbell, producer: u32) {
         if ring.push_all(&mut items) == 0 {
             thread::yield_now();
         }
-        bell.ring_one();
+        doorbell.ring_one();
     }
 }
 
 /// Takes items until all of all producers are taken, by whomever.
-fn consume(ring: &Ring<Item>, bell: &Doorbell, taken: &AtomicU32) -> Vec<Item> {
+fn consume(ring: &Ring<Item>, doorbell: &Doorbell, taken: &AtomicU32) -> Vec<Item> {
     let (mut all, mut burst) = (Vec::new(), Vec::new());
     for width in widths() {
-        let ticket = bell.listen();
+        let ticket = doorbell.listen();
         let count = ring.pop_many(&mut burst, width);
         if taken.fetch_add(u32::try_from(count).expect("at most 16"), Relaxed) == PRODUCER_COUNT * ITEM_COUNT
         {
-            bell.ring_all();
+            doorbell.ring_all();
             break;
         }
         all.append(&mut burst);
         if count == 0 {
-            bell.wait(ticket, None);
+            doorbell.wait(ticket, None);
         } else {
-            bell.ring_one();
+            doorbell.ring_one();
         }
     }
     all
@@ -66,12 +66,12 @@ fn in_order(items: &[Item]) -> bool {
 fn each_item_arrives_once_and_in_its_producers_order() {
     // Small, so that it is full and empty all the time; starting where the positions wrap soon.
     let ring = Ring::at(Heap::starting_at(u32::MAX - ITEM_COUNT / 2, 8));
-    let (bell, taken) = (Doorbell::new(), AtomicU32::new(0));
+    let (doorbell, taken) = (Doorbell::new(), AtomicU32::new(0));
     let consumed: Vec<Vec<Item>> = thread::scope(|scope| {
-        let (ring, bell, taken) = (&ring, &bell, &taken);
-        let consumers = [(); 2].map(|()| scope.spawn(move || consume(ring, bell, taken)));
+        let (ring, doorbell, taken) = (&ring, &doorbell, &taken);
+        let consumers = [(); 2].map(|()| scope.spawn(move || consume(ring, doorbell, taken)));
         for producer in 0..PRODUCER_COUNT {
-            scope.spawn(move || produce(ring, bell, producer));
+            scope.spawn(move || produce(ring, doorbell, producer));
         }
         consumers.map(|consumer| consumer.join().unwrap()).into()
     });
@@ -85,38 +85,38 @@ fn each_item_arrives_once_and_in_its_producers_order() {
 
 #[test]
 fn a_wait_without_a_ring_ends_by_the_clock() {
-    let bell = Doorbell::new();
-    let ticket = bell.listen();
-    assert!(!bell.wait(ticket, Some(Duration::from_millis(1))));
+    let doorbell = Doorbell::new();
+    let ticket = doorbell.listen();
+    assert!(!doorbell.wait(ticket, Some(Duration::from_millis(1))));
 }
 
 #[test]
 fn a_ring_before_the_wait_is_heard() {
     for ring in [Doorbell::ring_one, Doorbell::ring_all] {
-        let bell = Doorbell::new();
-        let ticket = bell.listen();
-        ring(&bell);
-        assert!(bell.wait(ticket, None));
+        let doorbell = Doorbell::new();
+        let ticket = doorbell.listen();
+        ring(&doorbell);
+        assert!(doorbell.wait(ticket, None));
     }
 }
 
 #[test]
 fn a_ring_before_the_listening_is_not_heard() {
-    let bell = Doorbell::new();
-    drop(bell.listen());
-    bell.ring_all();
-    let ticket = bell.listen();
-    assert!(!bell.wait(ticket, Some(Duration::ZERO)));
+    let doorbell = Doorbell::new();
+    drop(doorbell.listen());
+    doorbell.ring_all();
+    let ticket = doorbell.listen();
+    assert!(!doorbell.wait(ticket, Some(Duration::ZERO)));
 }
 
 #[test]
 fn a_ring_for_all_wakes_everyone_who_sleeps() {
-    let (bell, listening) = (Doorbell::new(), AtomicU32::new(0));
+    let (doorbell, listening) = (Doorbell::new(), AtomicU32::new(0));
     thread::scope(|scope| {
         let sleeper = || {
-            let ticket = bell.listen();
+            let ticket = doorbell.listen();
             listening.fetch_add(1, Relaxed);
-            assert!(bell.wait(ticket, None));
+            assert!(doorbell.wait(ticket, None));
         };
         for _ in 0..3 {
             scope.spawn(sleeper);
@@ -124,13 +124,13 @@ fn a_ring_for_all_wakes_everyone_who_sleeps() {
         while listening.load(Relaxed) < 3 {
             thread::yield_now();
         }
-        bell.ring_all();
+        doorbell.ring_all();
     });
 }
 
 #[test]
 #[should_panic(expected = "a ticket is for the doorbell that made it")]
 fn a_ticket_of_another_doorbell_is_refused() {
-    let (bell, other) = (Doorbell::new(), Doorbell::new());
-    other.wait(bell.listen(), Some(Duration::ZERO));
+    let (doorbell, other) = (Doorbell::new(), Doorbell::new());
+    other.wait(doorbell.listen(), Some(Duration::ZERO));
 }

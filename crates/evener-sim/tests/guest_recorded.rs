@@ -107,11 +107,11 @@ fn compare(
     let scheduler = SchedulerSpec::linux(250, 0);
     let machine = Machine { cores: 1, scheduler, workers: 1, width: 1, modules };
     let &(bytes, [c, single], d, opening, _) = row;
-    let [d, unseen, driver, h] = d.map(us);
+    let [d, overhead, driver, h] = d.map(us);
     let [own, opens, wait] = opening.map(us);
     let opening = Opening { own, driver: opens, wait };
     let driver = if has_threads { driver } else { Nanos::ZERO };
-    let on = MeasuredOnModule { d, unseen, driver, opening, h, hand_over: Nanos::ZERO, is_known: true };
+    let on = MeasuredOnModule { d, overhead, driver, opening, h, hand_over: Nanos::ZERO, is_known: true };
     let measured =
         Measured { bytes, c: us(c), hand_over: Nanos::ZERO, single: us(single), on_modules: vec![on] };
     let predicted = machine.predict(&measured, policy, jobs).expect("it ends");
@@ -173,10 +173,10 @@ const COUNTED: Recorded = Recorded { jobs: 4_000, depth: 2, runners: TOLD_OF_EAC
     (16384, [1069.14, 3.31], [109.94, 19.21, 61.29, 5.10], [277.97, 28.72, 82.81], [(4276.53, 0.0), (576.90, 4000.0), (2428.32, 2000.0), (807.25, 3751.0), (581.32, 3998.0)]),
 ] };
 
-/// Drivers as they were before requests waited at their desk.
+/// Drivers as they were before requests waited in their queue.
 const TOLD_OF_EACH: Runners = Runners { count: 2, together: 1 };
 
-/// `docs/results/guest/simulated-counted.json` of 25 November: the same with a driver at whose desk six more requests wait.
+/// `docs/results/guest/simulated-counted.json` of 25 November: the same with a driver in whose queue six more requests wait.
 #[rustfmt::skip]
 const WAITING: Recorded = Recorded { jobs: 4_000, depth: 8, runners: Runners { count: 2, together: 4 }, rows: &[
     (8, [5.67, 2.22], [54.69, 14.99, 33.68, 7.83], [78.39, 102.69, 71.37], [(22.69, 0.0), (234.08, 4000.0), (121.70, 2000.0), (79.75, 1008.0), (22.68, 0.0)]),

@@ -100,10 +100,10 @@ impl Reserved {
         let container = open("/dev/vfio/vfio".as_ref(), address)?;
         let node = PathBuf::from(format!("/dev/vfio/{number}"));
         let group = open(&node, address)?;
-        if !container.checked().and_then(ffi::has_iommu).map_err(asked("the IOMMU", address))? {
+        if !container.checked().and_then(ffi::has_iommu).map_err(refused_by("the IOMMU", address))? {
             return Err(Refused::NoIommu(address));
         }
-        if !group.checked().and_then(ffi::is_viable).map_err(asked("the group", address))? {
+        if !group.checked().and_then(ffi::is_viable).map_err(refused_by("the group", address))? {
             return Err(Refused::GroupShared { address, group: number });
         }
         Ok(Self { address, group, container, process: process::id() })
@@ -131,11 +131,11 @@ impl Reserved {
             return Err(Refused::Taken(address));
         }
         let joined = group.checked().and_then(|group| ffi::join(group, container.checked()?));
-        joined.map_err(asked("the group", address))?;
+        joined.map_err(refused_by("the group", address))?;
         // Digits, colons and a point.
         let name = CString::new(address.to_string()).unwrap_or_default();
         let file = group.checked().and_then(|group| ffi::function(group, &name)).and_then(CheckedFd::new);
-        let file = file.map_err(asked("the file", address))?;
+        let file = file.map_err(refused_by("the file", address))?;
         Ok(Function { file, _group: group, container, lent: Vec::new(), process })
     }
 }
@@ -146,7 +146,7 @@ fn folder(address: Address) -> PathBuf {
 }
 
 /// What of a function the system refused.
-fn asked(what: &str, address: Address) -> impl FnOnce(io::Error) -> Refused {
+fn refused_by(what: &str, address: Address) -> impl FnOnce(io::Error) -> Refused {
     Refused::system(format!("{what} of {address}"))
 }
 

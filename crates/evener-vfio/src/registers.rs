@@ -21,7 +21,7 @@ pub struct NoRegister;
 
 /// A register of 16 bits that is only written, found once.
 #[derive(Debug)]
-pub struct Bell {
+pub struct QueueDoorbell {
     registers: Arc<Registers>,
     place: NonNull<u16>,
 }
@@ -69,8 +69,8 @@ impl Registers {
     /// # Errors
     ///
     /// [`NoRegister`] where none can be there.
-    pub fn bell(self: &Arc<Self>, at: usize) -> Result<Bell, NoRegister> {
-        Ok(Bell { place: self.place(at)?, registers: Arc::clone(self) })
+    pub fn doorbell(self: &Arc<Self>, at: usize) -> Result<QueueDoorbell, NoRegister> {
+        Ok(QueueDoorbell { place: self.place(at)?, registers: Arc::clone(self) })
     }
 
     fn place<T>(&self, at: usize) -> Result<NonNull<T>, NoRegister> {
@@ -83,7 +83,7 @@ impl Registers {
     }
 }
 
-impl Bell {
+impl QueueDoorbell {
     /// Writes the register: what was written to memory before is seen by the function then.
     pub fn ring(&self, word: u16) {
         debug_assert_eq!(self.registers.process, process::id(), "a child has no registers");
@@ -106,9 +106,9 @@ unsafe impl Send for Registers {}
 // SAFETY: each access is one load or store, as from several cores at once.
 unsafe impl Sync for Registers {}
 // SAFETY: as of the registers, which it keeps.
-unsafe impl Send for Bell {}
+unsafe impl Send for QueueDoorbell {}
 // SAFETY: as of the registers, which it keeps.
-unsafe impl Sync for Bell {}
+unsafe impl Sync for QueueDoorbell {}
 
 #[cfg(test)]
 mod tests {
@@ -125,11 +125,11 @@ mod tests {
         let registers = registers(&mut memory);
         registers.write_u32(12, 0x0403_0201).unwrap();
         assert_eq!((registers.read_u8(15), registers.read_u16(12)), (Ok(4), Ok(0x0201)));
-        registers.bell(14).unwrap().ring(0x0605);
+        registers.doorbell(14).unwrap().ring(0x0605);
         assert_eq!(registers.read_u32(12), Ok(0x0605_0201));
         assert_eq!(registers.read_u8(16), Err(NoRegister));
         assert_eq!(registers.read_u32(14), Err(NoRegister));
         assert_eq!(registers.write_u16(1, 0), Err(NoRegister));
-        assert!(registers.bell(usize::MAX).is_err());
+        assert!(registers.doorbell(usize::MAX).is_err());
     }
 }

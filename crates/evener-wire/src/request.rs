@@ -45,7 +45,7 @@ impl Status {
     }
 }
 
-/// What a request asks for and the lengths of its parts, as told by whoever sent it.
+/// What a request asks for and the lengths of its parts, as its sender says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A cipher alone.

@@ -20,7 +20,7 @@ pub const KEY_BYTES_MAX: usize = 64;
 /// Longest MAC key in bytes.
 pub const AUTH_KEY_BYTES_MAX: usize = 512;
 
-/// What is asked for. Keys are borrowed: whoever holds the payload wipes it.
+/// What is asked for. Keys are borrowed: the holder of the payload wipes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CreateSession<'k> {
     /// One of [`crate::numbers::create`].

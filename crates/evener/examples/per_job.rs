@@ -1,7 +1,7 @@
 //! What the way through the queue costs per job: jobs that nobody works on, from the barrier until the last is home.
 //!
 //! `cargo run --release -p evener --example per_job [JOBS] [WORKERS] [ROUNDS]` prints the least and the median of the
-//! rounds: core time of a worker per job (wall time from the barrier to the last job home, times workers, by jobs).
+//! rounds: core time of a worker per job (wall time from the barrier to the last job back, times workers, by jobs).
 //! Beside it the same jobs without queue: on another thread, which has to fetch what this one wrote, and on the thread
 //! that armed them.
 #![allow(clippy::print_stdout, reason = "a program that reports")]
@@ -10,9 +10,9 @@
 use std::sync::Arc;
 use std::thread;
 
-use evener::{CpuKit, Setup, Submitted, SystemClock, run};
+use evener::{CoreDrivers, Setup, Submitted, SystemClock, run};
 use evener_core::driver::Clock as _;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Padding, Profile, Session};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Padding, Profile, Session};
 
 /// Says done.
 struct Idle(Profile);
@@ -33,12 +33,12 @@ impl InlineDriver for Idle {
         }
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
-fn kit() -> CpuKit {
+fn core_drivers() -> CoreDrivers {
     let profile = Profile { name: "idle".to_owned(), detail: String::new(), width: 1, emulated: true };
-    CpuKit::new(Box::new(Idle(profile)), None)
+    CoreDrivers::new(Box::new(Idle(profile)), None)
 }
 
 fn arm(session: &Arc<Session>, jobs: &mut [Box<Job<'_>>]) {
@@ -53,39 +53,41 @@ fn main() {
     let session = Arc::new(session.expect("the key fits"));
     let mut memory = vec![[0u8; 64]; job_count];
     let mut jobs: Vec<_> = memory.iter_mut().map(|room| Job::in_place(room)).collect();
-    let workers = (0..worker_count).map(|_| kit()).collect();
+    let workers = (0..worker_count).map(|_| core_drivers()).collect();
     let setup = Setup { workers, backlog_jobs: job_count, home_jobs: job_count, ..Setup::default() };
     let (queued, _) = run(setup, |runtime| {
-        let (mut inlet, mut outlet) = runtime.stream();
+        let (mut sender, mut receiver) = runtime.stream();
         let mut round = || {
             arm(&session, &mut jobs);
             runtime.hold();
-            assert_eq!(inlet.submit_all(&mut jobs), Submitted::Yes);
+            assert_eq!(sender.submit_all(&mut jobs), Submitted::Yes);
             let start = runtime.release();
-            outlet.wait_for_all();
-            jobs.extend((0..job_count).map_while(|_| outlet.next()));
+            receiver.wait_for_all();
+            jobs.extend((0..job_count).map_while(|_| receiver.next()));
             runtime.last_done() - start
         };
         (0..rounds).map(|_| round()).collect::<Vec<_>>()
     });
     report("queued", queued, worker_count, job_count);
-    let mut kit = kit();
+    let mut core_drivers = core_drivers();
     let mut elsewhere = |jobs: &mut Vec<_>| {
         arm(&session, jobs);
-        thread::scope(|scope| scope.spawn(|| run_all(&mut kit, jobs)).join().expect("it does not panic"))
+        thread::scope(|scope| {
+            scope.spawn(|| run_all(&mut core_drivers, jobs)).join().expect("it does not panic")
+        })
     };
     let spans = (0..rounds).map(|_| elsewhere(&mut jobs)).collect();
     report("another thread", spans, 1, job_count);
     let mut here = |jobs: &mut Vec<_>| {
         arm(&session, jobs);
-        run_all(&mut kit, jobs)
+        run_all(&mut core_drivers, jobs)
     };
     report("this thread", (0..rounds).map(|_| here(&mut jobs)).collect(), 1, job_count);
 }
 
-fn run_all(kit: &mut CpuKit, jobs: &mut [Box<Job<'_>>]) -> Nanos {
+fn run_all(core_drivers: &mut CoreDrivers, jobs: &mut [Box<Job<'_>>]) -> Nanos {
     let start = SystemClock.now();
-    jobs.chunks_mut(128).for_each(|burst| kit.run(burst, &SystemClock));
+    jobs.chunks_mut(128).for_each(|burst| core_drivers.run(burst, &SystemClock));
     SystemClock.now() - start
 }
 

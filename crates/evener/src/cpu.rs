@@ -1,11 +1,11 @@
-//! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One kit per thread; which
+//! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One set of drivers per thread; which
 //! of the two a burst goes to says the run's table (`costs/`).
 
 use std::sync::Arc;
 
 use evener_core::driver::Clock;
 use evener_core::{
-    Algorithm, Class, Direction, InlineDriver, IsOver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
+    Algorithm, Class, Direction, HasEnded, InlineDriver, Job, JobError, Method, Nanos, Outcome, Sample, Tally,
 };
 
 use crate::Costs;
@@ -33,7 +33,7 @@ const LOOK_WORK_MIN: u64 = 64;
 const LOOK_WORK_MAX: u64 = LOOK_WORK_MIN / 4;
 
 /// The CPU's drivers for one thread, and what they did.
-pub struct CpuKit {
+pub struct CoreDrivers {
     plain: Box<dyn InlineDriver>,
     multi: Option<Box<dyn InlineDriver>>,
     costs: Arc<Costs>,
@@ -51,8 +51,8 @@ pub struct CpuKit {
     is_flush_due: bool,
 }
 
-impl CpuKit {
-    /// A kit; without `multi` everything is plain. In a [run](crate::run()) it goes by the run's costs
+impl CoreDrivers {
+    /// A set of drivers; without `multi` everything is plain. In a [run](crate::run()) it goes by the run's costs
     /// ([`Setup::learned`](crate::Setup::learned)), by itself by its own, of which nothing is known.
     #[must_use]
     pub fn new(plain: Box<dyn InlineDriver>, multi: Option<Box<dyn InlineDriver>>) -> Self {
@@ -77,7 +77,7 @@ impl CpuKit {
         self
     }
 
-    /// The same for a kit that is somewhere already.
+    /// The same for a set of drivers that is somewhere already.
     pub(crate) fn share(&mut self, costs: &Arc<Costs>) {
         self.costs = Arc::clone(costs);
     }
@@ -135,10 +135,10 @@ impl CpuKit {
     }
 
     /// Drops, and wipes, what its drivers have made of sessions that have ended ([`InlineDriver::forget`]).
-    pub fn forget(&mut self, is_over: IsOver<'_>) {
-        self.plain.forget(is_over);
+    pub fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.plain.forget(has_ended);
         if let Some(multi) = &mut self.multi {
-            multi.forget(is_over);
+            multi.forget(has_ended);
         }
     }
 
@@ -401,18 +401,18 @@ mod tests {
             Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
         let (session, mut room) = (Arc::new(session), [0; 16]);
         let mut burst = [Job::in_place(&mut room)];
-        let (mut kit, clock) = (
-            CpuKit::new(Box::new(Libcrypto::new().unwrap()), None),
+        let (mut core_drivers, clock) = (
+            CoreDrivers::new(Box::new(Libcrypto::new().unwrap()), None),
             Steady { work, looks: AtomicU64::new(0) },
         );
-        kit.learn();
+        core_drivers.learn();
         let mut told = Vec::new();
         for _ in 0..1_000 {
             burst[0].arm(Arc::clone(&session), &[2; 16], 16);
-            kit.run(&mut burst, &clock);
-            kit.flush_samples(false, |samples| told.push(samples.len()));
+            core_drivers.run(&mut burst, &clock);
+            core_drivers.flush_samples(false, |samples| told.push(samples.len()));
         }
-        kit.flush_samples(true, |samples| told.push(samples.len()));
+        core_drivers.flush_samples(true, |samples| told.push(samples.len()));
         told
     }
 

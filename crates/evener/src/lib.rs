@@ -9,9 +9,9 @@
 //!
 //! ```text
 //! run(setup, |runtime| ...)
-//!   Caller::crypt ──(cpu only)── CpuKit::run
+//!   Caller::crypt ──(cpu only)── CoreDrivers::run
 //!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Completions ──> Caller
-//!   Inlet::submit ── Backlog ──> ... ──> Completions ──> Outlet::next (in order)
+//!   StreamSender::submit ── Backlog ──> ... ──> Completions ──> StreamReceiver::next (in order)
 //! ```
 //!
 //! The rooms from the top down; each uses only what stands below it (`Cargo.toml` has the table, `cargo xtask tidy` checks it):
@@ -64,15 +64,15 @@ mod worker;
 pub use cancel::Cancel;
 pub use clock::SystemClock;
 pub use cores::{CoreBudget, core_budget};
-pub use costs::{Costs, calibration as calibrate, overhead as unseen};
-pub use cpu::CpuKit;
-pub use driver_factory::Machinery;
+pub use costs::{Costs, calibration as calibrate, overhead};
+pub use cpu::CoreDrivers;
+pub use driver_factory::DriverFactory;
 pub use queue::barrier::Barrier;
 pub use request::{combine, in_flight, offload, regret, split};
 pub use run::{Runtime, run};
 pub use setup::{ModuleSetup, Setup};
 pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};
 pub use submit::caller::Caller;
-pub use submit::stream::{Inlet, Outlet, Submitted};
+pub use submit::stream::{StreamReceiver, StreamSender, Submitted};
 
 pub use evener_core as core;

@@ -11,11 +11,11 @@ use evener_core::{Nanos, SessionId};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Completions;
 use crate::state::Shared;
-use crate::submit::stream::{self, Inlet, Outlet};
+use crate::submit::stream::{self, StreamReceiver, StreamSender};
 use crate::worker::cpu_worker::cpu_worker;
 use crate::worker::module_worker::ModuleWorker;
 use crate::worker::monitor;
-use crate::{Caller, CpuKit, ModuleSetup, Report, Setup};
+use crate::{Caller, CoreDrivers, ModuleSetup, Report, Setup};
 
 /// The handle to a run. Lives as long as the body of [`run`].
 pub struct Runtime<'r, 'm> {
@@ -35,16 +35,16 @@ pub struct Runtime<'r, 'm> {
 pub fn run<'m, R>(mut setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) -> (R, Report) {
     let plan = setup.plan();
     // Workers that the plan leaves without work are not started.
-    let (mut kits, mut modules) = (take(&mut setup.workers), take(&mut setup.modules));
-    kits.truncate(if plan.cpu.jobs_max == 0 { 0 } else { kits.len() });
+    let (mut all_core_drivers, mut modules) = (take(&mut setup.workers), take(&mut setup.modules));
+    all_core_drivers.truncate(if plan.cpu.jobs_max == 0 { 0 } else { all_core_drivers.len() });
     modules.truncate(if plan.is_cpu_only() { 0 } else { modules.len() });
-    let (cpu_workers, workers) = (kits.len(), kits.len() + modules.len());
+    let (cpu_workers, workers) = (all_core_drivers.len(), all_core_drivers.len() + modules.len());
     let shared = Shared::new(setup, plan, cpu_workers, &modules);
     let answer = thread::scope(|scope| {
         // Closes also when `body` or the start of a thread panics, or the scope would wait for workers that wait
         // for work.
         let _closing = CloseOnDrop(&shared.backlog);
-        start(scope, &shared, kits, modules);
+        start(scope, &shared, all_core_drivers, modules);
         body(&Runtime { shared: &shared, workers })
     });
     (answer, shared.into_report())
@@ -54,13 +54,13 @@ pub fn run<'m, R>(mut setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R
 fn start<'scope, 'm>(
     scope: &'scope Scope<'scope, '_>,
     shared: &'scope Shared<'m>,
-    kits: Vec<CpuKit>,
+    all_core_drivers: Vec<CoreDrivers>,
     modules: Vec<ModuleSetup<'m>>,
 ) {
-    for (number, mut kit) in kits.into_iter().enumerate() {
-        shared.adopt(&mut kit);
+    for (number, mut core_drivers) in all_core_drivers.into_iter().enumerate() {
+        shared.adopt(&mut core_drivers);
         spawn(scope, format!("evener-cpu-{number}"), shared, Some(number), move || {
-            cpu_worker(shared, number, kit);
+            cpu_worker(shared, number, core_drivers);
         });
     }
     for (index, module) in modules.into_iter().enumerate() {
@@ -74,16 +74,16 @@ fn start<'scope, 'm>(
 }
 
 impl<'r, 'm> Runtime<'r, 'm> {
-    /// A way in for the calling thread, with a kit of its own.
+    /// A way in for the calling thread, with a set of drivers of its own.
     ///
     /// # Panics
     ///
     /// Where more callers and streams live at once than [`Setup::homes`] allows.
     #[must_use]
-    pub fn caller(&self, mut kit: CpuKit) -> Caller<'r, 'm> {
-        self.shared.adopt(&mut kit);
+    pub fn caller(&self, mut core_drivers: CoreDrivers) -> Caller<'r, 'm> {
+        self.shared.adopt(&mut core_drivers);
         let number = self.shared.callers.fetch_add(1, Ordering::Relaxed);
-        Caller::new(self.shared, self.free_completions(), number, kit)
+        Caller::new(self.shared, self.free_completions(), number, core_drivers)
     }
 
     /// An ordered stream: what goes in at the inlet comes out at the outlet in the same order. Needs worker
@@ -94,7 +94,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
     /// Where more callers and streams live at once than [`Setup::homes`] allows, or where no worker thread
     /// was set up.
     #[must_use]
-    pub fn stream(&self) -> (Inlet<'r, 'm>, Outlet<'r, 'm>) {
+    pub fn stream(&self) -> (StreamSender<'r, 'm>, StreamReceiver<'r, 'm>) {
         assert!(self.workers > 0, "a stream needs worker threads");
         stream::open(self.shared, self.free_completions())
     }
@@ -141,7 +141,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
         now
     }
 
-    /// When the last job so far came home.
+    /// When the last job so far came back.
     #[must_use]
     pub fn last_done(&self) -> Nanos {
         Nanos(self.shared.last_done_ns.load(Ordering::Acquire))

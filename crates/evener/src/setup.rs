@@ -7,26 +7,26 @@ use evener_core::driver::SILENCE_MAX;
 use evener_core::plan::{Plan, Policy, Snapshot};
 use evener_core::{Budget, Estimator, Nanos, Objective, QueuedDriver};
 
-use crate::{Cancel, CpuKit, SystemClock, core_budget};
+use crate::{Cancel, CoreDrivers, SystemClock, core_budget};
 
 /// A module and what its worker needs beside it.
 pub struct ModuleSetup<'m> {
     /// The module's driver.
     pub driver: Box<dyn QueuedDriver<'m> + 'm>,
     /// The CPU's way to redo what the module failed and to check samples of what it did.
-    pub redo: CpuKit,
+    pub redo: CoreDrivers,
     /// One in so many jobs is checked against the CPU, the first few always; 1 checks all.
     pub check_every: u32,
     /// A module that holds jobs and finishes none for this long is taken for dead.
-    pub patience: Nanos,
+    pub timeout: Nanos,
 }
 
 impl<'m> ModuleSetup<'m> {
     /// A module with the usual care: one result in 256 is checked, and after two seconds of silence it is
     /// taken for dead.
     #[must_use]
-    pub fn new(driver: Box<dyn QueuedDriver<'m> + 'm>, redo: CpuKit) -> Self {
-        Self { driver, redo, check_every: CHECK_EVERY, patience: SILENCE_MAX }
+    pub fn new(driver: Box<dyn QueuedDriver<'m> + 'm>, redo: CoreDrivers) -> Self {
+        Self { driver, redo, check_every: CHECK_EVERY, timeout: SILENCE_MAX }
     }
 }
 
@@ -38,7 +38,7 @@ const CHECK_EVERY: u32 = 256;
 /// What a run is made of. Everything has a default but the workers.
 pub struct Setup<'m> {
     /// One per CPU worker thread. Callers bring kits of their own.
-    pub workers: Vec<CpuKit>,
+    pub workers: Vec<CoreDrivers>,
     /// The modules, one worker thread each.
     pub modules: Vec<ModuleSetup<'m>>,
     /// Who takes what.
@@ -46,7 +46,7 @@ pub struct Setup<'m> {
     /// Callers that will do the CPU's work themselves, instead of worker threads or beside them. Where jobs are
     /// dealt out, each of them counts as one more hand.
     pub callers: usize,
-    /// Jobs that such a caller runs side by side at its best ([`CpuKit::width`]).
+    /// Jobs that such a caller runs side by side at its best ([`CoreDrivers::width`]).
     pub caller_width: u32,
     /// Jobs that may wait in the backlog; rounded up to a power of two.
     pub backlog_jobs: usize,
@@ -97,7 +97,7 @@ impl Setup<'_> {
     pub fn plan(&self) -> Plan {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let cpu_workers = count(self.workers.len() + self.callers);
-        let cpu_width = self.workers.iter().map(CpuKit::width).max().unwrap_or(0).max(self.caller_width);
+        let cpu_width = self.workers.iter().map(CoreDrivers::width).max().unwrap_or(0).max(self.caller_width);
         self.policy.plan(&Snapshot { cpu_workers, module_workers: count(self.modules.len()), cpu_width })
     }
 }

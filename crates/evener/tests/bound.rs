@@ -3,9 +3,9 @@
 
 mod support;
 
-use evener::{CpuKit, Report, Setup, run};
+use evener::{CoreDrivers, Report, Setup, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Profile};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::module::{Fault, Scripted, scripted};
@@ -28,13 +28,13 @@ impl InlineDriver for Free {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
-fn kit() -> CpuKit {
-    CpuKit::new(Box::new(Free(Libcrypto::new().unwrap())), None)
+fn core_drivers() -> CoreDrivers {
+    CoreDrivers::new(Box::new(Free(Libcrypto::new().unwrap())), None)
 }
 
 /// Every third case is for modules only.
@@ -55,24 +55,24 @@ fn ask<'m>(
 ) -> Report {
     let modules = module.into_iter().map(|module| {
         let setup = scripted(module, 1);
-        evener::ModuleSetup { redo: kit(), ..setup }
+        evener::ModuleSetup { redo: core_drivers(), ..setup }
     });
     let setup = Setup {
         policy,
         modules: modules.collect(),
-        workers: vec![kit(), kit()],
+        workers: vec![core_drivers(), core_drivers()],
         callers: 1,
         ..Setup::default()
     };
     let ((), report) = run(setup, |runtime| {
         if !by_stream {
-            return runtime.caller(kit()).crypt(jobs);
+            return runtime.caller(core_drivers()).crypt(jobs);
         }
-        let (mut inlet, mut outlet) = runtime.stream();
+        let (mut sender, mut receiver) = runtime.stream();
         let mut armed = std::mem::take(jobs);
-        assert_eq!(inlet.submit_all(&mut armed), evener::Submitted::Yes);
-        drop(inlet);
-        jobs.extend(std::iter::from_fn(|| outlet.next()));
+        assert_eq!(sender.submit_all(&mut armed), evener::Submitted::Yes);
+        drop(sender);
+        jobs.extend(std::iter::from_fn(|| receiver.next()));
     });
     report
 }

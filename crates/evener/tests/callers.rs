@@ -10,7 +10,8 @@ use evener_core::plan::Policy;
 
 use support::module::{Fault, Scripted, scripted};
 use support::{
-    Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_kit, plain_setup, rooms, without_standstill,
+    Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_drivers, plain_setup, rooms,
+    without_standstill,
 };
 
 /// Memory for the jobs of one burst.
@@ -21,7 +22,7 @@ fn many_threads<'m>(setup: Setup<'m>, sets: &'m [Vec<Case>], memory: &'m mut [Ve
     let ((), report) = run(setup, |runtime| {
         thread::scope(|scope| {
             for (cases, memory) in sets.iter().zip(memory) {
-                let mut caller = runtime.caller(plain_kit());
+                let mut caller = runtime.caller(plain_drivers());
                 scope.spawn(move || {
                     for rooms in memory {
                         let mut armed = jobs(cases, rooms);
@@ -59,7 +60,7 @@ fn a_burst_of_mixed_algorithms_comes_back_in_the_callers_order() {
         let cases = mixed_cases(100);
         let mut rooms = rooms(&cases);
         let mut armed = jobs(&cases, &mut rooms);
-        let ((), report) = run(Setup::default(), |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+        let ((), report) = run(Setup::default(), |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
         assert_eq!(marks(&armed), (0..100).collect::<Vec<_>>());
         check_all(&cases, &armed);
         assert_eq!(report.total().jobs + report.total().failed, 100);
@@ -78,7 +79,7 @@ fn a_burst_may_be_wider_than_home_and_backlog() {
                 let callers = 1 - workers;
                 let setup =
                     Setup { policy, modules, callers, home_jobs: 8, backlog_jobs: 4, ..plain_setup(workers) };
-                run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+                run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
                 assert_eq!(marks(&armed), (0..200).collect::<Vec<_>>(), "{policy}, {workers} workers");
                 check_all(&cases, &armed);
             }
@@ -93,7 +94,7 @@ fn an_empty_burst_comes_back_empty() {
             let modules = vec![scripted(Scripted::new(Fault::None), 8)];
             let setup = Setup { policy, modules, ..plain_setup(1) };
             let mut none = Vec::new();
-            run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut none));
+            run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut none));
             assert!(none.is_empty());
         }
     });
@@ -110,11 +111,11 @@ fn streams_and_callers_share_a_run_without_mixing_their_jobs() {
             let modules = vec![scripted(Scripted::new(Fault::None), 8)];
             let setup = Setup { policy, modules, ..plain_setup(2) };
             let (came, _) = run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
+                let (mut sender, mut receiver) = runtime.stream();
                 thread::scope(|scope| {
-                    scope.spawn(move || streamed_jobs.into_iter().for_each(|job| _ = inlet.submit(job)));
-                    let caller = scope.spawn(|| runtime.caller(plain_kit()).crypt(&mut called_jobs));
-                    let came: Vec<_> = std::iter::from_fn(|| outlet.next()).collect();
+                    scope.spawn(move || streamed_jobs.into_iter().for_each(|job| _ = sender.submit(job)));
+                    let caller = scope.spawn(|| runtime.caller(plain_drivers()).crypt(&mut called_jobs));
+                    let came: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
                     caller.join().unwrap();
                     came
                 })

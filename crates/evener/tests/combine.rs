@@ -1,4 +1,4 @@
-//! Combining: each caller gets what libcrypto gives, whoever did its work, and none waits for ever.
+//! Combining: each caller gets what libcrypto gives, whichever thread did its work, and none waits for ever.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -10,7 +10,7 @@ use std::thread;
 
 use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict};
 use evener_core::{
-    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Padding, Profile, Session,
+    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Padding, Profile, Session,
 };
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
@@ -193,8 +193,8 @@ impl<F: Fn(&mut [Box<Job<'_>>]) + Send + Sync> InlineDriver for Scripted<F> {
         (self.script)(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.plain.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.plain.forget(has_ended);
     }
 }
 

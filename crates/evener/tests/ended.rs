@@ -7,22 +7,22 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use evener::{CpuKit, ModuleSetup, Runtime, Setup, Submitted, run};
+use evener::{CoreDrivers, ModuleSetup, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Profile, SessionId};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile, SessionId};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::{Case, cbc_cases, check_all, jobs, rooms, without_standstill};
 
 /// What all drivers of a run keep: the driver's number, and the session.
-type Kept = Arc<Mutex<BTreeSet<(usize, SessionId)>>>;
+type OpenKeys = Arc<Mutex<BTreeSet<(usize, SessionId)>>>;
 
 /// libcrypto, and a list of what it keeps.
 struct Watched {
     libcrypto: Libcrypto,
     number: usize,
-    kept: Kept,
+    open_keys: OpenKeys,
 }
 
 impl InlineDriver for Watched {
@@ -35,44 +35,50 @@ impl InlineDriver for Watched {
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        self.kept.lock().unwrap().extend(burst.iter().map(|job| (self.number, job.session().id())));
+        self.open_keys.lock().unwrap().extend(burst.iter().map(|job| (self.number, job.session().id())));
         self.libcrypto.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.kept.lock().unwrap().retain(|(number, id)| *number != self.number || !is_over(*id));
-        self.libcrypto.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.open_keys.lock().unwrap().retain(|(number, id)| *number != self.number || !has_ended(*id));
+        self.libcrypto.forget(has_ended);
     }
 }
 
-fn watched(number: usize, kept: &Kept) -> Box<dyn InlineDriver> {
-    Box::new(Watched { libcrypto: Libcrypto::new().unwrap(), number, kept: Arc::clone(kept) })
+fn watched(number: usize, open_keys: &OpenKeys) -> Box<dyn InlineDriver> {
+    Box::new(Watched { libcrypto: Libcrypto::new().unwrap(), number, open_keys: Arc::clone(open_keys) })
 }
 
-fn kit(number: usize, kept: &Kept) -> CpuKit {
-    CpuKit::new(watched(number, kept), None)
+fn core_drivers(number: usize, open_keys: &OpenKeys) -> CoreDrivers {
+    CoreDrivers::new(watched(number, open_keys), None)
 }
 
 /// Two CPU workers and a module.
-fn setup<'m>(policy: Policy, kept: &Kept) -> Setup<'m> {
+fn setup<'m>(policy: Policy, open_keys: &OpenKeys) -> Setup<'m> {
     let preset: Preset = "emulated:d=0+0,h=1000+0,units=2".parse().unwrap();
-    let module = Emulated::new(preset, watched(0, kept));
-    let modules = vec![ModuleSetup::new(Box::new(module), kit(1, kept))];
-    Setup { policy, modules, workers: vec![kit(2, kept), kit(3, kept)], callers: 1, ..Setup::default() }
+    let module = Emulated::new(preset, watched(0, open_keys));
+    let modules = vec![ModuleSetup::new(Box::new(module), core_drivers(1, open_keys))];
+    Setup {
+        policy,
+        modules,
+        workers: vec![core_drivers(2, open_keys), core_drivers(3, open_keys)],
+        callers: 1,
+        ..Setup::default()
+    }
 }
 
 /// Sends all through a stream; true if every result is libcrypto's.
 fn pass<'m>(runtime: &Runtime<'_, 'm>, mut armed: Vec<Box<Job<'m>>>) -> Vec<Box<Job<'m>>> {
-    let (mut inlet, mut outlet) = runtime.stream();
+    let (mut sender, mut receiver) = runtime.stream();
     thread::scope(|scope| {
-        scope.spawn(move || assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes));
-        std::iter::from_fn(|| outlet.next()).collect()
+        scope.spawn(move || assert_eq!(sender.submit_all(&mut armed), Submitted::Yes));
+        std::iter::from_fn(|| receiver.next()).collect()
     })
 }
 
 /// Waits until nothing is kept; who waits for ever is found by `without_standstill`.
-fn wait_for_none(kept: &Kept) {
-    while !kept.lock().unwrap().is_empty() {
+fn wait_for_none(open_keys: &OpenKeys) {
+    while !open_keys.lock().unwrap().is_empty() {
         thread::yield_now();
     }
 }
@@ -81,21 +87,21 @@ fn wait_for_none(kept: &Kept) {
 fn workers_forget_at_once_under_every_policy_and_go_on() {
     for policy in Policy::ALL {
         without_standstill(move || {
-            let kept = Kept::default();
+            let open_keys = OpenKeys::default();
             let (cases, again) = (cbc_cases(40), cbc_cases(40));
             let (mut room, mut other_room) = (rooms(&cases), rooms(&again));
             let (first, second) = (jobs(&cases, &mut room), jobs(&again, &mut other_room));
             let session = first[0].session().id();
-            run(setup(policy, &kept), |runtime| {
+            run(setup(policy, &open_keys), |runtime| {
                 check_all(&cases, &pass(runtime, first));
-                assert!(!kept.lock().unwrap().is_empty());
+                assert!(!open_keys.lock().unwrap().is_empty());
                 runtime.end_session(session);
-                wait_for_none(&kept);
+                wait_for_none(&open_keys);
                 // A session that comes again is prepared again.
                 check_all(&again, &pass(runtime, second));
-                assert!(!kept.lock().unwrap().is_empty());
+                assert!(!open_keys.lock().unwrap().is_empty());
                 runtime.end_session(session);
-                wait_for_none(&kept);
+                wait_for_none(&open_keys);
             });
         });
     }
@@ -104,19 +110,19 @@ fn workers_forget_at_once_under_every_policy_and_go_on() {
 #[test]
 fn a_caller_forgets_with_its_next_burst_or_at_once_where_it_says_so_itself() {
     without_standstill(|| {
-        let kept = Kept::default();
+        let open_keys = OpenKeys::default();
         let (cases, others) = (cbc_cases(5), vec![Case::encrypt(Algorithm::Sha256, 1, 100)]);
         let (mut room, mut other_room) = (rooms(&cases), rooms(&others));
         let (mut first, mut second) = (jobs(&cases, &mut room), jobs(&others, &mut other_room));
         let (session, hash) = (first[0].session().id(), second[0].session().id());
         run(Setup { callers: 1, ..Setup::default() }, |runtime| {
-            let mut caller = runtime.caller(kit(9, &kept));
+            let mut caller = runtime.caller(core_drivers(9, &open_keys));
             caller.crypt(&mut first);
             runtime.end_session(session);
             caller.crypt(&mut second);
-            assert_eq!(*kept.lock().unwrap(), BTreeSet::from([(9, hash)]));
+            assert_eq!(*open_keys.lock().unwrap(), BTreeSet::from([(9, hash)]));
             caller.end_session(hash);
-            assert!(kept.lock().unwrap().is_empty());
+            assert!(open_keys.lock().unwrap().is_empty());
         });
     });
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use evener::{CpuKit, ModuleSetup, Quarantine, Report, Setup, Submitted, run};
+use evener::{CoreDrivers, ModuleSetup, Quarantine, Report, Setup, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Job, JobError, Outcome};
 use evener_driver_emulated::{self as emulated, Control, Counters, Emulated, When};
 use evener_driver_libcrypto::Libcrypto;
 
-use support::drivers::gated_kit;
+use support::drivers::gated_drivers;
 use support::module::{Fault, Scripted, cared_for, scripted};
 use support::{Case, check_all, jobs, mixed_cases, plain_setup, rooms, without_standstill};
 
@@ -64,7 +64,7 @@ fn module<'m>(kind: Kind, fault: Fault) -> (ModuleSetup<'m>, IsUnderWay) {
             order(&control, fault);
             let mut module = cared_for(Box::new(module), 1);
             let runs = Arc::new(AtomicU64::new(0));
-            module.redo = counting_kit(&runs);
+            module.redo = counting_drivers(&runs);
             let is_under_way = move || {
                 // Every result is checked by one run of the CPU; one more means that a job was lost and redone.
                 let runs = runs.load(Ordering::SeqCst);
@@ -92,22 +92,22 @@ fn order(control: &Control, fault: Fault) {
     }
 }
 
-/// A kit that counts its runs.
-fn counting_kit(runs: &Arc<AtomicU64>) -> CpuKit {
+/// A set of drivers that counts its runs.
+fn counting_drivers(runs: &Arc<AtomicU64>) -> CoreDrivers {
     let runs = Arc::clone(runs);
-    gated_kit(move || runs.fetch_add(1, Ordering::SeqCst) < u64::MAX)
+    gated_drivers(move || runs.fetch_add(1, Ordering::SeqCst) < u64::MAX)
 }
 
-fn kit(policy: Policy, is_under_way: &IsUnderWay) -> CpuKit {
+fn core_drivers(policy: Policy, is_under_way: &IsUnderWay) -> CoreDrivers {
     let is_under_way = Arc::clone(is_under_way);
-    gated_kit(move || policy == Policy::CpuOnly || is_under_way())
+    gated_drivers(move || policy == Policy::CpuOnly || is_under_way())
 }
 
 fn setup<'m>(policy: Policy, fault: Fault, door: Door, of: Kind) -> (Setup<'m>, IsUnderWay) {
     let (module, is_under_way) = module(of, fault);
-    let kit = || kit(policy, &is_under_way);
+    let core_drivers = || core_drivers(policy, &is_under_way);
     let (workers, callers) = match door {
-        Door::Stream => (vec![kit(), kit()], 0),
+        Door::Stream => (vec![core_drivers(), core_drivers()], 0),
         Door::Callers => (Vec::new(), 2),
     };
     (Setup { workers, callers, policy, modules: vec![module], ..Setup::default() }, is_under_way)
@@ -115,12 +115,12 @@ fn setup<'m>(policy: Policy, fault: Fault, door: Door, of: Kind) -> (Setup<'m>, 
 
 fn by_stream<'m>(setup: Setup<'m>, armed: Vec<Box<Job<'m>>>) -> (Vec<Box<Job<'m>>>, Report) {
     run(setup, |runtime| {
-        let (mut inlet, mut outlet) = runtime.stream();
+        let (mut sender, mut receiver) = runtime.stream();
         thread::scope(|scope| {
             scope.spawn(move || {
-                armed.into_iter().for_each(|job| assert_eq!(inlet.submit(job), Submitted::Yes));
+                armed.into_iter().for_each(|job| assert_eq!(sender.submit(job), Submitted::Yes));
             });
-            std::iter::from_fn(|| outlet.next()).collect()
+            std::iter::from_fn(|| receiver.next()).collect()
         })
     })
 }
@@ -128,12 +128,12 @@ fn by_stream<'m>(setup: Setup<'m>, armed: Vec<Box<Job<'m>>>) -> (Vec<Box<Job<'m>
 fn by_callers<'m>(
     setup: Setup<'m>,
     mut armed: Vec<Box<Job<'m>>>,
-    kit: impl Fn() -> CpuKit + Sync,
+    core_drivers: impl Fn() -> CoreDrivers + Sync,
 ) -> (Vec<Box<Job<'m>>>, Report) {
     let second = armed.split_off(armed.len() / 2);
     run(setup, |runtime| {
         let crypt = |mut half: Vec<Box<Job<'m>>>| {
-            let mut caller = runtime.caller(kit());
+            let mut caller = runtime.caller(core_drivers());
             let mut came = Vec::new();
             while !half.is_empty() {
                 let mut burst = half.split_off(half.len().saturating_sub(40));
@@ -158,7 +158,7 @@ fn check_run(policy: Policy, fault: Fault, door: Door, of: Kind) -> Report {
     let armed = jobs(&cases, &mut rooms);
     let (came, report) = match door {
         Door::Stream => by_stream(setup, armed),
-        Door::Callers => by_callers(setup, armed, || kit(policy, &is_under_way)),
+        Door::Callers => by_callers(setup, armed, || core_drivers(policy, &is_under_way)),
     };
     check_all(&cases, &came);
     check_report(policy, fault, &cases, &report);

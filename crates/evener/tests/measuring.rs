@@ -11,10 +11,10 @@ use evener::{ModuleSetup, Setup, Submitted, core_budget, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Nanos};
 
-use support::drivers::{TestClock, gated_kit};
+use support::drivers::{TestClock, gated_drivers};
 use support::module::{Fault, Scripted, scripted};
 use support::{
-    Case, cbc_cases, check_all, jobs, mixed_cases, plain_kit, plain_setup, rooms, without_standstill,
+    Case, cbc_cases, check_all, jobs, mixed_cases, plain_drivers, plain_setup, rooms, without_standstill,
 };
 
 #[test]
@@ -24,29 +24,29 @@ fn no_worker_starts_a_job_between_hold_and_release() {
             let cases = cbc_cases(64);
             let mut memory: Vec<_> = (0..20).map(|_| rooms(&cases)).collect();
             let begun = Arc::new(AtomicU64::new(0));
-            let kit = || {
+            let core_drivers = || {
                 let begun = Arc::clone(&begun);
-                gated_kit(move || begun.fetch_add(1, Ordering::SeqCst) < u64::MAX)
+                gated_drivers(move || begun.fetch_add(1, Ordering::SeqCst) < u64::MAX)
             };
             let module = Scripted::new(Fault::None);
             let seen = module.seen();
             let setup = Setup {
                 policy,
-                workers: vec![kit(), kit(), kit()],
+                workers: vec![core_drivers(), core_drivers(), core_drivers()],
                 modules: vec![scripted(module, 1_000)],
                 ..Setup::default()
             };
             run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
+                let (mut sender, mut receiver) = runtime.stream();
                 let started = || begun.load(Ordering::SeqCst) + seen.taken();
                 for rooms in &mut memory {
                     runtime.hold();
                     let before = started();
-                    assert_eq!(inlet.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
+                    assert_eq!(sender.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
                     std::thread::yield_now();
                     assert_eq!(started(), before, "{policy}");
                     runtime.release();
-                    let came: Vec<_> = (0..cases.len()).map(|_| outlet.next().unwrap()).collect();
+                    let came: Vec<_> = (0..cases.len()).map(|_| receiver.next().unwrap()).collect();
                     check_all(&cases, &came);
                     assert!(started() > before);
                 }
@@ -70,8 +70,8 @@ fn a_hold_in_the_middle_of_work_returns_when_everybody_stands() {
             };
             let mut armed = jobs(&cases, &mut rooms);
             let (came, _) = run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
-                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                let (mut sender, mut receiver) = runtime.stream();
+                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
                 for _ in 0..20 {
                     runtime.hold();
                     let done = runtime.last_done();
@@ -79,8 +79,8 @@ fn a_hold_in_the_middle_of_work_returns_when_everybody_stands() {
                     assert_eq!(runtime.last_done(), done, "{policy}: nothing is done while all stand");
                     runtime.release();
                 }
-                drop(inlet);
-                std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+                drop(sender);
+                std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
             });
             check_all(&cases, &came);
         }
@@ -96,21 +96,21 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
         let seen = module.seen();
         let setup = Setup {
             policy: Policy::ModuleOnly,
-            modules: vec![ModuleSetup { patience: Nanos::from_millis(60_000), ..scripted(module, 1_000) }],
+            modules: vec![ModuleSetup { timeout: Nanos::from_millis(60_000), ..scripted(module, 1_000) }],
             home_jobs: 512,
             ..Setup::default()
         };
         let mut armed = jobs(&cases, &mut rooms);
         let (came, _) = run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
-            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
-            drop(inlet);
+            let (mut sender, mut receiver) = runtime.stream();
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+            drop(sender);
             runtime.hold();
             // All of them would take it three seconds, the four that it may hold a moment.
             assert!(seen.taken() < 300);
             seen.hurry.store(true, Ordering::SeqCst);
             runtime.release();
-            std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+            std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
         });
         check_all(&cases, &came);
     });
@@ -125,10 +125,10 @@ fn a_run_that_ends_while_workers_are_held_does_their_jobs() {
             let modules = vec![scripted(Scripted::new(Fault::None), 32)];
             let mut armed = jobs(&cases, &mut rooms);
             let (_, report) = run(Setup { policy, modules, ..plain_setup(2) }, |runtime| {
-                let (mut inlet, _outlet) = runtime.stream();
+                let (mut sender, _outlet) = runtime.stream();
                 runtime.hold();
                 runtime.hold();
-                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
             });
             assert_eq!(report.total().jobs, 50, "{policy}");
         }
@@ -142,16 +142,17 @@ fn a_worker_whose_module_is_out_of_service_is_not_waited_for() {
         let (mut first, mut second) = (rooms(&cases), rooms(&cases));
         let module = Scripted::new(Fault::Gone(0));
         let seen = module.seen();
-        let kit = gated_kit(move || seen.faults() > 0);
+        let core_drivers = gated_drivers(move || seen.faults() > 0);
         let modules = vec![scripted(module, 32)];
-        let setup = Setup { policy: Policy::SharedQueue, workers: vec![kit], modules, ..Setup::default() };
+        let setup =
+            Setup { policy: Policy::SharedQueue, workers: vec![core_drivers], modules, ..Setup::default() };
         run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             for rooms in [&mut first, &mut second] {
                 runtime.hold();
-                assert_eq!(inlet.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
+                assert_eq!(sender.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
                 runtime.release();
-                let came: Vec<_> = (0..cases.len()).map(|_| outlet.next().unwrap()).collect();
+                let came: Vec<_> = (0..cases.len()).map(|_| receiver.next().unwrap()).collect();
                 check_all(&cases, &came);
             }
         });
@@ -167,7 +168,7 @@ fn tallies_count_each_job_and_byte_once() {
             let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
             let setup = Setup { policy, modules, callers: 1, ..plain_setup(2) };
             let mut armed = jobs(&cases, &mut rooms);
-            let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+            let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
             let well: Vec<&Case> = cases.iter().filter(|case| case.goes_well()).collect();
             let bytes: usize = well.iter().map(|case| case.input.len()).sum();
             let total = report.total();
@@ -193,12 +194,12 @@ fn the_time_at_the_barrier_is_no_cost_of_the_module() {
         };
         let mut armed = jobs(&cases, &mut rooms);
         let (_, report) = run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             runtime.hold();
-            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
             clock.pass(Nanos::from_millis(60_000));
             runtime.release();
-            assert!(outlet.next().is_some());
+            assert!(receiver.next().is_some());
         });
         assert_eq!(report.modules().sampled.core, Nanos(7));
     });

@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use evener::{Costs, CpuKit, Setup, calibrate, run};
+use evener::{CoreDrivers, Costs, Setup, calibrate, run};
 use evener_core::estimate::Learned;
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Class, Direction, Estimator, Job, Method, Nanos, Padding, Session, Tally};
@@ -36,16 +36,16 @@ fn costs() -> Estimator {
     costs
 }
 
-/// A kit of two fakes with what each was given.
-fn kit(multi: Fake) -> (CpuKit, Runs, Runs) {
+/// A set of drivers of two fakes with what each was given.
+fn core_drivers(multi: Fake) -> (CoreDrivers, Runs, Runs) {
     let plain = Fake::new(PLAIN, 1);
     let runs = (plain.runs(), multi.runs());
-    let kit = CpuKit::new(Box::new(plain), Some(Box::new(multi)));
-    (kit.sharing(&Arc::new(Costs::new(costs()))), runs.0, runs.1)
+    let core_drivers = CoreDrivers::new(Box::new(plain), Some(Box::new(multi)));
+    (core_drivers.sharing(&Arc::new(Costs::new(costs()))), runs.0, runs.1)
 }
 
 /// Runs jobs of these algorithms and sizes as one burst; returns who had each, in the caller's order.
-fn who_ran(kit: &mut CpuKit, jobs: &[(Algorithm, usize)]) -> Vec<u8> {
+fn who_ran(core_drivers: &mut CoreDrivers, jobs: &[(Algorithm, usize)]) -> Vec<u8> {
     let mut rooms = vec![[0u8; 2_048]; jobs.len()];
     let sessions = [session(CBC), session(CTR)];
     let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
@@ -54,7 +54,7 @@ fn who_ran(kit: &mut CpuKit, jobs: &[(Algorithm, usize)]) -> Vec<u8> {
         job.arm(Arc::clone(session), &[0; 16], bytes);
         job.mark = number as u64;
     }
-    kit.run(&mut armed, &TestClock::default());
+    core_drivers.run(&mut armed, &TestClock::default());
     armed.sort_by_key(|job| job.mark);
     armed.iter().map(|job| job.output_span()[0]).collect()
 }
@@ -64,42 +64,42 @@ const CTR: Algorithm = Algorithm::Aes256Ctr;
 
 #[test]
 fn a_burst_goes_where_it_costs_least_by_width_and_size() {
-    let (mut kit, plain, multi) = kit(Fake::new(MULTI, 16));
-    assert_eq!(who_ran(&mut kit, &[(CBC, 64); 3]), [PLAIN; 3]);
-    assert_eq!(who_ran(&mut kit, &[(CBC, 64); 4]), [MULTI; 4]);
-    assert_eq!(who_ran(&mut kit, &[(CBC, 1_024); 8]), [PLAIN; 8]);
-    assert_eq!(who_ran(&mut kit, &[(CTR, 64); 8]), [PLAIN; 8]);
+    let (mut core_drivers, plain, multi) = core_drivers(Fake::new(MULTI, 16));
+    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 64); 3]), [PLAIN; 3]);
+    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 64); 4]), [MULTI; 4]);
+    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 1_024); 8]), [PLAIN; 8]);
+    assert_eq!(who_ran(&mut core_drivers, &[(CTR, 64); 8]), [PLAIN; 8]);
     assert_eq!(*plain.lock().unwrap(), [(3, 64), (8, 1_024), (8, 64)]);
     assert_eq!(*multi.lock().unwrap(), [(4, 64)]);
 }
 
 #[test]
 fn each_algorithm_of_a_mixed_burst_is_one_run_of_its_own_method() {
-    let (mut kit, plain, multi) = kit(Fake::new(MULTI, 16));
+    let (mut core_drivers, plain, multi) = core_drivers(Fake::new(MULTI, 16));
     let mixed = [(CBC, 64), (CTR, 64), (CBC, 64), (CTR, 64), (CBC, 64), (CBC, 64)];
-    assert_eq!(who_ran(&mut kit, &mixed), [MULTI, PLAIN, MULTI, PLAIN, MULTI, MULTI]);
+    assert_eq!(who_ran(&mut core_drivers, &mixed), [MULTI, PLAIN, MULTI, PLAIN, MULTI, MULTI]);
     assert_eq!((&**plain.lock().unwrap(), &**multi.lock().unwrap()), (&[(2, 64)][..], &[(4, 64)][..]));
 }
 
 #[test]
 fn what_multi_buffer_does_not_take_stays_plain() {
-    let (mut kit, _, multi) = kit(Fake::new(MULTI, 16).with_job_bytes_max(256));
-    assert_eq!(who_ran(&mut kit, &[(CBC, 256); 4]), [MULTI; 4]);
-    assert_eq!(who_ran(&mut kit, &[(CBC, 16), (CBC, 16), (CBC, 16), (CBC, 272)]), [PLAIN; 4]);
+    let (mut core_drivers, _, multi) = core_drivers(Fake::new(MULTI, 16).with_job_bytes_max(256));
+    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 256); 4]), [MULTI; 4]);
+    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 16), (CBC, 16), (CBC, 16), (CBC, 272)]), [PLAIN; 4]);
     assert_eq!(multi.lock().unwrap().len(), 1);
-    let (mut kit, ..) = self::kit(Fake::new(MULTI, 16).only(|algorithm| algorithm == CTR));
-    assert_eq!(who_ran(&mut kit, &[(CBC, 64); 4]), [PLAIN; 4]);
+    let (mut core_drivers, ..) = self::core_drivers(Fake::new(MULTI, 16).only(|algorithm| algorithm == CTR));
+    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 64); 4]), [PLAIN; 4]);
 }
 
 #[test]
 fn each_method_has_its_own_tally() {
-    let (mut kit, ..) = kit(Fake::new(MULTI, 16));
-    who_ran(&mut kit, &[(CBC, 64); 4]);
-    who_ran(&mut kit, &[(CBC, 64); 2]);
-    let tallies = kit.take_tallies();
+    let (mut core_drivers, ..) = core_drivers(Fake::new(MULTI, 16));
+    who_ran(&mut core_drivers, &[(CBC, 64); 4]);
+    who_ran(&mut core_drivers, &[(CBC, 64); 2]);
+    let tallies = core_drivers.take_tallies();
     let of = |method: Method| (tallies[method as usize].jobs, tallies[method as usize].bytes);
     assert_eq!((of(Method::Plain), of(Method::MultiBuffer)), ((2, 128), (4, 256)));
-    assert_eq!(kit.take_tallies(), [Tally::default(); 2]);
+    assert_eq!(core_drivers.take_tallies(), [Tally::default(); 2]);
 }
 
 /// From how many jobs on multi-buffer is chosen at each size, after a calibration with these costs of plain and
@@ -161,7 +161,7 @@ fn calibration_leaves_alone_what_was_not_asked_for() {
     assert_eq!(learned, costs());
 }
 
-/// Runs bursts of `width` jobs of 64 bytes on a kit that goes by `learned`, until it has run so many; who had each.
+/// Runs bursts of `width` jobs of 64 bytes on a set of drivers that goes by `learned`, until it has run so many; who had each.
 fn bursts(
     plain_ns: fn(u64, u64) -> u64,
     multi_ns: fn(u64, u64) -> u64,
@@ -171,14 +171,14 @@ fn bursts(
     let clock = TestClock::default();
     let plain = Fake::new(PLAIN, 1).with_cost(&clock, plain_ns);
     let multi = Fake::new(MULTI, 16).with_cost(&clock, multi_ns);
-    let kit = CpuKit::new(Box::new(plain), Some(Box::new(multi)));
-    let mut kit = kit.sharing(&Arc::new(Costs::new(learned)));
+    let core_drivers = CoreDrivers::new(Box::new(plain), Some(Box::new(multi)));
+    let mut core_drivers = core_drivers.sharing(&Arc::new(Costs::new(learned)));
     let session = session(CBC);
     let mut burst = || {
         let mut rooms = [[0u8; 64]; 32];
         let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
         armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
-        kit.run(&mut armed, &clock);
+        core_drivers.run(&mut armed, &clock);
         armed.iter().map(|job| job.output_span()[0]).collect()
     };
     (0..count).map(|_| burst()).collect()
@@ -214,11 +214,11 @@ fn what_a_worker_did_first_counts_once_and_makes_no_short_process_long() {
         let plain = Fake::new(PLAIN, 1).with_cost(&clock, |jobs, _| BURST_NS * jobs / 32);
         let multi = Fake::new(MULTI, 16);
         let runs = multi.runs();
-        let mut kit = CpuKit::new(Box::new(plain), Some(Box::new(multi))).sharing(&costs);
+        let mut core_drivers = CoreDrivers::new(Box::new(plain), Some(Box::new(multi))).sharing(&costs);
         let mut rooms = [[0u8; 64]; 32];
         let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
         armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
-        kit.run(&mut armed, &clock);
+        core_drivers.run(&mut armed, &clock);
         tried += runs.lock().unwrap().len();
     }
     assert_eq!(tried, 0);
@@ -246,14 +246,15 @@ fn the_method_is_the_same_question_under_every_policy() {
     // Without a module every policy is `cpu_only`; the kits of a run go by the run's costs, whatever its policy.
     for policy in Policy::ALL {
         for (width, method) in [(1, Method::Plain), (16, Method::MultiBuffer)] {
-            let kit = || CpuKit::new(Box::new(Fake::new(PLAIN, 1)), Some(Box::new(Fake::new(MULTI, 16))));
+            let core_drivers =
+                || CoreDrivers::new(Box::new(Fake::new(PLAIN, 1)), Some(Box::new(Fake::new(MULTI, 16))));
             let setup = Setup { policy, learned: costs(), callers: 1, ..Setup::default() };
             let session = session(CBC);
             let mut rooms = vec![[0u8; 64]; width];
             let ((), report) = run(setup, |runtime| {
                 let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
                 armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
-                runtime.caller(kit()).crypt(&mut armed);
+                runtime.caller(core_drivers()).crypt(&mut armed);
             });
             assert_eq!(report.method(method).jobs, width as u64, "{policy}, {width}");
         }

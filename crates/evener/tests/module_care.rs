@@ -12,8 +12,8 @@ use evener_core::plan::Policy;
 use evener_core::{Algorithm, Class, Estimator, Family, JobError, Method, Nanos};
 
 use support::drivers::TestClock;
-use support::module::{Fault, Scripted, Seen, scripted};
-use support::{Case, cbc_cases, check_all, jobs, mixed_cases, plain_kit, rooms, without_standstill};
+use support::module::{Fault, ModuleLog, Scripted, scripted};
+use support::{Case, cbc_cases, check_all, jobs, mixed_cases, plain_drivers, rooms, without_standstill};
 
 /// Runs `cases` as one burst of one caller under `module_only`; every result must be libcrypto's.
 fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleReport, Report) {
@@ -21,13 +21,13 @@ fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleRep
     let modules = vec![scripted(module, check_every)];
     let setup = Setup { policy: Policy::ModuleOnly, modules, ..Setup::default() };
     let mut armed = jobs(cases, &mut rooms);
-    let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+    let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
     check_all(cases, &armed);
     let module = report.workers.iter().find_map(|worker| worker.module.clone()).expect("there is a module");
     (module, report)
 }
 
-fn seen_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<Seen>) {
+fn seen_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<ModuleLog>) {
     let seen = module.seen();
     (module, seen)
 }
@@ -115,7 +115,7 @@ fn a_capture_of_one_burst_never_judges_the_next() {
         let module = scripted(Scripted::new(Fault::None).with_depth(1), 1);
         let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], ..Setup::default() };
         let ((), report) = run(setup, |runtime| {
-            let mut caller = runtime.caller(plain_kit());
+            let mut caller = runtime.caller(plain_drivers());
             for (cases, rooms) in [(&first, &mut first_rooms), (&second, &mut second_rooms)] {
                 let mut armed = jobs(cases, rooms);
                 caller.crypt(&mut armed);
@@ -174,8 +174,8 @@ fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_k
     let mut rooms = rooms(&cases);
     // It announces more than it takes, so that its worker looks often.
     let module = Scripted::new(Fault::Hang(0)).with_depth(2).on_clock(&clock, Nanos::from_millis(100));
-    let patience = Nanos::from_millis(3_600_000);
-    let modules = vec![ModuleSetup { patience, ..scripted(module, 1_000) }];
+    let timeout = Nanos::from_millis(3_600_000);
+    let modules = vec![ModuleSetup { timeout, ..scripted(module, 1_000) }];
     let setup = Setup {
         policy: Policy::Adaptive,
         modules,
@@ -185,7 +185,7 @@ fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_k
         ..Setup::default()
     };
     let mut armed = jobs(&cases, &mut rooms);
-    let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+    let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
     check_all(&cases, &armed);
     let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
     assert_eq!(module.quarantine, Some(Quarantine::Hung));
@@ -234,10 +234,10 @@ fn a_run_without_cpu_workers_survives_the_loss_of_its_only_module() {
             Setup { policy: Policy::SharedQueue, callers: 1, modules: vec![module], ..Setup::default() };
         let armed = jobs(&cases, &mut rooms);
         let (came, _) = run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
-            armed.into_iter().for_each(|job| _ = inlet.submit(job));
-            drop(inlet);
-            std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+            let (mut sender, mut receiver) = runtime.stream();
+            armed.into_iter().for_each(|job| _ = sender.submit(job));
+            drop(sender);
+            std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
         });
         check_all(&cases, &came);
     });
@@ -255,7 +255,7 @@ fn patience_counts_from_the_last_result_not_from_the_start() {
         let setup =
             Setup { policy: Policy::ModuleOnly, modules, clock: Arc::new(clock.clone()), ..Setup::default() };
         let mut armed = jobs(&cases, &mut rooms);
-        let ((), report) = run(setup, |runtime| runtime.caller(plain_kit()).crypt(&mut armed));
+        let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
         check_all(&cases, &armed);
         let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
         assert_eq!((module.quarantine, module.tally.jobs), (None, 60));

@@ -8,9 +8,11 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use evener::offload::{Bell, Offload, OutOfService, Request};
+use evener::offload::{Offload, OutOfService, Request, Waker};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Padding, Session};
+use evener_core::{
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Padding, Session,
+};
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 
@@ -67,10 +69,10 @@ fn a_module_that_never_answers_keeps_no_caller_and_gets_no_more() {
 }
 
 /// Tells that it was rung.
-struct Told(Sender<()>);
+struct Notifier(Sender<()>);
 
-impl Bell for Told {
-    fn ring(&self) {
+impl Waker for Notifier {
+    fn wake(&self) {
         self.0.send(()).unwrap_or_default();
     }
 }
@@ -80,7 +82,7 @@ fn a_caller_that_was_put_aside_is_woken_though_the_module_never_answers() {
     let offload: &'static Offload = Box::leak(Box::new(offload(Fault::Hang, 1)));
     let (tell, told) = channel();
     let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(300) };
-    let pending = offload.put(0, &request, Some(Box::new(Told(tell)))).unwrap();
+    let pending = offload.put(0, &request, Some(Box::new(Notifier(tell)))).unwrap();
     told.recv_timeout(Duration::from_secs(60)).expect("nobody wakes it");
     assert!(pending.is_over() && pending.wait().is_none());
     assert_eq!(offload.why_out(0), Some(OutOfService::Late));
@@ -145,7 +147,7 @@ fn requests_of_callers_that_are_inside_are_ahead_of_others() {
 }
 
 /// A module for single requests, which end as `ends` says of their number. Where they cannot, requests go to the
-/// desk of one that answers at once.
+/// queue of one that answers at once.
 fn single(ends: impl Fn(u32) -> Result<(), Unanswered> + Send + Sync + Copy + 'static, can: bool) -> Offload {
     let make = move || -> Option<Box<dyn SingleDriver>> {
         can.then(|| Box::new(Single { ends, count: AtomicU32::new(0) }) as Box<dyn SingleDriver>)
@@ -164,9 +166,9 @@ impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single
         _: &Session,
         _: &[u8; 16],
         text: &mut dyn Text,
-        patience: Nanos,
+        timeout: Nanos,
     ) -> Result<(), Unanswered> {
-        assert_eq!((text.input(), patience), (&TEXT[..], ALLOWED));
+        assert_eq!((text.input(), timeout), (&TEXT[..], ALLOWED));
         (self.ends)(self.count.fetch_add(1, Relaxed)).map(|()| text.take(&right()))
     }
 
@@ -178,7 +180,7 @@ impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single
         USED
     }
 
-    fn forget(&self, _: IsOver<'_>) {}
+    fn forget(&self, _: HasEnded<'_>) {}
 }
 
 /// Core time of its threads.

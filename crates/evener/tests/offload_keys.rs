@@ -1,5 +1,5 @@
 //! Keys at a module that serves single requests: one whose session has ended is given up at once where the module is at rest, and
-//! else by whoever comes back from it, for nobody is to stand behind a request that may never end.
+//! else by the one that comes back from it, for nobody is to stand behind a request that may never end.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use evener::offload::{Offload, Request};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
-    Algorithm, Direction, InlineDriver as _, IsOver, Job, Nanos, Padding, Profile, QueuedDriver, Refusal,
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Padding, Profile, QueuedDriver, Refusal,
     Session, SessionId,
 };
 use evener_driver_emulated::{Emulated, Preset};
@@ -50,9 +50,9 @@ struct Keys {
 }
 
 impl Keys {
-    fn forget(&self, is_over: IsOver<'_>) {
+    fn forget(&self, has_ended: HasEnded<'_>) {
         let mut open = self.open.lock().unwrap();
-        let over: Vec<SessionId> = open.iter().copied().filter(|&id| is_over(id)).collect();
+        let over: Vec<SessionId> = open.iter().copied().filter(|&id| has_ended(id)).collect();
         open.retain(|id| !over.contains(id));
         self.closed.lock().unwrap().extend(over.iter().map(|&id| (id, thread::current().id())));
         while self.dawdles.load(SeqCst) {
@@ -94,9 +94,9 @@ impl QueuedDriver<'static> for Waited {
         self.module.submit(job)
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
         self.keys.stay();
-        self.module.poll(done, patience)
+        self.module.poll(done, timeout)
     }
 
     fn in_flight(&self) -> usize {
@@ -107,8 +107,8 @@ impl QueuedDriver<'static> for Waited {
         self.module.abandon(given_back);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.keys.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.keys.forget(has_ended);
     }
 }
 
@@ -141,8 +141,8 @@ impl SingleDriver for Called {
         Nanos::ZERO
     }
 
-    fn forget(&self, is_over: IsOver<'_>) {
-        self.0.forget(is_over);
+    fn forget(&self, has_ended: HasEnded<'_>) {
+        self.0.forget(has_ended);
     }
 }
 
@@ -216,7 +216,7 @@ fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him()
             while !keys.is_inside.load(SeqCst) {
                 thread::yield_now();
             }
-            // Were it to wait for him, it would wait for ever.
+            // Were it to wait for that caller, it would wait for ever.
             offload.forget(0, over.id());
             let early = keys.closed();
             keys.stays.store(false, SeqCst);

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use evener::{Cancel, CpuKit, Setup, Submitted, run};
+use evener::{Cancel, CoreDrivers, Setup, Submitted, run};
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Outcome, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Outcome, Profile};
 
-use support::drivers::gated_kit;
+use support::drivers::gated_drivers;
 use support::module::{Fault, Scripted, scripted};
-use support::{cbc_cases, jobs, plain_kit, plain_setup, rooms, without_standstill};
+use support::{cbc_cases, jobs, plain_drivers, plain_setup, rooms, without_standstill};
 
 #[test]
 fn jobs_that_nobody_collects_are_finished_before_the_run_ends() {
@@ -27,8 +27,8 @@ fn jobs_that_nobody_collects_are_finished_before_the_run_ends() {
                 Setup { policy, modules: vec![scripted(Scripted::new(Fault::None), 32)], ..plain_setup(2) };
             let mut armed = jobs(&cases, &mut rooms);
             let (_, report) = run(setup, |runtime| {
-                let (mut inlet, _outlet) = runtime.stream();
-                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                let (mut sender, _outlet) = runtime.stream();
+                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
             });
             assert_eq!((report.total().jobs, report.total().failed), (200, 0), "{policy}");
         }
@@ -44,8 +44,8 @@ fn jobs_that_come_in_the_last_moment_are_not_left_behind() {
             let mut rooms = rooms(&cases);
             let mut armed = jobs(&cases, &mut rooms);
             let (_, report) = run(plain_setup(1), |runtime| {
-                let (mut inlet, _outlet) = runtime.stream();
-                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                let (mut sender, _outlet) = runtime.stream();
+                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
             });
             assert_eq!(report.total().jobs, 3);
         }
@@ -63,9 +63,9 @@ fn a_body_that_panics_ends_the_run_after_its_jobs() {
             let mut armed = jobs(&cases, &mut rooms);
             let ended = catch_unwind(AssertUnwindSafe(|| {
                 run(setup, |runtime| {
-                    let (mut inlet, _outlet) = runtime.stream();
+                    let (mut sender, _outlet) = runtime.stream();
                     runtime.hold();
-                    assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                    assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
                     panic!("on purpose");
                 })
             }));
@@ -92,13 +92,13 @@ impl InlineDriver for Panics {
         panic!("a bug, on purpose");
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
-fn panicking_kit(has_panicked: &Arc<AtomicBool>) -> CpuKit {
+fn panicking_drivers(has_panicked: &Arc<AtomicBool>) -> CoreDrivers {
     let profile = Profile { name: "panics".to_owned(), detail: String::new(), width: 1, emulated: true };
     let driver = Panics(profile, Arc::clone(has_panicked));
-    CpuKit::new(Box::new(driver), None)
+    CoreDrivers::new(Box::new(driver), None)
 }
 
 /// Runs `body` under every policy with workers that panic, and demands that a panic comes out. The module finishes
@@ -109,9 +109,9 @@ fn with_workers_that_panic(body: impl Fn(&evener::Runtime<'_, 'static>)) {
             continue; // It has no CPU worker.
         }
         let has_panicked = Arc::new(AtomicBool::new(false));
-        let workers = vec![panicking_kit(&has_panicked), panicking_kit(&has_panicked)];
+        let workers = vec![panicking_drivers(&has_panicked), panicking_drivers(&has_panicked)];
         let mut module = scripted(Scripted::new(Fault::Hang(0)), 32);
-        module.redo = gated_kit(move || has_panicked.load(Ordering::SeqCst));
+        module.redo = gated_drivers(move || has_panicked.load(Ordering::SeqCst));
         let setup = Setup { policy, modules: vec![module], workers, ..Setup::default() };
         assert!(catch_unwind(AssertUnwindSafe(|| run(setup, &body))).is_err(), "{policy}");
     }
@@ -126,10 +126,10 @@ fn leaked_jobs(count: usize) -> Vec<Box<Job<'static>>> {
 fn the_panic_of_a_worker_reaches_whoever_waits_for_its_jobs() {
     without_standstill(|| {
         with_workers_that_panic(|runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
-            _ = inlet.submit_all(&mut leaked_jobs(50));
-            drop(inlet);
-            while outlet.next().is_some() {}
+            let (mut sender, mut receiver) = runtime.stream();
+            _ = sender.submit_all(&mut leaked_jobs(50));
+            drop(sender);
+            while receiver.next().is_some() {}
         });
     });
 }
@@ -138,8 +138,8 @@ fn the_panic_of_a_worker_reaches_whoever_waits_for_its_jobs() {
 fn the_panic_of_a_worker_reaches_whoever_waits_for_room() {
     without_standstill(|| {
         with_workers_that_panic(|runtime| {
-            let (mut inlet, _outlet) = runtime.stream();
-            _ = inlet.submit_all(&mut leaked_jobs(5_000));
+            let (mut sender, _outlet) = runtime.stream();
+            _ = sender.submit_all(&mut leaked_jobs(5_000));
         });
     });
 }
@@ -148,12 +148,12 @@ fn the_panic_of_a_worker_reaches_whoever_waits_for_room() {
 fn the_panic_of_a_worker_reaches_whoever_waits_at_the_barrier() {
     without_standstill(|| {
         with_workers_that_panic(|runtime| {
-            let (mut inlet, outlet) = runtime.stream();
+            let (mut sender, receiver) = runtime.stream();
             loop {
                 runtime.hold();
-                _ = inlet.submit_all(&mut leaked_jobs(20));
+                _ = sender.submit_all(&mut leaked_jobs(20));
                 runtime.release();
-                outlet.wait_for_all();
+                receiver.wait_for_all();
             }
         });
     });
@@ -168,9 +168,9 @@ fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
             let cancel = Cancel::default();
             // The wish to stop comes while bursts are in the drivers' hands.
             let started = Arc::new(AtomicU64::new(0));
-            let kit = || {
+            let core_drivers = || {
                 let (cancel, started) = (cancel.clone(), Arc::clone(&started));
-                gated_kit(move || {
+                gated_drivers(move || {
                     if started.fetch_add(1, Ordering::SeqCst) == 5 {
                         cancel.cancel();
                     }
@@ -178,10 +178,10 @@ fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
                 })
             };
             let mut module = scripted(Scripted::new(Fault::None), 1);
-            module.redo = kit();
+            module.redo = core_drivers();
             let setup = Setup {
                 policy,
-                workers: vec![kit(), kit()],
+                workers: vec![core_drivers(), core_drivers()],
                 modules: vec![module],
                 cancel: cancel.clone(),
                 home_jobs: 512,
@@ -189,15 +189,15 @@ fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
             };
             let mut armed = jobs(&cases, &mut rooms);
             let (came, report) = run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
+                let (mut sender, mut receiver) = runtime.stream();
                 // The jobs of one claim are started together, so more than one claim is needed.
                 while let Some(few) =
                     (!armed.is_empty()).then(|| armed.split_off(armed.len().saturating_sub(8)))
                 {
-                    few.into_iter().for_each(|job| assert_eq!(inlet.submit(job), Submitted::Yes));
+                    few.into_iter().for_each(|job| assert_eq!(sender.submit(job), Submitted::Yes));
                 }
-                drop(inlet);
-                std::iter::from_fn(|| outlet.next()).collect::<Vec<_>>()
+                drop(sender);
+                std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
             });
             let is_cancelled = |job: &Job<'_>| job.outcome() == Outcome::Failed(JobError::Cancelled);
             let (cancelled, finished): (Vec<_>, Vec<_>) = came.iter().partition(|job| is_cancelled(job));
@@ -219,7 +219,7 @@ fn a_cancelled_job_is_as_it_was_submitted() {
         cancel.cancel();
         let mut armed = jobs(&cases, &mut rooms);
         let ((), report) = run(Setup { cancel, ..Setup::default() }, |runtime| {
-            runtime.caller(plain_kit()).crypt(&mut armed);
+            runtime.caller(plain_drivers()).crypt(&mut armed);
         });
         for (job, case) in armed.iter().zip(&cases) {
             assert_eq!(job.outcome(), Outcome::Failed(JobError::Cancelled));
@@ -261,16 +261,16 @@ fn a_body_that_panics_on_another_thread_leaves_the_others_their_jobs() {
         run(setup, |runtime| {
             thread::scope(|scope| {
                 let panics = scope.spawn(|| {
-                    let mut caller = runtime.caller(panicking_kit(&Arc::default()));
+                    let mut caller = runtime.caller(panicking_drivers(&Arc::default()));
                     began.store(true, Ordering::SeqCst);
                     caller.crypt(&mut lost);
                 });
                 while !began.load(Ordering::SeqCst) {
                     thread::yield_now();
                 }
-                // Whether it panics depends on who takes its jobs; either way its home is not given to us with its jobs.
+                // Whether it panics depends on who takes its jobs; either way its completions are not given to us with its jobs.
                 drop(panics.join());
-                let mut caller = runtime.caller(plain_kit());
+                let mut caller = runtime.caller(plain_drivers());
                 caller.crypt(&mut armed);
             });
         });

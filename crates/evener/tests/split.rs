@@ -8,11 +8,11 @@ use std::time::Duration;
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt as _, KeyInit as _};
 use evener::core::splits::Load;
-use evener::split::{self, Crew, Hand, Helpers, Threshold};
+use evener::split::{self, HelperPool, Helpers, PartWorker, Threshold};
 use evener_ring::Parts;
 use proptest::prelude::*;
 
-/// The crew is the process's: tests that want it free take turns.
+/// The helper pool is the process's: tests that want it free take turns.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -21,10 +21,10 @@ fn turn() -> MutexGuard<'static, ()> {
 
 const FROM_ANY: Threshold = Threshold::From(0);
 
-fn crew() -> &'static Crew {
+fn helper_pool() -> &'static HelperPool {
     loop {
-        if let Some(crew) = split::crew() {
-            return crew;
+        if let Some(helper_pool) = split::helper_pool() {
+            return helper_pool;
         }
     }
 }
@@ -46,20 +46,20 @@ fn counter_mode(data: &mut [u8], block: usize) {
 /// Counter mode by parts; in a helper it may fail or panic.
 struct Counter<'t> {
     part_bytes: usize,
-    trouble: Option<&'t Trouble>,
+    fault: Option<&'t InjectedFault>,
     /// Blocks before the part.
     at: usize,
 }
 
 /// What goes wrong in helpers.
-struct Trouble {
+struct InjectedFault {
     panics: bool,
     /// With the part half written, and not before it is touched.
     in_the_middle: bool,
     failures: AtomicU32,
 }
 
-impl Trouble {
+impl InjectedFault {
     fn new(panics: bool, in_the_middle: bool) -> Self {
         Self { panics, in_the_middle, failures: AtomicU32::new(0) }
     }
@@ -75,53 +75,58 @@ impl Trouble {
 
 impl Counter<'_> {
     /// What goes wrong here, and how far into the part.
-    fn trouble(&self, in_the_middle: bool) -> Option<&Trouble> {
+    fn fault(&self, in_the_middle: bool) -> Option<&InjectedFault> {
         let is_helper = thread::current().name() == Some("evener-split");
-        self.trouble.filter(|trouble| is_helper && trouble.in_the_middle == in_the_middle)
+        self.fault.filter(|fault| is_helper && fault.in_the_middle == in_the_middle)
     }
 }
 
-impl Hand for Counter<'_> {
+impl PartWorker for Counter<'_> {
     fn begin(&mut self, index: usize) -> bool {
-        if self.trouble.is_some() && thread::current().name() != Some("evener-split") {
+        if self.fault.is_some() && thread::current().name() != Some("evener-split") {
             // So that helpers get their turn.
             thread::sleep(Duration::from_micros(300));
         }
-        let is_ready = self.trouble(false).is_none_or(Trouble::happens);
+        let is_ready = self.fault(false).is_none_or(InjectedFault::happens);
         // Where it is not ready, it stands in the wrong place.
         self.at = if is_ready { index * self.part_bytes / 16 } else { 7_777 };
         is_ready
     }
 
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
+    fn out_of_place(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
         output.copy_from_slice(input);
         self.in_place(index, output)
     }
 
     fn in_place(&mut self, _: usize, data: &mut [u8]) -> bool {
-        if let Some(trouble) = self.trouble(true) {
+        if let Some(fault) = self.fault(true) {
             let half = data.len() / 2;
             data[..half].fill(0xEE);
-            return trouble.happens();
+            return fault.happens();
         }
         counter_mode(data, self.at);
         true
     }
 }
 
-fn share(helpers: &Helpers, parts: &mut Parts<'_>, trouble: Option<&Trouble>) -> bool {
+fn share(helpers: &Helpers, parts: &mut Parts<'_>, fault: Option<&InjectedFault>) -> bool {
     let part_bytes = parts.part_bytes();
-    let own = Box::new(Counter { part_bytes, trouble, at: 0 });
-    helpers.share(parts, own, &|| Some(Box::new(Counter { part_bytes, trouble, at: 0 })))
+    let own = Box::new(Counter { part_bytes, fault, at: 0 });
+    helpers.share(parts, own, &|| Some(Box::new(Counter { part_bytes, fault, at: 0 })))
 }
 
 /// `data` in counter mode, in place and apart, by split calls.
-fn split_both(data: &[u8], part_blocks: usize, threads: usize, trouble: Option<&Trouble>) -> [Vec<u8>; 2] {
+fn split_both(
+    data: &[u8],
+    part_blocks: usize,
+    threads: usize,
+    fault: Option<&InjectedFault>,
+) -> [Vec<u8>; 2] {
     let (mut in_place, mut output) = (data.to_vec(), vec![0; data.len()]);
     let part_bytes = part_blocks * 16;
     let work = |parts: &mut Parts<'_>| {
-        let call = crew().begin(load(data.len()), threads, FROM_ANY);
-        assert!(share(call.helpers().expect("a number is obeyed while a seat is free"), parts, trouble));
+        let call = helper_pool().begin(load(data.len()), threads, FROM_ANY);
+        assert!(share(call.helpers().expect("a number is obeyed while a slot is free"), parts, fault));
         call.end();
     };
     work(&mut Parts::in_place(&mut in_place, part_bytes));
@@ -159,9 +164,9 @@ fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
     for panics in [false, true] {
-        let trouble = Trouble::new(panics, false);
-        while trouble.failures.load(Relaxed) < 4 {
-            for result in split_both(&data, 64, 2, Some(&trouble)) {
+        let fault = InjectedFault::new(panics, false);
+        while fault.failures.load(Relaxed) < 4 {
+            for result in split_both(&data, 64, 2, Some(&fault)) {
                 assert!(result == whole);
             }
         }
@@ -175,16 +180,16 @@ fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_n
     let mut whole = data.clone();
     counter_mode(&mut whole, 0);
     for panics in [false, true] {
-        let trouble = Trouble::new(panics, true);
-        while trouble.failures.load(Relaxed) < 2 {
-            let failures = || trouble.failures.load(Relaxed);
+        let fault = InjectedFault::new(panics, true);
+        while fault.failures.load(Relaxed) < 2 {
+            let failures = || fault.failures.load(Relaxed);
             let (mut in_place, mut output, before) = (data.clone(), vec![0; data.len()], failures());
-            let call = crew().begin(load(data.len()), 2, FROM_ANY);
-            let helpers = call.helpers().expect("a seat is free");
-            let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&trouble));
+            let call = helper_pool().begin(load(data.len()), 2, FROM_ANY);
+            let helpers = call.helpers().expect("a slot is free");
+            let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&fault));
             assert_eq!(done, failures() == before);
             assert_eq!(in_place == whole, done);
-            assert!(share(helpers, &mut Parts::apart(&data, &mut output, 4096), Some(&trouble)));
+            assert!(share(helpers, &mut Parts::apart(&data, &mut output, 4096), Some(&fault)));
             assert!(output == whole);
         }
     }
@@ -201,12 +206,12 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
                 counter_mode(&mut whole, 0);
                 for _ in 0..30 {
                     let mut in_place = data.clone();
-                    let call = crew().begin(load(data.len()), 3, FROM_ANY);
+                    let call = helper_pool().begin(load(data.len()), 3, FROM_ANY);
                     match call.helpers() {
                         Some(helpers) => {
                             assert!(share(helpers, &mut Parts::in_place(&mut in_place, 4096), None));
                         }
-                        // Others have the seats.
+                        // Others have the slots.
                         None => counter_mode(&mut in_place, 0),
                     }
                     call.end();
@@ -220,7 +225,8 @@ fn threads_that_split_at_the_same_moment_keep_their_buffers_apart() {
 #[test]
 fn nothing_is_split_without_threads_or_below_the_number() {
     let _turn = turn();
-    let is_split = |threads, threshold| crew().begin(load(100), threads, threshold).helpers().is_some();
+    let is_split =
+        |threads, threshold| helper_pool().begin(load(100), threads, threshold).helpers().is_some();
     assert!(!is_split(0, FROM_ANY));
     assert!(!is_split(1, FROM_ANY));
     assert!(!is_split(2, Threshold::From(101)));
@@ -230,11 +236,11 @@ fn nothing_is_split_without_threads_or_below_the_number() {
 /// Fails whatever it is given.
 struct Lame;
 
-impl Hand for Lame {
+impl PartWorker for Lame {
     fn begin(&mut self, _: usize) -> bool {
         true
     }
-    fn apart(&mut self, _: usize, _: &[u8], _: &mut [u8]) -> bool {
+    fn out_of_place(&mut self, _: usize, _: &[u8], _: &mut [u8]) -> bool {
         false
     }
     fn in_place(&mut self, _: usize, _: &mut [u8]) -> bool {
@@ -243,13 +249,13 @@ impl Hand for Lame {
 }
 
 #[test]
-fn a_hand_that_fails_its_caller_says_so() {
+fn a_part_worker_that_fails_its_caller_says_so() {
     let _turn = turn();
     let mut data = noise(50_000);
     let run = |parts: &mut Parts<'_>, makes: bool| {
-        let hand = || makes.then(|| Box::new(Lame) as Box<dyn Hand>);
-        let call = crew().begin(load(50_000), 2, FROM_ANY);
-        call.helpers().expect("a seat is free").share(parts, Box::new(Lame), &hand)
+        let part_worker = || makes.then(|| Box::new(Lame) as Box<dyn PartWorker>);
+        let call = helper_pool().begin(load(50_000), 2, FROM_ANY);
+        call.helpers().expect("a slot is free").share(parts, Box::new(Lame), &part_worker)
     };
     assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
     assert!(!run(&mut Parts::in_place(&mut data, 4096), false));

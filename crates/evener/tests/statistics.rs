@@ -1,4 +1,4 @@
-//! Counts reach whoever may read them while the process runs, and no file, however made, harms a reader.
+//! Counts reach those who may read them while the process runs, and no file, however made, harms a reader.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::HashMap;
@@ -12,7 +12,8 @@ use std::{env, thread};
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, FILE_WORDS, Kind, MAGIC, Row, Unreadable, VERSION};
 use evener::statistics::{
-    Direct, Hashes, Places, Record, RecordError, Statistics, Totals, of_process, of_user, remove_ended,
+    Directories, LocalCounter, Record, RecordError, Statistics, ThreadDigests, Totals, of_process, of_user,
+    remove_ended,
 };
 use proptest::prelude::*;
 use rustix::process::geteuid;
@@ -30,8 +31,8 @@ impl Ground {
         Self(path)
     }
 
-    fn places(&self) -> Places {
-        Places::only(self.0.clone())
+    fn places(&self) -> Directories {
+        Directories::only(self.0.clone())
     }
 
     fn file(&self, pid: u32) -> PathBuf {
@@ -69,14 +70,14 @@ fn what_threads_count_is_read_while_they_run() {
     let ground = Ground::new();
     let statistics = Statistics::new(ground.places()).unwrap();
     assert!(!ground.file(id()).exists(), "nothing is opened before the first count");
-    // Whoever comes while another makes the file loses a count, as documented; so the first one comes alone.
+    // A thread that comes while another makes the file loses a count, as documented; so the first one comes alone.
     statistics.request(Kind::named(CBC), Encrypt, 20_000, Count::Routed);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                let mut direct = Direct::default();
+                let mut direct = LocalCounter::default();
                 for _ in 0..1_000 {
-                    if direct.saw(64) {
+                    if direct.record(64) {
                         statistics.flush(Kind::named(CBC), Encrypt, &mut direct);
                     }
                 }
@@ -111,18 +112,18 @@ fn digest(ctx: usize) -> Kind {
 }
 
 /// Does the steps as a provider's doors do, each by its short form where that will do.
-fn hash(hashes: &Hashes, statistics: &Statistics, steps: &[Step]) {
+fn hash(hashes: &ThreadDigests, statistics: &Statistics, steps: &[Step]) {
     // Addresses are no small numbers.
     let number = |ctx: usize| 0x1000 + ctx * 0x80;
     for step in steps {
         match *step {
             Step::Begin(ctx) if hashes.begins(number(ctx)) => {}
-            Step::Begin(ctx) => hashes.begin(number(ctx), Hashes::first(digest(ctx))),
+            Step::Begin(ctx) => hashes.begin(number(ctx), ThreadDigests::first(digest(ctx))),
             Step::Update(ctx, len) if hashes.goes_on(number(ctx), len) => {}
-            Step::Update(ctx, len) => hashes.update(number(ctx), Hashes::first(digest(ctx)), len),
-            Step::Finish(ctx) if hashes.finishes(number(ctx), Hashes::first(digest(ctx))) => {}
+            Step::Update(ctx, len) => hashes.update(number(ctx), ThreadDigests::first(digest(ctx)), len),
+            Step::Finish(ctx) if hashes.finishes(number(ctx), ThreadDigests::first(digest(ctx))) => {}
             Step::Finish(ctx) => {
-                if hashes.finish(number(ctx), Hashes::first(digest(ctx))) {
+                if hashes.finish(number(ctx), ThreadDigests::first(digest(ctx))) {
                     hashes.flush(statistics);
                 }
             }
@@ -171,7 +172,7 @@ proptest! {
     #[test]
     fn each_message_is_counted_under_its_size_while_few_are_unfinished(steps in steps(9)) {
         let ground = Ground::new();
-        let (statistics, hashes) = (Statistics::new(ground.places()).unwrap(), Hashes::new());
+        let (statistics, hashes) = (Statistics::new(ground.places()).unwrap(), ThreadDigests::new());
         // A row of an empty file is compared with nothing.
         statistics.add(row(1), Count::Locked, 1);
         hash(&hashes, &statistics, &steps);
@@ -188,7 +189,7 @@ proptest! {
         let statistics = Statistics::new(ground.places()).unwrap();
         statistics.add(row(1), Count::Locked, 1);
         // Two threads in turn: each has one of these.
-        let threads = [Hashes::new(), Hashes::new()];
+        let threads = [ThreadDigests::new(), ThreadDigests::new()];
         for (step, second) in steps.iter().zip(whose) {
             hash(&threads[usize::from(second)], &statistics, &[*step]);
         }
@@ -208,7 +209,7 @@ proptest! {
 #[test]
 fn what_is_not_shown_yet_is_an_eighth_of_what_is_at_most_and_256_messages() {
     let ground = Ground::new();
-    let (statistics, hashes) = (Statistics::new(ground.places()).unwrap(), Hashes::new());
+    let (statistics, hashes) = (Statistics::new(ground.places()).unwrap(), ThreadDigests::new());
     let shown = || read(&ground).values().map(|counts| counts.0).sum::<u64>();
     let mut most = 0;
     for done in 1..5_000 {
@@ -261,16 +262,16 @@ fn a_directory_that_others_may_enter_or_that_is_a_link_is_not_used() {
     symlink(&private, ground.0.join("link")).unwrap();
     fs::write(ground.0.join("file"), "").unwrap();
     for name in ["open", "link", "file", "missing/below"] {
-        let statistics = Statistics::new(Places::only(ground.0.join(name))).unwrap();
+        let statistics = Statistics::new(Directories::only(ground.0.join(name))).unwrap();
         statistics.request(Kind::OTHER, Encrypt, 1, Count::Direct);
-        assert!(of_user(&Places::only(ground.0.join(name)), geteuid().as_raw()).is_empty(), "{name}");
+        assert!(of_user(&Directories::only(ground.0.join(name)), geteuid().as_raw()).is_empty(), "{name}");
         assert_eq!(
             fs::read_dir(&private).unwrap().count() + fs::read_dir(&open).unwrap().count(),
             0,
             "{name}"
         );
     }
-    let made = Places::only(ground.0.join("made"));
+    let made = Directories::only(ground.0.join("made"));
     Statistics::new(made.clone()).unwrap().request(Kind::OTHER, Encrypt, 1, Count::Direct);
     assert_eq!(of_user(&made, geteuid().as_raw()).len(), 1);
     assert_eq!(fs::metadata(ground.0.join("made")).unwrap().mode() & 0o777, 0o700);
@@ -317,7 +318,7 @@ fn files_of_ended_processes_are_told_apart_and_removed_by_the_next_one() {
     assert_eq!(has_ended(gone), Some(true));
     Statistics::new(ground.places()).unwrap().add(row(1), Count::Direct, 1);
     let pids = || of_user(&ground.places(), uid).into_iter().map(|found| found.0).collect::<Vec<_>>();
-    assert_eq!(pids(), [1, id()], "whoever begins to count removes what is surely left over");
+    assert_eq!(pids(), [1, id()], "a process that begins to count removes what is surely left over");
     // Process 1 began at another time than the file says. It may be another user's, whose directory is looked at then.
     let all = of_user(&ground.places(), uid);
     assert!(all[0].1.as_ref().unwrap().has_ended() && !all[1].1.as_ref().unwrap().has_ended());

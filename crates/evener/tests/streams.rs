@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::thread;
 use std::time::Duration;
 
-use evener::{Inlet, Outlet, Setup, Submitted, run};
+use evener::{Setup, StreamReceiver, StreamSender, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job, JobError, Outcome};
 use proptest::prelude::*;
@@ -18,8 +18,8 @@ use support::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, plain_setup,
 
 /// Feeds a stream from a thread of its own, `width` jobs at a time, and takes everything out.
 fn pass<'m>(
-    mut inlet: Inlet<'_, 'm>,
-    mut outlet: Outlet<'_, 'm>,
+    mut sender: StreamSender<'_, 'm>,
+    mut receiver: StreamReceiver<'_, 'm>,
     mut armed: Vec<Box<Job<'m>>>,
     width: usize,
 ) -> Vec<Box<Job<'m>>> {
@@ -27,11 +27,11 @@ fn pass<'m>(
         scope.spawn(move || {
             while !armed.is_empty() {
                 let rest = armed.split_off(width.min(armed.len()));
-                assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
+                assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
                 armed = rest;
             }
         });
-        std::iter::from_fn(|| outlet.next()).collect()
+        std::iter::from_fn(|| receiver.next()).collect()
     })
 }
 
@@ -61,8 +61,8 @@ proptest! {
             let setup = Setup { policy, modules, home_jobs, backlog_jobs, ..plain_setup(workers) };
             let armed = jobs(&cases, &mut rooms);
             let (came, report) = run(setup, |runtime| {
-                let (inlet, outlet) = runtime.stream();
-                pass(inlet, outlet, armed, width)
+                let (sender, receiver) = runtime.stream();
+                pass(sender, receiver, armed, width)
             });
             assert_eq!(marks(&came), in_order(cases.len()));
             check_all(&cases, &came);
@@ -79,8 +79,8 @@ fn a_failed_job_does_not_stall_the_ones_behind_it() {
         let mut rooms = rooms(&cases);
         let armed = jobs(&cases, &mut rooms);
         let (came, report) = run(plain_setup(2), |runtime| {
-            let (inlet, outlet) = runtime.stream();
-            pass(inlet, outlet, armed, 7)
+            let (sender, receiver) = runtime.stream();
+            pass(sender, receiver, armed, 7)
         });
         assert_eq!(marks(&came), in_order(60));
         assert_eq!(came[30].outcome(), Outcome::Failed(JobError::NotAuthentic));
@@ -101,8 +101,8 @@ fn a_stream_may_be_longer_than_its_home_and_the_backlog() {
             let setup = Setup { policy, modules, home_jobs: 8, backlog_jobs: 4, ..plain_setup(2) };
             let armed = jobs(&cases, &mut rooms);
             let (came, _) = run(setup, |runtime| {
-                let (inlet, outlet) = runtime.stream();
-                pass(inlet, outlet, armed, 300)
+                let (sender, receiver) = runtime.stream();
+                pass(sender, receiver, armed, 300)
             });
             assert_eq!(marks(&came), in_order(300), "{policy}");
             check_all(&cases, &came);
@@ -122,17 +122,17 @@ fn a_stream_holds_no_more_jobs_than_its_home_even_while_the_first_is_late() {
         let armed = jobs(&cases, &mut rooms);
         let went_in = std::sync::atomic::AtomicU64::new(0);
         run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             thread::scope(|scope| {
                 scope.spawn(|| {
                     for job in armed {
-                        assert_eq!(inlet.submit(job), Submitted::Yes);
+                        assert_eq!(sender.submit(job), Submitted::Yes);
                         went_in.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
                     }
-                    drop(inlet);
+                    drop(sender);
                 });
                 let mut came_out = 0;
-                while let Some(job) = outlet.next() {
+                while let Some(job) = receiver.next() {
                     assert_eq!(job.mark, came_out);
                     came_out += 1;
                     let ahead = went_in.load(std::sync::atomic::Ordering::SeqCst) + 1 - came_out;
@@ -154,12 +154,12 @@ fn no_wake_up_is_missed_however_often_everybody_sleeps() {
             let setup = Setup { policy, modules, home_jobs: 2, backlog_jobs: 2, ..plain_setup(1) };
             let mut armed = jobs(&cases, &mut rooms);
             run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
+                let (mut sender, mut receiver) = runtime.stream();
                 let mut job = armed.pop().unwrap();
                 for _ in 0..8_000 {
                     cases[0].arm(&mut job);
-                    assert_eq!(inlet.submit(job), Submitted::Yes);
-                    job = outlet.next().unwrap();
+                    assert_eq!(sender.submit(job), Submitted::Yes);
+                    job = receiver.next().unwrap();
                 }
                 cases[0].check(&job);
             });
@@ -174,13 +174,13 @@ fn a_thread_with_both_ends_may_put_in_as_many_as_it_took_out() {
         let mut rooms = rooms(&cases);
         let mut waiting: VecDeque<_> = jobs(&cases, &mut rooms).into();
         let (came, _) = run(Setup { home_jobs: 16, ..plain_setup(2) }, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             let mut came = Vec::new();
             let mut room = 16;
             for out in (1..=16).cycle() {
-                waiting.drain(..room.min(waiting.len())).for_each(|job| _ = inlet.submit(job));
+                waiting.drain(..room.min(waiting.len())).for_each(|job| _ = sender.submit(job));
                 let left = 400 - came.len();
-                came.extend((0..out.min(left)).map(|_| outlet.next().unwrap()));
+                came.extend((0..out.min(left)).map(|_| receiver.next().unwrap()));
                 room = out;
                 if came.len() == 400 {
                     return came;
@@ -203,12 +203,12 @@ fn an_outlet_that_is_dropped_lets_the_inlet_go() {
             let setup = Setup { policy, modules, home_jobs: 8, backlog_jobs: 4, ..plain_setup(2) };
             let mut armed = jobs(&cases, &mut rooms);
             run(setup, |runtime| {
-                let (mut inlet, mut outlet) = runtime.stream();
+                let (mut sender, mut receiver) = runtime.stream();
                 thread::scope(|scope| {
-                    let inlet = scope.spawn(move || inlet.submit_all(&mut armed));
-                    assert_eq!(outlet.next().map(|job| job.mark), Some(0));
-                    drop(outlet);
-                    assert_eq!(inlet.join().unwrap(), Submitted::NobodyListens, "{policy}");
+                    let sender = scope.spawn(move || sender.submit_all(&mut armed));
+                    assert_eq!(receiver.next().map(|job| job.mark), Some(0));
+                    drop(receiver);
+                    assert_eq!(sender.join().unwrap(), Submitted::NobodyListens, "{policy}");
                 });
             });
         }
@@ -219,10 +219,10 @@ fn an_outlet_that_is_dropped_lets_the_inlet_go() {
 fn an_inlet_that_is_dropped_at_once_ends_the_stream() {
     without_standstill(|| {
         run(plain_setup(1), |runtime| {
-            let (inlet, mut outlet) = runtime.stream();
-            drop(inlet);
-            assert!(outlet.next().is_none());
-            assert!(outlet.next().is_none());
+            let (sender, mut receiver) = runtime.stream();
+            drop(sender);
+            assert!(receiver.next().is_none());
+            assert!(receiver.next().is_none());
         });
     });
 }
@@ -234,9 +234,9 @@ fn many_streams_one_after_the_other_need_one_home() {
         run(Setup { homes: 1, ..plain_setup(2) }, |runtime| {
             for _ in 0..50 {
                 let mut rooms = rooms(&cases);
-                let (inlet, outlet) = runtime.stream();
-                drop(pass(inlet, outlet, Vec::new(), 1));
-                drop(runtime.caller(support::plain_kit()));
+                let (sender, receiver) = runtime.stream();
+                drop(pass(sender, receiver, Vec::new(), 1));
+                drop(runtime.caller(support::plain_drivers()));
                 rooms.clear();
             }
         });
@@ -252,23 +252,23 @@ fn jobs_of_a_stream_that_was_given_up_never_reach_the_next() {
         armed.iter_mut().for_each(|job| job.mark += 1_000);
         let mut later = jobs(&wanted, &mut wanted_rooms);
         let came = run(Setup { homes: 2, ..plain_setup(2) }, |runtime| {
-            let (mut inlet, outlet) = runtime.stream();
+            let (mut sender, receiver) = runtime.stream();
             // Held, so that they are still on their way when the stream is gone.
             runtime.hold();
-            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
-            drop((inlet, outlet));
-            let (mut inlet, mut outlet) = runtime.stream();
-            assert_eq!(inlet.submit_all(&mut later), Submitted::Yes);
-            drop(inlet);
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+            drop((sender, receiver));
+            let (mut sender, mut receiver) = runtime.stream();
+            assert_eq!(sender.submit_all(&mut later), Submitted::Yes);
+            drop(sender);
             runtime.release();
-            let came: Vec<_> = std::iter::from_fn(|| outlet.next()).collect();
-            drop(outlet);
+            let came: Vec<_> = std::iter::from_fn(|| receiver.next()).collect();
+            drop(receiver);
             // Both homes can be lived in again, once a worker that had some of the first stream's is back, too.
             thread::sleep(Duration::from_millis(300));
             let streams = [runtime.stream(), runtime.stream()];
-            for (inlet, mut outlet) in streams {
-                drop(inlet);
-                assert!(outlet.next().is_none());
+            for (sender, mut receiver) in streams {
+                drop(sender);
+                assert!(receiver.next().is_none());
             }
             came
         });
@@ -283,12 +283,12 @@ fn waiting_for_all_leaves_all_to_be_taken_in_order() {
         let mut rooms = rooms(&cases);
         let mut armed = jobs(&cases, &mut rooms);
         let (came, _) = run(plain_setup(2), |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
-            assert_eq!(inlet.submit_all(&mut armed), Submitted::Yes);
-            let first = outlet.next().unwrap();
-            outlet.wait_for_all();
+            let (mut sender, mut receiver) = runtime.stream();
+            assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+            let first = receiver.next().unwrap();
+            receiver.wait_for_all();
             let finished = runtime.last_done();
-            let rest = (1..100).map(|_| outlet.next().unwrap());
+            let rest = (1..100).map(|_| receiver.next().unwrap());
             let came: Vec<_> = std::iter::once(first).chain(rest).collect();
             assert_eq!(runtime.last_done(), finished);
             came

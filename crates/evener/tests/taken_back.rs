@@ -5,7 +5,7 @@
 
 mod support;
 
-use evener::{Caller, CpuKit, ModuleSetup, Setup, run};
+use evener::{Caller, CoreDrivers, ModuleSetup, Setup, run};
 use evener_core::estimate::ModuleSample;
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Estimator, Job, Method, Nanos};
@@ -64,7 +64,7 @@ fn beside_a_module(burst: usize, body: impl FnOnce(&mut Program<'_, '_, '_>) + S
         cases.iter().zip(&mut armed).for_each(|(case, job)| case.arm(job));
         let preset: Preset = COSTS.parse().unwrap();
         let libcrypto = || Box::new(Libcrypto::new().unwrap());
-        let kit = || CpuKit::new(Box::new(CostedCpu::new(libcrypto(), preset.clone())), None);
+        let core_drivers = || CoreDrivers::new(Box::new(CostedCpu::new(libcrypto(), preset.clone())), None);
         let (mut learned, [d, h, c]) = (Estimator::new(1), D_H_C.map(Nanos));
         let class = armed[0].class();
         for now in 1..=16 {
@@ -78,12 +78,12 @@ fn beside_a_module(burst: usize, body: impl FnOnce(&mut Program<'_, '_, '_>) + S
             policy: Policy::Adaptive,
             callers: 2,
             cores: 2,
-            modules: vec![ModuleSetup::new(Box::new(module), kit())],
+            modules: vec![ModuleSetup::new(Box::new(module), core_drivers())],
             learned,
             ..Setup::default()
         };
         run(setup, |runtime| {
-            let (caller, armed) = (runtime.caller(kit()), &mut armed);
+            let (caller, armed) = (runtime.caller(core_drivers()), &mut armed);
             body(&mut Program { caller, cases: &cases, armed, module: control });
         });
     });

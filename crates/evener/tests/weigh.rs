@@ -8,15 +8,15 @@ mod support;
 use std::num::NonZero;
 use std::time::Instant;
 
-use evener::{CpuKit, ModuleSetup, Report, Setup, Submitted, run};
-use evener_core::estimate::{ModuleSample, UNSEEN_MAX};
+use evener::{CoreDrivers, ModuleSetup, Report, Setup, Submitted, run};
+use evener_core::estimate::{ModuleSample, OVERHEAD_MAX};
 use evener_core::plan::Policy;
 use evener_core::plan::adaptive::TRIES_MAX;
 use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
 use evener_driver_emulated::{CostedCpu, Emulated, Fault, When};
 use evener_driver_libcrypto::Libcrypto;
 
-use support::{Case, check_all, jobs, plain_kit, plain_setup, rooms, without_standstill};
+use support::{Case, check_all, jobs, plain_drivers, plain_setup, rooms, without_standstill};
 
 /// A machine: what a job costs on the CPU path, and on the module path.
 struct Machine {
@@ -31,9 +31,9 @@ struct Machine {
 const A_SHARE: u64 = 32;
 
 impl Machine {
-    fn kit(&self) -> CpuKit {
+    fn core_drivers(&self) -> CoreDrivers {
         let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), self.costs.parse().unwrap());
-        CpuKit::new(Box::new(cpu), None)
+        CoreDrivers::new(Box::new(cpu), None)
     }
 
     /// Runs all cases so many times over, through a stream; every result is compared with libcrypto's.
@@ -42,8 +42,8 @@ impl Machine {
         let module = Emulated::new(self.costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
         let setup = Setup {
             policy: Policy::Adaptive,
-            workers: (0..self.workers).map(|_| self.kit()).collect(),
-            modules: vec![ModuleSetup::new(Box::new(module), plain_kit())],
+            workers: (0..self.workers).map(|_| self.core_drivers()).collect(),
+            modules: vec![ModuleSetup::new(Box::new(module), plain_drivers())],
             cores: self.cores,
             objective: self.objective,
             learned: self.learned.clone(),
@@ -52,11 +52,11 @@ impl Machine {
             ..Setup::default()
         };
         let ((), report) = run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             let mut all = memory.iter_mut().flat_map(|rooms| jobs(cases, rooms)).collect();
-            assert_eq!(inlet.submit_all(&mut all), Submitted::Yes);
+            assert_eq!(sender.submit_all(&mut all), Submitted::Yes);
             for _ in 0..rounds {
-                let came: Vec<_> = cases.iter().map(|_| outlet.next().unwrap()).collect();
+                let came: Vec<_> = cases.iter().map(|_| receiver.next().unwrap()).collect();
                 check_all(cases, &came);
             }
         });
@@ -125,7 +125,7 @@ fn a_module_that_saves_core_time_gets_its_share() {
 fn one_core_has_not_lost_more_time_than_has_passed() {
     without_standstill(|| {
         let mut learned = Estimator::new(1);
-        learned.keep_unseen(0, UNSEEN_MAX);
+        learned.keep_overhead(0, OVERHEAD_MAX);
         let machine = Machine {
             costs: "emulated:d=20000+0,h=200000+0,c=5000000+0",
             workers: 1,
@@ -260,14 +260,14 @@ fn one_at_a_time(costs: &'static str, known: [u64; 3], cores: usize, objective: 
     let setup = Setup {
         policy: Policy::Adaptive,
         callers: 1,
-        modules: vec![ModuleSetup::new(Box::new(module), plain_kit())],
+        modules: vec![ModuleSetup::new(Box::new(module), plain_drivers())],
         objective,
         cores,
         learned: machine.learned.clone(),
         ..Setup::default()
     };
     let ((), report) = run(setup, |runtime| {
-        let mut caller = runtime.caller(machine.kit());
+        let mut caller = runtime.caller(machine.core_drivers());
         let mut came = Vec::new();
         for job in jobs(&cases, &mut memory) {
             let mut single = vec![job];
@@ -319,13 +319,13 @@ fn a_module_that_is_lost_gives_back_the_single_request_that_it_was_given() {
         let setup = Setup {
             policy: Policy::Adaptive,
             callers: 1,
-            modules: vec![ModuleSetup::new(Box::new(module), plain_kit())],
+            modules: vec![ModuleSetup::new(Box::new(module), plain_drivers())],
             cores: 2,
             learned: machine.learned.clone(),
             ..Setup::default()
         };
         let ((), report) = run(setup, |runtime| {
-            let mut caller = runtime.caller(machine.kit());
+            let mut caller = runtime.caller(machine.core_drivers());
             let mut came = Vec::new();
             for job in jobs(&cases, &mut memory) {
                 let mut single = vec![job];
@@ -357,11 +357,11 @@ fn a_module_that_lies_locks_the_class_for_itself_and_not_for_another() {
         let mut memory: Vec<_> = (0..8).map(|_| rooms(&cases)).collect();
         let module = |costs: &str| {
             let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
-            ModuleSetup::new(Box::new(module), plain_kit())
+            ModuleSetup::new(Box::new(module), plain_drivers())
         };
         let setup = Setup {
             policy: Policy::Adaptive,
-            workers: vec![machine.kit()],
+            workers: vec![machine.core_drivers()],
             modules: vec![module("emulated:d=5000000+0,h=1000+0"), module(costs)],
             cores: machine.cores,
             learned: machine.learned,
@@ -370,10 +370,10 @@ fn a_module_that_lies_locks_the_class_for_itself_and_not_for_another() {
             ..Setup::default()
         };
         let ((), report) = run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             let mut all = memory.iter_mut().flat_map(|rooms| jobs(&cases, rooms)).collect();
-            assert_eq!(inlet.submit_all(&mut all), Submitted::Yes);
-            (0..8 * cases.len()).for_each(|_| _ = outlet.next().unwrap());
+            assert_eq!(sender.submit_all(&mut all), Submitted::Yes);
+            (0..8 * cases.len()).for_each(|_| _ = receiver.next().unwrap());
         });
         let of = |at: usize| {
             report.workers.iter().filter_map(|worker| worker.module.as_ref()).nth(at).unwrap().tally.jobs
@@ -390,12 +390,12 @@ fn a_budget_holds_core_time_down() {
         let cases = equal_cases();
         let mut memory: Vec<_> = (0..200).map(|_| rooms(&cases)).collect();
         let costs: evener_driver_emulated::Preset = "emulated:d=1000+0,h=1000+0,c=20000+0".parse().unwrap();
-        let kit = |_| {
+        let core_drivers = |_| {
             let cpu = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), costs.clone());
-            CpuKit::new(Box::new(cpu), None)
+            CoreDrivers::new(Box::new(cpu), None)
         };
         let setup = Setup {
-            workers: (0..2).map(kit).collect(),
+            workers: (0..2).map(core_drivers).collect(),
             budget: Some(Budget::new(30, NonZero::new(2).unwrap()).unwrap()),
             home_jobs: 16_384,
             backlog_jobs: 16_384,
@@ -403,10 +403,10 @@ fn a_budget_holds_core_time_down() {
         };
         let start = Instant::now();
         let ((), report) = run(setup, |runtime| {
-            let (mut inlet, mut outlet) = runtime.stream();
+            let (mut sender, mut receiver) = runtime.stream();
             let mut all = memory.iter_mut().flat_map(|rooms| jobs(&cases, rooms)).collect();
-            assert_eq!(inlet.submit_all(&mut all), Submitted::Yes);
-            (0..200 * cases.len()).for_each(|_| _ = outlet.next().unwrap());
+            assert_eq!(sender.submit_all(&mut all), Submitted::Yes);
+            (0..200 * cases.len()).for_each(|_| _ = receiver.next().unwrap());
         });
         let wall = start.elapsed().as_secs_f64();
         // 256 ms of work: a third of a second at the least. A busy machine makes the share smaller, never greater.

@@ -1,4 +1,4 @@
-//! Switches of a module that runs, held by whoever tests or measures with it.
+//! Switches of a module that runs, held by those who test or measure with it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -154,9 +154,9 @@ impl Control {
 
     /// Sleeps until `until`, or until the orders are no longer those that were `seen`.
     pub(crate) fn sleep(&self, until: Instant, seen: &Orders) {
-        let patience = until.saturating_duration_since(Instant::now());
+        let timeout = until.saturating_duration_since(Instant::now());
         let unchanged = |state: &mut State| state.orders.changes == seen.changes;
-        let woken = self.0.changed.wait_timeout_while(self.lock(), patience, unchanged);
+        let woken = self.0.changed.wait_timeout_while(self.lock(), timeout, unchanged);
         drop(woken.unwrap_or_else(PoisonError::into_inner));
     }
 

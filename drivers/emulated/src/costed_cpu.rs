@@ -1,6 +1,6 @@
 //! A core that is as slow as a preset says.
 
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile};
 
 use crate::core_time::Meter;
 use crate::preset::Preset;
@@ -51,7 +51,7 @@ impl InlineDriver for CostedCpu {
         self.meter.use_up(began, cost);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.inner.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.inner.forget(has_ended);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use evener_core::{
-    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
+    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
     Refusal, TAG_BYTES_MAX,
 };
 
@@ -199,9 +199,9 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
         Ok(())
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
         let began = self.meter.begin();
-        let came = self.collect(done, Instant::now() + Duration::from(patience));
+        let came = self.collect(done, Instant::now() + Duration::from(timeout));
         self.meter.owe(began);
         came
     }
@@ -216,8 +216,8 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
         self.units.fill(Some(Instant::now()));
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.computes.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.computes.forget(has_ended);
     }
 }
 

@@ -16,7 +16,7 @@ use evener_driver_libcrypto::Libcrypto;
 use rustix::time::{ClockId, clock_gettime};
 
 const INSTANT: &str = "emulated:d=0+0,h=0+0,depth=64";
-const PATIENCE: Nanos = Nanos::from_millis(2_000);
+const TIMEOUT: Nanos = Nanos::from_millis(2_000);
 
 #[test]
 fn results_are_those_of_libcrypto() {
@@ -125,7 +125,7 @@ fn wrong_bytes_differ_in_one_bit_and_claim_success() {
         let (wrong, right) = (run(Fault::WrongBytes), run(Fault::None));
         assert!(matches!(wrong.0, Outcome::Done { .. }), "{session:?}");
         if matches!(right.0, Outcome::Done { .. }) {
-            let bits = |(_, output, tag): &Seen| [&output[..], tag].concat();
+            let bits = |(_, output, tag): &JobResult| [&output[..], tag].concat();
             let differ =
                 bits(&wrong).iter().zip(bits(&right)).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>();
             assert_eq!((differ, wrong.1.len()), (1, right.1.len()), "{session:?}");
@@ -145,12 +145,12 @@ fn a_job_that_hangs_comes_back_only_when_it_is_given_up_and_the_module_works_aga
     let third = jobs.pop().unwrap();
     jobs.into_iter().for_each(|job| module.submit(job).unwrap());
     let mut done = Vec::new();
-    assert_eq!((module.poll(&mut done, PATIENCE), module.poll(&mut done, Nanos::from_millis(5))), (1, 0));
+    assert_eq!((module.poll(&mut done, TIMEOUT), module.poll(&mut done, Nanos::from_millis(5))), (1, 0));
     module.abandon(&mut done);
     assert_eq!(done[1].outcome(), Outcome::Failed(JobError::ModuleLost));
     assert_eq!(done[1].input(), [1; 16]);
     module.submit(third).unwrap();
-    assert_eq!(module.poll(&mut done, PATIENCE), 1);
+    assert_eq!(module.poll(&mut done, TIMEOUT), 1);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_short_job_on_a_second_unit_overtakes_a_long_one() {
             module.submit(job).unwrap();
         }
         while module.in_flight() > 0 {
-            module.poll(&mut done, PATIENCE);
+            module.poll(&mut done, TIMEOUT);
         }
         done.iter().map(|job| job.mark).collect::<Vec<_>>()
     };
@@ -314,9 +314,9 @@ fn a_module_does_what_its_preset_has_figures_for() {
 }
 
 /// Outcome, output and tag.
-type Seen = (Outcome, Vec<u8>, Vec<u8>);
+type JobResult = (Outcome, Vec<u8>, Vec<u8>);
 
-fn seen(job: &Job<'_>) -> Seen {
+fn seen(job: &Job<'_>) -> JobResult {
     (job.outcome(), job.output().to_vec(), job.tag().to_vec())
 }
 
@@ -423,7 +423,7 @@ fn time_of(preset: &str, count: usize, prepare: impl FnOnce(&Control)) -> Took {
             let Some(job) = jobs.next() else { break };
             module.submit(job).unwrap();
         }
-        module.poll(&mut done, PATIENCE);
+        module.poll(&mut done, TIMEOUT);
     }
     assert_eq!(done.len(), count);
     Took { wall: wall.elapsed(), core: core_time() - core }

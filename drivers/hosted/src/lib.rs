@@ -21,6 +21,6 @@ mod module;
 mod module_name;
 mod requests;
 
-pub use crate::connection::error::Trouble;
-pub use crate::module::{DEPTH, Later, Module, OpenError};
+pub use crate::connection::error::ConnectionError;
+pub use crate::module::{DEPTH, LazyModule, Module, OpenError};
 pub use crate::module_name::{ModuleName, NameError, Offer, Place};

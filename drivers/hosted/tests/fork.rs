@@ -16,12 +16,12 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::{Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 use support::{Peer, soon};
 
 const TEXT: [u8; 4096] = [0x5A; 4096];
-const PATIENCE: Nanos = Nanos::from_millis(5_000);
+const TIMEOUT: Nanos = Nanos::from_millis(5_000);
 
 fn job(session: &Arc<Session>) -> Box<Job<'static>> {
     let mut job = Job::in_place(TEXT.to_vec().leak());
@@ -42,12 +42,12 @@ fn in_child(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>, held
     let check = |holds: bool, code| if holds { Ok(()) } else { Err(code) };
     check(!is_mapped(), 10)?;
     let mut done = Vec::new();
-    driver.poll(&mut done, PATIENCE);
+    driver.poll(&mut done, TIMEOUT);
     let lost = done.iter().filter(|job| job.outcome() == Outcome::Failed(JobError::ModuleLost));
     check(done.len() == held && lost.count() == held, 11)?;
     driver.submit(job(session)).map_err(|_| 12)?;
     done.clear();
-    driver.poll(&mut done, PATIENCE);
+    driver.poll(&mut done, TIMEOUT);
     check(done.len() == 1 && is_right(&done[0], session), 13)?;
     check(is_mapped(), 14)
 }
@@ -84,7 +84,7 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     assert!(soon(|| peer.orders.connections.load(SeqCst) == 2), "one of its own");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "the parent's is untouched");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "the parent's is untouched");
     }
     assert!(done.len() == 3 && done.iter().all(|job| is_right(job, &session)));
     assert!(soon(|| peer.orders.ended.load(SeqCst) == 1), "the child's ended with it");
@@ -106,7 +106,7 @@ impl Text for InPlace {
 /// Asks once; whether the text is right then, or as it was.
 fn ask(driver: &dyn SingleDriver, session: &Arc<Session>) -> (Result<(), Unanswered>, bool) {
     let mut text = InPlace(TEXT.to_vec());
-    let done = driver.ask_for(session, &[7; 16], &mut text, PATIENCE);
+    let done = driver.ask_for(session, &[7; 16], &mut text, TIMEOUT);
     let mut burst = [job(session)];
     Libcrypto::new().unwrap().run(&mut burst);
     let expected = if done.is_ok() { burst[0].output() } else { &TEXT };
@@ -182,8 +182,12 @@ fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
             ));
             // The child reads until the end and answers nothing.
             let opened = Module::connect(&name).map(drop).unwrap_err();
-            let OpenError::Unreachable { trouble, .. } = &opened else { panic!("{opened}") };
-            assert_eq!(*trouble == Trouble::Stranger { uid: NOBODY }, !is_trusted, "{behind:?}: {opened}");
+            let OpenError::Unreachable { error, .. } = &opened else { panic!("{opened}") };
+            assert_eq!(
+                *error == ConnectionError::Stranger { uid: NOBODY },
+                !is_trusted,
+                "{behind:?}: {opened}"
+            );
             let status = host.join().unwrap();
             assert_eq!(
                 libc::WEXITSTATUS(status),

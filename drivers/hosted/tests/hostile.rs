@@ -12,13 +12,13 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session,
 };
-use evener_driver_hosted::{Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 use evener_wire::{Message, WireError, features, protocol_features};
 
 use support::{Nonsense, Peer, Wrong, soon};
 
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 const BYTES: usize = 4_096;
 const JOBS: u64 = 6;
 const LOST: Outcome = Outcome::Failed(JobError::ModuleLost);
@@ -48,11 +48,11 @@ fn submit(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>) {
     (0..JOBS).for_each(|mark| driver.submit(armed(session, mark)).unwrap());
 }
 
-/// Whatever is under way, each job once, by its mark. Nothing may last until the end of the patience.
+/// Whatever is under way, each job once, by its mark. Nothing may last until the end of the timeout.
 fn all_back(driver: &mut dyn QueuedDriver<'static>) -> Vec<Box<Job<'static>>> {
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
-        assert!(driver.poll(&mut done, PATIENCE) > 0, "it waits in vain");
+        assert!(driver.poll(&mut done, TIMEOUT) > 0, "it waits in vain");
     }
     assert_eq!(driver.poll(&mut done, Nanos::ZERO), 0, "nothing comes twice");
     done.sort_by_key(|job| job.mark);
@@ -115,9 +115,9 @@ fn what_a_host_says_of_the_length_of_its_results_is_not_believed() {
     assert_eq!(count_right(&all_back(&mut *driver), &key), usize::try_from(JOBS).unwrap());
 }
 
-fn trouble(peer: &Peer) -> Trouble {
+fn error(peer: &Peer) -> ConnectionError {
     match Module::open(&peer.name("")).unwrap_err() {
-        OpenError::Unreachable { trouble, .. } => trouble,
+        OpenError::Unreachable { error, .. } => error,
         other => panic!("{other}"),
     }
 }
@@ -126,24 +126,24 @@ fn trouble(peer: &Peer) -> Trouble {
 fn answers_that_are_none_keep_a_connection_from_coming_about() {
     let letters = u32::from_ne_bytes(*b"AAAA");
     let all = [
-        (Message::GetFeatures, Wrong::Short, Trouble::Unasked),
-        (Message::GetFeatures, Wrong::Long, Trouble::Unasked),
-        (Message::GetFeatures, Wrong::Other, Trouble::Unasked),
-        (Message::GetFeatures, Wrong::NoReply, Trouble::Unasked),
+        (Message::GetFeatures, Wrong::Short, ConnectionError::Unasked),
+        (Message::GetFeatures, Wrong::Long, ConnectionError::Unasked),
+        (Message::GetFeatures, Wrong::Other, ConnectionError::Unasked),
+        (Message::GetFeatures, Wrong::NoReply, ConnectionError::Unasked),
         // The next question gets it.
-        (Message::GetFeatures, Wrong::Twice, Trouble::Unasked),
-        (Message::GetFeatures, Wrong::Letters, Trouble::Wire(WireError::Oversized(letters))),
-        (Message::GetFeatures, Wrong::Endless, Trouble::Wire(WireError::Oversized(u32::MAX))),
-        (Message::GetFeatures, Wrong::CutOff, Trouble::Gone),
-        (Message::GetProtocolFeatures, Wrong::Short, Trouble::Unasked),
-        (Message::GetConfig, Wrong::Short, Trouble::Unasked),
-        (Message::GetConfig, Wrong::Long, Trouble::Unasked),
-        (Message::GetConfig, Wrong::CutOff, Trouble::Gone),
+        (Message::GetFeatures, Wrong::Twice, ConnectionError::Unasked),
+        (Message::GetFeatures, Wrong::Letters, ConnectionError::Wire(WireError::Oversized(letters))),
+        (Message::GetFeatures, Wrong::Endless, ConnectionError::Wire(WireError::Oversized(u32::MAX))),
+        (Message::GetFeatures, Wrong::CutOff, ConnectionError::Gone),
+        (Message::GetProtocolFeatures, Wrong::Short, ConnectionError::Unasked),
+        (Message::GetConfig, Wrong::Short, ConnectionError::Unasked),
+        (Message::GetConfig, Wrong::Long, ConnectionError::Unasked),
+        (Message::GetConfig, Wrong::CutOff, ConnectionError::Gone),
     ];
     for (message, wrong, expected) in all {
         let peer = Peer::start();
         *peer.orders.wrong.lock().unwrap() = Some((message, wrong));
-        assert_eq!(trouble(&peer), expected, "{message:?} {wrong:?}");
+        assert_eq!(error(&peer), expected, "{message:?} {wrong:?}");
     }
 }
 
@@ -159,7 +159,7 @@ fn a_host_that_lacks_what_is_needed_is_left_and_that_is_named() {
     for (kind, feature, lacked) in all {
         let peer = Peer::start();
         peer.orders.lacks[kind].store(feature, SeqCst);
-        assert_eq!(trouble(&peer), Trouble::Lacks(lacked));
+        assert_eq!(error(&peer), ConnectionError::Lacks(lacked));
     }
 }
 

@@ -13,12 +13,12 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session, known,
 };
-use evener_driver_hosted::{DEPTH, Later, Module, OpenError, Trouble};
+use evener_driver_hosted::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
 
 use support::{Peer, nowhere, soon};
 
-const PATIENCE: Nanos = Nanos::from_millis(5_000);
+const TIMEOUT: Nanos = Nanos::from_millis(5_000);
 /// When jobs that are not back will not come.
 const LATE: Duration = Duration::from_secs(60);
 
@@ -55,14 +55,14 @@ fn arm(job: &mut Job<'_>, session: &Arc<Session>, bytes: usize) {
 }
 
 /// Outcome, output and tag.
-type Seen = (Outcome, Vec<u8>, Vec<u8>);
+type JobResult = (Outcome, Vec<u8>, Vec<u8>);
 
-fn seen(job: &Job<'_>) -> Seen {
+fn seen(job: &Job<'_>) -> JobResult {
     (job.outcome(), job.output().to_vec(), job.tag().to_vec())
 }
 
 /// What libcrypto makes of it.
-fn expected(session: &Arc<Session>, src: &[u8], tag: &[u8], aad: &[u8]) -> Seen {
+fn expected(session: &Arc<Session>, src: &[u8], tag: &[u8], aad: &[u8]) -> JobResult {
     let mut dst = vec![0; src.len() + 16];
     let mut burst = [Job::apart(src, &mut dst)];
     arm(&mut burst[0], session, src.len());
@@ -189,15 +189,15 @@ fn a_module_that_computes_wrong_is_refused_with_what_it_got_wrong() {
 fn where_nobody_listens_the_reason_is_the_system_s() {
     let name = format!("hosted:{}", nowhere().display()).parse().unwrap();
     let error = Module::open(&name).unwrap_err();
-    let OpenError::Unreachable { trouble, .. } = error else { panic!("{error}") };
-    assert_eq!(trouble, Trouble::System { what: "its socket", errno: 2 });
+    let OpenError::Unreachable { error, .. } = error else { panic!("{error}") };
+    assert_eq!(error, ConnectionError::System { what: "its socket", errno: 2 });
 }
 
 #[test]
 fn a_host_is_no_device_to_reserve_and_a_device_that_is_not_there_is_refused_as_it_is_opened() {
-    assert!(Later::reserve(&"hosted:/run/evener.sock".parse().unwrap()).is_none());
+    assert!(LazyModule::reserve(&"hosted:/run/evener.sock".parse().unwrap()).is_none());
     let nowhere = "virtio:ffff:ff:1f.7".parse().unwrap();
-    let refused = Later::reserve(&nowhere).map(|later| later.unwrap_err());
+    let refused = LazyModule::reserve(&nowhere).map(|later| later.unwrap_err());
     assert_eq!(refused, Some(Module::open(&nowhere).unwrap_err()));
 }
 
@@ -229,7 +229,7 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     assert_eq!((refusal, driver.in_flight()), (Refusal::Full, count));
     assert_eq!(peer.orders.requests.load(SeqCst), asked, "nothing is shown before it is polled for");
     let mut done = Vec::new();
-    assert!(driver.poll(&mut done, PATIENCE) > 0);
+    assert!(driver.poll(&mut done, TIMEOUT) > 0);
     assert!(
         soon(|| peer.orders.requests.load(SeqCst) == asked + u64::from(DEPTH)),
         "all are shown at the first poll"
@@ -238,10 +238,10 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     // One of this poll, and what the host had not counted yet of earlier ones.
     assert!(kicks < u64::from(DEPTH) / 2, "{kicks} kicks");
     while done.len() < count {
-        assert!(driver.poll(&mut done, PATIENCE) > 0);
+        assert!(driver.poll(&mut done, TIMEOUT) > 0);
     }
     driver.submit(last).unwrap();
-    driver.poll(&mut done, PATIENCE);
+    driver.poll(&mut done, TIMEOUT);
     let right = expected(&session, &text(4096), &[], b"");
     assert!(done.len() == count + 1 && done.iter().all(|job| seen(job) == right));
 }
@@ -266,7 +266,7 @@ fn a_host_that_is_awake_is_not_kicked() {
     // The last one makes the host count what came before: an event adds up.
     driver.submit(last).unwrap();
     while driver.in_flight() > 0 {
-        driver.poll(&mut done, PATIENCE);
+        driver.poll(&mut done, TIMEOUT);
     }
     let kicks = peer.orders.kicks.load(SeqCst) - kicks;
     assert!(kicks <= 2, "{kicks} kicks: one for the first request, one where it slept before the last");
@@ -297,7 +297,7 @@ fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
     peer.orders.ends_after.store(peer.orders.requests.load(SeqCst).try_into().unwrap(), SeqCst);
     let (mut done, original) = (Vec::new(), text(4096));
     jobs(rooms, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
-    // A patience of an hour: only the end of the connection can end this.
+    // A timeout of an hour: only the end of the connection can end this.
     while driver.in_flight() > 0 {
         assert!(driver.poll(&mut done, Nanos::from_millis(3_600_000)) > 0);
     }
@@ -424,7 +424,7 @@ fn a_full_host_gets_a_new_session_for_an_old_one_and_says_full_where_none_can_go
     assert_eq!(refusal, Refusal::Full, "both sessions are in use");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
-        driver.poll(&mut done, PATIENCE);
+        driver.poll(&mut done, TIMEOUT);
     }
     done.extend(drain(&mut *driver, vec![third]));
     assert!(done.len() == 3 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));

@@ -1,4 +1,4 @@
-//! Single requests of whoever waits for them, over a line to a host that all callers share: right results, each once, and what becomes of
+//! Single requests of callers that wait for them, over a line to a host that all callers share: right results, each once, and what becomes of
 //! callers and texts when the host errs, hangs, or goes away.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 
@@ -16,7 +16,7 @@ use evener_driver_libcrypto::Libcrypto;
 use support::{Nonsense, Peer, soon};
 
 /// Who waits so long waits in vain.
-const PATIENCE: Nanos = Nanos::from_millis(20_000);
+const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 const AT_ONCE: Duration = Duration::from_secs(10);
 const LOST: Unanswered = Unanswered::Failed(JobError::ModuleLost);
 const FULL: Unanswered = Unanswered::Failed(JobError::ModuleFull);
@@ -92,22 +92,22 @@ fn scene(offer: &str) -> (Peer, Box<dyn SingleDriver>) {
 }
 
 /// Asks for a text of 4 KiB that must stay as it is, for nobody answers; why, and how long that was.
-fn unanswered(driver: &dyn SingleDriver, session: &Session, patience: Nanos) -> (Unanswered, Duration) {
+fn unanswered(driver: &dyn SingleDriver, session: &Session, timeout: Nanos) -> (Unanswered, Duration) {
     let (input, began) = (text(4096, 0), Instant::now());
     let mut given = Given::in_place(&input);
-    let why = driver.ask_for(session, &IV, &mut given, patience).unwrap_err();
+    let why = driver.ask_for(session, &IV, &mut given, timeout).unwrap_err();
     assert!(given.input == input && given.taken == 0, "{why:?}: the text is as it was");
     (why, began.elapsed())
 }
 
 /// As that, of a line that is good still.
 fn refused(driver: &dyn SingleDriver, session: &Session) -> Unanswered {
-    unanswered(driver, session, PATIENCE).0
+    unanswered(driver, session, TIMEOUT).0
 }
 
 fn asks_rightly(driver: &dyn SingleDriver, session: &Session) {
     let mut given = Given::in_place(&text(4096, 1));
-    driver.ask_for(session, &IV, &mut given, PATIENCE).unwrap();
+    driver.ask_for(session, &IV, &mut given, TIMEOUT).unwrap();
     assert!(given.taken == 1 && given.result() == right(session, &IV, &text(4096, 1)));
 }
 
@@ -134,7 +134,7 @@ fn results_are_those_of_libcrypto_for_every_cipher_in_place_and_apart() {
                     let input = text(bytes, bytes);
                     let expected = right(&session, &IV, &input);
                     for mut given in [Given::in_place(&input), Given::apart(&input)] {
-                        driver.ask_for(&session, &IV, &mut given, PATIENCE).unwrap();
+                        driver.ask_for(&session, &IV, &mut given, TIMEOUT).unwrap();
                         assert!(given.result() == expected, "{session:?} {bytes}");
                         assert_eq!(given.taken, 1);
                     }
@@ -157,7 +157,7 @@ fn ask_again_and_again(driver: &dyn SingleDriver, thread: u8) {
             let input = text(16 + mark % 64 * 64, usize::from(thread) * ASKED_BY_EACH + mark);
             let iv = [thread; 16];
             let mut given = if mark % 2 == 0 { Given::in_place(&input) } else { Given::apart(&input) };
-            driver.ask_for(&session, &iv, &mut given, PATIENCE).unwrap();
+            driver.ask_for(&session, &iv, &mut given, TIMEOUT).unwrap();
             assert!(given.taken == 1 && given.result() == right(&session, &iv, &input), "{thread} {mark}");
         }
         driver.forget(&|id| id == session.id());
@@ -181,7 +181,7 @@ fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once()
         let all = u64::from(THREADS) * u64::try_from(ASKED_BY_EACH).unwrap();
         assert_eq!(asked.load(SeqCst) - before, all);
         assert_eq!(peer.orders.connections.load(SeqCst), connections, "one line for all");
-        assert!(began.elapsed() < Duration::from(PATIENCE), "nobody overslept a call");
+        assert!(began.elapsed() < Duration::from(TIMEOUT), "nobody overslept a call");
     }
 }
 
@@ -195,7 +195,7 @@ fn who_is_late_leaves_and_whoever_waits_beside_him_is_lost_at_once() {
         let beside = [1, 2, 3].map(|key| {
             let waits = scope.spawn({
                 let driver = &*driver;
-                move || unanswered(driver, &cbc(key), PATIENCE)
+                move || unanswered(driver, &cbc(key), TIMEOUT)
             });
             assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + u64::from(key)), "it is there");
             waits
@@ -209,7 +209,7 @@ fn who_is_late_leaves_and_whoever_waits_beside_him_is_lost_at_once() {
             assert!(why == LOST && took < AT_ONCE, "{why:?} {took:?}");
         }
     });
-    assert_eq!(unanswered(&*driver, &cbc(1), PATIENCE).0, LOST, "the line is over");
+    assert_eq!(unanswered(&*driver, &cbc(1), TIMEOUT).0, LOST, "the line is over");
     assert!(!has_text(&peer, &text(4096, 0)));
 }
 
@@ -222,13 +222,13 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
     thread::scope(|scope| {
         let two = [1, 2].map(|key| {
             let driver = &*driver;
-            scope.spawn(move || unanswered(driver, &cbc(key), PATIENCE))
+            scope.spawn(move || unanswered(driver, &cbc(key), TIMEOUT))
         });
         assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + 2), "both are there");
         spoil(&peer);
         peer.orders.hangs.store(false, SeqCst);
         let began = Instant::now();
-        let done = driver.ask_for(&cbc(3), &IV, given, PATIENCE);
+        let done = driver.ask_for(&cbc(3), &IV, given, TIMEOUT);
         for (why, took) in two.map(|waits| waits.join().unwrap()) {
             assert!(why == LOST && took < AT_ONCE, "{why:?} {took:?}");
         }
@@ -274,7 +274,7 @@ fn a_status_is_the_answer_and_the_text_stays_as_it_was() {
         (5, JobError::ModuleFull),
         (99, JobError::Module { code: 99 }),
     ];
-    // More of them than there are seats, so that none is left taken.
+    // More of them than there are slots, so that none is left taken.
     for (status, error) in errors.iter().cycle().take(60) {
         peer.orders.status.store(*status, SeqCst);
         assert_eq!(refused(&*driver, &key), Unanswered::Failed(*error));
@@ -303,7 +303,7 @@ fn no_text_stays_in_shared_memory_after_its_request() {
         let session = session(Algorithm::Aes128Cbc, direction, 1);
         let input = if direction == Direction::Encrypt { &plain } else { &sealed };
         for mut given in [Given::in_place(input), Given::apart(input)] {
-            driver.ask_for(&session, &IV, &mut given, PATIENCE).unwrap();
+            driver.ask_for(&session, &IV, &mut given, TIMEOUT).unwrap();
         }
         drop(driver);
         assert!(!has_text(&peer, &plain), "{direction}");
@@ -376,7 +376,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     for (session, bytes) in &all {
         let input = text(*bytes, 3);
         for mut given in [Given::in_place(&input), Given::apart(&input)] {
-            let why = driver.ask_for(session, &IV, &mut given, PATIENCE).unwrap_err();
+            let why = driver.ask_for(session, &IV, &mut given, TIMEOUT).unwrap_err();
             assert_eq!((why, given.taken), (FULL, 0), "{session:?} {bytes}");
             assert!(given.input == input && given.output.is_none_or(|output| output == vec![0xEE; *bytes]));
         }
@@ -385,7 +385,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     assert_eq!(peer.orders.requests.load(SeqCst), asked);
     let most = text(2 << 20, 4);
     let mut given = Given::apart(&most);
-    driver.ask_for(&cbc(1), &IV, &mut given, PATIENCE).unwrap();
+    driver.ask_for(&cbc(1), &IV, &mut given, TIMEOUT).unwrap();
     assert!(given.result() == right(&cbc(1), &IV, &most));
 }
 
@@ -401,7 +401,7 @@ fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
             scope.spawn(move || {
                 let input = text(4096, 5);
                 let mut given = Given::in_place(&input);
-                let done = driver.ask_for(session, &IV, &mut given, PATIENCE);
+                let done = driver.ask_for(session, &IV, &mut given, TIMEOUT);
                 assert!(given.result() == if done.is_ok() { right(session, &IV, &input) } else { input });
                 done
             })

@@ -13,7 +13,7 @@ pub mod service;
 
 use evener_core::job::Memory;
 use evener_core::{
-    Algorithm, Direction, InlineDriver, IsOver, Job, JobError, Profile, Session, SessionCache,
+    Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Profile, Session, SessionCache,
 };
 
 pub use crate::cipher::CipherContext;
@@ -85,8 +85,8 @@ impl InlineDriver for Libcrypto {
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.prepared.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.prepared.forget(has_ended);
     }
 }
 

@@ -26,8 +26,8 @@ const IV: [u8; 16] = [0x0F; 16];
 fn main() -> ExitCode {
     let (mut driver, mut bare) = match (Multibuffer::load(), BareLoop::load(&KEY)) {
         (Ok(driver), Ok(bare)) => (driver, bare),
-        (Err(absent), _) | (_, Err(absent)) => {
-            eprintln!("skipped: {absent}");
+        (Err(unavailable), _) | (_, Err(unavailable)) => {
+            eprintln!("skipped: {unavailable}");
             return ExitCode::SUCCESS;
         }
     };

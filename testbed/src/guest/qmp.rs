@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, at};
 
 /// How long QEMU may take for an answer; it takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to QEMU's monitor.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub struct ModuleCounts {
 impl Qmp {
     pub(crate) fn connect(path: &Path) -> Result<Self, Error> {
         let stream = UnixStream::connect(path).map_err(|error| at(path, error))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
         let mut qmp = Self(BufReader::new(stream));
         qmp.read()?; // the greeting
         qmp.command("qmp_capabilities", json!({}))?;

@@ -26,13 +26,13 @@ impl Needed {
     /// [`Error::NoLibrary`], or [`Error::Io`] where a file cannot be read.
     pub(crate) fn add(&mut self, program: &Path, root: &Path, folders: &[&str]) -> Result<(), Error> {
         let bytes = fs::read(program).map_err(|error| at(program, error))?;
-        let Some(asked) = asked(&bytes) else { return Ok(()) };
+        let Some(needs) = needs(&bytes) else { return Ok(()) };
         let below = |path: &str| root.join(path.trim_start_matches('/'));
-        if let Some(loader) = asked.loader {
+        if let Some(loader) = needs.loader {
             let source = below(&loader);
             self.0.insert(loader, source);
         }
-        for name in asked.libraries {
+        for name in needs.libraries {
             let path = format!("{}/{name}", folders[0]);
             if self.0.contains_key(&path) {
                 continue;
@@ -53,20 +53,20 @@ impl Needed {
 
 /// What one ELF file asks for.
 #[derive(Debug, PartialEq, Eq)]
-struct Asked {
+struct Needs {
     loader: Option<String>,
     libraries: Vec<String>,
 }
 
-fn asked(bytes: &[u8]) -> Option<Asked> {
+fn needs(bytes: &[u8]) -> Option<Needs> {
     match FileKind::parse(bytes).ok()? {
-        FileKind::Elf32 => asked_by::<FileHeader32<Endianness>>(bytes),
-        FileKind::Elf64 => asked_by::<FileHeader64<Endianness>>(bytes),
+        FileKind::Elf32 => needs_by::<FileHeader32<Endianness>>(bytes),
+        FileKind::Elf64 => needs_by::<FileHeader64<Endianness>>(bytes),
         _ => None,
     }
 }
 
-fn asked_by<Header: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Asked> {
+fn needs_by<Header: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Needs> {
     let file = ElfFile::<'_, Header>::parse(bytes).ok()?;
     let (endian, sections) = (file.endian(), file.elf_section_table());
     let interpreter = file.elf_program_headers().iter().find(|part| part.p_type(endian) == PT_INTERP);
@@ -79,7 +79,7 @@ fn asked_by<Header: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Ask
             libraries.push(String::from_utf8_lossy(entry.string(endian, strings).ok()?).into_owned());
         }
     }
-    Some(Asked { loader, libraries })
+    Some(Needs { loader, libraries })
 }
 
 #[cfg(test)]
@@ -109,6 +109,6 @@ mod tests {
 
     #[test]
     fn a_script_needs_nothing() {
-        assert_eq!(asked(b"#!/bin/sh\nexit 0\n"), None);
+        assert_eq!(needs(b"#!/bin/sh\nexit 0\n"), None);
     }
 }

@@ -93,7 +93,7 @@ impl Toolchain {
         command.env("CARGO_BUILD_TARGET", self.target).env("CARGO_TARGET_DIR", &self.build);
         command.env("RUSTC", self.folder.join("rustc")).env(linker, self.cc());
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
-        // Whoever started us may have been told of other compilers.
+        // The program that started us may have been told of other compilers.
         for other in [
             "RUSTFLAGS",
             "CARGO_ENCODED_RUSTFLAGS",

@@ -1,6 +1,6 @@
 //! The inside of a crate: its files, who uses whom, and where that leads in a circle.
 //!
-//! The way: the texts of a crate -> modules with what they define and hand on (`modules.rs`) -> arrows from file to file, each name followed
+//! Path: the texts of a crate -> modules with what they define and hand on (`modules.rs`) -> arrows from file to file, each name followed
 //! to the file that defines it (`arrows.rs`) -> circles (`circles.rs`), and rooms (`rooms.rs`).
 
 mod arrows;

@@ -192,9 +192,9 @@ impl Site {
         command.args(["-e", "stderr", "-p"]).arg(folder.path()).arg("-c").arg(&path);
         let process = command.stdin(Stdio::null()).spawn().map_err(|error| format!("nginx: {error}"))?;
         let site = Self { process, _folder: folder, port };
-        let patience = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(30);
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            if Instant::now() > patience {
+            if Instant::now() > deadline {
                 return Err("nginx does not listen".to_owned());
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -58,8 +58,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
         ["papers", "again", names @ ..] => papers::predict_again(names).map(|()| ExitCode::SUCCESS),
         ["papers", names @ ..] => papers::make(names).map(|()| ExitCode::SUCCESS),
-        ["run", rest @ ..] => Wish::read(rest).and_then(Wish::run),
-        ["shell", rest @ ..] => Wish::read(rest).and_then(Wish::shell),
+        ["run", rest @ ..] => RunOptions::read(rest).and_then(RunOptions::run),
+        ["shell", rest @ ..] => RunOptions::read(rest).and_then(RunOptions::shell),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -123,7 +123,7 @@ fn profile(name: &str) -> Result<Profile, String> {
 
 /// What was asked for on the command line.
 #[derive(Default)]
-struct Wish {
+struct RunOptions {
     builder: Builder,
     throttle: Throttle,
     out: Option<PathBuf>,
@@ -132,29 +132,29 @@ struct Wish {
     command: String,
 }
 
-impl Wish {
+impl RunOptions {
     fn read(words: &[&str]) -> Result<Self, String> {
-        let mut wish = Self::default();
+        let mut options = Self::default();
         let mut words = words.iter();
         while let Some(&word) = words.next() {
             if !word.starts_with("--") {
-                wish.command = words.fold(word.to_owned(), |line, word| line + " " + word);
-                return Ok(wish);
+                options.command = words.fold(word.to_owned(), |line, word| line + " " + word);
+                return Ok(options);
             }
             match word {
                 "--" => {}
-                "--json" => wish.json = true,
-                "--awake" => wish.awake = true,
-                "--user-space" => wish.builder = wish.builder.user_space_module(),
-                "--network" => wish.builder = wish.builder.host_loopback(),
-                "--icount" => wish.builder = wish.builder.icount(Icount::NEAR_AM3358),
+                "--json" => options.json = true,
+                "--awake" => options.awake = true,
+                "--user-space" => options.builder = options.builder.user_space_module(),
+                "--network" => options.builder = options.builder.host_loopback(),
+                "--icount" => options.builder = options.builder.icount(Icount::NEAR_AM3358),
                 _ => {
                     let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-                    wish = wish.with_value(word, value)?;
+                    options = options.with_value(word, value)?;
                 }
             }
         }
-        Ok(wish)
+        Ok(options)
     }
 
     fn with_value(mut self, option: &str, value: &str) -> Result<Self, String> {
@@ -353,11 +353,15 @@ mod tests {
 
     #[test]
     fn options_stand_before_the_command_and_its_words_are_one_line() {
-        let wish = Wish::read(&["--json", "--out", "kept", "--", "echo", "--json", "a b"]).ok().unwrap();
-        assert_eq!((wish.json, wish.out, &*wish.command), (true, Some("kept".into()), "echo --json a b"));
-        assert!(Wish::read(&["--limit", "soon", "true"]).is_err_and(|reason| reason.contains("soon")));
+        let options =
+            RunOptions::read(&["--json", "--out", "kept", "--", "echo", "--json", "a b"]).ok().unwrap();
+        assert_eq!(
+            (options.json, options.out, &*options.command),
+            (true, Some("kept".into()), "echo --json a b")
+        );
+        assert!(RunOptions::read(&["--limit", "soon", "true"]).is_err_and(|reason| reason.contains("soon")));
         assert!(
-            Wish::read(&["--jsonl", "true"])
+            RunOptions::read(&["--jsonl", "true"])
                 .is_err_and(|reason| reason.contains("needs a value") || reason.contains("--jsonl"))
         );
     }

@@ -6,7 +6,10 @@ use crate::tree::{Package, TextFile};
 
 /// Crate and what may contain unsafe code in it, from its folder: files, and folders with all below them.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("evener-fd", &["src/checked_fd.rs", "src/ffi.rs", "src/limit.rs", "src/range_lock.rs", "tests/program.rs"]),
+    (
+        "evener-fd",
+        &["src/checked_fd.rs", "src/ffi.rs", "src/limit.rs", "src/range_lock.rs", "tests/program.rs"],
+    ),
     ("evener-ring", RING),
     ("evener-arbiter", &["tests/support/ffi.rs"]),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),

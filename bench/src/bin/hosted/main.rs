@@ -79,7 +79,7 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
     println!("{:>8} {:>14} {:>14} {:>7}", "round", "hosted MB/s", "plain MB/s", "ratio");
     let mut rounds = Vec::new();
     for round in 0..arguments.rounds {
-        // Whoever is second finds the machine warmer.
+        // The second finds the machine warmer.
         let (hosted, plain) = match round % 2 {
             0 => (hosted(arguments, evener)?, plain(arguments)?),
             _ => {

@@ -49,7 +49,7 @@ pub(crate) fn exactly(url: &str, bytes: usize, requests: u32, connection: Connec
     }
 }
 
-/// Whether each line is `200 BYTES CONNECTIONS`, there are so many, and only whoever should made a connection.
+/// Whether each line is `200 BYTES CONNECTIONS`, there are so many, and only those that should made a connection.
 fn is_exactly(text: &str, bytes: usize, requests: u32, connection: Connection) -> bool {
     let expected = |request: u32| {
         let is_new = request == 0 || connection == Connection::Each;

@@ -29,7 +29,7 @@ use crate::server::{Kind, Server, Site};
 /// Objects that are asked for: names and bytes.
 const OBJECTS: [(&str, usize); 2] = [("10k", 10_000), ("1m", 1_000_000)];
 
-struct Asked {
+struct Options {
     module: PathBuf,
     kinds: Vec<Kind>,
     runs: usize,
@@ -39,9 +39,9 @@ struct Asked {
 }
 
 fn main() -> ExitCode {
-    match asked()
-        .and_then(|asked| if asked.is_counted { request_counts::measure(&asked) } else { measure(&asked) })
-    {
+    match options().and_then(|options| {
+        if options.is_counted { request_counts::measure(&options) } else { measure(&options) }
+    }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("tls_servers: {reason}");
@@ -50,8 +50,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn asked() -> Result<Asked, String> {
-    let mut asked = Asked {
+fn options() -> Result<Options, String> {
+    let mut options = Options {
         module: PathBuf::new(),
         kinds: Vec::new(),
         runs: 9,
@@ -63,36 +63,37 @@ fn asked() -> Result<Asked, String> {
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} wants a value"));
         match word.as_str() {
-            "--runs" => asked.runs = number(&value()?)?,
-            "--seconds" => asked.seconds = number(&value()?)?,
-            "--counted" => asked.is_counted = true,
-            "--set" => asked.settings.push(value()?),
-            "--server" => asked.kinds.push(value()?.parse()?),
-            _ => asked.module = PathBuf::from(word),
+            "--runs" => options.runs = number(&value()?)?,
+            "--seconds" => options.seconds = number(&value()?)?,
+            "--counted" => options.is_counted = true,
+            "--set" => options.settings.push(value()?),
+            "--server" => options.kinds.push(value()?.parse()?),
+            _ => options.module = PathBuf::from(word),
         }
     }
-    if asked.kinds.is_empty() {
-        asked.kinds = Kind::ALL.to_vec();
+    if options.kinds.is_empty() {
+        options.kinds = Kind::ALL.to_vec();
     }
-    asked.module = asked.module.canonicalize().map_err(|error| format!("the module evener.so: {error}"))?;
-    Ok(asked)
+    options.module =
+        options.module.canonicalize().map_err(|error| format!("the module evener.so: {error}"))?;
+    Ok(options)
 }
 
 fn number<N: std::str::FromStr>(word: &str) -> Result<N, String> {
     word.parse().map_err(|_| format!("{word} is not a number"))
 }
 
-fn measure(asked: &Asked) -> Result<(), String> {
-    for &kind in &asked.kinds {
-        let site = Site::new(&OBJECTS, &asked.module, &asked.settings)?;
+fn measure(options: &Options) -> Result<(), String> {
+    for &kind in &options.kinds {
+        let site = Site::new(&OBJECTS, &options.module, &options.settings)?;
         let plain = Server::start(kind, &site, Providers::Default, None)?;
         let ours = Server::start(kind, &site, Providers::Evener, None)?;
         for (name, bytes) in OBJECTS {
-            let mut pairs = Vec::with_capacity(asked.runs);
-            for run in 0..=asked.runs {
+            let mut pairs = Vec::with_capacity(options.runs);
+            for run in 0..=options.runs {
                 // Another goes first in each run.
                 let (first, second) = if run % 2 == 0 { (&plain, &ours) } else { (&ours, &plain) };
-                let (one, two) = (cost(first, name, asked)?, cost(second, name, asked)?);
+                let (one, two) = (cost(first, name, options)?, cost(second, name, options)?);
                 // The first pair warms up.
                 if run > 0 {
                     pairs.push(if run % 2 == 0 { (one, two) } else { (two, one) });
@@ -105,9 +106,9 @@ fn measure(asked: &Asked) -> Result<(), String> {
 }
 
 /// Core time of a server per request, in microseconds.
-fn cost(server: &Server, object: &str, asked: &Asked) -> Result<f64, String> {
+fn cost(server: &Server, object: &str, options: &Options) -> Result<f64, String> {
     let before = server.core_ns()?;
-    let requests = load::requests(&server.url(object), asked.seconds)?;
+    let requests = load::requests(&server.url(object), options.seconds)?;
     let used = server.core_ns()? - before;
     #[expect(clippy::cast_precision_loss, reason = "below 2^53")]
     let cost = used as f64 / requests as f64 / 1e3;

@@ -10,7 +10,7 @@ use evener_bench::programs::openssl_conf::Providers;
 
 use crate::load::{self, Connection};
 use crate::server::{Kind, Server, Site};
-use crate::{Asked, OBJECTS};
+use crate::{OBJECTS, Options};
 
 /// What is asked for, an index into [`OBJECTS`]; how often the first time; and how.
 type Work = (usize, u32, Connection);
@@ -25,16 +25,16 @@ struct Counts {
     processes: usize,
 }
 
-pub(crate) fn measure(asked: &Asked) -> Result<(), String> {
-    for &kind in &asked.kinds {
-        let site = Site::new(&OBJECTS, &asked.module, &asked.settings)?;
+pub(crate) fn measure(options: &Options) -> Result<(), String> {
+    for &kind in &options.kinds {
+        let site = Site::new(&OBJECTS, &options.module, &options.settings)?;
         for work in WORK {
             for tool in Tool::BOTH {
                 tell(
                     kind,
                     work,
                     tool,
-                    &in_turn(asked.runs, |providers| cost(kind, &site, providers, work, tool))?,
+                    &in_turn(options.runs, |providers| cost(kind, &site, providers, work, tool))?,
                 );
             }
         }

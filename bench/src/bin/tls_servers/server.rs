@@ -179,7 +179,7 @@ impl Server {
     }
 
     fn wait_until_up(&mut self, kind: Kind) -> Result<(), String> {
-        // Looks, not time: whoever is stopped together with the server has not waited for it.
+        // Looks, not time: a process that is stopped together with the server has not waited for it.
         let mut looks = 0..3000;
         while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -216,7 +216,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Best effort: where it is gone already there is nothing to end. Whoever watches ends with the last process.
+        // Best effort: where it is gone already there is nothing to end. A process that watches ends with the last process.
         let known = |pid: u32| i32::try_from(pid).ok().and_then(Pid::from_raw);
         if self.is_watched {
             for pid in self.processes().into_iter().filter_map(known) {
@@ -260,7 +260,7 @@ http {
         ssl_protocols TLSv1.3;
         ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;
         keepalive_requests 10000000;
-        # Whoever is stopped meanwhile has not left.
+        # A process that is stopped meanwhile has not left.
         keepalive_timeout 1h;
         client_header_timeout 1h;
         root ROOT;
@@ -285,7 +285,7 @@ Listen 127.0.0.1:PORT
 CHILDREN
 MaxKeepAliveRequests 0
 KeepAlive On
-# Whoever is stopped meanwhile has not left.
+# A process that is stopped meanwhile has not left.
 KeepAliveTimeout 3600
 Timeout 3600
 SSLEngine on

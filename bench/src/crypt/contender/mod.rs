@@ -3,7 +3,7 @@
 
 use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
-use evener::{Machinery, Setup, Submitted, SystemClock};
+use evener::{DriverFactory, Setup, Submitted, SystemClock};
 use evener_core::job::{Memory as JobMemory, Parts};
 use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos, Objective, TAG_BYTES_MAX};
 use evener_driver_libcrypto::{CipherContext, Libcrypto};
@@ -138,22 +138,28 @@ impl Contender {
         load: &Workload,
         budget: Nanos,
         verify: bool,
-        machinery: &dyn Machinery,
+        driver_factory: &dyn DriverFactory,
         learned: &Estimator,
     ) -> Result<Visit, BenchError> {
         let mut memory = load.memory();
         if verify {
-            self.verify(load, &mut memory, machinery, learned)?;
+            self.verify(load, &mut memory, driver_factory, learned)?;
         }
         match self {
             Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
             Self::Evener { singly: true, .. } => {
-                let (mut jobs, setup) = (jobs(load, &mut memory), self.setup(load, machinery, learned));
-                Ok(sync_requests::rounds(load, &mut jobs, setup, machinery.kit(), (load.turns, budget)))
+                let (mut jobs, setup) = (jobs(load, &mut memory), self.setup(load, driver_factory, learned));
+                Ok(sync_requests::rounds(
+                    load,
+                    &mut jobs,
+                    setup,
+                    driver_factory.core_drivers(),
+                    (load.turns, budget),
+                ))
             }
             Self::Evener { .. } => {
-                Ok(evener_visit(load, &mut memory, || self.setup(load, machinery, learned), budget))
+                Ok(evener_visit(load, &mut memory, || self.setup(load, driver_factory, learned), budget))
             }
         }
     }
@@ -163,11 +169,11 @@ impl Contender {
         &self,
         load: &Workload,
         memory: &mut Memory,
-        machinery: &dyn Machinery,
+        driver_factory: &dyn DriverFactory,
         learned: &Estimator,
     ) -> Result<(), BenchError> {
         load.restore(memory);
-        let tags = self.one_round(load, memory, machinery, learned)?;
+        let tags = self.one_round(load, memory, driver_factory, learned)?;
         if let Some(job) = load.first_wrong(memory, tags.as_deref()) {
             let cell = format!("{} {:?}", load.session.algorithm(), load.layout);
             return Err(BenchError::WrongResult { contender: self.name(), cell, job });
@@ -178,22 +184,32 @@ impl Contender {
 
     /// One round of Evener's, and nothing besides; `None` for others and for single requests.
     #[must_use]
-    pub fn round(&self, load: &Workload, machinery: &dyn Machinery, learned: &Estimator) -> Option<Visit> {
+    pub fn round(
+        &self,
+        load: &Workload,
+        driver_factory: &dyn DriverFactory,
+        learned: &Estimator,
+    ) -> Option<Visit> {
         let Self::Evener { singly: false, .. } = self else { return None };
-        let (mut memory, setup) = (load.memory(), self.setup(load, machinery, learned));
+        let (mut memory, setup) = (load.memory(), self.setup(load, driver_factory, learned));
         Some(evener_rounds(load, &mut jobs(load, &mut memory), setup, Nanos::ZERO))
     }
 
     /// A run of Evener's; the default for others.
-    fn setup<'m>(&self, load: &Workload, machinery: &dyn Machinery, learned: &Estimator) -> Setup<'m> {
+    fn setup<'m>(
+        &self,
+        load: &Workload,
+        driver_factory: &dyn DriverFactory,
+        learned: &Estimator,
+    ) -> Setup<'m> {
         let Self::Evener { policy, objective, workers, modules, singly } = *self else {
             return Setup::default();
         };
         let workers = if singly { 0 } else { workers };
         Setup {
-            workers: (0..workers).map(|_| machinery.kit()).collect(),
+            workers: (0..workers).map(|_| driver_factory.core_drivers()).collect(),
             callers: usize::from(singly),
-            modules: if modules.take_part() { machinery.modules() } else { Vec::new() },
+            modules: if modules.take_part() { driver_factory.modules() } else { Vec::new() },
             policy,
             objective,
             learned: learned.clone(),
@@ -209,22 +225,28 @@ impl Contender {
         &self,
         load: &Workload,
         memory: &mut Memory,
-        machinery: &dyn Machinery,
+        driver_factory: &dyn DriverFactory,
         learned: &Estimator,
     ) -> Result<Option<Vec<[u8; TAG_BYTES_MAX]>>, BenchError> {
         match self {
             Self::OpenSsl { .. } => openssl(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::Evener { singly: true, .. } => {
-                let (mut jobs, setup) = (jobs(load, memory), self.setup(load, machinery, learned));
-                sync_requests::rounds(load, &mut jobs, setup, machinery.kit(), (1, Nanos::ZERO));
+                let (mut jobs, setup) = (jobs(load, memory), self.setup(load, driver_factory, learned));
+                sync_requests::rounds(
+                    load,
+                    &mut jobs,
+                    setup,
+                    driver_factory.core_drivers(),
+                    (1, Nanos::ZERO),
+                );
                 Ok(tags(&jobs, load))
             }
             Self::Evener { .. } => {
                 let mut jobs = jobs(load, memory);
-                let ((), _) = evener::run(self.setup(load, machinery, learned), |runtime| {
-                    let (inlet, outlet) = runtime.stream();
-                    pass_through(inlet, outlet, &mut jobs, load);
+                let ((), _) = evener::run(self.setup(load, driver_factory, learned), |runtime| {
+                    let (sender, receiver) = runtime.stream();
+                    pass_through(sender, receiver, &mut jobs, load);
                 });
                 Ok(tags(&jobs, load))
             }
@@ -254,16 +276,16 @@ fn jobs<'m>(load: &Workload, memory: &'m mut Memory) -> Vec<Box<Job<'m>>> {
 
 /// Submits all jobs and takes all back, in order.
 fn pass_through<'m>(
-    mut inlet: evener::Inlet<'_, 'm>,
-    mut outlet: evener::Outlet<'_, 'm>,
+    mut sender: evener::StreamSender<'_, 'm>,
+    mut receiver: evener::StreamReceiver<'_, 'm>,
     jobs: &mut Vec<Box<Job<'m>>>,
     load: &'m Workload,
 ) {
     arm_all(jobs, load);
-    let submitted = inlet.submit_all(jobs);
+    let submitted = sender.submit_all(jobs);
     debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
-    drop(inlet);
-    jobs.extend(std::iter::from_fn(|| outlet.next()));
+    drop(sender);
+    jobs.extend(std::iter::from_fn(|| receiver.next()));
 }
 
 fn evener_visit<'m>(
@@ -279,8 +301,8 @@ fn evener_visit<'m>(
     let paper_setup = setup();
     let start = clock.now();
     let ((), _) = evener::run(paper_setup, |runtime| {
-        let (inlet, outlet) = runtime.stream();
-        pass_through(inlet, outlet, &mut jobs, load);
+        let (sender, receiver) = runtime.stream();
+        pass_through(sender, receiver, &mut jobs, load);
     });
     let paper_clock = (clock.now() - start).0 * load.turns as u64;
     Visit { paper_clock: Some(Nanos(paper_clock)), ..visit }
@@ -295,19 +317,19 @@ fn evener_rounds<'m>(
 ) -> Visit {
     let mut round_budget = RoundBudget::new(budget);
     let ((), report) = evener::run(setup, |runtime| {
-        let (mut inlet, mut outlet) = runtime.stream();
+        let (mut sender, mut receiver) = runtime.stream();
         while round_budget.wants_more() {
             round_budget.round(load.turns, || {
                 arm_all(jobs, load);
                 runtime.hold();
                 let count = jobs.len();
-                let submitted = inlet.submit_all(jobs);
+                let submitted = sender.submit_all(jobs);
                 debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
                 let is_spread = runtime.spread();
                 let start = runtime.release();
                 // Asleep until the end, because two workers want two cores.
-                outlet.wait_for_all();
-                jobs.extend(std::iter::from_fn(|| outlet.next()).take(count));
+                receiver.wait_for_all();
+                jobs.extend(std::iter::from_fn(|| receiver.next()).take(count));
                 (runtime.last_done() - start, is_spread)
             });
         }

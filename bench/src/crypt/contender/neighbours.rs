@@ -4,7 +4,7 @@
 use std::iter;
 
 use evener::core::driver::Clock as _;
-use evener::{Machinery, Setup, Submitted, SystemClock};
+use evener::{DriverFactory, Setup, Submitted, SystemClock};
 use evener_core::{Estimator, Job, Nanos};
 
 use super::{Contender, Visit, Workload, arm_all, jobs};
@@ -23,17 +23,17 @@ impl Contender {
         load: &Workload,
         budget: Nanos,
         verify: bool,
-        machinery: &dyn Machinery,
+        driver_factory: &dyn DriverFactory,
         learned: &Estimator,
-        asked: NeighbourSpec,
+        spec: NeighbourSpec,
     ) -> Result<Visit, BenchError> {
         let mut memory = load.memory();
         if verify {
-            self.verify(load, &mut memory, machinery, learned)?;
+            self.verify(load, &mut memory, driver_factory, learned)?;
         }
         let mut jobs = jobs(load, &mut memory);
-        let setup = self.setup(load, machinery, learned);
-        Ok(neighbours::beside(asked, |all| rounds(load, &mut jobs, setup, budget, all)))
+        let setup = self.setup(load, driver_factory, learned);
+        Ok(neighbours::beside(spec, |all| rounds(load, &mut jobs, setup, budget, all)))
     }
 }
 
@@ -46,7 +46,7 @@ fn rounds<'m>(
 ) -> Visit {
     let (clock, mut rounds) = (SystemClock, Vec::new());
     let (beside, report) = evener::run(setup, |runtime| {
-        let (mut inlet, mut outlet) = runtime.stream();
+        let (mut sender, mut receiver) = runtime.stream();
         let work = || {
             let began = clock.now();
             while rounds.is_empty() || clock.now() - began < budget {
@@ -54,10 +54,10 @@ fn rounds<'m>(
                 for _ in 0..load.turns {
                     arm_all(jobs, load);
                     let count = jobs.len();
-                    let submitted = inlet.submit_all(jobs);
+                    let submitted = sender.submit_all(jobs);
                     debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
-                    outlet.wait_for_all();
-                    jobs.extend(iter::from_fn(|| outlet.next()).take(count));
+                    receiver.wait_for_all();
+                    jobs.extend(iter::from_fn(|| receiver.next()).take(count));
                 }
                 rounds.push(clock.now() - start);
             }

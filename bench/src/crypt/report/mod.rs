@@ -95,7 +95,7 @@ impl Results {
             layout: experiment.layout,
             workers: experiment.workers,
             runs: experiment.runs,
-            hog_percent: experiment.beside.map(|asked| asked.hog_percent),
+            hog_percent: experiment.beside.map(|spec| spec.hog_percent),
             module_requests: Vec::new(),
             cells,
         }

@@ -1,7 +1,7 @@
 //! Any calls in any order, sensible ones more often.
 
-use super::twins::{Layout, Twins};
-use super::{Dice, Pair};
+use super::context_pair::{ContextPair, Layout};
+use super::{Libraries, SeededRandom};
 use crate::ffi::forked;
 
 /// What the provider may route, by block.
@@ -23,140 +23,155 @@ const AEADS: &[&str] = &["AES-128-GCM", "AES-192-GCM", "AES-256-GCM", "AES-128-C
 const RARE: &[&str] = &["AES-128-WRAP", "AES-256-WRAP-PAD", "DES-EDE3-CBC", "CAMELLIA-128-CBC", "ChaCha20"];
 
 /// What decides which calls make sense.
-struct Hero {
+struct CipherTraits {
     name: &'static str,
     is_aead: bool,
     block_bytes: usize,
 }
 
-fn hero(dice: &mut Dice) -> Hero {
-    let (list, is_aead, block_bytes) = match dice.below(20) {
+fn cipher_traits(random: &mut SeededRandom) -> CipherTraits {
+    let (list, is_aead, block_bytes) = match random.below(20) {
         0..8 => (BLOCKS, false, 16),
         8..13 => (STREAMS, false, 1),
         13..15 => (FORWARDED, false, 16),
         15..19 => (AEADS, true, 1),
         _ => (RARE, false, 8),
     };
-    Hero { name: dice.one_of(list), is_aead, block_bytes }
+    CipherTraits { name: random.one_of(list), is_aead, block_bytes }
 }
 
-/// Tells a story of up to 40 calls; one in `fork_one_in` forks on the way, and its child tells the rest too.
-pub(super) fn tell(pair: Pair, dice: &mut Dice, title: String, fork_one_in: u64) -> u64 {
-    let hero = hero(dice);
-    let (key, iv) = (dice.octets(), dice.octets());
-    let Some(mut twins) = Twins::begin(pair, title, hero.name, &key, &iv, !dice.once_in(2)) else { return 0 };
-    let calls = 3 + dice.below(38);
-    let fork_at = dice.once_in(fork_one_in).then(|| dice.below(calls));
+/// Runs a sequence of up to 40 calls; one in `fork_one_in` forks on the way, and its child runs the rest too.
+pub(super) fn run_sequence(
+    libraries: Libraries,
+    random: &mut SeededRandom,
+    title: String,
+    fork_one_in: u64,
+) -> u64 {
+    let cipher_traits = cipher_traits(random);
+    let (key, iv) = (random.octets(), random.octets());
+    let Some(mut pair) =
+        ContextPair::begin(libraries, title, cipher_traits.name, &key, &iv, !random.once_in(2))
+    else {
+        return 0;
+    };
+    let calls = 3 + random.below(38);
+    let fork_at = random.once_in(fork_one_in).then(|| random.below(calls));
     let mut left_behind = None;
     for at in 0..calls {
         if fork_at == Some(at) {
-            let mut lot = dice.clone();
-            let rest = || (at..calls).for_each(|_| call(&hero, &mut twins, &mut left_behind, &mut lot));
+            let mut lot = random.clone();
+            let rest =
+                || (at..calls).for_each(|_| call(&cipher_traits, &mut pair, &mut left_behind, &mut lot));
             let ended = forked(rest);
-            assert!(ended.is_ok(), "a child {ended:?} after: {:#?}", twins.told());
+            assert!(ended.is_ok(), "a child {ended:?} after: {:#?}", pair.calls_so_far());
         }
-        call(&hero, &mut twins, &mut left_behind, dice);
+        call(&cipher_traits, &mut pair, &mut left_behind, random);
     }
     calls
 }
 
 /// One call; at times a copy takes the place of what was copied, and later the other way round.
-fn call(hero: &Hero, twins: &mut Twins, left_behind: &mut Option<Twins>, dice: &mut Dice) {
-    match dice.below(100) {
-        0..52 => update(hero, twins, dice),
-        52..64 => drop(twins.finish()),
-        64..74 => begin_again(twins, dice),
-        74..78 => set_padding(twins, dice),
+fn call(
+    cipher_traits: &CipherTraits,
+    pair: &mut ContextPair,
+    left_behind: &mut Option<ContextPair>,
+    random: &mut SeededRandom,
+) {
+    match random.below(100) {
+        0..52 => update(cipher_traits, pair, random),
+        52..64 => drop(pair.finish()),
+        64..74 => begin_again(pair, random),
+        74..78 => set_padding(pair, random),
         78..84 => {
-            *left_behind = twins.copy();
+            *left_behind = pair.copy();
         }
         84..88 => {
             if let Some(other) = left_behind {
-                std::mem::swap(other, twins);
+                std::mem::swap(other, pair);
             }
         }
-        88..93 => look(twins),
-        _ if hero.is_aead => tag(twins, dice),
-        _ => parameter(twins, dice),
+        88..93 => look(pair),
+        _ if cipher_traits.is_aead => tag(pair, random),
+        _ => parameter(pair, random),
     }
 }
 
-fn update(hero: &Hero, twins: &mut Twins, dice: &mut Dice) {
-    let length = dice.length(hero.block_bytes);
-    let input = dice.bytes(length);
-    let layout = match dice.below(20) {
+fn update(cipher_traits: &CipherTraits, pair: &mut ContextPair, random: &mut SeededRandom) {
+    let length = random.length(cipher_traits.block_bytes);
+    let input = random.bytes(length);
+    let layout = match random.below(20) {
         0..9 => Layout::InPlace,
         9..17 => Layout::Apart,
-        17 => Layout::Before(1 + dice.place(40)),
-        18 => Layout::Behind(1 + dice.place(40)),
-        _ if hero.is_aead => Layout::Nowhere,
+        17 => Layout::Before(1 + random.place(40)),
+        18 => Layout::Behind(1 + random.place(40)),
+        _ if cipher_traits.is_aead => Layout::Nowhere,
         _ => Layout::Apart,
     };
-    twins.update(&input, layout);
+    pair.update(&input, layout);
 }
 
 /// Another message, with or without another key; an AEAD that has no IV would draw one by lot, but these have.
-fn begin_again(twins: &mut Twins, dice: &mut Dice) {
-    let (key, iv) = (dice.octets(), dice.octets());
-    let direction = (dice.once_in(4)).then(|| dice.once_in(2));
-    match dice.below(10) {
-        0..5 => drop(twins.both("init by iv", |context| context.init(None, None, Some(&iv), None))),
+fn begin_again(pair: &mut ContextPair, random: &mut SeededRandom) {
+    let (key, iv) = (random.octets(), random.octets());
+    let direction = (random.once_in(4)).then(|| random.once_in(2));
+    match random.below(10) {
+        0..5 => drop(pair.both("init by iv", |context| context.init(None, None, Some(&iv), None))),
         5..7 => drop(
-            twins.both("init by key and iv", |context| context.init(None, Some(&key), Some(&iv), direction)),
+            pair.both("init by key and iv", |context| context.init(None, Some(&key), Some(&iv), direction)),
         ),
-        7 => drop(twins.both("init by key", |context| context.init(None, Some(&key), None, direction))),
-        8 => drop(twins.both("init by nothing", |context| context.init(None, None, None, None))),
-        _ => drop(twins.both("init by direction", |context| context.init(None, None, None, direction))),
+        7 => drop(pair.both("init by key", |context| context.init(None, Some(&key), None, direction))),
+        8 => drop(pair.both("init by nothing", |context| context.init(None, None, None, None))),
+        _ => drop(pair.both("init by direction", |context| context.init(None, None, None, direction))),
     }
 }
 
-fn set_padding(twins: &mut Twins, dice: &mut Dice) {
-    let on = dice.once_in(2);
-    twins.both(&format!("padding {on}"), |context| context.set_padding(on));
+fn set_padding(pair: &mut ContextPair, random: &mut SeededRandom) {
+    let on = random.once_in(2);
+    pair.both(&format!("padding {on}"), |context| context.set_padding(on));
 }
 
-fn look(twins: &mut Twins) {
-    twins.both("num", |context| context.num());
-    twins.both("original iv", |context| context.original_iv());
-    twins.both("updated iv", |context| context.updated_iv());
+fn look(pair: &mut ContextPair) {
+    pair.both("num", |context| context.num());
+    pair.both("original iv", |context| context.original_iv());
+    pair.both("updated iv", |context| context.updated_iv());
 }
 
-fn tag(twins: &mut Twins, dice: &mut Dice) {
-    let bytes = [16, 16, 12, 4, 3][dice.place(5)];
-    match dice.below(10) {
-        0..3 => drop(twins.both("tag", |context| context.tag(bytes))),
+fn tag(pair: &mut ContextPair, random: &mut SeededRandom) {
+    let bytes = [16, 16, 12, 4, 3][random.place(5)];
+    match random.below(10) {
+        0..3 => drop(pair.both("tag", |context| context.tag(bytes))),
         3..6 => {
-            let tag = dice.octets();
-            twins.both("set tag", |context| context.set_tag(&tag, bytes));
+            let tag = random.octets();
+            pair.both("set tag", |context| context.set_tag(&tag, bytes));
         }
         6 => {
-            let length = dice.length(1);
-            twins.record(&dice.bytes(length), true);
+            let length = random.length(1);
+            pair.record(&random.bytes(length), true);
         }
         7 => {
-            let aad = dice.octets();
-            twins.both("associated data of a record", |context| context.set_tls_aad(&aad));
+            let aad = random.octets();
+            pair.both("associated data of a record", |context| context.set_tls_aad(&aad));
         }
         _ => {
-            let (iv, bytes) = (dice.octets(), [12, 12, 8, 13, 16, 60, 128][dice.place(7)]);
-            twins.both("length of iv, and iv", |context| {
+            let (iv, bytes) = (random.octets(), [12, 12, 8, 13, 16, 60, 128][random.place(7)]);
+            pair.both("length of iv, and iv", |context| {
                 (context.set_iv_bytes(bytes), context.init(None, None, Some(&iv), None))
             });
         }
     }
 }
 
-fn parameter(twins: &mut Twins, dice: &mut Dice) {
-    match dice.below(4) {
+fn parameter(pair: &mut ContextPair, random: &mut SeededRandom) {
+    match random.below(4) {
         0 => {
-            let num = [0, 1, 5, 15][dice.place(4)];
-            twins.both(&format!("num {num}"), |context| context.set_num(num));
+            let num = [0, 1, 5, 15][random.place(4)];
+            pair.both(&format!("num {num}"), |context| context.set_num(num));
         }
         1 => {
-            let bytes = [16, 24, 32, 8][dice.place(4)];
-            twins.both("length of key", |context| context.set_key_bytes(bytes));
+            let bytes = [16, 24, 32, 8][random.place(4)];
+            pair.both("length of key", |context| context.set_key_bytes(bytes));
         }
-        2 => drop(twins.both("use-bits", |context| context.set_number(c"use-bits", 0))),
-        _ => drop(twins.both("a parameter that nobody knows", |context| context.set_number(c"evener", 1))),
+        2 => drop(pair.both("use-bits", |context| context.set_number(c"use-bits", 0))),
+        _ => drop(pair.both("a parameter that nobody knows", |context| context.set_number(c"evener", 1))),
     }
 }

@@ -48,7 +48,7 @@ pub fn forked(body: impl FnOnce()) -> Result<(), String> {
 const PANICKED: c_int = 1;
 const STOOD: c_int = 2;
 
-/// Assumed, not measured: a child has one story's rest to tell, which takes milliseconds.
+/// Assumed, not measured: a child has one sequence's rest to run, which takes milliseconds.
 const TICKS_MAX: u32 = 60;
 
 /// Seconds of the child's own.

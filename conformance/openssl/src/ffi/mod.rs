@@ -1,6 +1,6 @@
 //! EVP as a program in C sees it, behind owned types: no pointer leaves this folder.
 //!
-//! The way: a [`Library`] reads a configuration -> [`Cipher`]s and hashes are fetched in it -> a [`Context`] takes
+//! Path: a [`Library`] reads a configuration -> [`Cipher`]s and hashes are fetched in it -> a [`Context`] takes
 //! calls in any order, wrong ones too, and hands on what libcrypto answers. The error queue is emptied after each.
 //! Declared by hand from OpenSSL 3.0's manual pages.
 

@@ -1,7 +1,7 @@
 //! TLS by the command `openssl`, one end with Evener's provider and the other without: 20 MB byte for byte, and what
 //! happens to records that are damaged on the way.
 //!
-//! The way: `s_server` (`ends.rs`) sends a file -> perhaps a proxy that damages one record (`proxy.rs`) -> `s_client`.
+//! Path: `s_server` (`ends.rs`) sends a file -> perhaps a proxy that damages one record (`proxy.rs`) -> `s_client`.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -38,7 +38,7 @@ impl<W: World> Gate<'_, W> {
             let waiter = lane.join(place.index).ok_or(Refused::Full)?;
             ticket = Some((Lane::Main, waiter.position));
             loop {
-                let bell = self.answer(place);
+                let doorbell = self.answer(place);
                 if let Some(permit) = self.take(place, turn.hint()) {
                     lane.retire(&waiter);
                     return Ok(Grant { permit, ticket });
@@ -53,7 +53,7 @@ impl<W: World> Gate<'_, W> {
                 }
                 self.patrol_if_due(now);
                 let span = WATCH_NS.min(deadline - now);
-                self.world.sleep(self.line(place, Line::Bell), bell, Duration::from_nanos(span));
+                self.world.sleep(self.line(place, Line::QueueDoorbell), doorbell, Duration::from_nanos(span));
             }
         }
     }

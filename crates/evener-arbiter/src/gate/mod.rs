@@ -194,11 +194,11 @@ impl<'w, W: World> Gate<'w, W> {
     fn ring(&self, waiter: Waiter) {
         let mut waiter = waiter;
         for _ in 0..DEAD_IN_A_ROW_MAX {
-            let bell = self.shape.place(waiter.place, Line::Bell);
-            let heard = self.world.load(bell);
+            let doorbell = self.shape.place(waiter.place, Line::QueueDoorbell);
+            let heard = self.world.load(doorbell);
             // Odd: it was rung, and looks once it answers. Where the exchange fails, somebody else rings.
-            let is_rung = heard & 1 == 1 || !self.world.exchange(bell, heard, heard.wrapping_add(1));
-            if is_rung || self.world.wake(bell) || !self.world.seize(waiter.place) {
+            let is_rung = heard & 1 == 1 || !self.world.exchange(doorbell, heard, heard.wrapping_add(1));
+            if is_rung || self.world.wake(doorbell) || !self.world.seize(waiter.place) {
                 return;
             }
             repair(self.world, self.shape, waiter.place);

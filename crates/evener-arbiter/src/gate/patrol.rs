@@ -114,10 +114,10 @@ impl<W: World> Gate<'_, W> {
     fn nudge_front(&self) {
         self.world.fence();
         let Some(front) = self.front().filter(|_| self.has_free()) else { return };
-        let bell = self.shape.place(front.place, Line::Bell);
-        let heard = self.world.load(bell);
-        if heard & 1 == 0 && self.world.exchange(bell, heard, heard.wrapping_add(1)) {
-            self.world.wake(bell);
+        let doorbell = self.shape.place(front.place, Line::QueueDoorbell);
+        let heard = self.world.load(doorbell);
+        if heard & 1 == 0 && self.world.exchange(doorbell, heard, heard.wrapping_add(1)) {
+            self.world.wake(doorbell);
         }
     }
 
@@ -147,8 +147,8 @@ pub(super) fn repair<W: World>(world: &W, shape: &Shape, place: usize) -> Place 
     let generation = world.load(line(Line::Generation)).wrapping_add(1);
     world.store(line(Line::Generation), generation);
     // Even: nobody rang the next life.
-    let bell = world.load(line(Line::Bell));
-    world.exchange(line(Line::Bell), bell, bell.wrapping_add(2) & !1);
+    let doorbell = world.load(line(Line::QueueDoorbell));
+    world.exchange(line(Line::QueueDoorbell), doorbell, doorbell.wrapping_add(2) & !1);
     world.store(line(Line::Taken), 0);
     world.store(line(Line::Phase), Phase::Idle.word());
     for module in 0..shape.modules() {

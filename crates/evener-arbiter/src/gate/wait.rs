@@ -1,6 +1,6 @@
 //! Waiting in order, and the watcher among those who wait.
 //!
-//! A wait: join -> answer the bell -> in front? take a permit -> sleep -> again. One of those who wait is the watcher, which looks for the dead while all others sleep.
+//! A wait: join -> answer the doorbell -> in front? take a permit -> sleep -> again. One of those who wait is the watcher, which looks for the dead while all others sleep.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ impl<W: World> Gate<'_, W> {
         let mut waiter = self.join(place, lane)?;
         let mut looks = 0;
         loop {
-            let bell = self.answer(place);
+            let doorbell = self.answer(place);
             let is_front = match self.standing(&waiter) {
                 Standing::Front => {
                     if let Some(permit) = self.take(place, waiter.position as usize) {
@@ -59,7 +59,7 @@ impl<W: World> Gate<'_, W> {
             }
             looks += u32::from(is_front);
             let span = look_after_ns(is_front, is_watcher, looks).min(deadline - now);
-            self.world.sleep(self.line(place, Line::Bell), bell, Duration::from_nanos(span));
+            self.world.sleep(self.line(place, Line::QueueDoorbell), doorbell, Duration::from_nanos(span));
         }
     }
 
@@ -71,13 +71,13 @@ impl<W: World> Gate<'_, W> {
         Ok(waiter)
     }
 
-    /// Says that the bell was heard; what was changed before it rang is seen from here on. Returns what it holds now.
+    /// Says that the doorbell was heard; what was changed before it rang is seen from here on. Returns what it holds now.
     pub(super) fn answer(&self, place: Place) -> u32 {
-        let bell = self.line(place, Line::Bell);
-        let mut heard = self.world.load(bell);
+        let doorbell = self.line(place, Line::QueueDoorbell);
+        let mut heard = self.world.load(doorbell);
         if heard & 1 == 1 {
             // Nobody else changes an odd one.
-            self.world.exchange(bell, heard, heard.wrapping_add(1));
+            self.world.exchange(doorbell, heard, heard.wrapping_add(1));
             heard = heard.wrapping_add(1);
         }
         // Pairs with the fence of who frees a permit or leaves the front.

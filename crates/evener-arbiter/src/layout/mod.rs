@@ -59,7 +59,7 @@ pub(crate) enum Line {
     /// How many lives it has had.
     Generation = 0,
     /// Odd: rung and not answered.
-    Bell = 1,
+    QueueDoorbell = 1,
     /// [`Phase`].
     Phase = 2,
     /// What its request is predicted to take on the module, in nanoseconds.

@@ -2,7 +2,7 @@
 
 use evener::core::Job;
 use evener::core::plan::Policy;
-use evener::{Machinery as _, Setup};
+use evener::{DriverFactory as _, Setup};
 use evener_cryptodev::{Node, Served, TEXT_BYTES_MAX};
 
 use crate::machine::Machine;
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
         arguments.name
     ));
     let (served, _) =
-        evener::run(setup, |runtime| node.serve(&mut runtime.caller(machine.kit()), jobs, &cancel));
+        evener::run(setup, |runtime| node.serve(&mut runtime.caller(machine.core_drivers()), jobs, &cancel));
     let Served { requests, async_requests } = served?;
     output::line(format_args!(
         "served {requests} requests, {async_requests} of them left to be fetched later"

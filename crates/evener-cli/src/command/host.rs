@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow};
 use evener::core::driver::SILENCE_MAX;
 use evener::core::{Algorithm, Direction};
-use evener::{Costs, Machinery as _};
+use evener::{Costs, DriverFactory as _};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
@@ -188,13 +188,13 @@ fn silence(request_bytes_max: usize) -> Duration {
 fn core(kind: &Kind) -> anyhow::Result<Module> {
     let mut machine = Machine::new(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
-        (Kind::Multibuffer, Err(absent)) => return Err(anyhow!("multibuffer: {absent}")),
+        (Kind::Multibuffer, Err(unavailable)) => return Err(anyhow!("multibuffer: {unavailable}")),
         (_, Ok(multi)) => multi.clone(),
         (_, Err(_)) => machine.libcrypto.clone(),
     };
     machine.load_or_measure_costs(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
-    let kit = machine.kit().sharing(&Arc::new(Costs::new(machine.costs_of_cores())));
-    Ok(Module::core(profile, kit, Algorithm::ALL.to_vec()))
+    let core_drivers = machine.core_drivers().sharing(&Arc::new(Costs::new(machine.costs_of_cores())));
+    Ok(Module::core(profile, core_drivers, Algorithm::ALL.to_vec()))
 }
 
 /// What is worth sending to another process, for two copies cost more than other algorithms do (docs/host.md); of others the

@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 use anyhow::bail;
 use evener::core::statistics::{Count, Row};
-use evener::statistics::{DIRECTORY_VARIABLE, Places, Record, RecordError, Totals, of_process, of_user, remove_ended};
+use evener::statistics::{
+    DIRECTORY_VARIABLE, Directories, Record, RecordError, Totals, of_process, of_user, remove_ended,
+};
 use serde::Serialize;
 
 use crate::terminal::{
@@ -74,14 +76,14 @@ struct Unreadable {
 }
 
 #[derive(Serialize)]
-struct Seen {
+struct StatusView {
     version: &'static str,
     processes: Vec<Process>,
     unreadable: Vec<Unreadable>,
 }
 
 pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
-    let places = Places::from_environment(DIRECTORY_VARIABLE);
+    let places = Directories::from_environment(DIRECTORY_VARIABLE);
     let uid = rustix::process::geteuid().as_raw();
     let found = match arguments.pid {
         None => of_user(&places, uid),
@@ -92,7 +94,7 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
             }
         },
     };
-    let seen = Seen::new(found);
+    let seen = StatusView::new(found);
     let exit = if seen.unreadable.is_empty() { Exit::Done } else { Exit::SomeFailed };
     let text = match arguments.json {
         true => serde_json::to_string_pretty(&seen)? + "\n",
@@ -110,7 +112,7 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-impl Seen {
+impl StatusView {
     fn new(found: Vec<(u32, Result<Record, RecordError>)>) -> Self {
         let mut seen = Self { version: env!("CARGO_PKG_VERSION"), processes: vec![], unreadable: vec![] };
         for (pid, record) in found {
@@ -151,7 +153,7 @@ impl Class {
     }
 }
 
-fn text(seen: &Seen, sizes: bool) -> String {
+fn text(seen: &StatusView, sizes: bool) -> String {
     if seen.processes.is_empty() && seen.unreadable.is_empty() {
         return "no program of this user counts: the provider is in none, or has done nothing yet\n"
             .to_owned();

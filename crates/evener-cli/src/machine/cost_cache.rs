@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
 use evener::core::Estimator;
-use evener::core::estimate::text::{Equipment, Kept};
+use evener::core::estimate::text::{CostFile, Equipment};
 
 use crate::atomic_file;
 use crate::terminal::{PathDisplay, output};
@@ -20,16 +20,16 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named.
 pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
     let file = file(processor);
-    let kept = file.as_ref().map_or_else(|| Ok(Kept::default()), |file| read(file, here));
-    match kept {
-        Ok(kept) => {
-            if let (Some(line), Some(file)) = (kept.unknown_line(), &file) {
+    let cost_file = file.as_ref().map_or_else(|| Ok(CostFile::default()), |file| read(file, here));
+    match cost_file {
+        Ok(cost_file) => {
+            if let (Some(line), Some(file)) = (cost_file.unknown_line(), &file) {
                 output::warning(format_args!(
                     "{}: line {line} is of another version and left out",
                     PathDisplay(file)
                 ));
             }
-            kept.estimator(here)
+            cost_file.estimator(here)
         }
         Err(complaint) => {
             output::warning(format_args!("{complaint}; what jobs cost is learned again"));
@@ -45,10 +45,10 @@ pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
 /// Where there is a directory for caches and the file cannot be written into it.
 pub(super) fn save(here: &Equipment, processor: &str, learned: &Estimator) -> io::Result<()> {
     let Some(file) = file(processor) else { return Ok(()) };
-    let mut kept = read(&file, here).unwrap_or_default();
-    kept.renew(here, learned, now_s());
-    match kept.sources().next() {
-        Some(_) => atomic_file::write(&file, &kept.text(), 0o600),
+    let mut cost_file = read(&file, here).unwrap_or_default();
+    cost_file.renew(here, learned, now_s());
+    match cost_file.sources().next() {
+        Some(_) => atomic_file::write(&file, &cost_file.text(), 0o600),
         None => Ok(()),
     }
 }
@@ -81,18 +81,18 @@ fn file_name(kind: &str, machine: &str) -> String {
 /// # Errors
 ///
 /// A sentence about a file that cannot be used.
-pub(crate) fn read(file: &Path, here: &Equipment) -> Result<Kept, String> {
+pub(crate) fn read(file: &Path, here: &Equipment) -> Result<CostFile, String> {
     let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", PathDisplay(file));
     let opened = match fs::File::open(file) {
         Ok(opened) => opened,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Kept::default()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CostFile::default()),
         Err(error) => return Err(about(&error)),
     };
     let mut text = String::new();
     opened.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| about(&error))?;
-    let kept = Kept::parse(&text).map_err(|error| about(&error))?;
-    match kept.is_for(here) {
-        true => Ok(kept),
+    let cost_file = CostFile::parse(&text).map_err(|error| about(&error))?;
+    match cost_file.is_for(here) {
+        true => Ok(cost_file),
         false => Err(about(&"is for another processor")),
     }
 }

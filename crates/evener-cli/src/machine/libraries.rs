@@ -2,7 +2,7 @@
 
 use evener::core::{Algorithm, Direction};
 use evener_driver_libcrypto::Libcrypto;
-use evener_driver_multibuffer::{Absent, Multibuffer};
+use evener_driver_multibuffer::{Multibuffer, Unavailable};
 
 /// What is measured at once.
 pub(crate) type Operation = (Algorithm, Direction);
@@ -12,9 +12,9 @@ pub(crate) fn libcrypto() -> Libcrypto {
 }
 
 /// The multi-buffer driver, unless the user does not want it.
-pub(super) fn multibuffer() -> Result<Multibuffer, Absent> {
+pub(super) fn multibuffer() -> Result<Multibuffer, Unavailable> {
     if disabled().iter().any(|name| name == MULTIBUFFER) {
-        return Err(Absent::Disabled);
+        return Err(Unavailable::Disabled);
     }
     Multibuffer::load()
 }

@@ -15,12 +15,12 @@ use std::io;
 
 use anyhow::Context as _;
 use evener::core::estimate::text::Equipment;
-use evener::core::plan::adaptive::Station;
+use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Estimator, InlineDriver, Profile};
-use evener::{CpuKit, Machinery, ModuleSetup, SystemClock, calibrate};
+use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_libcrypto::Libcrypto;
-use evener_driver_multibuffer::Absent;
+use evener_driver_multibuffer::Unavailable;
 use evener_sim::lab::Runners;
 
 use crate::terminal::output;
@@ -35,7 +35,7 @@ pub(crate) struct Machine {
     /// The processor's model.
     pub(crate) processor: String,
     pub(crate) libcrypto: Profile,
-    pub(crate) multibuffer: Result<Profile, Absent>,
+    pub(crate) multibuffer: Result<Profile, Unavailable>,
     /// What is known of costs.
     pub(crate) learned: Estimator,
     cpu_cost: Option<Preset>,
@@ -107,16 +107,16 @@ impl Machine {
         for (number, module) in
             self.modules.iter().enumerate().filter(|(_, module)| module.is_behind_the_kernel())
         {
-            if again || self.learned.unseen(number).is_none() {
+            if again || self.learned.overhead(number).is_none() {
                 let overhead = microbench::overhead(module);
                 is_new |= overhead.is_some();
-                overhead.into_iter().for_each(|overhead| self.learned.keep_unseen(number, overhead));
+                overhead.into_iter().for_each(|overhead| self.learned.keep_overhead(number, overhead));
             }
-            let Some(unseen) = self.learned.unseen(number) else { continue };
+            let Some(overhead) = self.learned.overhead(number) else { continue };
             for &row in operations {
                 if again || !microbench::is_known(&self.learned, number, row) {
                     is_new |=
-                        microbench::first_costs(module, number, row, unseen, &mut self.learned).is_some();
+                        microbench::first_costs(module, number, row, overhead, &mut self.learned).is_some();
                 }
             }
         }
@@ -142,15 +142,15 @@ impl Machine {
         kind: &JobKind,
         learned: &mut Estimator,
     ) -> Result<(), NotMeasured> {
-        let unseen = self.learned.unseen(number).unwrap_or_default();
-        microbench::measure_module(&self.modules[number], number, unseen, kind, learned)
+        let overhead = self.learned.overhead(number).unwrap_or_default();
+        microbench::measure_module(&self.modules[number], number, overhead, kind, learned)
     }
 
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
     pub(crate) fn costs_of_cores(&self) -> Estimator {
         let mut costs = Estimator::new(self.modules.len());
-        let unseen = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.unseen(it)?)));
-        unseen.for_each(|(module, unseen)| costs.keep_unseen(module, unseen));
+        let overhead = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.overhead(it)?)));
+        overhead.for_each(|(module, overhead)| costs.keep_overhead(module, overhead));
         let known = self.learned.all_cpu();
         known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));
         costs
@@ -185,8 +185,8 @@ impl Machine {
     }
 
     /// The modules as a planner sees them.
-    pub(crate) fn stations(&self) -> Vec<Station> {
-        self.modules.iter().map(OpenModule::station).collect()
+    pub(crate) fn capacities(&self) -> Vec<ModuleCapacity> {
+        self.modules.iter().map(OpenModule::capacity).collect()
     }
 
     /// The threads of the modules' drivers.
@@ -217,14 +217,14 @@ impl Machine {
     }
 }
 
-impl Machinery for Machine {
-    fn kit(&self) -> CpuKit {
+impl DriverFactory for Machine {
+    fn core_drivers(&self) -> CoreDrivers {
         let [plain, multi] = self.drivers();
         let plain = plain.expect("there is always a plain one");
-        CpuKit::new(plain, multi)
+        CoreDrivers::new(plain, multi)
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {
-        self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.kit())).collect()
+        self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.core_drivers())).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use evener::core::plan::adaptive::Station;
+use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Profile, QueuedDriver};
 use evener_driver_emulated::{Emulated, Preset, PresetError};
 use evener_driver_hosted as hosted;
@@ -95,13 +95,15 @@ impl OpenModule {
     }
 
     /// It as a planner sees it.
-    pub(crate) fn station(&self) -> Station {
+    pub(crate) fn capacity(&self) -> ModuleCapacity {
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
         match self {
-            Self::Emulated(preset) => Station { units: count(preset.units()), depth: count(preset.depth()) },
+            Self::Emulated(preset) => {
+                ModuleCapacity { units: count(preset.units()), depth: count(preset.depth()) }
+            }
             // How many lanes a host has it does not say; what it takes together is learned as time per request.
-            Self::Hosted(_) => Station { units: 1, depth: hosted::DEPTH },
-            Self::Kernel(module) => Station { units: module.units(), depth: module.depth() },
+            Self::Hosted(_) => ModuleCapacity { units: 1, depth: hosted::DEPTH },
+            Self::Kernel(module) => ModuleCapacity { units: module.units(), depth: module.depth() },
         }
     }
 

@@ -152,7 +152,7 @@ impl Run {
         let mut child = self.command.spawn().unwrap();
         let (mut stdin, input) = (child.stdin.take().unwrap(), self.input);
         let feeder = std::thread::spawn(move || {
-            // Whoever does not read its input closes the pipe.
+            // A program that does not read its input closes the pipe.
             stdin.write_all(&input).ok();
         });
         let output = child.wait_with_output().unwrap();

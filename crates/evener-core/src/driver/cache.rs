@@ -1,6 +1,6 @@
 //! What a driver has made of the last sessions (key schedules, contexts), found by the session's name.
 
-use crate::driver::IsOver;
+use crate::driver::HasEnded;
 use crate::job::session::{Session, SessionId};
 
 /// A small cache: the newest `N` prepared sessions; the oldest is dropped, and wiped by its own `Drop`.
@@ -40,9 +40,9 @@ impl<T, const N: usize> SessionCache<T, N> {
         Ok(&mut self.entries[self.last].1)
     }
 
-    /// Drops what was made of the sessions that `is_over` names.
-    pub fn forget(&mut self, is_over: IsOver<'_>) {
-        self.entries.retain(|(known, _)| !is_over(*known));
+    /// Drops what was made of the sessions that `has_ended` names.
+    pub fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.entries.retain(|(known, _)| !has_ended(*known));
         (self.last, self.next) = (0, 0);
     }
 

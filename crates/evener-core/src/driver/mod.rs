@@ -48,13 +48,13 @@ pub trait InlineDriver: Send {
     /// support, or whose [lengths do not fit](Job::lengths_fit), leaves as `Failed` with its memory untouched.
     fn run(&mut self, burst: &mut [Box<Job<'_>>]);
 
-    /// Drops, and wipes, what it has made of sessions that `is_over` names (key schedules, contexts). Such a session may
+    /// Drops, and wipes, what it has made of sessions that `has_ended` names (key schedules, contexts). Such a session may
     /// still come again; it is then prepared anew. Nothing to do for a driver that keeps nothing between bursts.
-    fn forget(&mut self, is_over: IsOver<'_>);
+    fn forget(&mut self, has_ended: HasEnded<'_>);
 }
 
 /// Says of a session whether it has ended: nobody will submit jobs with it any more.
-pub type IsOver<'a> = &'a dyn Fn(SessionId) -> bool;
+pub type HasEnded<'a> = &'a dyn Fn(SessionId) -> bool;
 
 /// Why a module did not take a job now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,10 +85,10 @@ pub trait QueuedDriver<'m>: Send {
     /// The job comes back untouched with the reason.
     fn submit(&mut self, job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)>;
 
-    /// Moves finished jobs to the end of `done`; sleeps up to `patience` where none is finished yet.
+    /// Moves finished jobs to the end of `done`; sleeps up to `timeout` where none is finished yet.
     ///
     /// Returns how many came. A module that is lost gives back all it held as `Failed(ModuleLost)`.
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize;
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize;
 
     /// Jobs that it holds.
     fn in_flight(&self) -> usize;
@@ -102,9 +102,9 @@ pub trait QueuedDriver<'m>: Send {
     /// never touches their memory again.
     fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>);
 
-    /// Gives up the keys of sessions that `is_over` names: in the kernel, at a host, in memory of its own. A key that
+    /// Gives up the keys of sessions that `has_ended` names: in the kernel, at a host, in memory of its own. A key that
     /// jobs still use goes with the last of them. A session that comes again is opened anew.
-    fn forget(&mut self, is_over: IsOver<'_>);
+    fn forget(&mut self, has_ended: HasEnded<'_>);
 }
 
 /// A driver for single requests whose callers wait. Several threads may wait at once. Whether they stand in the module themselves, or
@@ -113,7 +113,7 @@ pub trait SingleDriver: Send + Sync {
     /// Whether it takes so many bytes at once; what it does not take goes to the [`QueuedDriver`] of the same module.
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool;
 
-    /// Works with session and IV on a text and gives it the result, unless that takes longer than `patience` and the driver lets its
+    /// Works with session and IV on a text and gives it the result, unless that takes longer than `timeout` and the driver lets its
     /// callers leave. The text is looked at while this lasts, and by nobody later.
     ///
     /// # Errors
@@ -124,14 +124,14 @@ pub trait SingleDriver: Send + Sync {
         session: &Session,
         iv: &[u8; 16],
         text: &mut dyn Text,
-        patience: Nanos,
+        timeout: Nanos,
     ) -> Result<(), Unanswered>;
 
     /// As [`QueuedDriver::core_time`]: that of threads that are nobody's who asks.
     fn core_time(&self) -> Nanos;
 
     /// As [`QueuedDriver::forget`]. Where callers stand in the module themselves it may take as long as a request.
-    fn forget(&self, is_over: IsOver<'_>);
+    fn forget(&self, has_ended: HasEnded<'_>);
 }
 
 /// What a request of a [`SingleDriver`] works on.

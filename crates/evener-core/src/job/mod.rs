@@ -88,7 +88,7 @@ pub struct Job<'m> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticket {
     /// Index of the stream or caller that submitted the job.
-    pub home: u32,
+    pub owner: u32,
     /// Turn within it.
     pub turn: u32,
 }

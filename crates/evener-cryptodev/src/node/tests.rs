@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener::{CpuKit, Setup, run};
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Profile, Session, SessionId, SessionRef};
+use evener::{CoreDrivers, Setup, run};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Profile, Session, SessionId, SessionRef};
 use evener_driver_kernel::ocf::{Call, CryptOp, SessionOp};
 
 use super::*;
 
 /// What a driver has made of sessions, and the sessions themselves.
 #[derive(Clone, Default)]
-struct Kept {
+struct OpenKeys {
     made: Arc<Mutex<BTreeSet<SessionId>>>,
     seen: Arc<Mutex<Vec<Weak<Session>>>>,
 }
@@ -21,7 +21,7 @@ struct Kept {
 /// Leaves each text as it is.
 struct Watched {
     profile: Profile,
-    kept: Kept,
+    open_keys: OpenKeys,
 }
 
 impl InlineDriver for Watched {
@@ -35,16 +35,16 @@ impl InlineDriver for Watched {
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         for job in burst {
-            self.kept.made.lock().unwrap().insert(job.session().id());
+            self.open_keys.made.lock().unwrap().insert(job.session().id());
             if let SessionRef::Shared(session) = job.session_ref() {
-                self.kept.seen.lock().unwrap().push(Arc::downgrade(&session));
+                self.open_keys.seen.lock().unwrap().push(Arc::downgrade(&session));
             }
             job.done(job.input_bytes());
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.kept.made.lock().unwrap().retain(|id| !is_over(*id));
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.open_keys.made.lock().unwrap().retain(|id| !has_ended(*id));
     }
 }
 
@@ -120,21 +120,21 @@ impl Drop for CancelOnDrop {
 }
 
 /// Serves a client with a driver that tells what it keeps.
-fn with_node(client: impl FnOnce(&Kernel, &Kept) + Send) {
+fn with_node(client: impl FnOnce(&Kernel, &OpenKeys) + Send) {
     let (ours, kernels) = UnixDatagram::pair().unwrap();
     kernels.set_read_timeout(Some(LATE)).unwrap();
     let node = Node { cuse: OwnedFd::from(ours).into(), buffer: vec![0; fuse::MESSAGE_BYTES_MAX] };
-    let (kept, cancel, mut rooms) = (Kept::default(), Cancel::default(), vec![vec![0; 256]; 2]);
+    let (open_keys, cancel, mut rooms) = (OpenKeys::default(), Cancel::default(), vec![vec![0; 256]; 2]);
     let profile = Profile { name: "watched".into(), detail: String::new(), width: 1, emulated: false };
-    let driver = Watched { profile, kept: kept.clone() };
+    let driver = Watched { profile, open_keys: open_keys.clone() };
     run(Setup { callers: 1, ..Setup::default() }, |runtime| {
-        let mut caller = runtime.caller(CpuKit::new(Box::new(driver), None));
+        let mut caller = runtime.caller(CoreDrivers::new(Box::new(driver), None));
         let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
         thread::scope(|scope| {
             let ends = CancelOnDrop(cancel.clone());
             scope.spawn(|| {
                 let (kernel, _ends) = (Kernel(kernels), ends);
-                client(&kernel, &kept);
+                client(&kernel, &open_keys);
             });
             node.serve(&mut caller, jobs, &cancel).unwrap();
         });
@@ -142,10 +142,10 @@ fn with_node(client: impl FnOnce(&Kernel, &Kept) + Send) {
 }
 
 /// Whether driver and runtime have sessions now, and how many there were.
-fn kept(kept: &Kept) -> (usize, usize, usize) {
-    let seen = kept.seen.lock().unwrap();
+fn open_keys(open_keys: &OpenKeys) -> (usize, usize, usize) {
+    let seen = open_keys.seen.lock().unwrap();
     let there = seen.iter().filter(|session| session.strong_count() > 0).count();
-    (kept.made.lock().unwrap().len(), there, seen.len())
+    (open_keys.made.lock().unwrap().len(), there, seen.len())
 }
 
 #[test]
@@ -157,14 +157,14 @@ fn a_session_that_its_client_ended_or_left_behind_leaves_nothing_in_any_driver()
             kernel.request(client, session, Call::Crypt);
             session
         });
-        assert_eq!(kept(all), (3, 3, 3));
+        assert_eq!(open_keys(all), (3, 3, 3));
         kernel.end(one, sessions[0]);
-        assert_eq!(kept(all), (2, 2, 3));
+        assert_eq!(open_keys(all), (2, 2, 3));
         kernel.ask(fuse::RELEASE, &one).unwrap();
-        assert_eq!(kept(all), (1, 1, 3));
+        assert_eq!(open_keys(all), (1, 1, 3));
         kernel.request(other, sessions[2], Call::Crypt);
         kernel.end(other, sessions[2]);
-        assert_eq!(kept(all), (0, 0, 4));
+        assert_eq!(open_keys(all), (0, 0, 4));
     });
 }
 
@@ -176,6 +176,6 @@ fn what_was_left_with_a_session_that_ended_runs_and_leaves_nothing_either() {
         kernel.request(client, session, Call::Leave);
         kernel.end(client, session);
         assert_eq!(kernel.fetch(client)[CryptOp::BYTES..], [5; 32]);
-        assert_eq!(kept(all), (0, 0, 1));
+        assert_eq!(open_keys(all), (0, 0, 1));
     });
 }

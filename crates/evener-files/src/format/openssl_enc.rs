@@ -4,7 +4,7 @@
 //! IV; the ciphertext is one CBC chain with PKCS#7 padding, cut here into slices. Encryption goes slice by slice
 //! ([`super::Iv::PreviousBlock`]); decryption takes all slices at once.
 //!
-//! **Not authenticated**: whoever changes such a file changes what comes out of it, and a wrong passphrase is
+//! **Not authenticated**: who changes such a file changes what comes out of it, and a wrong passphrase is
 //! found out by the padding only, which fits by chance once in 256 times.
 
 use std::num::NonZeroU32;

@@ -1,6 +1,6 @@
 //! A stream carries standard input or output: bytes come and go in order, and all workers encrypt or decrypt in between.
 //!
-//! `read -> arm -> Inlet ~ workers ~ Outlet -> check -> write`; slots go round in a circle, so that memory is
+//! `read -> arm -> StreamSender ~ workers ~ StreamReceiver -> check -> write`; slots go round in a circle, so that memory is
 //! bounded and a slow writer holds the reader back. Formats whose segments are chained go one by one.
 
 mod output;
@@ -10,7 +10,7 @@ use std::io::IoSlice;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use evener::{Caller, Cancel, Inlet, Machinery, Outlet, Setup, Submitted};
+use evener::{Caller, Cancel, DriverFactory, Setup, StreamReceiver, StreamSender, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
 
 use crate::error::FileError;
@@ -32,7 +32,7 @@ struct Pipe<'a> {
 /// Runs one input to one output.
 pub(crate) fn run(
     request: &Request,
-    machinery: &dyn Machinery,
+    driver_factory: &dyn DriverFactory,
     progress: &Progress,
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
@@ -43,8 +43,8 @@ pub(crate) fn run(
     let mut memory = plan.allocate();
     let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
     let setup = Setup {
-        workers: (0..workers).map(|_| machinery.kit()).collect(),
-        modules: machinery.modules(),
+        workers: (0..workers).map(|_| driver_factory.core_drivers()).collect(),
+        modules: driver_factory.modules(),
         policy: request.options.policy,
         objective: request.options.objective,
         budget: request.options.budget.clone(),
@@ -56,15 +56,15 @@ pub(crate) fn run(
     };
     let pipe = Pipe { progress, cancel };
     let (result, report) = evener::run(setup, |runtime| {
-        let mut caller = runtime.caller(machinery.kit());
+        let mut caller = runtime.caller(driver_factory.core_drivers());
         let mut slots = slots;
         let stream = SegmentReader::open(&request.task, input, &mut caller, &mut slots)?;
         output.write(&mut [IoSlice::new(&stream.header)])?;
         if stream.direction == Direction::Encrypt && stream.body.is_chained() {
             pipe.one_by_one(stream, &mut caller, slots, &mut output)
         } else {
-            let (inlet, outlet) = runtime.stream();
-            pipe.in_parallel(stream, inlet, outlet, slots, &mut output)
+            let (sender, receiver) = runtime.stream();
+            pipe.in_parallel(stream, sender, receiver, slots, &mut output)
         }
     });
     let mut summary = Summary { report, ..Summary::default() };
@@ -82,8 +82,8 @@ impl Pipe<'_> {
     fn in_parallel<'m>(
         &self,
         stream: SegmentReader,
-        mut inlet: Inlet<'_, 'm>,
-        mut outlet: Outlet<'_, 'm>,
+        mut sender: StreamSender<'_, 'm>,
+        mut receiver: StreamReceiver<'_, 'm>,
         slots: Vec<Box<Job<'m>>>,
         output: &mut Output,
     ) -> Result<u64, FileError> {
@@ -91,10 +91,10 @@ impl Pipe<'_> {
         let (body, direction) = (stream.body.clone(), stream.direction);
         thread::scope(|scope| {
             let reader =
-                scope.spawn(move || self.read_all(stream, &free, |job| inlet.submit(job) == Submitted::Yes));
-            let written = self.write_all(&body, direction, &mut outlet, &give_back, output);
+                scope.spawn(move || self.read_all(stream, &free, |job| sender.submit(job) == Submitted::Yes));
+            let written = self.write_all(&body, direction, &mut receiver, &give_back, output);
             // Both ends of both circles are dropped, so that a reader that still reads comes to its end.
-            drop((outlet, give_back));
+            drop((receiver, give_back));
             let read = reader.join().expect("the reader does not panic");
             written.and(read)
         })
@@ -133,12 +133,12 @@ impl Pipe<'_> {
         &self,
         body: &Body,
         direction: Direction,
-        outlet: &mut Outlet<'_, 'm>,
+        receiver: &mut StreamReceiver<'_, 'm>,
         give_back: &Sender<Box<Job<'m>>>,
         output: &mut Output,
     ) -> Result<(), FileError> {
         let mut index = 0;
-        while let Some(job) = outlet.next() {
+        while let Some(job) = receiver.next() {
             output.write_job(body, direction, &job, index)?;
             index += 1;
             // The reader is gone when the input has ended; slots are then no longer needed.

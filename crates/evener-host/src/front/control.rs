@@ -14,7 +14,7 @@ use crate::state::host_state::HostState;
 pub(crate) fn serve(shared: &HostState, mut stream: UnixStream) {
     let Ok(reading) = stream.try_clone() else { return };
     let limited = reading.set_read_timeout(Some(LOOK_EVERY));
-    if limited.and_then(|()| stream.set_write_timeout(Some(ANSWER_PATIENCE))).is_err() {
+    if limited.and_then(|()| stream.set_write_timeout(Some(ANSWER_TIMEOUT))).is_err() {
         return;
     }
     let mut reader = BufReader::new(reading.take(TALK_BYTES_MAX));
@@ -59,7 +59,7 @@ fn answer(shared: &HostState, line: &str) -> serde_json::Value {
 }
 
 /// How long an answer may wait for somebody who reads none: else the host could not end. Assumed, not measured: 1 s.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(1);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How soon a control connection notices that the host stops.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

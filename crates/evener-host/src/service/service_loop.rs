@@ -249,11 +249,11 @@ impl ServiceLoop {
                 }
             }
         }
-        let patience = self.runner.patience(self.quiet_rounds).unwrap_or(IDLE);
-        let patience = Timespec::try_from(patience).expect("at most a second");
+        let timeout = self.runner.timeout(self.quiet_rounds).unwrap_or(IDLE);
+        let timeout = Timespec::try_from(timeout).expect("at most a second");
         let mut events = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         // Whatever woke it, the next round looks at everything; a signal is for another thread.
-        epoll::wait(&self.shared.watch, &mut events, Some(&patience)).ok();
+        epoll::wait(&self.shared.watch, &mut events, Some(&timeout)).ok();
     }
 
     fn touch(&mut self, client: &Arc<Client>) {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use evener::{Cancel, CpuKit};
+use evener::{Cancel, CoreDrivers};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Outcome, Padding, Session};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
@@ -33,7 +33,7 @@ pub(crate) struct Host {
 pub(crate) fn core() -> Module {
     let driver = Libcrypto::new().unwrap();
     let profile = driver.profile().clone();
-    Module::core(profile, CpuKit::new(Box::new(driver), None), Algorithm::ALL.to_vec())
+    Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec())
 }
 
 pub(crate) fn emulated(name: &str) -> Module {
@@ -92,7 +92,7 @@ impl Host {
         what: &str,
         says: impl Fn(&serde_json::Value) -> bool,
     ) -> serde_json::Value {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let report = self.order("report");
             if says(&report) {
@@ -164,7 +164,7 @@ impl Raw {
     /// Connects and says hello; nothing is set up yet.
     pub(crate) fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let memory = memory(MEMORY_BYTES, SealFlags::SHRINK | SealFlags::GROW);
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         Self { stream, memory, kick: event(), call: event(), sent: 0, seen: 0, features: 0 }
@@ -302,7 +302,7 @@ impl Raw {
 
     /// Waits for the call after which everything offered is back; `false` where the connection ended instead.
     pub(crate) fn wait(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.used() != self.sent {
             let mut both = [
                 PollFd::new(&self.call, PollFlags::IN),
@@ -373,7 +373,7 @@ impl Raw {
 
     /// Whether the host ends the connection; not at once, for the module's thread looks when it comes to it.
     pub(crate) fn ends(&mut self) -> bool {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !self.is_ended() {
             if Instant::now() >= deadline {
                 return false;
@@ -448,4 +448,4 @@ pub(crate) fn noise(bytes: usize, seed: u64) -> Vec<u8> {
     (0..bytes).map(step).collect()
 }
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,7 +2,7 @@
 //! that holds `evener.so` may be given, and a part of an algorithm's name; without them it is the module that cargo
 //! built with this program, and all. It takes a few seconds.
 //!
-//! The way: both providers are loaded, this thread stays on one core -> per algorithm, operation and size the default
+//! Path: both providers are loaded, this thread stays on one core -> per algorithm, operation and size the default
 //! provider and evener.so take turns, some tens of microseconds each, the first mover changing -> best and lower
 //! quartile of each side, the difference in nanoseconds, and the ratios of turns. Machines drift: nothing else is
 //! compared.

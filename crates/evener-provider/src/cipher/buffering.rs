@@ -1,8 +1,8 @@
 //! A message whose blocks this provider cuts itself: exactly as OpenSSL's `ossl_cipher_generic_block_update` and
 //! `ossl_cipher_generic_stream_update` do (providers/implementations/ciphers/ciphercommon.c).
 //!
-//! Path: `enter` takes the chaining value from the inner context -> `update` completes the held block, does the bulk,
-//! holds the rest -> `leave` puts the inner context where it would be: init with no key and the chaining value, then
+//! Path: `start` takes the chaining value from the inner context -> `update` completes the held block, does the bulk,
+//! holds the rest -> `stop` puts the inner context where it would be: init with no key and the chaining value, then
 //! the held bytes. Final, copies and questions leave first, so that padding and its errors stay OpenSSL's own.
 
 use evener_core::job::Memory;
@@ -16,7 +16,7 @@ use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 
 /// Takes the message over where its next byte starts a block and nothing is held back inside; false where not.
-pub(crate) fn enter(ctx: &mut CipherCtx) -> bool {
+pub(crate) fn start(ctx: &mut CipherCtx) -> bool {
     let held_inside = ctx.row().is_padded() && !ctx.message.encrypts && ctx.message.padding && ctx.taken > 0;
     if ctx.taken % BLOCK_BYTES != 0 || held_inside {
         return false;
@@ -34,7 +34,7 @@ pub(crate) fn enter(ctx: &mut CipherCtx) -> bool {
 }
 
 /// Hands the message back to the inner context; does nothing where it is there.
-pub(crate) fn leave(ctx: &mut CipherCtx) -> Result<(), Reason> {
+pub(crate) fn stop(ctx: &mut CipherCtx) -> Result<(), Reason> {
     if ctx.message.state != State::Owned {
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
         Some(Ok(written)) => written,
         Some(Err(())) => return Err(ctx.fail()),
         None => {
-            leave(ctx)?;
+            stop(ctx)?;
             return Ok(None);
         }
     };

@@ -16,7 +16,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     if ctx.message.state == State::Failed {
         ctx.message.state = State::InnerOnly;
     }
-    buffering::leave(ctx)?;
+    buffering::stop(ctx)?;
     ctx.thresh = usize::MAX;
     ctx.iv_only = IvOnly::None;
     if call.key.is_none() && call.encrypts == ctx.message.encrypts && !ctx.direct.is_due() {
@@ -44,13 +44,13 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
 }
 
 /// Puts the truth back into the inner context, for a call that goes there.
-pub(crate) fn hand_back(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
+pub(crate) fn sync_inner(ctx: &mut CipherCtx) -> Result<c_int, Reason> {
     if ctx.message.state == State::Failed {
         return Err(Reason::Lost);
     }
     if ctx.row().splits_gcm() {
         return gcm::lose_sight(ctx);
     }
-    buffering::leave(ctx)?;
+    buffering::stop(ctx)?;
     Ok(1)
 }

@@ -39,7 +39,7 @@ pub fn combine_always(together: u32) {
 /// Why it cannot be had, for the administrator.
 pub(crate) fn combiner() -> Result<Combiner, String> {
     // Now, so that a program without the library hears of it.
-    Multibuffer::load().map_err(|absent| absent.to_string())?;
+    Multibuffer::load().map_err(|unavailable| unavailable.to_string())?;
     let driver = || Some(Box::new(Multibuffer::load().ok()?) as Box<dyn InlineDriver>);
     let (generation, cores) = (fork::generation(), evener::core_budget().workers());
     let made = match ALWAYS.load(Relaxed) {

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use evener::combine::Combiner;
 use evener::regret::{Turn, Way, regret};
 use evener::split::Helpers;
-use evener::statistics::{Direct, Statistics};
+use evener::statistics::{LocalCounter, Statistics};
 use evener_core::statistics::Count;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
@@ -15,7 +15,7 @@ use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 use super::engine::choice::ModuleChoice;
 use super::gcm::state::Gcm;
 use super::message::{Message, State};
-use super::pipelines::state::Pipes;
+use super::pipelines::state::PipelineState;
 use crate::config::Guard;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::{Init, Update};
@@ -42,7 +42,7 @@ pub(crate) struct CipherCtx {
     /// `thresh` of a message that may take another way, decrypting and encrypting.
     first_thresh: [usize; 2],
     /// Messages that are at their end and not in the process's statistics yet.
-    pub(super) direct: Direct,
+    pub(super) direct: LocalCounter,
     /// Which inits are short.
     pub(super) iv_only: IvOnly,
     pub(crate) decrypt_init: CipherInit,
@@ -66,7 +66,7 @@ pub(crate) struct CipherCtx {
     /// GCM with splitting configured: what is known about the message.
     pub(crate) gcm: Option<Box<Gcm>>,
     /// The messages of a pipeline.
-    pub(crate) pipes: Option<Box<Pipes>>,
+    pub(crate) pipes: Option<Box<PipelineState>>,
 }
 
 /// Inits with nothing but an IV, in the direction of the message before, of which there are many: all that such an init has to
@@ -97,7 +97,7 @@ impl CipherCtx {
             encrypt_init: row.encrypt_init,
             last: row.last,
             first_thresh: [row.context_thresh(false), row.context_thresh(true)],
-            direct: Direct::default(),
+            direct: LocalCounter::default(),
             iv_only: IvOnly::None,
             decrypt_init: row.decrypt_init,
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
@@ -150,9 +150,13 @@ impl CipherCtx {
         self.count_event(Count::Locked, call.end().into(), bytes);
     }
 
-    /// From which length on the update under way is raw work that a module may do.
-    pub(crate) fn raw_thresh(&self) -> usize {
-        if self.module.as_ref().is_some_and(ModuleChoice::stays) { usize::MAX } else { self.row().raw_thresh }
+    /// From which length on the update under way is block work that a module may do.
+    pub(crate) fn block_thresh(&self) -> usize {
+        if self.module.as_ref().is_some_and(ModuleChoice::stays) {
+            usize::MAX
+        } else {
+            self.row().block_thresh
+        }
     }
 
     /// Another message follows: of this one is counted what went the inner way.
@@ -161,7 +165,7 @@ impl CipherCtx {
         self.taken = 0;
         if bytes > 0 {
             // Where it is time to flush, the next init does.
-            _ = self.direct.saw(bytes);
+            _ = self.direct.record(bytes);
         }
     }
 
@@ -239,7 +243,7 @@ impl CipherCtx {
             self.message.is_as_begun() && self.elsewhere.get() == 0,
             "a call did not say that it came"
         );
-        if self.taken > 0 && self.direct.saw(self.taken) {
+        if self.taken > 0 && self.direct.record(self.taken) {
             // The next one shows it.
             self.iv_only = IvOnly::None;
         }

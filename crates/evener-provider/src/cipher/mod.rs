@@ -1,7 +1,7 @@
 //! Messages of ciphers that may take another way than the inner cipher's own: what is known of them, and each such way.
 //!
 //! Path of an update: `route.rs` decides by the state of the message (`message/`) -> `combining.rs` encrypts CBC together with other
-//! threads, or `buffering.rs` (a message), `record.rs` (a TLS record) or `route.rs` itself (a unit of XTS) cuts it into raw work ->
+//! threads, or `buffering.rs` (a message), `record.rs` (a TLS record) or `route.rs` itself (a unit of XTS) cuts it into block work ->
 //! `blocks.rs` gives each piece to helpers (`split.rs`), an engine (`engine/`) or the inner cipher. GCM (`gcm/`) and pipelines
 //! (`pipelines/`) have paths of their own. `context.rs` holds what C holds for a cipher in use, `calls.rs` its init and its return to the
 //! inner cipher.

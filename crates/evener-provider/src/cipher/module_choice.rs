@@ -1,6 +1,6 @@
 //! Whether an engine does an update: the guard and the policy are asked before anything of it is begun.
 
-use evener::offload::policy::{Ask, Beside, Policy, policy};
+use evener::offload::policy::{Concurrency, Policy, Query, policy};
 use evener_core::guard::Load;
 use evener_core::statistics::Kind;
 use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Job, Nanos};
@@ -20,7 +20,7 @@ const CHOICE_MAX: usize = 8;
 pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<ModuleChoice> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
-    if !is_message || call.len() < row.raw_thresh || ctx.prov().settings.guard == Guard::Off {
+    if !is_message || call.len() < row.block_thresh || ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
@@ -28,18 +28,18 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     let whole =
         if message.record_mode.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
     let is_alone = ctx.prov().jobs.as_ref().and_then(Jobs::current).is_none();
-    let beside = if is_alone { Beside::Nothing } else { Beside::Others };
+    let concurrency = if is_alone { Concurrency::Alone } else { Concurrency::SameThread };
     let (algorithm, direction) = (row.algorithm?, message.direction());
-    let wanted = Request { algorithm, direction, longest: whole, bytes: whole, beside };
+    let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
     // Before anything is asked: most requests of a program that no module pays for end here.
     let policy = policy()?;
-    match is_alone && policy.is_unseen(wanted.class()) {
-        true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, beside }),
+    match is_alone && policy.is_unsampled(wanted.class()) {
+        true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }),
         false => choose(ctx, policy, &wanted),
     }
 }
 
-/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads at a module's desk, and
+/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads in a module's queue, and
 /// its thread has others to go on with.
 pub(super) fn choose_for_many(
     ctx: &CipherCtx,
@@ -53,20 +53,20 @@ pub(super) fn choose_for_many(
         return None;
     }
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
-    let (direction, beside) = (Direction::Encrypt, Beside::OthersOfCall);
-    let wanted = Request { algorithm, direction, longest, bytes, beside };
+    let (direction, concurrency) = (Direction::Encrypt, Concurrency::SameCall);
+    let wanted = Request { algorithm, direction, longest, bytes, concurrency };
     match prov.settings.guard {
         Guard::On => choose(ctx, policy()?, &wanted),
         Guard::Off => registry::engine(algorithm, direction, longest).map(|engine| ModuleChoice {
             turn: None,
             engine: Some(engine),
             core: Nanos::ZERO,
-            beside,
+            concurrency,
         }),
     }
 }
 
-/// Raw work that is asked about.
+/// Block work that is asked about.
 struct Request {
     algorithm: Algorithm,
     direction: Direction,
@@ -74,7 +74,7 @@ struct Request {
     longest: usize,
     /// All of it.
     bytes: usize,
-    beside: Beside,
+    concurrency: Concurrency,
 }
 
 impl Request {
@@ -85,7 +85,7 @@ impl Request {
 }
 
 fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<ModuleChoice> {
-    let &Request { algorithm, direction, longest, bytes, beside } = wanted;
+    let &Request { algorithm, direction, longest, bytes, concurrency } = wanted;
     let mut ahead = [None; CHOICE_MAX];
     let engines = registry::all();
     for (ahead, engine) in ahead.iter_mut().zip(&*engines) {
@@ -94,16 +94,16 @@ fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<
     if ahead.iter().all(Option::is_none) {
         return None;
     }
-    let kind = (beside as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
-    let ask = Ask {
+    let kind = (concurrency as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
+    let query = Query {
         load: Load { kind, bytes },
         class: wanted.class(),
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
-        beside,
+        concurrency,
     };
-    let mut turn = policy.begin(&ask);
+    let mut turn = policy.begin(&query);
     let engine = turn.module().map(|module| engines[module]);
     let core = engine.filter(|_| turn.is_timed()).map_or(Nanos::ZERO, |engine| engine.core_time());
     turn.begins();
-    Some(ModuleChoice { turn: Some(turn), engine, core, beside })
+    Some(ModuleChoice { turn: Some(turn), engine, core, concurrency })
 }

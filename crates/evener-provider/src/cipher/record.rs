@@ -2,14 +2,14 @@
 //! or removes the padding itself (providers/implementations/ciphers/ciphercommon.c and ssl/record/tls_pad.c of
 //! OpenSSL 3.0; ssl/record/methods/tls_pad.c since 3.2).
 //!
-//! Path of one record of at least `thresh` bytes: padding on -> its blocks are raw work, from the chaining value
+//! Path of one record of at least `thresh` bytes: padding on -> its blocks are block work, from the chaining value
 //! that the inner context holds -> the inner context gets the next one -> padding off. All else about records is left
 //! to the inner context, and so is, for good, one kind of record:
 //!
 //! **Decryption of MAC-then-encrypt.** There the padding is checked before the MAC, and how long the check of both
 //! takes tells an attacker about the plaintext (Lucky Thirteen, AlFardan and Paterson 2013). OpenSSL's answer runs
 //! through padding, MAC and the copy between them, and can be used but not be wrapped. Under Encrypt-then-MAC
-//! (RFC 7366) the MAC over the ciphertext was right before the cipher is asked, so that whoever made the padding has
+//! (RFC 7366) the MAC over the ciphertext was right before the cipher is asked, so that the maker of the padding has
 //! the keys.
 
 use evener_core::BLOCK_BYTES;
@@ -17,7 +17,7 @@ use evener_core::Family;
 
 use super::blocks;
 use super::context::CipherCtx;
-use super::engine::RawError;
+use super::engine::BlockError;
 use super::message::record_mode::RecordMode;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
@@ -76,8 +76,8 @@ fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<b
     let mut memory = evener_core::job::Memory::InPlace { room, input_bytes };
     match blocks::work(ctx, iv, &mut memory) {
         Ok(()) => Ok(true),
-        Err(RawError::Undone) => Ok(false),
-        Err(RawError::Lost) => Err(ctx.fail()),
+        Err(BlockError::Undone) => Ok(false),
+        Err(BlockError::Lost) => Err(ctx.fail()),
     }
 }
 

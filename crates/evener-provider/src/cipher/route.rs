@@ -2,7 +2,7 @@
 //!
 //! Path of one update of at least `thresh` bytes: refused forms go straight on -> a TLS record (`record.rs`), or a unit of XTS, is raw
 //! work at once -> CBC encryption goes together with other threads' where they combine (`combining.rs`) -> other messages are entered
-//! (`buffering.rs`) and cut into raw work -> [`blocks::work`] gives each piece to the first engine that takes it, and what an engine
+//! (`buffering.rs`) and cut into block work -> [`blocks::work`] gives each piece to the first engine that takes it, and what an engine
 //! leaves undone to the plain way.
 
 use std::ffi::c_int;
@@ -31,7 +31,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     let (split, module, job_turn) = (ctx.split.take(), ctx.module.take(), ctx.job_turn.take());
     if answer == Ok(1) {
         split.into_iter().for_each(|split| ctx.finish_split(split, call.len()));
-        module.into_iter().for_each(|asked| ctx.count_event(Count::Locked, asked.end().into(), call.len()));
+        module.into_iter().for_each(|choice| ctx.count_event(Count::Locked, choice.end().into(), call.len()));
         job_turn.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end().into(), call.len()));
     }
     answer
@@ -44,16 +44,16 @@ fn is_split(ctx: &CipherCtx) -> bool {
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     let is_split = is_split(ctx);
     // Where neither helpers come nor engines are asked, a context of our own costs more than handing back.
-    let thresh = ctx.raw_thresh().min(ctx.row().combined_from);
+    let thresh = ctx.block_thresh().min(ctx.row().combined_from);
     let is_inner = call.len() < thresh && !is_split && ctx.message.record_mode.is_none();
     let written = match ctx.message.state {
         State::Failed => return Err(Reason::Lost),
         State::InnerOnly => None,
         _ if is_inner || !call.is_whole() => {
-            buffering::leave(ctx)?;
+            buffering::stop(ctx)?;
             None
         }
-        _ if ctx.message.record_mode.is_some() && call.len() < ctx.raw_thresh() => None,
+        _ if ctx.message.record_mode.is_some() && call.len() < ctx.block_thresh() => None,
         _ if ctx.message.record_mode.is_some() => one_record(ctx, call)?,
         _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
         State::Owned => buffering::update(ctx, call)?,
@@ -63,7 +63,7 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
                 ctx.module = None;
                 Some(written)
             }
-            None if is_split || call.len() >= ctx.raw_thresh() => match buffering::enter(ctx) {
+            None if is_split || call.len() >= ctx.block_thresh() => match buffering::start(ctx) {
                 true => buffering::update(ctx, call)?,
                 false => None,
             },

@@ -49,7 +49,7 @@ pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
 }
 
 pub(super) fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
-    *bytes.last_chunk().expect("raw work is whole blocks, and not none")
+    *bytes.last_chunk().expect("block work is whole blocks, and not none")
 }
 
 /// Moves a big-endian counter by `blocks`; it wraps at 2^128.

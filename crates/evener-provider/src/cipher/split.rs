@@ -1,6 +1,6 @@
-//! Raw work of one large update, split between the caller and threads that help it.
+//! Block work of one large update, split between the caller and threads that help it.
 //!
-//! Path: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into raw work as any
+//! Path: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into block work as any
 //! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
 //! (`evener::split`). Each thread works in an inner context of its own, which the caller has made ([`Spare`]) and the thread
 //! frees inside the call.
@@ -12,7 +12,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-use evener::split::{Call, Hand, Helpers, Threshold, crew};
+use evener::split::{Call, Helpers, PartWorker, Threshold, helper_pool};
 use evener_core::job::Memory;
 use evener_core::splits::Load;
 use evener_core::xts::Stride;
@@ -49,7 +49,7 @@ fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
         Guard::Off => Threshold::From(settings.split_from()),
         Guard::On => Threshold::Learned,
     };
-    Some(crew()?.begin(Load { kind, bytes }, settings.threads, threshold))
+    Some(helper_pool()?.begin(Load { kind, bytes }, settings.threads, threshold))
 }
 
 /// The kind of work under which costs are learned, below [`evener::split::KINDS`].
@@ -63,7 +63,7 @@ fn kind(algorithm: Algorithm) -> Option<usize> {
     })
 }
 
-/// Does raw work with the helpers of the update under way; `None` where there are none, or it has nothing to share. An
+/// Does block work with the helpers of the update under way; `None` where there are none, or it has nothing to share. An
 /// error where input was lost.
 pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Option<Result<(), ()>> {
     let helpers = ctx.split.as_ref()?.helpers()?;
@@ -80,9 +80,9 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
     // Before anything is touched: without memory for it, the work goes another way.
     let own = worker(context()?);
     let spare = Spare::of(helpers.count().min(parts.count() - 1), context);
-    let hand = || Some(worker(spare.take()?) as Box<dyn Hand + '_>);
+    let part_worker = || Some(worker(spare.take()?) as Box<dyn PartWorker + '_>);
     ctx.counts().split.fetch_add(1, Relaxed);
-    match helpers.share(&mut parts, own, &hand) {
+    match helpers.share(&mut parts, own, &part_worker) {
         true => Some(Ok(())),
         // Apart, the input is what it was: the plain way says what is wrong.
         false => in_place.then_some(Err(())),
@@ -199,13 +199,13 @@ impl Worker<'_> {
     }
 }
 
-impl Hand for Worker<'_> {
+impl PartWorker for Worker<'_> {
     fn begin(&mut self, index: usize) -> bool {
         let iv = self.starts.ivs.get(index);
         iv.is_none_or(|iv| self.context.inner().init(self.encrypts, None, Some(iv)))
     }
 
-    fn apart(&mut self, _: usize, input: &[u8], output: &mut [u8]) -> bool {
+    fn out_of_place(&mut self, _: usize, input: &[u8], output: &mut [u8]) -> bool {
         self.work(&mut Memory::Apart { src: input, dst: output })
     }
 

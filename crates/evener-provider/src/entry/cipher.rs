@@ -114,7 +114,7 @@ dispatch! {
             };
             return for_c(core_of(ctx.row()), || gcm::last(ctx, finish));
         }
-        if hand_back(ctx) != 1 {
+        if sync_inner(ctx) != 1 {
             return 0;
         }
         ctx.thresh = usize::MAX;
@@ -131,7 +131,7 @@ dispatch! {
             if for_c(core_of(ctx.row()), || gcm::before_get(ctx, questions)) != 1 {
                 return 0;
             }
-        } else if ctx.thresh == 0 && hand_back(ctx) != 1 {
+        } else if ctx.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
@@ -163,8 +163,8 @@ fn next_iv<'c>(
 
 /// Puts the truth about the message back into the inner context.
 #[inline(never)]
-fn hand_back(ctx: &mut CipherCtx) -> c_int {
-    for_c(core_of(ctx.row()), || calls::hand_back(ctx))
+fn sync_inner(ctx: &mut CipherCtx) -> c_int {
+    for_c(core_of(ctx.row()), || calls::sync_inner(ctx))
 }
 
 dispatch! {
@@ -190,7 +190,7 @@ dispatch! {
         let Some(ctx) = context_of(ctx) else { return ptr::null_mut() };
         let Some(dup) = ctx.row().dupctx else { return ptr::null_mut() };
         for_c(core_of(ctx.row()), || {
-            buffering::leave(ctx)?;
+            buffering::stop(ctx)?;
             let gcm = match &ctx.gcm {
                 Some(gcm) => Some(gcm.duplicate().ok_or(Reason::Unavailable)?),
                 None => None,
@@ -240,7 +240,7 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(init) = ctx.row().encrypt_skey_init else { return 0 };
-        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         ctx.lose_sight();
@@ -255,7 +255,7 @@ dispatch! {
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(init) = ctx.row().decrypt_skey_init else { return 0 };
-        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         ctx.lose_sight();
@@ -282,7 +282,7 @@ dispatch! {
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         ctx.taken = ctx.taken.wrapping_add(len);
@@ -329,7 +329,7 @@ dispatch! {
                 Ok(answer)
             });
         }
-        if ctx.thresh == 0 && hand_back(ctx) != 1 {
+        if ctx.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;
         }
         // SAFETY: as above.

@@ -51,7 +51,7 @@ const MODES: &[&str] = &[
     "CBC-HMAC-SHA256",
 ];
 
-/// Modes whose messages can be cut into raw work. GCM cannot: its tag needs powers of H.
+/// Modes whose messages can be cut into block work. GCM cannot: its tag needs powers of H.
 const RAW: &[Family] = &[Family::Ecb, Family::Cbc, Family::Ctr, Family::Xts];
 
 fn offered(name: &str) -> bool {
@@ -68,16 +68,16 @@ fn known(number: c_int) -> bool {
 fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<CipherRow> {
     let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
     // Where no other way exists, or none is wanted, every update is the inner function's.
-    let raw_thresh = algorithm.map_or(usize::MAX, |_| prov.raw_from);
+    let block_thresh = algorithm.map_or(usize::MAX, |_| prov.raw_from);
     let combined_from = combining::thresh(prov, algorithm);
     Some(CipherRow {
         prov,
         provider,
         algorithm,
         kind: Kind::named(name),
-        thresh: raw_thresh.min(combined_from),
+        thresh: block_thresh.min(combined_from),
         combined_from,
-        raw_thresh,
+        block_thresh,
         split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
         gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,

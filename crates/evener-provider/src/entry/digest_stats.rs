@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
-use evener::statistics::Hashes;
+use evener::statistics::ThreadDigests;
 use evener_core::statistics::Kind;
 use evener_ossl_sys::{DigestFinal, DigestInit, DigestUpdate, Dispatch, Function, Param, number};
 
@@ -19,7 +19,7 @@ use crate::core::find;
 use crate::ffi::{SLOTS, by_slot, dispatch};
 use crate::inner_provider::dispatch_table::erased;
 use crate::statistics;
-use crate::statistics::thread_digests::{mine, with_mine};
+use crate::statistics::thread_digests::{current_thread, with_current_thread};
 
 /// Where the entry points of a place lead.
 struct InnerDigest {
@@ -28,7 +28,7 @@ struct InnerDigest {
     init: AtomicPtr<c_void>,
     update: AtomicPtr<c_void>,
     last: AtomicPtr<c_void>,
-    /// Where messages are counted ([`Hashes::first`]).
+    /// Where messages are counted ([`ThreadDigests::first`]).
     first: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ pub(super) fn replacements(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Fu
         let update = find!(functions, DIGEST_UPDATE: DigestUpdate)?;
         let last = find!(functions, DIGEST_FINAL: DigestFinal)?;
         let inner = [init as *mut c_void, update as *mut c_void, last as *mut c_void];
-        slot_of(inner, Hashes::first(kind))
+        slot_of(inner, ThreadDigests::first(kind))
     };
     slot().map_or_else(Vec::new, |slot| {
         vec![
@@ -93,7 +93,7 @@ fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize
 
 dispatch! {
     fn init[SLOT](ctx: *mut c_void, params: *const Param) -> c_int {
-        if !mine().is_some_and(|hashes| hashes.begins(ctx.addr())) {
+        if !current_thread().is_some_and(|hashes| hashes.begins(ctx.addr())) {
             // SAFETY: the caller's word.
             return unsafe { init_other::<SLOT>(ctx, params) };
         }
@@ -108,7 +108,7 @@ dispatch! {
     #[inline(never)]
     fn init_other[SLOT](ctx: *mut c_void, params: *const Param) -> c_int {
         let way = &INNER_DIGESTS[SLOT];
-        with_mine(|hashes| hashes.begin(ctx.addr(), way.first.load(Relaxed)));
+        with_current_thread(|hashes| hashes.begin(ctx.addr(), way.first.load(Relaxed)));
         // SAFETY: as above.
         let inner = unsafe { transmute::<*mut c_void, DigestInit>(way.init.load(Relaxed)) };
         // SAFETY: as above.
@@ -116,7 +116,7 @@ dispatch! {
     }
 
     fn update[SLOT](ctx: *mut c_void, input: *const c_uchar, len: usize) -> c_int {
-        if !mine().is_some_and(|hashes| hashes.goes_on(ctx.addr(), len)) {
+        if !current_thread().is_some_and(|hashes| hashes.goes_on(ctx.addr(), len)) {
             // SAFETY: the caller's word.
             return unsafe { update_other::<SLOT>(ctx, input, len) };
         }
@@ -131,7 +131,7 @@ dispatch! {
     #[inline(never)]
     fn update_other[SLOT](ctx: *mut c_void, input: *const c_uchar, len: usize) -> c_int {
         let way = &INNER_DIGESTS[SLOT];
-        with_mine(|hashes| hashes.update(ctx.addr(), way.first.load(Relaxed), len));
+        with_current_thread(|hashes| hashes.update(ctx.addr(), way.first.load(Relaxed), len));
         // SAFETY: as above.
         let inner = unsafe { transmute::<*mut c_void, DigestUpdate>(way.update.load(Relaxed)) };
         // SAFETY: as above.
@@ -140,7 +140,7 @@ dispatch! {
 
     fn last[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let first = INNER_DIGESTS[SLOT].first.load(Relaxed);
-        if !mine().is_some_and(|hashes| hashes.finishes(ctx.addr(), first)) {
+        if !current_thread().is_some_and(|hashes| hashes.finishes(ctx.addr(), first)) {
             // SAFETY: the caller's word.
             return unsafe { last_other::<SLOT>(ctx, out, written, room) };
         }
@@ -155,7 +155,7 @@ dispatch! {
     #[inline(never)]
     fn last_other[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let way = &INNER_DIGESTS[SLOT];
-        with_mine(|hashes| {
+        with_current_thread(|hashes| {
             if hashes.finish(ctx.addr(), way.first.load(Relaxed)) {
                 statistics::flush_hashes(hashes);
             }

@@ -81,7 +81,7 @@ fn start(core: Core) -> *const ProvCtx {
 /// Gives back what is held, in the order that the core expects.
 fn end(prov: Box<ProvCtx>) {
     siblings::deregister(&prov);
-    thread_digests::with_mine(statistics::flush_hashes);
+    thread_digests::with_current_thread(statistics::flush_hashes);
     let ProvCtx { bound, siblings, core, .. } = *prov;
     drop(bound);
     siblings.release(&core);

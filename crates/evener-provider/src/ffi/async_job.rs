@@ -16,7 +16,7 @@ use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr;
 
-use evener::offload::Bell;
+use evener::offload::Waker;
 use evener_fd::{CheckedFd, KnownFd};
 use evener_ossl_sys::Function;
 
@@ -166,8 +166,8 @@ impl CurrentJob<'_> {
 /// What wakes a job.
 pub(crate) struct Doorbell(Option<CheckedFd>);
 
-impl Bell for Doorbell {
-    fn ring(&self) {
+impl Waker for Doorbell {
+    fn wake(&self) {
         self.0.iter().map(CheckedFd::known).for_each(ring);
     }
 }

@@ -1,9 +1,9 @@
-//! Raw work by a module: a request at its desk, and the calling thread asleep or its job put aside.
+//! Block work by a module: a request in its queue, and the calling thread asleep or its job put aside.
 //!
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
 //! Path of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
-//! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the bell was rung -> a sample is
+//! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the doorbell was rung -> a sample is
 //! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
@@ -11,7 +11,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use evener::offload::{Answer, Bell, Offload, Pending, Request, patience};
+use evener::offload::{Answer, Offload, Pending, Request, Waker, timeout};
 use evener_core::driver::Text;
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
@@ -20,7 +20,7 @@ use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
 use crate::cipher::engine::registry::add_engine;
-use crate::cipher::engine::{Engine, Many, Plain, Raw, RawError};
+use crate::cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine, Fallback};
 use crate::cipher::spans::{input_of, output_of};
 use crate::fork;
 
@@ -38,7 +38,7 @@ const FIRST_BYTES: usize = 16 << 10;
 const PAUSES_MAX: u32 = 1_000;
 
 /// A module as the route sees it.
-pub(super) struct Module {
+pub(super) struct ModuleEngine {
     offload: Offload,
     /// Results so far, by algorithm and direction.
     seen: Vec<[AtomicU32; 2]>,
@@ -46,18 +46,19 @@ pub(super) struct Module {
 
 /// Adds a module behind those that are there; another crate that links this one as an rlib calls it from its initialiser.
 pub fn add_module(offload: Offload) {
-    add_engine(Module::leaked(offload));
+    add_engine(ModuleEngine::leaked(offload));
 }
 
-/// What `does` says of the ciphers whose messages are cut into raw work.
+/// What `does` says of the ciphers whose messages are cut into block work.
 pub(super) fn table(does: impl Fn(Algorithm, Direction) -> bool) -> impl Fn(Algorithm, Direction) -> bool {
     move |algorithm, direction| {
-        let is_raw = matches!(algorithm.family(), Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts);
-        is_raw && does(algorithm, direction)
+        let is_block_work =
+            matches!(algorithm.family(), Family::Ecb | Family::Cbc | Family::Ctr | Family::Xts);
+        is_block_work && does(algorithm, direction)
     }
 }
 
-impl Module {
+impl ModuleEngine {
     /// One that stays as long as the process: threads may be inside.
     pub(super) fn leaked(offload: Offload) -> &'static Self {
         let seen = Algorithm::ALL.iter().map(|_| Default::default()).collect();
@@ -65,14 +66,14 @@ impl Module {
     }
 
     /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
-    fn wait(raw: &Raw<'_>, pending: &Pending<'_>, generation: u32) -> bool {
-        let Some(job) = raw.job else { return true };
+    fn wait(block_request: &BlockRequest<'_>, pending: &Pending<'_>, generation: u32) -> bool {
+        let Some(job) = block_request.job else { return true };
         for _ in 0..PAUSES_MAX {
             if pending.is_over() {
                 break;
             }
-            raw.aside(|| job.wait());
-            // The child of a fork has the job, too, and must not look at the parent's desk.
+            block_request.while_suspended(|| job.wait());
+            // The child of a fork has the job, too, and must not look at the parent's queue.
             if fork::generation() != generation {
                 return false;
             }
@@ -96,27 +97,40 @@ impl Module {
     /// Takes in one of many jobs, which is waited for.
     fn put(&self, job: &Job<'_>, generation: u32) -> Option<Pending<'_>> {
         let SessionRef::Shared(session) = job.session_ref() else { return None };
-        let allowed = patience(Nanos::ZERO, 0);
+        let allowed = timeout(Nanos::ZERO, 0);
         let request = Request { session: &session, iv: job.iv(), input: job.input(), allowed };
         self.offload.put(generation, &request, None)
     }
 
     /// Whether those results of many whose turn it is are what this core makes of the same.
-    fn are_right(&self, many: &Many<'_, '_>, answers: &[Answer<'_>]) -> bool {
-        many.jobs.iter().zip(answers).all(|(job, answer)| {
+    fn are_right(&self, batch: &BlockBatch<'_, '_>, answers: &[Answer<'_>]) -> bool {
+        batch.jobs.iter().zip(answers).all(|(job, answer)| {
             let (algorithm, direction) = (job.session().algorithm(), job.session().direction());
-            let result = Compared { algorithm, direction, iv: *job.iv(), input: job.input() };
+            let result = ResultCheck { algorithm, direction, iv: *job.iv(), input: job.input() };
             let part = self.compared(algorithm, direction, job.input_bytes());
-            part.is_none_or(|part| result.is_right(many.plain, answer.output(), part))
+            part.is_none_or(|part| result.is_right(batch.fallback, answer.output(), part))
         })
     }
 
     /// Whether a result is right as far as it is compared. Where it is not, the module is out of service.
-    fn is_right(&self, raw: &Raw<'_>, input: &[u8], output: &[u8], generation: u32) -> bool {
-        let Some(part) = self.compared(raw.algorithm, raw.direction, output.len()) else { return true };
-        let result = Compared { algorithm: raw.algorithm, direction: raw.direction, iv: raw.iv, input };
+    fn is_right(
+        &self,
+        block_request: &BlockRequest<'_>,
+        input: &[u8],
+        output: &[u8],
+        generation: u32,
+    ) -> bool {
+        let Some(part) = self.compared(block_request.algorithm, block_request.direction, output.len()) else {
+            return true;
+        };
+        let result = ResultCheck {
+            algorithm: block_request.algorithm,
+            direction: block_request.direction,
+            iv: block_request.iv,
+            input,
+        };
         // Else a module would be known by what it takes together with a core.
-        let is_right = raw.besides(|| result.is_right(raw.plain, output, part));
+        let is_right = block_request.excluding(|| result.is_right(block_request.fallback, output, part));
         if !is_right {
             self.offload.computed_wrong(generation);
         }
@@ -124,43 +138,49 @@ impl Module {
     }
 
     /// Puts a result to where the program wants it, unless it is seen to be wrong.
-    fn take_over(&self, raw: &mut Raw<'_>, output: &[u8], generation: u32) -> Result<(), RawError> {
-        if !self.is_right(raw, input_of(&raw.memory), output, generation) {
-            return Err(RawError::Undone);
+    fn take_over(
+        &self,
+        block_request: &mut BlockRequest<'_>,
+        output: &[u8],
+        generation: u32,
+    ) -> Result<(), BlockError> {
+        if !self.is_right(block_request, input_of(&block_request.memory), output, generation) {
+            return Err(BlockError::Undone);
         }
-        match &mut raw.memory {
+        match &mut block_request.memory {
             Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(output),
             Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(output),
         }
         Ok(())
     }
 
-    /// Waits for a request without the desk; `None` where it has to go there.
+    /// Waits for a request without the queue; `None` where it has to go there.
     fn ask_for(
         &self,
-        raw: &mut Raw<'_>,
+        block_request: &mut BlockRequest<'_>,
         session: &Session,
         allowed: Nanos,
         generation: u32,
-    ) -> Option<Result<(), RawError>> {
-        let iv = raw.iv;
-        let mut text = Piece { module: self, raw, taken: Err(RawError::Undone), generation };
+    ) -> Option<Result<(), BlockError>> {
+        let iv = block_request.iv;
+        let mut text =
+            AwaitedRequest { module: self, block_request, taken: Err(BlockError::Undone), generation };
         self.offload.ask_for(generation, session, &iv, &mut text, allowed)?;
         Some(text.taken)
     }
 }
 
 /// A result beside what it was made of.
-struct Compared<'a> {
+struct ResultCheck<'a> {
     algorithm: Algorithm,
     direction: Direction,
     iv: [u8; 16],
     input: &'a [u8],
 }
 
-impl Compared<'_> {
+impl ResultCheck<'_> {
     /// Whether this core makes the same of a part. Where there is no memory for that, nobody knows.
-    fn is_right(&self, plain: Plain<'_>, output: &[u8], part: Range<usize>) -> bool {
+    fn is_right(&self, fallback: Fallback<'_>, output: &[u8], part: Range<usize>) -> bool {
         let before = &self.input[..part.start];
         let iv = match part.start {
             0 => self.iv,
@@ -170,7 +190,7 @@ impl Compared<'_> {
         };
         let mut room = Zeroizing::new(self.input[part.clone()].to_vec());
         let input_bytes = room.len();
-        let made = plain.run(&iv, &mut Memory::InPlace { room: &mut room, input_bytes });
+        let made = fallback.run(&iv, &mut Memory::InPlace { room: &mut room, input_bytes });
         made.is_err() || room[..] == output[part]
     }
 }
@@ -196,36 +216,37 @@ fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
 }
 
 /// A piece of which this thread waits for the result.
-struct Piece<'l, 'r> {
-    module: &'l Module,
-    raw: &'l mut Raw<'r>,
-    taken: Result<(), RawError>,
+struct AwaitedRequest<'l, 'r> {
+    module: &'l ModuleEngine,
+    block_request: &'l mut BlockRequest<'r>,
+    taken: Result<(), BlockError>,
     generation: u32,
 }
 
-impl Text for Piece<'_, '_> {
+impl Text for AwaitedRequest<'_, '_> {
     fn input(&self) -> &[u8] {
-        input_of(&self.raw.memory)
+        input_of(&self.block_request.memory)
     }
 
     fn take(&mut self, result: &[u8]) {
-        self.taken = self.module.take_over(self.raw, result, self.generation);
+        self.taken = self.module.take_over(self.block_request, result, self.generation);
     }
 
     fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {
-        let Memory::Apart { src, dst } = &mut self.raw.memory else { return None };
+        let Memory::Apart { src, dst } = &mut self.block_request.memory else { return None };
         let len = src.len();
         Some((src, &mut dst[..len]))
     }
 
     fn taken(&mut self) {
-        let (input, output) = (input_of(&self.raw.memory), output_of(&self.raw.memory, self.input().len()));
-        let is_right = self.module.is_right(self.raw, input, output, self.generation);
-        self.taken = if is_right { Ok(()) } else { Err(RawError::Undone) };
+        let (input, output) =
+            (input_of(&self.block_request.memory), output_of(&self.block_request.memory, self.input().len()));
+        let is_right = self.module.is_right(self.block_request, input, output, self.generation);
+        self.taken = if is_right { Ok(()) } else { Err(BlockError::Undone) };
     }
 }
 
-impl Engine for Module {
+impl Engine for ModuleEngine {
     fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool {
         self.offload.takes(fork::generation(), algorithm, direction, len_bytes)
     }
@@ -238,39 +259,44 @@ impl Engine for Module {
         self.offload.core_time(fork::generation())
     }
 
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError> {
-        let session = raw.session().ok_or(RawError::Undone)?;
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
+        let session = block_request.session().ok_or(BlockError::Undone)?;
         let generation = fork::generation();
-        let allowed = patience(raw.expected(), self.offload.ahead(generation));
-        if raw.job.is_none() {
-            if let Some(done) = self.ask_for(raw, &session, allowed, generation) {
+        let allowed = timeout(block_request.expected(), self.offload.ahead(generation));
+        if block_request.job.is_none() {
+            if let Some(done) = self.ask_for(block_request, &session, allowed, generation) {
                 return done;
             }
         }
-        let request = Request { session: &session, iv: &raw.iv, input: input_of(&raw.memory), allowed };
-        let bell = raw.job.map(|job| Box::new(job.doorbell()) as Box<dyn Bell>);
-        let pending = self.offload.put(generation, &request, bell).ok_or(RawError::Undone)?;
-        if !Self::wait(raw, &pending, generation) {
+        let request = Request {
+            session: &session,
+            iv: &block_request.iv,
+            input: input_of(&block_request.memory),
+            allowed,
+        };
+        let waker = block_request.job.map(|job| Box::new(job.doorbell()) as Box<dyn Waker>);
+        let pending = self.offload.put(generation, &request, waker).ok_or(BlockError::Undone)?;
+        if !Self::wait(block_request, &pending, generation) {
             pending.forget();
-            return Err(RawError::Undone);
+            return Err(BlockError::Undone);
         }
-        let answer = pending.wait().ok_or(RawError::Undone)?;
-        self.take_over(raw, answer.output(), generation)
+        let answer = pending.wait().ok_or(BlockError::Undone)?;
+        self.take_over(block_request, answer.output(), generation)
     }
 
-    fn run_many(&self, many: &mut Many<'_, '_>) -> Result<(), RawError> {
+    fn run_batch(&self, batch: &mut BlockBatch<'_, '_>) -> Result<(), BlockError> {
         let generation = fork::generation();
         // All of them before the first is waited for.
-        let pending = many.jobs.iter().map(|job| self.put(job, generation)).collect::<Option<Vec<_>>>();
-        let pending = pending.ok_or(RawError::Undone)?;
+        let pending = batch.jobs.iter().map(|job| self.put(job, generation)).collect::<Option<Vec<_>>>();
+        let pending = pending.ok_or(BlockError::Undone)?;
         let answers = pending.into_iter().map(Pending::wait).collect::<Option<Vec<_>>>();
-        let answers = answers.ok_or(RawError::Undone)?;
+        let answers = answers.ok_or(BlockError::Undone)?;
         // Before anything is taken over: where one is wrong, all are done again.
-        if !many.besides(|| self.are_right(many, &answers)) {
+        if !batch.excluding(|| self.are_right(batch, &answers)) {
             self.offload.computed_wrong(generation);
-            return Err(RawError::Undone);
+            return Err(BlockError::Undone);
         }
-        for (job, answer) in many.jobs.iter_mut().zip(&answers) {
+        for (job, answer) in batch.jobs.iter_mut().zip(&answers) {
             job.publish(answer.output(), &[]);
         }
         Ok(())

@@ -56,7 +56,7 @@ pub(crate) fn open(
 fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
     let name = named.to_string();
     let offload = match named {
-        ModuleName::Hosted(module) => match hosted::Later::reserve(module) {
+        ModuleName::Hosted(module) => match hosted::LazyModule::reserve(module) {
             // A host is woken for a batch, or not at all.
             None => {
                 let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
@@ -84,7 +84,7 @@ fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
             }
         }
     };
-    add_engine(engine::Module::leaked(offload));
+    add_engine(engine::ModuleEngine::leaked(offload));
     Ok(())
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct ProvCtx {
 /// What happened in this library context. 32 bits each, as 32-bit systems have no larger ones; they wrap.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Raw work of at least the threshold.
+    /// Block work of at least the threshold.
     pub(crate) routed: AtomicU32,
     /// Of that: left undone by an engine and done again the plain way.
     pub(crate) redone: AtomicU32,

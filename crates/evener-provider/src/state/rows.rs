@@ -17,19 +17,19 @@ pub(crate) struct CipherRow {
     pub(crate) prov: *const ProvCtx,
     /// What the inner functions below that take no context are called with.
     pub(crate) provider: *mut c_void,
-    /// What raw work on it is; `None`: passed through for ever.
+    /// What block work on it is; `None`: passed through for ever.
     pub(crate) algorithm: Option<Algorithm>,
     /// What it is counted as.
     pub(crate) kind: Kind,
-    /// Shortest raw work that engines are asked about.
+    /// Shortest block work that engines are asked about.
     pub(crate) thresh: usize,
     /// From which length on updates may be done together with other threads'.
     pub(crate) combined_from: usize,
-    /// From which length on updates are raw work; `usize::MAX`: never.
-    pub(crate) raw_thresh: usize,
+    /// From which length on updates are block work; `usize::MAX`: never.
+    pub(crate) block_thresh: usize,
     /// Shortest update that may be split between threads, where its direction allows it.
     pub(crate) split_from: usize,
-    /// The same for GCM, whose messages are no raw work.
+    /// The same for GCM, whose messages are no block work.
     pub(crate) gcm_from: usize,
     pub(crate) newctx: NewCtx,
     pub(crate) freectx: FreeCtx,

@@ -4,7 +4,7 @@ pub(crate) mod thread_digests;
 
 use std::sync::OnceLock;
 
-use evener::statistics::{DIRECTORY_VARIABLE, Hashes, Places, Statistics};
+use evener::statistics::{DIRECTORY_VARIABLE, Directories, Statistics, ThreadDigests};
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 
@@ -20,7 +20,13 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
     if settings.statistics == StatisticsFile::Off {
         return None;
     }
-    let places = || if ffi::has_raised_rights() { Places::default() } else { Places::from_environment(DIRECTORY_VARIABLE) };
+    let places = || {
+        if ffi::has_raised_rights() {
+            Directories::default()
+        } else {
+            Directories::from_environment(DIRECTORY_VARIABLE)
+        }
+    };
     STATISTICS.get_or_init(|| Statistics::new(places()).ok()).as_ref()
 }
 
@@ -51,14 +57,14 @@ pub(crate) fn count_event(
 }
 
 /// Moves what a thread has hashed into the file.
-pub(crate) fn flush_hashes(hashes: &Hashes) {
+pub(crate) fn flush_hashes(hashes: &ThreadDigests) {
     if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
         hashes.flush(statistics);
     }
 }
 
 /// The same at the thread's end, unfinished messages too.
-pub(crate) fn finish_hashes(hashes: &Hashes) {
+pub(crate) fn finish_hashes(hashes: &ThreadDigests) {
     if let Some(statistics) = STATISTICS.get().and_then(Option::as_ref) {
         hashes.end(statistics);
     }

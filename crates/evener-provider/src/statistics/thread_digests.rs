@@ -1,6 +1,6 @@
 //! What each thread hashes, found without a call: by the address of its control block.
 //!
-//! Path: [`mine`] is one look at the place to which the address leads -> where it is not this thread's, [`with_mine`] takes it if it is
+//! Path: [`current_thread`] is one look at the place to which the address leads -> where it is not this thread's, [`with_current_thread`] takes it if it is
 //! free, or goes on with a thread-local, which costs a call and what is to be saved around it -> at the thread's end all goes into the
 //! file, and the place is free again.
 
@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use evener::statistics::Hashes;
+use evener::statistics::ThreadDigests;
 
 use super as statistics;
 
@@ -17,7 +17,7 @@ use super as statistics;
 struct Slot {
     /// The thread that it belongs to; 0: free.
     owner: AtomicUsize,
-    hashes: UnsafeCell<Hashes>,
+    hashes: UnsafeCell<ThreadDigests>,
 }
 
 // SAFETY: `hashes` is touched by the owner alone, and handed on by `owner`.
@@ -32,7 +32,7 @@ const COUNT: usize = 256;
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15 >> 12;
 
 static ALL: [Slot; COUNT] =
-    [const { Slot { owner: AtomicUsize::new(0), hashes: UnsafeCell::new(Hashes::new()) } }; COUNT];
+    [const { Slot { owner: AtomicUsize::new(0), hashes: UnsafeCell::new(ThreadDigests::new()) } }; COUNT];
 
 /// Which of them ever had an owner, a bit each: a child of a fork looks at no others.
 static USED: [AtomicUsize; COUNT.div_ceil(BITS)] = [const { AtomicUsize::new(0) }; COUNT.div_ceil(BITS)];
@@ -66,7 +66,7 @@ fn index(thread: usize) -> usize {
 
 /// What this thread hashes, where it has a place of its own.
 #[inline]
-pub(crate) fn mine() -> Option<&'static Hashes> {
+pub(crate) fn current_thread() -> Option<&'static ThreadDigests> {
     let thread = this();
     let place = &ALL[index(thread)];
     // Relaxed: only this thread writes its number, and takes it away.
@@ -78,7 +78,7 @@ pub(crate) fn mine() -> Option<&'static Hashes> {
 }
 
 /// What this thread hashes, wherever that is.
-pub(crate) fn with_mine<T>(body: impl FnOnce(&Hashes) -> T) -> T {
+pub(crate) fn with_current_thread<T>(body: impl FnOnce(&ThreadDigests) -> T) -> T {
     // None to a call that comes after the thread's end.
     let placed = AT_END.try_with(|_| take()).ok().flatten();
     match placed {
@@ -87,8 +87,8 @@ pub(crate) fn with_mine<T>(body: impl FnOnce(&Hashes) -> T) -> T {
     }
 }
 
-fn take() -> Option<&'static Hashes> {
-    mine().or_else(|| {
+fn take() -> Option<&'static ThreadDigests> {
+    current_thread().or_else(|| {
         let thread = this();
         let index = index(thread);
         let owner = &ALL[index].owner;
@@ -100,7 +100,7 @@ fn take() -> Option<&'static Hashes> {
         owner.compare_exchange(0, thread, Acquire, Relaxed).ok()?;
         // Relaxed: for a child, in which all that was written before its fork is seen.
         USED[index / BITS].fetch_or(1 << (index % BITS), Relaxed);
-        mine()
+        current_thread()
     })
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn forget() {
     let is_used = |index: &usize| USED[index / BITS].load(Relaxed) >> (index % BITS) & 1 == 1;
     for place in (0..COUNT).filter(is_used).map(|index| &ALL[index]) {
         // SAFETY: the owner is this thread, which is in `fork`, or one that does not exist in this process, or there is none.
-        unsafe { place.hashes.get().write(Hashes::new()) };
+        unsafe { place.hashes.get().write(ThreadDigests::new()) };
         if place.owner.load(Relaxed) != this() {
             place.owner.store(0, Relaxed);
         }
@@ -118,7 +118,7 @@ pub(crate) fn forget() {
 
 thread_local! {
     /// Of a thread whose place is another one's, or whose end is past.
-    static ELSEWHERE: Hashes = const { Hashes::new() };
+    static ELSEWHERE: ThreadDigests = const { ThreadDigests::new() };
     static AT_END: AtEnd = const { AtEnd };
 }
 
@@ -127,11 +127,11 @@ struct AtEnd;
 
 impl Drop for AtEnd {
     fn drop(&mut self) {
-        if let Some(hashes) = mine() {
+        if let Some(hashes) = current_thread() {
             statistics::finish_hashes(hashes);
             let place = &ALL[index(this())];
             // SAFETY: this thread's still, and borrowed by nobody.
-            unsafe { place.hashes.get().write(Hashes::new()) };
+            unsafe { place.hashes.get().write(ThreadDigests::new()) };
             // Release: pairs with the Acquire of who takes the place.
             place.owner.store(0, Release);
         }

@@ -500,7 +500,7 @@ impl Digest {
 /// A message that is hashed.
 pub struct DigestCtx(Opaque);
 
-// SAFETY: a context belongs to whoever uses it.
+// SAFETY: a context belongs to its user.
 unsafe impl Send for DigestCtx {}
 
 impl DigestCtx {

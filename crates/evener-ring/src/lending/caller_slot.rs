@@ -15,7 +15,7 @@ use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 /// What callers lend to each other, and what they get for it.
 ///
 /// A loan may borrow the caller's memory: `lend` does not return before nobody else can touch it.
-pub trait Errand: 'static {
+pub trait LentWork: 'static {
     /// What a caller lends; `'c` lasts as long as its call.
     type Loan<'c>: Send;
     /// What it gets back.
@@ -24,7 +24,7 @@ pub trait Errand: 'static {
 
 /// What a caller comes back with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Return<R> {
+pub enum LendOutcome<R> {
     /// The work was done.
     Answered(R),
     /// Nobody touched what was lent: the caller does the work itself.
@@ -35,7 +35,7 @@ pub enum Return<R> {
 
 /// One caller's slot.
 #[repr(align(128))] // As `CachePadded`: the caller writes it while neighbours are answered.
-pub(crate) struct CallerSlot<E: Errand> {
+pub(crate) struct CallerSlot<E: LentWork> {
     /// Who may touch the rest. See the constants.
     state: Word,
     /// The next on the list, 0 for none. The caller writes it before the slot is on the list, the taker afterwards.
@@ -58,12 +58,12 @@ const UNUSED: u32 = 3;
 const BROKEN: u32 = 4;
 
 // SAFETY: threads that share a place move loans and replies through it, one at a time by the state's order, and never
-// share one; both may be sent by the bounds of `Errand`.
-unsafe impl<E: Errand> Sync for CallerSlot<E> {}
+// share one; both may be sent by the bounds of `LentWork`.
+unsafe impl<E: LentWork> Sync for CallerSlot<E> {}
 // SAFETY: as above; a place owns what it holds.
-unsafe impl<E: Errand> Send for CallerSlot<E> {}
+unsafe impl<E: LentWork> Send for CallerSlot<E> {}
 
-impl<E: Errand> CallerSlot<E> {
+impl<E: LentWork> CallerSlot<E> {
     pub(crate) fn new() -> Self {
         let (loan, reply) = (UnsafeCell::new(MaybeUninit::uninit()), UnsafeCell::new(MaybeUninit::uninit()));
         Self { state: Word::new(FREE), next: Word::new(0), loan, reply }
@@ -113,15 +113,15 @@ impl<E: Errand> CallerSlot<E> {
     ///
     /// The calling thread moved the loan out, nothing that it borrowed is used any more, and it gives back once.
     #[inline]
-    pub(crate) unsafe fn give_back(&self, answer: Return<E::Reply>) {
+    pub(crate) unsafe fn give_back(&self, answer: LendOutcome<E::Reply>) {
         let state = match answer {
-            Return::Answered(reply) => {
+            LendOutcome::Answered(reply) => {
                 // SAFETY: until the state changes, the taker alone touches the cell.
                 self.reply.with_mut(|cell| unsafe { cell.write(MaybeUninit::new(reply)) });
                 ANSWERED
             }
-            Return::Unused => UNUSED,
-            Return::Broken => BROKEN,
+            LendOutcome::Unused => UNUSED,
+            LendOutcome::Broken => BROKEN,
         };
         // Release: pairs with the Acquire in `is_back`; the caller sees the reply and all that was written for it.
         self.state.store(state, GIVE_BACK);
@@ -139,17 +139,17 @@ impl<E: Errand> CallerSlot<E> {
     /// # Safety
     ///
     /// The calling thread claimed the place, saw it [back](Self::is_back), and collects once.
-    pub(crate) unsafe fn collect(&self) -> Return<E::Reply> {
+    pub(crate) unsafe fn collect(&self) -> LendOutcome<E::Reply> {
         // Relaxed: `is_back` has looked, and nobody else changes a place that is back.
         let answer = match self.state.load(Relaxed) {
             ANSWERED => {
                 // SAFETY: the place is back, so that its caller alone touches the cell.
                 let reply = self.reply.with(|cell| unsafe { cell.read() });
                 // SAFETY: ANSWERED is set after the reply was written, and this is the only copy that is used.
-                Return::Answered(unsafe { reply.assume_init() })
+                LendOutcome::Answered(unsafe { reply.assume_init() })
             }
-            UNUSED => Return::Unused,
-            _ => Return::Broken,
+            UNUSED => LendOutcome::Unused,
+            _ => LendOutcome::Broken,
         };
         // Release: pairs with the Acquire in `claim`; the next caller writes after the reply was moved out.
         self.state.store(FREE, FREE_UP);

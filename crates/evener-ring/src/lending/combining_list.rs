@@ -1,7 +1,7 @@
 //! Flat combining: callers put what they lend on one list, and one of them, the combiner, takes the whole list.
 //!
-//! [`Gather::lend`] claims a slot, fills it, pushes it on the list and calls `wait` until it is back;
-//! some other caller, from within its own `wait`, [takes](Gather::take) the list and [runs](Batch::run) it in parts. What
+//! [`CombiningList::lend`] claims a slot, fills it, pushes it on the list and calls `wait` until it is back;
+//! some other caller, from within its own `wait`, [takes](CombiningList::take) the list and [runs](Batch::run) it in parts. What
 //! is not run is given back unused.
 //!
 //! A slot is filled before it is pushed, so that a caller that loses its core holds up nobody but itself. The head is one
@@ -11,7 +11,7 @@
 use std::mem;
 
 use crate::CachePadded;
-use crate::lending::caller_slot::{CallerSlot, Errand, Return};
+use crate::lending::caller_slot::{CallerSlot, LendOutcome, LentWork};
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::{Word64, yield_now};
 
@@ -19,7 +19,7 @@ use crate::sync::{Word64, yield_now};
 const SLOTS_MAX: usize = 1 << 15;
 
 /// A list of loans that wait to be taken, and the slots that they stand in.
-pub struct Gather<E: Errand> {
+pub struct CombiningList<E: LentWork> {
     /// Callers push, takers empty; see the constants below.
     head: CachePadded<Word64>,
     slots: Box<[CallerSlot<E>]>,
@@ -34,7 +34,7 @@ pub struct Look {
     pub is_taken: bool,
 }
 
-impl<E: Errand> Gather<E> {
+impl<E: LentWork> CombiningList<E> {
     /// Makes an empty list with `slots` slots, at least 1: as many loans at most are out at once.
     ///
     /// # Panics
@@ -54,12 +54,12 @@ impl<E: Errand> Gather<E> {
     /// Callers with different `hint` look for a free slot at different places.
     ///
     /// Where `wait` panics, the loan is waited for before the panic goes on.
-    pub fn lend(&self, hint: usize, loan: E::Loan<'_>, mut wait: impl FnMut(Look)) -> Return<E::Reply> {
-        let Some(index) = self.claim(hint) else { return Return::Unused };
+    pub fn lend(&self, hint: usize, loan: E::Loan<'_>, mut wait: impl FnMut(Look)) -> LendOutcome<E::Reply> {
+        let Some(index) = self.claim(hint) else { return LendOutcome::Unused };
         let slot = &self.slots[index];
         // SAFETY: claimed just now; `lent` below keeps this frame from being left before the loan is back.
         unsafe { slot.put(loan) };
-        let lent = Lent { gather: self, index, generation: self.push(index) };
+        let lent = Lent { list: self, index, generation: self.push(index) };
         while !slot.is_back() {
             wait(lent.look());
         }
@@ -77,16 +77,12 @@ impl<E: Errand> Gather<E> {
             // all loans and links of the list are seen.
             match self.head.compare_exchange(head, emptied(head), TAKE, Relaxed) {
                 Ok(_) => {
-                    return Batch {
-                        gather: self,
-                        first: self.reversed(index_of(head)),
-                        count: count_of(head),
-                    };
+                    return Batch { list: self, first: self.reversed(index_of(head)), count: count_of(head) };
                 }
                 Err(now) => head = now,
             }
         }
-        Batch { gather: self, first: 0, count: 0 }
+        Batch { list: self, first: 0, count: 0 }
     }
 
     /// How many loans wait, at this moment.
@@ -133,28 +129,28 @@ impl<E: Errand> Gather<E> {
 }
 
 /// A loan that is out: as long as this exists, its caller's frame does.
-struct Lent<'g, E: Errand> {
-    gather: &'g Gather<E>,
+struct Lent<'g, E: LentWork> {
+    list: &'g CombiningList<E>,
     index: usize,
     /// Of the list that it was put on.
     generation: u32,
 }
 
-impl<E: Errand> Lent<'_, E> {
+impl<E: LentWork> Lent<'_, E> {
     fn look(&self) -> Look {
         // Relaxed: a hint; what was done to the loan is told by its slot.
-        let head = self.gather.head.load(Relaxed);
+        let head = self.list.head.load(Relaxed);
         Look { waiting: count_of(head), is_taken: generation_of(head) != self.generation }
     }
 }
 
-impl<E: Errand> Drop for Lent<'_, E> {
+impl<E: LentWork> Drop for Lent<'_, E> {
     /// Reached only when `wait` panics: the memory must not go before it is back.
     fn drop(&mut self) {
-        let slot = &self.gather.slots[self.index];
+        let slot = &self.list.slots[self.index];
         while !slot.is_back() && !cfg!(mutant = "panic_leaves") {
             // All of it, for one loan cannot be taken out of the list. The others do their work themselves.
-            drop(self.gather.take());
+            drop(self.list.take());
             yield_now();
         }
         // SAFETY: claimed by `lend`, seen back, and `lend` does not collect any more.
@@ -163,14 +159,14 @@ impl<E: Errand> Drop for Lent<'_, E> {
 }
 
 /// Loans that were taken. What is not run is given back unused.
-pub struct Batch<'g, E: Errand> {
-    gather: &'g Gather<E>,
+pub struct Batch<'g, E: LentWork> {
+    list: &'g CombiningList<E>,
     /// Name of the oldest that was not run, 0 for none.
     first: u32,
     count: usize,
 }
 
-impl<E: Errand> Batch<'_, E> {
+impl<E: LentWork> Batch<'_, E> {
     /// Loans that were not run yet.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -186,15 +182,15 @@ impl<E: Errand> Batch<'_, E> {
     /// Hands the `max` oldest loans to `work` and answers their callers with what it returns, in the same order.
     ///
     /// `work` must take what it gets for every `'c`, so that it can keep none of it. Callers that get no answer, because
-    /// `work` returned fewer or panicked, come back with [`Return::Broken`].
+    /// `work` returned fewer or panicked, come back with [`LendOutcome::Broken`].
     ///
     /// ```compile_fail,E0521
     /// struct Bytes;
-    /// impl evener_ring::Errand for Bytes {
+    /// impl evener_ring::LentWork for Bytes {
     ///     type Loan<'c> = &'c mut [u8];
     ///     type Reply = ();
     /// }
-    /// let gather = evener_ring::Gather::<Bytes>::new(1);
+    /// let gather = evener_ring::CombiningList::<Bytes>::new(1);
     /// let mut kept = Vec::new();
     /// gather.take().run(1, |loans| loans.into_iter().map(|loan| kept.push(loan)).collect());
     /// ```
@@ -203,43 +199,43 @@ impl<E: Errand> Batch<'_, E> {
         let mut part = self.split(max);
         let loans = part.take_all();
         for reply in work(loans) {
-            part.answer(Return::Answered(reply));
+            part.answer(LendOutcome::Answered(reply));
         }
     }
 
     /// Cuts the `max` oldest off.
     fn split(&mut self, max: usize) -> Part<'_, E> {
-        let part = Part { gather: self.gather, first: self.first, count: max.min(self.count) };
+        let part = Part { list: self.list, first: self.first, count: max.min(self.count) };
         self.first = part.slots().last().map_or(self.first, CallerSlot::next);
         self.count -= part.count;
         part
     }
 }
 
-impl<E: Errand> Drop for Batch<'_, E> {
+impl<E: LentWork> Drop for Batch<'_, E> {
     fn drop(&mut self) {
         let mut rest = self.split(self.count);
         // Each loan goes before its caller does.
         drop(rest.take_all());
         while rest.count > 0 {
-            rest.answer(Return::Unused);
+            rest.answer(LendOutcome::Unused);
         }
     }
 }
 
 /// The slots of a part of a batch that have no answer yet. Dropping it breaks them.
-struct Part<'g, E: Errand> {
-    gather: &'g Gather<E>,
+struct Part<'g, E: LentWork> {
+    list: &'g CombiningList<E>,
     /// Name of the oldest.
     first: u32,
     count: usize,
 }
 
-impl<'g, E: Errand> Part<'g, E> {
+impl<'g, E: LentWork> Part<'g, E> {
     fn slots(&self) -> impl Iterator<Item = &'g CallerSlot<E>> + use<'g, E> {
-        let gather = self.gather;
-        let first = gather.slot(self.first);
-        std::iter::successors(first, |slot| gather.slot(slot.next())).take(self.count)
+        let list = self.list;
+        let first = list.slot(self.first);
+        std::iter::successors(first, |slot| list.slot(slot.next())).take(self.count)
     }
 
     /// Moves the loans out. Once.
@@ -249,7 +245,7 @@ impl<'g, E: Errand> Part<'g, E> {
     }
 
     /// Answers the oldest.
-    fn answer(&mut self, answer: Return<E::Reply>) {
+    fn answer(&mut self, answer: LendOutcome<E::Reply>) {
         let Some(slot) = self.slots().next() else { return };
         // The link first: a slot that was given back is its caller's.
         (self.first, self.count) = (slot.next(), self.count - 1);
@@ -258,10 +254,10 @@ impl<'g, E: Errand> Part<'g, E> {
     }
 }
 
-impl<E: Errand> Drop for Part<'_, E> {
+impl<E: LentWork> Drop for Part<'_, E> {
     fn drop(&mut self) {
         while self.count > 0 {
-            self.answer(Return::Broken);
+            self.answer(LendOutcome::Broken);
         }
     }
 }

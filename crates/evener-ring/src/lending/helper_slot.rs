@@ -1,6 +1,6 @@
-//! Lends a piece of work to helper threads for the time of one call: each helper serves at a seat.
+//! Lends a piece of work to helper threads for the time of one call: each helper serves at a slot.
 //!
-//! [`lend`] puts the work on every free [`Seat`] and rings; a helper at its seat runs it ([`Seat::serve`]) while the caller runs its own;
+//! [`lend`] puts the work on every free [`HelperSlot`] and rings; a helper at its slot runs it ([`HelperSlot::serve`]) while the caller runs its own;
 //! then the caller takes back what no helper began and waits for what runs. Only then does `lend` return, or unwind.
 //!
 //! | state | next state |
@@ -22,7 +22,7 @@ use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::{CachePadded, Doorbell, Word};
 
 /// A place at which one thread takes work that another lends.
-pub struct Seat {
+pub struct HelperSlot {
     /// FREE to TAKEN to QUEUED, QUEUED to FREE and DONE to FREE: the lender. QUEUED to RUNNING to DONE: who serves.
     state: CachePadded<Word>,
     /// The lender writes it while TAKEN, who serves reads it while RUNNING.
@@ -37,11 +37,11 @@ pub struct Seat {
 type Work = *const (dyn Fn() + Sync);
 
 // SAFETY: `work` is touched by one thread at a time, as its comment says, and what it points to is `Sync`.
-unsafe impl Sync for Seat {}
-// SAFETY: a seat that moves is borrowed by nobody, so its state is FREE and `work` is not read again.
-unsafe impl Send for Seat {}
+unsafe impl Sync for HelperSlot {}
+// SAFETY: a slot that moves is borrowed by nobody, so its state is FREE and `work` is not read again.
+unsafe impl Send for HelperSlot {}
 
-/// How the seats answered to one [`lend`].
+/// How the slots answered to one [`lend`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lent {
     /// Seats at which the work was begun.
@@ -50,21 +50,21 @@ pub struct Lent {
     pub taken_back: u32,
 }
 
-/// Most seats that one call lends to.
-pub const SEATS_MAX: usize = 64;
+/// Most slots that one call lends to.
+pub const HELPER_SLOTS_MAX: usize = 64;
 
-/// Lends `work` to those who serve at `seats`, runs `own` beside them, and returns when nobody runs `work` any more.
+/// Lends `work` to those who serve at `slots`, runs `own` beside them, and returns when nobody runs `work` any more.
 ///
-/// Seats that are not free are passed over, and of more than [`SEATS_MAX`] the rest. Nobody may come, so `own` must get
+/// Slots that are not free are passed over, and of more than [`HELPER_SLOTS_MAX`] the rest. Nobody may come, so `own` must get
 /// everything done that is left. A panic in `own` is passed on, after the same wait; one in `work` unwinds the thread
 /// that serves and counts as its end.
-pub fn lend<R>(seats: &[Seat], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, Lent) {
-    let mut loan = Loan { seats, offered: 0 };
+pub fn lend<R>(slots: &[HelperSlot], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, Lent) {
+    let mut loan = Loan { slots, offered: 0 };
     // SAFETY: only the lifetime changes. `loan` is dropped before `lend` returns or unwinds, and its drop ends only when
-    // no seat holds the pointer in a state in which it is read.
+    // no slot holds the pointer in a state in which it is read.
     let work = unsafe { mem::transmute::<*const (dyn Fn() + Sync + '_), Work>(work) };
-    for (place, seat) in seats.iter().take(SEATS_MAX).enumerate() {
-        if seat.offer(work) {
+    for (place, slot) in slots.iter().take(HELPER_SLOTS_MAX).enumerate() {
+        if slot.offer(work) {
             loan.offered |= 1 << place;
         }
     }
@@ -72,10 +72,10 @@ pub fn lend<R>(seats: &[Seat], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R
     (own, loan.end())
 }
 
-/// The seats that hold the work; their states are settled when it goes.
+/// The slots that hold the work; their states are settled when it goes.
 struct Loan<'s> {
-    seats: &'s [Seat],
-    /// One bit per seat.
+    slots: &'s [HelperSlot],
+    /// One bit per slot.
     offered: u64,
 }
 
@@ -83,18 +83,18 @@ impl Loan<'_> {
     fn end(&mut self) -> Lent {
         let mut lent = Lent::default();
         let offered = mem::take(&mut self.offered);
-        let of = |(place, seat)| (offered >> place & 1 == 1).then_some(seat);
-        let offered = self.seats.iter().take(SEATS_MAX).enumerate().filter_map(of);
+        let of = |(place, slot)| (offered >> place & 1 == 1).then_some(slot);
+        let offered = self.slots.iter().take(HELPER_SLOTS_MAX).enumerate().filter_map(of);
         // First take back everywhere, so that nobody begins while another is waited for.
-        let mut begun = [None; SEATS_MAX];
-        for (place, seat) in begun.iter_mut().zip(offered) {
-            match seat.take_back() {
+        let mut begun = [None; HELPER_SLOTS_MAX];
+        for (place, slot) in begun.iter_mut().zip(offered) {
+            match slot.take_back() {
                 true => lent.taken_back += 1,
-                false => *place = Some(seat),
+                false => *place = Some(slot),
             }
         }
-        for seat in begun.into_iter().flatten() {
-            seat.wait_done();
+        for slot in begun.into_iter().flatten() {
+            slot.wait_done();
             lent.served += 1;
         }
         lent
@@ -107,8 +107,8 @@ impl Drop for Loan<'_> {
     }
 }
 
-impl Seat {
-    /// Makes a free seat at which nobody serves yet.
+impl HelperSlot {
+    /// Makes a free slot at which nobody serves yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -125,7 +125,7 @@ impl Seat {
         self.state.load(Relaxed) == FREE
     }
 
-    /// Sleeps until work is lent, and runs it once. Returns `false` where the seat was closed.
+    /// Sleeps until work is lent, and runs it once. Returns `false` where the slot was closed.
     ///
     /// # Panics
     ///
@@ -159,14 +159,14 @@ impl Seat {
         let _end = End(self);
         // SAFETY: the state is RUNNING, so nobody writes the place.
         let work = self.work.with(|place| unsafe { *place });
-        let work = work.expect("who queues the seat writes the work first");
-        // SAFETY: the lender of a RUNNING seat stays in `lend`, and with it what the pointer borrows.
+        let work = work.expect("who queues the slot writes the work first");
+        // SAFETY: the lender of a RUNNING slot stays in `lend`, and with it what the pointer borrows.
         let work = unsafe { &*work };
         work();
         true
     }
 
-    /// Ends the serving at this seat, now or when the work that was lent is settled.
+    /// Ends the serving at this slot, now or when the work that was lent is settled.
     pub fn close(&self) {
         while self.state.compare_exchange(FREE, CLOSED, Relaxed, Relaxed).is_err() {
             let ticket = self.done.listen();
@@ -191,9 +191,9 @@ impl Seat {
         matches!(self.state.load(Relaxed), QUEUED | CLOSED)
     }
 
-    /// Puts `work` here, where the seat is free.
+    /// Puts `work` here, where the slot is free.
     fn offer(&self, work: Work) -> bool {
-        // Acquire: pairs with the Release that freed the seat; its former lender is done with the place.
+        // Acquire: pairs with the Release that freed the slot; its former lender is done with the place.
         if self.state.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_err() {
             return false;
         }
@@ -219,7 +219,7 @@ impl Seat {
         back
     }
 
-    /// Waits for the work that runs here, and frees the seat.
+    /// Waits for the work that runs here, and frees the slot.
     fn wait_done(&self) {
         for _ in 0..LOOKS {
             if self.is_done() {
@@ -250,11 +250,11 @@ impl Seat {
 }
 
 /// Tells the lender that the work has ended, also where it panicked.
-struct End<'s>(&'s Seat);
+struct End<'s>(&'s HelperSlot);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        // Release: pairs with the Acquire in `is_done`. From here on what was lent may be gone; the seat is not.
+        // Release: pairs with the Acquire in `is_done`. From here on what was lent may be gone; the slot is not.
         self.0.state.store(DONE, FINISH);
         if cfg!(loom) {
             // A point at which loom lets the lender run: the fence of the ring is none, and would hide a store that
@@ -265,19 +265,19 @@ impl Drop for End<'_> {
     }
 }
 
-impl Default for Seat {
+impl Default for HelperSlot {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Seat {
+impl fmt::Debug for HelperSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seat").field("state", &self.state.load(Relaxed)).finish_non_exhaustive()
     }
 }
 
-/// Nobody uses the seat.
+/// Nobody uses the slot.
 const FREE: u32 = 0;
 /// A lender puts its work here.
 const TAKEN: u32 = 1;

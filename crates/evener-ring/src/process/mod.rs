@@ -14,7 +14,7 @@ mod words;
 
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;
-pub use per_fork::Eras;
+pub use per_fork::PerFork;
 pub use per_process::PerProcess;
 #[cfg(not(any(loom, miri)))]
 pub(crate) use region::Shared;

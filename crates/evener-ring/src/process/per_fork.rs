@@ -11,7 +11,7 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 /// A list of values by generation, to which anyone may add without waiting.
 ///
 /// As long as processes fork: one value for each fork on the way from the first process to this one that used it.
-pub struct Eras<T> {
+pub struct PerFork<T> {
     /// The newest; null before the first. Changed only by putting one in front.
     newest: AtomicPtr<Entry<T>>,
 }
@@ -19,27 +19,27 @@ pub struct Eras<T> {
 struct Entry<T> {
     generation: u32,
     value: T,
-    /// Null at the first. Never changed once the era is on the list.
+    /// Null at the first. Never changed once the value is on the list.
     older: *mut Self,
 }
 
-// SAFETY: threads that share eras share the values, and the thread that drops the eras drops them.
-unsafe impl<T: Send + Sync> Sync for Eras<T> {}
-// SAFETY: eras own their values.
-unsafe impl<T: Send> Send for Eras<T> {}
+// SAFETY: threads that share the list share its values, and the thread that drops the list drops them.
+unsafe impl<T: Send + Sync> Sync for PerFork<T> {}
+// SAFETY: the list owns its values.
+unsafe impl<T: Send> Send for PerFork<T> {}
 
-impl<T> Default for Eras<T> {
+impl<T> Default for PerFork<T> {
     fn default() -> Self {
         Self { newest: AtomicPtr::new(ptr::null_mut()) }
     }
 }
 
-impl<T> Eras<T> {
+impl<T> PerFork<T> {
     /// The value of `generation`, made by `make` where there is none yet. Where several threads make one at once, one of
     /// them is used and the others are dropped.
     #[inline]
     pub fn of(&self, generation: u32, make: impl FnOnce() -> T) -> &T {
-        // Acquire: pairs with the Release of the thread that put the era there; its fields are seen.
+        // Acquire: pairs with the Release of the thread that put the value there; its fields are seen.
         let newest = self.newest.load(Acquire);
         match self.find(newest, generation) {
             Some(value) => value,
@@ -55,7 +55,7 @@ impl<T> Eras<T> {
     #[inline]
     fn find(&self, mut at: *mut Entry<T>, generation: u32) -> Option<&T> {
         loop {
-            // SAFETY: null, or put on the list whole; eras stay until `self` is dropped, and are not changed.
+            // SAFETY: null, or put on the list whole; entries stay until `self` is dropped, and are not changed.
             let entry = unsafe { at.as_ref() }?;
             if entry.generation == generation {
                 return Some(&entry.value);
@@ -87,11 +87,11 @@ impl<T> Eras<T> {
     }
 }
 
-impl<T> Drop for Eras<T> {
+impl<T> Drop for PerFork<T> {
     fn drop(&mut self) {
         let mut at = self.newest.load(Acquire);
         while !at.is_null() {
-            // SAFETY: on the list, so made from a box; `self` is borrowed for good and each era is met once.
+            // SAFETY: on the list, so made from a box; `self` is borrowed for good and each value is met once.
             let entry = unsafe { Box::from_raw(at) };
             at = entry.older;
         }

@@ -7,4 +7,4 @@ mod storage;
 
 pub use ring::Ring;
 pub use slot::Slot;
-pub use storage::{CAPACITY_MAX, Heap, Home};
+pub use storage::{CAPACITY_MAX, Heap, Storage};

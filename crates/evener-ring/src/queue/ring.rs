@@ -7,7 +7,7 @@ use std::mem;
 use crate::queue::slot::{FREE, FULL};
 use crate::queue::slot_range::SlotRange;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::{Heap, Home, Word};
+use crate::{Heap, Storage, Word};
 
 /// A bounded queue for many producers and many consumers, first in, first out.
 ///
@@ -25,9 +25,9 @@ use crate::{Heap, Home, Word};
 /// let ring = evener_ring::Ring::<std::rc::Rc<u8>>::with_capacity(2);
 /// std::thread::scope(|scope| scope.spawn(|| ring.pop()).join().is_ok());
 /// ```
-pub struct Ring<T, H: Home<T> = Heap<T>> {
-    home: H,
-    /// Items pass through; what is owned is the home's.
+pub struct Ring<T, H: Storage<T> = Heap<T>> {
+    storage: H,
+    /// Items pass through; what is owned is the storage's.
     items: PhantomData<fn(T) -> T>,
 }
 
@@ -43,18 +43,18 @@ impl<T> Ring<T> {
     }
 }
 
-impl<T, H: Home<T>> Ring<T, H> {
-    /// Makes a ring over the words of `home`, which may hold items already.
+impl<T, H: Storage<T>> Ring<T, H> {
+    /// Makes a ring over the words of `storage`, which may hold items already.
     #[must_use]
-    pub const fn at(home: H) -> Self {
-        Self { home, items: PhantomData }
+    pub const fn at(storage: H) -> Self {
+        Self { storage, items: PhantomData }
     }
 
     /// Returns the number of slots.
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.home.slots().len()
+        self.storage.slots().len()
     }
 
     /// Returns how many items the ring holds, those being moved in or out included.
@@ -64,8 +64,8 @@ impl<T, H: Home<T>> Ring<T, H> {
     #[must_use]
     pub fn len(&self) -> usize {
         // Relaxed: an end older than it is gives a length that was true for one end only, which the contract allows.
-        let head = self.home.head().load(Relaxed);
-        let held = self.home.tail().load(Relaxed).wrapping_sub(head);
+        let head = self.storage.head().load(Relaxed);
+        let held = self.storage.tail().load(Relaxed).wrapping_sub(head);
         // A tail older than the head gives a difference just below zero.
         let held = if held > u32::MAX / 2 { 0 } else { held };
         (held as usize).min(self.capacity())
@@ -84,7 +84,7 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// Gives `item` back where the ring is full.
     #[inline]
     pub fn push(&self, item: T) -> Result<(), T> {
-        let Some(range) = self.claim(self.home.tail(), FREE, 1) else { return Err(item) };
+        let Some(range) = self.claim(self.storage.tail(), FREE, 1) else { return Err(item) };
         let (position, slot) = range.single();
         // SAFETY: the claim at the tail found the slot free, and this is its one use.
         unsafe { slot.fill(position, item) };
@@ -96,7 +96,7 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// One claim for the whole run, so the items stand together in the ring.
     #[inline]
     pub fn push_all(&self, items: &mut Vec<T>) -> usize {
-        let Some(range) = self.claim(self.home.tail(), FREE, items.len()) else { return 0 };
+        let Some(range) = self.claim(self.storage.tail(), FREE, items.len()) else { return 0 };
         let count = range.len();
         let mut moved = items.drain(..count);
         for (mut position, slots) in range.pieces() {
@@ -112,7 +112,7 @@ impl<T, H: Home<T>> Ring<T, H> {
     /// Takes the oldest item, or nothing where the ring is empty or the oldest item is still being moved in.
     #[inline]
     pub fn pop(&self) -> Option<T> {
-        let (position, slot) = self.claim(self.home.head(), FULL, 1)?.single();
+        let (position, slot) = self.claim(self.storage.head(), FULL, 1)?.single();
         // SAFETY: the claim at the head found the slot full, and this is its one use.
         Some(unsafe { slot.empty(position, self.capacity()) })
     }
@@ -129,7 +129,7 @@ impl<T, H: Home<T>> Ring<T, H> {
             out.reserve(wanted.min(self.len()));
         }
         let room = wanted.min(out.capacity() - out.len());
-        let Some(range) = self.claim(self.home.head(), FULL, room) else { return 0 };
+        let Some(range) = self.claim(self.storage.head(), FULL, room) else { return 0 };
         for (mut position, slots) in range.pieces() {
             out.extend(slots.iter().map(|slot| {
                 // SAFETY: the claim at the head found the slot full, and a run names each of its slots once.
@@ -148,7 +148,7 @@ impl<T, H: Home<T>> Ring<T, H> {
     fn claim(&self, end: &Word, due: u32, wanted: usize) -> Option<SlotRange<'_, T>> {
         let mut first = end.load(Relaxed);
         loop {
-            let range = SlotRange::starting_at(first, self.home.slots(), wanted).while_due(due);
+            let range = SlotRange::starting_at(first, self.storage.slots(), wanted).while_due(due);
             let found = if range.len() == 0 {
                 // A sequence that is not due means full (or empty) only while `end` still stands here. Relaxed is enough:
                 // the Acquire of the sequence brought the move of `end` that preceded the change of that sequence.
@@ -170,7 +170,7 @@ impl<T, H: Home<T>> Ring<T, H> {
     }
 }
 
-impl<T, H: Home<T>> Drop for Ring<T, H> {
+impl<T, H: Storage<T>> Drop for Ring<T, H> {
     /// Drops what the ring holds. Plain data is left where it lies: in shared memory another process may want it.
     fn drop(&mut self) {
         if mem::needs_drop::<T>() {
@@ -179,7 +179,7 @@ impl<T, H: Home<T>> Drop for Ring<T, H> {
     }
 }
 
-impl<T, H: Home<T>> fmt::Debug for Ring<T, H> {
+impl<T, H: Storage<T>> fmt::Debug for Ring<T, H> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ring")
             .field("capacity", &self.capacity())

@@ -16,7 +16,7 @@ pub const CAPACITY_MAX: usize = 1 << 30;
 ///   slot is free for the one of the positions `p` to `p + capacity - 1` (wrapping) that equals its index modulo capacity;
 /// - those that share these objects may be sent an item (threads: `T: Send`; processes: plain data), so that an
 ///   implementor is `Send` and `Sync` only where that is so.
-pub unsafe trait Home<T> {
+pub unsafe trait Storage<T> {
     /// Lends the next position to be taken; consumers write it.
     fn head(&self) -> &Word;
     /// Lends the next position to be filled; producers write it.
@@ -56,7 +56,7 @@ impl<T> Heap<T> {
 
 // SAFETY: every function lends a field, which nothing else touches and which `starting_at` set as demanded; the
 // implementations of Send and Sync below demand `T: Send`.
-unsafe impl<T> Home<T> for Heap<T> {
+unsafe impl<T> Storage<T> for Heap<T> {
     #[inline(always)]
     fn head(&self) -> &Word {
         &self.head

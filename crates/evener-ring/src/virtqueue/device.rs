@@ -2,8 +2,8 @@
 
 use super::chain::Copied;
 use super::{
-    Chain, ENTRIES, Events, FLAGS, Home, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, QUIET,
-    TABLE, Tables, passes, size_of_queue,
+    Chain, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, QUIET,
+    QueueMemory, TABLE, Tables, passes, size_of_queue,
 };
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -14,7 +14,7 @@ use crate::sync::atomic::{Ordering::SeqCst, fence};
 /// index: such a guest looks at that word, any other does not.
 #[derive(Debug)]
 pub struct Device<H> {
-    home: H,
+    queue_memory: H,
     events: Events,
     size: u16,
     /// Position of the next entry to take.
@@ -27,15 +27,23 @@ pub struct Device<H> {
     published: u16,
 }
 
-impl<H: Home> Device<H> {
+impl<H: QueueMemory> Device<H> {
     /// Makes the device's side of a queue whose first `position` requests were taken and given back before (0: a fresh one).
     ///
     /// # Errors
     ///
-    /// Where the home's slices do not belong to one size.
-    pub fn starting_at(home: H, events: Events, position: u16) -> Result<Self, Misfit> {
-        let size = size_of_queue(&home)?;
-        Ok(Self { home, events, size, taken: position, seen: position, given: position, published: position })
+    /// Where the slices do not belong to one size.
+    pub fn starting_at(queue_memory: H, events: Events, position: u16) -> Result<Self, Misfit> {
+        let size = size_of_queue(&queue_memory)?;
+        Ok(Self {
+            queue_memory,
+            events,
+            size,
+            taken: position,
+            seen: position,
+            given: position,
+            published: position,
+        })
     }
 
     /// Returns the position of the next request to take, for the device that goes on after this one.
@@ -61,7 +69,7 @@ impl<H: Home> Device<H> {
         }
         let entry = ENTRIES + usize::from(self.taken & (self.size - 1));
         // Relaxed, as all of the request: the Acquire of the index orders it.
-        let head = self.home.available()[entry].load(Relaxed);
+        let head = self.queue_memory.available()[entry].load(Relaxed);
         if head >= self.size {
             return Err(Malformed::Head(head.into()));
         }
@@ -78,7 +86,7 @@ impl<H: Home> Device<H> {
     /// Where the driver offers more than the queue holds, those under way included.
     pub fn look(&mut self) -> Result<u16, Malformed> {
         // Acquire: pairs with the Release in the driver's `publish`; who sees the index sees entries, descriptors and data.
-        let index = self.home.available()[INDEX].load(LOOK);
+        let index = self.queue_memory.available()[INDEX].load(LOOK);
         let waiting = index.wrapping_sub(self.taken);
         // Also not backwards: what was seen once stays. Sums of two counts below 2^16 need more bits.
         let is_whole = u32::from(waiting) + u32::from(self.in_flight()) <= u32::from(self.size);
@@ -97,7 +105,7 @@ impl<H: Home> Device<H> {
     /// Where more are given back than were taken: a bug of the device.
     pub fn give_back(&mut self, head: u16, written: u32) {
         assert!(self.in_flight() > 0, "only what was taken is given back");
-        let element = &self.home.used()[usize::from(self.given & (self.size - 1))];
+        let element = &self.queue_memory.used()[usize::from(self.given & (self.size - 1))];
         element.id.store(head.into(), Relaxed);
         element.len.store(written, Relaxed);
         self.given = self.given.wrapping_add(1);
@@ -117,14 +125,14 @@ impl<H: Home> Device<H> {
             return false;
         }
         // Release: pairs with the Acquire in the driver's `look`; who sees the index sees the elements and the data.
-        self.home.used_head()[INDEX].store(new, SHOW);
+        self.queue_memory.used_head()[INDEX].store(new, SHOW);
         self.published = new;
         if !cfg!(mutant = "vq_call_unfenced") {
             // Pairs with the fence in the driver's `wake_after`: of two fences one is first, so either the driver's second look
             // sees the index, or the look below sees its wish.
             fence(SeqCst);
         }
-        let available = self.home.available();
+        let available = self.queue_memory.available();
         match self.events {
             Events::Index => passes(available[ENTRIES + usize::from(self.size)].load(Relaxed), new, old),
             Events::Flags => available[FLAGS].load(Relaxed) & QUIET == 0,
@@ -139,10 +147,10 @@ impl<H: Home> Device<H> {
     /// As [`look`](Self::look).
     pub fn listen(&mut self) -> Result<bool, Malformed> {
         if !cfg!(mutant = "vq_event_unwritten") {
-            self.home.avail_event().store(self.taken, Relaxed);
+            self.queue_memory.avail_event().store(self.taken, Relaxed);
         }
         // By index the flag stays 0, as the specification demands.
-        self.home.used_head()[FLAGS].store(0, Relaxed);
+        self.queue_memory.used_head()[FLAGS].store(0, Relaxed);
         if !cfg!(mutant = "vq_listen_unfenced") {
             // Pairs with the fence in the driver's `publish`.
             fence(SeqCst);
@@ -154,7 +162,7 @@ impl<H: Home> Device<H> {
     /// passed.
     pub fn quiet(&mut self) {
         if self.events == Events::Flags {
-            self.home.used_head()[FLAGS].store(QUIET, Relaxed);
+            self.queue_memory.used_head()[FLAGS].store(QUIET, Relaxed);
         }
     }
 
@@ -179,7 +187,7 @@ impl<H: Home> Device<H> {
     }
 
     fn descriptor(&self, at: u16) -> Copied {
-        let descriptor = &self.home.descriptors()[usize::from(at)];
+        let descriptor = &self.queue_memory.descriptors()[usize::from(at)];
         Copied {
             address: descriptor.address.load(Relaxed),
             len: descriptor.len.load(Relaxed),

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    Descriptor, ENTRIES, Events, FLAGS, Home, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, Piece,
-    QUIET, TABLE, WRITE, passes, size_of_queue,
+    Descriptor, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, Piece,
+    QUIET, QueueMemory, TABLE, WRITE, passes, size_of_queue,
 };
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -14,7 +14,7 @@ use crate::sync::atomic::{Ordering::SeqCst, fence};
 /// Which descriptors are free and which follow which stands in private memory; what the device sees is a copy.
 #[derive(Debug)]
 pub struct Driver<H> {
-    home: H,
+    queue_memory: H,
     events: Events,
     size: u16,
     /// Taken in front and put back behind: requests with a table that come back in order have the name of their place in the
@@ -48,17 +48,17 @@ pub struct Used {
     pub written: u32,
 }
 
-impl<H: Home> Driver<H> {
+impl<H: QueueMemory> Driver<H> {
     /// Makes the driver's side of a fresh queue, whose words are zero.
     ///
     /// # Errors
     ///
-    /// Where the home's slices do not belong to one size.
-    pub fn new(home: H, events: Events) -> Result<Self, Misfit> {
-        let size = size_of_queue(&home)?;
+    /// Where the slices do not belong to one size.
+    pub fn new(queue_memory: H, events: Events) -> Result<Self, Misfit> {
+        let size = size_of_queue(&queue_memory)?;
         let free = (0..size).collect();
         let slots = vec![Slot::default(); usize::from(size)];
-        Ok(Self { home, events, size, free, slots, added: 0, published: 0, taken: 0, seen: 0 })
+        Ok(Self { queue_memory, events, size, free, slots, added: 0, published: 0, taken: 0, seen: 0 })
     }
 
     /// Returns the number of descriptors that are free: one request with a table takes one.
@@ -106,7 +106,7 @@ impl<H: Home> Driver<H> {
             return false;
         }
         // Release: pairs with the Acquire in the device's `look`; who sees the index sees entries, descriptors and data.
-        self.home.available()[INDEX].store(new, SHOW);
+        self.queue_memory.available()[INDEX].store(new, SHOW);
         self.published = new;
         if !cfg!(mutant = "vq_kick_unfenced") {
             // Pairs with the fence in the device's `listen`: of two fences one is first, so either the device's second look
@@ -114,8 +114,8 @@ impl<H: Home> Driver<H> {
             fence(SeqCst);
         }
         match self.events {
-            Events::Index => passes(self.home.avail_event().load(Relaxed), new, old),
-            Events::Flags => self.home.used_head()[FLAGS].load(Relaxed) & QUIET == 0,
+            Events::Index => passes(self.queue_memory.avail_event().load(Relaxed), new, old),
+            Events::Flags => self.queue_memory.used_head()[FLAGS].load(Relaxed) & QUIET == 0,
         }
     }
 
@@ -128,7 +128,7 @@ impl<H: Home> Driver<H> {
         if self.seen == self.taken && self.look()? == 0 {
             return Ok(None);
         }
-        let element = &self.home.used()[usize::from(self.taken & (self.size - 1))];
+        let element = &self.queue_memory.used()[usize::from(self.taken & (self.size - 1))];
         // Relaxed: the Acquire of the index orders them.
         let (id, written) = (element.id.load(Relaxed), element.len.load(Relaxed));
         let head = u16::try_from(id).map_err(|_| Malformed::Head(id))?;
@@ -146,7 +146,7 @@ impl<H: Home> Driver<H> {
     /// Where the device gave back more than it holds.
     pub fn look(&mut self) -> Result<u16, Malformed> {
         // Acquire: pairs with the Release in the device's `publish`; who sees the index sees the elements and the data.
-        let index = self.home.used_head()[INDEX].load(COLLECT);
+        let index = self.queue_memory.used_head()[INDEX].load(COLLECT);
         let ready = index.wrapping_sub(self.taken);
         // Also not backwards: what was seen once stays.
         if ready > self.published.wrapping_sub(self.taken) || ready < self.seen.wrapping_sub(self.taken) {
@@ -167,9 +167,9 @@ impl<H: Home> Driver<H> {
         match self.events {
             Events::Index => {
                 let last = self.taken.wrapping_add(count - 1);
-                self.home.available()[ENTRIES + usize::from(self.size)].store(last, Relaxed);
+                self.queue_memory.available()[ENTRIES + usize::from(self.size)].store(last, Relaxed);
             }
-            Events::Flags => self.home.available()[FLAGS].store(0, Relaxed),
+            Events::Flags => self.queue_memory.available()[FLAGS].store(0, Relaxed),
         }
         if !cfg!(mutant = "vq_wake_unfenced") {
             // Pairs with the fence in the device's `publish`: either its look at our wish sees it, or our second look sees what
@@ -183,7 +183,7 @@ impl<H: Home> Driver<H> {
     /// passed.
     pub fn quiet(&mut self) {
         if self.events == Events::Flags {
-            self.home.available()[FLAGS].store(QUIET, Relaxed);
+            self.queue_memory.available()[FLAGS].store(QUIET, Relaxed);
         }
     }
 
@@ -192,7 +192,7 @@ impl<H: Home> Driver<H> {
         let at = self.free.pop_front()?;
         self.slots[usize::from(at)] = Slot { next, is_head: false };
         let Descriptor { address: to_address, len: to_len, flags: to_flags, next: to_next } =
-            &self.home.descriptors()[usize::from(at)];
+            &self.queue_memory.descriptors()[usize::from(at)];
         // Relaxed: the index publishes them.
         to_address.store(address, Relaxed);
         to_len.store(len, Relaxed);
@@ -204,7 +204,7 @@ impl<H: Home> Driver<H> {
     fn enter(&mut self, head: u16) -> Option<u16> {
         self.slots[usize::from(head)].is_head = true;
         let entry = ENTRIES + usize::from(self.added & (self.size - 1));
-        self.home.available()[entry].store(head, Relaxed);
+        self.queue_memory.available()[entry].store(head, Relaxed);
         self.added = self.added.wrapping_add(1);
         Some(head)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Descriptor, ENTRIES, Home, SIZE_MAX, UsedElement};
+use super::{Descriptor, ENTRIES, QueueMemory, SIZE_MAX, UsedElement};
 use crate::sync::Word16;
 
 /// The words of one queue, all zero at first.
@@ -35,7 +35,7 @@ impl Heap {
     }
 }
 
-impl Home for Arc<Heap> {
+impl QueueMemory for Arc<Heap> {
     fn descriptors(&self) -> &[Descriptor] {
         &self.descriptors
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Descriptor, ENTRIES, Home, Misfit, PIECE_BYTES, SIZE_MAX, UsedElement};
+use super::{Descriptor, ENTRIES, Misfit, PIECE_BYTES, QueueMemory, SIZE_MAX, UsedElement};
 use crate::process::Shared;
 use crate::sync::{Word, Word16, Word64};
 use crate::{OutOfRegion, Region};
@@ -57,7 +57,7 @@ impl Mapped {
 /// Nothing that `new` found inside its region leaves it: sizes and offsets stay.
 const CHECKED: &str = "checked when the queue was made";
 
-impl Home for Mapped {
+impl QueueMemory for Mapped {
     fn descriptors(&self) -> &[Descriptor] {
         let (region, at) = &self.descriptors;
         region.slice(*at, self.size.into()).expect(CHECKED)

@@ -54,7 +54,7 @@ pub struct UsedElement {
 ///
 /// All slices have the lengths that belong to one size, a power of two from 1 to [`SIZE_MAX`], and are the same each time. Words
 /// are little-endian, as are all targets that Evener is built for.
-pub trait Home {
+pub trait QueueMemory {
     /// Lends the descriptors: as many as the queue's size.
     fn descriptors(&self) -> &[Descriptor];
     /// Lends the available ring, which the driver writes: flags, index, `size` entries, the `used_event`.
@@ -101,7 +101,7 @@ pub enum Malformed {
     Order,
 }
 
-/// A home whose slices do not belong to one size.
+/// Memory of a queue whose slices do not belong to one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Misfit;
 
@@ -116,15 +116,15 @@ pub(crate) const NEXT: u16 = 1;
 pub(crate) const WRITE: u16 = 2;
 pub(crate) const TABLE: u16 = 4;
 
-/// Returns the size of the queue at `home`.
-pub(crate) fn size_of_queue(home: &impl Home) -> Result<u16, Misfit> {
-    let size = u16::try_from(home.descriptors().len()).map_err(|_| Misfit)?;
+/// Returns the size of the queue at `queue_memory`.
+pub(crate) fn size_of_queue(queue_memory: &impl QueueMemory) -> Result<u16, Misfit> {
+    let size = u16::try_from(queue_memory.descriptors().len()).map_err(|_| Misfit)?;
     let count = usize::from(size);
     let fits = size.is_power_of_two()
         && size <= SIZE_MAX
-        && home.available().len() == count + ENTRIES + 1
-        && home.used_head().len() == ENTRIES
-        && home.used().len() == count;
+        && queue_memory.available().len() == count + ENTRIES + 1
+        && queue_memory.used_head().len() == ENTRIES
+        && queue_memory.used().len() == count;
     if fits { Ok(size) } else { Err(Misfit) }
 }
 

@@ -28,9 +28,9 @@ impl Event {
     }
 }
 
-type Home = std::sync::Arc<Heap>;
+type QueueMemory = std::sync::Arc<Heap>;
 
-fn sides(events: Events) -> (Driver<Home>, Device<Home>) {
+fn sides(events: Events) -> (Driver<QueueMemory>, Device<QueueMemory>) {
     let heap = Heap::new(2);
     (Driver::new(heap.clone(), events).unwrap(), Device::starting_at(heap, events, 0).unwrap())
 }
@@ -40,7 +40,7 @@ fn piece(number: u64) -> Piece {
 }
 
 /// Offers two requests, each by itself.
-fn offer_two(driver: &mut Driver<Home>, kick: &Event) {
+fn offer_two(driver: &mut Driver<QueueMemory>, kick: &Event) {
     for number in 0..2 {
         driver.add(&[piece(number)]).expect("there is room for two");
         if driver.publish() {
@@ -50,7 +50,7 @@ fn offer_two(driver: &mut Driver<Home>, kick: &Event) {
 }
 
 /// Takes two requests and sleeps for each that is not there.
-fn take_two(device: &mut Device<Home>, kick: &Event) {
+fn take_two(device: &mut Device<QueueMemory>, kick: &Event) {
     let mut chain = Chain::new();
     for number in 0..2 {
         while !device.take(&NoTables, &mut chain).unwrap() {
@@ -64,7 +64,7 @@ fn take_two(device: &mut Device<Home>, kick: &Event) {
 }
 
 /// Gives two requests back, each by itself.
-fn give_back_two(device: &mut Device<Home>, call: &Event) {
+fn give_back_two(device: &mut Device<QueueMemory>, call: &Event) {
     for head in [1, 0] {
         device.give_back(head, 100 + u32::from(head));
         if device.publish() {
@@ -74,7 +74,7 @@ fn give_back_two(device: &mut Device<Home>, call: &Event) {
 }
 
 /// Collects two requests, `at_once` so many, and sleeps until they are there.
-fn collect_two(driver: &mut Driver<Home>, call: &Event, at_once: u16) {
+fn collect_two(driver: &mut Driver<QueueMemory>, call: &Event, at_once: u16) {
     for (place, head) in [1, 0].into_iter().enumerate() {
         let used = loop {
             if place == 0 || at_once == 1 {

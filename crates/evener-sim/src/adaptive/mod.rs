@@ -14,8 +14,8 @@ use evener_core::estimate::{Estimator, Learned, ModuleSample, OnModule, width_cl
 use evener_core::guard::Counters;
 use evener_core::plan::Take;
 use evener_core::plan::adaptive::{
-    Choice as Decision, Lane, NICE_BESIDE, NICE_TO_GIVE_WAY, Offer, Prospect, Station, TRIES_MAX, Table,
-    all_of_turn, cap_percent, plan,
+    Choice as Decision, ClassInput, CostOnModule, ModuleCapacity, NICE_TO_YIELD, NICE_WITH_COMPETITORS,
+    PlanInput, TRIES_MAX, Table, all_of_turn, cap_percent, plan,
 };
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
@@ -41,7 +41,7 @@ pub struct Adaptive {
     cores: NonZero<usize>,
     /// By class of the setup.
     classes: Vec<Class>,
-    stations: Vec<Station>,
+    capacities: Vec<ModuleCapacity>,
     /// What CPU workers hold, and what modules' workers do.
     cpu: BusyIndex,
     modules: BusyIndex,
@@ -90,13 +90,14 @@ impl Adaptive {
     #[must_use]
     pub fn new(setup: &Setup, objective: Objective) -> Self {
         let class = |bytes: u64| Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, size(bytes), false);
-        let station = |side: &crate::lab::ModuleSide| Station { units: side.spec.units, depth: side.depth };
+        let capacity =
+            |side: &crate::lab::ModuleSide| ModuleCapacity { units: side.spec.units, depth: side.depth };
         let mut policy = Self {
             estimator: Estimator::new(setup.modules.len()),
             objective,
             cores: NonZero::new(setup.cores).expect("a machine has a core"),
             classes: setup.classes.iter().map(|of| class(of.bytes)).collect(),
-            stations: setup.modules.iter().map(station).collect(),
+            capacities: setup.modules.iter().map(capacity).collect(),
             cpu: BusyIndex::new(setup.cpu.workers as usize),
             modules: BusyIndex::new(setup.modules.len()),
             lost: vec![false; setup.modules.len()],
@@ -132,8 +133,8 @@ impl Adaptive {
         let pays =
             |class: usize| setup.modules.iter().any(|side| side.costs[class].d < setup.classes[class].c);
         setup.cpu.nice = match jobs.jobs().iter().any(|job| pays(job.class)) {
-            true if setup.hogs == 0 => NICE_TO_GIVE_WAY,
-            true => NICE_BESIDE,
+            true if setup.hogs == 0 => NICE_TO_YIELD,
+            true => NICE_WITH_COMPETITORS,
             false => 0,
         };
     }
@@ -164,7 +165,7 @@ impl Adaptive {
         // As the live system sees it: time of a request from its beginning to its end, all that are outstanding together.
         let ModuleCost { d, h } = side.costs[0];
         let busy = as_f64(h.0) + as_f64(d.0) * side.path.kernel_share;
-        self.stations[0].units = side.depth;
+        self.capacities[0].units = side.depth;
         known.h = Learned::kept(busy * f64::from(side.depth), as_f64(setup.classes[0].bytes), KEPT_SAMPLES);
         self.estimator.keep_module(0, class, known);
     }
@@ -200,47 +201,47 @@ impl Adaptive {
     fn plan(&mut self, view: &View<'_>) -> &Table {
         let is_old = self.table.as_ref().is_none_or(|(made, _)| view.now - *made >= PLAN_AGE_MAX);
         if is_old {
-            let worked = |lane: usize| self.estimator.worked(self.classes[lane]);
-            self.table = Some((view.now, plan(&self.prospect(view)).having_worked(worked)));
+            let worked = |class: usize| self.estimator.worked(self.classes[class]);
+            self.table = Some((view.now, plan(&self.plan_input(view)).having_worked(worked)));
         }
         &self.table.as_ref().expect("made where it was missing").1
     }
 
-    fn prospect(&self, view: &View<'_>) -> Prospect {
+    fn plan_input(&self, view: &View<'_>) -> PlanInput {
         let threads = u32::try_from(self.cpu.count()).unwrap_or(u32::MAX);
         let spare = view.cores as f64 - f64::from(view.competing) - f64::from(threads);
-        let modules = self.stations.len().max(1) as f64;
-        let lane = |at: usize| self.lane(at, view);
-        Prospect {
+        let modules = self.capacities.len().max(1) as f64;
+        let class = |at: usize| self.class(at, view);
+        PlanInput {
             objective: self.objective,
             cpu_workers: threads,
             share: fair_share(view.cores, view.competing),
             lambda: 1.0 - (spare / modules).clamp(0.0, 1.0),
-            gives_way: !self.takes_turns,
-            stations: self.stations.clone(),
-            lanes: (0..view.classes.len()).map(lane).collect(),
+            yields: !self.takes_turns,
+            capacities: self.capacities.clone(),
+            classes: (0..view.classes.len()).map(class).collect(),
         }
     }
 
-    fn lane(&self, at: usize, view: &View<'_>) -> Lane {
+    fn class(&self, at: usize, view: &View<'_>) -> ClassInput {
         let (class, bytes) = (self.classes[at], size(view.classes[at].bytes));
-        let offer = |module: usize| {
+        let on_module = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, view.now);
             let is_long_untried = self.estimator.is_long_untried(module, class, Nanos::ZERO, view.now);
             match self.estimator.on_module(module, class).at(bytes) {
                 Some((d, h)) if self.takes_turns => {
-                    let d = all_of_turn(d, h, self.stations[module].depth);
-                    Offer::Known { d, h, tries_left: 0, is_long_untried }
+                    let d = all_of_turn(d, h, self.capacities[module].depth);
+                    CostOnModule::Known { d, h, tries_left: 0, is_long_untried }
                 }
-                _ if self.lost[module] || self.guard_feed.is_locked(at, view.now) => Offer::Never,
+                _ if self.lost[module] || self.guard_feed.is_locked(at, view.now) => CostOnModule::Never,
                 Some((d, h)) => {
-                    Offer::Known { d, h: h.max(self.late(module, view)), tries_left, is_long_untried }
+                    CostOnModule::Known { d, h: h.max(self.late(module, view)), tries_left, is_long_untried }
                 }
-                None => Offer::Unknown { tries_left },
+                None => CostOnModule::Unknown { tries_left },
             }
         };
-        let offers = (0..self.stations.len()).map(offer).collect();
-        Lane { c: self.estimator.c(class, bytes, 1), waiting: view.classes[at].waiting, offers }
+        let on_modules = (0..self.capacities.len()).map(on_module).collect();
+        ClassInput { c: self.estimator.c(class, bytes, 1), waiting: view.classes[at].waiting, on_modules }
     }
 
     /// How long a module has been busy with its oldest request, where that is longer than it should be: what it
@@ -248,7 +249,7 @@ impl Adaptive {
     fn late(&self, module: usize, view: &View<'_>) -> Nanos {
         let Some(oldest) = self.modules.oldest(module) else { return Nanos::ZERO };
         let expected = self.expected_time(Path::Module, module, oldest.class, view);
-        let (age, depth) = (view.now - oldest.since, u64::from(self.stations[module].depth));
+        let (age, depth) = (view.now - oldest.since, u64::from(self.capacities[module].depth));
         let is_late = expected > Nanos::ZERO && age.0 > expected.0.saturating_mul(depth + 1);
         if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
@@ -295,7 +296,7 @@ impl Adaptive {
 
     fn answer(&mut self, decision: Decision, path: Path, index: u32, view: &View<'_>) -> Choice {
         match decision {
-            Decision::Take { lane, .. } => self.start(path, index, lane, view),
+            Decision::Take { class, .. } => self.start(path, index, class, view),
             Decision::AskAgainIn(time) => Choice::AskAgainIn(time),
             // The next plan may say otherwise of what waits.
             Decision::Leave if view.waiting() > 0 => Choice::RestAtMost(PLAN_AGE_MAX),
@@ -358,7 +359,7 @@ impl Chooser for Adaptive {
             return Choice::AskAgainIn(LEAVE_FOR);
         }
         let (_, table) = self.table.as_ref().expect("made above");
-        let decision = table.core_takes(|lane| view.classes[lane].waiting, modules_busy);
+        let decision = table.core_takes(|class| view.classes[class].waiting, modules_busy);
         let left = (0..view.classes.len()).find(|&at| view.classes[at].waiting > 0 && table.is_open(at));
         match (decision, left) {
             // For the least effect on other programs a core that rests is the aim, not a loss.
@@ -379,12 +380,12 @@ impl Chooser for Adaptive {
         }
         let cores_busy = self.cpu.least_busy(view.now);
         let module = index as usize;
-        let decision = self.plan(view).module_takes(module, |lane| view.classes[lane].waiting, cores_busy);
-        if let Decision::Take { lane, is_try } = decision {
-            self.guard_feed.record_routed(lane);
+        let decision = self.plan(view).module_takes(module, |class| view.classes[class].waiting, cores_busy);
+        if let Decision::Take { class, is_try } = decision {
+            self.guard_feed.record_routed(class);
             if is_try {
                 self.table = None;
-                if !self.estimator.tries(module, self.classes[lane], view.now) {
+                if !self.estimator.tries(module, self.classes[class], view.now) {
                     return Choice::AskAgainIn(Nanos(1));
                 }
             }

@@ -1,7 +1,7 @@
 //! Fairness by deadlines, as Linux has it since 6.6 (EEVDF; `kernel/sched/fair.c` of 6.18 with its default features).
 //!
 //! A thread asks for a slice; its deadline is the virtual time at which it has had one. Who had more than the mean of its core
-//! waits (is not *eligible*); of the others the one with the earliest deadline goes first. Whoever was picked keeps the core up
+//! waits (is not *eligible*); of the others the one with the earliest deadline goes first. The thread that was picked keeps the core up
 //! to the deadline that it had then, as long as it is eligible: its *shield*. A thread that falls asleep keeps what it is behind
 //! the mean (*lag*), and no more than a tick of it. One that is ahead *lingers*: it is counted into the mean as if it waited, until
 //! it would have the core next. One that wakes while it lingers goes on with the virtual time and the deadline that it had; so much was

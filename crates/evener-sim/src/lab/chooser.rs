@@ -125,7 +125,7 @@ pub struct Sample {
 pub trait Chooser {
     /// How jobs reach workers.
     fn dispatch(&self) -> Dispatch {
-        Dispatch::Pull
+        Dispatch::SharedQueue
     }
 
     /// CPU worker `index` is idle: what does it take?

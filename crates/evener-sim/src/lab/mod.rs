@@ -53,7 +53,7 @@ pub fn run(setup: &Setup, workload: &Workload, chooser: &mut dyn Chooser) -> Res
         threads.crypto().collect(),
         threads.wakes.clone(),
         threads.driver_queues.clone(),
-        threads.bell,
+        threads.doorbell,
     );
     let makespan = if engine.world.is_over() { Nanos::ZERO } else { engine.run()? };
     Ok(readout::report(&engine, &threads, makespan))

@@ -52,7 +52,7 @@ pub struct CpuSide {
     pub nice: i32,
     /// How much of the machine all crypto threads together may use.
     pub cap: Option<CpuCap>,
-    /// Core time that a worker needs for each job beside the job itself: to claim it and to bring it home. No chooser
+    /// Core time that a worker needs for each job beside the job itself: to claim it and to complete it. No chooser
     /// is told of it.
     pub hand_over: Nanos,
 }

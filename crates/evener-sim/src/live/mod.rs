@@ -71,7 +71,7 @@ pub struct MeasuredOnModule {
     pub d: Nanos,
     /// What of it no thread's clock shows, for it is the kernel's own threads' and interrupts', which go before all others. Such a
     /// module serves one request at a time.
-    pub unseen: Nanos,
+    pub overhead: Nanos,
     /// What of it threads of the driver's own take ([`Module::runners`]).
     pub driver: Nanos,
     /// `h`, as it was learned.
@@ -111,13 +111,13 @@ impl Machine {
         let share = |part: Nanos, on: &MeasuredOnModule| part.as_secs_f64() / on.d.as_secs_f64().max(1e-9);
         let side = |(module, on): (&Module, &MeasuredOnModule)| ModuleSide {
             spec: ModuleSpec {
-                units: if on.unseen > Nanos::ZERO { 1 } else { module.units },
+                units: if on.overhead > Nanos::ZERO { 1 } else { module.units },
                 faults: Faults::default(),
             },
             costs: vec![ModuleCost { d: on.d, h: on.h }],
-            path: match on.unseen {
+            path: match on.overhead {
                 Nanos::ZERO => ModulePath::DIRECT,
-                unseen => ModulePath::engine(share(unseen, on), share(on.driver, on), module.runners),
+                overhead => ModulePath::engine(share(overhead, on), share(on.driver, on), module.runners),
             },
             depth: module.depth,
             priority: 0,
@@ -192,7 +192,7 @@ impl Machine {
     /// Whether the live policy lets the only core and the only module take turns.
     fn takes_turns(&self, measured: &Measured) -> bool {
         let [on] = &measured.on_modules[..] else { return false };
-        self.cores == 1 && self.workers == 1 && on.unseen > Nanos::ZERO && on.is_known
+        self.cores == 1 && self.workers == 1 && on.overhead > Nanos::ZERO && on.is_known
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -89,12 +89,12 @@ fn on_one_core_nobody_beats_the_lower_bound_of_the_costs() {
 const NO_SLACK: f64 = 0.06;
 
 /// One core and a module behind the kernel that does a job in 240 us by itself, of which the kernel works for 140.
-fn behind_the_kernel(c: u64, unseen: u64) -> (Machine, Measured) {
+fn behind_the_kernel(c: u64, overhead: u64) -> (Machine, Measured) {
     let runners = Runners { count: 2, together: 1 };
     let machine = Machine { modules: vec![Module { units: 2, depth: 2, runners, check_every: 0 }], ..one() };
-    let [c, d, unseen, h] = [c, 240, unseen, 100].map(Nanos::from_micros);
-    let driver = Nanos((d - unseen).0 / 2);
-    let on_modules = vec![MeasuredOnModule { d, unseen, driver, h, is_known: true, ..Default::default() }];
+    let [c, d, overhead, h] = [c, 240, overhead, 100].map(Nanos::from_micros);
+    let driver = Nanos((d - overhead).0 / 2);
+    let on_modules = vec![MeasuredOnModule { d, overhead, driver, h, is_known: true, ..Default::default() }];
     (
         Machine { cores: 1, ..machine },
         Measured { bytes: 16_384, c, hand_over: Nanos::ZERO, single: Nanos::ZERO, on_modules },
@@ -103,8 +103,8 @@ fn behind_the_kernel(c: u64, unseen: u64) -> (Machine, Measured) {
 
 #[test]
 fn the_kernels_part_of_a_path_goes_before_a_core_that_works() {
-    let of = |policy, unseen| {
-        let (machine, measured) = behind_the_kernel(400, unseen);
+    let of = |policy, overhead| {
+        let (machine, measured) = behind_the_kernel(400, overhead);
         machine.predict(&measured, policy, 1_000).unwrap()
     };
     near(of(Policy::ModuleOnly, 140).makespan_ms, 240.0, NO_SLACK);

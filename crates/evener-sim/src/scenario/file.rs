@@ -55,7 +55,7 @@ pub(super) struct Cpu {
     pub(super) workers: Number,
     pub(super) nice: Spanned<i32>,
     pub(super) cap: Option<Cap>,
-    /// Beside each job, to claim it and bring it home; 0 where it is not given, as for modules.
+    /// Beside each job, to claim it and complete it; 0 where it is not given, as for modules.
     pub(super) hand_over_ns: Option<Number>,
 }
 

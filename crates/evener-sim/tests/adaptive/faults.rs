@@ -8,7 +8,7 @@ use evener_sim::lab::{Choice, Chooser, Report, Sample, Setup, View, run};
 use crate::bench::{arranged, costs, tell, workload};
 
 /// The policy with the true costs from the start, told of a change when it comes.
-struct Told {
+struct Informed {
     policy: Adaptive,
     at: Nanos,
     change: Option<Change>,
@@ -20,7 +20,7 @@ enum Change {
     Lost,
 }
 
-impl Told {
+impl Informed {
     fn new(setup: &Setup, at: Nanos, change: Change) -> Self {
         let mut policy = Adaptive::new(setup, Objective::Throughput);
         for (bytes, cost) in costs() {
@@ -44,7 +44,7 @@ impl Told {
     }
 }
 
-impl Chooser for Told {
+impl Chooser for Informed {
     fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
         self.look(view.now);
         self.policy.cpu_takes(index, view)
@@ -76,7 +76,7 @@ fn both(name: &str, depth: u32, change: Change) -> [Report; 2] {
         Change::Slower(factor) => faults.slow = Some(Slowdown { at, factor }),
     }
     let learner = run(&setup, &jobs, &mut Adaptive::new(&setup, Objective::Throughput)).unwrap();
-    [learner, run(&setup, &jobs, &mut Told::new(&setup, known_at, change)).unwrap()]
+    [learner, run(&setup, &jobs, &mut Informed::new(&setup, known_at, change)).unwrap()]
 }
 
 #[test]

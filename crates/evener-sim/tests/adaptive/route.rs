@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use evener_core::Nanos;
 use evener_core::estimate::{Estimator, ModuleSample};
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, plan};
+use evener_core::plan::adaptive::{ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, plan};
 use evener_core::{Algorithm, Class, Cost, Direction, Method, Objective};
 use evener_sim::random::Random;
 
@@ -32,19 +32,20 @@ impl Caller {
         let class = self.class(at);
         let bytes = usize::try_from(self.sizes[at].0).unwrap();
         let tries_left = self.estimator.tries_left(0, class, self.passed);
-        let offer = match self.estimator.on_module(0, class).at(bytes) {
-            Some((d, h)) => Offer::Known { d, h, tries_left, is_long_untried: false },
-            None => Offer::Unknown { tries_left },
+        let on_module = match self.estimator.on_module(0, class).at(bytes) {
+            Some((d, h)) => CostOnModule::Known { d, h, tries_left, is_long_untried: false },
+            None => CostOnModule::Unknown { tries_left },
         };
-        let lane = Lane { c: self.estimator.c(class, bytes, 1), waiting: 1, offers: vec![offer] };
-        let table = plan(&Prospect {
+        let class_input =
+            ClassInput { c: self.estimator.c(class, bytes, 1), waiting: 1, on_modules: vec![on_module] };
+        let table = plan(&PlanInput {
             objective: Objective::Latency,
             cpu_workers: 0,
             share: 1.0,
             lambda: 0.0,
-            gives_way: true,
-            stations: vec![Station { units: 1, depth: 1 }],
-            lanes: vec![lane],
+            yields: true,
+            capacities: vec![ModuleCapacity { units: 1, depth: 1 }],
+            classes: vec![class_input],
         })
         .having_worked(|_| self.estimator.worked(class));
         if table.wants_try(0, 0, 1) {

@@ -1,6 +1,8 @@
 //! Few jobs: against the best of all ways to deal them out, and what workers leave to each other.
 
-use evener_core::plan::adaptive::{Choice as Answer, Lane, Offer, Prospect, Station, plan};
+use evener_core::plan::adaptive::{
+    Choice as Answer, ClassInput, CostOnModule, ModuleCapacity, PlanInput, plan,
+};
 use evener_core::{Cost, Nanos, Objective};
 use evener_sim::adaptive::Adaptive;
 use evener_sim::engine::{Faults, ModuleSpec, SchedulerSpec};
@@ -118,29 +120,29 @@ proptest! {
 
     #[test]
     fn of_idle_workers_one_always_takes_what_waits(case in case(), counts in vec(0..20_u32, 3), share in 0.2..=1.0_f64) {
-        let offer = |costs: &Vec<(u64, u64)>, class: usize| {
+        let on_module = |costs: &Vec<(u64, u64)>, class: usize| {
             let (d, h) = costs[class];
-            Offer::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0, is_long_untried: false }
+            CostOnModule::Known { d: Nanos::from_micros(d), h: Nanos::from_micros(h), tries_left: 0, is_long_untried: false }
         };
-        let lane = |class: usize| Lane {
+        let class = |class: usize| ClassInput {
             c: Some(Nanos::from_micros(case.c[class])),
             waiting: counts[class],
-            offers: case.modules.iter().map(|costs| offer(costs, class)).collect(),
+            on_modules: case.modules.iter().map(|costs| on_module(costs, class)).collect(),
         };
-        let stations = vec![Station { units: 1, depth: 1 }; case.modules.len()];
+        let capacities = vec![ModuleCapacity { units: 1, depth: 1 }; case.modules.len()];
         for objective in Objective::ALL {
             for lambda in [0.0, 1.0] {
-                let lanes = (0..case.c.len()).map(lane).collect();
-                let stations = stations.clone();
-                let (cpu_workers, gives_way) = (case.cores, true);
+                let classes = (0..case.c.len()).map(class).collect();
+                let capacities = capacities.clone();
+                let (cpu_workers, yields) = (case.cores, true);
                 let table =
-                    plan(&Prospect { objective, cpu_workers, share, lambda, gives_way, stations, lanes });
-                let waiting = |lane: usize| counts[lane];
+                    plan(&PlanInput { objective, cpu_workers, share, lambda, yields, capacities, classes });
+                let waiting = |class: usize| counts[class];
                 let takes = |answer: Answer| matches!(answer, Answer::Take { .. });
                 let core = takes(table.core_takes(waiting, Nanos::ZERO));
                 let module = |module| takes(table.module_takes(module, waiting, Nanos::ZERO));
                 let any = core || (0..case.modules.len()).any(module);
-                let is_empty = (0..case.c.len()).all(|lane| counts[lane] == 0);
+                let is_empty = (0..case.c.len()).all(|class| counts[class] == 0);
                 prop_assert_eq!(any, !is_empty, "{:?} {}", objective, lambda);
             }
         }

@@ -2,7 +2,7 @@
 //! needs, and holds depth, priority and samples to the reference's numbers.
 //!
 //! The module takes the class that saves the core most per unit of module time, if it saves any; the CPU takes the
-//! class that the module gains least from; both leave the last jobs to whoever ends them sooner.
+//! class that the module gains least from; both leave the last jobs to the one that ends them sooner.
 
 use evener_core::Nanos;
 use evener_sim::lab::{Choice, Chooser, Path, Sample, View, Which};

@@ -38,14 +38,14 @@ impl AdaptivePolicy {
             return turn;
         }
         let table = self.table(queues, now);
-        if let Some(queue) = self.controls.due(|queue| queue < table.lanes() && queues.waiting(queue) > 0) {
+        if let Some(queue) = self.controls.due(|queue| queue < table.classes() && queues.waiting(queue) > 0) {
             // One job, and its burst is sampled.
             self.costs.sample_next(queues.classes()[queue], 1);
             return Ok(Claim { queue, jobs_max: 1, each: table.expected(queue, None) });
         }
         let modules_busy = self.least_busy(self.fixed.first_module_worker..self.busy_until_ns.len(), now);
         match table.core_takes(|queue| queues.waiting(queue), modules_busy) {
-            Choice::Take { lane: queue, .. } => {
+            Choice::Take { class: queue, .. } => {
                 let each = table.expected(queue, None);
                 Ok(Claim { queue, jobs_max: jobs_in_time(each), each })
             }
@@ -67,12 +67,12 @@ impl AdaptivePolicy {
             |queue: usize| modules().all(|module| state.guard.has_measure(state.ledger(queue, module)));
         let at_best = |queue: usize| {
             let turn = |module: usize| {
-                let requests = u64::from(self.fixed.stations[module].depth) + 1;
+                let requests = u64::from(self.fixed.capacities[module].depth) + 1;
                 table.expected(queue, Some(module)).0 / requests
             };
             modules().map(turn).min().unwrap_or(0)
         };
-        let waiting = || (0..table.lanes()).filter(|&queue| queues.waiting(queue) > 0);
+        let waiting = || (0..table.classes()).filter(|&queue| queues.waiting(queue) > 0);
         if !waiting().all(is_measured) {
             return time;
         }
@@ -95,7 +95,7 @@ impl AdaptivePolicy {
         }
         let cores_busy = self.least_busy(0..self.fixed.first_module_worker, now);
         match table.module_takes(module, |queue| queues.waiting(queue), cores_busy) {
-            Choice::Take { lane: queue, is_try } => {
+            Choice::Take { class: queue, is_try } => {
                 let jobs_max = if is_try { 1 } else { self.in_a_row(&table, queue, queues.waiting(queue)) };
                 let goes = match is_try {
                     true => self.count_try(module, queues, queue, now),

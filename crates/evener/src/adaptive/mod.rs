@@ -73,7 +73,7 @@ struct OldestInFlight {
 
 impl AdaptivePolicy {
     pub(crate) fn new(fixed: RunFacts, costs: &Arc<Costs>, workers: usize) -> Self {
-        let modules = fixed.stations.len();
+        let modules = fixed.capacities.len();
         let state = State::new(modules);
         let mut known = costs.known();
         known.estimator.make_room_for(modules);
@@ -84,9 +84,10 @@ impl AdaptivePolicy {
             now: Nanos::ZERO,
             begun: Nanos::ZERO,
         };
-        let table = plan(&fixed.prospect(&state, &known.estimator, &moment));
-        let turns =
-            fixed.take_turns(&known.estimator).then(|| Turns::new(CLASS_QUEUES_MAX, fixed.stations[0].depth));
+        let table = plan(&fixed.plan_input(&state, &known.estimator, &moment));
+        let turns = fixed
+            .take_turns(&known.estimator)
+            .then(|| Turns::new(CLASS_QUEUES_MAX, fixed.capacities[0].depth));
         drop(known);
         Self {
             alternation: Alternation::new(turns),
@@ -126,7 +127,7 @@ impl AdaptivePolicy {
 
     /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
     pub(crate) fn overhead(&self, module: usize) -> Line {
-        self.costs.known().estimator.unseen(module).unwrap_or_default()
+        self.costs.known().estimator.overhead(module).unwrap_or_default()
     }
 
     /// Cores that the process may use.
@@ -178,7 +179,7 @@ impl AdaptivePolicy {
 mod tests {
     use super::*;
     use evener_core::estimate::ModuleSample;
-    use evener_core::plan::adaptive::Station;
+    use evener_core::plan::adaptive::ModuleCapacity;
     use evener_core::{Estimator, Method, Objective};
 
     use crate::queue::class_queues::ClassQueues;
@@ -207,7 +208,7 @@ mod tests {
             cores,
             cpu_workers,
             first_module_worker: cpu_workers,
-            stations: vec![Station { units: 2, depth: 2 }],
+            capacities: vec![ModuleCapacity { units: 2, depth: 2 }],
             check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],
         };

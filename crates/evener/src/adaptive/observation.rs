@@ -178,7 +178,7 @@ impl AdaptivePolicy {
         let table = self.current();
         // Under `cpu` a core that rests is the aim. Otherwise it loses what is beyond the job that it would have done.
         let beyond = time - table.expected(queue, None);
-        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || queue >= table.lanes() {
+        if self.fixed.objective == Objective::Cpu || beyond == Nanos::ZERO || queue >= table.classes() {
             return;
         }
         let state = &mut *self.state();

@@ -1,7 +1,7 @@
 //! What the planner is shown of a run: estimates, guard, what waits, what a module keeps too long.
 
 use evener_core::estimate::PLAN_WIDTH;
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Station, all_of_turn};
+use evener_core::plan::adaptive::{ClassInput, CostOnModule, ModuleCapacity, PlanInput, all_of_turn};
 use evener_core::{Class, Estimator, Nanos, Objective};
 
 use super::State;
@@ -16,7 +16,7 @@ pub(crate) struct RunFacts {
     pub(crate) cpu_workers: usize,
     /// Number of the first module worker; those below are CPU workers.
     pub(crate) first_module_worker: usize,
-    pub(crate) stations: Vec<Station>,
+    pub(crate) capacities: Vec<ModuleCapacity>,
     /// By module: one result in so many is checked, for which a core does the job again.
     pub(crate) check_every: Vec<u32>,
     /// By module, then by [`Class::index`]: whether its driver does it.
@@ -39,7 +39,7 @@ impl RunFacts {
     /// 0 where there is a core for each module's worker, 1 where cores are as scarce as CPU workers want them.
     fn lambda(&self, share: f64) -> f64 {
         let spare = self.cores.saturating_sub(self.cpu_workers);
-        let modules = self.stations.len().max(1);
+        let modules = self.capacities.len().max(1);
         let wanted = 1.0 - float(spare.min(modules)) / float(modules);
         wanted.max(contested(share))
     }
@@ -50,17 +50,17 @@ impl RunFacts {
         self.cores == 1
             && self.cpu_workers == 1
             && self.first_module_worker == 1
-            && self.stations.len() == 1
-            && estimator.unseen(0).is_some()
+            && self.capacities.len() == 1
+            && estimator.overhead(0).is_some()
     }
 
-    pub(super) fn prospect(
+    pub(super) fn plan_input(
         &self,
         state: &State,
         estimator: &Estimator,
         moment: &RunSnapshot<'_>,
-    ) -> Prospect {
-        let modules = 0..self.stations.len();
+    ) -> PlanInput {
+        let modules = 0..self.capacities.len();
         let take_turns = self.take_turns(estimator);
         // On one core a request waits for it as for the module.
         let late = |module| if take_turns { Nanos::ZERO } else { self.late(module, estimator, moment) };
@@ -68,7 +68,7 @@ impl RunFacts {
         let row = |(queue, &class): (usize, &Class)| {
             let bytes = size(class);
             let c = estimator.c(class, bytes, PLAN_WIDTH);
-            let offer = |module: usize| {
+            let on_module = |module: usize| {
                 let tries_left = estimator.tries_left(module, class, moment.now);
                 // Where turns are taken, a lock is an alarm, and the turn decides.
                 let is_locked = !take_turns && state.is_locked(queue, module, moment.now);
@@ -76,7 +76,7 @@ impl RunFacts {
                 let is_long_untried = estimator.is_long_untried(module, class, moment.begun, moment.now);
                 let (known, tries_left) = match take_turns {
                     true => {
-                        let depth = self.stations[module].depth;
+                        let depth = self.capacities[module].depth;
                         let cost = known.at_speed_of(bytes, c).map(|cost| self.with_checks(module, cost, c));
                         let cost = cost.map(|(d, h)| (all_of_turn(d, h, depth), h));
                         (cost, if cost.is_some() { 0 } else { tries_left })
@@ -84,29 +84,37 @@ impl RunFacts {
                     false => (known.at(bytes), tries_left),
                 };
                 match known {
-                    _ if is_locked || state.lost[module] || !self.does[module][class.index()] => Offer::Never,
-                    Some((d, h)) => Offer::Known { d, h: h.max(late[module]), tries_left, is_long_untried },
-                    None => Offer::Unknown { tries_left },
+                    _ if is_locked || state.lost[module] || !self.does[module][class.index()] => {
+                        CostOnModule::Never
+                    }
+                    Some((d, h)) => {
+                        CostOnModule::Known { d, h: h.max(late[module]), tries_left, is_long_untried }
+                    }
+                    None => CostOnModule::Unknown { tries_left },
                 }
             };
-            Lane { c, waiting: (moment.waiting)(queue), offers: modules.clone().map(offer).collect() }
+            ClassInput {
+                c,
+                waiting: (moment.waiting)(queue),
+                on_modules: modules.clone().map(on_module).collect(),
+            }
         };
-        Prospect {
+        PlanInput {
             objective: self.objective,
             cpu_workers: u32::try_from(self.cpu_workers).unwrap_or(u32::MAX),
             share: state.share.max(0.05),
             lambda: self.lambda(state.share),
             // Lowering a thread's priority is allowed, raising it again is not (docs/adaptive.md).
-            gives_way: false,
-            stations: self.stations.clone(),
-            lanes: moment.classes.iter().enumerate().map(row).collect(),
+            yields: false,
+            capacities: self.capacities.clone(),
+            classes: moment.classes.iter().enumerate().map(row).collect(),
         }
     }
 
     /// What `d + h` of a module is of the time from one of its results to the next: `h` holds the time of all that are outstanding,
     /// `d` that of one.
     pub(super) fn turns_held(&self, module: usize) -> u32 {
-        match self.stations[module].depth {
+        match self.capacities[module].depth {
             0 | 1 => 1,
             depth => depth + 1,
         }
@@ -133,7 +141,7 @@ impl RunFacts {
     fn late(&self, module: usize, estimator: &Estimator, moment: &RunSnapshot<'_>) -> Nanos {
         let Some((class, since)) = (moment.held)(module) else { return Nanos::ZERO };
         let Some((d, h)) = estimator.on_module(module, class).at(size(class)) else { return Nanos::ZERO };
-        let (age, depth) = (moment.now - since, u64::from(self.stations[module].depth.max(1)));
+        let (age, depth) = (moment.now - since, u64::from(self.capacities[module].depth.max(1)));
         let is_late = age.0 > (d + h).0.saturating_mul(depth + 1) && !cfg!(mutant = "overdue_ignored");
         if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
     }
@@ -166,7 +174,7 @@ mod tests {
             cores: 2,
             cpu_workers: 1,
             first_module_worker: 1,
-            stations: vec![Station { units: 2, depth: 2 }],
+            capacities: vec![ModuleCapacity { units: 2, depth: 2 }],
             check_every: vec![32],
             does: vec![vec![true; Class::COUNT]],
         };
@@ -174,8 +182,8 @@ mod tests {
             let held = |_| Some((class, Nanos(10_000)));
             let now = Nanos(10_000 + age);
             let moment = RunSnapshot { classes: &[class], waiting: &|_| 1, held: &held, now, begun: now };
-            match fixed.prospect(&State::new(1), &estimator, &moment).lanes[0].offers[0] {
-                Offer::Known { h, .. } => h,
+            match fixed.plan_input(&State::new(1), &estimator, &moment).classes[0].on_modules[0] {
+                CostOnModule::Known { h, .. } => h,
                 other => unreachable!("{other:?}"),
             }
         };

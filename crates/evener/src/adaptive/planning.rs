@@ -38,7 +38,7 @@ impl AdaptivePolicy {
             now: Nanos::ZERO,
             begun: Nanos::ZERO,
         };
-        let table = plan(&self.fixed.prospect(&state, &known.estimator, &moment));
+        let table = plan(&self.fixed.plan_input(&state, &known.estimator, &moment));
         for (queue, &class) in classes.iter().enumerate() {
             queues.leave_alone(class, table.expected(queue, None) > Nanos::ZERO && !table.is_open(queue));
         }
@@ -62,13 +62,13 @@ impl AdaptivePolicy {
     /// be: then they wait where modules look.
     pub(crate) fn on_submit(&self, queues: &ClassQueues<'_>, class: Class, count: u32, now: Nanos) {
         let queue = queues.queue_of(class);
-        if queue >= self.current().lanes() {
+        if queue >= self.current().classes() {
             self.plan_anew(queues, now);
         }
         let table = self.current();
         let coming = |other: usize| if other == queue { count } else { 0 };
-        let wants_try = queue < table.lanes()
-            && (0..self.fixed.stations.len()).any(|module| table.takes_try(queue, module, coming));
+        let wants_try = queue < table.classes()
+            && (0..self.fixed.capacities.len()).any(|module| table.takes_try(queue, module, coming));
         // Who holds the state is about to plan, and others will come.
         let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
         let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
@@ -99,7 +99,7 @@ impl AdaptivePolicy {
         let age_max = if self.fixed.cores == 1 { PLAN_AGE_ON_ONE_CORE } else { PLAN_AGE_MAX };
         let is_old = planned == 0 || now - Nanos(planned) >= age_max;
         let table = self.current();
-        if is_old || table.lanes() != queues.count() {
+        if is_old || table.classes() != queues.count() {
             self.plan_beside(queues, coming, now);
             return self.current();
         }
@@ -111,7 +111,7 @@ impl AdaptivePolicy {
     pub(super) fn table_of_all(&self, queues: &ClassQueues<'_>, coming: u32, now: Nanos) -> Arc<Table> {
         loop {
             let table = self.table_beside(queues, coming, now);
-            if table.lanes() == queues.count() || cfg!(mutant = "old_table_asked") {
+            if table.classes() == queues.count() || cfg!(mutant = "old_table_asked") {
                 return table;
             }
             drop(self.state());
@@ -134,15 +134,15 @@ impl AdaptivePolicy {
             let (waiting, held) = (|queue| queues.waiting(queue), |module| self.oldest(module));
             let moment = RunSnapshot { classes: &classes, waiting: &waiting, held: &held, now, begun };
             let worked = |queue: usize| known.worked.get(&classes[queue]).copied().unwrap_or_default();
-            plan(&self.fixed.prospect(&state, &known.estimator, &moment)).having_worked(worked)
+            plan(&self.fixed.plan_input(&state, &known.estimator, &moment)).having_worked(worked)
         };
         // Where a module would not take it, its thread is not kept awake for it: beside that, a short burst takes 7 % longer.
         let wants_try = |queue: usize| {
             let own = (queues.waiting(queue) + alone).max(1);
             let waiting = |other: usize| if other == queue { own } else { queues.waiting(other) };
-            (0..self.fixed.stations.len()).any(|module| table.takes_try(queue, module, waiting))
+            (0..self.fixed.capacities.len()).any(|module| table.takes_try(queue, module, waiting))
         };
-        let may_try = state.may_try((0..table.lanes()).any(wants_try), now);
+        let may_try = state.may_try((0..table.classes()).any(wants_try), now);
         let has_turn = self.alternation.queue_of_module_turn();
         let matters =
             |queue: usize| table.is_open(queue) || may_try && wants_try(queue) || has_turn == Some(queue);
@@ -152,7 +152,7 @@ impl AdaptivePolicy {
                 table.expected(queue, None) > Nanos::ZERO && (!matters(queue) || has_turn == Some(queue));
             queues.leave_alone(class, is_alone);
         }
-        let any_matters = (0..table.lanes()).any(matters);
+        let any_matters = (0..table.classes()).any(matters);
         *self.table.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(table);
         self.alternation.mark_changed(&[WorkerKind::Core, WorkerKind::Module]);
         queues.let_modules(any_matters);

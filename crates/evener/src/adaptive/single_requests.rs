@@ -36,7 +36,7 @@ impl AdaptivePolicy {
         let wait = |worker: usize| Queue { wait: self.busy(worker, now) };
         let waits: Vec<Queue> =
             (self.fixed.first_module_worker..self.busy_until_ns.len()).map(wait).collect();
-        if queue >= table.lanes() {
+        if queue >= table.classes() {
             return Single::Inline;
         }
         let tried = (0..waits.len()).find(|&module| table.wants_single_try(queue, module));

@@ -1,4 +1,4 @@
-//! Where finished jobs go: one completion queue per caller or stream, its home (`Ticket::home`).
+//! Where finished jobs go: one completion queue per caller or stream (`Ticket::owner`).
 //!
 //! `in_flight` counts jobs from their submission until their owner lets go of them, and never exceeds the
 //! capacity of `done`; therefore a worker that pushes finished jobs always finds room and never waits.
@@ -47,7 +47,7 @@ impl<'m> Completions<'m> {
         stays
     }
 
-    /// Drops what the last owner left behind; `false` where some of it has not come home yet.
+    /// Drops what the last owner left behind; `false` where some of it has not come back yet.
     fn clear_out(&self) -> bool {
         let left = self.in_flight();
         if left > 0 {
@@ -117,7 +117,7 @@ impl<'m> Completions<'m> {
     /// Counts jobs out that were collected, which makes room for as many.
     pub(crate) fn release(&self, jobs: u32) {
         // Relaxed: all changes of one word have one order, so either the submitter's look at it sees this one, or it
-        // was full before; the fences of the bell do the rest. Ringing each time would cost a fence per job.
+        // was full before; the fences of the doorbell do the rest. Ringing each time would cost a fence per job.
         let before = self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
         if before as usize >= self.capacity() {
             self.room.ring_all();
@@ -162,13 +162,13 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_over_jobs_or_room_that_are_there() {
-        let home = Completions::new(2);
-        home.reserve(1);
-        home.push(&mut vec![unarmed_job()]);
+        let completions = Completions::new(2);
+        completions.reserve(1);
+        completions.push(&mut vec![unarmed_job()]);
         returns(move || {
-            home.wait_for_jobs(1, None, || false);
-            home.wait_for_room(|| false);
-            home.wait_for_jobs(2, None, || true);
+            completions.wait_for_jobs(1, None, || false);
+            completions.wait_for_room(|| false);
+            completions.wait_for_jobs(2, None, || true);
         });
     }
 }

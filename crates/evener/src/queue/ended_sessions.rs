@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evener_core::{IsOver, SessionId};
+use evener_core::{HasEnded, SessionId};
 
 /// Sessions that are remembered for a thread that comes late; one that is later forgets all, which costs preparing anew what is still in
 /// use. Assumed, not measured: 256, more than any driver keeps.
@@ -42,7 +42,7 @@ impl EndedSessions {
     }
 
     /// Has `forget` told which sessions ended since the thread last looked, if any did.
-    pub(crate) fn poll(&self, cursor: &Cursor, forget: impl FnOnce(IsOver<'_>)) {
+    pub(crate) fn poll(&self, cursor: &Cursor, forget: impl FnOnce(HasEnded<'_>)) {
         if !self.has_news(cursor) {
             return;
         }
@@ -71,7 +71,7 @@ mod tests {
     /// Of these sessions, those that a thread is told have ended.
     fn told(ended: &EndedSessions, cursor: &Cursor, of: std::ops::Range<u64>) -> Vec<u64> {
         let mut told = Vec::new();
-        ended.poll(cursor, |is_over| told.extend(of.filter(|id| is_over(SessionId(*id)))));
+        ended.poll(cursor, |has_ended| told.extend(of.filter(|id| has_ended(SessionId(*id)))));
         told
     }
 

@@ -14,7 +14,7 @@ use std::thread;
 
 use evener_core::combine::TOGETHER_MAX;
 use evener_core::{InlineDriver, Job};
-use evener_ring::{Eras, Gather, Look, PERMITS_MAX, Permits};
+use evener_ring::{CombiningList, Look, PERMITS_MAX, PerFork, TryPool};
 
 use crate::request::combine::{DriverSlot, Encryption, MakeDriver, Request, Verdict, is_combinable, serve};
 
@@ -29,15 +29,15 @@ const LONE_MAX: u32 = 6;
 
 /// Drivers of a process, one for each core, and the requests that wait for one.
 pub struct InFlight {
-    groups: Eras<Group>,
+    groups: PerFork<Group>,
     make_driver: Box<MakeDriver>,
     cores: usize,
 }
 
 /// What callers share in one generation of the process.
 struct Group {
-    gather: Gather<Encryption>,
-    permits: Permits<DriverSlot>,
+    list: CombiningList<Encryption>,
+    permits: TryPool<DriverSlot>,
     /// Where the next caller looks for a slot.
     hint: AtomicUsize,
     /// Pauses in a row that brought nobody, and requests that do not pause for that. Racy on purpose: they are a guess
@@ -56,7 +56,7 @@ impl InFlight {
         make_driver: impl Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync + 'static,
     ) -> Option<Self> {
         let made = Self {
-            groups: Eras::default(),
+            groups: PerFork::default(),
             cores: cores.clamp(1, PERMITS_MAX),
             make_driver: Box::new(make_driver),
         };
@@ -86,7 +86,7 @@ impl InFlight {
         let mut yields = 0;
         let hint = group.hint.fetch_add(1, Relaxed);
         group
-            .gather
+            .list
             .lend(hint, request, |look| group.step(look, &mut pause, &mut yields, &*self.make_driver))
             .into()
     }
@@ -110,8 +110,8 @@ impl Group {
     fn new(cores: usize, first: DriverSlot) -> Self {
         let rest = (1..cores).map(|_| DriverSlot::Unmade);
         Self {
-            gather: Gather::new(SLOTS),
-            permits: Permits::new([first].into_iter().chain(rest)),
+            list: CombiningList::new(SLOTS),
+            permits: TryPool::new([first].into_iter().chain(rest)),
             hint: AtomicUsize::new(0),
             lone: AtomicU32::new(0),
             skip: AtomicU32::new(0),
@@ -137,12 +137,12 @@ impl Group {
             }
         }
         match self.permits.try_take() {
-            Some(mut permit) => self.learn(serve(&self.gather, &mut permit, make_driver, |_| ())),
+            Some(mut permit) => self.learn(serve(&self.list, &mut permit, make_driver, |_| ())),
             None if *yields < YIELDS_MAX => {
                 *yields += 1;
                 thread::yield_now();
             }
-            None => drop(self.gather.take()),
+            None => drop(self.list.take()),
         }
     }
 
@@ -162,7 +162,7 @@ impl Group {
     fn should_suspend(&self) -> bool {
         let skip = self.skip.load(Relaxed);
         // A caller that waits now has another to share with.
-        if skip == 0 || self.gather.waiting() > 0 {
+        if skip == 0 || self.list.waiting() > 0 {
             return true;
         }
         self.skip.store(skip - 1, Relaxed);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evener_core::driver::Clock;
 use evener_core::guard::Counters;
-use evener_core::plan::adaptive::Station;
+use evener_core::plan::adaptive::ModuleCapacity;
 use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Budget, Class, Job};
 use evener_ring::CachePadded;
@@ -23,7 +23,7 @@ use self::report::WorkerReport;
 use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Completions;
-use crate::{Cancel, Costs, CpuKit, ModuleSetup, Report, Setup};
+use crate::{Cancel, CoreDrivers, Costs, ModuleSetup, Report, Setup};
 
 /// What all threads of a run share.
 pub(crate) struct Shared<'m> {
@@ -52,20 +52,20 @@ pub(crate) struct Shared<'m> {
     pub(crate) callers: AtomicU32,
     /// Whether the barrier was used, so that the time of the last job matters.
     pub(crate) measuring: AtomicBool,
-    /// When the last job so far came home, in nanoseconds of the clock. Workers write it while they measure.
+    /// When the last job so far came back, in nanoseconds of the clock. Workers write it while they measure.
     pub(crate) last_done_ns: CachePadded<AtomicU64>,
 }
 
 impl<'m> Shared<'m> {
     pub(crate) fn new(setup: Setup<'m>, plan: Plan, cpu_workers: usize, modules: &[ModuleSetup<'_>]) -> Self {
         let costs = Arc::new(Costs::new(setup.learned));
-        let adaptive = (plan.dispatch == Dispatch::Weigh).then(|| {
+        let adaptive = (plan.dispatch == Dispatch::ByCost).then(|| {
             let fixed = RunFacts {
                 objective: setup.objective,
                 cores: setup.cores,
                 cpu_workers: cpu_workers + setup.callers,
                 first_module_worker: cpu_workers,
-                stations: modules.iter().map(station).collect(),
+                capacities: modules.iter().map(capacity).collect(),
                 check_every: modules.iter().map(|module| module.check_every.max(1)).collect(),
                 does: modules.iter().map(classes_done).collect(),
             };
@@ -96,11 +96,11 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Lets a kit go by the costs of this run, and keep what the adaptive policy learns from.
-    pub(crate) fn adopt(&self, kit: &mut CpuKit) {
-        kit.share(&self.costs);
+    /// Lets a set of drivers go by the costs of this run, and keep what the adaptive policy learns from.
+    pub(crate) fn adopt(&self, core_drivers: &mut CoreDrivers) {
+        core_drivers.share(&self.costs);
         if self.adaptive.is_some() {
-            kit.learn();
+            core_drivers.learn();
         }
     }
 
@@ -115,15 +115,15 @@ impl<'m> Shared<'m> {
     /// Puts finished jobs into the completion queues of their owners; leaves `jobs` empty.
     pub(crate) fn complete(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         if self.measuring.load(Ordering::Relaxed) {
-            // Relaxed: only read when everything is at home, which the ring orders.
+            // Relaxed: only read when everything is back, which the ring orders.
             self.last_done_ns.fetch_max(self.clock.now().0, Ordering::Relaxed);
         }
         while let Some(first) = jobs.first() {
-            let home = first.ticket.home;
-            if jobs.iter().all(|job| job.ticket.home == home) {
-                self.completions[home as usize].push(jobs);
+            let owner = first.ticket.owner;
+            if jobs.iter().all(|job| job.ticket.owner == owner) {
+                self.completions[owner as usize].push(jobs);
             } else {
-                self.completions[home as usize].push(&mut split_off_owner(jobs, home));
+                self.completions[owner as usize].push(&mut split_off_owner(jobs, owner));
             }
         }
     }
@@ -144,18 +144,18 @@ impl<'m> Shared<'m> {
     }
 }
 
-/// Takes the jobs of one home out of `jobs`, in order.
-fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, home: u32) -> Vec<Box<Job<'m>>> {
-    let (same, others) = jobs.drain(..).partition(|job| job.ticket.home == home);
+/// Takes the jobs of one owner out of `jobs`, in order.
+fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, owner: u32) -> Vec<Box<Job<'m>>> {
+    let (same, others) = jobs.drain(..).partition(|job| job.ticket.owner == owner);
     *jobs = others;
     same
 }
 
 /// A module as the planner sees it. A driver says only how many requests it takes; that its units are as many makes
 /// no difference to the turn that is measured.
-fn station(module: &ModuleSetup<'_>) -> Station {
+fn capacity(module: &ModuleSetup<'_>) -> ModuleCapacity {
     let depth = module.driver.profile().width.max(1);
-    Station { units: depth, depth }
+    ModuleCapacity { units: depth, depth }
 }
 
 /// By [`Class::index`]: whether the module does it.

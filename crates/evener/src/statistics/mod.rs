@@ -1,7 +1,7 @@
 //! What a process counts, where others can read it while it runs.
 //!
-//! A count: [`Direct`] (in the caller's own memory) -> [`Statistics::flush`], [`Hashes`] (in a thread's) ->
-//! [`Hashes::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`evener_fd::Places`) ->
+//! A count: [`LocalCounter`] (in the caller's own memory) -> [`Statistics::flush`], [`ThreadDigests`] (in a thread's) ->
+//! [`ThreadDigests::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`evener_fd::Directories`) ->
 //! [`Record`], in a process that reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
 
 mod file;
@@ -15,34 +15,34 @@ use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _};
 
-pub use evener_fd::Places;
+pub use evener_fd::Directories;
 pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
-pub use thread_digests::Hashes;
+pub use thread_digests::ThreadDigests;
 
-/// The variable that names the directory, where it is not the usual one ([`Places::from_environment`]).
+/// The variable that names the directory, where it is not the usual one ([`Directories::from_environment`]).
 pub const DIRECTORY_VARIABLE: &str = "EVENER_STATISTICS_DIR";
 
 /// Requests of one session that went the direct way and are not in the file yet.
 ///
 /// Two additions for each request: no atomic, no memory that others touch.
 #[derive(Debug)]
-pub struct Direct {
+pub struct LocalCounter {
     /// Requests until it is time to flush: what is counted down needs no other number to compare with.
     left: u32,
     bytes: u64,
 }
 
-impl Default for Direct {
+impl Default for LocalCounter {
     fn default() -> Self {
         Self { left: FLUSH_REQUESTS, bytes: 0 }
     }
 }
 
-impl Direct {
+impl LocalCounter {
     /// Counts a request of `bytes`; says whether it is time to [`flush`](Statistics::flush).
     #[inline]
     #[must_use = "what is never flushed is never seen"]
-    pub const fn saw(&mut self, bytes: usize) -> bool {
+    pub const fn record(&mut self, bytes: usize) -> bool {
         self.bytes += bytes as u64;
         self.left = self.left.wrapping_sub(1);
         self.left == 0
@@ -78,7 +78,7 @@ const FLUSH_REQUESTS: u32 = 256;
 /// made, counts are lost, and nothing else is.
 #[derive(Debug)]
 pub struct Statistics {
-    places: Places,
+    places: Directories,
     file: PerProcess<Mapping, Mapping>,
 }
 
@@ -88,7 +88,7 @@ impl Statistics {
     /// # Errors
     ///
     /// The system's, where it has no memory that a fork wipes (Linux before 4.14).
-    pub fn new(places: Places) -> io::Result<Self> {
+    pub fn new(places: Directories) -> io::Result<Self> {
         Ok(Self { places, file: PerProcess::new(Mapping::wiped_by_fork(1)?) })
     }
 
@@ -114,9 +114,9 @@ impl Statistics {
     }
 
     /// Moves what a session counted into the file: its requests and bytes exactly, as of the size class of their mean.
-    pub fn flush(&self, kind: Kind, direction: Direction, direct: &mut Direct) {
+    pub fn flush(&self, kind: Kind, direction: Direction, direct: &mut LocalCounter) {
         let (requests, bytes) = (direct.requests(), direct.bytes);
-        *direct = Direct::default();
+        *direct = LocalCounter::default();
         let Some(mean) = bytes.checked_div(requests.into()) else { return };
         let row = Row::of(kind, direction, usize::try_from(mean).unwrap_or(usize::MAX));
         self.add(row, Count::Direct, requests.into());

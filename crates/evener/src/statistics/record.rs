@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use evener_core::statistics::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
-use evener_fd::{Places, open_private};
+use evener_fd::{Directories, open_private};
 use evener_ring::value;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 
@@ -126,7 +126,7 @@ type Found = (u32, Result<Record, RecordError>);
 
 /// Every record of user `uid`, by number of the process.
 #[must_use]
-pub fn of_user(places: &Places, uid: u32) -> Vec<Found> {
+pub fn of_user(places: &Directories, uid: u32) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for path in places.of(uid) {
         let Ok(directory) = open_private(&path, uid) else { continue };
@@ -140,7 +140,7 @@ pub fn of_user(places: &Places, uid: u32) -> Vec<Found> {
 /// The record of process `pid`: of its user, in its own view of the file system if it is not in ours. `uid` is whose
 /// directories are looked at where the process has ended.
 #[must_use]
-pub fn of_process(places: &Places, uid: u32, pid: u32) -> Option<Result<Record, RecordError>> {
+pub fn of_process(places: &Directories, uid: u32, pid: u32) -> Option<Result<Record, RecordError>> {
     let owner = std::fs::metadata(format!("/proc/{pid}")).map_or(uid, |seen| seen.uid());
     let here = places.of(owner);
     let theirs = here.iter().filter_map(|path| Some(own_view(pid)?.join(path.strip_prefix("/").ok()?)));
@@ -155,7 +155,7 @@ pub fn of_process(places: &Places, uid: u32, pid: u32) -> Option<Result<Record, 
 }
 
 /// Removes the files of those processes of user `uid` that have ended, and returns how many.
-pub fn remove_ended(places: &Places, uid: u32) -> usize {
+pub fn remove_ended(places: &Directories, uid: u32) -> usize {
     let mut removed = 0;
     for path in places.of(uid) {
         let Ok(directory) = open_private(&path, uid) else { continue };

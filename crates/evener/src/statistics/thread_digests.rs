@@ -1,7 +1,7 @@
 //! The messages that one thread hashes.
 //!
-//! [`Hashes::begin`] -> [`Hashes::update`] adds to the message at hand; where that is another one than before, the old one
-//! is set aside and the new one looked for there -> [`Hashes::finish`] counts it under its size -> [`Hashes::flush`], now and then.
+//! [`ThreadDigests::begin`] -> [`ThreadDigests::update`] adds to the message at hand; where that is another one than before, the old one
+//! is set aside and the new one looked for there -> [`ThreadDigests::finish`] counts it under its size -> [`ThreadDigests::flush`], now and then.
 //! All of it is the thread's own memory: additions, and no atomic. The usual case of each step has a short form.
 
 use std::cell::Cell;
@@ -18,7 +18,7 @@ use super::{FLUSH_REQUESTS, Statistics, add};
 /// A message is known by a number of the caller's, such as its context's address. Each finished message is counted
 /// once, and each byte once, whichever threads worked on it. Its size class is right where one thread did all of it and had at
 /// most eight others unfinished; where not, bytes are counted apart from it, as those of messages that are never finished are.
-pub struct Hashes {
+pub struct ThreadDigests {
     /// The message at hand: its number, or that of one that is finished.
     message: Cell<usize>,
     first: Cell<usize>,
@@ -41,7 +41,7 @@ pub struct Hashes {
 #[derive(Clone, Copy)]
 struct Begun {
     message: usize,
-    /// As [`Hashes::first`].
+    /// As [`ThreadDigests::first`].
     first: usize,
     bytes: usize,
 }
@@ -67,19 +67,19 @@ const KINDS: usize = Kind::NAMES.len() - Kind::CIPHERS;
 /// What is not in the file yet is at most this share of what is, besides at most [`FLUSH_REQUESTS`] messages.
 const LAG: u32 = 8;
 
-impl fmt::Debug for Hashes {
+impl fmt::Debug for ThreadDigests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hashes").finish_non_exhaustive()
     }
 }
 
-impl Default for Hashes {
+impl Default for ThreadDigests {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Hashes {
+impl ThreadDigests {
     /// A thread that has hashed nothing.
     #[must_use]
     pub const fn new() -> Self {

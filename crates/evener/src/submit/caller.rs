@@ -4,7 +4,7 @@ use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, Nanos, SessionId};
 
-use crate::CpuKit;
+use crate::CoreDrivers;
 use crate::adaptive::Single;
 use crate::cpu::is_module_only;
 use crate::queue::completions::count;
@@ -16,9 +16,9 @@ use crate::state::{CoreTimeMeter, Shared};
 /// other thread; else it is queued, and this thread helps with whatever waits until its own jobs are done.
 pub struct Caller<'r, 'm> {
     shared: &'r Shared<'m>,
-    home: usize,
+    owner: usize,
     number: u32,
-    kit: CpuKit,
+    core_drivers: CoreDrivers,
     /// The burst in work, kept for its memory.
     burst: Vec<Box<Job<'m>>>,
     /// Jobs to be submitted, kept for its memory.
@@ -31,12 +31,12 @@ pub struct Caller<'r, 'm> {
 }
 
 impl<'r, 'm> Caller<'r, 'm> {
-    pub(crate) fn new(shared: &'r Shared<'m>, home: usize, number: u32, kit: CpuKit) -> Self {
+    pub(crate) fn new(shared: &'r Shared<'m>, owner: usize, number: u32, core_drivers: CoreDrivers) -> Self {
         Self {
             shared,
-            home,
+            owner,
             number,
-            kit,
+            core_drivers,
             burst: Vec::new(),
             waiting: Vec::new(),
             dealt: 0,
@@ -55,7 +55,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// Where a job was never armed, or where a worker panicked, with which jobs are lost: bugs.
     pub fn crypt(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
         for (turn, job) in jobs.iter_mut().enumerate() {
-            job.ticket = Ticket { home: count(self.home), turn: count(turn) };
+            job.ticket = Ticket { owner: count(self.owner), turn: count(turn) };
         }
         self.poll_ended();
         self.shared.wait_for_budget(&mut self.meter);
@@ -76,20 +76,20 @@ impl<'r, 'm> Caller<'r, 'm> {
         }
     }
 
-    /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own kit.
+    /// As [`Runtime::end_session`](crate::Runtime::end_session), and at once for this caller's own set of drivers.
     pub fn end_session(&mut self, session: SessionId) {
         self.shared.backlog.end_session(session);
         self.poll_ended();
     }
 
     fn poll_ended(&mut self) {
-        self.shared.backlog.ended().poll(&self.cursor, |is_over| self.kit.forget(is_over));
+        self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.core_drivers.forget(has_ended));
     }
 
     /// Runs jobs where the caller stands.
     fn crypt_here(&mut self, jobs: &mut [Box<Job<'m>>]) {
-        self.shared.work_on(&mut self.kit, jobs);
-        self.shared.learn_from(&mut self.kit, count(jobs.len()));
+        self.shared.work_on(&mut self.core_drivers, jobs);
+        self.shared.learn_from(&mut self.core_drivers, count(jobs.len()));
     }
 
     /// Whether the adaptive policy is to say where this single request goes.
@@ -135,23 +135,23 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// Gives one request to a module and waits for it.
     fn crypt_by_module(&mut self, module: usize, jobs: &mut Vec<Box<Job<'m>>>) {
         let Some(job) = jobs.pop() else { return };
-        let (shared, home) = (self.shared, &self.shared.completions[self.home]);
+        let (shared, completions) = (self.shared, &self.shared.completions[self.owner]);
         let worker = shared.cpu_workers + module;
-        home.reserve(1);
+        completions.reserve(1);
         if let Err(job) = shared.backlog.push_to(worker, job) {
-            home.cancel(1);
+            completions.cancel(1);
             jobs.push(job);
             return self.crypt_here(jobs);
         }
         if shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.is_lost(module)) {
             let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.pop_given(worker)).collect();
-            shared.run_on_core(&mut self.kit, &mut given);
+            shared.run_on_core(&mut self.core_drivers, &mut given);
         }
-        while home.drain(jobs) == 0 {
+        while completions.drain(jobs) == 0 {
             shared.assert_whole();
-            home.wait_for_jobs(1, None, || shared.backlog.is_broken());
+            completions.wait_for_jobs(1, None, || shared.backlog.is_broken());
         }
-        home.release(1);
+        completions.release(1);
     }
 
     /// The time, by the run's clock.
@@ -160,27 +160,27 @@ impl<'r, 'm> Caller<'r, 'm> {
         self.shared.clock.now()
     }
 
-    /// Jobs that the caller's own kit runs side by side at its best.
+    /// Jobs that the caller's own set of drivers runs side by side at its best.
     #[must_use]
     pub fn width(&self) -> u32 {
-        self.kit.width()
+        self.core_drivers.width()
     }
 
     fn crypt_queued(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        let home = &self.shared.completions[self.home];
+        let completions = &self.shared.completions[self.owner];
         let total = jobs.len();
         let mut waiting = std::mem::take(&mut self.waiting);
         std::mem::swap(&mut waiting, jobs);
         self.keep_share(&mut waiting, jobs);
-        let mut submitted = submit(self.shared, self.home, &mut waiting);
-        self.shared.work_on(&mut self.kit, jobs);
+        let mut submitted = submit(self.shared, self.owner, &mut waiting);
+        self.shared.work_on(&mut self.core_drivers, jobs);
         while jobs.len() < total {
-            let came = home.drain(jobs);
-            home.release(count(came));
+            let came = completions.drain(jobs);
+            completions.release(count(came));
             if submitted == 0 && came == 0 {
                 self.help().unwrap_or_else(|timeout| self.rest(!waiting.is_empty(), timeout));
             }
-            submitted = submit(self.shared, self.home, &mut waiting);
+            submitted = submit(self.shared, self.owner, &mut waiting);
         }
         self.waiting = waiting;
     }
@@ -189,7 +189,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// brings its own jobs, so of the jobs of each the share of all callers stays.
     fn keep_share(&mut self, waiting: &mut Vec<Box<Job<'m>>>, kept: &mut Vec<Box<Job<'m>>>) {
         let own = self.shared.callers_work;
-        if self.shared.plan.dispatch != Dispatch::Deal || own == 0 {
+        if self.shared.plan.dispatch != Dispatch::RoundRobin || own == 0 {
             return;
         }
         let hands = own + self.shared.backlog.worker_count();
@@ -204,12 +204,12 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// nothing, with the time after which that may be otherwise.
     fn help(&mut self) -> Result<(), Option<Nanos>> {
         let plan = &self.shared.plan;
-        if plan.dispatch == Dispatch::Deal {
+        if plan.dispatch == Dispatch::RoundRobin {
             return Err(None);
         }
         // The monitor would hand the next job to a worker that waits: a caller that waits takes it.
         self.shared.claim_for_core(None, &plan.cpu, &mut self.burst)?;
-        self.shared.run_on_core(&mut self.kit, &mut self.burst);
+        self.shared.run_on_core(&mut self.core_drivers, &mut self.burst);
         Ok(())
     }
 
@@ -217,19 +217,19 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// `timeout` over.
     fn rest(&self, has_more: bool, timeout: Option<Nanos>) {
         self.shared.assert_whole();
-        let home = &self.shared.completions[self.home];
+        let completions = &self.shared.completions[self.owner];
         let enough = || self.shared.backlog.is_broken();
-        match (has_more, home.free_slots()) {
+        match (has_more, completions.free_slots()) {
             (true, 1..) => self.shared.backlog.wait_for_room(),
-            (true, 0) => home.wait_for_jobs(home.in_flight().div_ceil(2), timeout, enough),
-            (false, _) => home.wait_for_jobs(home.in_flight(), timeout, enough),
+            (true, 0) => completions.wait_for_jobs(completions.in_flight().div_ceil(2), timeout, enough),
+            (false, _) => completions.wait_for_jobs(completions.in_flight(), timeout, enough),
         }
     }
 }
 
-/// Submits from the front of `waiting` as many as backlog and home have room for.
-pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
-    let place = &shared.completions[home];
+/// Submits from the front of `waiting` as many as backlog and completions have room for.
+pub(crate) fn submit<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
+    let place = &shared.completions[owner];
     let fits = place.free_slots().min(waiting.len());
     if fits == 0 {
         return 0;
@@ -254,7 +254,7 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, home: usize, waiting: &mut Vec<Box
 impl Drop for Caller<'_, '_> {
     fn drop(&mut self) {
         let name = format!("caller {}", self.number);
-        self.shared.report(WorkerReport { name, methods: self.kit.take_tallies(), module: None });
-        self.shared.completions[self.home].vacate();
+        self.shared.report(WorkerReport { name, methods: self.core_drivers.take_tallies(), module: None });
+        self.shared.completions[self.owner].vacate();
     }
 }

@@ -13,7 +13,7 @@ use crate::state::Shared;
 use crate::submit::caller::submit;
 
 /// The end where jobs go in. Dropping it ends the stream.
-pub struct Inlet<'r, 'm> {
+pub struct StreamSender<'r, 'm> {
     shared: &'r Shared<'m>,
     turn: u32,
     /// A job on its own, kept for its memory.
@@ -22,7 +22,7 @@ pub struct Inlet<'r, 'm> {
 }
 
 /// The end where jobs come out, in order.
-pub struct Outlet<'r, 'm> {
+pub struct StreamReceiver<'r, 'm> {
     shared: &'r Shared<'m>,
     turn: u32,
     /// Jobs that came before their turn; slot `i` is for turn `self.turn + i`.
@@ -33,10 +33,10 @@ pub struct Outlet<'r, 'm> {
     ends: Arc<Ends<'r, 'm>>,
 }
 
-/// What both ends know of each other. The last one to go gives the home back.
+/// What both ends know of each other. The last one to go gives the completions back.
 struct Ends<'r, 'm> {
-    home: &'r Completions<'m>,
-    home_number: u32,
+    completions: &'r Completions<'m>,
+    owner: u32,
     /// The inlet is gone.
     no_more: AtomicBool,
     /// The outlet is gone, so that no thread would ever make room.
@@ -45,7 +45,7 @@ struct Ends<'r, 'm> {
 
 impl Drop for Ends<'_, '_> {
     fn drop(&mut self) {
-        self.home.vacate();
+        self.completions.vacate();
     }
 }
 
@@ -59,19 +59,22 @@ pub enum Submitted {
     NobodyListens,
 }
 
-pub(crate) fn open<'r, 'm>(shared: &'r Shared<'m>, home: usize) -> (Inlet<'r, 'm>, Outlet<'r, 'm>) {
+pub(crate) fn open<'r, 'm>(
+    shared: &'r Shared<'m>,
+    owner: usize,
+) -> (StreamSender<'r, 'm>, StreamReceiver<'r, 'm>) {
     let ends = Arc::new(Ends {
-        home: &shared.completions[home],
-        home_number: count(home),
+        completions: &shared.completions[owner],
+        owner: count(owner),
         no_more: AtomicBool::new(false),
         nobody_listens: AtomicBool::new(false),
     });
-    let inlet = Inlet { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
+    let sender = StreamSender { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
     let (early, came) = (VecDeque::new(), Vec::new());
-    (inlet, Outlet { shared, turn: 0, early, early_count: 0, came, ends })
+    (sender, StreamReceiver { shared, turn: 0, early, early_count: 0, came, ends })
 }
 
-impl<'m> Inlet<'_, 'm> {
+impl<'m> StreamSender<'_, 'm> {
     /// Submits one armed job; waits while the stream or the backlog is full.
     ///
     /// # Panics
@@ -94,9 +97,9 @@ impl<'m> Inlet<'_, 'm> {
     ///
     /// Where a worker panicked, with which jobs are lost: a bug.
     pub fn submit_all(&mut self, jobs: &mut Vec<Box<Job<'m>>>) -> Submitted {
-        let (home, home_number) = (self.ends.home, self.ends.home_number);
+        let (completions, owner) = (self.ends.completions, self.ends.owner);
         for job in jobs.iter_mut() {
-            job.ticket = Ticket { home: home_number, turn: self.turn };
+            job.ticket = Ticket { owner, turn: self.turn };
             self.turn = self.turn.wrapping_add(1);
         }
         while !jobs.is_empty() {
@@ -105,11 +108,12 @@ impl<'m> Inlet<'_, 'm> {
                 jobs.clear();
                 return Submitted::NobodyListens;
             }
-            if submit(self.shared, home_number as usize, jobs) > 0 {
+            if submit(self.shared, owner as usize, jobs) > 0 {
                 continue;
             }
-            if home.free_slots() == 0 {
-                home.wait_for_room(|| self.ends.nobody_listens.load(Ordering::Acquire) || self.is_broken());
+            if completions.free_slots() == 0 {
+                completions
+                    .wait_for_room(|| self.ends.nobody_listens.load(Ordering::Acquire) || self.is_broken());
             } else {
                 self.shared.backlog.wait_for_room();
             }
@@ -122,15 +126,15 @@ impl<'m> Inlet<'_, 'm> {
     }
 }
 
-impl Drop for Inlet<'_, '_> {
+impl Drop for StreamSender<'_, '_> {
     fn drop(&mut self) {
         // Release pairs with the Acquire in `next`: all submissions are counted before.
         self.ends.no_more.store(true, Ordering::Release);
-        self.ends.home.wake_all();
+        self.ends.completions.wake_all();
     }
 }
 
-impl<'m> Outlet<'_, 'm> {
+impl<'m> StreamReceiver<'_, 'm> {
     /// The next job in order; waits for it. `None` when the inlet is gone and everything has come out.
     ///
     /// # Panics
@@ -138,21 +142,21 @@ impl<'m> Outlet<'_, 'm> {
     /// Where a worker panicked, with which jobs are lost: a bug.
     #[expect(clippy::should_implement_trait, reason = "an iterator would hide that this waits")]
     pub fn next(&mut self) -> Option<Box<Job<'m>>> {
-        let home = self.ends.home;
+        let completions = self.ends.completions;
         loop {
             if let Some(Some(_)) = self.early.front() {
                 return self.take_front();
             }
             // Read before looking for jobs: if there are to be no more, all that were are counted.
             let no_more = self.ends.no_more.load(Ordering::Acquire);
-            if home.drain(&mut self.came) > 0 {
+            if completions.drain(&mut self.came) > 0 {
                 self.sort_in();
-            } else if no_more && home.in_flight() == 0 {
+            } else if no_more && completions.in_flight() == 0 {
                 return None;
             } else {
                 self.shared.assert_whole();
-                home.wait_for_jobs(1, None, || {
-                    let is_end = self.ends.no_more.load(Ordering::Acquire) && home.in_flight() == 0;
+                completions.wait_for_jobs(1, None, || {
+                    let is_end = self.ends.no_more.load(Ordering::Acquire) && completions.in_flight() == 0;
                     is_end || self.shared.backlog.is_broken()
                 });
             }
@@ -166,17 +170,19 @@ impl<'m> Outlet<'_, 'm> {
     ///
     /// Where a worker panicked, with which jobs are lost: a bug.
     pub fn wait_for_all(&self) {
-        let home = self.ends.home;
-        while home.finished() < (home.in_flight() - self.early_count) as usize {
+        let completions = self.ends.completions;
+        while completions.finished() < (completions.in_flight() - self.early_count) as usize {
             self.shared.assert_whole();
-            home.wait_for_jobs(home.in_flight() - self.early_count, None, || self.shared.backlog.is_broken());
+            completions.wait_for_jobs(completions.in_flight() - self.early_count, None, || {
+                self.shared.backlog.is_broken()
+            });
         }
     }
 
     fn take_front(&mut self) -> Option<Box<Job<'m>>> {
         self.turn = self.turn.wrapping_add(1);
         self.early_count -= 1;
-        self.ends.home.release(1);
+        self.ends.completions.release(1);
         self.early.pop_front().flatten()
     }
 
@@ -192,11 +198,11 @@ impl<'m> Outlet<'_, 'm> {
     }
 }
 
-impl Drop for Outlet<'_, '_> {
+impl Drop for StreamReceiver<'_, '_> {
     fn drop(&mut self) {
         // What came and was not taken out is dropped here, and no longer on its way.
-        self.ends.home.release(self.early_count);
+        self.ends.completions.release(self.early_count);
         self.ends.nobody_listens.store(true, Ordering::Release);
-        self.ends.home.wake_all();
+        self.ends.completions.wake_all();
     }
 }

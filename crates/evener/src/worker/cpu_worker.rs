@@ -4,7 +4,7 @@
 use evener_core::plan::Take;
 use evener_core::{Class, Job, JobError, Nanos};
 
-use crate::CpuKit;
+use crate::CoreDrivers;
 use crate::adaptive::{AdaptivePolicy, WorkerKind};
 use crate::state::report::WorkerReport;
 use crate::state::{CoreTimeMeter, Shared};
@@ -20,21 +20,25 @@ pub(crate) struct IdleSpan {
 }
 
 /// Takes jobs as the plan says until nothing is left and nothing more will come.
-pub(crate) fn cpu_worker(shared: &Shared<'_>, worker: usize, mut kit: CpuKit) {
-    shared.work_as_core(worker, &shared.plan.cpu, &mut kit);
-    shared.report(WorkerReport { name: format!("cpu {worker}"), methods: kit.take_tallies(), module: None });
+pub(crate) fn cpu_worker(shared: &Shared<'_>, worker: usize, mut core_drivers: CoreDrivers) {
+    shared.work_as_core(worker, &shared.plan.cpu, &mut core_drivers);
+    shared.report(WorkerReport {
+        name: format!("cpu {worker}"),
+        methods: core_drivers.take_tallies(),
+        module: None,
+    });
 }
 
 impl<'m> Shared<'m> {
     /// Takes jobs as `take` says and runs them on the calling thread's core, until nothing is left and nothing
     /// more will come.
-    pub(crate) fn work_as_core(&self, worker: usize, take: &Take, kit: &mut CpuKit) {
+    pub(crate) fn work_as_core(&self, worker: usize, take: &Take, core_drivers: &mut CoreDrivers) {
         let (mut burst, mut meter) = (Vec::new(), CoreTimeMeter::default());
         loop {
-            self.backlog.poll_ended(worker, |is_over| kit.forget(is_over));
+            self.backlog.poll_ended(worker, |has_ended| core_drivers.forget(has_ended));
             self.backlog.stop_at_barrier(worker);
             self.wait_for_budget(&mut meter);
-            match self.run_claim(worker, take, kit, &mut burst) {
+            match self.run_claim(worker, take, core_drivers, &mut burst) {
                 Ok(()) => {}
                 Err(_) if self.backlog.is_over(worker) => return,
                 Err(timeout) => self.wait_for_work(worker, timeout),
@@ -47,13 +51,13 @@ impl<'m> Shared<'m> {
         &self,
         worker: usize,
         take: &Take,
-        kit: &mut CpuKit,
+        core_drivers: &mut CoreDrivers,
         burst: &mut Vec<Box<Job<'m>>>,
     ) -> Result<(), Option<Nanos>> {
         self.claim_for_core(Some(worker), take, burst)?;
         // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
         let class = self.takes_turns().then(|| class_of_all(burst)).flatten();
-        self.run_on_core(kit, burst);
+        self.run_on_core(core_drivers, burst);
         self.offer_to_module(class);
         Ok(())
     }
@@ -87,40 +91,40 @@ impl<'m> Shared<'m> {
     }
 
     /// Runs a burst on a core, or gives it up where the run was cancelled.
-    pub(crate) fn work_on(&self, kit: &mut CpuKit, burst: &mut [Box<Job<'m>>]) {
+    pub(crate) fn work_on(&self, core_drivers: &mut CoreDrivers, burst: &mut [Box<Job<'m>>]) {
         if self.cancel.is_cancelled() {
-            kit.fail_all(burst, JobError::Cancelled);
+            core_drivers.fail_all(burst, JobError::Cancelled);
         } else {
-            kit.run(burst, &*self.clock);
+            core_drivers.run(burst, &*self.clock);
         }
     }
 
-    /// Runs a claimed burst on a core and brings it home.
-    pub(crate) fn run_on_core(&self, kit: &mut CpuKit, burst: &mut Vec<Box<Job<'m>>>) {
-        self.work_on(kit, burst);
-        self.learn_from(kit, 0);
+    /// Runs a claimed burst on a core and completes it.
+    pub(crate) fn run_on_core(&self, core_drivers: &mut CoreDrivers, burst: &mut Vec<Box<Job<'m>>>) {
+        self.work_on(core_drivers, burst);
+        self.learn_from(core_drivers, 0);
         self.complete(burst);
     }
 
-    /// Runs jobs that a module failed and brings them home. What they take is a cost of a core, but no measure for what modules take: they are
+    /// Runs jobs that a module failed and completes them. What they take is a cost of a core, but no measure for what modules take: they are
     /// run one by one, and beside the module.
-    pub(crate) fn redo(&self, kit: &mut CpuKit, failed: &mut Vec<Box<Job<'m>>>) {
-        self.work_on(kit, failed);
+    pub(crate) fn redo(&self, core_drivers: &mut CoreDrivers, failed: &mut Vec<Box<Job<'m>>>) {
+        self.work_on(core_drivers, failed);
         if cfg!(mutant = "redone_jobs_are_control") {
-            self.learn_from(kit, 0);
+            self.learn_from(core_drivers, 0);
         }
-        kit.drop_samples();
+        core_drivers.drop_samples();
         self.complete(failed);
     }
 
-    /// Gives the adaptive policy what a kit measured, and lets it look whether modules matter where no worker queries it. `brought` jobs were run where
+    /// Gives the adaptive policy what a set of drivers measured, and lets it look whether modules matter where no worker queries it. `brought` jobs were run where
     /// their caller stood and did not wait: as many may come next.
     #[inline]
-    pub(crate) fn learn_from(&self, kit: &mut CpuKit, brought: u32) {
+    pub(crate) fn learn_from(&self, core_drivers: &mut CoreDrivers, brought: u32) {
         if let Some(adaptive) = &self.adaptive {
             let modules_matter = self.backlog.class_queues().modules_matter();
-            if modules_matter || kit.has_news() {
-                self.record_samples(adaptive, modules_matter, kit, brought);
+            if modules_matter || core_drivers.has_news() {
+                self.record_samples(adaptive, modules_matter, core_drivers, brought);
             }
         }
     }
@@ -130,12 +134,12 @@ impl<'m> Shared<'m> {
         &self,
         adaptive: &AdaptivePolicy,
         modules_matter: bool,
-        kit: &mut CpuKit,
+        core_drivers: &mut CoreDrivers,
         brought: u32,
     ) {
         let queues = self.backlog.class_queues();
-        kit.flush_samples(modules_matter, |samples| adaptive.record_core(queues, samples));
-        if !modules_matter && kit.take_look_due() {
+        core_drivers.flush_samples(modules_matter, |samples| adaptive.record_core(queues, samples));
+        if !modules_matter && core_drivers.take_look_due() {
             let brought = if cfg!(mutant = "bursts_of_callers_unseen") { 0 } else { brought };
             adaptive.replan(queues, self.backlog.waiting_for_cores() + brought, self.clock.now());
         }

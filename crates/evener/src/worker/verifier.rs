@@ -5,7 +5,7 @@ use evener_core::job::Ticket;
 use evener_core::{Algorithm, Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};
 use zeroize::Zeroizing;
 
-use crate::CpuKit;
+use crate::CoreDrivers;
 
 /// Jobs per algorithm and direction that are always checked: a known answer before use. Assumed, not measured: 4.
 const ALWAYS: u32 = 4;
@@ -67,7 +67,7 @@ impl<'m> Verifier<'m> {
 
     /// Compares a job that came back, if it was captured. Where the module was wrong the right result is put
     /// in its place and `false` returned.
-    pub(crate) fn verify(&mut self, job: &mut Job<'m>, kit: &mut CpuKit) -> bool {
+    pub(crate) fn verify(&mut self, job: &mut Job<'m>, core_drivers: &mut CoreDrivers) -> bool {
         let Some(capture) = self.capture_of(job) else { return true };
         if matches!(job.outcome(), Outcome::Failed(error) if error.is_the_modules_fault()) {
             return true;
@@ -78,7 +78,7 @@ impl<'m> Verifier<'m> {
         right[0].arm(capture.session, &capture.iv, input_bytes);
         right[0].set_aad(capture.aad);
         right[0].set_tag(&capture.tag);
-        kit.run_uncounted(&mut right);
+        core_drivers.run_uncounted(&mut right);
         settle(job, &right[0])
     }
 

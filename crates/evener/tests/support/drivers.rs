@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use evener::CpuKit;
+use evener::CoreDrivers;
 use evener_core::driver::Clock;
-use evener_core::{Algorithm, Direction, InlineDriver, IsOver, Job, Nanos, Profile};
+use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile};
 use evener_driver_libcrypto::Libcrypto;
 
 /// libcrypto, but before each burst it waits until `may_go` says so: tests decide with it who comes first, where
@@ -32,15 +32,15 @@ impl<F: Fn() -> bool + Send> InlineDriver for Gated<F> {
         self.libcrypto.run(burst);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.libcrypto.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.libcrypto.forget(has_ended);
     }
 }
 
-/// A kit of libcrypto that waits before each burst.
-pub fn gated_kit(may_go: impl Fn() -> bool + Send + 'static) -> CpuKit {
+/// A set of drivers of libcrypto that waits before each burst.
+pub fn gated_drivers(may_go: impl Fn() -> bool + Send + 'static) -> CoreDrivers {
     let driver = Gated { libcrypto: Libcrypto::new().unwrap(), may_go };
-    CpuKit::new(Box::new(driver), None)
+    CoreDrivers::new(Box::new(driver), None)
 }
 
 /// A clock that stands still until a test or a driver of the tests moves it.
@@ -156,5 +156,5 @@ impl InlineDriver for Fake {
         }
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }

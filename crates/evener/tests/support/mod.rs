@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use evener::{CpuKit, Setup};
+use evener::{CoreDrivers, Setup};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Outcome, Padding, Session, SessionRef,
 };
@@ -33,14 +33,14 @@ pub fn without_standstill(body: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A kit of libcrypto alone.
-pub fn plain_kit() -> CpuKit {
-    CpuKit::new(Box::new(Libcrypto::new().unwrap()), None)
+/// A set of drivers of libcrypto alone.
+pub fn plain_drivers() -> CoreDrivers {
+    CoreDrivers::new(Box::new(Libcrypto::new().unwrap()), None)
 }
 
 /// A run with so many CPU workers that have libcrypto.
 pub fn plain_setup<'m>(workers: usize) -> Setup<'m> {
-    Setup { workers: (0..workers).map(|_| plain_kit()).collect(), ..Setup::default() }
+    Setup { workers: (0..workers).map(|_| plain_drivers()).collect(), ..Setup::default() }
 }
 
 /// Bytes that differ from case to case and from place to place (xorshift, after Marsaglia).

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use evener::ModuleSetup;
 use evener_core::{
-    Algorithm, Direction, InlineDriver as _, IsOver, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Outcome, Profile, QueuedDriver,
     Refusal,
 };
 use evener_driver_libcrypto::Libcrypto;
 
 use super::drivers::TestClock;
-use super::plain_kit;
+use super::plain_drivers;
 
 /// What the module does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub enum Fault {
 
 /// What happened inside, for the test to see, and one switch.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ModuleLog {
     /// Jobs that were handed over.
     pub taken: AtomicU64,
     /// Faults that came to bear on a job.
@@ -55,7 +55,7 @@ pub struct Seen {
     pub hurry: AtomicBool,
 }
 
-impl Seen {
+impl ModuleLog {
     pub fn faults(&self) -> u64 {
         self.faults.load(Ordering::SeqCst)
     }
@@ -73,7 +73,7 @@ pub struct Scripted<'m> {
     depth: usize,
     libcrypto: Libcrypto,
     held: VecDeque<(u64, Box<Job<'m>>)>,
-    seen: Arc<Seen>,
+    seen: Arc<ModuleLog>,
     algorithms: fn(Algorithm) -> bool,
     /// How long a slow module sleeps before each job.
     pause: Duration,
@@ -120,7 +120,7 @@ impl Scripted<'_> {
         Self { algorithms, ..self }
     }
 
-    pub fn seen(&self) -> Arc<Seen> {
+    pub fn seen(&self) -> Arc<ModuleLog> {
         Arc::clone(&self.seen)
     }
 
@@ -202,7 +202,7 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
         Ok(())
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
         let before = done.len();
         self.clock.pass(self.poll_ns);
         if self.is_gone() {
@@ -214,7 +214,7 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
                 let stuck = self.held.iter().position(|(number, _)| *number >= from);
                 let finished: Vec<_> = self.held.drain(..stuck.unwrap_or(self.held.len())).collect();
                 if finished.is_empty() {
-                    sleep(patience.into());
+                    sleep(timeout.into());
                 }
                 finished.into_iter().for_each(|(number, job)| done.push(self.finish(number, job)));
             }
@@ -246,7 +246,7 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
         }));
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 /// The module with the CPU to redo what it fails.
@@ -256,6 +256,6 @@ pub fn scripted<'m>(module: Scripted<'m>, check_every: u32) -> ModuleSetup<'m> {
 
 /// A module with the CPU to redo what it fails. Silence of 50 ms is enough to take it for dead.
 pub fn cared_for<'m>(module: Box<dyn QueuedDriver<'m> + 'm>, check_every: u32) -> ModuleSetup<'m> {
-    let patience = Nanos::from_millis(50);
-    ModuleSetup { check_every, patience, ..ModuleSetup::new(module, plain_kit()) }
+    let timeout = Nanos::from_millis(50);
+    ModuleSetup { check_every, timeout, ..ModuleSetup::new(module, plain_drivers()) }
 }

@@ -25,7 +25,7 @@ use rustix::net::{
 use rustix::process::geteuid;
 use zeroize::Zeroizing;
 
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::{BASE, Parts};
 use crate::module_name::Trusted;
 
@@ -45,8 +45,8 @@ pub(crate) struct Agreement {
 
 impl Control {
     /// Connects to a host of one whom the program trusts with its keys: before anything is sent, by what the kernel says of who listens.
-    pub(crate) fn connect(path: &Path, trusted: &Trusted) -> Result<Self, Trouble> {
-        let failed = |errno: Errno| Trouble::system("its socket", &errno.into());
+    pub(crate) fn connect(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
+        let failed = |errno: Errno| ConnectionError::system("its socket", &errno.into());
         let address = SocketAddrUnix::new(path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let socket = socket.map_err(failed)?;
@@ -56,26 +56,26 @@ impl Control {
         }
         let connected =
             until(Instant::now() + Duration::from(SILENCE_MAX), || Ok(connect(&socket, &address)?));
-        connected.map_err(|error| Trouble::system("its socket", &error))?;
+        connected.map_err(|error| ConnectionError::system("its socket", &error))?;
         let uid = socket_peercred(&socket).map_err(failed)?.uid.as_raw();
         if !trusted.has(uid, geteuid().as_raw()) {
-            return Err(Trouble::Stranger { uid });
+            return Err(ConnectionError::Stranger { uid });
         }
-        let socket = CheckedFd::new(socket).map_err(|error| Trouble::system("its socket", &error))?;
+        let socket = CheckedFd::new(socket).map_err(|error| ConnectionError::system("its socket", &error))?;
         Ok(Self { socket })
     }
 
     /// Settles what both sides can do.
-    pub(crate) fn agree(&self) -> Result<Agreement, Trouble> {
+    pub(crate) fn agree(&self) -> Result<Agreement, ConnectionError> {
         const NEEDED: u64 = features::VERSION_1 | features::PROTOCOL | features::INDIRECT;
         self.send(Message::SetOwner, &[], None)?;
         let offered = self.query_number(Message::GetFeatures)?;
         if offered & NEEDED != NEEDED {
-            return Err(Trouble::Lacks("version 1, protocol features or indirect descriptors"));
+            return Err(ConnectionError::Lacks("version 1, protocol features or indirect descriptors"));
         }
         let protocol = self.query_number(Message::GetProtocolFeatures)?;
         if protocol & protocol_features::CRYPTO_SESSION == 0 {
-            return Err(Trouble::Lacks("crypto sessions"));
+            return Err(ConnectionError::Lacks("crypto sessions"));
         }
         let protocol = protocol & (protocol_features::CRYPTO_SESSION | protocol_features::CONFIG);
         self.send(Message::SetProtocolFeatures, &protocol.to_ne_bytes(), None)?;
@@ -88,7 +88,7 @@ impl Control {
     }
 
     /// Hands over the memory and says where the queue lies in it.
-    pub(crate) fn share(&self, memory: &File, bytes: usize, parts: Parts) -> Result<(), Trouble> {
+    pub(crate) fn share(&self, memory: &File, bytes: usize, parts: Parts) -> Result<(), ConnectionError> {
         let region =
             Region { guest_address: BASE, size_bytes: bytes as u64, user_address: BASE, offset_bytes: 0 };
         let table = MemoryTable::new(&[region]).expect("one region is not too many");
@@ -108,17 +108,17 @@ impl Control {
     }
 
     /// Hands over both events; the host serves the queue from here on.
-    pub(crate) fn start(&self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), Trouble> {
+    pub(crate) fn start(&self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), ConnectionError> {
         let ring = RingDescriptor { ring: 0, has_file: true }.to_bytes();
         for (message, event) in [(Message::SetRingCall, call), (Message::SetRingKick, kick)] {
-            let event = event.checked().map_err(|error| Trouble::system("an event", &error))?;
+            let event = event.checked().map_err(|error| ConnectionError::system("an event", &error))?;
             self.send(message, &ring, Some(event))?;
         }
         self.send(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes(), None)
     }
 
     /// Opens a session: its id, or the host's negative number.
-    pub(crate) fn create(&self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    pub(crate) fn create(&self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         let mut payload = Zeroizing::new([0; SESSION_BYTES]);
         session.write(&mut payload)?;
         self.send(Message::CreateSession, &*payload, None)?;
@@ -130,18 +130,18 @@ impl Control {
 
     /// Closes a session. No answer comes, and there is room for the message though the host stands still: it has read what was sent
     /// before it answered the last [`Control::create`], so that no more of these wait than sessions are open.
-    pub(crate) fn close(&self, id: u64) -> Result<(), Trouble> {
+    pub(crate) fn close(&self, id: u64) -> Result<(), ConnectionError> {
         self.send(Message::CloseSession, &id.to_ne_bytes(), None)
     }
 
-    fn query_number(&self, message: Message) -> Result<u64, Trouble> {
+    fn query_number(&self, message: Message) -> Result<u64, ConnectionError> {
         self.send(message, &[], None)?;
         let mut answer = [0; 8];
         self.receive(message, &mut answer)?;
         Ok(number(&answer)?)
     }
 
-    fn query_config(&self) -> Result<Config, Trouble> {
+    fn query_config(&self) -> Result<Config, ConnectionError> {
         let size = u32::try_from(CONFIG_BYTES).expect("a few bytes");
         let question = ConfigMessage { offset: 0, size, flags: 0 }.to_bytes(&[0; CONFIG_BYTES]);
         self.send(Message::GetConfig, &question, None)?;
@@ -152,8 +152,13 @@ impl Control {
     }
 
     /// Sends header and payload together, with the file beside the first byte.
-    fn send(&self, message: Message, payload: &[u8], file: Option<BorrowedFd<'_>>) -> Result<(), Trouble> {
-        let failed = |error: io::Error| Trouble::system("a message to the host", &error);
+    fn send(
+        &self,
+        message: Message,
+        payload: &[u8],
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<(), ConnectionError> {
+        let failed = |error: io::Error| ConnectionError::system("a message to the host", &error);
         let payload_bytes = u32::try_from(payload.len()).expect("a message is short");
         let mut bytes = Zeroizing::new(Vec::with_capacity(HEADER_BYTES + payload.len()));
         bytes.extend_from_slice(&Header::request(message, payload_bytes).to_bytes());
@@ -176,26 +181,28 @@ impl Control {
     }
 
     /// Reads the answer to `message`, which has the length of `payload`.
-    fn receive(&self, message: Message, payload: &mut [u8]) -> Result<(), Trouble> {
+    fn receive(&self, message: Message, payload: &mut [u8]) -> Result<(), ConnectionError> {
         let deadline = Instant::now() + Duration::from(SILENCE_MAX);
         let mut header = [0; HEADER_BYTES];
         self.read_whole(&mut header, deadline)?;
         let header = Header::parse(&header)?;
         let fits = usize::try_from(header.payload_bytes).is_ok_and(|bytes| bytes == payload.len());
         if header.message != message || !header.is_reply || !fits {
-            return Err(Trouble::Unasked);
+            return Err(ConnectionError::Unasked);
         }
         self.read_whole(payload, deadline)
     }
 
     /// Fills `room`, at most until `deadline`, or for one read of [`SILENCE_MAX`] beyond.
-    fn read_whole(&self, mut room: &mut [u8], deadline: Instant) -> Result<(), Trouble> {
+    fn read_whole(&self, mut room: &mut [u8], deadline: Instant) -> Result<(), ConnectionError> {
         while !room.is_empty() {
             let read =
                 until(deadline, || Ok(recv(self.socket.checked()?, &mut *room, RecvFlags::empty())?.0));
-            match read.map_err(|error| Trouble::system("the host's answer", &error))? {
-                0 => return Err(Trouble::Gone),
-                read if read < room.len() && Instant::now() >= deadline => return Err(Trouble::Silent),
+            match read.map_err(|error| ConnectionError::system("the host's answer", &error))? {
+                0 => return Err(ConnectionError::Gone),
+                read if read < room.len() && Instant::now() >= deadline => {
+                    return Err(ConnectionError::Silent);
+                }
                 read => room = &mut room[read..],
             }
         }

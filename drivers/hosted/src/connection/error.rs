@@ -9,7 +9,7 @@ use rustix::io::Errno;
 /// What ended a connection, or kept it from coming about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum ConnectionError {
     /// The system refused.
     #[error("{what}: {error}", error = io::Error::from_raw_os_error(*.errno))]
     System {
@@ -52,7 +52,7 @@ pub enum Trouble {
     Malformed(Malformed),
 }
 
-impl Trouble {
+impl ConnectionError {
     pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
         if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) {
             return Self::Closed;
@@ -65,7 +65,7 @@ impl Trouble {
     }
 }
 
-impl From<Malformed> for Trouble {
+impl From<Malformed> for ConnectionError {
     fn from(malformed: Malformed) -> Self {
         Self::Malformed(malformed)
     }

@@ -47,5 +47,5 @@ const _: () = assert!(POOL_AT % PAGE == 0 && REGION_BYTES % PAGE == 0);
 
 /// A slot lies inside the region, and its data inside its span.
 pub(crate) fn inside(result: Result<(), OutOfRegion>) {
-    result.expect("seats and spans lie inside the region");
+    result.expect("slots and spans lie inside the region");
 }

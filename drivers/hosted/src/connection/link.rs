@@ -10,26 +10,26 @@ use evener_ring::virtqueue::{Driver, Mapped};
 use evener_wire::{Config, CreateSession};
 
 use crate::connection::control::Control;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::Parts;
 use crate::connection::wait::{Spin, Waiter, event, ring};
 
 /// The way to the other side beside the queue. Where a call fails, it is over.
 pub(crate) trait Link: Debug + Send {
     /// Opens a session: its id, or a negative number of the wire's.
-    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble>;
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError>;
 
     /// Closes a session.
-    fn close(&mut self, id: u64) -> Result<(), Trouble>;
+    fn close(&mut self, id: u64) -> Result<(), ConnectionError>;
 
     /// Says that there is something new in the queue.
-    fn kick(&self) -> Result<(), Trouble>;
+    fn kick(&self) -> Result<(), ConnectionError>;
 
     /// Where calls are waited for.
     fn waiter(&self) -> &Arc<Waiter>;
 
     /// Lets the other side reach more of the region, whole pages.
-    fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble>;
+    fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), ConnectionError>;
 
     /// Ends it; the memory is worked on no more, as far as this side can see to that.
     fn end(&mut self);
@@ -47,7 +47,7 @@ pub(crate) struct OpenLink {
 }
 
 /// Where the queue's parts lie.
-pub(crate) fn home(region: &Arc<Region>, parts: Parts) -> Mapped {
+pub(crate) fn queue_memory(region: &Arc<Region>, parts: Parts) -> Mapped {
     let places = [parts.descriptors, parts.available, parts.used].map(|at| (Arc::clone(region), at));
     Mapped::new(parts.size, places).expect("the parts lie inside the region")
 }
@@ -66,10 +66,10 @@ pub(crate) fn host(
     region: &Arc<Region>,
     memory: &std::fs::File,
     parts: Parts,
-) -> Result<OpenLink, Trouble> {
+) -> Result<OpenLink, ConnectionError> {
     let agreement = control.agree()?;
     let queue =
-        Driver::new(home(region, parts), agreement.events).expect("a home has the slices of one size");
+        Driver::new(queue_memory(region, parts), agreement.events).expect("a queue's slices are of one size");
     control.share(memory, region.byte_count(), parts)?;
     let (kick, call) = (event()?, event()?);
     control.start(&kick, &call)?;
@@ -86,15 +86,15 @@ pub(crate) fn host(
 }
 
 impl Link for Host {
-    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         self.control.create(session)
     }
 
-    fn close(&mut self, id: u64) -> Result<(), Trouble> {
+    fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
         self.control.close(id)
     }
 
-    fn kick(&self) -> Result<(), Trouble> {
+    fn kick(&self) -> Result<(), ConnectionError> {
         ring(&self.kick)
     }
 
@@ -103,7 +103,7 @@ impl Link for Host {
     }
 
     /// It has all.
-    fn lend(&mut self, _: &Arc<Region>, _: Range<usize>) -> Result<(), Trouble> {
+    fn lend(&mut self, _: &Arc<Region>, _: Range<usize>) -> Result<(), ConnectionError> {
         Ok(())
     }
 

@@ -31,7 +31,7 @@ use evener_wire::{Config, DATA_HEADER_BYTES};
 
 pub(crate) use self::sessions::NoSession;
 use crate::connection::control::Control;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::{
     BASE, DEPTH, IV_AT, PAGE, PARTS, POOL_AT, POOL_BYTES, REGION_BYTES, SLOT_BYTES, SLOTS_AT, STATUS_AT,
     TABLE_AT, inside,
@@ -63,7 +63,7 @@ pub(crate) struct Connection {
     /// By slot: statuses of requests that came back and were not taken yet.
     back: [Option<u8>; DEPTH],
     /// What was wrong behind that.
-    fault: Option<Trouble>,
+    fault: Option<ConnectionError>,
     keys: SessionCache,
     config: Option<Config>,
     spin: Spin,
@@ -90,7 +90,7 @@ pub(crate) struct RequestSlot {
 
 impl Connection {
     /// Connects to a host and sets everything up.
-    pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, Trouble> {
+    pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
         let control = Control::connect(path, trusted)?;
         let (region, memory) = shared(Region::create)?;
         let linked = link::host(control, &region, &memory, PARTS)?;
@@ -100,8 +100,8 @@ impl Connection {
     /// Sets everything up with what `open` makes of the region: the queue's parts lie as said, a control queue at the offset.
     #[cfg(any(test, target_arch = "x86_64"))]
     pub(crate) fn to_device(
-        open: impl FnOnce(&Arc<Region>, layout::Parts, usize) -> Result<OpenLink, Trouble>,
-    ) -> Result<Self, Trouble> {
+        open: impl FnOnce(&Arc<Region>, layout::Parts, usize) -> Result<OpenLink, ConnectionError>,
+    ) -> Result<Self, ConnectionError> {
         let (region, _) = shared(Region::create_bare)?;
         let linked = open(&region, PARTS, layout::CONTROL_AT)?;
         Ok(Self::over(linked, region))
@@ -209,13 +209,13 @@ impl Connection {
         write_table(&pieces[..count], table);
         self.copy_in(at + TABLE_AT, table);
         let head = self.queue.add_table(BASE + (at + TABLE_AT) as u64, count);
-        let head = head.expect("the queue has more entries than there are seats");
+        let head = head.expect("the queue has more entries than there are slots");
         self.by_head[usize::from(head)] = slot.number;
         self.is_unshown = true;
     }
 
     /// Shows the host what was added, and kicks it where it sleeps.
-    pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
         let is_new = std::mem::take(&mut self.is_unshown);
         if is_new && self.spin.learns() {
             self.shown = Some(Instant::now());
@@ -225,7 +225,7 @@ impl Connection {
     }
 
     /// Looks what came back; says whether anything did. What came before something that cannot be counts, and the error follows.
-    pub(crate) fn collect(&mut self) -> Result<bool, Trouble> {
+    pub(crate) fn collect(&mut self) -> Result<bool, ConnectionError> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
         }
@@ -250,7 +250,7 @@ impl Connection {
     }
 
     /// The other side is gone: what came back before counts, and the end follows.
-    pub(crate) fn break_off(&mut self, end: Trouble) -> Result<(), Trouble> {
+    pub(crate) fn break_off(&mut self, end: ConnectionError) -> Result<(), ConnectionError> {
         self.collect()?;
         self.fault.get_or_insert(end);
         Ok(())
@@ -272,7 +272,7 @@ impl Connection {
     }
 
     /// Looks awake whether `count` requests came back, for as long as that is sooner than to sleep, and `limit` at most.
-    pub(crate) fn spin_until(&mut self, count: u16, limit: Duration) -> Result<bool, Trouble> {
+    pub(crate) fn spin_until(&mut self, count: u16, limit: Duration) -> Result<bool, ConnectionError> {
         let Some(pays) = self.spin.next() else { return Ok(false) };
         self.queue.quiet();
         let queue = &mut self.queue;
@@ -289,7 +289,7 @@ impl Connection {
     }
 
     /// Asks for a call once `count` requests came back. None where they are back already, else where to wait for that.
-    pub(crate) fn request_call(&mut self, count: u16) -> Result<Option<Arc<Waiter>>, Trouble> {
+    pub(crate) fn request_call(&mut self, count: u16) -> Result<Option<Arc<Waiter>>, ConnectionError> {
         let is_there = self.queue.wake_after(count)?;
         // Where they are back, the other side may have seen the old wish or the new, so that no call is certain.
         self.until_call = if is_there { u16::MAX } else { count };
@@ -298,7 +298,7 @@ impl Connection {
 
     /// Has the thread that sleeps at the connection called for the next request that comes back, though it asked for more. Says whether that is so; if not,
     /// something came back.
-    pub(crate) fn expedite_call(&mut self) -> Result<bool, Trouble> {
+    pub(crate) fn expedite_call(&mut self) -> Result<bool, ConnectionError> {
         // A call that comes anyway is left as it is: a new wish could hide the old one from the other side.
         if self.until_call <= 1 || cfg!(mutant = "follower_asks_no_call") {
             return Ok(true);
@@ -343,9 +343,9 @@ impl Connection {
 
 type CreateRegion = fn(&CStr, usize) -> io::Result<(Region, File)>;
 
-fn shared(create: CreateRegion) -> Result<(Arc<Region>, File), Trouble> {
+fn shared(create: CreateRegion) -> Result<(Arc<Region>, File), ConnectionError> {
     let made = create(c"evener-hosted", REGION_BYTES);
-    let (region, memory) = made.map_err(|error| Trouble::system("shared memory", &error))?;
+    let (region, memory) = made.map_err(|error| ConnectionError::system("shared memory", &error))?;
     Ok((Arc::new(region), memory))
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Weak;
 
-use evener_core::{IsOver, Session, SessionId};
+use evener_core::{HasEnded, Session, SessionId};
 
 /// Sessions that one connection keeps open. Assumed, not measured: 64.
 const KEYS_MAX: usize = 64;
@@ -89,8 +89,11 @@ impl SessionCache {
     }
 
     /// Marks sessions that have ended: each is an orphan once no request uses it.
-    pub(crate) fn mark_ended(&mut self, is_over: IsOver<'_>) {
-        self.entries.iter_mut().filter(|entry| is_over(entry.session)).for_each(|entry| entry.is_over = true);
+    pub(crate) fn mark_ended(&mut self, has_ended: HasEnded<'_>) {
+        self.entries
+            .iter_mut()
+            .filter(|entry| has_ended(entry.session))
+            .for_each(|entry| entry.is_over = true);
     }
 
     /// Forgets a session that the host says it does not have.

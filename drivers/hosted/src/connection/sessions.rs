@@ -2,11 +2,11 @@
 
 use std::sync::Weak;
 
-use evener_core::{IsOver, JobError, Session, SessionId};
+use evener_core::{HasEnded, JobError, Session, SessionId};
 use evener_wire::KEY_BYTES_MAX;
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::wire_mapping::Shape;
 
 /// Some length for a key that may have any.
@@ -38,7 +38,7 @@ impl Connection {
         session: &Session,
         owner: impl FnOnce() -> Option<Weak<Session>>,
         shape: Shape,
-    ) -> Result<Result<u64, NoSession>, Trouble> {
+    ) -> Result<Result<u64, NoSession>, ConnectionError> {
         if let Some(id) = self.keys.known(session.id()) {
             return Ok(Ok(id));
         }
@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// Whether the other side opens a session of this shape, with some key.
-    pub(crate) fn can_open(&mut self, shape: Shape) -> Result<bool, Trouble> {
+    pub(crate) fn can_open(&mut self, shape: Shape) -> Result<bool, ConnectionError> {
         let key: [u8; KEY_BYTES_MAX] = std::array::from_fn(|at| u8::try_from(at).unwrap_or_default());
         let bytes = shape.algorithm.key_bytes().unwrap_or(SOME_MAC_KEY_BYTES);
         match self.link.create(&shape.create(&key[..bytes]))? {
@@ -85,13 +85,13 @@ impl Connection {
     }
 
     /// Closes sessions that have ended: now, or when their last request is back.
-    pub(crate) fn end_sessions(&mut self, is_over: IsOver<'_>) -> Result<(), Trouble> {
-        self.keys.mark_ended(is_over);
+    pub(crate) fn end_sessions(&mut self, has_ended: HasEnded<'_>) -> Result<(), ConnectionError> {
+        self.keys.mark_ended(has_ended);
         self.close_orphans()
     }
 
     /// Closes sessions that nobody can use any more.
-    pub(crate) fn close_orphans(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn close_orphans(&mut self) -> Result<(), ConnectionError> {
         while let Some(orphan) = self.keys.take_orphan() {
             self.link.close(orphan)?;
         }
@@ -99,12 +99,12 @@ impl Connection {
     }
 
     /// Closes all sessions that no request uses.
-    pub(crate) fn close_idle(&mut self) -> Result<(), Trouble> {
+    pub(crate) fn close_idle(&mut self) -> Result<(), ConnectionError> {
         while self.close_oldest()? {}
         Ok(())
     }
 
-    fn close_oldest(&mut self) -> Result<bool, Trouble> {
+    fn close_oldest(&mut self) -> Result<bool, ConnectionError> {
         let Some(id) = self.keys.take_oldest() else { return Ok(false) };
         self.link.close(id)?;
         Ok(true)

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use evener_ring::{Mapping, Words as _};
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 
 /// A connection, for all threads of one process.
 #[derive(Debug)]
@@ -58,11 +58,11 @@ impl SharedConnection {
     }
 
     /// Waits until none of the requests is missing that the caller waits for, or the connection is lost, now or with the next look, or for
-    /// `patience`.
+    /// `timeout`.
     pub(crate) fn wait<'s>(
         &'s self,
         mut state: Guard<'s>,
-        patience: Duration,
+        timeout: Duration,
         missing: impl Fn(&Connection) -> usize,
     ) -> Guard<'s> {
         // Read when it is first needed: what is there already needs no clock.
@@ -79,8 +79,8 @@ impl SharedConnection {
             let left = match until {
                 Some(until) => Instant::saturating_duration_since(&until, Instant::now()),
                 None => {
-                    until = Some(Instant::now() + patience);
-                    patience
+                    until = Some(Instant::now() + timeout);
+                    timeout
                 }
             };
             if left.is_zero() {
@@ -110,7 +110,7 @@ impl SharedConnection {
     fn lead<'s>(&'s self, mut state: Guard<'s>, missing: usize, left: Duration) -> Guard<'s> {
         // What others wait for counts, too.
         let count = if state.followers > 0 { 1 } else { missing };
-        let count = u16::try_from(count).expect("at most as many as seats");
+        let count = u16::try_from(count).expect("at most as many as slots");
         if state.try_with(|connection| connection.spin_until(count, left)) != Some(false) {
             return state;
         }
@@ -157,7 +157,7 @@ impl State {
     /// Does something with the connection, which is over where that fails. None where it is lost, now or before.
     pub(crate) fn try_with<T>(
         &mut self,
-        work: impl FnOnce(&mut Connection) -> Result<T, Trouble>,
+        work: impl FnOnce(&mut Connection) -> Result<T, ConnectionError>,
     ) -> Option<T> {
         let done = work(self.connection.as_mut()?);
         if done.is_err() {
@@ -216,12 +216,12 @@ mod tests {
         }
 
         /// Waits for so many requests, and says how long that was and how many were there then.
-        fn wait(&self, requests: usize, patience: Duration) -> (Duration, usize) {
+        fn wait(&self, requests: usize, timeout: Duration) -> (Duration, usize) {
             let mut state = self.shared.lock();
             let numbers: Vec<usize> = (0..requests).map(|_| self.start(&mut state).number).collect();
             let missing = |connection: &Connection| requests - count_of(&numbers, connection);
             let began = Instant::now();
-            let mut state = self.shared.wait(state, patience, missing);
+            let mut state = self.shared.wait(state, timeout, missing);
             let there = state.connection().map_or(0, |connection| count_of(&numbers, connection));
             (began.elapsed(), there)
         }
@@ -231,11 +231,11 @@ mod tests {
             &'s self,
             scope: &'s Scope<'s, '_>,
             requests: usize,
-            patience: Duration,
+            timeout: Duration,
         ) -> ScopedJoinHandle<'s, (Duration, usize)> {
             let sleepers = |state: &State| state.followers + u32::from(state.is_led);
             let before = sleepers(&self.shared.lock());
-            let sleeper = scope.spawn(move || self.wait(requests, patience));
+            let sleeper = scope.spawn(move || self.wait(requests, timeout));
             let began = Instant::now();
             while sleepers(&self.shared.lock()) == before {
                 assert!(began.elapsed() < AT_ONCE, "nobody sleeps");
@@ -343,11 +343,11 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_as_long_as_its_patience() {
+    fn a_wait_is_as_long_as_its_timeout() {
         let (scene, _other) = Scene::new(Events::Index);
-        let patience = Duration::from_millis(300);
-        let (took, there) = scene.wait(1, patience);
-        assert!(there == 0 && took >= patience && took < patience * 2, "{took:?}");
+        let timeout = Duration::from_millis(300);
+        let (took, there) = scene.wait(1, timeout);
+        assert!(there == 0 && took >= timeout && took < timeout * 2, "{took:?}");
         assert_eq!(at_once(scene.wait(1, Duration::ZERO)), 0);
     }
 }

@@ -9,9 +9,9 @@ use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::BASE;
-use crate::connection::link::{Link, OpenLink, home};
+use crate::connection::link::{Link, OpenLink, queue_memory};
 use crate::connection::wait::{Spin, Waiter, event};
 
 /// Opens any session, and leaves the queue to the test.
@@ -30,15 +30,15 @@ pub(crate) struct Lent {
 }
 
 impl Link for Silent {
-    fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         Ok(Ok(1))
     }
 
-    fn close(&mut self, _: u64) -> Result<(), Trouble> {
+    fn close(&mut self, _: u64) -> Result<(), ConnectionError> {
         Ok(())
     }
 
-    fn kick(&self) -> Result<(), Trouble> {
+    fn kick(&self) -> Result<(), ConnectionError> {
         Ok(())
     }
 
@@ -46,9 +46,9 @@ impl Link for Silent {
         &self.waiter
     }
 
-    fn lend(&mut self, _: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble> {
+    fn lend(&mut self, _: &Arc<Region>, span: Range<usize>) -> Result<(), ConnectionError> {
         if self.lent.is_refused.load(Relaxed) {
-            return Err(Trouble::System { what: "memory for the device", errno: libc::ENOMEM });
+            return Err(ConnectionError::System { what: "memory for the device", errno: libc::ENOMEM });
         }
         self.lent.spans.lock().unwrap().push(span);
         Ok(())
@@ -92,9 +92,9 @@ impl TestPeer {
         let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
         let mut made = None;
         let connection = Connection::to_device(|region, parts, _| {
-            let device = Device::starting_at(home(region, parts), events, 0).unwrap();
+            let device = Device::starting_at(queue_memory(region, parts), events, 0).unwrap();
             made = Some((Memory(Arc::clone(region)), device));
-            let queue = Driver::new(home(region, parts), events).unwrap();
+            let queue = Driver::new(queue_memory(region, parts), events).unwrap();
             // Nobody looks awake, so that it is a call that wakes.
             let lent = most.min(region.byte_count());
             Ok(OpenLink { link, queue, config: None, spin: Spin::never(), lent })

@@ -13,7 +13,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 
 /// What a sleep costs at least: 55 to 65 us between two cores, of which 21 us are core time (measured on a 2-core AMD EPYC virtual
 /// machine).
@@ -76,8 +76,8 @@ impl Spin {
 /// Looks until `is_there` or `limit` has passed; says whether it was there.
 pub(crate) fn spin_until(
     limit: Duration,
-    mut is_there: impl FnMut() -> Result<bool, Trouble>,
-) -> Result<bool, Trouble> {
+    mut is_there: impl FnMut() -> Result<bool, ConnectionError>,
+) -> Result<bool, ConnectionError> {
     let began = Instant::now();
     loop {
         if is_there()? {
@@ -91,18 +91,18 @@ pub(crate) fn spin_until(
 }
 
 /// An event that two processes share; sleeping on it is the kernel's.
-pub(crate) fn event() -> Result<CheckedFd, Trouble> {
+pub(crate) fn event() -> Result<CheckedFd, ConnectionError> {
     let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
-    made.and_then(CheckedFd::new).map_err(|error| Trouble::system("an event", &error))
+    made.and_then(CheckedFd::new).map_err(|error| ConnectionError::system("an event", &error))
 }
 
 /// Rings an event.
-pub(crate) fn ring(event: &CheckedFd) -> Result<(), Trouble> {
-    let event = event.checked().map_err(|error| Trouble::system("a kick", &error))?;
+pub(crate) fn ring(event: &CheckedFd) -> Result<(), ConnectionError> {
+    let event = event.checked().map_err(|error| ConnectionError::system("a kick", &error))?;
     match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
         // An event that is full was rung.
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(Trouble::system("a kick", &errno.into())),
+        Err(errno) => Err(ConnectionError::system("a kick", &errno.into())),
     }
 }
 
@@ -119,8 +119,8 @@ const END: u64 = 1;
 
 impl Waiter {
     /// `call` is rung when something came back; on `end` nothing happens but that the other side goes away, or answers there.
-    pub(crate) fn new(call: CheckedFd, end: Option<&CheckedFd>) -> Result<Self, Trouble> {
-        Self::watching(call, end).map_err(|error| Trouble::system("a place to wait", &error))
+    pub(crate) fn new(call: CheckedFd, end: Option<&CheckedFd>) -> Result<Self, ConnectionError> {
+        Self::watching(call, end).map_err(|error| ConnectionError::system("a place to wait", &error))
     }
 
     fn watching(call: CheckedFd, end: Option<&CheckedFd>) -> io::Result<Self> {
@@ -137,23 +137,25 @@ impl Waiter {
     }
 
     /// Wakes one sleeper as the other side does.
-    pub(crate) fn wake(&self) -> Result<(), Trouble> {
+    pub(crate) fn wake(&self) -> Result<(), ConnectionError> {
         ring(&self.call)
     }
 
-    /// Sleeps until there was a call that nobody was told of, for `patience` at most. May return for no reason. An end is told to all, as long
+    /// Sleeps until there was a call that nobody was told of, for `timeout` at most. May return for no reason. An end is told to all, as long
     /// as nobody reads it away.
-    pub(crate) fn sleep(&self, patience: Duration) -> Result<(), Trouble> {
-        let patience = Timespec {
-            tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: patience.subsec_nanos().into(),
+    pub(crate) fn sleep(&self, timeout: Duration) -> Result<(), ConnectionError> {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
         };
-        let epoll = self.epoll.checked().map_err(|error| Trouble::system("a wait", &error))?;
+        let epoll = self.epoll.checked().map_err(|error| ConnectionError::system("a wait", &error))?;
         let mut room = [MaybeUninit::uninit(); 2];
-        match epoll::wait(epoll, &mut room, Some(&patience)) {
-            Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => Err(Trouble::Gone),
+        match epoll::wait(epoll, &mut room, Some(&timeout)) {
+            Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => {
+                Err(ConnectionError::Gone)
+            }
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(Trouble::system("a wait", &errno.into())),
+            Err(errno) => Err(ConnectionError::system("a wait", &errno.into())),
         }
     }
 }
@@ -259,10 +261,11 @@ mod tests {
             let sleepers = [(); 2].map(|()| scope.spawn(|| waiter.sleep(LONG)));
             drop(theirs);
             assert!(
-                sleepers.map(|sleeper| sleeper.join().unwrap()) == [Err(Trouble::Gone), Err(Trouble::Gone)]
+                sleepers.map(|sleeper| sleeper.join().unwrap())
+                    == [Err(ConnectionError::Gone), Err(ConnectionError::Gone)]
             );
         });
-        assert_eq!(waiter.sleep(LONG), Err(Trouble::Gone), "and to who comes later");
+        assert_eq!(waiter.sleep(LONG), Err(ConnectionError::Gone), "and to who comes later");
     }
 
     #[test]

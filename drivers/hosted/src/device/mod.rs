@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events};
-use evener_vfio::{Address, Bell, Function, Reserved};
+use evener_vfio::{Address, Function, QueueDoorbell, Reserved};
 use evener_wire::{CreateSession, features};
 
 use self::sessions::Sessions;
 use self::transport::{IDENTITY, Queue, Transport, state};
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::LENT_FIRST;
 use crate::connection::layout::{BASE, Parts};
-use crate::connection::link::{Link, OpenLink, home};
+use crate::connection::link::{Link, OpenLink, queue_memory};
 use crate::connection::wait::{Spin, Waiter, event};
 
 /// The data queue; the control queue's number is that of data queues.
@@ -34,13 +34,13 @@ const DATA: u16 = 0;
 const VECTORS: u32 = 2;
 
 /// How long a device may take to be reset. Assumed, not measured: 1 s, because QEMU's is reset at once.
-const RESET_PATIENCE: Duration = Duration::from_secs(1);
+const RESET_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A device that is ready.
 #[derive(Debug)]
 struct Device {
     transport: Transport,
-    bell: Bell,
+    doorbell: QueueDoorbell,
     sessions: Sessions,
     waiter: Arc<Waiter>,
     is_over: bool,
@@ -51,11 +51,12 @@ struct Device {
 }
 
 /// Has nobody else take a device, and sees that it is one.
-pub(crate) fn reserve(address: Address) -> Result<Reserved, Trouble> {
-    let reserved = Reserved::new(address).map_err(|refused| Trouble::Function(refused.to_string()))?;
+pub(crate) fn reserve(address: Address) -> Result<Reserved, ConnectionError> {
+    let reserved =
+        Reserved::new(address).map_err(|refused| ConnectionError::Function(refused.to_string()))?;
     match reserved.identity().map_err(refused("its identity"))? {
         IDENTITY => Ok(reserved),
-        _ => Err(Trouble::Lacks("what makes it a virtio-crypto device of version 1")),
+        _ => Err(ConnectionError::Lacks("what makes it a virtio-crypto device of version 1")),
     }
 }
 
@@ -65,13 +66,13 @@ pub(crate) fn open(
     region: &Arc<Region>,
     parts: Parts,
     control_at: usize,
-) -> Result<OpenLink, Trouble> {
-    let mut function = reserved.take().map_err(|refused| Trouble::Function(refused.to_string()))?;
+) -> Result<OpenLink, ConnectionError> {
+    let mut function = reserved.take().map_err(|refused| ConnectionError::Function(refused.to_string()))?;
     if function.call_count().map_err(refused("interrupts"))? < VECTORS {
-        return Err(Trouble::Lacks("two interrupts of kind MSI-X"));
+        return Err(ConnectionError::Lacks("two interrupts of kind MSI-X"));
     }
     let transport = Transport::find(&function)?;
-    transport.reset(RESET_PATIENCE)?;
+    transport.reset(RESET_TIMEOUT)?;
     function.lend(region, 0..LENT_FIRST, BASE).map_err(refused("memory for the device"))?;
     let (call, answer) = (event()?, event()?);
     function.call_by([&call, &answer]).map_err(refused("interrupts"))?;
@@ -79,16 +80,17 @@ pub(crate) fn open(
     let events = agree(&transport)?;
     let config = transport.config()?;
     let data = Queue { number: DATA, parts, vector: 0 };
-    let bell = transport.start_queue(&data)?;
-    let number = u16::try_from(config.data_queues_max).map_err(|_| Trouble::Lacks("a control queue"))?;
+    let doorbell = transport.start_queue(&data)?;
+    let number =
+        u16::try_from(config.data_queues_max).map_err(|_| ConnectionError::Lacks("a control queue"))?;
     let control = Queue { number, parts: Sessions::parts(control_at), vector: 1 };
     let told = transport.start_queue(&control)?;
     transport.add_state(state::DRIVER_OK)?;
-    let queue = Driver::new(home(region, parts), events).expect("a home has the slices of one size");
+    let queue = Driver::new(queue_memory(region, parts), events).expect("a queue's slices are of one size");
     let sessions = Sessions::new(region, control_at, events, (told, number), answer)?;
     let waiter = Arc::new(Waiter::new(call, None)?);
     let process = process::id();
-    let device = Device { transport, bell, sessions, waiter, is_over: false, process, function };
+    let device = Device { transport, doorbell, sessions, waiter, is_over: false, process, function };
     Ok(OpenLink {
         link: Box::new(device),
         queue,
@@ -99,30 +101,30 @@ pub(crate) fn open(
 }
 
 /// Settles what both sides can do.
-fn agree(transport: &Transport) -> Result<Events, Trouble> {
+fn agree(transport: &Transport) -> Result<Events, ConnectionError> {
     const NEEDED: u64 = features::VERSION_1 | features::INDIRECT | features::ACCESS_PLATFORM;
     let offered = transport.offered()?;
     if offered & features::ACCESS_PLATFORM == 0 {
-        return Err(Trouble::Lacks("the feature ACCESS_PLATFORM: it would go around the IOMMU"));
+        return Err(ConnectionError::Lacks("the feature ACCESS_PLATFORM: it would go around the IOMMU"));
     }
     if offered & NEEDED != NEEDED {
-        return Err(Trouble::Lacks("version 1 or indirect descriptors"));
+        return Err(ConnectionError::Lacks("version 1 or indirect descriptors"));
     }
     transport.choose(offered & (NEEDED | features::EVENT_IDX))?;
     Ok(if offered & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index })
 }
 
 impl Link for Device {
-    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         self.sessions.create(session)
     }
 
-    fn close(&mut self, id: u64) -> Result<(), Trouble> {
+    fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
         self.sessions.close(id)
     }
 
-    fn kick(&self) -> Result<(), Trouble> {
-        self.bell.ring(DATA);
+    fn kick(&self) -> Result<(), ConnectionError> {
+        self.doorbell.ring(DATA);
         Ok(())
     }
 
@@ -130,7 +132,7 @@ impl Link for Device {
         &self.waiter
     }
 
-    fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), Trouble> {
+    fn lend(&mut self, region: &Arc<Region>, span: Range<usize>) -> Result<(), ConnectionError> {
         self.function.lend(region, span, BASE).map_err(refused("memory for the device"))
     }
 
@@ -139,7 +141,7 @@ impl Link for Device {
             return;
         }
         // One that does not let itself be reset may not reach memory at all from here on.
-        if self.transport.reset(RESET_PATIENCE).is_err() {
+        if self.transport.reset(RESET_TIMEOUT).is_err() {
             transport::silence(&self.function).unwrap_or_default();
         }
     }
@@ -156,15 +158,18 @@ impl Drop for Device {
 }
 
 /// What the system refused.
-fn refused(what: &'static str) -> impl Fn(std::io::Error) -> Trouble {
-    move |error| Trouble::system(what, &error)
+fn refused(what: &'static str) -> impl Fn(std::io::Error) -> ConnectionError {
+    move |error| ConnectionError::system(what, &error)
 }
 
-/// Repeats `is_done` until it holds, for `patience` at most; says whether it does.
-fn soon(patience: Duration, mut is_done: impl FnMut() -> Result<bool, Trouble>) -> Result<bool, Trouble> {
+/// Repeats `is_done` until it holds, for `timeout` at most; says whether it does.
+fn soon(
+    timeout: Duration,
+    mut is_done: impl FnMut() -> Result<bool, ConnectionError>,
+) -> Result<bool, ConnectionError> {
     let began = Instant::now();
     while !is_done()? {
-        if began.elapsed() >= patience {
+        if began.elapsed() >= timeout {
             return Ok(false);
         }
         std::thread::yield_now();

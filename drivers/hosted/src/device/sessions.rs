@@ -8,15 +8,15 @@ use evener_core::driver::SILENCE_MAX;
 use evener_fd::CheckedFd;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
-use evener_vfio::Bell;
+use evener_vfio::QueueDoorbell;
 use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
 };
 
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::{BASE, Parts};
 use crate::connection::layout::{CONTROL_BYTES as PART_BYTES, inside};
-use crate::connection::link::home;
+use crate::connection::link::queue_memory;
 use crate::connection::wait::Waiter;
 
 /// Ids among which sessions of an owner before are looked for, and closed: four times what QEMU's device (10.0) holds, which keeps its sessions
@@ -40,7 +40,7 @@ pub(super) struct Sessions {
     region: Arc<Region>,
     at: usize,
     queue: Driver<Mapped>,
-    bell: Bell,
+    doorbell: QueueDoorbell,
     waiter: Waiter,
     /// Codes by which sessions were opened, to close them.
     codes: HashMap<u64, u64>,
@@ -60,18 +60,21 @@ impl Sessions {
         region: &Arc<Region>,
         at: usize,
         events: Events,
-        (bell, number): (Bell, u16),
+        (doorbell, number): (QueueDoorbell, u16),
         call: CheckedFd,
-    ) -> Result<Self, Trouble> {
-        let home = home(region, Self::parts(at));
-        let queue = Driver::new(home, events).expect("a home has the slices of one size");
+    ) -> Result<Self, ConnectionError> {
+        let queue_memory = queue_memory(region, Self::parts(at));
+        let queue = Driver::new(queue_memory, events).expect("a queue's slices are of one size");
         let waiter = Waiter::new(call, None)?;
         let (region, codes) = (Arc::clone(region), HashMap::new());
-        Ok(Self { region, at, queue, bell, waiter, codes, swept: 0, number })
+        Ok(Self { region, at, queue, doorbell, waiter, codes, swept: 0, number })
     }
 
     /// Opens a session: its id, or the device's status, negative.
-    pub(super) fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, Trouble> {
+    pub(super) fn create(
+        &mut self,
+        session: &CreateSession<'_>,
+    ) -> Result<Result<u64, i64>, ConnectionError> {
         let (request, key) = session.to_control();
         let mut answer = [0; ANSWER_BYTES];
         // The device has copied the key when it answers; none stays behind in memory that it may read.
@@ -88,7 +91,7 @@ impl Sessions {
 
     /// Closes what an owner before left behind, who was killed or is gone without a word: the numbers below `id` that are not ours, once each. A
     /// device that numbers its sessions otherwise, and forgets them as it should (virtio 1.2, 2.4), says that it does not know them.
-    fn sweep(&mut self, id: u64, code: u64) -> Result<(), Trouble> {
+    fn sweep(&mut self, id: u64, code: u64) -> Result<(), ConnectionError> {
         while self.swept < id.min(LEFT_MAX) {
             let left = self.swept;
             self.swept += 1;
@@ -100,7 +103,7 @@ impl Sessions {
     }
 
     /// Closes a session; that a device does not know it changes nothing.
-    pub(super) fn close(&mut self, id: u64) -> Result<(), Trouble> {
+    pub(super) fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
         let Some(code) = self.codes.remove(&id) else { return Ok(()) };
         self.call(&close_request(code, id), &[], &mut [Status::Ok as u8])
     }
@@ -115,7 +118,12 @@ impl Sessions {
     }
 
     /// Sends a message, and waits for its answer.
-    fn call(&mut self, request: &[u8; CONTROL_BYTES], key: &[u8], answer: &mut [u8]) -> Result<(), Trouble> {
+    fn call(
+        &mut self,
+        request: &[u8; CONTROL_BYTES],
+        key: &[u8],
+        answer: &mut [u8],
+    ) -> Result<(), ConnectionError> {
         inside(self.region.copy_in(self.at + REQUEST_AT, request));
         inside(self.region.copy_in(self.at + KEY_AT, key));
         // All ones are no answer: a device that says that it is done and wrote nothing has opened no session.
@@ -136,12 +144,12 @@ impl Sessions {
         let pieces = if key.is_empty() { &all[..2] } else { &pieces[..] };
         self.queue.add(pieces).expect("the last message was answered");
         if self.queue.publish() {
-            self.bell.ring(self.number);
+            self.doorbell.ring(self.number);
         }
         let until = Instant::now() + Duration::from(SILENCE_MAX);
         while !self.queue.wake_after(1)? {
             match until.saturating_duration_since(Instant::now()) {
-                Duration::ZERO => return Err(Trouble::Silent),
+                Duration::ZERO => return Err(ConnectionError::Silent),
                 left => self.waiter.sleep(left)?,
             }
         }

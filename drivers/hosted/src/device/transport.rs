@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evener_vfio::{Bell, Function, NoRegister, Registers};
+use evener_vfio::{Function, NoRegister, QueueDoorbell, Registers};
 use evener_wire::{CONFIG_BYTES, Config};
 
 use super::{refused, soon};
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::{BASE, Parts};
 
 /// Vendor and device: virtio, and 0x1040 plus the number of a crypto device (4.1.2, 5).
@@ -65,7 +65,7 @@ const VENDOR_S: u8 = 9;
 #[derive(Debug)]
 pub(super) struct Transport {
     common: Window,
-    bells: Window,
+    doorbells: Window,
     /// Bytes from one queue's bell to the next one's.
     bell_step: u32,
     device: Window,
@@ -94,7 +94,7 @@ struct Capability {
     step: u32,
 }
 
-impl From<NoRegister> for Trouble {
+impl From<NoRegister> for ConnectionError {
     fn from(_: NoRegister) -> Self {
         Self::Lacks("registers where it says that they are")
     }
@@ -102,15 +102,15 @@ impl From<NoRegister> for Trouble {
 
 impl Transport {
     /// Finds the registers of a device, and lets it reach memory that is lent to it.
-    pub(super) fn find(function: &Function) -> Result<Self, Trouble> {
+    pub(super) fn find(function: &Function) -> Result<Self, ConnectionError> {
         let command = read_u16(function, COMMAND)? | MEMORY | MASTER;
         function
             .write_configuration(COMMAND, &command.to_le_bytes())
             .map_err(refused("its command register"))?;
         let all = capabilities(function)?;
         let mut mapped: Vec<(u8, Arc<Registers>)> = Vec::new();
-        let mut window = |kind| -> Result<(Window, u32), Trouble> {
-            let one = all.iter().find(|one| one.kind == kind).ok_or(Trouble::Lacks("registers"))?;
+        let mut window = |kind| -> Result<(Window, u32), ConnectionError> {
+            let one = all.iter().find(|one| one.kind == kind).ok_or(ConnectionError::Lacks("registers"))?;
             let known = mapped.iter().find(|(bar, _)| *bar == one.bar).map(|(_, known)| Arc::clone(known));
             let registers = match known {
                 Some(known) => known,
@@ -119,24 +119,24 @@ impl Transport {
             mapped.push((one.bar, Arc::clone(&registers)));
             Ok((Window { registers, at: usize::try_from(one.at).map_err(|_| NoRegister)? }, one.step))
         };
-        let (bells, bell_step) = window(NOTIFY)?;
-        Ok(Self { common: window(COMMON)?.0, bells, bell_step, device: window(OF_THE_DEVICE)?.0 })
+        let (doorbells, bell_step) = window(NOTIFY)?;
+        Ok(Self { common: window(COMMON)?.0, doorbells, bell_step, device: window(OF_THE_DEVICE)?.0 })
     }
 
     /// Has the device forget everything, and reach memory no more (2.4).
-    pub(super) fn reset(&self, patience: Duration) -> Result<(), Trouble> {
+    pub(super) fn reset(&self, timeout: Duration) -> Result<(), ConnectionError> {
         self.common.write_u8(at::STATE, 0)?;
-        let is_reset = soon(patience, || Ok(self.common.read_u8(at::STATE)? == 0))?;
-        if is_reset { Ok(()) } else { Err(Trouble::Silent) }
+        let is_reset = soon(timeout, || Ok(self.common.read_u8(at::STATE)? == 0))?;
+        if is_reset { Ok(()) } else { Err(ConnectionError::Silent) }
     }
 
-    pub(super) fn add_state(&self, bits: u8) -> Result<(), Trouble> {
+    pub(super) fn add_state(&self, bits: u8) -> Result<(), ConnectionError> {
         let state = self.common.read_u8(at::STATE)?;
         Ok(self.common.write_u8(at::STATE, state | bits)?)
     }
 
     /// Features that the device offers.
-    pub(super) fn offered(&self) -> Result<u64, Trouble> {
+    pub(super) fn offered(&self) -> Result<u64, ConnectionError> {
         let mut halves = [0; 2];
         for (half, number) in halves.iter_mut().zip(0..) {
             self.common.write_u32(at::OFFERED_SELECT, number)?;
@@ -146,7 +146,7 @@ impl Transport {
     }
 
     /// Chooses among them.
-    pub(super) fn choose(&self, chosen: u64) -> Result<(), Trouble> {
+    pub(super) fn choose(&self, chosen: u64) -> Result<(), ConnectionError> {
         for number in 0..2 {
             let half = u32::try_from(chosen >> (number * 32) & 0xFFFF_FFFF).expect("32 bits");
             self.common.write_u32(at::CHOSEN_SELECT, number)?;
@@ -154,13 +154,13 @@ impl Transport {
         }
         self.add_state(state::FEATURES_OK)?;
         match self.common.read_u8(at::STATE)? & state::FEATURES_OK {
-            0 => Err(Trouble::Lacks("the features that it offers")),
+            0 => Err(ConnectionError::Lacks("the features that it offers")),
             _ => Ok(()),
         }
     }
 
     /// What the device says of itself, read while it did not change.
-    pub(super) fn config(&self) -> Result<Config, Trouble> {
+    pub(super) fn config(&self) -> Result<Config, ConnectionError> {
         for _ in 0..CONFIG_READS_MAX {
             let before = self.common.read_u8(at::GENERATION)?;
             let mut bytes = [0; CONFIG_BYTES];
@@ -171,24 +171,24 @@ impl Transport {
                 return Ok(Config::parse(&bytes)?);
             }
         }
-        Err(Trouble::Lacks("a configuration that stays while it is read"))
+        Err(ConnectionError::Lacks("a configuration that stays while it is read"))
     }
 
     /// Sets a queue up, and returns what is rung when there is something new in it.
-    pub(super) fn start_queue(&self, queue: &Queue) -> Result<Bell, Trouble> {
+    pub(super) fn start_queue(&self, queue: &Queue) -> Result<QueueDoorbell, ConnectionError> {
         let Queue { number, parts, vector } = queue;
         if *number >= self.common.read_u16(at::QUEUE_COUNT)? {
-            return Err(Trouble::Lacks("a queue that it has by its configuration"));
+            return Err(ConnectionError::Lacks("a queue that it has by its configuration"));
         }
         self.common.write_u16(at::CONFIG_VECTOR, NO_VECTOR)?;
         self.common.write_u16(at::QUEUE, *number)?;
         if self.common.read_u16(at::QUEUE_SIZE)? < parts.size {
-            return Err(Trouble::Lacks("a queue that is long enough"));
+            return Err(ConnectionError::Lacks("a queue that is long enough"));
         }
         self.common.write_u16(at::QUEUE_SIZE, parts.size)?;
         self.common.write_u16(at::QUEUE_VECTOR, *vector)?;
         if self.common.read_u16(at::QUEUE_VECTOR)? != *vector {
-            return Err(Trouble::Lacks("an interrupt for each queue"));
+            return Err(ConnectionError::Lacks("an interrupt for each queue"));
         }
         let places = [parts.descriptors, parts.available, parts.used].map(|place| BASE + place as u64);
         for (place, register) in places.into_iter().zip((at::QUEUE_PARTS..).step_by(8)) {
@@ -198,9 +198,10 @@ impl Transport {
         }
         let offset = u32::from(self.common.read_u16(at::QUEUE_BELL)?).checked_mul(self.bell_step);
         let offset = offset.and_then(|offset| usize::try_from(offset).ok()).ok_or(NoRegister)?;
-        let bell = self.bells.registers.bell(self.bells.at.checked_add(offset).ok_or(NoRegister)?)?;
+        let doorbell =
+            self.doorbells.registers.doorbell(self.doorbells.at.checked_add(offset).ok_or(NoRegister)?)?;
         self.common.write_u16(at::QUEUE_ON, 1)?;
-        Ok(bell)
+        Ok(doorbell)
     }
 }
 
@@ -224,18 +225,18 @@ impl Window {
 }
 
 /// Takes a device's right to reach memory.
-pub(super) fn silence(function: &Function) -> Result<(), Trouble> {
+pub(super) fn silence(function: &Function) -> Result<(), ConnectionError> {
     // Its registers stay: they are mapped.
     let command = read_u16(function, COMMAND)? & !MASTER;
     function.write_configuration(COMMAND, &command.to_le_bytes()).map_err(refused("its command register"))
 }
 
 /// What a device's capabilities of virtio say (4.1.4).
-fn capabilities(function: &Function) -> Result<Vec<Capability>, Trouble> {
+fn capabilities(function: &Function) -> Result<Vec<Capability>, ConnectionError> {
     let read =
         |at: u64, into: &mut [u8]| function.read_configuration(at, into).map_err(refused("its capabilities"));
     if read_u16(function, STATUS)? & HAS_CAPABILITIES == 0 {
-        return Err(Trouble::Lacks("capabilities"));
+        return Err(ConnectionError::Lacks("capabilities"));
     }
     let mut next = [0];
     read(FIRST_CAPABILITY, &mut next)?;
@@ -264,7 +265,7 @@ fn capabilities(function: &Function) -> Result<Vec<Capability>, Trouble> {
     Ok(all)
 }
 
-fn read_u16(function: &Function, at: u64) -> Result<u16, Trouble> {
+fn read_u16(function: &Function, at: u64) -> Result<u16, ConnectionError> {
     let mut bytes = [0; 2];
     function.read_configuration(at, &mut bytes).map_err(refused("its configuration"))?;
     Ok(u16::from_le_bytes(bytes))

@@ -16,7 +16,7 @@ use crate::requests::connector::{reserve, take};
 
 /// A device that is this process's, and maybe not taken yet.
 #[derive(Debug)]
-pub struct Later {
+pub struct LazyModule {
     name: ModuleName,
     reserved: Mutex<Option<Reserved>>,
     /// What came of taking it: `None` where it could not be had.
@@ -25,7 +25,7 @@ pub struct Later {
     process: u32,
 }
 
-impl Later {
+impl LazyModule {
     /// Reserves the device of that name; `None` where it names a host.
     ///
     /// # Errors
@@ -33,14 +33,14 @@ impl Later {
     /// An [`OpenError`] where it cannot be had.
     pub fn reserve(name: &ModuleName) -> Option<Result<Self, OpenError>> {
         let Place::Function(address) = name.place() else { return None };
-        let later = |reserved| Self {
+        let lazy_module = |reserved| Self {
             name: name.clone(),
             reserved: Mutex::new(Some(reserved)),
             module: OnceLock::new(),
             process: process::id(),
         };
-        let unreachable = |trouble| OpenError::Unreachable { name: name.to_string(), trouble };
-        Some(reserve(*address).map(later).map_err(unreachable))
+        let unreachable = |error| OpenError::Unreachable { name: name.to_string(), error };
+        Some(reserve(*address).map(lazy_module).map_err(unreachable))
     }
 
     /// Whether it does this for us; of one that is not taken yet, whether it may. In a forked child it does nothing.

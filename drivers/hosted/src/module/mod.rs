@@ -12,7 +12,7 @@ use evener_core::known::{self, KNOWN, Wrong};
 use evener_core::{Algorithm, Direction, Job, Profile, QueuedDriver};
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout;
 use crate::connection::shared_connection::SharedConnection;
 use crate::module_name::{ModuleName, Place};
@@ -21,23 +21,23 @@ use crate::requests::connector::connect;
 use crate::requests::jobs::JobDriver;
 use crate::requests::single::SingleRequests;
 
-pub use self::lazy::Later;
+pub use self::lazy::LazyModule;
 
 /// Requests of one run that are at the host at the same time.
 pub const DEPTH: u32 = 32;
-const _: () = assert!(DEPTH as usize == layout::DEPTH, "as many as a connection has seats");
+const _: () = assert!(DEPTH as usize == layout::DEPTH, "as many as a connection has slots");
 
 /// Why a module cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// No connection came about.
-    #[error("{name} cannot be used: {trouble}")]
+    #[error("{name} cannot be used: {error}")]
     Unreachable {
         /// The module.
         name: String,
         /// What went wrong.
-        trouble: Trouble,
+        error: ConnectionError,
     },
     /// The host or device does nothing that it is offered: of a host CBC encryption and hashes, of a device everything, unless `offer=` says
     /// otherwise.
@@ -89,7 +89,7 @@ impl Module {
         let connection = connect(name);
         Self::over(
             name,
-            connection.map_err(|trouble| OpenError::Unreachable { name: name.to_string(), trouble })?,
+            connection.map_err(|error| OpenError::Unreachable { name: name.to_string(), error })?,
         )
     }
 
@@ -99,7 +99,7 @@ impl Module {
         let mut capabilities = Capabilities::new(name.clone(), &connection);
         if matches!(name.place(), Place::Function(_)) {
             let asked = capabilities.probe_each(&mut connection);
-            asked.map_err(|trouble| OpenError::Unreachable { name: shown(), trouble })?;
+            asked.map_err(|error| OpenError::Unreachable { name: shown(), error })?;
         }
         let capabilities = Arc::new(capabilities);
         if capabilities.is_empty() {

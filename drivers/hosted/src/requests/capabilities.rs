@@ -6,7 +6,7 @@ use evener_core::known::KNOWN;
 use evener_core::{Algorithm, Direction};
 
 use crate::connection::Connection;
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::wire_mapping::Shape;
 use crate::module_name::{ModuleName, Place};
 use crate::requests::connector::connect;
@@ -42,12 +42,12 @@ impl Capabilities {
     }
 
     /// Leaves out what the other side opens no session for: QEMU's own device (10.0) names hashes that it does not do.
-    pub(crate) fn probe_each(&mut self, connection: &mut Connection) -> Result<(), Trouble> {
+    pub(crate) fn probe_each(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         let mut asked = Ok(());
         self.table.retain(|&(index, direction)| {
             let shape = Shape { algorithm: Algorithm::ALL[index], direction };
-            connection.can_open(shape).unwrap_or_else(|trouble| {
-                asked = Err(trouble);
+            connection.can_open(shape).unwrap_or_else(|error| {
+                asked = Err(error);
                 false
             })
         });

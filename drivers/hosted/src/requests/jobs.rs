@@ -9,8 +9,8 @@ use std::time::Duration;
 use evener_core::job::{Memory, Parts};
 use evener_core::padding::{pad, padded_bytes, text_bytes};
 use evener_core::{
-    Algorithm, BLOCK_BYTES, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
-    SessionRef, TAG_BYTES_MAX,
+    Algorithm, BLOCK_BYTES, Direction, HasEnded, Job, JobError, Nanos, Padding, Profile, QueuedDriver,
+    Refusal, SessionRef, TAG_BYTES_MAX,
 };
 use evener_wire::Status;
 
@@ -120,18 +120,18 @@ impl<'m> JobDriver<'m> {
     }
 
     /// Takes in what came back; waits for some of it where nothing did.
-    fn collect(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Duration) {
+    fn collect(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Duration) {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
         // What came back before the end counts.
         state.try_with(Connection::flush);
         shared.collect(&mut state);
-        if self.take_ready(&mut state, done) == 0 && self.held_count > 0 && !patience.is_zero() {
+        if self.take_ready(&mut state, done) == 0 && self.held_count > 0 && !timeout.is_zero() {
             // Half of what is under way: while the host works on the other half, this half is replaced.
             let count = self.held_count.div_ceil(2);
             let back =
                 |connection: &Connection| self.numbers().filter(|&number| connection.is_back(number)).count();
-            state = shared.wait(state, patience, |connection| count.saturating_sub(back(connection)));
+            state = shared.wait(state, timeout, |connection| count.saturating_sub(back(connection)));
             if self.take_ready(&mut state, done) == 0
                 && state.connection().is_some_and(|connection| connection.has_fault())
             {
@@ -226,12 +226,12 @@ impl<'m> QueuedDriver<'m> for JobDriver<'m> {
         Ok(())
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
         self.check_fork();
         let before = done.len();
         done.append(&mut self.answered);
-        let patience = if done.len() > before { Nanos::ZERO } else { patience };
-        self.collect(done, patience.into());
+        let timeout = if done.len() > before { Nanos::ZERO } else { timeout };
+        self.collect(done, timeout.into());
         done.len() - before
     }
 
@@ -245,10 +245,10 @@ impl<'m> QueuedDriver<'m> for JobDriver<'m> {
         self.hang_up(given_back);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
         if self.shared.is_ours() {
             // Where that fails, what was under way comes back as lost with the next poll.
-            self.shared.lock().try_with(|connection| connection.end_sessions(is_over));
+            self.shared.lock().try_with(|connection| connection.end_sessions(has_ended));
         }
     }
 }

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, BLOCK_BYTES, Direction, IsOver, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, HasEnded, JobError, Nanos, Padding, Session};
 use evener_ring::wipe;
 
-use crate::connection::error::Trouble;
+use crate::connection::error::ConnectionError;
 use crate::connection::layout::DATA_BYTES_MAX;
 use crate::connection::shared_connection::SharedConnection;
 use crate::connection::wire_mapping::{Lengths, Shape, verdict};
@@ -43,7 +43,7 @@ impl SingleDriver for SingleRequests {
         session: &Session,
         iv: &[u8; 16],
         text: &mut dyn Text,
-        patience: Nanos,
+        timeout: Nanos,
     ) -> Result<(), Unanswered> {
         let full = Err(Unanswered::Failed(JobError::ModuleFull));
         let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
@@ -64,7 +64,7 @@ impl SingleDriver for SingleRequests {
         };
         let number = slot.number;
         let mut state =
-            self.shared.wait(state, patience.into(), |connection| usize::from(!connection.is_back(number)));
+            self.shared.wait(state, timeout.into(), |connection| usize::from(!connection.is_back(number)));
         let Some(connection) = state.connection() else { return Err(LOST) };
         let Some(status) = connection.take(number) else {
             // Nothing comes any more, or not in time.
@@ -94,9 +94,9 @@ impl SingleDriver for SingleRequests {
         Nanos::ZERO
     }
 
-    fn forget(&self, is_over: IsOver<'_>) {
+    fn forget(&self, has_ended: HasEnded<'_>) {
         if self.shared.is_ours() {
-            self.shared.lock().try_with(|connection| connection.end_sessions(is_over));
+            self.shared.lock().try_with(|connection| connection.end_sessions(has_ended));
         }
     }
 }
@@ -111,7 +111,7 @@ pub(crate) fn start(
     lengths: Lengths,
     iv: &[u8; 16],
     input: &[u8],
-) -> Result<Result<RequestSlot, JobError>, Trouble> {
+) -> Result<Result<RequestSlot, JobError>, ConnectionError> {
     let Some(slot) = connection.slot(shape, lengths) else { return Ok(Err(JobError::ModuleFull)) };
     // Who borrows a session says when it is over.
     let id = match connection.session(session, || None, shape)? {

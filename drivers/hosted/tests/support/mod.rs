@@ -305,8 +305,9 @@ impl<'o> Connection<'o> {
         let memory = self.memory.as_ref().unwrap();
         let place = |address| (Arc::clone(&memory.region), memory.offset(address));
         self.used_at = memory.offset(used);
-        let home = Mapped::new(self.size, [place(descriptors), place(available), place(used)]).unwrap();
-        self.device = Some(Device::starting_at(home, self.events, 0).unwrap());
+        let queue_memory =
+            Mapped::new(self.size, [place(descriptors), place(available), place(used)]).unwrap();
+        self.device = Some(Device::starting_at(queue_memory, self.events, 0).unwrap());
     }
 
     fn create(&mut self, payload: Vec<u8>) {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, Direction, HasEnded, JobError, Nanos, Padding, Session};
 
 use super::Afalg;
 use super::exchange::CHUNK_BYTES;
@@ -85,15 +85,15 @@ impl SingleDriver for DeadlineDriver {
         session: &Session,
         iv: &[u8; 16],
         text: &mut dyn Text,
-        patience: Nanos,
+        timeout: Nanos,
     ) -> Result<(), Unanswered> {
-        let (patience, bytes) = (Duration::from(patience), text.input().len());
+        let (timeout, bytes) = (Duration::from(timeout), text.input().len());
         if !self.takes(session.algorithm(), bytes) || session.padding() != Padding::None || !self.has_runner()
         {
             return Err(Unanswered::Failed(JobError::ModuleFull));
         }
         let key = self.pool.key(session);
-        if !self.pool.open(&key, patience) {
+        if !self.pool.open(&key, timeout) {
             return Err(Unanswered::Late);
         }
         let spec = key.spec;
@@ -109,7 +109,7 @@ impl SingleDriver for DeadlineDriver {
             Ok((reader, socket, sends))
         };
         let (mut reader, socket, sends) = begun().map_err(failed)?;
-        let Some(answered) = reader.read(Read { socket, key, bytes, sends }, patience) else {
+        let Some(answered) = reader.read(Read { socket, key, bytes, sends }, timeout) else {
             return Err(Unanswered::Late);
         };
         if answered.done.is_ok() {
@@ -137,8 +137,8 @@ impl SingleDriver for DeadlineDriver {
         self.clocks().iter().fold(self.pool.core_time(), |sum, clock| sum + clock.time())
     }
 
-    fn forget(&self, is_over: IsOver<'_>) {
-        self.pool.release_keys(self.pool.keys.forget(is_over));
+    fn forget(&self, has_ended: HasEnded<'_>) {
+        self.pool.release_keys(self.pool.keys.forget(has_ended));
     }
 }
 

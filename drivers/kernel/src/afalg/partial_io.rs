@@ -89,7 +89,7 @@ fn an_answer_that_comes_in_parts_is_read_whole() {
 fn a_request_that_was_not_answered_at_all_is_asked_once_more_elsewhere() {
     let mut task = task(KEY, 4_096);
     let sockets = vec![ends_early(&[], 4_096, 0), in_parts(&[4_096], 4_096)];
-    assert_eq!(run(&mut task, sockets), (Ok(()), 1), "a seat that failed is not kept");
+    assert_eq!(run(&mut task, sockets), (Ok(()), 1), "a slot that failed is not kept");
     assert!(is_inverted_once(&task));
 }
 
@@ -135,10 +135,10 @@ fn from_one_place_to_another_whatever_was_answered_in_part_is_asked_once_more() 
 }
 
 /// Our end takes a few thousand bytes before it waits for the other, and then only so long: what it took is what a call says.
-fn narrow(request_socket: CheckedFd, patience: Duration) -> CheckedFd {
+fn narrow(request_socket: CheckedFd, timeout: Duration) -> CheckedFd {
     let stream = request_socket.checked().unwrap();
     set_socket_send_buffer_size(stream, 4_096).unwrap();
-    set_socket_timeout(stream, Timeout::Send, Some(patience)).unwrap();
+    set_socket_timeout(stream, Timeout::Send, Some(timeout)).unwrap();
     request_socket
 }
 
@@ -193,7 +193,7 @@ fn a_request_is_not_sent_where_the_program_has_another_file_by_now() {
     let end = put_over(&request_socket);
     let mut task = task(KEY, 4_096);
     assert_eq!(run(&mut task, vec![request_socket]), (Err(Failure::Lost), 0));
-    assert_eq!(task.text(), text(4_096), "whoever does it again has the input");
+    assert_eq!(task.text(), text(4_096), "the thread that does it again has the input");
     assert!(is_untouched(&end), "nothing was sent, and it is not closed");
 }
 

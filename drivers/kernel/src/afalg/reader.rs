@@ -102,11 +102,11 @@ impl Reader {
     }
 
     /// Has the thread read, and waits for it for so long, at most twice. `None` where the time is over: the reader is of no use any more.
-    pub(super) fn read(&mut self, read: Read, patience: Duration) -> Option<Answered<'_>> {
+    pub(super) fn read(&mut self, read: Read, timeout: Duration) -> Option<Answered<'_>> {
         let (mut parcel, bytes) = (self.parcel.take()?, read.bytes);
         parcel.make_room(bytes);
         parcel.read = Some(read);
-        let parcel = self.parcel.insert(self.slot.request(parcel, patience)?);
+        let parcel = self.parcel.insert(self.slot.request(parcel, timeout)?);
         let done = parcel.failed.take().map_or(Ok(()), Err);
         Some(Answered { read: parcel.read.take()?, room: &mut parcel.room[..bytes], done })
     }
@@ -176,12 +176,12 @@ impl Slot {
     }
 
     /// Asks, and returns what came back.
-    fn request(&self, parcel: Box<Parcel>, patience: Duration) -> Option<Box<Parcel>> {
+    fn request(&self, parcel: Box<Parcel>, timeout: Duration) -> Option<Box<Parcel>> {
         // Before the thread can answer: no look is needed between asking and sleeping.
         let mut ticket = self.answered.listen();
         *self.stage() = Stage::Asked(parcel);
         self.asked.ring_one();
-        let (mut left, mut until) = (patience, None);
+        let (mut left, mut until) = (timeout, None);
         loop {
             let is_late = left.is_zero() || !self.answered.wait(ticket, Some(left));
             ticket = self.answered.listen();
@@ -200,7 +200,7 @@ impl Slot {
             drop(stage);
             // Woken for nothing, which is rare: no clock was read before.
             let now = Instant::now();
-            left = until.get_or_insert(now + patience).saturating_duration_since(now);
+            left = until.get_or_insert(now + timeout).saturating_duration_since(now);
         }
     }
 

@@ -46,7 +46,7 @@ fn no_call_is_made_where_the_program_has_another_file_by_now() {
     let end = replace(&key);
     let mut task = task(KEY, LONG);
     assert_eq!(device.run(&key, &mut task), Err(Failure::Lost));
-    assert_eq!(task.text(), text(LONG), "whoever does it again has the input");
+    assert_eq!(task.text(), text(LONG), "the thread that does it again has the input");
     drop(key);
     let made = Call::ALL.map(|call| node.seen(call).len());
     assert!(made.iter().all(|&count| count == 0), "no session is closed there either: {made:?}");

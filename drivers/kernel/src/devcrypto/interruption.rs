@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::{Job, Nanos, Outcome, Padding, Profile, QueuedDriver as _, Session};
 
-use super::mock_node::{Fate, MockNode, NODE, Seen};
+use super::mock_node::{Fate, MockNode, NODE, RecordedCall};
 use super::*;
 use crate::ocf::Call;
 use crate::pool::sample::{is_inverted_once, task, text};
@@ -25,7 +25,7 @@ fn mock_node() -> Option<(MockNode, DevCrypto)> {
     }
 }
 
-fn count_interrupted(seen: &[Seen]) -> usize {
+fn count_interrupted(seen: &[RecordedCall]) -> usize {
     seen.iter().filter(|seen| seen.is_interrupted).count()
 }
 

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use evener_core::{IsOver, Session, SessionId};
+use evener_core::{HasEnded, Session, SessionId};
 use zeroize::Zeroizing;
 
 use crate::pool::device::{Failure, Spec};
@@ -91,11 +91,11 @@ impl<K> KeyCache<K> {
 
     /// Takes out the keys of sessions that are over. Dropping them closes them, but for those that a request still has.
     #[must_use]
-    pub(crate) fn forget(&self, is_over: IsOver<'_>) -> Vec<Arc<Entry<K>>> {
+    pub(crate) fn forget(&self, has_ended: HasEnded<'_>) -> Vec<Arc<Entry<K>>> {
         let mut over = Vec::new();
         let mut entries = self.entries();
         for place in (0..entries.len()).rev() {
-            if is_over(entries[place].session) {
+            if has_ended(entries[place].session) {
                 over.push(entries.swap_remove(place));
             }
         }

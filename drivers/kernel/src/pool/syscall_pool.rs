@@ -124,11 +124,11 @@ impl<D: Device> SyscallPool<D> {
     }
 
     /// Has a runner open a key where that was not done yet; false where it did not come back in that time.
-    pub(crate) fn open(&self, key: &Arc<Entry<D::Key>>, patience: Duration) -> bool {
+    pub(crate) fn open(&self, key: &Arc<Entry<D::Key>>, timeout: Duration) -> bool {
         if KeyCache::known(key).is_some() {
             return true;
         }
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         let mut state = self.state();
         state.wanted.push(Arc::clone(key));
         self.work.notify_one();
@@ -159,13 +159,13 @@ impl<D: Device> SyscallPool<D> {
         }
     }
 
-    /// What is finished, after up to `patience` where nothing is.
-    pub(crate) fn take(&self, patience: Duration) -> Vec<Task> {
+    /// What is finished, after up to `timeout` where nothing is.
+    pub(crate) fn take(&self, timeout: Duration) -> Vec<Task> {
         let mut state = self.wake_for_what_waits(self.state());
-        if state.finished.is_empty() && !patience.is_zero() {
+        if state.finished.is_empty() && !timeout.is_zero() {
             let nothing = |state: &mut State<D::Key>| state.finished.is_empty();
             state.is_awaited = true;
-            let woken = self.done.wait_timeout_while(state, patience, nothing);
+            let woken = self.done.wait_timeout_while(state, timeout, nothing);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.is_awaited = false;
         }
@@ -195,9 +195,9 @@ impl<D: Device> SyscallPool<D> {
         drop(waiting);
     }
 
-    /// Ends runners that are idle and waits up to `patience` for the others; those that stay are left.
-    pub(crate) fn close(&self, patience: Duration) -> bool {
-        let until = Instant::now() + patience;
+    /// Ends runners that are idle and waits up to `timeout` for the others; those that stay are left.
+    pub(crate) fn close(&self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
         let mut state = self.state();
         state.is_closed = true;
         self.work.notify_all();

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, IsOver, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, Direction, HasEnded, JobError, Nanos, Padding, Session};
 use zeroize::Zeroizing;
 
 use crate::pool::device::{Device, Failure, Spec, error_of, is_for_callers};
@@ -90,7 +90,7 @@ impl<D: Device> SingleDriver for BlockingDriver<D> {
         Nanos::ZERO
     }
 
-    fn forget(&self, is_over: IsOver<'_>) {
-        drop(self.keys.forget(is_over));
+    fn forget(&self, has_ended: HasEnded<'_>) {
+        drop(self.keys.forget(has_ended));
     }
 }

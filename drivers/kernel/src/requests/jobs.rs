@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use evener_core::padding::{pad, padded_bytes, text_bytes};
 use evener_core::{
-    Algorithm, Direction, IsOver, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
+    Algorithm, Direction, HasEnded, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
 };
 use zeroize::Zeroizing;
 
@@ -213,12 +213,12 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
         Ok(())
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
         self.check_fork();
         let before = done.len();
         done.append(&mut self.answered);
-        let patience = if done.len() > before || self.held.is_empty() { Nanos::ZERO } else { patience };
-        for task in self.pool.take(patience.into()) {
+        let timeout = if done.len() > before || self.held.is_empty() { Nanos::ZERO } else { timeout };
+        for task in self.pool.take(timeout.into()) {
             self.publish(task, done);
         }
         done.len() - before
@@ -239,10 +239,10 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
         given_back.append(&mut self.answered);
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
         // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
         if self.creator.is_here() {
-            self.pool.release_keys(self.pool.keys.forget(is_over));
+            self.pool.release_keys(self.pool.keys.forget(has_ended));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use evener_core::{IsOver, Session, SessionCache, SessionId};
+use evener_core::{HasEnded, Session, SessionCache, SessionId};
 
 /// Sessions whose keys are kept: those of 64 threads that combine, twice. Looking through as many takes less than
 /// preparing a key. Assumed, not measured: 128.
@@ -52,8 +52,8 @@ impl<K> Keyring<K> {
     }
 
     /// Drops the keys of sessions that are over. Between bursts nothing else has them.
-    pub(crate) fn forget(&mut self, is_over: IsOver<'_>) {
-        self.kept.forget(is_over);
+    pub(crate) fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.kept.forget(has_ended);
     }
 }
 

@@ -4,7 +4,7 @@
 //! `cbc.rs` (lanes, slices, padding), what one job alone can spread over the units of a core through
 //! `blocks.rs` (ECB, CBC decryption, CTR) and `aead.rs`, hashes and MACs through `hash.rs`.
 //!
-//! The library is loaded at run time, so that a program that links this crate runs without it: [`Absent`] says
+//! The library is loaded at run time, so that a program that links this crate runs without it: [`Unavailable`] says
 //! why it is not there. It is used only in releases whose structures are known, and each algorithm only after
 //! a known answer came out right (`self_test.rs`).
 
@@ -23,14 +23,14 @@ use std::ops::DerefMut;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use evener_core::{Algorithm, Direction, Family, Hash, InlineDriver, IsOver, Job, JobError, Profile};
+use evener_core::{Algorithm, Direction, Family, HasEnded, Hash, InlineDriver, Job, JobError, Profile};
 
 use self::keyring::Keyring;
 use self::padding_blocks::Tails;
 use self::self_test::Wrong;
 use self::survey::Survey;
-use crate::absence::Absent;
 use crate::ffi::{self, AesKeys, GcmKeys, HmacKeys, KeySize, Manager, Work, load_first, load_first_of};
+use crate::unavailable::Unavailable;
 
 /// libipsec-mb on one thread.
 ///
@@ -55,8 +55,8 @@ impl Multibuffer {
     ///
     /// # Errors
     ///
-    /// [`Absent`] with the reason; of the newest library, where none of several can be used.
-    pub fn load() -> Result<Self, Absent> {
+    /// [`Unavailable`] with the reason; of the newest library, where none of several can be used.
+    pub fn load() -> Result<Self, Unavailable> {
         load_first(|name| Self::load_named(name, |driver| self_test::wrong_answers_of(name, driver)))
     }
 
@@ -64,14 +64,14 @@ impl Multibuffer {
     ///
     /// # Errors
     ///
-    /// [`Absent`] with the reason.
-    pub fn load_from(path: &Path) -> Result<Self, Absent> {
+    /// [`Unavailable`] with the reason.
+    pub fn load_from(path: &Path) -> Result<Self, Unavailable> {
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Absent::NotFound { said: "a path has no zero byte in it".to_owned() })?;
+            .map_err(|_| Unavailable::NotFound { said: "a path has no zero byte in it".to_owned() })?;
         load_first_of(&[name.as_c_str()], |name| Self::load_named(name, self_test::wrong_answers))
     }
 
-    fn load_named(name: &CStr, ask: impl FnOnce(&mut Self) -> Wrong) -> Result<Self, Absent> {
+    fn load_named(name: &CStr, ask: impl FnOnce(&mut Self) -> Wrong) -> Result<Self, Unavailable> {
         let manager = Manager::load(name)?;
         let mut driver = Self {
             profile: profile(&manager),
@@ -86,7 +86,7 @@ impl Multibuffer {
         driver.wrong = ask(&mut driver);
         match offered().any(|(algorithm, direction)| driver.supports(algorithm, direction)) {
             true => Ok(driver),
-            false => Err(Absent::SelfTest { version: driver.manager.version().to_owned() }),
+            false => Err(Unavailable::SelfTest { version: driver.manager.version().to_owned() }),
         }
     }
 
@@ -165,10 +165,10 @@ impl InlineDriver for Multibuffer {
         }
     }
 
-    fn forget(&mut self, is_over: IsOver<'_>) {
-        self.aes.forget(is_over);
-        self.gcm.forget(is_over);
-        self.hmac.forget(is_over);
+    fn forget(&mut self, has_ended: HasEnded<'_>) {
+        self.aes.forget(has_ended);
+        self.gcm.forget(has_ended);
+        self.hmac.forget(has_ended);
     }
 }
 

@@ -50,7 +50,7 @@ mod tests {
         assert!(offered().all(|(algorithm, _)| KNOWN.iter().any(|known| known.algorithm == algorithm)));
         match Multibuffer::load() {
             Ok(driver) => assert_eq!(driver.wrong_answers(), []),
-            Err(absent) => println!("skipped: {absent}"),
+            Err(unavailable) => println!("skipped: {unavailable}"),
         }
     }
 

@@ -113,7 +113,7 @@ mod tests {
 
     fn manager() -> Option<Manager> {
         let loaded = load_first(Manager::load);
-        loaded.inspect_err(|absent| println!("skipped: {absent}")).ok()
+        loaded.inspect_err(|unavailable| println!("skipped: {unavailable}")).ok()
     }
 
     /// What is left of keys when they are dropped.

@@ -6,8 +6,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::mem::{size_of, transmute_copy};
 use std::ptr::NonNull;
 
-use crate::absence::Absent;
 use crate::ffi::layout::{RELEASES, Release, Symbols};
+use crate::unavailable::Unavailable;
 
 /// File names under which distributions install the library, newest first.
 const NAMES: [&CStr; 2] = [c"libIPSec_MB.so.2", c"libIPSec_MB.so.1"];
@@ -23,9 +23,9 @@ pub(crate) struct Library {
 
 impl Library {
     /// Opens `name`: a file name that the system's loader searches for, or a path.
-    pub(crate) fn open(name: &CStr) -> Result<Self, Absent> {
+    pub(crate) fn open(name: &CStr) -> Result<Self, Unavailable> {
         let handle = Handle::open(name)?;
-        let symbols = handle.symbols().ok_or(Absent::Incomplete)?;
+        let symbols = handle.symbols().ok_or(Unavailable::Incomplete)?;
         // SAFETY: the function takes nothing and returns a number.
         let number = unsafe { (symbols.version)() };
         // SAFETY: the function takes nothing and returns a static text.
@@ -34,7 +34,7 @@ impl Library {
         let version = unsafe { text(version) };
         match RELEASES.iter().find(|release| release.number == number) {
             Some(release) => Ok(Self { symbols, release, version, _handle: handle }),
-            None => Err(Absent::UnknownVersion { version }),
+            None => Err(Unavailable::UnknownVersion { version }),
         }
     }
 
@@ -59,12 +59,12 @@ struct Handle(NonNull<c_void>);
 unsafe impl Send for Handle {}
 
 impl Handle {
-    fn open(name: &CStr) -> Result<Self, Absent> {
+    fn open(name: &CStr) -> Result<Self, Unavailable> {
         let is_the_systems = !name.to_bytes().contains(&b'/');
         let stays = if is_the_systems { libc::RTLD_NODELETE } else { 0 };
         // SAFETY: `name` ends with a zero. Initialisers run: the library's only look at the processor.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL | stays) };
-        NonNull::new(handle).map(Self).ok_or_else(|| Absent::NotFound { said: last_error() })
+        NonNull::new(handle).map(Self).ok_or_else(|| Unavailable::NotFound { said: last_error() })
     }
 
     fn symbols(&self) -> Option<Symbols> {
@@ -107,30 +107,32 @@ impl Drop for Handle {
 }
 
 /// What `load` makes of the first library that can be used.
-pub(crate) fn load_first<T>(load: impl Fn(&'static CStr) -> Result<T, Absent>) -> Result<T, Absent> {
+pub(crate) fn load_first<T>(
+    load: impl Fn(&'static CStr) -> Result<T, Unavailable>,
+) -> Result<T, Unavailable> {
     load_first_of(&NAMES, load)
 }
 
 /// As [`load_first`], of libraries with these names.
 pub(crate) fn load_first_of<'n, T>(
     names: &[&'n CStr],
-    load: impl Fn(&'n CStr) -> Result<T, Absent>,
-) -> Result<T, Absent> {
+    load: impl Fn(&'n CStr) -> Result<T, Unavailable>,
+) -> Result<T, Unavailable> {
     if !cfg!(all(target_arch = "x86_64", target_pointer_width = "64")) {
-        return Err(Absent::OtherProcessor);
+        return Err(Unavailable::OtherProcessor);
     }
     let mut why = None;
     for name in names {
         match load(name) {
             Ok(loaded) => return Ok(loaded),
             // A library that is there but cannot be used says more than one that is not there.
-            Err(absent) if why.is_none() || matches!(why, Some(Absent::NotFound { .. })) => {
-                why = Some(absent);
+            Err(unavailable) if why.is_none() || matches!(why, Some(Unavailable::NotFound { .. })) => {
+                why = Some(unavailable);
             }
             Err(_) => {}
         }
     }
-    Err(why.unwrap_or(Absent::OtherProcessor))
+    Err(why.unwrap_or(Unavailable::OtherProcessor))
 }
 
 /// What the loader said last on this thread.

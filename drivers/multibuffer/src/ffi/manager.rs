@@ -7,7 +7,6 @@ use std::sync::Arc;
 use evener_core::Hash;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::absence::Absent;
 use crate::ffi::job_slots::JobSlots;
 use crate::ffi::keys::{AesKeys, GcmKeys, HmacKeys, KeySize, address, address_mut};
 use crate::ffi::layout::{
@@ -15,6 +14,7 @@ use crate::ffi::layout::{
 };
 use crate::ffi::library::Library;
 use crate::ffi::memory::Memory;
+use crate::unavailable::Unavailable;
 
 /// The library on one thread.
 pub(crate) struct Manager {
@@ -38,7 +38,7 @@ pub(super) struct States {
 
 impl Manager {
     /// Opens the library of that name and starts a manager for the best instruction set of this processor.
-    pub(crate) fn load(name: &CStr) -> Result<Self, Absent> {
+    pub(crate) fn load(name: &CStr) -> Result<Self, Unavailable> {
         let library = Library::open(name)?;
         check_processor(&library)?;
         // SAFETY: the function takes nothing and returns a length.
@@ -124,25 +124,26 @@ impl Manager {
 /// Why a function of the table can be called.
 pub(super) const CHECKED: &str = "the table was found complete when it was loaded";
 
-fn check_processor(library: &Library) -> Result<(), Absent> {
+fn check_processor(library: &Library) -> Result<(), Unavailable> {
     // SAFETY: the function takes nothing and returns a set of bits.
     let features = unsafe { (library.symbols().feature_flags)() };
     match FEATURES_NEEDED.iter().find(|needed| features & needed.0 == 0) {
-        Some(&(_, lacking)) => Err(Absent::LacksFeature { lacking }),
+        Some(&(_, lacking)) => Err(Unavailable::LacksFeature { lacking }),
         None => Ok(()),
     }
 }
 
 /// Sets a manager up in `memory` and reads its table.
-fn start(library: &Library, memory: &Memory) -> Result<ImbManager, Absent> {
+fn start(library: &Library, memory: &Memory) -> Result<ImbManager, Unavailable> {
     // SAFETY: the memory has the length that the library asked for.
-    let manager = unsafe { place(library, memory) }.ok_or(Absent::DoesNotStart { code: libc::ENOMEM })?;
+    let manager =
+        unsafe { place(library, memory) }.ok_or(Unavailable::DoesNotStart { code: libc::ENOMEM })?;
     // SAFETY: the start of a manager has this shape in every known release, and is set up.
     let table = unsafe { manager.read() };
     match table.errno {
         0 if is_complete(&table) => Ok(table),
-        0 => Err(Absent::Incomplete),
-        code => Err(Absent::DoesNotStart { code }),
+        0 => Err(Unavailable::Incomplete),
+        code => Err(Unavailable::DoesNotStart { code }),
     }
 }
 

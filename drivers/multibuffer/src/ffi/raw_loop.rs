@@ -6,13 +6,13 @@ use std::sync::Arc;
 use evener_core::BLOCK_BYTES;
 use evener_core::padding::{pad, padded_bytes};
 
-use crate::absence::Absent;
 use crate::ffi::keys::{AesKeys, KeySize, address};
 use crate::ffi::layout::{BURST_JOBS_MAX, LANE_BYTES_MAX};
 use crate::ffi::library::load_first;
 use crate::ffi::manager::{CHECKED, Manager};
 use crate::ffi::span::Span;
 use crate::ffi::work::Work;
+use crate::unavailable::Unavailable;
 
 /// One buffer, to be encrypted by [`BareLoop`].
 pub struct BareSpan<'m> {
@@ -97,16 +97,16 @@ impl BareLoop {
     ///
     /// # Errors
     ///
-    /// [`Absent`] with the reason.
+    /// [`Unavailable`] with the reason.
     ///
     /// # Panics
     ///
     /// Where the key has another length.
-    pub fn load(key: &[u8]) -> Result<Self, Absent> {
+    pub fn load(key: &[u8]) -> Result<Self, Unavailable> {
         load_first(|name| Self::load_named(name, key))
     }
 
-    fn load_named(name: &CStr, key: &[u8]) -> Result<Self, Absent> {
+    fn load_named(name: &CStr, key: &[u8]) -> Result<Self, Unavailable> {
         let manager = Manager::load(name)?;
         let keys = manager.aes_keys(key);
         Ok(Self { manager, keys, work: Work::CbcEncrypt(KeySize::of(key.len())) })
@@ -189,8 +189,8 @@ mod tests {
     fn the_bare_loop_makes_what_the_driver_makes() {
         let mut bare = match BareLoop::load(&KEY) {
             Ok(bare) => bare,
-            Err(absent) => {
-                println!("skipped: {absent}");
+            Err(unavailable) => {
+                println!("skipped: {unavailable}");
                 return;
             }
         };

@@ -1,6 +1,6 @@
 //! Every algorithm of the driver against libcrypto: widths, lengths, layouts, mixtures.
 
-use crate::support::{Ask, UNTOUCHED, ask, compare, driver, run, session};
+use crate::support::{JobSpec, UNTOUCHED, compare, driver, run, session, spec};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Outcome, Padding, Session};
 
 /// Every algorithm, direction and padding that the driver has.
@@ -26,9 +26,13 @@ fn fitting(session: &Session, bytes: usize) -> usize {
     if whole { bytes / 16 * 16 } else { bytes }
 }
 
-fn asks<'s>(session: &'s Session, lengths: impl IntoIterator<Item = usize>, in_place: bool) -> Vec<Ask<'s>> {
+fn specs<'s>(
+    session: &'s Session,
+    lengths: impl IntoIterator<Item = usize>,
+    in_place: bool,
+) -> Vec<JobSpec<'s>> {
     let lengths = lengths.into_iter().enumerate();
-    lengths.map(|(seed, bytes)| ask(session, fitting(session, bytes), seed, in_place)).collect()
+    lengths.map(|(seed, bytes)| spec(session, fitting(session, bytes), seed, in_place)).collect()
 }
 
 const LENGTHS: [usize; 24] = [
@@ -41,7 +45,7 @@ fn lengths_mixed_in_one_burst_come_out_right_in_place_and_apart() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(1) {
         for in_place in [false, true] {
-            compare(&mut driver, &asks(&session, LENGTHS, in_place));
+            compare(&mut driver, &specs(&session, LENGTHS, in_place));
         }
     }
 }
@@ -51,7 +55,7 @@ fn every_length_alone_comes_out_right() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(2) {
         for bytes in 0..=80 {
-            compare(&mut driver, &asks(&session, [bytes], bytes % 2 == 0));
+            compare(&mut driver, &specs(&session, [bytes], bytes % 2 == 0));
         }
     }
 }
@@ -61,8 +65,8 @@ fn every_width_comes_out_right() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(3) {
         for width in (1..=33).chain([127, 128, 129, 257]) {
-            compare(&mut driver, &asks(&session, vec![100; width], width % 2 == 0));
-            compare(&mut driver, &asks(&session, vec![700; width], width % 2 == 1));
+            compare(&mut driver, &specs(&session, vec![100; width], width % 2 == 0));
+            compare(&mut driver, &specs(&session, vec![700; width], width % 2 == 1));
         }
     }
 }
@@ -75,9 +79,9 @@ fn lengths_around_what_a_lane_counts_come_out_right() {
         let bytes_max = driver.job_bytes_max(session.algorithm(), session.direction());
         let lengths: Vec<usize> = around.into_iter().filter(|&bytes| bytes <= bytes_max).collect();
         for in_place in [false, true] {
-            compare(&mut driver, &asks(&session, lengths.iter().copied(), in_place));
+            compare(&mut driver, &specs(&session, lengths.iter().copied(), in_place));
             for &bytes in &lengths {
-                compare(&mut driver, &asks(&session, [bytes; 3], in_place));
+                compare(&mut driver, &specs(&session, [bytes; 3], in_place));
             }
         }
     }
@@ -88,7 +92,7 @@ fn a_hash_longer_than_a_lane_is_refused_and_not_computed_wrongly() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(5).iter().filter(|session| !session.algorithm().is_cipher()) {
         assert_eq!(driver.job_bytes_max(session.algorithm(), Direction::Encrypt), 65_534);
-        let answers = run(&mut driver, &asks(session, [65_534, 65_535, 65_536, 100], false));
+        let answers = run(&mut driver, &specs(session, [65_534, 65_535, 65_536, 100], false));
         let outcomes: Vec<Outcome> = answers.iter().map(|answer| answer.outcome).collect();
         let refused = Outcome::Failed(JobError::Unsupported);
         assert_eq!(outcomes, [Outcome::Done { written: 0 }, refused, refused, Outcome::Done { written: 0 }]);
@@ -100,10 +104,10 @@ fn a_burst_of_many_sessions_and_algorithms_keeps_them_apart() {
     let Some(mut driver) = driver() else { return };
     let sessions: Vec<Session> = (0..5).flat_map(|round| sessions(10 + round)).collect();
     assert!(sessions.len() > 128);
-    let one = |(seed, session)| ask(session, fitting(session, seed * 37 % 3000), seed, seed % 3 == 0);
-    let asks: Vec<Ask<'_>> = sessions.iter().enumerate().map(one).collect();
-    compare(&mut driver, &asks);
-    let backwards: Vec<Ask<'_>> = asks.into_iter().rev().collect();
+    let one = |(seed, session)| spec(session, fitting(session, seed * 37 % 3000), seed, seed % 3 == 0);
+    let specs: Vec<JobSpec<'_>> = sessions.iter().enumerate().map(one).collect();
+    compare(&mut driver, &specs);
+    let backwards: Vec<JobSpec<'_>> = specs.into_iter().rev().collect();
     compare(&mut driver, &backwards);
 }
 
@@ -114,9 +118,9 @@ fn many_sizes_with_a_key_each_come_out_right() {
         let sessions: Vec<Session> =
             (0..150).map(|seed| session(Algorithm::Aes256Cbc, Direction::Encrypt, padding, seed)).collect();
         let bytes = |seed: usize| (64 << (seed % 12)) + seed % 17;
-        let one = |(seed, session)| ask(session, fitting(session, bytes(seed)), seed, seed % 2 == 0);
-        let asks: Vec<Ask<'_>> = sessions.iter().enumerate().map(one).collect();
-        compare(&mut driver, &asks);
+        let one = |(seed, session)| spec(session, fitting(session, bytes(seed)), seed, seed % 2 == 0);
+        let specs: Vec<JobSpec<'_>> = sessions.iter().enumerate().map(one).collect();
+        compare(&mut driver, &specs);
     }
 }
 
@@ -128,7 +132,7 @@ fn a_counter_carries_through_all_its_bytes() {
             let session = session(algorithm, direction, Padding::None, 6);
             for ones in 1..=16 {
                 for (bytes, in_place) in [(5, true), (16, false), (17, true), (100, false), (5000, true)] {
-                    let mut burst = asks(&session, [bytes; 3], in_place);
+                    let mut burst = specs(&session, [bytes; 3], in_place);
                     burst[1].iv[16 - ones..].fill(0xFF);
                     burst[2].iv[16 - ones..].fill(0xFF);
                     burst[2].iv[15] = 0xFD;
@@ -146,7 +150,7 @@ fn what_is_not_authentic_fails_and_leaves_nothing() {
         sessions(7).iter().filter(|s| s.algorithm().is_aead() && s.direction() == Direction::Decrypt)
     {
         for in_place in [false, true] {
-            let mut burst = asks(session, [100; 6], in_place);
+            let mut burst = specs(session, [100; 6], in_place);
             burst[1].tag[15] ^= 1;
             burst[2].input[0] ^= 0x80;
             burst[3].iv[11] ^= 4;
@@ -165,7 +169,7 @@ fn damaged_padding_fails_and_spares_the_neighbours() {
         sessions(8).iter().filter(|s| s.padding() == Padding::Pkcs7 && s.direction() == Direction::Decrypt)
     {
         for in_place in [false, true] {
-            let mut burst = asks(session, [95, 96, 97, 3000], in_place);
+            let mut burst = specs(session, [95, 96, 97, 3000], in_place);
             let end = burst[1].input.len() - 1;
             burst[1].input[end] ^= 0x55;
             compare(&mut driver, &burst);
@@ -178,7 +182,7 @@ fn damaged_padding_fails_and_spares_the_neighbours() {
 fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(9).iter().filter(|s| s.algorithm().needs_whole_blocks()) {
-        let mut burst = asks(session, [64; 3], false);
+        let mut burst = specs(session, [64; 3], false);
         if session.direction() == Direction::Decrypt || session.padding() == Padding::None {
             burst[1].input.truncate(63);
             compare(&mut driver, &burst);
@@ -191,7 +195,7 @@ fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
 fn a_job_without_room_for_its_output_is_left_alone_and_spares_the_neighbours() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(11).iter().filter(|session| session.algorithm().is_cipher()) {
-        let good = ask(session, 64, 1, false);
+        let good = spec(session, 64, 1, false);
         let room_bytes = session.output_bytes_max(good.input.len());
         let mut rooms =
             [vec![UNTOUCHED; room_bytes], vec![UNTOUCHED; room_bytes - 1], vec![UNTOUCHED; room_bytes]];
@@ -222,7 +226,7 @@ fn drivers_on_several_threads_do_not_disturb_each_other() {
                 for round in 0..5 {
                     let mut driver = driver().unwrap();
                     let session = session(Algorithm::Aes256Cbc, Direction::Encrypt, Padding::Pkcs7, thread);
-                    compare(&mut driver, &asks(&session, LENGTHS, round % 2 == 0));
+                    compare(&mut driver, &specs(&session, LENGTHS, round % 2 == 0));
                 }
             });
         }
@@ -234,7 +238,7 @@ fn what_the_library_lacks_is_refused() {
     let Some(mut driver) = driver() else { return };
     for algorithm in [Algorithm::Aes128Xts, Algorithm::Aes256Xts, Algorithm::Md5] {
         let session = session(algorithm, Direction::Encrypt, Padding::None, 1);
-        let answers = run(&mut driver, &asks(&session, [100; 2], true));
+        let answers = run(&mut driver, &specs(&session, [100; 2], true));
         assert!(answers.iter().all(|answer| answer.outcome == Outcome::Failed(JobError::Unsupported)));
         assert!(answers.iter().all(|answer| answer.beyond.iter().all(|&byte| byte == UNTOUCHED)));
     }

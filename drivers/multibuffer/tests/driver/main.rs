@@ -1,10 +1,10 @@
 //! The driver as its users see it: judged by libcrypto and by published vectors, present and absent.
 
 #[cfg(test)]
-mod absent;
-#[cfg(test)]
 mod against_libcrypto;
 #[cfg(test)]
 mod support;
+#[cfg(test)]
+mod unavailable;
 #[cfg(test)]
 mod vectors;

@@ -11,8 +11,8 @@ pub(crate) const UNTOUCHED: u8 = 0xEE;
 pub(crate) fn driver() -> Option<Multibuffer> {
     match Multibuffer::load() {
         Ok(driver) => Some(driver),
-        Err(absent) => {
-            println!("skipped: {absent}");
+        Err(unavailable) => {
+            println!("skipped: {unavailable}");
             None
         }
     }
@@ -20,7 +20,7 @@ pub(crate) fn driver() -> Option<Multibuffer> {
 
 /// One job as data.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask<'s> {
+pub(crate) struct JobSpec<'s> {
     pub(crate) session: &'s Session,
     pub(crate) iv: Vec<u8>,
     pub(crate) aad: Vec<u8>,
@@ -60,69 +60,70 @@ pub(crate) fn session(algorithm: Algorithm, direction: Direction, padding: Paddi
 }
 
 /// A job of `bytes` of plaintext in the session's direction: decryption gets what libcrypto encrypted.
-pub(crate) fn ask(session: &Session, bytes: usize, seed: usize, in_place: bool) -> Ask<'_> {
+pub(crate) fn spec(session: &Session, bytes: usize, seed: usize, in_place: bool) -> JobSpec<'_> {
     let algorithm = session.algorithm();
     let aad = if algorithm.is_aead() { noise(seed + 7, seed % 40) } else { Vec::new() };
     let (iv, text) = (noise(seed + 3, algorithm.iv_bytes()), noise(seed, bytes));
-    let plain = Ask { session, iv, aad, input: text, tag: Vec::new(), shift: seed * 5 % 64, in_place };
+    let plain = JobSpec { session, iv, aad, input: text, tag: Vec::new(), shift: seed * 5 % 64, in_place };
     if session.direction() == Direction::Encrypt {
         return plain;
     }
     let encrypting =
         Session::new(algorithm, Direction::Encrypt, session.padding(), session.key()).expect("the same key");
-    let sealed = judge(&Ask { session: &encrypting, in_place: false, ..plain.clone() });
+    let sealed = judge(&JobSpec { session: &encrypting, in_place: false, ..plain.clone() });
     assert!(matches!(sealed.outcome, Outcome::Done { .. }), "{sealed:?}");
-    Ask { input: sealed.output, tag: sealed.tag, ..plain }
+    JobSpec { input: sealed.output, tag: sealed.tag, ..plain }
 }
 
 /// What libcrypto says.
-pub(crate) fn judge(ask: &Ask<'_>) -> Answer {
+pub(crate) fn judge(spec: &JobSpec<'_>) -> Answer {
     let mut libcrypto = Libcrypto::new().expect("libcrypto is there");
-    run(&mut libcrypto, std::slice::from_ref(ask)).remove(0)
+    run(&mut libcrypto, std::slice::from_ref(spec)).remove(0)
 }
 
 /// Runs all of them in one burst.
-pub(crate) fn run(driver: &mut dyn InlineDriver, asks: &[Ask<'_>]) -> Vec<Answer> {
-    let mut sources: Vec<Vec<u8>> = asks.iter().map(|ask| shifted(ask, &ask.input)).collect();
+pub(crate) fn run(driver: &mut dyn InlineDriver, specs: &[JobSpec<'_>]) -> Vec<Answer> {
+    let mut sources: Vec<Vec<u8>> = specs.iter().map(|spec| shifted(spec, &spec.input)).collect();
     let mut rooms: Vec<Vec<u8>> =
-        asks.iter().map(|ask| shifted(ask, &vec![UNTOUCHED; room_bytes(ask)])).collect();
-    for ((ask, source), room) in
-        asks.iter().zip(&sources).zip(&mut rooms).filter(|((ask, _), _)| ask.in_place)
+        specs.iter().map(|spec| shifted(spec, &vec![UNTOUCHED; room_bytes(spec)])).collect();
+    for ((spec, source), room) in
+        specs.iter().zip(&sources).zip(&mut rooms).filter(|((spec, _), _)| spec.in_place)
     {
-        room[ask.shift..][..ask.input.len()].copy_from_slice(&source[ask.shift..]);
+        room[spec.shift..][..spec.input.len()].copy_from_slice(&source[spec.shift..]);
     }
-    let memory = asks.iter().zip(sources.iter_mut()).zip(rooms.iter_mut());
-    let mut burst: Vec<Box<Job<'_>>> = memory.map(|((ask, source), room)| armed(ask, source, room)).collect();
+    let memory = specs.iter().zip(sources.iter_mut()).zip(rooms.iter_mut());
+    let mut burst: Vec<Box<Job<'_>>> =
+        memory.map(|((spec, source), room)| armed(spec, source, room)).collect();
     driver.run(&mut burst);
-    asks.iter().zip(&burst).map(|(ask, job)| answer(ask, job)).collect()
+    specs.iter().zip(&burst).map(|(spec, job)| answer(spec, job)).collect()
 }
 
 /// Room of the session's length and 48 bytes more.
-fn room_bytes(ask: &Ask<'_>) -> usize {
-    ask.session.output_bytes_max(ask.input.len()).max(ask.input.len()) + 48
+fn room_bytes(spec: &JobSpec<'_>) -> usize {
+    spec.session.output_bytes_max(spec.input.len()).max(spec.input.len()) + 48
 }
 
-fn shifted(ask: &Ask<'_>, bytes: &[u8]) -> Vec<u8> {
-    let mut memory = vec![UNTOUCHED; ask.shift];
+fn shifted(spec: &JobSpec<'_>, bytes: &[u8]) -> Vec<u8> {
+    let mut memory = vec![UNTOUCHED; spec.shift];
     memory.extend_from_slice(bytes);
     memory
 }
 
-fn armed<'m>(ask: &'m Ask<'_>, source: &'m [u8], room: &'m mut [u8]) -> Box<Job<'m>> {
-    let room = &mut room[ask.shift..];
-    let mut job = if ask.in_place { Job::in_place(room) } else { Job::apart(&source[ask.shift..], room) };
-    job.set_aad(&ask.aad);
-    job.set_tag(&ask.tag);
-    job.arm(ask.session, &ask.iv, ask.input.len());
+fn armed<'m>(spec: &'m JobSpec<'_>, source: &'m [u8], room: &'m mut [u8]) -> Box<Job<'m>> {
+    let room = &mut room[spec.shift..];
+    let mut job = if spec.in_place { Job::in_place(room) } else { Job::apart(&source[spec.shift..], room) };
+    job.set_aad(&spec.aad);
+    job.set_tag(&spec.tag);
+    job.arm(spec.session, &spec.iv, spec.input.len());
     job
 }
 
-fn answer(ask: &Ask<'_>, job: &Job<'_>) -> Answer {
+fn answer(spec: &JobSpec<'_>, job: &Job<'_>) -> Answer {
     let used = match job.outcome() {
         Outcome::Failed(JobError::BadLength | JobError::Unsupported) => 0,
-        _ => ask.session.output_bytes_max(ask.input.len()),
+        _ => spec.session.output_bytes_max(spec.input.len()),
     };
-    let beyond = if ask.in_place { used.max(ask.input.len()) } else { used };
+    let beyond = if spec.in_place { used.max(spec.input.len()) } else { used };
     Answer {
         outcome: job.outcome(),
         output: job.output().to_vec(),
@@ -132,10 +133,10 @@ fn answer(ask: &Ask<'_>, job: &Job<'_>) -> Answer {
 }
 
 /// Runs a burst and lets libcrypto judge every answer.
-pub(crate) fn compare(driver: &mut dyn InlineDriver, asks: &[Ask<'_>]) {
-    for (place, (ask, answer)) in asks.iter().zip(run(driver, asks)).enumerate() {
-        let what = format!("job {place} of {}: {:?}, {} bytes", asks.len(), ask.session, ask.input.len());
-        let judged = judge(ask);
+pub(crate) fn compare(driver: &mut dyn InlineDriver, specs: &[JobSpec<'_>]) {
+    for (place, (spec, answer)) in specs.iter().zip(run(driver, specs)).enumerate() {
+        let what = format!("job {place} of {}: {:?}, {} bytes", specs.len(), spec.session, spec.input.len());
+        let judged = judge(spec);
         assert_eq!(answer.outcome, judged.outcome, "{what}");
         assert!(answer.output == judged.output, "{what}: output differs");
         assert_eq!(answer.tag, judged.tag, "{what}");

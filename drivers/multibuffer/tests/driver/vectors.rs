@@ -1,6 +1,6 @@
 //! Published vectors, each in a burst of its own kind.
 
-use crate::support::{Ask, driver, run};
+use crate::support::{JobSpec, driver, run};
 use evener_core::{Algorithm, Direction, InlineDriver as _, JobError, Outcome, Padding, Session};
 use evener_driver_multibuffer::Multibuffer;
 use evener_vectors::Case;
@@ -12,13 +12,13 @@ fn session_of(case: &Case, direction: Direction) -> Option<Session> {
     Session::new(algorithm, direction, padding, &case.key).ok()
 }
 
-fn ask<'s>(session: &'s Session, case: &Case, place: usize) -> Ask<'s> {
+fn spec<'s>(session: &'s Session, case: &Case, place: usize) -> JobSpec<'s> {
     let (input, tag) = match session.direction() {
         Direction::Encrypt => (&case.plaintext, Vec::new()),
         Direction::Decrypt => (&case.ciphertext, case.tag.clone()),
     };
     let (iv, aad, input) = (case.iv.clone(), case.aad.clone(), input.clone());
-    Ask { session, iv, aad, input, tag, shift: place % 64, in_place: place % 2 == 0 }
+    JobSpec { session, iv, aad, input, tag, shift: place % 64, in_place: place % 2 == 0 }
 }
 
 /// Whether the data was found wrong, and not merely left alone.
@@ -36,8 +36,8 @@ fn check(driver: &mut Multibuffer, algorithm: Algorithm, direction: Direction) -
         .collect();
     let sessions: Vec<Session> = cases.iter().map(|case| session_of(case, direction).unwrap()).collect();
     let both = sessions.iter().zip(&cases).enumerate();
-    let asks: Vec<Ask<'_>> = both.map(|(place, (session, case))| ask(session, case, place)).collect();
-    for (case, answer) in cases.iter().zip(run(driver, &asks)) {
+    let specs: Vec<JobSpec<'_>> = both.map(|(place, (session, case))| spec(session, case, place)).collect();
+    for (case, answer) in cases.iter().zip(run(driver, &specs)) {
         let what = format!("{} {} {algorithm} {direction}", case.source, case.id);
         match (case.valid, direction) {
             (true, Direction::Encrypt) => {

@@ -3,7 +3,7 @@
 //! OpenSSL's engine and the provider's two ways to wait stand beside them, by `openssl speed`. The bare ways say how near to
 //! the engine a caller can come that a module which hangs is not to keep, and one whose input is to stay whole until the result is there.
 //!
-//! Steps of a bare request: [`Seat::send`] has the kernel copy the text -> [`Seat::receive`] sleeps until the module has answered, on the
+//! Steps of a bare request: [`AlgSocket::send`] has the kernel copy the text -> [`AlgSocket::receive`] sleeps until the module has answered, on the
 //! caller's thread or on one of our own, which are told by [`thread::park`] -> the result is where the text was.
 
 use std::io::IoSlice;
@@ -32,7 +32,7 @@ const REQUESTS: u32 = 4_000;
 const BEFORE: u32 = 200;
 
 /// After so long a module is silent: as long as the provider waits at most.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 const DRIVER: &str = "virtio_crypto_aes_cbc";
 const KEY: [u8; 16] = [0x2b; 16];
@@ -112,17 +112,17 @@ fn by_program(way: usize, cipher: &Cipher, bytes: u32) -> Result<Cost, String> {
 
 fn by_hand(way: Bare, bytes: usize) -> Result<Cost, String> {
     // One for each time: what ends a thread that reads may stay on it.
-    let seat = Seat::take().map_err(|error| format!("AF_ALG, {DRIVER}: {error}"))?;
-    seat.time(way, bytes)
+    let socket = AlgSocket::take().map_err(|error| format!("AF_ALG, {DRIVER}: {error}"))?;
+    socket.time(way, bytes)
 }
 
 /// A key at the module, and a socket for one request at a time.
-struct Seat {
+struct AlgSocket {
     _transform: OwnedFd,
     operation: OwnedFd,
 }
 
-impl Seat {
+impl AlgSocket {
     fn take() -> Result<Self, Errno> {
         let transform = socket(AddressFamily::Alg, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?;
         bind(transform.as_raw_fd(), &AlgAddr::new("skcipher", DRIVER))?;
@@ -148,16 +148,16 @@ impl Seat {
     /// Requests of so many bytes, one after the other, each over what the one before has made.
     fn time(&self, way: Bare, bytes: usize) -> Result<Cost, String> {
         let (mut text, mut expected) = (vec![0x42; bytes], vec![0x42; bytes]);
-        let desk = Desk {
-            seat: self,
+        let waiter = Waiter {
+            socket: self,
             rooms: [(); 2].map(|()| Mutex::new(vec![0; bytes])),
             asked: 0.into(),
             answered: 0.into(),
         };
         let cost = thread::scope(|scope| {
-            let runner = desk.runner(scope, way);
-            let cost = desk.all(way, &mut text, runner.as_ref());
-            desk.end(way, &text, runner.as_ref());
+            let runner = waiter.runner(scope, way);
+            let cost = waiter.all(way, &mut text, runner.as_ref());
+            waiter.end(way, &text, runner.as_ref());
             cost
         })?;
         let judge = Self::take().map_err(|error| error.to_string())?;
@@ -170,8 +170,8 @@ impl Seat {
 }
 
 /// Where a caller and the thread that waits for it meet.
-struct Desk<'s> {
-    seat: &'s Seat,
+struct Waiter<'s> {
+    socket: &'s AlgSocket,
     /// Of every other request each: a thread that reads before the caller sends has the next one's.
     rooms: [Mutex<Vec<u8>>; 2],
     /// Requests so far; [`OVER`] where there are no more.
@@ -181,7 +181,7 @@ struct Desk<'s> {
 
 const OVER: u32 = u32::MAX;
 
-impl Desk<'_> {
+impl Waiter<'_> {
     /// Starts the thread of a way that has one.
     fn runner<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, way: Bare) -> Option<Thread> {
         let caller = thread::current();
@@ -196,9 +196,9 @@ impl Desk<'_> {
                 thread::park();
             }
             let mut room = self.room(number);
-            let sent = if way == Bare::Thread { self.seat.send(&room) } else { Ok(()) };
+            let sent = if way == Bare::Thread { self.socket.send(&room) } else { Ok(()) };
             let is_over = way != Bare::Posted && self.asked.load(Acquire) == OVER;
-            if is_over || sent.and_then(|()| self.seat.receive(&mut room)).is_err() {
+            if is_over || sent.and_then(|()| self.socket.receive(&mut room)).is_err() {
                 return;
             }
             drop(room);
@@ -227,27 +227,27 @@ impl Desk<'_> {
     fn one(&self, way: Bare, text: &mut [u8], runner: Option<&Thread>, number: u32) -> Result<(), Errno> {
         match way {
             Bare::InPlace => {
-                self.seat.send(text)?;
-                return self.seat.receive(text);
+                self.socket.send(text)?;
+                return self.socket.receive(text);
             }
             Bare::Copied => {
-                self.seat.send(text)?;
-                self.seat.receive(&mut self.room(number))?;
+                self.socket.send(text)?;
+                self.socket.receive(&mut self.room(number))?;
             }
             Bare::Thread => self.room(number).copy_from_slice(text),
-            Bare::Reader | Bare::Posted => self.seat.send(text)?,
+            Bare::Reader | Bare::Posted => self.socket.send(text)?,
         }
         if let Some(runner) = runner {
             self.asked.store(number, Release);
             if way != Bare::Posted {
                 runner.unpark();
             }
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             while self.answered.load(Acquire) < number {
                 if Instant::now() >= until {
                     return Err(Errno::ETIMEDOUT);
                 }
-                thread::park_timeout(PATIENCE);
+                thread::park_timeout(TIMEOUT);
             }
         }
         text.copy_from_slice(&self.room(number));
@@ -258,7 +258,7 @@ impl Desk<'_> {
     fn end(&self, way: Bare, text: &[u8], runner: Option<&Thread>) {
         self.asked.store(OVER, Release);
         if way == Bare::Posted {
-            self.seat.send(text).ok();
+            self.socket.send(text).ok();
         }
         runner.into_iter().for_each(Thread::unpark);
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use evener::core::estimate::text::{Kept, Source};
+use evener::core::estimate::text::{CostFile, Source};
 use serde::Serialize;
 
 use crate::machine::Machine;
@@ -38,10 +38,11 @@ impl CostCacheView {
         let file = cost_cache::file(&machine.processor);
         let held = file
             .as_ref()
-            .map_or_else(|| Ok(Kept::default()), |file| cost_cache::read(file, &machine.equipment()));
-        let (kept, complaint) = held.map_or_else(|it| (Kept::default(), Some(it)), |kept| (kept, None));
-        let sources: Vec<CostSource> = kept.sources().map(CostSource::new).collect();
-        let saved_s = (!sources.is_empty()).then_some(kept.saved_s);
+            .map_or_else(|| Ok(CostFile::default()), |file| cost_cache::read(file, &machine.equipment()));
+        let (cost_file, complaint) =
+            held.map_or_else(|it| (CostFile::default(), Some(it)), |cost_file| (cost_file, None));
+        let sources: Vec<CostSource> = cost_file.sources().map(CostSource::new).collect();
+        let saved_s = (!sources.is_empty()).then_some(cost_file.saved_s);
         let age = |saved_s| units::age(cost_cache::now_s().saturating_sub(saved_s));
         let state = match (saved_s, complaint) {
             (Some(saved_s), _) => format!("learned by earlier runs, the last one {} ago", age(saved_s)),
@@ -78,8 +79,8 @@ pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
     let shown = PathDisplay(&file).to_string();
     let answer = match (cost_cache::forget(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
         (false, _) => nothing,
-        (true, Ok(kept)) => {
-            let sources = kept.sources().map(|(source, count)| format!("  {}\n", what(source, count)));
+        (true, Ok(cost_file)) => {
+            let sources = cost_file.sources().map(|(source, count)| format!("  {}\n", what(source, count)));
             format!("removed {shown}\n{}", sources.collect::<String>())
         }
         (true, Err(_)) => format!("removed {shown}, which could not be read\n"),

@@ -231,12 +231,12 @@ impl Driver {
 fn multibuffer(machine: &Machine) -> Driver {
     match &machine.multibuffer {
         Ok(profile) => Driver::there(profile),
-        Err(absent) => Driver {
+        Err(unavailable) => Driver {
             name: "multibuffer".to_owned(),
             detail: None,
             width: None,
             emulated: false,
-            missing: Some(absent.to_string()),
+            missing: Some(unavailable.to_string()),
         },
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct Inspection {
     #[serde(skip)]
     what: Crypto,
     #[serde(skip)]
-    seen: Vec<Seen>,
+    seen: Vec<Peculiarity>,
 }
 
 /// Whose cryptography.
@@ -36,7 +36,7 @@ enum Crypto {
 }
 
 /// Something about the program itself.
-enum Seen {
+enum Peculiarity {
     RaisedRights,
     OwnContext(String),
     OwnProperties(String),
@@ -100,17 +100,17 @@ fn crypto(program: &Elf, libraries: &[Elf]) -> Crypto {
     if program.is_go { Crypto::Foreign("Go") } else { Crypto::Unknown }
 }
 
-fn peculiarities(path: &Path, program: &Elf) -> Vec<Seen> {
+fn peculiarities(path: &Path, program: &Elf) -> Vec<Peculiarity> {
     let first = |names: &[&str]| {
         names.iter().find(|name| program.imports.contains(**name)).map(|name| (*name).to_owned())
     };
     let mut seen = Vec::new();
     if has_raised_rights(path) {
-        seen.push(Seen::RaisedRights);
+        seen.push(Peculiarity::RaisedRights);
     }
-    seen.extend(first(&OWN_CONTEXT).map(Seen::OwnContext));
-    seen.extend(first(&OWN_PROPERTIES).map(Seen::OwnProperties));
-    seen.extend(first(&LOW_LEVEL).map(Seen::LowLevel));
+    seen.extend(first(&OWN_CONTEXT).map(Peculiarity::OwnContext));
+    seen.extend(first(&OWN_PROPERTIES).map(Peculiarity::OwnProperties));
+    seen.extend(first(&LOW_LEVEL).map(Peculiarity::LowLevel));
     seen
 }
 
@@ -183,7 +183,7 @@ pub(super) fn findings(inspection: &Inspection) -> Vec<Finding> {
     found
 }
 
-impl Seen {
+impl Peculiarity {
     fn finding(&self, path: &str) -> Finding {
         match self {
             Self::RaisedRights => {

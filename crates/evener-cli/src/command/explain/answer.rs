@@ -28,7 +28,7 @@ pub(crate) struct Candidate {
     pub(crate) samples: u32,
     pub(crate) is_measured_now: bool,
     /// Of a module behind the kernel: what of `d` threads' clocks do not show.
-    pub(crate) unseen: Overhead,
+    pub(crate) overhead: Overhead,
     pub(crate) untried: Option<NotMeasured>,
     pub(crate) is_chosen: bool,
 }
@@ -215,16 +215,16 @@ impl Candidate {
 
     /// What of `d` threads' clocks do not show.
     fn about_clocks(&self) -> Option<String> {
-        match self.unseen {
+        match self.overhead {
             Overhead::Whole => None,
-            Overhead::Measured(unseen) => Some(match self.clock_factor() {
+            Overhead::Measured(overhead) => Some(match self.clock_factor() {
                 Some(factor) => format!(
-                    "of d of {} threads' clocks do not show {unseen}: the kernel's own threads and interrupts are not on them; d is x {factor:.1} of what they show",
+                    "of d of {} threads' clocks do not show {overhead}: the kernel's own threads and interrupts are not on them; d is x {factor:.1} of what they show",
                     self.name
                 ),
                 // Measured at different times, and one of them beside others' work.
                 None => format!(
-                    "d of {} is less than the {unseen} that threads' clocks are known to miss of it; other programs kept the cores too busy to measure one of the two",
+                    "d of {} is less than the {overhead} that threads' clocks are known to miss of it; other programs kept the cores too busy to measure one of the two",
                     self.name
                 ),
             }),
@@ -237,14 +237,14 @@ impl Candidate {
 
     /// `d` over what threads' clocks show of it, where that is known.
     fn clock_factor(&self) -> Option<f64> {
-        let (Some(d), Overhead::Measured(unseen)) = (self.d, self.unseen) else { return None };
-        let shown = d - unseen;
+        let (Some(d), Overhead::Measured(overhead)) = (self.d, self.overhead) else { return None };
+        let shown = d - overhead;
         (shown > Nanos::ZERO).then(|| d.0 as f64 / shown.0 as f64)
     }
 
     fn json(&self) -> Value {
-        let unseen = match self.unseen {
-            Overhead::Measured(unseen) => Some(unseen),
+        let overhead = match self.overhead {
+            Overhead::Measured(overhead) => Some(overhead),
             Overhead::Whole | Overhead::Unknown => None,
         };
         let ns = |time: Option<Nanos>| time.map(|time| time.0);
@@ -257,7 +257,7 @@ impl Candidate {
             "wait_ns": self.wait.0,
             "total_ns": ns(self.total()),
             "samples": self.samples,
-            "unseen_ns": ns(unseen),
+            "unseen_ns": ns(overhead),
             "clock_factor": self.clock_factor(),
             "measured_now": self.is_measured_now && self.untried.is_none(),
             "chosen": self.is_chosen,
@@ -287,10 +287,10 @@ mod tests {
 
     #[test]
     fn what_clocks_do_not_show_is_told_as_a_time_and_as_a_factor() {
-        let way = |d, unseen| Candidate {
+        let way = |d, overhead| Candidate {
             name: "it".to_owned(),
             d: Some(Nanos(d)),
-            unseen,
+            overhead,
             ..Candidate::default()
         };
         // 98 of 216 us are seen (docs/kernel.md).

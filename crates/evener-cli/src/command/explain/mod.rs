@@ -7,7 +7,7 @@ mod answer;
 
 use anyhow::bail;
 use evener::core::estimate::Learned;
-use evener::core::plan::adaptive::{Choice, Lane, Offer, Prospect, Queue, Route, Table, plan};
+use evener::core::plan::adaptive::{Choice, ClassInput, CostOnModule, PlanInput, Queue, Route, Table, plan};
 use evener::core::{Algorithm, Direction, Estimator, Method, Nanos, Objective, SessionError};
 
 use crate::machine::Machine;
@@ -101,10 +101,10 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
         true => machine.save_costs(&learned).err(),
         false => None,
     };
-    let prospect = prospect(arguments, &machine, &kind, &learned, load);
-    let table = plan(&prospect);
+    let plan_input = plan_input(arguments, &machine, &kind, &learned, load);
+    let table = plan(&plan_input);
     weigh(&mut ways, table.lambda());
-    choose(&mut ways, &table, &prospect, learned.method(kind.class(), kind.burst));
+    choose(&mut ways, &table, &plan_input, learned.method(kind.class(), kind.burst));
     let answer = Answer {
         kind,
         objective: arguments.objective,
@@ -167,9 +167,9 @@ fn module_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator)
         };
         let mut way = Candidate::new(&name, is_new, untried);
         way.module = Some(module);
-        way.unseen = match (machine.is_behind_the_kernel(module), learned.unseen(module)) {
+        way.overhead = match (machine.is_behind_the_kernel(module), learned.overhead(module)) {
             (false, _) => Overhead::Whole,
-            (true, Some(unseen)) => Overhead::Measured(unseen.at(kind.bytes as u64)),
+            (true, Some(overhead)) => Overhead::Measured(overhead.at(kind.bytes as u64)),
             (true, None) => Overhead::Unknown,
         };
         let (d, h) = (known(learned).d, known(learned).h);
@@ -181,36 +181,36 @@ fn module_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator)
 }
 
 /// One class, as a run would show it to the planner.
-fn prospect(
+fn plan_input(
     arguments: &Explain,
     machine: &Machine,
     kind: &JobKind,
     learned: &Estimator,
     load: CpuLoad,
-) -> Prospect {
-    let stations = machine.stations();
+) -> PlanInput {
+    let capacities = machine.capacities();
     let threads = u32::try_from(load.cores.min(kind.burst)).unwrap_or(u32::MAX);
-    let offer = |module| {
+    let on_module = |module| {
         let known = learned.on_module(module, kind.class());
         match (known.d.at(kind.bytes), known.h.at(kind.bytes)) {
-            (Some(d), Some(h)) => Offer::Known { d, h, tries_left: 0, is_long_untried: false },
+            (Some(d), Some(h)) => CostOnModule::Known { d, h, tries_left: 0, is_long_untried: false },
             // The trial has failed, or the module does not do it.
-            _ => Offer::Never,
+            _ => CostOnModule::Never,
         }
     };
-    let lane = Lane {
+    let class_input = ClassInput {
         c: learned.c(kind.class(), kind.bytes, kind.burst),
         waiting: arguments.burst,
-        offers: (0..stations.len()).map(offer).collect(),
+        on_modules: (0..capacities.len()).map(on_module).collect(),
     };
-    Prospect {
+    PlanInput {
         objective: arguments.objective,
         cpu_workers: threads,
         share: load.share(),
-        lambda: load.price(threads, stations.len()),
-        gives_way: false,
-        stations,
-        lanes: vec![lane],
+        lambda: load.price(threads, capacities.len()),
+        yields: false,
+        capacities,
+        classes: vec![class_input],
     }
 }
 
@@ -225,16 +225,16 @@ fn weigh(ways: &mut [Candidate], lambda: f64) {
 }
 
 /// Marks where the planner lets the jobs go: a single one to one way, a burst to all that would take of it.
-fn choose(ways: &mut [Candidate], table: &Table, prospect: &Prospect, method: Method) {
-    let waiting = |_: usize| prospect.lanes[0].waiting;
+fn choose(ways: &mut [Candidate], table: &Table, plan_input: &PlanInput, method: Method) {
+    let waiting = |_: usize| plan_input.classes[0].waiting;
     let takes = |choice| matches!(choice, Choice::Take { .. });
-    let queues = vec![Queue { wait: WAKE_UP }; prospect.stations.len()];
+    let queues = vec![Queue { wait: WAKE_UP }; plan_input.capacities.len()];
     let route = table.route(0, &queues);
-    let goes_to_core = match prospect.lanes[0].waiting {
+    let goes_to_core = match plan_input.classes[0].waiting {
         1 => route == Route::Inline,
         _ => takes(table.core_takes(waiting, Nanos::ZERO)),
     };
-    let goes_to = |module| match prospect.lanes[0].waiting {
+    let goes_to = |module| match plan_input.classes[0].waiting {
         1 => route == Route::Module(module),
         _ => takes(table.module_takes(module, waiting, Nanos::ZERO)),
     };

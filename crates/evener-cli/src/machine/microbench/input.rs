@@ -84,7 +84,7 @@ impl Input {
     pub(super) fn run_on_module(
         &self,
         module: &OpenModule,
-        unseen: Line,
+        overhead: Line,
         session: &Arc<Session>,
         kind: &JobKind,
     ) -> Result<Vec<ModuleSample>, NotMeasured> {
@@ -94,7 +94,7 @@ impl Input {
         if !driver.supports(kind.algorithm, kind.direction) {
             return Err(NotMeasured::Unsupported);
         }
-        jobs.into_iter().map(|job| run_one(&mut *driver, unseen, job).ok_or(NotMeasured::Failed)).collect()
+        jobs.into_iter().map(|job| run_one(&mut *driver, overhead, job).ok_or(NotMeasured::Failed)).collect()
     }
 }
 
@@ -114,7 +114,7 @@ fn seal(session: &Session, one: &mut [u8]) -> [u8; TAG_BYTES_MAX] {
 /// One job on the module: core time of its path, and time in which only the module works.
 fn run_one<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
-    unseen: Line,
+    overhead: Line,
     job: Box<Job<'m>>,
 ) -> Option<ModuleSample> {
     let bytes = to_u64(job.input_bytes());
@@ -125,7 +125,7 @@ fn run_one<'m>(
         driver.poll(&mut done, SILENCE_MAX);
     }
     let seen = SystemClock.thread_time() + driver.core_time() - core;
-    let (d, all) = (seen + unseen.at(bytes), SystemClock.now() - wall);
+    let (d, all) = (seen + overhead.at(bytes), SystemClock.now() - wall);
     if done.is_empty() {
         driver.abandon(&mut done);
     }

@@ -9,7 +9,7 @@ use evener::core::estimate::{Learned, OnModule, width_class};
 use evener::core::{
     Algorithm, Class, Cost, Direction, Estimator, Family, InlineDriver as _, Job, Method, Nanos, Session,
 };
-use evener::unseen;
+use evener::overhead;
 
 use super::super::libraries::{Operation, libcrypto};
 use super::super::modules::OpenModule;
@@ -36,11 +36,11 @@ pub(crate) fn overhead(module: &OpenModule) -> Option<Line> {
     let jobs = input.jobs(&session, kind.is_apart, &mut room);
     let mut driver = module.driver();
     if evener::core_budget().workers() == 1 {
-        let mut beside = unseen::Beside::new(work(), &SystemClock)?;
-        unseen::unseen(&mut *driver, jobs, &SystemClock, &mut beside)
+        let mut beside = overhead::CompetingLoad::new(work(), &SystemClock)?;
+        overhead::overhead(&mut *driver, jobs, &SystemClock, &mut beside)
     } else {
-        let mut idle = unseen::IdleTime::new(&SystemClock)?;
-        unseen::unseen(&mut *driver, jobs, &SystemClock, &mut idle)
+        let mut idle = overhead::IdleTime::new(&SystemClock)?;
+        overhead::overhead(&mut *driver, jobs, &SystemClock, &mut idle)
     }
 }
 
@@ -62,7 +62,7 @@ fn work_of(row: Operation, bytes: usize) -> impl FnMut() + Send {
 
 /// Whether anything is known of what such jobs take on a module.
 pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction): Operation) -> bool {
-    let class = Class::of(algorithm, direction, unseen::SIZES[0], true);
+    let class = Class::of(algorithm, direction, overhead::SIZES[0], true);
     learned.on_module(module, class).d.samples > 0
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn first_costs(
     module: &OpenModule,
     number: usize,
     (algorithm, direction): Operation,
-    unseen: Line,
+    overhead: Line,
     learned: &mut Estimator,
 ) -> Option<()> {
     // What is decrypted twice has no right tag.
@@ -88,17 +88,17 @@ pub(crate) fn first_costs(
     let mut driver = module.driver();
     let cores = evener::core_budget().workers();
     let mut row = |bytes: usize| {
-        let asked = unseen::Asked { bytes, unseen, cores };
+        let asked = overhead::CostQuery { bytes, overhead, cores };
         let mut core = work_of((algorithm, direction), bytes);
-        let (sample, c) = unseen::costs(&mut *driver, &mut jobs, &asked, &SystemClock, &mut core)?;
+        let (sample, c) = overhead::costs(&mut *driver, &mut jobs, &asked, &SystemClock, &mut core)?;
         let each = |cost: Nanos| Nanos(cost.0 / sample.jobs);
         Some((to_u64(bytes), Cost { c, d: each(sample.d), h: each(sample.h) }))
     };
-    let rows: Option<Vec<_>> = unseen::COST_SIZES.into_iter().map(&mut row).collect();
+    let rows: Option<Vec<_>> = overhead::COST_SIZES.into_iter().map(&mut row).collect();
     let table = CostTable::new(rows?);
     let can_be_cut = matches!(algorithm.family(), Family::Ecb | Family::Cbc | Family::Ctr);
     let bytes_max = if can_be_cut { IN_PIECES_BYTES_MAX } else { CARRIED_BYTES_MAX };
-    let ends = (0..).map(|double| unseen::SIZES[0] << double).take_while(|&bytes| bytes <= bytes_max);
+    let ends = (0..).map(|double| overhead::SIZES[0] << double).take_while(|&bytes| bytes <= bytes_max);
     for (bytes, is_apart) in ends.flat_map(|bytes| [(bytes, false), (bytes, true)]) {
         let (cost, mean_bytes) = (carried(&table, bytes), float(to_u64(bytes)));
         let [d, h] = [cost.d, cost.h].map(|of| Learned::kept(float(of.0), mean_bytes, FIRST_SAMPLES));
@@ -123,7 +123,7 @@ fn carried(table: &CostTable, bytes: usize) -> Cost {
 
 /// A job of the longest size that a module is measured with.
 fn longest((algorithm, direction): Operation) -> (JobKind, Arc<Session>) {
-    let bytes = unseen::SIZES[unseen::SIZES.len() - 1];
+    let bytes = overhead::SIZES[overhead::SIZES.len() - 1];
     let kind = JobKind { algorithm, direction, bytes, burst: 1, is_apart: false };
     let session = session(&kind);
     (kind, session)
@@ -131,7 +131,7 @@ fn longest((algorithm, direction): Operation) -> (JobKind, Arc<Session>) {
 
 /// Requests that a module is kept busy with.
 fn count(module: &OpenModule) -> Option<usize> {
-    usize::try_from(module.station().depth).ok()
+    usize::try_from(module.capacity().depth).ok()
 }
 
 #[expect(clippy::cast_precision_loss, reason = "costs and sizes are far below 2^53")]

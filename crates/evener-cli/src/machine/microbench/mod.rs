@@ -111,21 +111,21 @@ pub(crate) fn measure_core(
     Ok(())
 }
 
-/// Sends jobs to a module, one after the other. `unseen`: what of a request no thread's clock shows.
+/// Sends jobs to a module, one after the other. `overhead`: what of a request no thread's clock shows.
 pub(super) fn measure_module(
     module: &OpenModule,
     number: usize,
-    unseen: Line,
+    overhead: Line,
     kind: &JobKind,
     learned: &mut Estimator,
 ) -> Result<(), NotMeasured> {
     let session = session(kind);
     let probed = kind.fitting(kind.bytes.min(PROBE_BYTES));
-    let probe = Input::new(kind, &session, probed, 1).run_on_module(module, unseen, &session, kind)?;
+    let probe = Input::new(kind, &session, probed, 1).run_on_module(module, overhead, &session, kind)?;
     let took = probe.iter().map(|sample| sample.d + sample.h).sum();
     let bytes = kind.affordable(1, (probed, took), MODULE_TIME);
     let mut samples =
-        Input::new(kind, &session, bytes, MODULE_JOBS - 1).run_on_module(module, unseen, &session, kind)?;
+        Input::new(kind, &session, bytes, MODULE_JOBS - 1).run_on_module(module, overhead, &session, kind)?;
     if bytes == probed {
         samples.extend(probe);
     }

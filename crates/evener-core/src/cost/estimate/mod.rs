@@ -44,7 +44,7 @@ const RETRY_PARTS_SHAKEN: u64 = 10;
 
 /// What no thread's clock shows of a request is at most this and this much for each byte: far above the 120 us that were
 /// measured with a virtio-crypto module under emulation, and far above what copying a byte takes.
-pub const UNSEEN_MAX: Line = Line { fixed_ns: 10_000_000, per_byte_ps: 1_000_000 };
+pub const OVERHEAD_MAX: Line = Line { fixed_ns: 10_000_000, per_byte_ps: 1_000_000 };
 
 /// What is known of a class on a module.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -94,7 +94,7 @@ pub struct Estimator {
     /// By module, then class.
     modules: Vec<BTreeMap<Class, OnModule>>,
     /// By module: core time of its path that thread clocks do not show, of one request; those not measured are missing.
-    unseen: BTreeMap<usize, Line>,
+    overhead: BTreeMap<usize, Line>,
     /// Means are not changed any more: for tests of what guards against wrong ones.
     is_frozen: bool,
 }
@@ -145,15 +145,16 @@ impl Estimator {
     /// Core time of a request on a module's path beside what threads' clocks show: the kernel's own threads and interrupts
     /// are on no such clock. `None` where nobody measured it, as of a module without a kernel's driver.
     #[must_use]
-    pub fn unseen(&self, module: usize) -> Option<Line> {
-        self.unseen.get(&module).copied()
+    pub fn overhead(&self, module: usize) -> Option<Line> {
+        self.overhead.get(&module).copied()
     }
 
-    /// Puts in what a calibration measured, at most [`UNSEEN_MAX`].
-    pub fn keep_unseen(&mut self, module: usize, unseen: Line) {
-        let Line { fixed_ns, per_byte_ps } = unseen;
-        let fixed_ns = fixed_ns.min(UNSEEN_MAX.fixed_ns);
-        self.unseen.insert(module, Line { fixed_ns, per_byte_ps: per_byte_ps.min(UNSEEN_MAX.per_byte_ps) });
+    /// Puts in what a calibration measured, at most [`OVERHEAD_MAX`].
+    pub fn keep_overhead(&mut self, module: usize, overhead: Line) {
+        let Line { fixed_ns, per_byte_ps } = overhead;
+        let fixed_ns = fixed_ns.min(OVERHEAD_MAX.fixed_ns);
+        self.overhead
+            .insert(module, Line { fixed_ns, per_byte_ps: per_byte_ps.min(OVERHEAD_MAX.per_byte_ps) });
     }
 
     /// Counts a job that is about to be sent to a module to get to know it at `now`. `false`: there are enough, whatever a plan

@@ -4,5 +4,5 @@ use super::{Dispatch, Plan, Snapshot, Take, cpu_take};
 
 /// Every job on the CPU.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
-    Plan { dispatch: Dispatch::Pull, cpu: cpu_take(snapshot), module: Take::NOTHING }
+    Plan { dispatch: Dispatch::SharedQueue, cpu: cpu_take(snapshot), module: Take::NOTHING }
 }

@@ -30,13 +30,13 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
     /// Workers pull from one queue.
-    Pull,
+    SharedQueue,
     /// Jobs are dealt out in turn when they are submitted, one each, without weights.
-    Deal,
+    RoundRobin,
     /// A busy monitor hands the next job to whichever worker has finished.
     Monitor,
     /// Jobs wait by class, and workers take what the table of the [`adaptive`] policy says.
-    Weigh,
+    ByCost,
 }
 
 /// What an idle worker takes from the backlog.
@@ -169,7 +169,7 @@ impl Policy {
             Self::SharedQueue => shared_queue::plan(snapshot),
             // Nothing to weigh a module against.
             Self::Adaptive if snapshot.cpu_workers == 0 => module_only::plan(),
-            Self::Adaptive => Plan { dispatch: Dispatch::Weigh, cpu: cpu_take(snapshot), module: Take::ONE },
+            Self::Adaptive => Plan { dispatch: Dispatch::ByCost, cpu: cpu_take(snapshot), module: Take::ONE },
         }
     }
 }

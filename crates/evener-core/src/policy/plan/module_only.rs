@@ -4,5 +4,5 @@ use super::{Dispatch, Plan, Take};
 
 /// Every job on the module.
 pub(super) const fn plan() -> Plan {
-    Plan { dispatch: Dispatch::Pull, cpu: Take::NOTHING, module: Take::ONE }
+    Plan { dispatch: Dispatch::SharedQueue, cpu: Take::NOTHING, module: Take::ONE }
 }

@@ -6,5 +6,5 @@ use super::{CLAIM_JOBS_MAX, Dispatch, Plan, Take};
 /// In turn, unweighted; a worker runs what it was dealt, a CPU worker as a burst.
 pub(super) const fn plan() -> Plan {
     let dealt = Take { jobs_max: CLAIM_JOBS_MAX, jobs_min: 1, share: 1 };
-    Plan { dispatch: Dispatch::Deal, cpu: dealt, module: Take::ONE }
+    Plan { dispatch: Dispatch::RoundRobin, cpu: dealt, module: Take::ONE }
 }

@@ -6,5 +6,5 @@ use super::{Dispatch, Plan, Snapshot, Take, cpu_take};
 /// the paper's own case.
 pub(super) fn plan(snapshot: &Snapshot) -> Plan {
     let cpu = if snapshot.cpu_width > 1 { cpu_take(snapshot) } else { Take::ONE };
-    Plan { dispatch: Dispatch::Pull, cpu, module: Take::ONE }
+    Plan { dispatch: Dispatch::SharedQueue, cpu, module: Take::ONE }
 }

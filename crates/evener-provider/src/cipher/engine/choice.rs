@@ -1,9 +1,9 @@
 //! The engine that was chosen for an update, and what the guard is told of it afterwards.
 
-use evener::offload::policy::{Beside, Turn};
+use evener::offload::policy::{Concurrency, Turn};
 use evener_core::{Job, Nanos};
 
-use super::{Engine, Many, Plain, RawError};
+use super::{BlockBatch, BlockError, Engine, Fallback};
 
 /// What the guard and the policy say about the update under way.
 pub(crate) struct ModuleChoice {
@@ -13,7 +13,7 @@ pub(crate) struct ModuleChoice {
     pub(crate) engine: Option<&'static dyn Engine>,
     /// Its own core time before.
     pub(crate) core: Nanos,
-    pub(crate) beside: Beside,
+    pub(crate) concurrency: Concurrency,
 }
 
 impl ModuleChoice {
@@ -23,13 +23,13 @@ impl ModuleChoice {
     }
 
     /// Has the engine do many jobs at once; `None` where they are to stay.
-    pub(crate) fn run_many(
+    pub(crate) fn run_batch(
         &self,
         jobs: &mut [Box<Job<'_>>],
-        plain: Plain<'_>,
-    ) -> Option<Result<(), RawError>> {
+        fallback: Fallback<'_>,
+    ) -> Option<Result<(), BlockError>> {
         let turn = self.turn.as_ref();
-        self.engine.map(|engine| engine.run_many(&mut Many { jobs, plain, turn }))
+        self.engine.map(|engine| engine.run_batch(&mut BlockBatch { jobs, fallback, turn }))
     }
 
     /// It is done. Whether its class was locked for what it took.

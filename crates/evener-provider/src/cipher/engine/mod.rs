@@ -1,6 +1,6 @@
-//! Raw work: whole blocks with a key and an IV, no buffering, no padding. What another way than the inner one does.
+//! Block work: whole blocks with a key and an IV, no buffering, no padding. What another way than the inner one does.
 //!
-//! `buffering.rs` cuts a message into raw work; an [`Engine`] does it, and where none wants it or one fails, [`Plain`].
+//! `buffering.rs` cuts a message into block work; an [`Engine`] does it, and where none wants it or one fails, [`Fallback`].
 
 pub(crate) mod choice;
 pub(crate) mod registry;
@@ -18,7 +18,7 @@ use crate::state::Counts;
 use crate::state::rows::CipherRow;
 
 /// Whole blocks of one message, or for XTS one data unit.
-pub struct Raw<'r> {
+pub struct BlockRequest<'r> {
     /// ECB, CBC, CTR or XTS with AES.
     pub algorithm: Algorithm,
     /// What to do with the blocks.
@@ -30,7 +30,7 @@ pub struct Raw<'r> {
     /// As much comes out as goes in. Input and output are the same or do not overlap.
     pub memory: Memory<'r>,
     /// The inner provider's own way, for parts that an engine does not do itself.
-    pub plain: Plain<'r>,
+    pub fallback: Fallback<'r>,
     /// Makes the session of its key, or has made it.
     pub(crate) session: &'r dyn Fn() -> Option<Arc<Session>>,
     /// What the guard says of it.
@@ -41,7 +41,7 @@ pub struct Raw<'r> {
     pub(crate) counts: &'r Counts,
 }
 
-impl Raw<'_> {
+impl BlockRequest<'_> {
     /// A session of its key, made once for a message; `None` where Evener has none of such a key.
     #[must_use]
     pub fn session(&self) -> Option<Arc<Session>> {
@@ -49,18 +49,18 @@ impl Raw<'_> {
     }
 
     /// Runs `rest`, in which this thread may do other things and after which another may go on.
-    pub(crate) fn aside(&self, rest: impl FnOnce()) {
+    pub(crate) fn while_suspended(&self, rest: impl FnOnce()) {
         self.counts.paused.fetch_add(1, Relaxed);
         match self.turn {
-            Some(turn) => turn.aside(rest),
+            Some(turn) => turn.while_suspended(rest),
             None => rest(),
         }
     }
 
     /// Runs `work`, which nobody is to take for a part of it.
-    pub(crate) fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn excluding<T>(&self, work: impl FnOnce() -> T) -> T {
         match self.turn {
-            Some(turn) => turn.besides(work),
+            Some(turn) => turn.excluding(work),
             None => work(),
         }
     }
@@ -72,36 +72,36 @@ impl Raw<'_> {
     }
 }
 
-/// Raw work of several messages under one key, of one call that waits for all of it.
-pub struct Many<'r, 'j> {
+/// Block work of several messages under one key, of one call that waits for all of it.
+pub struct BlockBatch<'r, 'j> {
     /// Each of whole blocks, with a session that may be shared.
     pub jobs: &'r mut [Box<Job<'j>>],
-    /// As that of [`Raw`].
-    pub plain: Plain<'r>,
+    /// As that of [`BlockRequest`].
+    pub fallback: Fallback<'r>,
     /// What the guard says of it.
     pub(crate) turn: Option<&'r Turn>,
 }
 
-impl Many<'_, '_> {
-    /// As [`Raw::besides`].
-    pub(crate) fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+impl BlockBatch<'_, '_> {
+    /// As [`BlockRequest::excluding`].
+    pub(crate) fn excluding<T>(&self, work: impl FnOnce() -> T) -> T {
         match self.turn {
-            Some(turn) => turn.besides(work),
+            Some(turn) => turn.excluding(work),
             None => work(),
         }
     }
 }
 
-/// How raw work failed.
+/// How block work failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RawError {
+pub enum BlockError {
     /// The input is what it was, in place too: it is done again on this core.
     Undone,
     /// In-place input is gone: the message fails.
     Lost,
 }
 
-/// Another way to do raw work.
+/// Another way to do block work.
 pub trait Engine: Sync {
     /// Whether it wants work of this kind and length now; asked for each update of at least the threshold.
     fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool;
@@ -120,16 +120,16 @@ pub trait Engine: Sync {
     ///
     /// # Errors
     ///
-    /// What became of the input, [`RawError`].
-    fn run(&self, raw: &mut Raw<'_>) -> Result<(), RawError>;
+    /// What became of the input, [`BlockError`].
+    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError>;
 
     /// Does many jobs at once before it returns: all of them, or none. An engine that does one after the other need not have it.
     ///
     /// # Errors
     ///
     /// What became of their input.
-    fn run_many(&self, _many: &mut Many<'_, '_>) -> Result<(), RawError> {
-        Err(RawError::Undone)
+    fn run_batch(&self, _batch: &mut BlockBatch<'_, '_>) -> Result<(), BlockError> {
+        Err(BlockError::Undone)
     }
 
     /// Gives up what it has made of a session, with which nobody comes any more: its context was freed or has another key. The calling
@@ -139,30 +139,30 @@ pub trait Engine: Sync {
 
 /// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.
 #[derive(Clone, Copy)]
-pub struct Plain<'r> {
+pub struct Fallback<'r> {
     row: &'r CipherRow,
     direction: Direction,
     key: &'r [u8],
 }
 
-impl<'r> Plain<'r> {
+impl<'r> Fallback<'r> {
     pub(crate) fn new(row: &'r CipherRow, direction: Direction, key: &'r [u8]) -> Self {
         Self { row, direction, key }
     }
 
-    /// Does raw work on `memory`, starting from `iv`. Costs a context, a key schedule and the work.
+    /// Does block work on `memory`, starting from `iv`. Costs a context, a key schedule and the work.
     ///
     /// # Errors
     ///
-    /// [`RawError::Undone`] before anything was touched, [`RawError::Lost`] afterwards.
-    pub fn run(&self, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), RawError> {
-        let own = OwnContext::new(self.row).ok_or(RawError::Undone)?;
+    /// [`BlockError::Undone`] before anything was touched, [`BlockError::Lost`] afterwards.
+    pub fn run(&self, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), BlockError> {
+        let own = OwnContext::new(self.row).ok_or(BlockError::Undone)?;
         let inner = own.inner();
         let iv = self.row.has_iv().then_some(&iv[..]);
         let ready = inner.init(self.direction == Direction::Encrypt, Some(self.key), iv);
         if !ready || self.row.is_padded() && !inner.set_padding(false) {
-            return Err(RawError::Undone);
+            return Err(BlockError::Undone);
         }
-        if inner.work(memory) { Ok(()) } else { Err(RawError::Lost) }
+        if inner.work(memory) { Ok(()) } else { Err(BlockError::Lost) }
     }
 }

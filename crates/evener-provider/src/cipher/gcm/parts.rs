@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::split::{Hand, Helpers};
+use evener::split::{Helpers, PartWorker};
 use evener_core::BLOCK_BYTES;
 use evener_core::ghash::{Block, Element, HashKey, Lengths, counter_after, join};
 use evener_core::job::Memory;
@@ -113,12 +113,12 @@ pub(super) fn share(
     };
     let contexts = || Some((started(row, encrypts, key)?, started(ecb_row, true, key)?));
     let spare = Spare::of(helpers.count().min(shared.count() - 1), contexts);
-    let hand = || -> Option<Box<dyn Hand + '_>> {
+    let part_worker = || -> Option<Box<dyn PartWorker + '_>> {
         let (context, ecb) = spare.take()?;
         Some(Box::new(worker(context, ecb.inner(), Some(ecb))))
     };
     let own = Box::new(worker(own, ctx.gcm.as_ref()?.ecb()?, None));
-    if !helpers.share(&mut shared, own, &hand) {
+    if !helpers.share(&mut shared, own, &part_worker) {
         return None;
     }
     let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -168,13 +168,13 @@ impl Worker<'_> {
     }
 }
 
-impl Hand for Worker<'_> {
+impl PartWorker for Worker<'_> {
     fn begin(&mut self, index: usize) -> bool {
         let iv = self.hash.iv_starting_at(&self.counter(index));
         self.context.inner().init(self.encrypts, None, Some(&iv))
     }
 
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
+    fn out_of_place(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {
         self.work(index, &mut Memory::Apart { src: input, dst: output }).is_some()
     }
 

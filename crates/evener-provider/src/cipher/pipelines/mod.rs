@@ -21,7 +21,7 @@ use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 use super::calls;
 use super::context::CipherCtx;
 use super::engine::choice::ModuleChoice;
-use super::engine::{Plain, RawError};
+use super::engine::{BlockError, Fallback};
 use super::message::State;
 use super::message::key_session::KeySession;
 use super::module_choice::choose_for_many;
@@ -32,14 +32,14 @@ use crate::fork;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::OwnContext;
 use crate::statistics;
-use state::{Pipe, Pipes};
+use state::{PipelineMessage, PipelineState};
 
 /// Starts messages: with the key of `call` or the one before, each with its IV or the one before.
 pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) -> Result<bool, Reason> {
     if ctx.message.state == State::Failed {
         ctx.message.state = State::InnerOnly;
     }
-    calls::hand_back(ctx)?;
+    calls::sync_inner(ctx)?;
     ctx.lose_sight();
     let before = ctx.pipes.take();
     if call.inner(ctx.row(), ctx.inner) != 1 {
@@ -63,9 +63,9 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
             None => before.get(at).copied().unwrap_or_default(),
         };
         let inner = if call.encrypts { None } else { Some(decrypting(ctx, session.session(), &original)?) };
-        all.push(Pipe { original, chain: original, held: [0; BLOCK_BYTES], held_len: 0, inner });
+        all.push(PipelineMessage { original, chain: original, held: [0; BLOCK_BYTES], held_len: 0, inner });
     }
-    ctx.pipes = Some(Box::new(Pipes { encrypts: call.encrypts, session, padding: true, all }));
+    ctx.pipes = Some(Box::new(PipelineState { encrypts: call.encrypts, session, padding: true, all }));
     Ok(true)
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn last(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason
 fn with_pipes(
     ctx: &mut CipherCtx,
     count: usize,
-    call: impl FnOnce(&CipherCtx, &mut Pipes) -> Result<bool, Reason>,
+    call: impl FnOnce(&CipherCtx, &mut PipelineState) -> Result<bool, Reason>,
 ) -> Result<bool, Reason> {
     let mut pipes = ctx.pipes.take().ok_or(Reason::Pipes)?;
     let done = if pipes.all.len() == count { call(ctx, &mut pipes) } else { Err(Reason::Pipes) };
@@ -157,7 +157,7 @@ fn with_pipes(
 fn encrypt(
     ctx: &CipherCtx,
     session: &Arc<Session>,
-    pipes: &mut [Pipe],
+    pipes: &mut [PipelineMessage],
     calls: &[Update],
     cuts: &[Cut],
 ) -> Result<(), Reason> {
@@ -193,11 +193,11 @@ fn encrypt(
 fn flush<'p>(
     ctx: &CipherCtx,
     session: &Arc<Session>,
-    full: impl Iterator<Item = (&'p mut Pipe, &'p Update)>,
+    full: impl Iterator<Item = (&'p mut PipelineMessage, &'p Update)>,
 ) -> Result<(), Reason> {
     let mut full: Vec<_> = full.collect();
     let works = full.iter_mut().map(|(pipe, _)| {
-        let Pipe { chain, held, .. } = &mut **pipe;
+        let PipelineMessage { chain, held, .. } = &mut **pipe;
         (chain, Memory::InPlace { room: held, input_bytes: BLOCK_BYTES })
     });
     run(ctx, session, works.collect())?;
@@ -221,7 +221,7 @@ fn run(
             Memory::InPlace { room, input_bytes } => (Job::in_place(room), input_bytes),
             Memory::Apart { src, dst } => (Job::apart(src, dst), src.len()),
         };
-        // Shared: a module's desk keeps it for as long as the module has the job.
+        // Shared: a module's queue keeps it for as long as the module has the job.
         job.arm(Arc::clone(session), chain.as_slice(), bytes);
         job.mark = mark;
         jobs.push(job);
@@ -229,13 +229,13 @@ fn run(
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
     let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
-    let asked = choose_for_many(ctx, session.algorithm(), &jobs);
-    if by_module(ctx, session, asked.as_ref(), &mut jobs)? {
-        ctx.count_event(Count::Locked, asked.is_some_and(ModuleChoice::end).into(), bytes);
+    let choice = choose_for_many(ctx, session.algorithm(), &jobs);
+    if by_module(ctx, session, choice.as_ref(), &mut jobs)? {
+        ctx.count_event(Count::Locked, choice.is_some_and(ModuleChoice::end).into(), bytes);
         return move_on(chains, jobs);
     }
     // What would have gone to a module and stays is timed as the other ways are.
-    let told = asked.filter(ModuleChoice::stays);
+    let told = choice.filter(ModuleChoice::stays);
     let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
@@ -255,11 +255,11 @@ fn run(
 fn by_module(
     ctx: &CipherCtx,
     session: &Session,
-    asked: Option<&ModuleChoice>,
+    choice: Option<&ModuleChoice>,
     jobs: &mut [Box<Job<'_>>],
 ) -> Result<bool, Reason> {
-    let plain = Plain::new(ctx.row(), Direction::Encrypt, session.key());
-    let Some(done) = asked.and_then(|asked| asked.run_many(jobs, plain)) else { return Ok(false) };
+    let fallback = Fallback::new(ctx.row(), Direction::Encrypt, session.key());
+    let Some(done) = choice.and_then(|choice| choice.run_batch(jobs, fallback)) else { return Ok(false) };
     let (counts, count) = (ctx.counts(), u32::try_from(jobs.len()).unwrap_or(u32::MAX));
     counts.routed.fetch_add(count, Relaxed);
     match done {
@@ -275,11 +275,11 @@ fn by_module(
                 );
             }
         }
-        Err(RawError::Undone) => {
+        Err(BlockError::Undone) => {
             counts.redone.fetch_add(count, Relaxed);
             ctx.count_event(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
         }
-        Err(RawError::Lost) => return Err(Reason::Lost),
+        Err(BlockError::Lost) => return Err(Reason::Lost),
     }
     Ok(done.is_ok())
 }
@@ -338,7 +338,7 @@ fn are_tangled(calls: &[Update], cuts: &[Cut]) -> bool {
 
 /// A call of each inner context in turn.
 fn inner_calls(
-    pipes: &mut Pipes,
+    pipes: &mut PipelineState,
     ctx: &CipherCtx,
     calls: &[Update],
     step: impl Fn(&OwnContext<'static>, &Update) -> bool,

@@ -8,16 +8,16 @@ use crate::cipher::message::key_session::KeySession;
 use crate::inner_cipher::context::OwnContext;
 
 /// The messages of a context.
-pub(crate) struct Pipes {
+pub(crate) struct PipelineState {
     pub(super) encrypts: bool,
     pub(super) session: Arc<KeySession>,
     /// As the inner contexts of `all` were told.
     pub(super) padding: bool,
-    pub(super) all: Vec<Pipe>,
+    pub(super) all: Vec<PipelineMessage>,
 }
 
 /// One message.
-pub(super) struct Pipe {
+pub(super) struct PipelineMessage {
     /// What an init without an IV goes back to.
     pub(super) original: [u8; BLOCK_BYTES],
     /// IV of the next block.
@@ -28,22 +28,22 @@ pub(super) struct Pipe {
     pub(super) inner: Option<OwnContext<'static>>,
 }
 
-impl Drop for Pipe {
+impl Drop for PipelineMessage {
     fn drop(&mut self) {
         zeroize::Zeroize::zeroize(&mut self.held);
     }
 }
 
-impl Pipes {
+impl PipelineState {
     /// The same messages for a copy of the context.
     pub(crate) fn duplicate(&self) -> Option<Box<Self>> {
-        let copy = |pipe: &Pipe| {
+        let copy = |pipe: &PipelineMessage| {
             let inner = match &pipe.inner {
                 Some(own) => Some(own.duplicate()?),
                 None => None,
             };
-            let Pipe { original, chain, held, held_len, .. } = *pipe;
-            Some(Pipe { original, chain, held, held_len, inner })
+            let PipelineMessage { original, chain, held, held_len, .. } = *pipe;
+            Some(PipelineMessage { original, chain, held, held_len, inner })
         };
         let all = self.all.iter().map(copy).collect::<Option<_>>()?;
         Some(Box::new(Self {

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 /// More than the provider has open.
 const NUMBERS: c_int = 64;
 
-/// Closes every descriptor but the standard ones, whoever opened it.
+/// Closes every descriptor but the standard ones, ours or not.
 pub fn close_all() {
     for number in 3..NUMBERS {
         // SAFETY: takes a number. That they are others' is what is tried; owners look before they use or close theirs.

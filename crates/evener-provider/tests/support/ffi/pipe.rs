@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 /// A context with pipelines.
-pub struct Pipes<'k> {
+pub struct PipelineContext<'k> {
     kind: &'k Kind,
     ctx: Opaque,
     count: usize,
@@ -160,7 +160,7 @@ macro_rules! entry {
     };
 }
 
-impl<'k> Pipes<'k> {
+impl<'k> PipelineContext<'k> {
     pub fn new(kind: &'k Kind) -> Self {
         let ctx = match kind {
             Kind::Fetched { library, .. } => call!(*library, "EVP_CIPHER_CTX_new"(): fn() -> Opaque),
@@ -303,7 +303,7 @@ impl<'k> Pipes<'k> {
     }
 }
 
-impl Drop for Pipes<'_> {
+impl Drop for PipelineContext<'_> {
     fn drop(&mut self) {
         match self.kind {
             Kind::Fetched { library, .. } => call!(*library, "EVP_CIPHER_CTX_free"(self.ctx): fn(Opaque)),

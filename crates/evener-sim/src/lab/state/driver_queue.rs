@@ -55,12 +55,12 @@ impl DriverQueue {
         if self.is_awaited { Err(self.done) } else { Ok(std::mem::take(&mut self.finished)) }
     }
 
-    /// The next request for a thread of the driver; without one, the thread is to sleep until `bell` is rung.
-    pub(crate) fn pop(&mut self, bell: EventId) -> Option<Call> {
+    /// The next request for a thread of the driver; without one, the thread is to sleep until `doorbell` is rung.
+    pub(crate) fn pop(&mut self, doorbell: EventId) -> Option<Call> {
         let next = self.waiting.pop_front();
         if next.is_none() {
             self.idle += 1;
-            self.asleep.push_back(bell);
+            self.asleep.push_back(doorbell);
         }
         next
     }

@@ -10,7 +10,7 @@ pub(crate) struct ModulePort {
     pub(crate) module: ModuleId,
     pub(crate) kernel: Option<ThreadId>,
     /// Wakes the kernel's thread where there is one.
-    pub(crate) bell: EventId,
+    pub(crate) doorbell: EventId,
 }
 
 /// One of the requests that may be outstanding.

@@ -54,7 +54,7 @@ pub(crate) struct RunState<'a> {
     pub(crate) failed: Vec<u32>,
     crypto: Vec<ThreadId>,
     wakes: Vec<EventId>,
-    bell: Option<EventId>,
+    doorbell: Option<EventId>,
 }
 
 impl<'a> RunState<'a> {
@@ -63,7 +63,7 @@ impl<'a> RunState<'a> {
         let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });
         let view = |worker| WorkerView { worker, busy: Vec::new(), is_lost: false };
         let workers: Vec<WorkerView> = cpu.chain(modules).map(view).collect();
-        let lists = if chooser.dispatch() == Dispatch::Deal { workers.len() } else { 1 };
+        let lists = if chooser.dispatch() == Dispatch::RoundRobin { workers.len() } else { 1 };
         let record = |job: &Job| JobReport { class: job.class, arrived: job.at, ended: None };
         let mut state = Self {
             setup,
@@ -82,7 +82,7 @@ impl<'a> RunState<'a> {
             workers,
             crypto: Vec::new(),
             wakes: Vec::new(),
-            bell: None,
+            doorbell: None,
         };
         state.admit_arrivals(Nanos::ZERO);
         state
@@ -95,12 +95,12 @@ impl<'a> RunState<'a> {
         crypto: Vec<ThreadId>,
         wakes: Vec<EventId>,
         driver_queues: Vec<DriverQueue>,
-        bell: Option<EventId>,
+        doorbell: Option<EventId>,
     ) {
         self.crypto = crypto;
         self.wakes = wakes;
         self.driver_queues = driver_queues;
-        self.bell = bell;
+        self.doorbell = doorbell;
     }
 
     /// The place of a worker among all, CPU workers first.
@@ -179,7 +179,7 @@ impl<'a> RunState<'a> {
             return Step::Submit { module: port.module, work, interrupt: Nanos::ZERO, done };
         }
         self.inboxes[at].push_back(request);
-        Step::Signal(port.bell)
+        Step::Signal(port.doorbell)
     }
 
     /// Notes that a job of a worker, the `nth` of those that it had begun, has failed: its module is lost, the job and those of its
@@ -218,8 +218,8 @@ impl<'a> RunState<'a> {
 
     /// What wakes the threads that may wait for the backlog to grow.
     fn sleepers(&self) -> impl Iterator<Item = EventId> {
-        let resting = self.wakes.iter().copied().filter(|_| self.bell.is_none());
-        resting.chain(self.bell)
+        let resting = self.wakes.iter().copied().filter(|_| self.doorbell.is_none());
+        resting.chain(self.doorbell)
     }
 
     /// Puts jobs whose time has come into the backlog.

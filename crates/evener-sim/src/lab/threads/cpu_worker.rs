@@ -12,7 +12,7 @@ pub(crate) struct CpuWorker {
     worker: Worker,
     wake: EventId,
     /// Of the monitor that hands it jobs, where there is one.
-    bell: Option<EventId>,
+    doorbell: Option<EventId>,
     claim: VecDeque<JobId>,
     /// The job it computes, and what that takes.
     running: Option<(JobId, Nanos)>,
@@ -21,8 +21,8 @@ pub(crate) struct CpuWorker {
 }
 
 impl CpuWorker {
-    pub(crate) const fn new(worker: Worker, wake: EventId, bell: Option<EventId>) -> Self {
-        Self { worker, wake, bell, claim: VecDeque::new(), running: None, must_ring: false }
+    pub(crate) const fn new(worker: Worker, wake: EventId, doorbell: Option<EventId>) -> Self {
+        Self { worker, wake, doorbell, claim: VecDeque::new(), running: None, must_ring: false }
     }
 
     /// Ends the job it has computed; the pause that the cap asks for.
@@ -36,7 +36,7 @@ impl CpuWorker {
 
     /// Fills the claim, or says what to do instead.
     fn fetch(&mut self, state: &mut RunState<'_>, now: Nanos) -> Option<Step> {
-        if self.bell.is_some() {
+        if self.doorbell.is_some() {
             let at = state.at(self.worker);
             let Some(job) = state.assigned[at].take() else { return Some(Step::Wait(self.wake)) };
             self.claim.push_back(job);
@@ -57,8 +57,8 @@ impl Thread<RunState<'_>> for CpuWorker {
         if let Some(time) = self.end(context) {
             return Step::Sleep(time);
         }
-        if let Some(bell) = self.bell.filter(|_| std::mem::replace(&mut self.must_ring, false)) {
-            return Step::Signal(bell);
+        if let Some(doorbell) = self.doorbell.filter(|_| std::mem::replace(&mut self.must_ring, false)) {
+            return Step::Signal(doorbell);
         }
         if self.claim.is_empty() {
             if let Some(step) = self.fetch(context.world, context.now) {

@@ -21,7 +21,7 @@ enum Stage {
 pub(crate) struct KernelThread {
     at: usize,
     module: ModuleId,
-    bell: EventId,
+    doorbell: EventId,
     answered: EventId,
     waits: bool,
     stage: Stage,
@@ -32,10 +32,10 @@ impl KernelThread {
     pub(crate) const fn new(
         at: usize,
         module: ModuleId,
-        [bell, answered]: [EventId; 2],
+        [doorbell, answered]: [EventId; 2],
         waits: bool,
     ) -> Self {
-        Self { at, module, bell, answered, waits, stage: Stage::Idle }
+        Self { at, module, doorbell, answered, waits, stage: Stage::Idle }
     }
 
     fn go(&mut self, stage: Stage, step: Step) -> Step {
@@ -50,7 +50,7 @@ impl Thread<RunState<'_>> for KernelThread {
         match self.stage {
             Stage::Idle => match context.world.inboxes[self.at].pop_front() {
                 Some(request) => self.go(Stage::Front(request), Step::Compute(request.front)),
-                None => Step::Wait(self.bell),
+                None => Step::Wait(self.doorbell),
             },
             Stage::Front(Request { work, back, done, .. }) if !self.waits => {
                 self.go(Stage::Idle, Step::Submit { module, work, interrupt: back, done })

@@ -34,7 +34,7 @@ pub(crate) struct Threads {
     /// What wakes each worker, CPU workers first.
     pub(crate) wakes: Vec<EventId>,
     /// What the busy monitor listens to.
-    pub(crate) bell: Option<EventId>,
+    pub(crate) doorbell: Option<EventId>,
 }
 
 impl Threads {
@@ -49,9 +49,10 @@ impl Threads {
         threads.wakes =
             (0..setup.cpu.workers as usize + setup.modules.len()).map(|_| engine.event()).collect();
         if monitored {
-            let bell = engine.event();
-            threads.bell = Some(bell);
-            let body = Monitor::new(bell, setup.monitor, threads.wakes.clone(), setup.cpu.workers as usize);
+            let doorbell = engine.event();
+            threads.doorbell = Some(doorbell);
+            let body =
+                Monitor::new(doorbell, setup.monitor, threads.wakes.clone(), setup.cpu.workers as usize);
             threads.monitor = Some(engine.spawn(ThreadSpec::default(), body));
         }
         threads.spawn_workers(setup, engine);
@@ -109,12 +110,12 @@ impl Threads {
         match worker.path {
             Path::Cpu => {
                 let spec = ThreadSpec { weight: weight_of_nice(setup.cpu.nice), ..ThreadSpec::default() };
-                engine.spawn(spec, CpuWorker::new(worker, self.wakes[at], self.bell))
+                engine.spawn(spec, CpuWorker::new(worker, self.wakes[at], self.doorbell))
             }
             Path::Module => {
                 let (side, wake) = (&setup.modules[at], self.wakes[setup.cpu.workers as usize + at]);
                 let places = self.places[at].clone();
-                let body = ModuleWorker::new(at, side, self.ports[at], wake, self.bell, places);
+                let body = ModuleWorker::new(at, side, self.ports[at], wake, self.doorbell, places);
                 engine.spawn(spec(side), body)
             }
         }
@@ -130,12 +131,12 @@ impl Threads {
 
 fn attach_module(engine: &mut Engine<'_, RunState<'_>>, at: usize, side: &ModuleSide) -> ModulePort {
     let module = engine.attach(side.spec);
-    let (bell, answered) = (engine.event(), engine.event());
-    let body = KernelThread::new(at, module, [bell, answered], side.path.kernel_waits);
+    let (doorbell, answered) = (engine.event(), engine.event());
+    let body = KernelThread::new(at, module, [doorbell, answered], side.path.kernel_waits);
     let own = spec(side);
     let ahead = ThreadSpec { priority: own.priority + side.path.kernel_priority, ..own };
     let kernel = (side.path.kernel_share > 0.0).then(|| engine.spawn(ahead, body));
-    ModulePort { module, kernel, bell }
+    ModulePort { module, kernel, doorbell }
 }
 
 fn spec(side: &ModuleSide) -> ThreadSpec {

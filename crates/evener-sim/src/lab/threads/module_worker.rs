@@ -61,7 +61,7 @@ pub(crate) struct ModuleWorker {
     path: ModulePath,
     port: ModulePort,
     wake: EventId,
-    bell: Option<EventId>,
+    doorbell: Option<EventId>,
     /// Places that no request has, the one that was longest without first: as threads wait in line.
     places: VecDeque<RequestSlot>,
     claim: VecDeque<JobId>,
@@ -83,7 +83,7 @@ impl ModuleWorker {
         side: &ModuleSide,
         port: ModulePort,
         wake: EventId,
-        bell: Option<EventId>,
+        doorbell: Option<EventId>,
         places: Vec<RequestSlot>,
     ) -> Self {
         let index = u32::try_from(at).expect("modules are few");
@@ -92,7 +92,7 @@ impl ModuleWorker {
             path: side.path,
             port,
             wake,
-            bell,
+            doorbell,
             places: places.into(),
             claim: VecDeque::new(),
             outstanding: VecDeque::new(),
@@ -174,7 +174,7 @@ impl ModuleWorker {
 
     /// The next job, or what to do instead.
     fn fetch(&mut self, state: &mut RunState<'_>, now: Nanos) -> Result<JobId, Step> {
-        if self.bell.is_some() {
+        if self.doorbell.is_some() {
             let at = state.at(self.worker);
             return state.assigned[at].take().ok_or(Step::Wait(self.wake));
         }
@@ -255,7 +255,7 @@ impl ModuleWorker {
         let nth = self.remove(&in_flight);
         context.world.finish_job(self.worker, (nth, in_flight.job), context.now, took);
         self.places.push_back(in_flight.place);
-        self.signals.extend(self.bell);
+        self.signals.extend(self.doorbell);
         self.stage = Stage::Ready;
         pause(context, Path::Module).map_or_else(|| self.next(context), Step::Sleep)
     }

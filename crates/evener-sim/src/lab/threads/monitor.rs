@@ -6,7 +6,7 @@ use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::state::RunState;
 
 pub(crate) struct Monitor {
-    bell: EventId,
+    doorbell: EventId,
     /// Core time for handing over one job.
     time: Nanos,
     wakes: Vec<EventId>,
@@ -17,9 +17,9 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub(crate) fn new(bell: EventId, time: Nanos, wakes: Vec<EventId>, cpu_workers: usize) -> Self {
+    pub(crate) fn new(doorbell: EventId, time: Nanos, wakes: Vec<EventId>, cpu_workers: usize) -> Self {
         let order = (cpu_workers..wakes.len()).chain(0..cpu_workers).collect();
-        Self { bell, time, wakes, order, serves: None }
+        Self { doorbell, time, wakes, order, serves: None }
     }
 }
 
@@ -30,7 +30,7 @@ impl Thread<RunState<'_>> for Monitor {
             if state.assign(at, context.now) {
                 return Step::Signal(self.wakes[at]);
             }
-            return Step::Spin(self.bell); // Nothing left, or nothing for this worker.
+            return Step::Spin(self.doorbell); // Nothing left, or nothing for this worker.
         }
         let is_free = |&&at: &&usize| {
             let worker = &state.workers[at];
@@ -39,7 +39,7 @@ impl Thread<RunState<'_>> for Monitor {
         self.serves = self.order.iter().find(is_free).copied();
         match self.serves {
             Some(_) => Step::Compute(self.time),
-            None => Step::Spin(self.bell),
+            None => Step::Spin(self.doorbell),
         }
     }
 }

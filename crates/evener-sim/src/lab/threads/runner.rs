@@ -34,7 +34,7 @@ pub(crate) struct Runner {
     /// Of which module.
     module: usize,
     port: ModulePort,
-    bell: EventId,
+    doorbell: EventId,
     answered: EventId,
     /// Threads that wait for the key that it has opened.
     wake: Vec<EventId>,
@@ -43,8 +43,8 @@ pub(crate) struct Runner {
 
 impl Runner {
     /// For `module`; `port` is where the kernel takes requests.
-    pub(crate) const fn new(module: usize, port: ModulePort, [bell, answered]: [EventId; 2]) -> Self {
-        Self { module, port, bell, answered, wake: Vec::new(), stage: Stage::Idle }
+    pub(crate) const fn new(module: usize, port: ModulePort, [doorbell, answered]: [EventId; 2]) -> Self {
+        Self { module, port, doorbell, answered, wake: Vec::new(), stage: Stage::Idle }
     }
 
     fn go(&mut self, stage: Stage, step: Step) -> Step {
@@ -82,9 +82,9 @@ impl Thread<RunState<'_>> for Runner {
     fn next(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         let module = self.module;
         match self.stage {
-            Stage::Idle => match context.world.driver_queues[module].pop(self.bell) {
+            Stage::Idle => match context.world.driver_queues[module].pop(self.doorbell) {
                 Some(call) => self.acquire_key(context.world, call),
-                None => self.go(Stage::Asleep, Step::Wait(self.bell)),
+                None => self.go(Stage::Asleep, Step::Wait(self.doorbell)),
             },
             Stage::Asleep => {
                 context.world.driver_queues[module].record_awake();

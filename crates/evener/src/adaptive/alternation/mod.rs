@@ -13,8 +13,8 @@
 //! | Module | rests | takes the requests of the turn, one by one |
 //! | Core | waits until the module is drained, then runs the jobs of the turn | takes nothing |
 //!
-//! A worker that was told to wait sleeps at its bell; what it was told may be old by then. So each change counts a version up
-//! ([`Alternation::mark_changed`]) before the bell is rung, and the worker compares it with the version that it asked at
+//! A worker that was told to wait sleeps at its doorbell; what it was told may be old by then. So each change counts a version up
+//! ([`Alternation::mark_changed`]) before the doorbell is rung, and the worker compares it with the version that it asked at
 //! ([`Alternation::has_changed`]) before it sleeps.
 //!
 //! What turns cost and what came of them stands in `accounts.rs`; who begins and ends them in `protocol.rs`; the flags that workers read without
@@ -84,13 +84,13 @@ impl Alternation {
     /// A worker asks what it is to take.
     pub(super) fn note_query(&self, who: WorkerKind) {
         if self.turns.is_some() {
-            // Relaxed: the bell that is rung after each change orders it, `docs/ring.md`.
+            // Relaxed: the doorbell that is rung after each change orders it, `docs/ring.md`.
             let version = self.version[who as usize].load(Ordering::Relaxed);
             self.seen_version[who as usize].store(version, Ordering::Relaxed);
         }
     }
 
-    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its bell: between the question and that
+    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its doorbell: between the question and that
     /// nobody could wake it.
     pub(crate) fn has_changed(&self, who: WorkerKind) -> bool {
         let [version, seen] =

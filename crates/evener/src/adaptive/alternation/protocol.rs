@@ -27,7 +27,7 @@ impl AdaptivePolicy {
         now: Nanos,
     ) -> Option<usize> {
         let (table, queue) = (self.current(), queues.queue_of(class));
-        if queue >= table.lanes() || table.is_open(queue) || self.state().lost[0] {
+        if queue >= table.classes() || table.is_open(queue) || self.state().lost[0] {
             return None;
         }
         let mut turns = self.alternation.turns()?;
@@ -114,7 +114,7 @@ impl AdaptivePolicy {
         queues: &ClassQueues<'_>,
         is_alarmed: bool,
     ) -> Option<(usize, TrialCost)> {
-        let count = queues.count().min(table.lanes());
+        let count = queues.count().min(table.classes());
         let looks = if is_alarmed { count } else { count.min(1) };
         (0..looks).find_map(|_| {
             let queue = turns.next_queue(count);

@@ -38,7 +38,7 @@ fn beside(turn: u64, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, C
 fn beside_of(seen: &ModuleSample, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
     let class = job(session(), 16_384).class();
     let mut learned = Estimator::new(1);
-    learned.keep_unseen(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
+    learned.keep_overhead(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
     for _ in 0..16 {
         learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 400));
         learned.saw_module(0, class, seen);

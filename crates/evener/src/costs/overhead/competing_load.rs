@@ -7,16 +7,16 @@ use std::time::Duration;
 use evener_core::Nanos;
 use evener_core::driver::Clock;
 
-use super::{Lost, OTHERS_MAX, REST};
+use super::{CpuLoss, OTHERS_MAX, REST};
 
 /// By work that the only core does beside the module's path, at the least priority: what of it is missing.
-pub struct Beside<W> {
+pub struct CompetingLoad<W> {
     work: W,
     /// Time of a piece of work where nothing is beside it, in seconds.
     each: f64,
 }
 
-impl<W: FnMut() + Send> Beside<W> {
+impl<W: FnMut() + Send> CompetingLoad<W> {
     /// Takes the time of `work`, a piece of some ten microseconds or more; `None` where others use much of the core.
     #[must_use]
     pub fn new(mut work: W, clock: &dyn Clock) -> Option<Self> {
@@ -33,8 +33,8 @@ impl<W: FnMut() + Send> Beside<W> {
     }
 }
 
-impl<W: FnMut() + Send> Lost for Beside<W> {
-    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+impl<W: FnMut() + Send> CpuLoss for CompetingLoad<W> {
+    fn during(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
         let (pieces, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
         let work = &mut self.work;
         let start = clock.now();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use evener_core::Nanos;
 use evener_core::driver::Clock;
 
-use super::{Lost, OTHERS_MAX, REST};
+use super::{CpuLoss, OTHERS_MAX, REST};
 
 /// By the machine's idle time, which Linux tells in `/proc/stat`: what of it is missing.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +35,8 @@ impl IdleTime {
     }
 }
 
-impl Lost for IdleTime {
-    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+impl CpuLoss for IdleTime {
+    fn during(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
         let (core, wall) = Self::missing(clock, burst)?;
         Some(Duration::from_secs_f64((core - self.others * wall).max(0.0)).into())
     }

@@ -1,8 +1,8 @@
 //! Overhead: kernel and interrupt time of a module's path that no thread's clock shows, measured by keeping the module busy while nothing else runs.
 //!
-//! `burst of each size -> what the cores lost by it -> line` ([`unseen`]): what of the loss the clocks of the path's threads do not show (the
-//! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::unseen`). On several cores the loss is
-//! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`Beside`], `competing_load.rs`): the short whiles
+//! `burst of each size -> what the cores lost by it -> line` ([`overhead`]): what of the loss the clocks of the path's threads do not show (the
+//! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::overhead`). On several cores the loss is
+//! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`CompetingLoad`], `competing_load.rs`): the short whiles
 //! in which the core waits for the module look idle, and work that uses them pays for going to and fro with colder caches (measured in
 //! docs/kernel.md).
 //!
@@ -20,7 +20,7 @@ use evener_core::plan::adaptive::all_of_turn;
 use evener_core::{Job, Nanos, QueuedDriver};
 
 use self::busy::{ALL, Busy, Window, keep_busy};
-pub use self::competing_load::Beside;
+pub use self::competing_load::CompetingLoad;
 pub use self::idle_time::{IdleTime, idle_time};
 
 /// Sizes of requests that are measured, in bytes.
@@ -60,25 +60,25 @@ pub(crate) const LEAD: u32 = 12;
 const OTHERS_MAX: f64 = 0.1;
 
 /// How core time that goes to a module's path is found out.
-pub trait Lost {
+pub trait CpuLoss {
     /// Core time that was lost while `burst` ran; `None` where the system does not tell.
-    fn by(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos>;
+    fn during(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos>;
 }
 
 /// What threads' clocks do not see of a module's path, of one request, by keeping it busy with `jobs`, which are armed and
-/// have room for each of [`SIZES`]; `None` where `lost` cannot tell or the module fails one.
-pub fn unseen<'m>(
+/// have room for each of [`SIZES`]; `None` where `loss` cannot tell or the module fails one.
+pub fn overhead<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     mut jobs: Vec<Box<Job<'m>>>,
     clock: &dyn Clock,
-    lost: &mut dyn Lost,
+    loss: &mut dyn CpuLoss,
 ) -> Option<Line> {
     // A key is opened.
     keep_busy(driver, &mut jobs, SIZES[0], clock, ALL, &mut |begun| begun < PASS_REQUESTS);
     let mut points = Vec::new();
     for bytes in SIZES {
         let mut burst = Busy::default();
-        let path = lost.by(clock, &mut || {
+        let path = loss.during(clock, &mut || {
             let until = clock.now() + BURST;
             burst = keep_busy(driver, &mut jobs, bytes, clock, ALL, &mut |_| clock.now() < until);
         })?;
@@ -89,11 +89,11 @@ pub fn unseen<'m>(
 
 /// What is measured of a size: requests of `bytes`, of each of which so much is on no clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct CostQuery {
     /// Bytes of a request.
     pub bytes: usize,
     /// What clocks do not show.
-    pub unseen: Line,
+    pub overhead: Line,
     /// How many cores there are: one cannot have spent more than the time that passed.
     pub cores: usize,
 }
@@ -105,11 +105,11 @@ pub struct Asked {
 pub fn costs<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     jobs: &mut Vec<Box<Job<'m>>>,
-    asked: &Asked,
+    asked: &CostQuery,
     clock: &dyn Clock,
     core: &mut dyn FnMut(),
 ) -> Option<(ModuleSample, Nanos)> {
-    let (held, Asked { bytes, unseen, cores }) = (jobs.len() as u64, *asked);
+    let (held, CostQuery { bytes, overhead, cores }) = (jobs.len() as u64, *asked);
     let mut passes: Vec<(ModuleSample, Nanos, Nanos)> = Vec::new();
     // In millionths.
     let ratio = |(sample, c, wall): &(ModuleSample, Nanos, Nanos)| {
@@ -132,7 +132,7 @@ pub fn costs<'m>(
         let most = lead + window.requests + held;
         let busy = keep_busy(driver, jobs, bytes, clock, window, &mut |begun| begun < most);
         let (wall, jobs) = (busy.wall, busy.requests?);
-        let all = busy.core + Nanos(unseen.at(bytes as u64).0 * jobs);
+        let all = busy.core + Nanos(overhead.at(bytes as u64).0 * jobs);
         let d = if cores == 1 { all_of_passed(all, wall, held) } else { all };
         let h = Nanos(wall.0 * held) - if held == 1 { d } else { Nanos::ZERO };
         passes.push((ModuleSample { jobs, bytes: jobs * bytes as u64, d, h, now: clock.now() }, c, wall));

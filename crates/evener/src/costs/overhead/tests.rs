@@ -55,8 +55,8 @@ impl Clock for World {
 
 struct Counted<'w>(&'w World);
 
-impl Lost for Counted<'_> {
-    fn by(&mut self, _clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
+impl CpuLoss for Counted<'_> {
+    fn during(&mut self, _clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos> {
         let before = self.0.lost_ns.load(Ordering::Relaxed);
         burst();
         Some(Nanos(self.0.lost_ns.load(Ordering::Relaxed) - before))
@@ -89,7 +89,7 @@ impl<'m> QueuedDriver<'m> for OneByOne<'_, 'm> {
         }
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, _patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, _timeout: Nanos) -> usize {
         let Some(mut job) = self.held.take() else { return 0 };
         if !std::mem::replace(&mut self.has_key, true) {
             self.world.pass(KEY_NS, 0, 0);
@@ -129,7 +129,7 @@ fn one_job(room: &mut [u8]) -> Vec<Box<Job<'_>>> {
 #[test]
 fn what_clocks_do_not_show_is_known_at_each_size_and_what_was_measured_at_one_is_no_multiple() {
     let (world, mut room) = (World::default(), vec![0; 16_384]);
-    let found = unseen(&mut driver(&world), one_job(&mut room), &world, &mut Counted(&world));
+    let found = overhead(&mut driver(&world), one_job(&mut room), &world, &mut Counted(&world));
     assert_eq!(found, Some(HIDDEN));
     // Clocks show as much of each: a factor found at 4 KiB would make 154 us of all of them.
     let all = |bytes| (SEEN_NS + HIDDEN.at(bytes).0) / 1_000;
@@ -151,10 +151,10 @@ fn of_a_module_that_is_kept_busy_only_what_is_between_filling_and_draining_it_co
 #[test]
 fn the_cost_of_a_first_request_is_that_of_the_ones_behind_it_and_fits_into_the_time_that_passed() {
     let mut room = vec![0; 16_384];
-    let mut costs = |unseen: Line, cores: usize| {
+    let mut costs = |overhead: Line, cores: usize| {
         let world = World::default();
         let mut jobs = one_job(&mut room);
-        let asked = Asked { bytes: 16_384, unseen, cores };
+        let asked = CostQuery { bytes: 16_384, overhead, cores };
         let (sample, _) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut || ()).unwrap();
         [sample.d.0 / sample.jobs / 1_000, sample.h.0 / sample.jobs / 1_000]
     };
@@ -185,7 +185,7 @@ fn a_machine_that_is_slow_for_a_while_is_slow_for_core_and_module() {
         world.slow.store(if pass == 5 { 1 } else { slow }, Ordering::Relaxed);
         world.now_ns.fetch_add(slow * 300_000, Ordering::Relaxed);
     };
-    let asked = Asked { bytes: 16_384, unseen: HIDDEN, cores: 1 };
+    let asked = CostQuery { bytes: 16_384, overhead: HIDDEN, cores: 1 };
     let mut jobs = one_job(&mut room);
     let (sample, c) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut core).unwrap();
     // The least time of the module, held against the core of that pass, would say 0.24.

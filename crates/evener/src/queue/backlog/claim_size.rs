@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn cores_take_long_jobs_first_and_not_more_than_the_cache_holds() {
         let take = Take { jobs_max: 64, jobs_min: 2, share: 1 };
-        let plan = Plan { dispatch: Dispatch::Pull, cpu: take, module: Take::NOTHING };
+        let plan = Plan { dispatch: Dispatch::SharedQueue, cpu: take, module: Take::NOTHING };
         let backlog = Backlog::new(&plan, 16, 1, 0);
         let lengths = [64, 300_000, 100, 300_000, 200_000, 5_000, 100_000];
         let mut jobs: Vec<_> = lengths.into_iter().map(job_of).collect();
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_papers_policies_keep_the_order_of_submission() {
-        let backlog = Backlog::new(&plan(Dispatch::Pull), 4, 1, 0);
+        let backlog = Backlog::new(&plan(Dispatch::SharedQueue), 4, 1, 0);
         backlog.submit(&mut vec![job_of(10), job_of(20)]);
         let mut claimed = Vec::new();
         backlog.claim(Some(0), &Take::ONE, &mut claimed);

@@ -14,7 +14,7 @@ mod worker_queue;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use evener_core::plan::{CLAIM_JOBS_MAX, Dispatch, Plan, Take};
-use evener_core::{IsOver, Job, SessionId};
+use evener_core::{HasEnded, Job, SessionId};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
 use self::claim_size::{claim_from, sort_longest_first};
@@ -63,7 +63,7 @@ impl<'m> Backlog<'m> {
             longest_first: plan.is_cpu_only(),
             cpu_workers,
             shared: Ring::with_capacity(jobs),
-            class_queues: (dispatch == Dispatch::Weigh).then(|| ClassQueues::new(jobs)),
+            class_queues: (dispatch == Dispatch::ByCost).then(|| ClassQueues::new(jobs)),
             worker_queues: (0..workers).map(queue).collect(),
             work: Doorbell::new(),
             room: Doorbell::new(),
@@ -83,14 +83,14 @@ impl<'m> Backlog<'m> {
     /// Moves as many jobs as there is room for, from the front; returns how many.
     pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         match self.dispatch {
-            Dispatch::Deal => self.deal(jobs),
-            // The monitor is busy and needs no bell.
+            Dispatch::RoundRobin => self.deal(jobs),
+            // The monitor is busy and needs no doorbell.
             Dispatch::Monitor => self.shared.push_all(jobs),
-            Dispatch::Pull => self.submit_to_all(jobs, self.longest_first),
-            Dispatch::Weigh if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
+            Dispatch::SharedQueue => self.submit_to_all(jobs, self.longest_first),
+            Dispatch::ByCost if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
                 self.submit_to_all(jobs, true)
             }
-            Dispatch::Weigh => {
+            Dispatch::ByCost => {
                 let came = self.class_queues().push_all(jobs);
                 if came > 0 {
                     // The worker that hears it first may not be the one that takes it.
@@ -168,7 +168,7 @@ impl<'m> Backlog<'m> {
     /// Gives the module of `worker` a job that only a module may do, or gives it back where that has enough.
     pub(crate) fn push_module_only(&self, worker: usize, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         self.worker_queues[worker].module_only.push(job)?;
-        self.bell_of(worker).ring_all();
+        self.doorbell_of(worker).ring_all();
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl<'m> Backlog<'m> {
     /// other, one that panicked may have been the one that jobs are left to.
     pub(crate) fn is_over(&self, worker: usize) -> bool {
         // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
-        let nobody_else_works = self.dispatch == Dispatch::Weigh && self.is_broken();
+        let nobody_else_works = self.dispatch == Dispatch::ByCost && self.is_broken();
         self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || nobody_else_works)
     }
 
@@ -282,7 +282,7 @@ impl<'m> Backlog<'m> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// A thread of the run panicked, with jobs that will never come home.
+    /// A thread of the run panicked, with jobs that will never come back.
     pub(crate) fn break_down(&self) {
         self.broken.store(true, Ordering::Release);
         self.room.ring_all();
@@ -299,7 +299,7 @@ impl<'m> Backlog<'m> {
     }
 
     /// Tells the worker numbered `worker` of sessions that ended.
-    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(IsOver<'_>)) {
+    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(HasEnded<'_>)) {
         self.ended.poll(&self.worker_queues[worker].cursor, forget);
     }
 
@@ -311,8 +311,8 @@ impl<'m> Backlog<'m> {
     /// The queue that the worker numbered `worker` takes from.
     fn queue_of(&self, worker: usize) -> &Ring<Box<Job<'m>>> {
         match self.dispatch {
-            Dispatch::Pull | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].dealt,
+            Dispatch::SharedQueue | Dispatch::ByCost => &self.shared,
+            Dispatch::RoundRobin | Dispatch::Monitor => &self.worker_queues[worker].dealt,
         }
     }
 
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_over_jobs_or_room_that_are_there() {
-        for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+        for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
             let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             returns(move || {
@@ -378,7 +378,7 @@ mod tests {
             job.arm(session, &[0; 16], bytes);
             job
         };
-        let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 1);
+        let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 1);
         let small = job(100).class();
         let waits = |queue: usize| backlog.class_queues().waiting(queue);
         backlog.submit(&mut vec![job(100)]);
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
-        let backlog = Backlog::new(&plan(Dispatch::Weigh), 8, 1, 2);
+        let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 2);
         assert!(backlog.push_to(2, job()).is_ok());
         assert!(backlog.has_nothing_for(0) && backlog.has_nothing_for(1) && !backlog.has_nothing_for(2));
         backlog.close();
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn the_end_is_not_before_the_last_job_is_claimed() {
-        for dispatch in [Dispatch::Pull, Dispatch::Deal] {
+        for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
             let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
             assert_eq!(backlog.submit(&mut vec![job()]), 1);
             assert!(!backlog.is_over(0));

@@ -1,6 +1,6 @@
 //! Who sleeps at the backlog, and who is woken.
 //!
-//! A worker or submitter that found nothing listens at the bell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
+//! A worker or submitter that found nothing listens at the doorbell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
 //! [`wait_for_room`](Backlog::wait_for_room)); the doors ring after they have put something there. The protocol of a bell is
 //! `docs/ring.md`'s.
 
@@ -14,7 +14,7 @@ use super::Backlog;
 
 impl Backlog<'_> {
     /// Sleeps until there may be work for `worker`. Where jobs wait that it does not want now, sleeps for `timeout`
-    /// at most, and not at all where by now it might want them: `has_news`, which changes before the bell is rung.
+    /// at most, and not at all where by now it might want them: `has_news`, which changes before the doorbell is rung.
     pub(crate) fn wait_for_work(
         &self,
         worker: usize,
@@ -27,8 +27,8 @@ impl Backlog<'_> {
         if self.dispatch == Dispatch::Monitor {
             self.worker_queues[worker].set_idle();
         }
-        let bell = self.bell_of(worker);
-        let ticket = bell.listen();
+        let doorbell = self.doorbell_of(worker);
+        let ticket = doorbell.listen();
         let nothing_else = !self.over.load(Ordering::Acquire)
             && !self.is_held()
             && !self.is_left_asleep(worker)
@@ -38,8 +38,8 @@ impl Backlog<'_> {
             return;
         }
         match (self.has_nothing_for(worker), timeout) {
-            (true, _) => _ = bell.wait(ticket, None),
-            (false, Some(timeout)) => _ = bell.wait(ticket, Some(timeout.into())),
+            (true, _) => _ = doorbell.wait(ticket, None),
+            (false, Some(timeout)) => _ = doorbell.wait(ticket, Some(timeout.into())),
             (false, None) => {}
         }
     }
@@ -92,20 +92,20 @@ impl Backlog<'_> {
     }
 
     /// The bell that is rung for that queue.
-    pub(crate) fn bell_of(&self, worker: usize) -> &Doorbell {
+    pub(crate) fn doorbell_of(&self, worker: usize) -> &Doorbell {
         match self.dispatch {
-            Dispatch::Weigh if worker >= self.cpu_workers => &self.class_queues().modules,
-            Dispatch::Pull | Dispatch::Weigh => &self.work,
-            Dispatch::Deal | Dispatch::Monitor => &self.worker_queues[worker].work,
+            Dispatch::ByCost if worker >= self.cpu_workers => &self.class_queues().modules,
+            Dispatch::SharedQueue | Dispatch::ByCost => &self.work,
+            Dispatch::RoundRobin | Dispatch::Monitor => &self.worker_queues[worker].work,
         }
     }
 
     /// Whether the next job would find no room.
     fn is_full(&self) -> bool {
         let queue = match self.dispatch {
-            Dispatch::Weigh if self.class_queues().is_full() => return true,
-            Dispatch::Pull | Dispatch::Monitor | Dispatch::Weigh => &self.shared,
-            Dispatch::Deal => &self.next_queue(self.deal_next.load(Ordering::Relaxed)).dealt,
+            Dispatch::ByCost if self.class_queues().is_full() => return true,
+            Dispatch::SharedQueue | Dispatch::Monitor | Dispatch::ByCost => &self.shared,
+            Dispatch::RoundRobin => &self.next_queue(self.deal_next.load(Ordering::Relaxed)).dealt,
         };
         queue.len() == queue.capacity()
     }

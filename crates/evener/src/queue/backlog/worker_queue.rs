@@ -43,9 +43,9 @@ impl WorkerQueue<'_> {
     /// and up to the whole backlog where jobs are dealt out or bound to a module.
     pub(super) fn new(dispatch: Dispatch, jobs: usize, is_module: bool) -> Self {
         let dealt = match dispatch {
-            Dispatch::Pull | Dispatch::Monitor => 1,
-            Dispatch::Weigh => SINGLES_MAX,
-            Dispatch::Deal => jobs,
+            Dispatch::SharedQueue | Dispatch::Monitor => 1,
+            Dispatch::ByCost => SINGLES_MAX,
+            Dispatch::RoundRobin => jobs,
         };
         Self {
             dealt: Ring::with_capacity(dealt),

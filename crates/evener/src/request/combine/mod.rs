@@ -1,7 +1,7 @@
 //! Combining: threads of one program that encrypt at the same moment fill one multi-buffer burst, without extra threads.
 //!
 //! One request: [`Combiner::encrypt`] -> `throughput.rs` counts it and says whether callers combine (if not:
-//! [`Verdict::Inline`], and the caller does its work itself) -> lent in the [gathering](evener_ring::Gather) -> its caller
+//! [`Verdict::Inline`], and the caller does its work itself) -> lent in the [gathering](evener_ring::CombiningList) -> its caller
 //! yields until it is back -> the caller that finds enough of them and a free permit runs them all (flat combining) -> [`Verdict::Combined`].
 //!
 //! Waiting is yielding, never sleeping: a sleep and a wake-up cost more core time than 16 KiB of AES. So it pays only where
@@ -20,7 +20,9 @@ use evener_core::driver::Clock as _;
 use evener_core::{
     BLOCK_BYTES, Direction, Family, InlineDriver, Job, JobError, Nanos, Outcome, Padding, Session,
 };
-use evener_ring::{CachePadded, Eras, Errand, Gather, Look, PERMITS_MAX, Permit, Permits, Return};
+use evener_ring::{
+    CachePadded, CombiningList, LendOutcome, LentWork, Look, PERMITS_MAX, PerFork, Permit, TryPool,
+};
 
 use crate::SystemClock;
 use throughput::{Rule, ThroughputMonitor};
@@ -51,7 +53,7 @@ pub(crate) type MakeDriver = dyn Fn() -> Option<Box<dyn InlineDriver>> + Send + 
 
 /// Combines the callers of one process.
 pub struct Combiner {
-    groups: Eras<Group>,
+    groups: PerFork<Group>,
     make_driver: Box<MakeDriver>,
     rule: Rule,
     cores: usize,
@@ -99,8 +101,8 @@ pub struct Counts {
 
 /// What callers share in one generation of the process.
 struct Group {
-    gather: Gather<Encryption>,
-    permits: Permits<DriverSlot>,
+    list: CombiningList<Encryption>,
+    permits: TryPool<DriverSlot>,
     throughput: ThroughputMonitor,
     combined: CachePadded<AtomicU64>,
     bursts: AtomicU64,
@@ -117,7 +119,7 @@ pub(crate) enum DriverSlot {
 /// What callers lend each other: a request; what they get: how it ended.
 pub(crate) struct Encryption;
 
-impl Errand for Encryption {
+impl LentWork for Encryption {
     type Loan<'c> = Request<'c>;
     type Reply = Outcome;
 }
@@ -150,7 +152,7 @@ impl Combiner {
     fn with_rule(generation: u32, cores: usize, rule: Rule, make_driver: Box<MakeDriver>) -> Option<Self> {
         let cores = cores.clamp(1, PERMITS_MAX);
         let slots: Vec<DriverSlot> = (0..cores).map_while(|_| make_driver().map(DriverSlot::Made)).collect();
-        let groups = Eras::default();
+        let groups = PerFork::default();
         let is_whole = slots.len() == cores;
         is_whole.then(|| {
             groups.of(generation, || Group::new(rule, slots));
@@ -219,19 +221,21 @@ impl Turn<'_> {
         let Self { combiner, group, hint } = self;
         let (make_driver, began) = (&*combiner.make_driver, SystemClock.now());
         let mut wait = Wait { group, make_driver, began, is_late: false, yields: 0, turns: 0 };
-        group.gather.lend(hint, request, |look| wait.step(look)).into()
+        group.list.lend(hint, request, |look| wait.step(look)).into()
     }
 }
 
-impl From<Return<Outcome>> for Verdict {
-    fn from(back: Return<Outcome>) -> Self {
+impl From<LendOutcome<Outcome>> for Verdict {
+    fn from(back: LendOutcome<Outcome>) -> Self {
         match back {
-            Return::Answered(Outcome::Done { .. }) => Self::Combined,
+            LendOutcome::Answered(Outcome::Done { .. }) => Self::Combined,
             // Refused before anything was written.
-            Return::Answered(Outcome::Failed(JobError::Unsupported | JobError::BadLength)) => Self::Inline,
-            Return::Answered(Outcome::Failed(error)) => Self::Failed(error),
-            Return::Answered(Outcome::Pending) | Return::Broken => Self::Failed(JobError::Library),
-            Return::Unused => Self::Inline,
+            LendOutcome::Answered(Outcome::Failed(JobError::Unsupported | JobError::BadLength)) => {
+                Self::Inline
+            }
+            LendOutcome::Answered(Outcome::Failed(error)) => Self::Failed(error),
+            LendOutcome::Answered(Outcome::Pending) | LendOutcome::Broken => Self::Failed(JobError::Library),
+            LendOutcome::Unused => Self::Inline,
         }
     }
 }
@@ -288,14 +292,14 @@ impl<'r> Request<'r> {
 
 impl Group {
     fn new(rule: Rule, slots: impl IntoIterator<Item = DriverSlot>) -> Self {
-        let permits = Permits::new(slots);
+        let permits = TryPool::new(slots);
         let throughput = ThroughputMonitor::new(rule, permits.count());
         let (combined, bursts) = (CachePadded::default(), AtomicU64::new(0));
-        Self { gather: Gather::new(SLOTS), permits, throughput, combined, bursts }
+        Self { list: CombiningList::new(SLOTS), permits, throughput, combined, bursts }
     }
 
     fn serve(&self, mut permit: Permit<'_, DriverSlot>, make_driver: &MakeDriver) {
-        serve(&self.gather, &mut permit, make_driver, |done| {
+        serve(&self.list, &mut permit, make_driver, |done| {
             self.combined.fetch_add(done as u64, Ordering::Relaxed);
             self.bursts.fetch_add(1, Ordering::Relaxed);
         });
@@ -306,12 +310,12 @@ impl Group {
 /// faster than one lane. `count` gets the requests of each burst that went well before their callers know, so that a caller
 /// that asks finds itself counted. Returns how many waited.
 pub(crate) fn serve(
-    gather: &Gather<Encryption>,
+    list: &CombiningList<Encryption>,
     slot: &mut DriverSlot,
     make_driver: &MakeDriver,
     mut count: impl FnMut(usize),
 ) -> usize {
-    let mut batch = gather.take();
+    let mut batch = list.take();
     let waited = batch.len();
     let Some(driver) = slot.driver(make_driver) else { return waited };
     while batch.len() > 1 {
@@ -365,7 +369,7 @@ impl Wait<'_> {
         let is_over = group_size == 0 || self.is_late;
         if is_over && !look.is_taken {
             // Callers do not combine any more: everyone on the list works alone.
-            drop(self.group.gather.take());
+            drop(self.group.list.take());
             return;
         }
         // Whose request is under way leaves a small rest to those who wait for it.

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
-use evener_ring::Eras;
+use evener_ring::PerFork;
 
 use buffers::Buffer;
 pub use buffers::ROOM_BYTES_MAX;
@@ -35,10 +35,10 @@ use request_queue::{RequestQueue, Submission};
 pub use super::policy;
 use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
-/// Wakes a caller that was put aside; may be rung by any thread, once and at any time after.
-pub trait Bell: Send {
-    /// Rings.
-    fn ring(&self);
+/// Wakes a caller that was put aside; may be called by any thread, once and at any time after.
+pub trait Waker: Send {
+    /// Wakes it.
+    fn wake(&self);
 }
 
 /// Makes the driver of a process.
@@ -53,7 +53,7 @@ pub struct Offload {
     does: Arc<Does>,
     make_driver: Arc<MakeDriver>,
     make_single: Option<Box<MakeSingle>>,
-    queues: Eras<Arc<RequestQueue>>,
+    queues: PerFork<Arc<RequestQueue>>,
 }
 
 /// One request.
@@ -78,7 +78,7 @@ impl Offload {
     ) -> Self {
         let does = Arc::new(Does::new(does));
         let make_driver: Arc<MakeDriver> = Arc::new(does.asked_again_after(make_driver));
-        Self { name, does, make_driver, make_single: None, queues: Eras::default() }
+        Self { name, does, make_driver, make_single: None, queues: PerFork::default() }
     }
 
     /// The same, where callers that wait ask a driver of their own. `make_single` is called once in a process; where it makes none, and what
@@ -129,17 +129,17 @@ impl Offload {
         self.queue(generation).put_out(OutOfService::WrongResult);
     }
 
-    /// Takes a request in. `bell` is rung when its result is there, or will never be; without one the caller has to wait.
+    /// Takes a request in. `waker` is called when its result is there, or will never be; without one the caller has to wait.
     ///
     /// `None` where the module is out of service, or has no buffer: nothing was touched.
     pub fn put(
         &self,
         generation: u32,
         request: &Request<'_>,
-        bell: Option<Box<dyn Bell>>,
+        waker: Option<Box<dyn Waker>>,
     ) -> Option<Pending<'_>> {
         let queue = self.queue(generation);
-        let submission = Submission { request, bell };
+        let submission = Submission { request, waker };
         queue.put(submission).map(|number| Pending { queue, number, is_over: false })
     }
 
@@ -221,7 +221,7 @@ impl Does {
 /// Silence after which a module is taken for dead that is known to take `expected` for a request and has so many before it: as
 /// in the runtime.
 #[must_use]
-pub fn patience(expected: Nanos, ahead: u32) -> Nanos {
+pub fn timeout(expected: Nanos, ahead: u32) -> Nanos {
     match expected {
         Nanos::ZERO => SILENCE_MAX,
         each => {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, SessionId};
 
 use super::buffers::{Buffer, BufferPool};
-use super::{Bell, MakeDriver};
+use super::{MakeDriver, Waker};
 use crate::module_limits::ERRORS_MAX;
 
 /// So many stand for a module that said that it is lost.
@@ -55,7 +55,7 @@ pub(super) struct State {
 /// A caller that waits for its result.
 pub(super) struct Waiting {
     pub(super) until: Nanos,
-    pub(super) bell: Option<Box<dyn Bell>>,
+    pub(super) waker: Option<Box<dyn Waker>>,
     /// Whether its caller may lead: not on the small stack of one that was put aside.
     pub(super) may_lead: bool,
 }
@@ -158,10 +158,10 @@ impl State {
     pub(super) fn ring(&mut self) {
         let Self { expected, back, .. } = self;
         let there = expected.iter_mut().filter(|(number, _)| back.contains_key(number));
-        there.filter_map(|(_, caller)| caller.bell.take()).for_each(|bell| bell.ring());
+        there.filter_map(|(_, caller)| caller.waker.take()).for_each(|waker| waker.wake());
     }
 
     pub(super) fn ring_all(&mut self) {
-        self.expected.values_mut().filter_map(|caller| caller.bell.take()).for_each(|bell| bell.ring());
+        self.expected.values_mut().filter_map(|caller| caller.waker.take()).for_each(|waker| waker.wake());
     }
 }

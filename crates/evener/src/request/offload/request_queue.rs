@@ -33,7 +33,7 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 
 use super::buffers::Buffer;
 use super::queue_state::{Driver, DriverPlace, OutOfService, State, Waiting};
-use super::{Bell, MakeDriver, MakeSingle, Request};
+use super::{MakeDriver, MakeSingle, Request, Waker};
 use crate::SystemClock;
 
 type Guard<'s> = MutexGuard<'s, State>;
@@ -41,7 +41,7 @@ type Guard<'s> = MutexGuard<'s, State>;
 /// A request as it is put down.
 pub(super) struct Submission<'a> {
     pub(super) request: &'a Request<'a>,
-    pub(super) bell: Option<Box<dyn Bell>>,
+    pub(super) waker: Option<Box<dyn Waker>>,
 }
 
 /// One process's queue.
@@ -101,9 +101,9 @@ impl RequestQueue {
 
     /// Takes a request in and returns its number.
     pub(super) fn put(self: &Arc<Self>, submission: Submission<'_>) -> Option<u64> {
-        let Submission { request, bell } = submission;
+        let Submission { request, waker } = submission;
         let mut state = self.state();
-        if state.out.is_some() || bell.is_some() && !self.ensure_helper(&mut state) {
+        if state.out.is_some() || waker.is_some() && !self.ensure_helper(&mut state) {
             return None;
         }
         let number = state.next;
@@ -112,9 +112,9 @@ impl RequestQueue {
         // The leader sleeps no longer than until the first caller gives up: none that came later is late before.
         let last = state.expected.values().map(|caller| caller.until).max().unwrap_or_default();
         let until = last.max(SystemClock.now() + request.allowed);
-        let is_rung = bell.is_some();
+        let is_rung = waker.is_some();
         state.waiting.push(job);
-        state.expected.insert(number, Waiting { until, bell, may_lead: !is_rung });
+        state.expected.insert(number, Waiting { until, waker, may_lead: !is_rung });
         self.count(&state);
         if is_rung {
             self.changed.notify_all();
@@ -361,7 +361,7 @@ impl RequestQueue {
     fn run_helper(&self) {
         let mut state = self.state();
         while state.out.is_none() {
-            let has_work = state.expected.values().any(|caller| caller.bell.is_some());
+            let has_work = state.expected.values().any(|caller| caller.waker.is_some());
             if has_work && state.driver.is_here() {
                 state = self.lead(state);
                 state.helper_core = SystemClock.thread_time();

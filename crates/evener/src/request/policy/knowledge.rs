@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use evener_core::estimate::ModuleSample;
 use evener_core::guard::{BySize, Load};
-use evener_core::plan::adaptive::{Lane, Offer, Prospect, Queue, Route, Station, TRY_WORK_MIN, Table, plan};
+use evener_core::plan::adaptive::{
+    ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, TRY_WORK_MIN, Table, plan,
+};
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::measurement::Turn;
 use super::sampling::{FIRST, Sampling};
 use super::trial::Trial;
 use super::unsampled_run::RunStats;
-use super::{Ask, Beside, KINDS};
+use super::{Concurrency, KINDS, Query};
 use crate::core_price::{SHARE_WEIGHT, contested, scaled};
 
 /// Age after which a table is made anew: it takes some microseconds.
@@ -64,24 +66,24 @@ impl Learned {
     }
 
     /// After so many that followed the last one.
-    pub(super) fn choose(&mut self, ask: &Ask<'_>, followed: u32, now: Nanos) -> Choice {
-        self.estimator.make_room_for(ask.ahead.len());
-        let is_locked = self.guard.is_locked(ask.load, now);
-        if self.guard.stays_after(ask.load, followed, now) {
+    pub(super) fn choose(&mut self, query: &Query<'_>, followed: u32, now: Nanos) -> Choice {
+        self.estimator.make_room_for(query.ahead.len());
+        let is_locked = self.guard.is_locked(query.load, now);
+        if self.guard.stays_after(query.load, followed, now) {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
-        if !ask.beside.is_nothing() {
-            let module = ask.ahead.iter().position(Option::is_some);
+        if !query.concurrency.is_alone() {
+            let module = query.ahead.iter().position(Option::is_some);
             return module.map_or(Choice::Inline, |module| Choice::Module { module, expected: Nanos::ZERO });
         }
-        let table = self.table(ask, now);
-        let takes = |module: &usize| ask.ahead[*module].is_some();
+        let table = self.table(query, now);
+        let takes = |module: &usize| query.ahead[*module].is_some();
         let expected = |module: usize| table.expected(0, Some(module));
         let wait = |(module, ahead): (usize, &Option<u32>)| Queue {
             wait: Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into())),
         };
-        let queues: Vec<Queue> = ask.ahead.iter().enumerate().map(wait).collect();
-        if let Some(trial) = self.trials.get(&ask.class).filter(|trial| takes(&trial.module)) {
+        let queues: Vec<Queue> = query.ahead.iter().enumerate().map(wait).collect();
+        if let Some(trial) = self.trials.get(&query.class).filter(|trial| takes(&trial.module)) {
             return Choice::Module { module: trial.module, expected: expected(trial.module) };
         }
         if let Route::Module(module) = table.route(0, &queues) {
@@ -91,20 +93,20 @@ impl Learned {
         }
         let wants_try = |module: &usize| takes(module) && table.wants_single_try(0, *module);
         let Some(module) = (0..queues.len()).find(wants_try) else { return Choice::Inline };
-        self.tables.remove(&ask.class);
-        if !self.estimator.tries(module, ask.class, now) {
+        self.tables.remove(&query.class);
+        if !self.estimator.tries(module, query.class, now) {
             return Choice::Inline;
         }
-        self.trials.insert(ask.class, Trial::new(module, now));
+        self.trials.insert(query.class, Trial::new(module, now));
         Choice::Module { module, expected: expected(module) }
     }
 
     /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.
-    pub(super) fn is_sampled(&mut self, ask: &Ask<'_>, module: usize, followed: u32) -> bool {
+    pub(super) fn is_sampled(&mut self, query: &Query<'_>, module: usize, followed: u32) -> bool {
         let is_due = self.sampling.count_routed(1 + followed);
-        let samples = self.estimator.on_module(module, ask.class).d.samples;
-        let is_tried = self.trials.contains_key(&ask.class);
-        !ask.beside.is_nothing() || is_tried || samples < FIRST || is_due
+        let samples = self.estimator.on_module(module, query.class).d.samples;
+        let is_tried = self.trials.contains_key(&query.class);
+        !query.concurrency.is_alone() || is_tried || samples < FIRST || is_due
     }
 
     /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
@@ -123,53 +125,53 @@ impl Learned {
     }
 
     /// The table in force for the class.
-    fn table(&mut self, ask: &Ask<'_>, now: Nanos) -> Arc<Table> {
-        let class = ask.class;
+    fn table(&mut self, query: &Query<'_>, now: Nanos) -> Arc<Table> {
+        let class = query.class;
         if let Some((made, table)) = self.tables.get(&class) {
-            if now - *made < TABLE_AGE_MAX && table.modules() == ask.ahead.len() {
+            if now - *made < TABLE_AGE_MAX && table.modules() == query.ahead.len() {
                 return Arc::clone(table);
             }
         }
         let bytes = *class.bytes().end().min(&(2 << 20));
-        let offer = |module: usize| {
+        let on_module = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, now);
             match self.estimator.on_module(module, class).at(bytes) {
                 // A try is made whatever else waits.
-                Some((d, h)) => Offer::Known { d, h, tries_left, is_long_untried: true },
-                None => Offer::Unknown { tries_left },
+                Some((d, h)) => CostOnModule::Known { d, h, tries_left, is_long_untried: true },
+                None => CostOnModule::Unknown { tries_left },
             }
         };
-        let lane = Lane {
+        let class_input = ClassInput {
             c: self.estimator.c(class, bytes, 1),
             waiting: 1,
-            offers: (0..ask.ahead.len()).map(offer).collect(),
+            on_modules: (0..query.ahead.len()).map(on_module).collect(),
         };
-        let prospect = Prospect {
+        let plan_input = PlanInput {
             objective: Objective::Throughput,
             cpu_workers: 1,
             share: self.share.max(0.05),
             lambda: contested(self.share),
-            gives_way: false,
-            stations: vec![Station { units: 1, depth: 1 }; ask.ahead.len()],
-            lanes: vec![lane],
+            yields: false,
+            capacities: vec![ModuleCapacity { units: 1, depth: 1 }; query.ahead.len()],
+            classes: vec![class_input],
         };
         let worked = self.worked.get(&class).copied().unwrap_or_default();
-        let table = Arc::new(plan(&prospect).having_worked(|_| worked));
+        let table = Arc::new(plan(&plan_input).having_worked(|_| worked));
         self.tables.insert(class, (now, Arc::clone(&table)));
         table
     }
 
     /// What counts of a request: the time and the core time at its price, or core time alone.
     fn cost(&self, turn: &Turn, wall: Nanos, core: Nanos) -> Nanos {
-        match turn.beside {
-            Beside::Nothing | Beside::OthersOfCall => wall + scaled(core, contested(self.share)),
-            Beside::Others => core,
+        match turn.concurrency {
+            Concurrency::Alone | Concurrency::SameCall => wall + scaled(core, contested(self.share)),
+            Concurrency::SameThread => core,
         }
     }
 
     /// One that stayed.
     pub(super) fn stayed(&mut self, turn: &Turn, wall: Nanos, core: Nanos) {
-        if turn.beside.is_nothing() {
+        if turn.concurrency.is_alone() {
             let (class, bytes) = (turn.class, turn.load.bytes as u64);
             self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
             let worked = self.worked.entry(class).or_default();
@@ -187,11 +189,11 @@ impl Learned {
     }
 
     /// Books what those took that followed one that went; whether that locked their class.
-    pub(super) fn followed(&mut self, ask: &Ask<'_>, past: RunStats, now: Nanos) -> bool {
+    pub(super) fn followed(&mut self, query: &Query<'_>, past: RunStats, now: Nanos) -> bool {
         let RunStats { module, requests, wall, bytes } = past;
         let Some(mean) = bytes.checked_div(requests.into()) else { return false };
-        let load = Load { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..ask.load };
-        let each = self.estimator.on_module(module, ask.class).d.at(load.bytes).unwrap_or_default();
+        let load = Load { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..query.load };
+        let each = self.estimator.on_module(module, query.class).d.at(load.bytes).unwrap_or_default();
         let core = Nanos(each.0.saturating_mul(requests.into()));
         self.guard.went_together(load, requests.into(), wall + scaled(core, contested(self.share)), now)
     }
@@ -217,7 +219,7 @@ impl Learned {
             return false;
         }
         let was_tried = self.trials.contains_key(&turn.class);
-        let teaches = turn.beside.is_nothing() && self.teaches(turn, module, wall, now);
+        let teaches = turn.concurrency.is_alone() && self.teaches(turn, module, wall, now);
         if let Some(d) = core.filter(|_| teaches) {
             let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h: wall - d, now };
             let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;

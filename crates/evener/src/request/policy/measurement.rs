@@ -8,7 +8,7 @@ use evener_core::guard::Load;
 use evener_core::{Class, Nanos};
 
 use super::unsampled_run::UnsampledRun;
-use super::{Ask, Beside, Policy};
+use super::{Concurrency, Policy, Query};
 use crate::SystemClock;
 
 /// A request that was begun.
@@ -16,7 +16,7 @@ pub struct Turn {
     pub(super) policy: &'static Policy,
     pub(super) load: Load,
     pub(super) class: Class,
-    pub(super) beside: Beside,
+    pub(super) concurrency: Concurrency,
     /// `None` where nobody looks.
     pub(super) begun: Option<Nanos>,
     /// What it follows, where nobody looked at it.
@@ -36,12 +36,12 @@ pub struct Turn {
 }
 
 impl Turn {
-    pub(super) fn unsampled(policy: &'static Policy, ask: &Ask<'_>) -> Self {
+    pub(super) fn unsampled(policy: &'static Policy, query: &Query<'_>) -> Self {
         Self {
             policy,
-            load: ask.load,
-            class: ask.class,
-            beside: ask.beside,
+            load: query.load,
+            class: query.class,
+            concurrency: query.concurrency,
             begun: None,
             unsampled_run: None,
             has_locked: false,
@@ -91,7 +91,7 @@ impl Turn {
     }
 
     /// Runs `rest`, in which the thread does other things and after which the request may be another thread's.
-    pub fn aside<T>(&self, rest: impl FnOnce() -> T) -> T {
+    pub fn while_suspended<T>(&self, rest: impl FnOnce() -> T) -> T {
         let Some(mark) = self.core_mark.get() else { return rest() };
         self.core.set(self.core.get() + (SystemClock.thread_time() - mark));
         let made = rest();
@@ -100,12 +100,12 @@ impl Turn {
     }
 
     /// Runs `work`, which is no part of the request: neither its time nor its core time counts.
-    pub fn besides<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn excluding<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.begun.is_none() {
             return work();
         }
         let began = SystemClock.now();
-        let made = self.aside(work);
+        let made = self.while_suspended(work);
         self.besides.set(self.besides.get() + (SystemClock.now() - began));
         made
     }

@@ -50,7 +50,7 @@ pub struct Policy {
 
 /// A request for which somebody may have another way.
 #[derive(Clone, Copy, Debug)]
-pub struct Ask<'a> {
+pub struct Query<'a> {
     /// As the guard counts it.
     pub load: Load,
     /// As costs are learned.
@@ -58,24 +58,24 @@ pub struct Ask<'a> {
     /// By module: requests that it would find before it; `None` where the module does not take it.
     pub ahead: &'a [Option<u32>],
     /// What stands beside it.
-    pub beside: Beside,
+    pub concurrency: Concurrency,
 }
 
 /// What stands beside a request that is asked about. But for nothing, its time is no single request's: nothing is learned of it, and
 /// the guard is the only judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beside {
+pub enum Concurrency {
     /// Nothing: its caller waits for it alone.
-    Nothing,
+    Alone,
     /// Other requests of the thread, which goes on with them: the time that passes is theirs, too, and core time alone counts.
-    Others,
+    SameThread,
     /// Others of the same call, which waits for all of them.
-    OthersOfCall,
+    SameCall,
 }
 
-impl Beside {
-    fn is_nothing(self) -> bool {
-        self == Self::Nothing
+impl Concurrency {
+    fn is_alone(self) -> bool {
+        self == Self::Alone
     }
 }
 
@@ -103,7 +103,7 @@ impl Policy {
     }
 
     /// Whether a request that its caller waits for stays on the direct path without a look: a few before it did.
-    pub fn is_unseen(&self, class: Class) -> bool {
+    pub fn is_unsampled(&self, class: Class) -> bool {
         let unsampled = &self.unsampled[class.index()];
         // Relaxed: a number of requests, about. Two that take the same one away look once less.
         let left = unsampled.load(Relaxed);
@@ -118,32 +118,32 @@ impl Policy {
     /// # Panics
     ///
     /// Where the load's kind is not below [`KINDS`].
-    pub fn begin(&'static self, ask: &Ask<'_>) -> Turn {
-        self.begin_at(ask, SystemClock.now())
+    pub fn begin(&'static self, query: &Query<'_>) -> Turn {
+        self.begin_at(query, SystemClock.now())
     }
 
-    fn begin_at(&'static self, ask: &Ask<'_>, now: Nanos) -> Turn {
-        let unsampled_run = self.unsampled_runs.of(ask.class).filter(|_| ask.beside.is_nothing());
-        if let Some(turn) = unsampled_run.and_then(|unsampled_run| self.follow(unsampled_run, ask, now)) {
+    fn begin_at(&'static self, query: &Query<'_>, now: Nanos) -> Turn {
+        let unsampled_run = self.unsampled_runs.of(query.class).filter(|_| query.concurrency.is_alone());
+        if let Some(turn) = unsampled_run.and_then(|unsampled_run| self.follow(unsampled_run, query, now)) {
             return turn;
         }
         // Nobody waits for what another thread is looking at: the direct path is always right.
-        let Ok(mut learned) = self.learned.try_lock() else { return Turn::unsampled(self, ask) };
+        let Ok(mut learned) = self.learned.try_lock() else { return Turn::unsampled(self, query) };
         let past = unsampled_run.map(UnsampledRun::take_stats).unwrap_or_default();
-        let has_locked = learned.followed(ask, past, now);
+        let has_locked = learned.followed(query, past, now);
         let (mut is_kept, mut goes) = (false, None);
-        match learned.choose(ask, past.requests, now) {
+        match learned.choose(query, past.requests, now) {
             Choice::Module { module, expected } => {
-                learned.sampling.restart(ask.class);
-                if ask.beside.is_nothing() && !learned.trials.contains_key(&ask.class) {
-                    self.unsampled_runs.begin(ask.class, module, expected);
+                learned.sampling.restart(query.class);
+                if query.concurrency.is_alone() && !learned.trials.contains_key(&query.class) {
+                    self.unsampled_runs.begin(query.class, module, expected);
                 }
                 goes = Some((module, expected));
             }
             Choice::Control => {}
             Choice::Inline => is_kept = true,
         }
-        let is_sampled = goes.is_none_or(|(module, _)| learned.is_sampled(ask, module, past.requests));
+        let is_sampled = goes.is_none_or(|(module, _)| learned.is_sampled(query, module, past.requests));
         drop(learned);
         let core_mark = is_sampled.then(|| SystemClock.thread_time());
         let (module, expected) = goes.unzip();
@@ -154,7 +154,7 @@ impl Policy {
             module,
             expected: expected.unwrap_or_default(),
             core_mark: Cell::new(core_mark),
-            ..Turn::unsampled(self, ask)
+            ..Turn::unsampled(self, query)
         }
     }
 
@@ -162,16 +162,16 @@ impl Policy {
     fn follow(
         &'static self,
         unsampled_run: &'static UnsampledRun,
-        ask: &Ask<'_>,
+        query: &Query<'_>,
         now: Nanos,
     ) -> Option<Turn> {
         let (module, expected) = unsampled_run.next()?;
-        if ask.ahead.get(module) != Some(&Some(0)) {
+        if query.ahead.get(module) != Some(&Some(0)) {
             unsampled_run.end();
             return None;
         }
         let (begun, module, unsampled_run) = (Some(now), Some(module), Some(unsampled_run));
-        Some(Turn { begun, module, expected, unsampled_run, ..Turn::unsampled(self, ask) })
+        Some(Turn { begun, module, expected, unsampled_run, ..Turn::unsampled(self, query) })
     }
 }
 

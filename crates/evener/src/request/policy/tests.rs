@@ -9,9 +9,9 @@ use crate::core_price::scaled;
 const BYTES: usize = 16_384;
 
 /// Requests at a module that is free, with so much beside them.
-fn ask(beside: Beside) -> Ask<'static> {
+fn query(concurrency: Concurrency) -> Query<'static> {
     let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-    Ask { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], beside }
+    Query { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], concurrency }
 }
 
 /// One that knows nothing yet.
@@ -28,9 +28,9 @@ fn spin(time: Nanos) {
 /// What was learned of a module by its first two requests, before, in and after each of which the thread is busy for `besides` with something
 /// else: asking, comparing, looking at clocks.
 fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
-    let (policy, ask) = (unlearned(), ask(Beside::Nothing));
+    let (policy, query) = (unlearned(), query(Concurrency::Alone));
     let went = || loop {
-        let mut turn = policy.begin(&ask);
+        let mut turn = policy.begin(&query);
         if !turn.stays() {
             spin(besides);
         }
@@ -39,7 +39,7 @@ fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
             // A slow core, so that the class is soon worth a try.
             spin(Nanos::from_millis(5));
         } else {
-            turn.besides(|| spin(besides));
+            turn.excluding(|| spin(besides));
         }
         let stays = turn.stays();
         turn.end(|| {
@@ -50,7 +50,7 @@ fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
         });
         if !stays {
             let learned = policy.learned.lock().expect("nobody panics here");
-            let known = learned.estimator.on_module(0, ask.class);
+            let known = learned.estimator.on_module(0, query.class);
             let took = known.at(BYTES).map_or(Nanos::ZERO, |(d, h)| d + h);
             return (known.d.samples.into(), took);
         }
@@ -61,13 +61,13 @@ fn learned(besides: Nanos) -> [(u64, Nanos); 2] {
 /// Requests of 300 us on a core, at a module that takes so long for its first request of all, its first 12 after 3 ms of rest, of
 /// which the first takes five times as long, and for others: how many of the last 500 of 2000 went there, and how many in all.
 fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
-    let (policy, ask) = (unlearned(), ask(Beside::Nothing));
+    let (policy, query) = (unlearned(), query(Concurrency::Alone));
     let mut learned = policy.learned.lock().expect("nobody panics here");
     let count = |part: &[bool]| part.iter().filter(|is_gone| **is_gone).count();
     let (mut now, mut rested, mut awake, mut gone) = (Nanos::from_millis(1_000), 10, 0, Vec::new());
     for _ in 0..2_000 {
-        let turn = Turn::unsampled(policy, &ask);
-        let is_gone = matches!(learned.choose(&ask, 0, now), Choice::Module { .. });
+        let turn = Turn::unsampled(policy, &query);
+        let is_gone = matches!(learned.choose(&query, 0, now), Choice::Module { .. });
         (rested, awake) = if is_gone { (0, awake + 1) } else { (rested + 1, awake) };
         awake = if rested >= 10 { 0 } else { awake };
         let took = Nanos::from_micros(match is_gone {
@@ -103,13 +103,13 @@ fn a_module_of_no_use_gets_few_requests_and_a_hopeless_one_next_to_none() {
 }
 
 /// Whether a module loses requests that take ten times as long there and a tenth of the core time.
-fn loses(beside: Beside) -> bool {
-    let (policy, ask) = (unlearned(), ask(beside));
+fn loses(concurrency: Concurrency) -> bool {
+    let (policy, query) = (unlearned(), query(concurrency));
     let mut learned = policy.learned.lock().expect("nobody panics here");
     let mut now = Nanos::from_millis(1_000);
     (0..200).any(|_| {
-        let turn = Turn::unsampled(policy, &ask);
-        match learned.choose(&ask, 0, now) {
+        let turn = Turn::unsampled(policy, &query);
+        match learned.choose(&query, 0, now) {
             Choice::Module { module, .. } => {
                 now += Nanos::from_millis(3);
                 learned.went(&turn, module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
@@ -125,10 +125,10 @@ fn loses(beside: Beside) -> bool {
 
 #[test]
 fn a_module_is_tried_as_soon_as_so_much_was_worked() {
-    let (policy, ask, each) = (unlearned(), ask(Beside::Nothing), Nanos::from_millis(2));
+    let (policy, query, each) = (unlearned(), query(Concurrency::Alone), Nanos::from_millis(2));
     let mut now = Nanos::from_millis(1_000);
     let stayed = (0..).take_while(|_| {
-        let turn = policy.begin_at(&ask, now);
+        let turn = policy.begin_at(&query, now);
         let stays = turn.stays();
         now += each;
         turn.end_at(Some(each), Nanos::ZERO, now);
@@ -139,16 +139,16 @@ fn a_module_is_tried_as_soon_as_so_much_was_worked() {
 
 #[test]
 fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
-    assert_eq!([Beside::OthersOfCall, Beside::Others].map(loses), [true, false]);
+    assert_eq!([Concurrency::SameCall, Concurrency::SameThread].map(loses), [true, false]);
 }
 
 /// Requests of 1 ms on a core, at a module that takes 80 us of the first so many and `later` of others, half of it core time: how many
 /// went, how many were looked at, and what those that went took longer than on a core.
 fn unsampled_runs(first: usize, later: Nanos) -> (usize, usize, Nanos) {
-    let (policy, ask) = (unlearned(), ask(Beside::Nothing));
+    let (policy, query) = (unlearned(), query(Concurrency::Alone));
     let (mut now, mut went, mut looks, mut lost) = (Nanos::from_millis(1_000), 0, 0, Nanos::ZERO);
     for _ in 0..4_000 {
-        let turn = policy.begin_at(&ask, now);
+        let turn = policy.begin_at(&query, now);
         let on_core = Nanos::from_millis(1);
         looks += usize::from(turn.unsampled_run.is_none());
         let took = match turn.stays() {
@@ -164,7 +164,7 @@ fn unsampled_runs(first: usize, later: Nanos) -> (usize, usize, Nanos) {
         turn.end_at(Some(Nanos(took.0 / 2)), Nanos::ZERO, now);
     }
     assert_eq!(
-        routed(policy, ask.class),
+        routed(policy, query.class),
         went as u64,
         "all of them were booked but for the last unsampled run"
     );
@@ -181,10 +181,10 @@ fn routed(policy: &Policy, class: Class) -> u64 {
 
 /// As [`unsampled_runs`], at a module that takes 80 us but for three in a row that meet a stall of 3 ms: how many of 4000 went.
 fn went_beside_a_stall() -> usize {
-    let (policy, ask) = (unlearned(), ask(Beside::Nothing));
+    let (policy, query) = (unlearned(), query(Concurrency::Alone));
     let (mut now, mut went) = (Nanos::from_millis(1_000), 0);
     for _ in 0..4_000 {
-        let turn = policy.begin_at(&ask, now);
+        let turn = policy.begin_at(&query, now);
         let stays = turn.stays();
         went += usize::from(!stays);
         let took = match stays {
@@ -209,10 +209,10 @@ fn a_module_that_met_a_stall_is_asked_again_soon() {
 
 #[test]
 fn none_follow_one_that_locked_its_class() {
-    let (policy, ask) = (unlearned(), ask(Beside::Nothing));
+    let (policy, query) = (unlearned(), query(Concurrency::Alone));
     let (mut now, mut went) = (Nanos::from_millis(1_000), 0);
     let is_locked = (0..4_000).any(|_| {
-        let turn = policy.begin_at(&ask, now);
+        let turn = policy.begin_at(&query, now);
         let (stays, is_looked_at) = (turn.stays(), turn.unsampled_run.is_none());
         went += usize::from(!stays);
         // One that is looked at, of which others are to follow.
@@ -221,7 +221,7 @@ fn none_follow_one_that_locked_its_class() {
         now += if is_slow { Nanos::from_millis(20) } else { took };
         turn.end_at(Some(took), Nanos::ZERO, now)
     });
-    assert!(is_locked && policy.begin_at(&ask, now).stays());
+    assert!(is_locked && policy.begin_at(&query, now).stays());
 }
 
 #[test]

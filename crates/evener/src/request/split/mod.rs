@@ -1,19 +1,19 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
-//! One call: [`crew`] finds the threads of this process -> [`Crew::begin`] asks what was learned
-//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free seats ([`lend`]), the caller takes its share from
+//! One call: [`helper_pool`] finds the threads of this process -> [`HelperPool::begin`] asks what was learned
+//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free slots ([`lend`]), the caller takes its share from
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
 //! Threads are started at the first split and stay as long as the process, asleep but for a short spin (`spin.rs`) after each call,
-//! where their core is idle. A process that was forked finds no crew and makes its own; the parent's is left as it lay. To be
-//! asked once before threads fork: [`crew`].
+//! where their core is idle. A process that was forked finds no helper pool and makes its own; the parent's is left as it lay. To be
+//! asked once before threads fork: [`helper_pool`].
 //!
 //! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
 //! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
 //! nobody reads, would still let it *read* memory that the caller may have freed.
 //!
-//! Helpers write where the caller itself would. What a hand may fail at comes first ([`Hand::begin`]) and leaves the part
+//! Helpers write where the caller itself would. What a part worker may fail at comes first ([`PartWorker::begin`]) and leaves the part
 //! to others. In place, a part that fails or panics behind that is some input and some output: it is given to nobody
 //! ([`Part::bytes`]), and the call fails, as a cipher's own would that fails in the middle.
 
@@ -28,7 +28,7 @@ use std::thread;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, Load, Splits, Way};
-use evener_ring::{Claims, Mapping, Part, PartBytes, Parts, PerProcess, Seat, lend};
+use evener_ring::{Claims, HelperSlot, Mapping, Part, PartBytes, Parts, PerProcess, lend};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::SystemClock;
@@ -45,13 +45,13 @@ pub const THREADS_MAX: usize = 33;
 
 /// What works on parts: made by each thread for itself, used and dropped by it, all inside the call. What it is made of
 /// may come from the caller.
-pub trait Hand {
+pub trait PartWorker {
     /// Makes ready for the part `index`, of which nothing is touched. Returns whether it is ready; where not, another hand
     /// may do the part.
     fn begin(&mut self, index: usize) -> bool;
 
     /// Turns that part into `output`, which is as long as `input` and elsewhere. Returns whether it did.
-    fn apart(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
+    fn out_of_place(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool;
 
     /// The same in place; what is in `data` after a failure is lost.
     fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool;
@@ -67,8 +67,8 @@ pub enum Threshold {
 }
 
 /// The helpers of one process, and what it learned about them.
-pub struct Crew {
-    seats: Box<[Seat]>,
+pub struct HelperPool {
+    slots: Box<[HelperSlot]>,
     /// Seats at which a thread sits.
     started_count: AtomicUsize,
     /// Guards the start of helpers; never waited for.
@@ -81,18 +81,18 @@ pub struct Crew {
 /// Kinds of work that are told apart in what is learned.
 pub const KINDS: usize = 8;
 
-/// The crew of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
+/// The helper pool of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
 /// the moment in which another thread makes it.
-pub fn crew() -> Option<&'static Crew> {
-    static CREW: OnceLock<Option<PerProcess<Crew, Mapping>>> = OnceLock::new();
-    let place = CREW.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
-    place.as_ref()?.get_or_make(|| Some(Crew::new()))
+pub fn helper_pool() -> Option<&'static HelperPool> {
+    static POOL: OnceLock<Option<PerProcess<HelperPool, Mapping>>> = OnceLock::new();
+    let place = POOL.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
+    place.as_ref()?.get_or_make(|| Some(HelperPool::new()))
 }
 
-impl Crew {
+impl HelperPool {
     fn new() -> Self {
         Self {
-            seats: (1..THREADS_MAX).map(|_| Seat::new()).collect(),
+            slots: (1..THREADS_MAX).map(|_| HelperSlot::new()).collect(),
             started_count: AtomicUsize::new(0),
             starting: Mutex::new(()),
             splits: Mutex::new(Splits::new(KINDS)),
@@ -111,15 +111,15 @@ impl Crew {
             Threshold::From(_) => Way::Whole,
             Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
         };
-        let seats = if way == Way::Split { self.start_helpers(helpers) } else { &[] };
-        let helpers = seats.iter().any(Seat::is_free);
+        let slots = if way == Way::Split { self.start_helpers(helpers) } else { &[] };
+        let helpers = slots.iter().any(HelperSlot::is_free);
         let helpers = helpers.then(|| Helpers {
-            seats,
+            slots,
             begun,
             first: AtomicU64::new(u64::MAX),
             taken_back: AtomicU32::new(0),
         });
-        Call { crew: self, load, begun, helpers }
+        Call { helper_pool: self, load, begun, helpers }
     }
 
     /// What was learned, if no other thread is looking: no thread waits for it.
@@ -133,24 +133,24 @@ impl Crew {
         Nanos(self.awake.load(Relaxed))
     }
 
-    /// Returns up to `count` seats at which threads sit, and starts threads that are missing. Fewer where the system
+    /// Returns up to `count` slots at which threads sit, and starts threads that are missing. Fewer where the system
     /// gives none; the next call tries again.
-    fn start_helpers(&'static self, count: usize) -> &'static [Seat] {
+    fn start_helpers(&'static self, count: usize) -> &'static [HelperSlot] {
         if self.started_count.load(Relaxed) < count {
             if let Ok(_starting) = self.starting.try_lock() {
                 let started_count = self.started_count.load(Relaxed);
-                let missing = &self.seats[started_count..count];
-                let started = missing.iter().take_while(|seat| start(seat, &self.awake)).count();
+                let missing = &self.slots[started_count..count];
+                let started = missing.iter().take_while(|slot| start(slot, &self.awake)).count();
                 self.started_count.store(started_count + started, Relaxed);
             }
         }
-        &self.seats[..count.min(self.started_count.load(Relaxed))]
+        &self.slots[..count.min(self.started_count.load(Relaxed))]
     }
 }
 
-/// Starts a thread that serves at `seat` for the life of the process, deaf to signals: they are for the program's own
+/// Starts a thread that serves at `slot` for the life of the process, deaf to signals: they are for the program's own
 /// threads.
-fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
+fn start(slot: &'static HelperSlot, awake: &'static AtomicU64) -> bool {
     let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
     let serve = || loop {
         let mut budget = SpinBudget::after(WORKED.take(), SystemClock.now());
@@ -159,7 +159,7 @@ fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
             budget.keeps_spinning(SystemClock.now())
         };
         // A panic ends one call's help, not the helper.
-        let served = catch_unwind(AssertUnwindSafe(|| seat.serve_awake(keeps_spinning)));
+        let served = catch_unwind(AssertUnwindSafe(|| slot.serve_awake(keeps_spinning)));
         awake.fetch_add(budget.awake().0, Relaxed);
         if !served.unwrap_or(true) {
             return;
@@ -173,7 +173,7 @@ fn start(seat: &'static Seat, awake: &'static AtomicU64) -> bool {
 
 /// A call that was begun, and how it runs.
 pub struct Call {
-    crew: &'static Crew,
+    helper_pool: &'static HelperPool,
     load: Load,
     begun: Nanos,
     helpers: Option<Helpers>,
@@ -190,7 +190,7 @@ impl Call {
     /// should is dropped instead.
     pub fn end(self) -> bool {
         let now = SystemClock.now();
-        let Some(mut splits) = self.crew.learned() else { return false };
+        let Some(mut splits) = self.helper_pool.learned() else { return false };
         match &self.helpers {
             None => {
                 splits.took_whole(self.load, now - self.begun);
@@ -203,7 +203,7 @@ impl Call {
 
 /// The threads that may help in one call.
 pub struct Helpers {
-    seats: &'static [Seat],
+    slots: &'static [HelperSlot],
     /// When the call began.
     begun: Nanos,
     /// When the first helper began, in nanoseconds after that.
@@ -216,7 +216,7 @@ impl Helpers {
     /// How many may come.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.seats.len()
+        self.slots.len()
     }
 
     /// Length of the parts into which `bytes` are best cut.
@@ -232,21 +232,21 @@ impl Helpers {
     pub fn share<'h>(
         &self,
         parts: &mut Parts<'_>,
-        mut own: Box<dyn Hand + 'h>,
-        hand: &(dyn Fn() -> Option<Box<dyn Hand + 'h>> + Sync),
+        mut own: Box<dyn PartWorker + 'h>,
+        part_worker: &(dyn Fn() -> Option<Box<dyn PartWorker + 'h>> + Sync),
     ) -> bool {
         parts.let_back_begin_at(parts.count() / (self.count() + 1));
         let shared = &*parts;
         let help = || {
             let begun = self.arrived();
-            if let Some(mut hand) = hand() {
+            if let Some(mut part_worker) = part_worker() {
                 // Parts of the helpers' share and then of the caller's, until one fails or none is left.
-                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *hand));
+                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *part_worker));
             }
             WORKED.set(SystemClock.now() - begun);
         };
         let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
-        let (own_done, lent) = lend(self.seats, &help, front);
+        let (own_done, lent) = lend(self.slots, &help, front);
         self.taken_back.fetch_add(lent.taken_back, Relaxed);
         if own_done {
             // What helpers were not ready for, or failed at apart.
@@ -274,12 +274,12 @@ impl Helpers {
 }
 
 /// Does a part, where its bytes are. One that the hand was not ready for is what it was.
-fn take(mut part: Part<'_>, hand: &mut dyn Hand) -> bool {
+fn take(mut part: Part<'_>, part_worker: &mut dyn PartWorker) -> bool {
     let index = part.index;
-    let done = hand.begin(index)
+    let done = part_worker.begin(index)
         && match part.bytes() {
-            PartBytes::InPlace(data) => hand.in_place(index, data),
-            PartBytes::Apart(input, output) => hand.apart(index, input, output),
+            PartBytes::InPlace(data) => part_worker.in_place(index, data),
+            PartBytes::Apart(input, output) => part_worker.out_of_place(index, input, output),
         };
     if done {
         part.done();

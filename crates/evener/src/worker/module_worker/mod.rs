@@ -21,7 +21,7 @@ use crate::module_limits::ERRORS_MAX;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{CoreTimeMeter, Shared};
 use crate::worker::verifier::Verifier;
-use crate::{CpuKit, ModuleSetup};
+use crate::{CoreDrivers, ModuleSetup};
 
 /// Longest sleep while the module could take more jobs than wait for it, so that new ones are not kept long.
 const GLANCE: Nanos = Nanos::from_millis(1);
@@ -31,7 +31,7 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     shared: &'r Shared<'m>,
     worker: usize,
     driver: Box<dyn QueuedDriver<'m> + 'm>,
-    fallback: CpuKit,
+    fallback: CoreDrivers,
     /// Silence after which the module is taken for dead where nothing is known of what it holds.
     timeout: Nanos,
     /// The same for what it holds, by what costs say; only ever less.
@@ -72,8 +72,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             worker,
             driver: setup.driver,
             fallback,
-            timeout: setup.patience,
-            deadline: setup.patience,
+            timeout: setup.timeout,
+            deadline: setup.timeout,
             verifier: Verifier::new(setup.check_every),
             tally: Tally::default(),
             quarantine: None,
@@ -108,9 +108,9 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
 
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
-        self.shared.backlog.poll_ended(self.worker, |is_over| {
-            self.driver.forget(is_over);
-            self.fallback.forget(is_over);
+        self.shared.backlog.poll_ended(self.worker, |has_ended| {
+            self.driver.forget(has_ended);
+            self.fallback.forget(has_ended);
         });
         if self.holds_nothing() {
             self.stop_at_barrier();
@@ -256,7 +256,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
         self.shared.clock.thread_time() + self.driver.core_time()
     }
 
-    /// Sends one result home: as it is, corrected, or redone. Returns what it says against the module.
+    /// Completes one result: as it is, corrected, or redone. Returns what it says against the module.
     fn settle(&mut self, mut job: Box<Job<'m>>) -> Option<Quarantine> {
         if !self.is_right_or_unchecked(&mut job) {
             self.fallback.count_corrected(&job);
@@ -342,7 +342,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// Whether jobs come to this queue that no other worker would take.
     fn is_needed_without_module(&self) -> bool {
         let plan = &self.shared.plan;
-        !matches!(plan.dispatch, Dispatch::Pull | Dispatch::Weigh)
+        !matches!(plan.dispatch, Dispatch::SharedQueue | Dispatch::ByCost)
             || plan.cpu.jobs_max == 0
             || self.shared.cpu_workers == 0
     }

@@ -2,7 +2,7 @@
 //! one thread of the test.
 //!
 //! The worker with the earliest time takes its step ([`Machine::step`]) -> its drivers let time pass on a core, or beside them
-//! ([`Times`]) -> a worker that rests is woken by its bell or its timeout -> the times at which requests went to the module are the result.
+//! ([`Times`]) -> a worker that rests is woken by its doorbell or its timeout -> the times at which requests went to the module are the result.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +11,7 @@ use evener_core::driver::Clock;
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::plan::{Policy, Snapshot, Take};
 use evener_core::{
-    Algorithm, Direction, Estimator, InlineDriver, IsOver, Job, JobError, Method, Nanos, Profile,
+    Algorithm, Direction, Estimator, HasEnded, InlineDriver, Job, JobError, Method, Nanos, Profile,
     QueuedDriver, Refusal, Session,
 };
 use evener_ring::Ticket;
@@ -22,7 +22,7 @@ use crate::queue::test_support::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
 use crate::worker::cpu_worker::IdleSpan;
-use crate::{CpuKit, ModuleSetup, Setup};
+use crate::{CoreDrivers, ModuleSetup, Setup};
 
 const BYTES: usize = 64;
 
@@ -142,7 +142,7 @@ impl InlineDriver for Core {
         burst.iter_mut().for_each(|job| job.done(BYTES));
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 /// A module that does the same, one job after the other.
@@ -180,9 +180,9 @@ impl QueuedDriver<'static> for Failing {
         Ok(())
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, patience: Nanos) -> usize {
+    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
         let next = self.held.iter().map(|(ready, ..)| *ready).min().unwrap_or(Nanos(u64::MAX));
-        self.times.sleep((next - self.times.now()).min(patience));
+        self.times.sleep((next - self.times.now()).min(timeout));
         let now = self.times.now();
         let (ready, held): (Vec<_>, Vec<_>) = self.held.drain(..).partition(|(ready, ..)| *ready <= now);
         self.held = held;
@@ -208,7 +208,7 @@ impl QueuedDriver<'static> for Failing {
         }));
     }
 
-    fn forget(&mut self, _: IsOver<'_>) {}
+    fn forget(&mut self, _: HasEnded<'_>) {}
 }
 
 /// A machine in the midst of a run.
@@ -216,9 +216,9 @@ struct Machine {
     times: Times,
     shared: &'static Shared<'static>,
     module: ModuleWorker<'static, 'static>,
-    cores: Vec<CpuKit>,
+    cores: Vec<CoreDrivers>,
     take: Take,
-    /// By worker: who rests, until when, and by which bell it is woken.
+    /// By worker: who rests, until when, and by which doorbell it is woken.
     resting: Vec<Option<(Nanos, Ticket<'static>, IdleSpan)>>,
     session: &'static Session,
     /// Jobs that are to be submitted.
@@ -249,7 +249,7 @@ impl Machine {
         let times = Times::new(kind.cores + 1, kind.cores);
         let profile =
             |width| Profile { name: "stepped".to_owned(), detail: String::new(), width, emulated: true };
-        let kit = |each| CpuKit::new(Box::new(Core(times.clone(), each, profile(1))), None);
+        let core_drivers = |each| CoreDrivers::new(Box::new(Core(times.clone(), each, profile(1))), None);
         let came: Arc<Mutex<Vec<Nanos>>> = Arc::default();
         let driver = Failing {
             times: times.clone(),
@@ -273,11 +273,11 @@ impl Machine {
         };
         let cpu_workers = u32::try_from(kind.cores).expect("cores are few");
         let plan = setup.policy.plan(&Snapshot { cpu_workers, module_workers: 1, cpu_width: 1 });
-        let module = ModuleSetup::new(Box::new(driver), kit(kind.takes.redo));
+        let module = ModuleSetup::new(Box::new(driver), core_drivers(kind.takes.redo));
         let shared: &'static Shared<'static> =
             Box::leak(Box::new(Shared::new(setup, plan, kind.cores, std::slice::from_ref(&module))));
-        let mut cores: Vec<CpuKit> = (0..kind.cores).map(|_| kit(kind.takes.c)).collect();
-        cores.iter_mut().for_each(|kit| shared.adopt(kit));
+        let mut cores: Vec<CoreDrivers> = (0..kind.cores).map(|_| core_drivers(kind.takes.c)).collect();
+        cores.iter_mut().for_each(|core_drivers| shared.adopt(core_drivers));
         assert!(shared.completions[0].acquire());
         Self {
             module: ModuleWorker::new(shared, kind.cores, module),
@@ -316,9 +316,9 @@ impl Machine {
 
     /// Brings jobs again that have come back, once there are enough of them.
     fn submit(&mut self) {
-        let home = &self.shared.completions[0];
-        let came = home.drain(&mut self.idle);
-        home.release(u32::try_from(came).expect("jobs are few"));
+        let completions = &self.shared.completions[0];
+        let came = completions.drain(&mut self.idle);
+        completions.release(u32::try_from(came).expect("jobs are few"));
         if self.idle.len() >= self.burst {
             self.idle.iter_mut().for_each(|job| job.arm(self.session, &[0; 16], BYTES));
             submit(self.shared, 0, &mut self.idle);
@@ -340,11 +340,11 @@ impl Machine {
     /// Wakes a worker whose bell was rung.
     fn hear(&mut self, who: usize) {
         let Some((until, ticket, rest)) = self.resting[who].take() else { return };
-        let bell = self.shared.backlog.bell_of(who);
-        let is_rung = bell.wait(ticket, Some(std::time::Duration::ZERO));
+        let doorbell = self.shared.backlog.doorbell_of(who);
+        let is_rung = doorbell.wait(ticket, Some(std::time::Duration::ZERO));
         // Nothing is rung between.
         let until = if is_rung { self.times.now() } else { until };
-        self.resting[who] = Some((until, bell.listen(), rest));
+        self.resting[who] = Some((until, doorbell.listen(), rest));
     }
 
     fn wake(&mut self, who: usize, when: Nanos) {
@@ -359,10 +359,9 @@ impl Machine {
 
     fn step_core(&mut self, worker: usize) {
         let mut burst = Vec::new();
-        if let Err(patience) = self.shared.run_claim(worker, &self.take, &mut self.cores[worker], &mut burst)
-        {
+        if let Err(timeout) = self.shared.run_claim(worker, &self.take, &mut self.cores[worker], &mut burst) {
             let idle = self.shared.begin_idle(worker);
-            self.rest(worker, patience, idle);
+            self.rest(worker, timeout, idle);
         }
     }
 
@@ -374,15 +373,15 @@ impl Machine {
     }
 
     /// As `Backlog::wait_for_work`.
-    fn rest(&mut self, worker: usize, patience: Option<Nanos>, rest: IdleSpan) {
+    fn rest(&mut self, worker: usize, timeout: Option<Nanos>, rest: IdleSpan) {
         let backlog = &self.shared.backlog;
         let is_module = worker == self.cores.len();
         let sleeps = is_module && !backlog.class_queues().modules_matter() || backlog.has_nothing_for(worker);
-        let until = match patience {
-            Some(patience) if !sleeps => self.times.now() + patience,
+        let until = match timeout {
+            Some(timeout) if !sleeps => self.times.now() + timeout,
             _ => Nanos(u64::MAX),
         };
-        self.resting[worker] = Some((until, backlog.bell_of(worker).listen(), rest));
+        self.resting[worker] = Some((until, backlog.doorbell_of(worker).listen(), rest));
     }
 }
 
@@ -396,7 +395,7 @@ fn learned(kind: &Kind, session: &'static Session) -> Estimator {
         learned.keep_module(0, class, OnModule { d: kept(d), h: kept(h), ..OnModule::default() });
     }
     if kind.takes_turns {
-        learned.keep_unseen(0, Line { fixed_ns: kind.takes.overhead.0, per_byte_ps: 0 });
+        learned.keep_overhead(0, Line { fixed_ns: kind.takes.overhead.0, per_byte_ps: 0 });
         learned.pair_up(0, 16);
     }
     learned

@@ -41,7 +41,7 @@ pub(super) enum Fate {
 
 /// A call that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct RecordedCall {
     pub(super) call: Call,
     /// It ended by the signal.
     pub(super) is_interrupted: bool,
@@ -72,7 +72,7 @@ struct Shared {
 struct State {
     /// Of each call, and how many of its kind came before it.
     fate: Box<dyn FnMut(Call, usize) -> Fate + Send>,
-    seen: Vec<Seen>,
+    seen: Vec<RecordedCall>,
 }
 
 impl Default for State {
@@ -104,7 +104,7 @@ impl MockNode {
     }
 
     /// Calls of a kind since then.
-    pub(super) fn seen(&self, call: Call) -> Vec<Seen> {
+    pub(super) fn seen(&self, call: Call) -> Vec<RecordedCall> {
         self.shared.state().seen.iter().copied().filter(|seen| seen.call == call).collect()
     }
 }
@@ -143,7 +143,7 @@ fn serve(listener: &OwnedFd, shared: &Shared) {
         let mut queue = shared.queue.lock().unwrap();
         let ended = end(listener, &memory, &mut queue, notice, call, fate);
         let left = queue.as_ref().map_or(0, VecDeque::len);
-        state.seen.push(Seen { call, is_interrupted: ended.is_none(), left });
+        state.seen.push(RecordedCall { call, is_interrupted: ended.is_none(), left });
         if let Some(errno) = ended {
             ffi::answer(listener.as_fd(), notice.id, errno);
         }

@@ -226,8 +226,8 @@ impl Drop for Stuck {
         self.0.threads.lock().unwrap().push(thread::current().id());
         let (closes, told) = &*self.0.closes;
         // Not for ever, so that the thread of the test sees what it did.
-        let patience = Duration::from_secs(10);
-        drop(told.wait_timeout_while(closes.lock().unwrap(), patience, |closes| !*closes).unwrap());
+        let timeout = Duration::from_secs(10);
+        drop(told.wait_timeout_while(closes.lock().unwrap(), timeout, |closes| !*closes).unwrap());
     }
 }
 

@@ -10,9 +10,9 @@ use anyhow::Context as _;
 use evener::core::driver::Clock as _;
 use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
-use evener::core::plan::adaptive::{Station, all_of_turn};
+use evener::core::plan::adaptive::{ModuleCapacity, all_of_turn};
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
-use evener::{Machinery as _, Report, SystemClock};
+use evener::{DriverFactory as _, Report, SystemClock};
 use evener_bench::contender::{Contender, Modules};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::lab::{Opening, Runners};
@@ -135,11 +135,11 @@ impl Stage<'_> {
         let median = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[self.measured.len() / 2];
         let least = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[0];
         let on_module = |index: usize| {
-            let is_kernels = last.on_modules[index].unseen > Nanos::ZERO;
+            let is_kernels = last.on_modules[index].overhead > Nanos::ZERO;
             let h = |of: &Measured| of.on_modules[index].h;
             MeasuredOnModule {
                 d: median(&|of| of.on_modules[index].d),
-                unseen: median(&|of| of.on_modules[index].unseen),
+                overhead: median(&|of| of.on_modules[index].overhead),
                 driver: median(&|of| of.on_modules[index].driver),
                 opening: Opening {
                     own: median(&|of| of.on_modules[index].opening.own),
@@ -158,7 +158,7 @@ impl Stage<'_> {
 
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<CostOrigin>)> {
         self.run(Policy::Adaptive)?;
-        let is_kernels = self.learned.unseen(0).is_some();
+        let is_kernels = self.learned.overhead(0).is_some();
         let part = if is_kernels { 1 } else { ALONE_PART };
         // As many for each worker, so that none waits for the last one.
         let alone = (self.jobs / part).max(ALONE_JOBS_MIN).min(self.jobs).next_multiple_of(self.workers);
@@ -234,23 +234,23 @@ impl Stage<'_> {
     ) -> Vec<(MeasuredOnModule, CostOrigin)> {
         let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
         let of_module = |(index, report): (usize, &evener::ModuleReport)| {
-            let station = self.machine.stations()[index];
-            let depth = u64::from(station.depth);
+            let capacity = self.machine.capacities()[index];
+            let depth = u64::from(capacity.depth);
             let jobs = report.tally.jobs.max(1);
             let checks = Nanos(c.0.saturating_mul(report.checked));
             let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
             let between = Nanos(report.tally.sampled.wall.0 / jobs);
             let known = self.learned.on_module(index, self.class());
             let is_known = known.d.samples > 0;
-            if let Some((unseen, first)) = self.learned.unseen(index).zip(first) {
+            if let Some((overhead, first)) = self.learned.overhead(index).zip(first) {
                 let of = |run| Path::of(run, index, c).unwrap_or_default();
                 let path = [of(alone), of(first)];
-                let on = behind_the_kernel(path, unseen.at(self.bytes as u64), waits);
+                let on = behind_the_kernel(path, overhead.at(self.bytes as u64), waits);
                 return (MeasuredOnModule { is_known, ..on }, CostOrigin::Alone);
             }
             let d = seen;
             // A request that waits behind another is not worked on.
-            let units = u64::from(station.units.min(station.depth));
+            let units = u64::from(capacity.units.min(capacity.depth));
             let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
             let whole = Nanos((alone.makespan - checks).0 / jobs);
             let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
@@ -270,14 +270,14 @@ impl Stage<'_> {
     /// The modules as the simulator takes them.
     pub(crate) fn modules(&self) -> Vec<Module> {
         let checks = self.machine.modules().into_iter().map(|module| module.check_every).collect::<Vec<_>>();
-        let module = |((station, runners), check_every): ((Station, Runners), u32)| Module {
-            units: station.units,
-            depth: station.depth,
+        let module = |((capacity, runners), check_every): ((ModuleCapacity, Runners), u32)| Module {
+            units: capacity.units,
+            depth: capacity.depth,
             runners,
             check_every,
         };
-        let stations = self.machine.stations().into_iter().zip(self.machine.runners());
-        stations.zip(checks).map(module).collect()
+        let capacities = self.machine.capacities().into_iter().zip(self.machine.runners());
+        capacities.zip(checks).map(module).collect()
     }
 }
 
@@ -318,38 +318,38 @@ impl Path {
 }
 
 /// Costs of a module behind the kernel, kept busy by itself with many requests and with a `few`: from what clocks show of them, what of
-/// each they do not, `unseen`, and the time in which no core works for a single one. What the few took beyond their part is the first one's.
-fn behind_the_kernel([many, few]: [Path; 2], unseen: Nanos, waits: Nanos) -> MeasuredOnModule {
+/// each they do not, `overhead`, and the time in which no core works for a single one. What the few took beyond their part is the first one's.
+fn behind_the_kernel([many, few]: [Path; 2], overhead: Nanos, waits: Nanos) -> MeasuredOnModule {
     let [first, usual] = many.beyond(few);
     // A run too short to tell.
     let (first, usual) = if usual.jobs == 0 { (Path::default(), many) } else { (first, usual) };
     let [between, own, driver] =
         [usual.wall, usual.own, usual.driver].map(|time| Nanos(time.0 / usual.jobs.max(1)));
     let cores = evener::core_budget().workers() as u64;
-    let [d, unseen, h] = shares(own + driver, unseen, between, waits, cores);
+    let [d, overhead, h] = shares(own + driver, overhead, between, waits, cores);
     // Each thread's part of what is no other's, by their clocks.
     let part = driver.as_secs_f64() / (own + driver).as_secs_f64().max(1e-9);
-    let driver = Nanos::from(Duration::from_secs_f64((d - unseen).as_secs_f64() * part));
+    let driver = Nanos::from(Duration::from_secs_f64((d - overhead).as_secs_f64() * part));
     let opens = first.driver.min(first.wall);
     let begins = first.own.min(first.wall - opens);
     let opening = Opening { own: begins, driver: opens, wait: first.wall - opens - begins };
-    MeasuredOnModule { d, unseen, driver, opening, h, ..Default::default() }
+    MeasuredOnModule { d, overhead, driver, opening, h, ..Default::default() }
 }
 
-/// A request as `d`, what of it is `unseen`, and `h`: from what clocks show of it, what they do not, the time between two results, and
+/// A request as `d`, what of it is `overhead`, and `h`: from what clocks show of it, what they do not, the time between two results, and
 /// that in which no core works for a single one.
 ///
 /// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
 /// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
 /// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
-fn shares(seen: Nanos, unseen: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
+fn shares(seen: Nanos, overhead: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
     // No request takes more core time than all cores have until the next is done, whatever a calibration says.
-    let unseen = unseen.min(Nanos(between.0 * cores) - seen).min(between);
-    let (d, h) = (seen + unseen, between - unseen);
+    let overhead = overhead.min(Nanos(between.0 * cores) - seen).min(between);
+    let (d, h) = (seen + overhead, between - overhead);
     if cores > 1 || cfg!(mutant = "module_works_all_the_time") {
-        return [d, unseen, h];
+        return [d, overhead, h];
     }
-    [all_of_turn(d, between - d, 1), unseen, h.min(waits - unseen)]
+    [all_of_turn(d, between - d, 1), overhead, h.min(waits - overhead)]
 }
 
 /// `c` in a run of the CPU alone, by the sampled bursts.
@@ -364,9 +364,9 @@ mod tests {
 
     #[test]
     fn a_module_of_which_the_path_takes_the_only_core_works_as_long_as_single_requests_wait_for_it() {
-        let of = |seen, unseen, waits, cores| {
-            let [seen, unseen, waits] = [seen, unseen, waits].map(Nanos::from_micros);
-            shares(seen, unseen, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
+        let of = |seen, overhead, waits, cores| {
+            let [seen, overhead, waits] = [seen, overhead, waits].map(Nanos::from_micros);
+            shares(seen, overhead, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
         };
         assert_eq!(of(180, 67, 110, 1), [255, 67, 43]);
         assert_eq!(of(180, 67, 50, 1), [255, 67, 0], "it was done before the kernel was");

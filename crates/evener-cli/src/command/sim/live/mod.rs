@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use evener::Machinery as _;
+use evener::DriverFactory as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Nanos};
 use evener_bench::statistics::Spread;
@@ -200,7 +200,7 @@ fn measure(arguments: &Live) -> anyhow::Result<Results> {
         cores: evener::core_budget().workers(),
         kernel: SchedulerFacts::here(),
         workers: u32::try_from(workers)?,
-        width: machine.kit().width(),
+        width: machine.core_drivers().width(),
         runs: arguments.runs,
         sizes,
     })
@@ -238,7 +238,7 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
         cores,
         scheduler: SchedulerFacts::here().scheduler(cores),
         workers: u32::try_from(workers)?,
-        width: machine.kit().width(),
+        width: machine.core_drivers().width(),
         modules: stage.modules(),
     };
     let line = |(&policy, live): (&Policy, &(Vec<f64>, Vec<f64>))| {
@@ -291,7 +291,7 @@ impl Size {
             check_every: module.check_every,
             is_known: on.is_known,
             d_ns: on.d.0,
-            unseen_ns: on.unseen.0,
+            unseen_ns: on.overhead.0,
             driver_ns: on.driver.0,
             opening_ns: [on.opening.own, on.opening.driver, on.opening.wait].map(|time| time.0),
             h_ns: on.h.0,
@@ -331,7 +331,7 @@ impl OnModule {
         let [own, driver, wait] = self.opening_ns.map(Nanos);
         MeasuredOnModule {
             d: Nanos(self.d_ns),
-            unseen: Nanos(self.unseen_ns),
+            overhead: Nanos(self.unseen_ns),
             driver: Nanos(self.driver_ns),
             h: Nanos(self.h_ns),
             opening: Opening { own, driver, wait },

@@ -5,7 +5,7 @@ use std::str::SplitWhitespace;
 
 use super::{HEAD, Source};
 use crate::cost;
-use crate::cost::estimate::{LEAST_WIDTH, Learned, UNSEEN_MAX, float};
+use crate::cost::estimate::{LEAST_WIDTH, Learned, OVERHEAD_MAX, float};
 use crate::job::algorithm::Direction;
 use crate::job::class::Class;
 use crate::job::method::Method;
@@ -43,14 +43,14 @@ pub(super) enum Line {
     Source(Source),
     Cost(Key, Learned),
     /// What clocks do not show of a request on a module.
-    Unseen(cost::Line),
+    Overhead(cost::Line),
     /// What earlier versions kept and this one does without.
     Old,
     /// What this version does not know.
     Unknown,
 }
 
-const UNSEEN: &str = "unseen";
+const OVERHEAD: &str = "unseen";
 
 /// The word before what earlier versions had instead: how many times the core time that clocks show a path takes.
 const FACTOR: &str = "factor";
@@ -62,7 +62,7 @@ impl Line {
         let known = [Quantity::C, Quantity::D, Quantity::H].into_iter().find(|known| known.word() == word);
         match known {
             Some(quantity) => cost(quantity, &mut words),
-            None if word == UNSEEN => unseen(&mut words),
+            None if word == OVERHEAD => overhead(&mut words),
             None if word == FACTOR => Ok(Self::Old),
             None => Ok(source(word, rest).map_or(Self::Unknown, Self::Source)),
         }
@@ -98,14 +98,14 @@ fn cost(quantity: Quantity, words: &mut SplitWhitespace<'_>) -> Result<Line, Wro
     Ok(Line::Cost((class, quantity, width), Learned::kept(ns, bytes, samples)))
 }
 
-fn unseen(words: &mut SplitWhitespace<'_>) -> Result<Line, Wrong> {
+fn overhead(words: &mut SplitWhitespace<'_>) -> Result<Line, Wrong> {
     let mut number =
         |most: u64| words.next().and_then(|word| word.parse::<u64>().ok()).map(|it| it.min(most));
-    let (fixed, per_byte) = (number(UNSEEN_MAX.fixed_ns), number(UNSEEN_MAX.per_byte_ps));
+    let (fixed, per_byte) = (number(OVERHEAD_MAX.fixed_ns), number(OVERHEAD_MAX.per_byte_ps));
     let (fixed_ns, per_byte_ps) = fixed.zip(per_byte).ok_or(Wrong::Number)?;
     match words.next() {
         Some(_) => Err(Wrong::TooLong),
-        None => Ok(Line::Unseen(cost::Line { fixed_ns, per_byte_ps })),
+        None => Ok(Line::Overhead(cost::Line { fixed_ns, per_byte_ps })),
     }
 }
 
@@ -143,8 +143,8 @@ impl fmt::Display for Line {
         let ((class, quantity, width), mean) = match self {
             Self::Source(Source::Cpu(method, library)) => return write!(f, "{} {library}", method.name()),
             Self::Source(Source::Module(name, detail)) => return write!(f, "module {name}\t{detail}"),
-            Self::Unseen(cost::Line { fixed_ns, per_byte_ps }) => {
-                return write!(f, "{UNSEEN} {fixed_ns} {per_byte_ps}");
+            Self::Overhead(cost::Line { fixed_ns, per_byte_ps }) => {
+                return write!(f, "{OVERHEAD} {fixed_ns} {per_byte_ps}");
             }
             // Nobody writes these.
             Self::Old | Self::Unknown => return Ok(()),

@@ -1,7 +1,7 @@
 //! Learned costs as text, so that they outlive a run.
 //!
-//! The path of a file: [`Kept::parse`] -> [`Kept::estimator`] for the [`Equipment`] at hand -> a run ->
-//! [`Kept::renew`] with what it learned -> [`Kept::text`]. What it holds is advice: every number is brought into a
+//! The path of a file: [`CostFile::parse`] -> [`CostFile::estimator`] for the [`Equipment`] at hand -> a run ->
+//! [`CostFile::renew`] with what it learned -> [`CostFile::text`]. What it holds is advice: every number is brought into a
 //! sane range, and costs of another processor, library version or module are left out.
 //!
 //! ```text
@@ -19,7 +19,7 @@
 //! Between `module` name and detail stands a tab. After `c`, `d` and `h` stand the class (algorithm, direction, upper
 //! end of its sizes in bytes or `more`, layout), for `c` the least width of the bursts, then samples, mean
 //! nanoseconds and mean bytes of a job. After `unseen`, which not every module has, stands what clocks do not show of a
-//! request ([`Estimator::unseen`]): nanoseconds, and picoseconds for each byte.
+//! request ([`Estimator::overhead`]): nanoseconds, and picoseconds for each byte.
 //!
 //! A line that begins with a word of another version is left out, and so is what stands below it until the next source
 //! that is known: it may belong to a source that is not. So a new kind of line is written at the end of its source. `factor`,
@@ -94,7 +94,7 @@ fn one_line(text: &str) -> String {
 
 /// What is kept between runs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct CostFile {
     /// When it was written, in seconds since 1970.
     pub saved_s: u64,
     processor: String,
@@ -108,27 +108,27 @@ struct Part {
     source: Source,
     costs: BTreeMap<Key, Learned>,
     /// Of a module.
-    unseen: Option<cost::Line>,
+    overhead: Option<cost::Line>,
 }
 
-impl Kept {
+impl CostFile {
     /// Reads a file.
     ///
     /// # Errors
     ///
     /// [`BadLine`], the first one; the rest of such a file is not to be trusted.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
-        let (mut kept, mut is_astray) = (Self::default(), false);
+        let (mut cost_file, mut is_astray) = (Self::default(), false);
         for (number, line) in text.lines().enumerate() {
             let read = match HEADS.get(number) {
-                Some(read_head) => read_head(&mut kept, line),
-                None => kept.read(number, line, &mut is_astray),
+                Some(read_head) => read_head(&mut cost_file, line),
+                None => cost_file.read(number, line, &mut is_astray),
             };
             read.map_err(|wrong| BadLine { line: number + 1, wrong })?;
         }
         let lines = text.lines().count();
         match lines >= HEADS.len() && text.ends_with('\n') {
-            true => Ok(kept),
+            true => Ok(cost_file),
             false => Err(BadLine { line: lines.max(1), wrong: Wrong::CutOff }),
         }
     }
@@ -146,7 +146,7 @@ impl Kept {
             }
             Line::Old => {}
             _ if *is_astray && !cfg!(mutant = "costs_of_others_read") => {}
-            Line::Unseen(unseen) => return self.read_unseen(unseen),
+            Line::Overhead(overhead) => return self.read_overhead(overhead),
             Line::Cost(key, mean) => return self.read_cost(key, mean),
         }
         Ok(())
@@ -163,9 +163,9 @@ impl Kept {
         }
     }
 
-    fn read_unseen(&mut self, unseen: cost::Line) -> Result<(), Wrong> {
+    fn read_overhead(&mut self, overhead: cost::Line) -> Result<(), Wrong> {
         let part = self.parts.last_mut().filter(|part| matches!(part.source, Source::Module(..)));
-        match part.ok_or(Wrong::NoSource)?.unseen.replace(unseen) {
+        match part.ok_or(Wrong::NoSource)?.overhead.replace(overhead) {
             Some(_) => Err(Wrong::Twice),
             None => Ok(()),
         }
@@ -210,7 +210,7 @@ impl Kept {
         self.saved_s = now_s;
         for (module, source) in here.modules.iter().enumerate().rev() {
             let part = self.in_front(source);
-            part.unseen = learned.unseen(module).or(part.unseen);
+            part.overhead = learned.overhead(module).or(part.overhead);
             let part = &mut part.costs;
             for (class, known) in learned.all_on_module(module).filter(|(_, known)| known.d.samples > 0) {
                 let known = learned.at_todays_speed(class, known, PLAN_WIDTH);
@@ -225,7 +225,7 @@ impl Kept {
                 part.insert((class, Quantity::C, width), bare(*mean));
             }
         }
-        self.parts.retain(|part| !part.costs.is_empty() || part.unseen.is_some());
+        self.parts.retain(|part| !part.costs.is_empty() || part.overhead.is_some());
         self.parts.truncate(PARTS_MAX);
     }
 
@@ -250,7 +250,7 @@ impl Kept {
     pub fn text(&self) -> String {
         let mut text = format!("{HEAD}\nsaved {}\nprocessor {}\n", self.saved_s, self.processor);
         for part in &self.parts {
-            let head = [Some(Line::Source(part.source.clone())), part.unseen.map(Line::Unseen)];
+            let head = [Some(Line::Source(part.source.clone())), part.overhead.map(Line::Overhead)];
             let costs = part.costs.iter().map(|(&key, &mean)| Line::Cost(key, mean));
             for line in head.into_iter().flatten().chain(costs) {
                 writeln!(text, "{line}").expect("a String takes everything");
@@ -262,7 +262,7 @@ impl Kept {
 
 impl Part {
     const fn new(source: Source) -> Self {
-        Self { source, costs: BTreeMap::new(), unseen: None }
+        Self { source, costs: BTreeMap::new(), overhead: None }
     }
 
     fn to_cpu(&self, estimator: &mut Estimator) {
@@ -274,8 +274,8 @@ impl Part {
 
     /// A class of which `d` or `h` is missing is left out.
     fn to_module(&self, module: usize, estimator: &mut Estimator) {
-        if let Some(unseen) = self.unseen {
-            estimator.keep_unseen(module, unseen);
+        if let Some(overhead) = self.overhead {
+            estimator.keep_overhead(module, overhead);
         }
         for (&(class, quantity, _), d) in &self.costs {
             let h = self.costs.get(&(class, Quantity::H, 0)).filter(|_| quantity == Quantity::D);
@@ -297,18 +297,18 @@ const fn capped(mean: Learned) -> Learned {
     Learned::kept(mean.ns, mean.bytes, samples)
 }
 
-type ReadHead = fn(&mut Kept, &str) -> Result<(), Wrong>;
+type ReadHead = fn(&mut CostFile, &str) -> Result<(), Wrong>;
 
 /// How the lines at the top are read, in their order.
 const HEADS: [ReadHead; 3] = [
     |_, line| (line == HEAD).then_some(()).ok_or(Wrong::Version),
-    |kept, line| {
+    |cost_file, line| {
         let number = line.strip_prefix("saved ").and_then(|rest| rest.parse().ok());
-        kept.saved_s = number.ok_or(Wrong::Saved)?;
+        cost_file.saved_s = number.ok_or(Wrong::Saved)?;
         Ok(())
     },
-    |kept, line| {
-        kept.processor = line.strip_prefix("processor ").ok_or(Wrong::Processor)?.to_owned();
+    |cost_file, line| {
+        cost_file.processor = line.strip_prefix("processor ").ok_or(Wrong::Processor)?.to_owned();
         Ok(())
     },
 ];

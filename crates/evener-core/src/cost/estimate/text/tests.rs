@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::cost::estimate::{ModuleSample, UNSEEN_MAX, WIDTHS};
+use crate::cost::estimate::{ModuleSample, OVERHEAD_MAX, WIDTHS};
 use crate::job::algorithm::{Algorithm, Direction};
 use crate::job::class::Class;
 use crate::units::Nanos;
@@ -36,10 +36,10 @@ fn learned() -> Estimator {
     learned
 }
 
-fn kept() -> Kept {
-    let mut kept = Kept::default();
-    kept.renew(&here(), &learned(), 1_795_304_000);
-    kept
+fn cost_file() -> CostFile {
+    let mut cost_file = CostFile::default();
+    cost_file.renew(&here(), &learned(), 1_795_304_000);
+    cost_file
 }
 
 const FILE: &str = "\
@@ -57,13 +57,13 @@ h AES-128-CBC encrypt 16384 out-of-place 2 900.0 16384.0
 
 #[test]
 fn the_file_is_as_the_format_says_and_is_read_back_as_it_was() {
-    assert_eq!(kept().text(), FILE);
-    assert_eq!(Kept::parse(FILE), Ok(kept()));
+    assert_eq!(cost_file().text(), FILE);
+    assert_eq!(CostFile::parse(FILE), Ok(cost_file()));
 }
 
 #[test]
 fn what_was_learned_is_known_again_and_counts_as_sixteen_samples_at_most() {
-    let again = Kept::parse(FILE).unwrap().estimator(&here());
+    let again = CostFile::parse(FILE).unwrap().estimator(&here());
     let mean = |method, bytes, width| again.cpu(class(bytes), method, width).copied();
     let of_core = Learned::kept(4_000.0, 16_384.0, SAMPLES_MAX);
     assert_eq!(mean(Method::MultiBuffer, 16_384, 16), Some(of_core));
@@ -76,7 +76,7 @@ fn what_was_learned_is_known_again_and_counts_as_sixteen_samples_at_most() {
 
 #[test]
 fn new_samples_move_what_was_kept() {
-    let mut again = kept().estimator(&here());
+    let mut again = cost_file().estimator(&here());
     for _ in 0..16 {
         again.saw_cpu(class(16_384), Method::MultiBuffer, 16, 16 * 16_384, Nanos(16 * 6_000));
     }
@@ -88,14 +88,14 @@ fn new_samples_move_what_was_kept() {
 fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
     let newer = [Some("OpenSSL 3.0.20"), LIBRARIES[1]];
     let other = Equipment::new("X 1", newer, &[module("fast", "2.1")]);
-    let known = kept().estimator(&other);
+    let known = cost_file().estimator(&other);
     assert_eq!(known.all_cpu().map(|row| row.1).collect::<Vec<_>>(), [Method::MultiBuffer]);
     assert_eq!(known.all_on_module(0).count(), 0);
-    let mut renewed = kept();
+    let mut renewed = cost_file();
     renewed.renew(&other, &known, 1);
-    assert_eq!(renewed.estimator(&here()), kept().estimator(&here()));
+    assert_eq!(renewed.estimator(&here()), cost_file().estimator(&here()));
     let elsewhere = Equipment::new("X 2", LIBRARIES, &[]);
-    assert_eq!(kept().estimator(&elsewhere), elsewhere.no_costs());
+    assert_eq!(cost_file().estimator(&elsewhere), elsewhere.no_costs());
     renewed.renew(&elsewhere, &learned(), 2);
     assert_eq!(renewed.estimator(&here()), here().no_costs());
     assert_eq!(renewed.sources().count(), 2);
@@ -103,16 +103,16 @@ fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
 
 #[test]
 fn the_sources_used_last_are_kept() {
-    let mut kept = kept();
+    let mut cost_file = cost_file();
     for number in 0..2 * PARTS_MAX {
         let one = Equipment::new("X 1", [None, None], &[module("of many", &number.to_string())]);
         let mut learned = one.no_costs();
         learned.saw_module(0, class(16_384), &seen(1, 1));
-        kept.renew(&one, &learned, 3);
+        cost_file.renew(&one, &learned, 3);
     }
-    assert_eq!(kept.sources().count(), PARTS_MAX);
+    assert_eq!(cost_file.sources().count(), PARTS_MAX);
     let newest = Source::Module("of many".to_owned(), (2 * PARTS_MAX - 1).to_string());
-    assert_eq!(kept.sources().next(), Some((&newest, 1)));
+    assert_eq!(cost_file.sources().next(), Some((&newest, 1)));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn numbers_beyond_reason_are_brought_into_range() {
     let mean = |cost: &str| {
         let of = "c AES-128-CBC encrypt 16384 out-of-place 16";
         let text = FILE.replace(&format!("{of} 20 4000.0 16384.0"), &format!("{of} {cost}"));
-        let known = Kept::parse(&text).unwrap().estimator(&here());
+        let known = CostFile::parse(&text).unwrap().estimator(&here());
         *known.cpu(class(16_384), Method::MultiBuffer, 16).unwrap()
     };
     assert_eq!(mean("3 4000.06 16384.01"), Learned::kept(4000.1, 16_384.0, 3));
@@ -133,7 +133,7 @@ fn numbers_beyond_reason_are_brought_into_range() {
 
 #[test]
 fn the_first_line_that_is_wrong_is_named() {
-    let wrong = |from: &str, to: &str| Kept::parse(&FILE.replacen(from, to, 1)).map(drop);
+    let wrong = |from: &str, to: &str| CostFile::parse(&FILE.replacen(from, to, 1)).map(drop);
     let at = |line, wrong| Err(BadLine { line, wrong });
     assert_eq!(wrong("costs 1", "costs 2"), at(1, Wrong::Version));
     assert_eq!(wrong("saved 1795304000", "saved -1"), at(2, Wrong::Saved));
@@ -150,8 +150,8 @@ fn the_first_line_that_is_wrong_is_named() {
     assert_eq!(wrong(" 4000.0", ""), at(7, Wrong::Number));
     assert_eq!(wrong("4000.0", "1 2 3"), at(7, Wrong::TooLong));
     assert_eq!(wrong("\nh ", "\nd "), at(10, Wrong::Twice));
-    assert_eq!(Kept::parse(&FILE[..FILE.len() - 1]).map(drop), at(10, Wrong::CutOff));
-    assert_eq!(Kept::parse("").map(drop), at(1, Wrong::CutOff));
+    assert_eq!(CostFile::parse(&FILE[..FILE.len() - 1]).map(drop), at(10, Wrong::CutOff));
+    assert_eq!(CostFile::parse("").map(drop), at(1, Wrong::CutOff));
     let shown = wrong("4000.0", "NaN").unwrap_err().to_string();
     assert_eq!(shown, "line 7: a mean is no number");
 }
@@ -159,8 +159,8 @@ fn the_first_line_that_is_wrong_is_named() {
 #[test]
 fn a_class_of_which_half_is_known_is_left_out() {
     for line in FILE.lines().filter(|line| line.starts_with(['d', 'h'])) {
-        let kept = Kept::parse(&FILE.replacen(&format!("{line}\n"), "", 1)).unwrap();
-        assert_eq!(kept.estimator(&here()).all_on_module(1).count(), 0, "{line}");
+        let cost_file = CostFile::parse(&FILE.replacen(&format!("{line}\n"), "", 1)).unwrap();
+        assert_eq!(cost_file.estimator(&here()).all_on_module(1).count(), 0, "{line}");
     }
 }
 
@@ -174,10 +174,10 @@ fn names_with_line_ends_and_tabs_do_not_break_the_file() {
         class(64),
         &ModuleSample { jobs: 1, bytes: 64, d: Nanos(1), h: Nanos(0), now: Nanos(1) },
     );
-    let mut kept = Kept::default();
-    kept.renew(&odd, &learned, 1);
-    assert!(kept.text().contains("plain a b c\n"), "{}", kept.text());
-    let again = Kept::parse(&kept.text()).unwrap().estimator(&odd);
+    let mut cost_file = CostFile::default();
+    cost_file.renew(&odd, &learned, 1);
+    assert!(cost_file.text().contains("plain a b c\n"), "{}", cost_file.text());
+    let again = CostFile::parse(&cost_file.text()).unwrap().estimator(&odd);
     assert_eq!((again.all_cpu().count(), again.all_on_module(0).count()), (1, 1));
 }
 
@@ -214,11 +214,11 @@ proptest! {
 
     #[test]
     fn whatever_was_learned_is_known_again(estimator in any_estimator()) {
-        let mut kept = Kept::default();
-        kept.renew(&here(), &estimator, 5);
-        let again = Kept::parse(&kept.text()).unwrap();
+        let mut cost_file = CostFile::default();
+        cost_file.renew(&here(), &estimator, 5);
+        let again = CostFile::parse(&cost_file.text()).unwrap();
         prop_assert_eq!(again.estimator(&here()), estimator);
-        prop_assert_eq!(again.text(), kept.text());
+        prop_assert_eq!(again.text(), cost_file.text());
     }
 
     /// A text that is read is written again in a form that is read to the same.
@@ -238,18 +238,18 @@ proptest! {
             }
         }
         let text: String = text.into_iter().collect();
-        if let Ok(kept) = Kept::parse(&text) {
-            let known = kept.estimator(&here());
+        if let Ok(cost_file) = CostFile::parse(&text) {
+            let known = cost_file.estimator(&here());
             let sane = |mean: &Learned| mean.ns > 0.0 && mean.ns < 6e11 && mean.samples <= SAMPLES_MAX;
             prop_assert!(known.all_cpu().all(|row| sane(row.3)));
             prop_assert!(known.all_on_module(1).all(|(_, on)| sane(&on.d) && sane(&on.h)));
-            prop_assert_eq!(Kept::parse(&kept.text()).unwrap().estimator(&here()), known);
+            prop_assert_eq!(CostFile::parse(&cost_file.text()).unwrap().estimator(&here()), known);
         }
     }
 
     #[test]
     fn noise_is_no_file_of_costs(text in ".*") {
-        prop_assert!(Kept::parse(&text).is_err());
+        prop_assert!(CostFile::parse(&text).is_err());
     }
 }
 
@@ -258,23 +258,23 @@ const UNSEEN: cost::Line = cost::Line { fixed_ns: 61_000, per_byte_ps: 2_500 };
 #[test]
 fn what_clocks_do_not_show_of_a_module_outlives_the_run_that_measured_it() {
     let mut learned = learned();
-    learned.keep_unseen(0, UNSEEN);
-    let mut kept = kept();
-    kept.renew(&here(), &learned, 1_795_304_001);
-    let text = kept.text();
+    learned.keep_overhead(0, UNSEEN);
+    let mut cost_file = cost_file();
+    cost_file.renew(&here(), &learned, 1_795_304_001);
+    let text = cost_file.text();
     assert!(text.contains("module slow\t1.0\nunseen 61000 2500\nmodule fast"), "{text}");
     // A run that measures none keeps the one that is there, and the other module has none.
-    let mut again = Kept::parse(&text).unwrap();
+    let mut again = CostFile::parse(&text).unwrap();
     again.renew(&here(), &here().no_costs(), 1_795_304_002);
     let known = again.estimator(&here());
-    assert_eq!((known.unseen(0), known.unseen(1)), (Some(UNSEEN), None));
+    assert_eq!((known.overhead(0), known.overhead(1)), (Some(UNSEEN), None));
 }
 
 #[test]
 fn what_clocks_do_not_show_stands_below_a_module_once_and_is_a_sane_number() {
-    let with = |lines: &str| Kept::parse(&format!("{}{lines}", &FILE[..FILE.find("d AES").unwrap()]));
+    let with = |lines: &str| CostFile::parse(&format!("{}{lines}", &FILE[..FILE.find("d AES").unwrap()]));
     let most = with("unseen 18446744073709551615 9999999\n").unwrap().estimator(&here());
-    assert_eq!(most.unseen(1), Some(UNSEEN_MAX));
+    assert_eq!(most.overhead(1), Some(OVERHEAD_MAX));
     let wrong = |lines| with(lines).err().map(|bad| bad.wrong);
     assert_eq!(wrong("unseen 2 2\nunseen 2 2\n"), Some(Wrong::Twice));
     assert_eq!(wrong("unseen -1 2\n"), Some(Wrong::Number));
@@ -285,10 +285,10 @@ fn what_clocks_do_not_show_stands_below_a_module_once_and_is_a_sane_number() {
 
 #[test]
 fn what_another_version_wrote_is_left_out_and_the_rest_is_known() {
-    let read = |from: &str, to: &str| Kept::parse(&FILE.replacen(from, to, 1)).unwrap();
+    let read = |from: &str, to: &str| CostFile::parse(&FILE.replacen(from, to, 1)).unwrap();
     // An older version's line is passed over without a word.
     let older = read("2.0\nd AES", "2.0\nfactor 1.47\nd AES");
-    assert_eq!((older.clone(), older.unknown_line()), (kept(), None));
+    assert_eq!((older.clone(), older.unknown_line()), (cost_file(), None));
     // A newer one's is named; what was read before it and after the next source counts.
     let newer = read("2.0\nd AES", "2.0\nwatts 3\nd AES");
     assert_eq!(newer.unknown_line(), Some(9));

@@ -5,7 +5,7 @@ use crate::units::Nanos;
 
 /// What is known of one class on one module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Offer {
+pub enum CostOnModule {
     /// The module does not do it, or must not: no driver support, locked by the guard.
     #[default]
     Never,
@@ -29,18 +29,18 @@ pub enum Offer {
 
 /// One class of jobs as the planner sees it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lane {
+pub struct ClassInput {
     /// `c` of a job in the bursts that cores run, where known.
     pub c: Option<Nanos>,
     /// Jobs that wait.
     pub waiting: u32,
     /// One for each module.
-    pub offers: Vec<Offer>,
+    pub on_modules: Vec<CostOnModule>,
 }
 
 /// A module as the planner sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Station {
+pub struct ModuleCapacity {
     /// Jobs that it works on at the same time.
     pub units: u32,
     /// Requests that may be outstanding. With one, the path's core time is part of each turn.
@@ -49,7 +49,7 @@ pub struct Station {
 
 /// What a plan is made from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Prospect {
+pub struct PlanInput {
     /// What counts.
     pub objective: Objective,
     /// Threads that run jobs on cores.
@@ -59,9 +59,9 @@ pub struct Prospect {
     /// Price of a core, from 0 (there is one idle) to 1 (all that the process may use are busy).
     pub lambda: f64,
     /// Whether threads that run jobs on cores let modules' threads go first. If not, each gets its fair part of the cores.
-    pub gives_way: bool,
+    pub yields: bool,
     /// The modules.
-    pub stations: Vec<Station>,
+    pub capacities: Vec<ModuleCapacity>,
     /// The classes.
-    pub lanes: Vec<Lane>,
+    pub classes: Vec<ClassInput>,
 }

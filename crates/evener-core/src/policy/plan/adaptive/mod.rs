@@ -1,6 +1,6 @@
 //! The adaptive policy: every job where it costs the process least, by what was measured.
 //!
-//! The path of one plan: a [`Prospect`] (costs, price of a core, what waits; `input.rs`) -> [`plan`] makes a row for each class
+//! The path of one plan: a [`PlanInput`] (costs, price of a core, what waits; `input.rs`) -> [`plan`] makes a row for each class
 //! (`rows.rs`) -> a [`Table`] that workers ask what to take (`table.rs`) and callers ask where one request goes (`route.rs`), each in a
 //! few nanoseconds. A new plan is made every few milliseconds. Pure code: simulator and live system run it alike.
 //!
@@ -25,9 +25,9 @@ mod route;
 mod rows;
 mod table;
 
-pub use input::{Lane, Offer, Prospect, Station};
+pub use input::{ClassInput, CostOnModule, ModuleCapacity, PlanInput};
 pub use route::{Queue, Route};
-pub use table::{Choice, NICE_BESIDE, NICE_TO_GIVE_WAY, Table};
+pub use table::{Choice, NICE_TO_YIELD, NICE_WITH_COMPETITORS, Table};
 
 pub use crate::cost::estimate::TRIES_MAX;
 
@@ -82,22 +82,23 @@ pub fn all_of_turn(d: Nanos, h: Nanos, depth: u32) -> Nanos {
 ///
 /// # Panics
 ///
-/// Where a lane has not one offer for each module.
+/// Where a class has not its costs on each module.
 #[must_use]
-pub fn plan(prospect: &Prospect) -> Table {
+pub fn plan(plan_input: &PlanInput) -> Table {
     assert!(
-        prospect.lanes.iter().all(|lane| lane.offers.len() == prospect.stations.len()),
-        "a lane has one offer for each module"
+        plan_input.classes.iter().all(|class| class.on_modules.len() == plan_input.capacities.len()),
+        "a class has its costs on each module"
     );
-    let lambda = price(prospect);
-    let mut rows: Vec<Row> = prospect.lanes.iter().map(|lane| row(prospect, lambda, lane)).collect();
+    let lambda = price(plan_input);
+    let mut rows: Vec<Row> = plan_input.classes.iter().map(|class| row(plan_input, lambda, class)).collect();
     let mut core_order: Vec<usize> = (0..rows.len()).collect();
     // What is unknown first: everything else waits for its cost.
     core_order.sort_by(|&a, &b| rows[a].core_rank().total_cmp(&rows[b].core_rank()));
-    let orders: Vec<Order> = (0..prospect.stations.len()).map(|module| Order::new(&rows, module)).collect();
+    let orders: Vec<Order> =
+        (0..plan_input.capacities.len()).map(|module| Order::new(&rows, module)).collect();
     let leaves_to_modules =
-        prospect.objective == Objective::Cpu || is_saturated(prospect, lambda, &rows, &orders);
-    let cores = cores(prospect);
+        plan_input.objective == Objective::Cpu || is_saturated(plan_input, lambda, &rows, &orders);
+    let cores = cores(plan_input);
     for row in &mut rows {
         row.is_left_to_modules = leaves_to_modules && row.gain > 0.0;
         // Of one module: with several it is not known which will take it.
@@ -108,30 +109,30 @@ pub fn plan(prospect: &Prospect) -> Table {
             row.without_module = vec![RestOfWorkers { drain: f64::INFINITY, least: f64::INFINITY }];
         }
     }
-    Table::new(prospect, lambda, rows, core_order, orders)
+    Table::new(plan_input, lambda, rows, core_order, orders)
 }
 
 /// Cores that the threads which run jobs get.
-fn cores(prospect: &Prospect) -> f64 {
-    prospect.share * f64::from(prospect.cpu_workers)
+fn cores(plan_input: &PlanInput) -> f64 {
+    plan_input.share * f64::from(plan_input.cpu_workers)
 }
 
 /// Whether the module paths can use all core time that the process gets: then a core that runs a job which a
 /// module does for less only keeps the module's path from it. Where cores do not give way, also whether the paths do more
 /// jobs by themselves than paths and cores together where each thread gets its fair part of the cores.
-fn is_saturated(prospect: &Prospect, lambda: f64, rows: &[Row], orders: &[Order]) -> bool {
-    if lambda < 1.0 || prospect.lanes.iter().any(|lane| lane.waiting > 0 && lane.c.is_none()) {
+fn is_saturated(plan_input: &PlanInput, lambda: f64, rows: &[Row], orders: &[Order]) -> bool {
+    if lambda < 1.0 || plan_input.classes.iter().any(|class| class.waiting > 0 && class.c.is_none()) {
         return false;
     }
     // What each module would work on now.
     let next = |(module, order): (usize, &Order)| {
-        let lane = order.gains.iter().find(|&&lane| prospect.lanes[lane].waiting > 0);
-        lane.map(|&lane| (&rows[lane].cells[module], rows[lane].c.unwrap_or(f64::INFINITY)))
+        let class = order.gains.iter().find(|&&class| plan_input.classes[class].waiting > 0);
+        class.map(|&class| (&rows[class].cells[module], rows[class].c.unwrap_or(f64::INFINITY)))
     };
     let paths: Vec<(&Cell, f64)> = orders.iter().enumerate().filter_map(next).collect();
     let wanted: f64 = paths.iter().map(|(cell, _)| cell.core_use).sum();
-    let cores = cores(prospect);
-    wanted >= SATURATED * cores || !prospect.gives_way && are_better_alone(&paths, cores)
+    let cores = cores(plan_input);
+    wanted >= SATURATED * cores || !plan_input.yields && are_better_alone(&paths, cores)
 }
 
 /// Whether module paths do more jobs where cores leave them all core time than where both share it fairly, as threads of one
@@ -151,10 +152,10 @@ fn are_better_alone(paths: &[(&Cell, f64)], cores: f64) -> bool {
 }
 
 /// For the least effect on other programs core time has its full price even where a core is idle.
-fn price(prospect: &Prospect) -> f64 {
-    match prospect.objective {
+fn price(plan_input: &PlanInput) -> f64 {
+    match plan_input.objective {
         Objective::Cpu => 1.0,
-        Objective::Throughput | Objective::Latency => prospect.lambda.clamp(0.0, 1.0),
+        Objective::Throughput | Objective::Latency => plan_input.lambda.clamp(0.0, 1.0),
     }
 }
 

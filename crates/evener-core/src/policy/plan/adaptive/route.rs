@@ -25,18 +25,18 @@ pub struct Queue {
 const ROUTE_MARGIN: f64 = 0.02;
 
 impl Table {
-    /// Where one request of a lane goes, with what it would find at each module.
+    /// Where one request of a class goes, with what it would find at each module.
     ///
     /// # Panics
     ///
-    /// Where there is no such lane, or fewer queues than modules.
+    /// Where there is no such class, or fewer queues than modules.
     #[must_use]
-    pub fn route(&self, lane: usize, queues: &[Queue]) -> Route {
-        let row = &self.rows[lane];
+    pub fn route(&self, class: usize, queues: &[Queue]) -> Route {
+        let row = &self.rows[class];
         let Some(c) = row.c else { return Route::Inline };
         let inline = c * (1.0 + self.price_of_one);
         let mut best = (inline * (1.0 - ROUTE_MARGIN), Route::Inline);
-        for (module, queue) in queues.iter().enumerate().take(self.stations.len()) {
+        for (module, queue) in queues.iter().enumerate().take(self.capacities.len()) {
             let cell = &row.cells[module];
             if cell.is_known {
                 let cost = float(queue.wait) + cell.latency + self.price_of_one * cell.d;

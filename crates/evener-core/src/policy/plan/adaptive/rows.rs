@@ -1,7 +1,7 @@
 //! A row for each class: what a job of it costs everywhere, whether modules take it (R1), and what the rest of the workers could do of it;
 //! and in which order a module looks at the classes (R2).
 
-use super::input::{Lane, Offer, Prospect, Station};
+use super::input::{ClassInput, CostOnModule, ModuleCapacity, PlanInput};
 use crate::policy::objective::Objective;
 use crate::units::Nanos;
 
@@ -77,24 +77,30 @@ impl Row {
 }
 
 /// The row of a class.
-pub(super) fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
-    let c = lane.c.map(float);
+pub(super) fn row(plan_input: &PlanInput, lambda: f64, class: &ClassInput) -> Row {
+    let c = class.c.map(float);
     // Jobs per nanosecond of all cores together.
-    let core_rate = c.map_or(0.0, |c| prospect.share / c.max(1.0));
-    let cores_rate = core_rate * f64::from(prospect.cpu_workers);
-    let stations = lane.offers.iter().zip(&prospect.stations);
-    let turns: Vec<Option<f64>> = stations.map(|(offer, at)| turn(offer, *at)).collect();
+    let core_rate = c.map_or(0.0, |c| plan_input.share / c.max(1.0));
+    let cores_rate = core_rate * f64::from(plan_input.cpu_workers);
+    let capacities = class.on_modules.iter().zip(&plan_input.capacities);
+    let turns: Vec<Option<f64>> = capacities.map(|(on_module, at)| turn(on_module, *at)).collect();
     let rate = |module: usize| turns[module].map_or(0.0, |turn| 1.0 / turn);
-    let savers = (0..turns.len()).filter(|&module| c.is_some_and(|c| saves(&lane.offers[module], c, lambda)));
+    let savers =
+        (0..turns.len()).filter(|&module| c.is_some_and(|c| saves(&class.on_modules[module], c, lambda)));
     let is_worth_it = savers.map(rate).sum::<f64>() > WORTH_MIN * cores_rate;
     let rate_min = if is_worth_it { WORTH_MIN * core_rate } else { f64::INFINITY };
-    let cells: Vec<Cell> =
-        lane.offers.iter().zip(&turns).map(|(offer, turn)| cell(offer, *turn, c, rate_min, lambda)).collect();
+    let cells: Vec<Cell> = class
+        .on_modules
+        .iter()
+        .zip(&turns)
+        .map(|(on_module, turn)| cell(on_module, *turn, c, rate_min, lambda))
+        .collect();
     let open = || (0..cells.len()).filter(|&module| cells[module].gain > 0.0);
     let all_rate: f64 = open().map(rate).sum();
     let fastest = Fastest::of(open().map(|module| (module, cells[module].latency)));
     // Cores that leave the class to modules altogether do none of it.
-    let [cores, core] = if prospect.objective == Objective::Cpu { [0.0; 2] } else { [cores_rate, core_rate] };
+    let [cores, core] =
+        if plan_input.objective == Objective::Cpu { [0.0; 2] } else { [cores_rate, core_rate] };
     let without_module = |module: usize| {
         let own = if cells[module].gain > 0.0 { rate(module) } else { 0.0 };
         let least = (1.0 / core).min(BUSY * fastest.but(module));
@@ -103,7 +109,7 @@ pub(super) fn row(prospect: &Prospect, lambda: f64, lane: &Lane) -> Row {
     let one = if open().nth(1).is_some() { BUSY } else { 1.0 };
     Row {
         c,
-        on_shared_core: c.map_or(f64::INFINITY, |c| c / prospect.share),
+        on_shared_core: c.map_or(f64::INFINITY, |c| c / plan_input.share),
         gain: cells.iter().map(|cell| cell.gain).fold(f64::NEG_INFINITY, f64::max),
         worked: 0.0,
         is_left_to_modules: false,
@@ -139,22 +145,22 @@ impl Fastest {
 }
 
 /// Time of a module from one job to the next, where its cost is known.
-fn turn(offer: &Offer, station: Station) -> Option<f64> {
-    let Offer::Known { d, h, .. } = *offer else { return None };
-    let units = f64::from(station.units.min(station.depth).max(1));
+fn turn(on_module: &CostOnModule, capacity: ModuleCapacity) -> Option<f64> {
+    let CostOnModule::Known { d, h, .. } = *on_module else { return None };
+    let units = f64::from(capacity.units.min(capacity.depth).max(1));
     // With several outstanding, the path's core time passes while the module works on another.
-    let turn = if station.depth > 1 { (float(h) / units).max(float(d)) } else { float(d) + float(h) };
+    let turn = if capacity.depth > 1 { (float(h) / units).max(float(d)) } else { float(d) + float(h) };
     Some(turn.max(1.0))
 }
 
 /// Whether a job leaves more core time than it costs on a module; not where that is unknown.
-fn saves(offer: &Offer, c: f64, lambda: f64) -> bool {
-    let Offer::Known { d, .. } = *offer else { return false };
+fn saves(on_module: &CostOnModule, c: f64, lambda: f64) -> bool {
+    let CostOnModule::Known { d, .. } = *on_module else { return false };
     (c - lambda * float(d) > GAIN_MARGIN * c) != cfg!(mutant = "gate_reversed")
 }
 
 /// A module that does fewer than `rate_min` jobs per nanosecond does not take them.
-fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda: f64) -> Cell {
+fn cell(on_module: &CostOnModule, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda: f64) -> Cell {
     let closed = Cell {
         gain: f64::NEG_INFINITY,
         d: 0.0,
@@ -165,10 +171,10 @@ fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda:
         is_known: false,
         is_long_untried: false,
     };
-    match (*offer, turn, c) {
-        (Offer::Known { d, h, tries_left, is_long_untried }, Some(turn), Some(c)) => {
+    match (*on_module, turn, c) {
+        (CostOnModule::Known { d, h, tries_left, is_long_untried }, Some(turn), Some(c)) => {
             let (d, latency) = (float(d), float(d) + float(h));
-            let pays = saves(offer, c, lambda) && 1.0 / turn > rate_min;
+            let pays = saves(on_module, c, lambda) && 1.0 / turn > rate_min;
             let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
             let single_tries_left = tries_left;
             let tries_left = if pays { 0 } else { tries_left };
@@ -184,7 +190,9 @@ fn cell(offer: &Offer, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda:
                 is_long_untried,
             }
         }
-        (Offer::Unknown { tries_left }, _, _) => Cell { tries_left, single_tries_left: tries_left, ..closed },
+        (CostOnModule::Unknown { tries_left }, _, _) => {
+            Cell { tries_left, single_tries_left: tries_left, ..closed }
+        }
         _ => closed,
     }
 }
@@ -200,10 +208,10 @@ pub(super) struct Order {
 
 impl Order {
     pub(super) fn new(rows: &[Row], module: usize) -> Self {
-        let cell = |lane: usize| &rows[lane].cells[module];
-        let mut tries: Vec<usize> = (0..rows.len()).filter(|&lane| cell(lane).tries_left > 0).collect();
+        let cell = |class: usize| &rows[class].cells[module];
+        let mut tries: Vec<usize> = (0..rows.len()).filter(|&class| cell(class).tries_left > 0).collect();
         tries.sort_by(|&a, &b| rows[b].c.unwrap_or(0.0).total_cmp(&rows[a].c.unwrap_or(0.0)));
-        let mut gains: Vec<usize> = (0..rows.len()).filter(|&lane| cell(lane).gain > 0.0).collect();
+        let mut gains: Vec<usize> = (0..rows.len()).filter(|&class| cell(class).gain > 0.0).collect();
         gains.sort_by(|&a, &b| cell(b).gain.total_cmp(&cell(a).gain));
         Self { tries, gains }
     }

@@ -4,7 +4,7 @@
 //! them for the question who would be done first.
 
 use super::TRY_WORK_MIN;
-use super::input::{Prospect, Station};
+use super::input::{ModuleCapacity, PlanInput};
 use super::rows::{Order, RestOfWorkers, Row, float};
 use crate::policy::objective::Objective;
 use crate::units::Nanos;
@@ -12,10 +12,10 @@ use crate::units::Nanos;
 /// What an idle worker does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Takes jobs of this lane.
+    /// Takes jobs of this class.
     Take {
-        /// The lane.
-        lane: usize,
+        /// The class.
+        class: usize,
         /// Whether it is to find out what the class costs: one job at a time, counted against the tries.
         is_try: bool,
     },
@@ -30,11 +30,11 @@ const WAIT_MIN: Nanos = Nanos::from_micros(50);
 const WAIT_MAX: Nanos = Nanos::from_micros(250);
 
 /// R8: nice value of own CPU workers that give way to the modules' threads: the greatest there is.
-pub const NICE_TO_GIVE_WAY: i32 = 19;
+pub const NICE_TO_YIELD: i32 = 19;
 
 /// The same beside programs that compete, half of the usual weight. From the simulation: with 0 the module's path
 /// gets the core too late and cores do its jobs at twice the core time, with 6 mixes take a fifth longer.
-pub const NICE_BESIDE: i32 = 3;
+pub const NICE_WITH_COMPETITORS: i32 = 3;
 
 /// R5: jobs that wait for each request that may be outstanding, where modules are kept busy. Assumed, not measured: 4.
 const LEFT_PER_REQUEST: u32 = 4;
@@ -54,49 +54,49 @@ const LATENCY_PRICE: f64 = 0.05;
 pub struct Table {
     pub(super) rows: Vec<Row>,
     pub(super) lambda: f64,
-    pub(super) stations: Vec<Station>,
+    pub(super) capacities: Vec<ModuleCapacity>,
     /// The price of a core to a single request.
     pub(super) price_of_one: f64,
     cpu_workers: u32,
     share: f64,
     core_order: Vec<usize>,
     orders: Vec<Order>,
-    /// By lane: what everybody but one core could do of it.
+    /// By class: what everybody but one core could do of it.
     without_core: Vec<RestOfWorkers>,
-    /// By module, then lane: what everybody but that module could do of it. Beside each other, for a look-up reads
+    /// By module, then class: what everybody but that module could do of it. Beside each other, for a look-up reads
     /// all lanes.
     without_module: Vec<Vec<RestOfWorkers>>,
-    /// Jobs of a lane that must wait for cores to leave them to modules altogether: enough to keep those busy.
+    /// Jobs of a class that must wait for cores to leave them to modules altogether: enough to keep those busy.
     left_min: u32,
 }
 
 impl Table {
     pub(super) fn new(
-        prospect: &Prospect,
+        plan_input: &PlanInput,
         lambda: f64,
         rows: Vec<Row>,
         core_order: Vec<usize>,
         orders: Vec<Order>,
     ) -> Self {
-        let modules = 0..prospect.stations.len();
+        let modules = 0..plan_input.capacities.len();
         let without = |module: usize| rows.iter().map(|row| row.without_module[module]).collect();
         Self {
             without_core: rows.iter().map(|row| row.without_core).collect(),
             without_module: modules.map(without).collect(),
             rows,
             lambda,
-            price_of_one: match prospect.objective {
+            price_of_one: match plan_input.objective {
                 Objective::Latency => lambda * LATENCY_PRICE,
                 Objective::Throughput | Objective::Cpu => lambda,
             },
-            stations: prospect.stations.clone(),
-            cpu_workers: prospect.cpu_workers,
-            share: prospect.share,
+            capacities: plan_input.capacities.clone(),
+            cpu_workers: plan_input.cpu_workers,
+            share: plan_input.share,
             core_order,
             orders,
-            left_min: match prospect.objective {
+            left_min: match plan_input.objective {
                 Objective::Cpu => 1,
-                _ => prospect.stations.iter().map(|station| LEFT_PER_REQUEST * station.depth).sum(),
+                _ => plan_input.capacities.iter().map(|capacity| LEFT_PER_REQUEST * capacity.depth).sum(),
             },
         }
     }
@@ -107,21 +107,21 @@ impl Table {
         self.lambda
     }
 
-    /// What an idle core takes. `waiting` gives the jobs that wait of a lane; `modules_busy` the time until a
+    /// What an idle core takes. `waiting` gives the jobs that wait of a class; `modules_busy` the time until a
     /// module has done what it holds.
     #[must_use]
     pub fn core_takes(&self, waiting: impl Fn(usize) -> u32, modules_busy: Nanos) -> Choice {
-        let mut waits = self.core_order.iter().filter(|&&lane| waiting(lane) > 0).peekable();
+        let mut waits = self.core_order.iter().filter(|&&class| waiting(class) > 0).peekable();
         let is_empty = waits.peek().is_none();
-        let is_left = |lane: usize| {
-            let is_enough = || self.rows[lane].is_left_to_modules && waiting(lane) >= self.left_min;
-            self.is_left_whole(lane) || is_enough()
+        let is_left = |class: usize| {
+            let is_enough = || self.rows[class].is_left_to_modules && waiting(class) >= self.left_min;
+            self.is_left_whole(class) || is_enough()
         };
-        let Some(&lane) = waits.find(|&&lane| !is_left(lane)) else {
+        let Some(&class) = waits.find(|&&class| !is_left(class)) else {
             return if is_empty { Choice::Leave } else { Choice::AskAgainIn(WAIT_FOR_PLAN) };
         };
-        let row = &self.rows[lane];
-        let take = Choice::Take { lane, is_try: false };
+        let row = &self.rows[class];
+        let take = Choice::Take { class, is_try: false };
         if row.c.is_none() || row.gain <= 0.0 {
             return take;
         }
@@ -142,24 +142,24 @@ impl Table {
     pub fn module_takes(&self, module: usize, waiting: impl Fn(usize) -> u32, cores_busy: Nanos) -> Choice {
         let order = &self.orders[module];
         let mut awaits_cost = false;
-        for &lane in &order.tries {
-            match (self.rows[lane].c, waiting(lane)) {
+        for &class in &order.tries {
+            match (self.rows[class].c, waiting(class)) {
                 (_, 0) => {}
                 (None, _) => awaits_cost = true,
                 (Some(_), count)
-                    if self.is_worth_a_try(lane, count) && !self.is_last(lane, module, &waiting) =>
+                    if self.is_worth_a_try(class, count) && !self.is_last(class, module, &waiting) =>
                 {
-                    return Choice::Take { lane, is_try: true };
+                    return Choice::Take { class, is_try: true };
                 }
                 (Some(_), _) => {}
             }
         }
-        if let Some(&lane) = order.gains.iter().find(|&&lane| waiting(lane) > 0) {
-            let rest = self.rows[lane].cells[module].latency - float(cores_busy) / self.share;
+        if let Some(&class) = order.gains.iter().find(|&&class| waiting(class) > 0) {
+            let rest = self.rows[class].cells[module].latency - float(cores_busy) / self.share;
             return match done_before(rest, &waiting, &self.without_module[module]) {
                 // Not for good: the cores may think otherwise once the module has nothing to do.
                 Some(others) => Choice::AskAgainIn(wait(others)),
-                None => Choice::Take { lane, is_try: false },
+                None => Choice::Take { class, is_try: false },
             };
         }
         match awaits_cost {
@@ -168,63 +168,63 @@ impl Table {
         }
     }
 
-    /// Says how much core time jobs of each lane took so far: where little waits at a time, that is what makes it
+    /// Says how much core time jobs of each class took so far: where little waits at a time, that is what makes it
     /// worth while to find out what a module costs.
     #[must_use]
     pub fn having_worked(mut self, worked: impl Fn(usize) -> Nanos) -> Self {
-        for (lane, row) in self.rows.iter_mut().enumerate() {
-            row.worked = float(worked(lane));
+        for (class, row) in self.rows.iter_mut().enumerate() {
+            row.worked = float(worked(class));
         }
         self
     }
 
-    /// Whether `module` may be tried for a lane of which so many jobs wait: trying is a small part of the work.
+    /// Whether `module` may be tried for a class of which so many jobs wait: trying is a small part of the work.
     ///
     /// # Panics
     ///
-    /// Where there is no such lane or module.
+    /// Where there is no such class or module.
     #[must_use]
-    pub fn wants_try(&self, lane: usize, module: usize, count: u32) -> bool {
-        count > 0 && self.rows[lane].cells[module].tries_left > 0 && self.is_worth_a_try(lane, count)
+    pub fn wants_try(&self, class: usize, module: usize, count: u32) -> bool {
+        count > 0 && self.rows[class].cells[module].tries_left > 0 && self.is_worth_a_try(class, count)
     }
 
     /// Whether a request that comes alone and stays on the core ([`Self::route`]) is wanted at `module` to learn what it takes there.
     ///
     /// # Panics
     ///
-    /// Where there is no such lane or module.
+    /// Where there is no such class or module.
     #[must_use]
-    pub fn wants_single_try(&self, lane: usize, module: usize) -> bool {
+    pub fn wants_single_try(&self, class: usize, module: usize) -> bool {
         let tries_left = match cfg!(mutant = "single_tries_of_what_pays_for_many") {
-            true => self.rows[lane].cells[module].tries_left,
-            false => self.rows[lane].cells[module].single_tries_left,
+            true => self.rows[class].cells[module].tries_left,
+            false => self.rows[class].cells[module].single_tries_left,
         };
-        tries_left > 0 && self.is_worth_a_try(lane, 1)
+        tries_left > 0 && self.is_worth_a_try(class, 1)
     }
 
-    /// Whether `module` would take a try of a lane while so much waits: it wants one, and it is not known that others would be
+    /// Whether `module` would take a try of a class while so much waits: it wants one, and it is not known that others would be
     /// done with all that waits before it.
     ///
     /// # Panics
     ///
-    /// Where there is no such lane or module.
+    /// Where there is no such class or module.
     #[must_use]
-    pub fn takes_try(&self, lane: usize, module: usize, waiting: impl Fn(usize) -> u32) -> bool {
-        let is_late = self.is_last(lane, module, &waiting) && !cfg!(mutant = "awake_for_late_tries");
-        self.wants_try(lane, module, waiting(lane)) && !is_late
+    pub fn takes_try(&self, class: usize, module: usize, waiting: impl Fn(usize) -> u32) -> bool {
+        let is_late = self.is_last(class, module, &waiting) && !cfg!(mutant = "awake_for_late_tries");
+        self.wants_try(class, module, waiting(class)) && !is_late
     }
 
     /// Whether a job of which it is known what it takes there would come last of all that waits: then a try is dear, and only now and then
     /// worth it, for without any nobody would ever learn that it is so no more.
-    fn is_last(&self, lane: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
-        let cell = &self.rows[lane].cells[module];
+    fn is_last(&self, class: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
+        let cell = &self.rows[class].cells[module];
         cell.is_known
             && !cell.is_long_untried
             && done_before(cell.latency, waiting, &self.without_module[module]).is_some()
     }
 
-    fn is_worth_a_try(&self, lane: usize, count: u32) -> bool {
-        let row = &self.rows[lane];
+    fn is_worth_a_try(&self, class: usize, count: u32) -> bool {
+        let row = &self.rows[class];
         row.c.is_some_and(|c| row.worked + c * f64::from(count) >= float(TRY_WORK_MIN))
     }
 
@@ -235,8 +235,8 @@ impl Table {
     pub fn core_nice(&self) -> i32 {
         let is_busy = self.lambda >= 1.0 && self.rows.iter().any(|row| row.gain > 0.0);
         match is_busy {
-            true if self.share >= 1.0 => NICE_TO_GIVE_WAY,
-            true => NICE_BESIDE,
+            true if self.share >= 1.0 => NICE_TO_YIELD,
+            true => NICE_WITH_COMPETITORS,
             false => 0,
         }
     }
@@ -247,35 +247,35 @@ impl Table {
         self.cpu_workers
     }
 
-    /// Whether this module may take this lane now.
+    /// Whether this module may take this class now.
     #[must_use]
-    pub fn is_open_to(&self, lane: usize, module: usize) -> bool {
-        self.rows[lane].cells[module].gain > 0.0
+    pub fn is_open_to(&self, class: usize, module: usize) -> bool {
+        self.rows[class].cells[module].gain > 0.0
     }
 
-    /// Whether cores leave all that waits of a lane to the only module, to the last job.
+    /// Whether cores leave all that waits of a class to the only module, to the last job.
     #[must_use]
-    pub fn is_left_whole(&self, lane: usize) -> bool {
-        let row = &self.rows[lane];
+    pub fn is_left_whole(&self, class: usize) -> bool {
+        let row = &self.rows[class];
         row.is_left_to_modules && row.keeps_all_cores && !cfg!(mutant = "last_ones_shared")
     }
 
-    /// Whether any module may take this lane now.
+    /// Whether any module may take this class now.
     #[must_use]
-    pub fn is_open(&self, lane: usize) -> bool {
-        self.rows[lane].gain > 0.0
+    pub fn is_open(&self, class: usize) -> bool {
+        self.rows[class].gain > 0.0
     }
 
     /// Lanes that it was made for: numbers below this.
     #[must_use]
-    pub fn lanes(&self) -> usize {
+    pub fn classes(&self) -> usize {
         self.rows.len()
     }
 
     /// Modules that it was made for.
     #[must_use]
     pub fn modules(&self) -> usize {
-        self.stations.len()
+        self.capacities.len()
     }
 
     /// The price of a core to a single request, which counts when it ends and what it takes of a core.
@@ -284,10 +284,10 @@ impl Table {
         self.price_of_one
     }
 
-    /// Time that a job of a lane takes, on a core or on module `module`; nothing where that is not known.
+    /// Time that a job of a class takes, on a core or on module `module`; nothing where that is not known.
     #[must_use]
-    pub fn expected(&self, lane: usize, module: Option<usize>) -> Nanos {
-        let Some(row) = self.rows.get(lane) else { return Nanos::ZERO };
+    pub fn expected(&self, class: usize, module: Option<usize>) -> Nanos {
+        let Some(row) = self.rows.get(class) else { return Nanos::ZERO };
         let ns = match module {
             None => row.c.unwrap_or_default(),
             Some(module) => row.cells.get(module).map_or(0.0, |cell| cell.latency),
@@ -310,8 +310,8 @@ fn wait(others: f64) -> Nanos {
 /// longest job, for a job is not shared. So of two workers only the slower ever leaves a job to the other.
 fn done_before(limit: f64, waiting: &impl Fn(usize) -> u32, others: &[RestOfWorkers]) -> Option<f64> {
     let (mut all, mut longest) = (0.0, 0.0_f64);
-    for (lane, others) in others.iter().enumerate() {
-        let count = waiting(lane);
+    for (class, others) in others.iter().enumerate() {
+        let count = waiting(class);
         if count > 0 {
             all += f64::from(count) * others.drain;
             longest = longest.max(others.least);

@@ -3,13 +3,13 @@
 use std::slice;
 use std::sync::Arc;
 
-use evener::{Costs, CpuKit, SystemClock};
+use evener::{CoreDrivers, Costs, SystemClock};
 use evener_core::estimate::Learned;
 use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-use crate::request::{Answer, Ask, Burst, Way, answers};
+use crate::request::{Answer, Burst, JobSpec, Route, answers};
 
 /// A driver of the core, given bursts of 1, 2, 3 ... 33 jobs in turn.
 pub struct Direct<D>(pub D);
@@ -17,7 +17,7 @@ pub struct Direct<D>(pub D);
 /// Widest burst of [`Direct`]: more than twice the lanes of any library.
 const WIDTH_MAX: usize = 33;
 
-impl<D: InlineDriver> Way for Direct<D> {
+impl<D: InlineDriver> Route for Direct<D> {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         let mut rest = &mut jobs[..];
         for width in (1..=WIDTH_MAX).cycle() {
@@ -32,21 +32,21 @@ impl<D: InlineDriver> Way for Direct<D> {
     }
 }
 
-/// A core's kit, which takes all jobs as one burst and sorts them.
-pub struct Kit(CpuKit);
+/// A core's set of drivers, which takes all jobs as one burst and sorts them.
+pub struct OnCore(CoreDrivers);
 
-impl Kit {
+impl OnCore {
     /// libcrypto alone.
     #[must_use]
     pub fn plain() -> Self {
-        Self(CpuKit::new(Box::new(libcrypto()), None))
+        Self(CoreDrivers::new(Box::new(libcrypto()), None))
     }
 
     /// Multi-buffer wherever the library takes the job, whatever the width.
     #[must_use]
     pub fn multi_buffer(driver: Multibuffer) -> Self {
         let costs = Arc::new(Costs::new(always_multi_buffer()));
-        Self(CpuKit::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
+        Self(CoreDrivers::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
     }
 
     /// What each method did since it was last asked.
@@ -55,14 +55,14 @@ impl Kit {
         self.0.take_tallies()
     }
 
-    /// The kit itself, for a caller.
+    /// The set of drivers itself, for a caller.
     #[must_use]
-    pub fn into_inner(self) -> CpuKit {
+    pub fn into_inner(self) -> CoreDrivers {
         self.0
     }
 }
 
-impl Way for Kit {
+impl Route for OnCore {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         self.0.run(&mut jobs, &SystemClock);
         jobs
@@ -98,11 +98,11 @@ pub fn libcrypto() -> Libcrypto {
 #[expect(clippy::print_stdout, reason = "who runs the tests is to see what was skipped")]
 #[must_use]
 pub fn multibuffer() -> Option<Multibuffer> {
-    Multibuffer::load().inspect_err(|absent| println!("skipped: {absent}")).ok()
+    Multibuffer::load().inspect_err(|unavailable| println!("skipped: {unavailable}")).ok()
 }
 
 /// What libcrypto says, asked alone.
 #[must_use]
-pub fn judged(ask: &Ask) -> Answer {
-    answers(&mut Direct(libcrypto()), slice::from_ref(ask)).remove(0)
+pub fn judged(spec: &JobSpec) -> Answer {
+    answers(&mut Direct(libcrypto()), slice::from_ref(spec)).remove(0)
 }

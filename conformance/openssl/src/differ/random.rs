@@ -2,18 +2,18 @@
 
 use crate::ffi::Octets;
 
-/// Numbers that look random (xorshift, after Marsaglia), the same for the same seed and story.
+/// Numbers that look random (xorshift, after Marsaglia), the same for the same seed and sequence.
 #[derive(Clone)]
-pub(super) struct Dice(u64);
+pub(super) struct SeededRandom(u64);
 
-impl Dice {
-    pub(super) fn new(seed: u64, story: u64) -> Self {
-        let mut dice = Self((seed ^ story.wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1);
-        // Neighbouring stories begin alike: some steps take them apart.
+impl SeededRandom {
+    pub(super) fn new(seed: u64, sequence: u64) -> Self {
+        let mut random = Self((seed ^ sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1);
+        // Neighbouring sequences begin alike: some steps take them apart.
         for _ in 0..8 {
-            dice.next();
+            random.next();
         }
-        dice
+        random
     }
 
     fn next(&mut self) -> u64 {

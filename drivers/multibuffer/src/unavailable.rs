@@ -3,7 +3,7 @@
 /// Why there is no multi-buffer method. A machine without it works; it is slower where many jobs wait.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Absent {
+pub enum Unavailable {
     /// The library is made for x86-64 only.
     #[error("libipsec-mb is made for x86-64 processors only")]
     OtherProcessor,

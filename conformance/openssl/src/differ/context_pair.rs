@@ -2,14 +2,14 @@
 
 use std::fmt::Debug;
 
-use super::Pair;
+use super::Libraries;
 use crate::ffi::{Answer, Cipher, Context, Octets, SPARE_BYTES};
 
 /// One context in each library, and what was called so far.
-pub(super) struct Twins {
+pub(super) struct ContextPair {
     pub(super) plain: Context,
     pub(super) evener: Context,
-    told: Vec<String>,
+    calls_so_far: Vec<String>,
 }
 
 /// Where a call reads and writes.
@@ -25,43 +25,43 @@ pub(super) enum Layout {
     Nowhere,
 }
 
-impl Twins {
+impl ContextPair {
     /// Both begin with the cipher `name`, the key and the IV; `None` where one of the libraries has none of that name.
     pub(super) fn begin(
-        pair: Pair,
+        libraries: Libraries,
         title: String,
         name: &str,
         key: &Octets,
         iv: &Octets,
         encrypts: bool,
     ) -> Option<Self> {
-        let ciphers = [pair.plain, pair.evener].map(|library| Cipher::fetch(library, name));
-        let mut twins = Self { plain: Context::new(), evener: Context::new(), told: vec![title] };
-        twins.same(&format!("fetch {name}"), ciphers[0].is_some(), ciphers[1].is_some());
+        let ciphers = [libraries.plain, libraries.evener].map(|library| Cipher::fetch(library, name));
+        let mut pair = Self { plain: Context::new(), evener: Context::new(), calls_so_far: vec![title] };
+        pair.same(&format!("fetch {name}"), ciphers[0].is_some(), ciphers[1].is_some());
         let [Some(plain), Some(evener)] = ciphers else { return None };
-        twins.same(
+        pair.same(
             "its lengths",
             (plain.key_bytes(), plain.iv_bytes()),
             (evener.key_bytes(), evener.iv_bytes()),
         );
         let codes = (
-            twins.plain.init(Some(&plain), Some(key), Some(iv), Some(encrypts)),
-            twins.evener.init(Some(&evener), Some(key), Some(iv), Some(encrypts)),
+            pair.plain.init(Some(&plain), Some(key), Some(iv), Some(encrypts)),
+            pair.evener.init(Some(&evener), Some(key), Some(iv), Some(encrypts)),
         );
-        twins.same(&format!("init, encrypts: {encrypts}"), codes.0, codes.1);
-        Some(twins)
+        pair.same(&format!("init, encrypts: {encrypts}"), codes.0, codes.1);
+        Some(pair)
     }
 
     /// Copies of both, with the same past; `None` where libcrypto copies neither.
     pub(super) fn copy(&mut self) -> Option<Self> {
         let copies = (self.plain.copy(), self.evener.copy());
         self.same("copy", copies.0.is_some(), copies.1.is_some());
-        Some(Self { plain: copies.0?, evener: copies.1?, told: self.told.clone() })
+        Some(Self { plain: copies.0?, evener: copies.1?, calls_so_far: self.calls_so_far.clone() })
     }
 
     /// All calls so far.
-    pub(super) fn told(&self) -> &[String] {
-        &self.told
+    pub(super) fn calls_so_far(&self) -> &[String] {
+        &self.calls_so_far
     }
 
     /// Makes the same call of both and fails where the answers differ.
@@ -71,8 +71,8 @@ impl Twins {
     }
 
     fn same<T: PartialEq + Debug>(&mut self, what: &str, plain: T, evener: T) -> T {
-        self.told.push(what.to_owned());
-        assert!(plain == evener, "default: {plain:?}\nevener: {evener:?}\nafter {:#?}", self.told);
+        self.calls_so_far.push(what.to_owned());
+        assert!(plain == evener, "default: {plain:?}\nevener: {evener:?}\nafter {:#?}", self.calls_so_far);
         plain
     }
 

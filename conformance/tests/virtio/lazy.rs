@@ -2,26 +2,26 @@
 
 use std::fs;
 
-use evener_conformance::{Ask, in_place, is_right_in_child, judged, session};
+use evener_conformance::{JobSpec, in_place, is_right_in_child, judged, session};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Padding};
-use evener_driver_hosted::{Later, Module};
+use evener_driver_hosted::{LazyModule, Module};
 use evener_testbed::USER_SPACE_MODULE;
 
-use super::{SILENCE, Scene, is_here, name, works};
+use super::{SILENCE, TestGuest, is_here, name, works};
 
-pub(super) fn is_reserved_and_taken(scene: &mut Scene) {
-    scene.test("later::who_has_reserved_it_has_it_and_takes_it_with_the_first_request");
-    scene.test("later::a_child_that_was_forked_before_that_leaves_it_to_its_parent");
+pub(super) fn is_reserved_and_taken(test_guest: &mut TestGuest) {
+    test_guest.test("lazy::who_has_reserved_it_has_it_and_takes_it_with_the_first_request");
+    test_guest.test("lazy::a_child_that_was_forked_before_that_leaves_it_to_its_parent");
 }
 
 /// The device, reserved; elsewhere than in the guest nothing, said aloud.
-fn later() -> Option<Later> {
-    is_here().then(|| Later::reserve(&name()).expect("it names a device").expect("nobody has it"))
+fn lazy_module() -> Option<LazyModule> {
+    is_here().then(|| LazyModule::reserve(&name()).expect("it names a device").expect("nobody has it"))
 }
 
-fn ask() -> Ask {
-    Ask::noisy(&session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 12), 4_096, 1)
+fn spec() -> JobSpec {
+    JobSpec::noisy(&session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 12), 4_096, 1)
 }
 
 /// Whether the system has switched the function on, which is the first that is done with it.
@@ -33,17 +33,17 @@ fn is_on() -> bool {
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
 fn who_has_reserved_it_has_it_and_takes_it_with_the_first_request() {
-    let Some(later) = later() else { return };
-    let does = |algorithm| later.supports(algorithm, Direction::Encrypt);
+    let Some(lazy_module) = lazy_module() else { return };
+    let does = |algorithm| lazy_module.supports(algorithm, Direction::Encrypt);
     let error = Module::connect(&name()).expect_err("it is reserved");
     assert!(error.to_string().ends_with("another process has 0000:00:10.0"), "{error}");
     assert_eq!([Algorithm::Aes128Cbc, Algorithm::Sha256].map(does), [true; 2], "nobody has asked it yet");
     assert!(!is_on());
-    let single = later.single();
+    let single = lazy_module.single();
     assert!(is_on());
     assert_eq!([Algorithm::Aes128Cbc, Algorithm::Sha256].map(does), [true, false]);
-    assert_eq!(in_place(&*single, &ask(), SILENCE), Ok(judged(&ask()).output));
-    drop((single, later));
+    assert_eq!(in_place(&*single, &spec(), SILENCE), Ok(judged(&spec()).output));
+    drop((single, lazy_module));
     assert!(!is_on());
     works();
 }
@@ -51,16 +51,16 @@ fn who_has_reserved_it_has_it_and_takes_it_with_the_first_request() {
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
 fn a_child_that_was_forked_before_that_leaves_it_to_its_parent() {
-    let Some(later) = later() else { return };
-    let mut later = Some(later);
+    let Some(lazy_module) = lazy_module() else { return };
+    let mut lazy_module = Some(lazy_module);
     let is_right = is_right_in_child(|| {
-        let theirs = later.take().expect("a copy");
+        let theirs = lazy_module.take().expect("a copy");
         assert!(!theirs.supports(Algorithm::Aes128Cbc, Direction::Encrypt));
         let refused = Err(Unanswered::Failed(JobError::ModuleFull));
-        assert_eq!(in_place(&*theirs.single(), &ask(), SILENCE), refused);
+        assert_eq!(in_place(&*theirs.single(), &spec(), SILENCE), refused);
         assert!(!is_on());
     });
     assert!(is_right, "see what the child said");
-    let single = later.as_ref().expect("the parent's").single();
-    assert_eq!(in_place(&*single, &ask(), SILENCE), Ok(judged(&ask()).output));
+    let single = lazy_module.as_ref().expect("the parent's").single();
+    assert_eq!(in_place(&*single, &spec(), SILENCE), Ok(judged(&spec()).output));
 }

@@ -1,11 +1,11 @@
-//! Small models of the gathering, its permits and its eras, each run through every interleaving with few preemptions.
+//! Small models of the gathering, its permits and its values, each run through every interleaving with few preemptions.
 //!
 //! Each mutant of `caller_slot.rs`, `combining_list.rs` and `try_pool.rs` in `src/lending/` must turn a model red
 //! (`docs/ring.md` says which). Loans are places that loom watches, so that a model fails when memory is touched without
 //! right or order, not only when a wrong value comes out.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use evener_ring::{Eras, Errand, Gather, Permits, Return};
+use evener_ring::{CombiningList, LendOutcome, LentWork, PerFork, TryPool};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
@@ -19,12 +19,12 @@ struct AddOne;
 /// happened before, so that it behaves as plain memory does.
 struct Watched(AtomicU32);
 
-impl Errand for AddOne {
+impl LentWork for AddOne {
     type Loan<'c> = &'c mut Watched;
     type Reply = u32;
 }
 
-type Hall = Arc<Gather<AddOne>>;
+type Hall = Arc<CombiningList<AddOne>>;
 
 /// As [`super::model`]; but a failed assertion ends the program: a caller whose loan is lost, as with some mutants,
 /// waits for ever, in unwinding too. Loom ends its own threads by panics that say nothing; those go on.
@@ -64,26 +64,26 @@ impl Watched {
 }
 
 /// Takes what waits and works on it.
-fn serve(hall: &Gather<AddOne>) {
+fn serve(hall: &CombiningList<AddOne>) {
     hall.take().run(2, add_one);
     thread::yield_now();
 }
 
 /// Lends a number and serves while it waits.
-fn lend_and_serve(hall: &Gather<AddOne>, hint: usize) {
+fn lend_and_serve(hall: &CombiningList<AddOne>, hint: usize) {
     let mut number = Watched::new(7);
     let answer = hall.lend(hint, &mut number, |_| serve(hall));
     match answer {
-        Return::Answered(before) => assert_eq!((before, number.value()), (7, 8)),
-        Return::Unused => assert_eq!(number.value(), 7),
-        Return::Broken => unreachable!("nobody breaks"),
+        LendOutcome::Answered(before) => assert_eq!((before, number.value()), (7, 8)),
+        LendOutcome::Unused => assert_eq!(number.value(), 7),
+        LendOutcome::Broken => unreachable!("nobody breaks"),
     }
 }
 
 #[test]
 fn what_is_lent_is_worked_on_once_and_seen_by_its_caller() {
     model(3, || {
-        let hall: Hall = Arc::new(Gather::new(2));
+        let hall: Hall = Arc::new(CombiningList::new(2));
         let other = hall.clone();
         beside(move || lend_and_serve(&other, 0), || lend_and_serve(&hall, 1));
         assert_eq!(hall.waiting(), 0);
@@ -93,14 +93,14 @@ fn what_is_lent_is_worked_on_once_and_seen_by_its_caller() {
 #[test]
 fn a_loan_that_is_taken_is_seen_by_the_taker() {
     model(3, || {
-        let hall: Hall = Arc::new(Gather::new(1));
+        let hall: Hall = Arc::new(CombiningList::new(1));
         let (other, done) = (hall.clone(), Arc::new(AtomicBool::new(false)));
         let ended = done.clone();
         beside(
             move || {
                 let mut number = Watched::new(7);
                 let answer = other.lend(0, &mut number, |_| thread::yield_now());
-                assert_eq!((answer, number.value()), (Return::Answered(7), 8));
+                assert_eq!((answer, number.value()), (LendOutcome::Answered(7), 8));
                 ended.store(true, Relaxed);
             },
             || {
@@ -115,16 +115,16 @@ fn a_loan_that_is_taken_is_seen_by_the_taker() {
 #[test]
 fn what_is_not_run_comes_back_untouched() {
     model(3, || {
-        let hall: Hall = Arc::new(Gather::new(2));
+        let hall: Hall = Arc::new(CombiningList::new(2));
         let other = hall.clone();
-        let lend = |hall: &Gather<AddOne>| {
+        let lend = |hall: &CombiningList<AddOne>| {
             let mut number = Watched::new(7);
             let answer = hall.lend(0, &mut number, |_| {
                 drop(hall.take());
                 thread::yield_now();
             });
             number.set(|_| 9);
-            assert_eq!(answer, Return::Unused);
+            assert_eq!(answer, LendOutcome::Unused);
         };
         beside(move || lend(&other), || lend(&hall));
     });
@@ -133,7 +133,7 @@ fn what_is_not_run_comes_back_untouched() {
 #[test]
 fn a_slot_serves_one_caller_after_the_other() {
     model(3, || {
-        let hall: Hall = Arc::new(Gather::new(1));
+        let hall: Hall = Arc::new(CombiningList::new(1));
         let other = hall.clone();
         // One slot for two callers: the one who finds it in use does its work itself.
         beside(
@@ -149,7 +149,7 @@ fn a_slot_serves_one_caller_after_the_other() {
 #[test]
 fn a_waiting_caller_knows_when_it_was_taken() {
     model(2, || {
-        let hall: Hall = Arc::new(Gather::new(2));
+        let hall: Hall = Arc::new(CombiningList::new(2));
         let taker = hall.clone();
         let taken = Arc::new(AtomicUsize::new(0));
         let count = taken.clone();
@@ -167,14 +167,14 @@ fn a_waiting_caller_knows_when_it_was_taken() {
             thread::yield_now();
         });
         other.join().unwrap();
-        assert_eq!(answer != Return::Unused, taken.load(Relaxed) == 1);
+        assert_eq!(answer != LendOutcome::Unused, taken.load(Relaxed) == 1);
     });
 }
 
 #[test]
 fn a_caller_that_panics_leaves_no_memory_behind_that_is_used() {
     model(2, || {
-        let hall: Hall = Arc::new(Gather::new(2));
+        let hall: Hall = Arc::new(CombiningList::new(2));
         let other = hall.clone();
         beside(
             move || {
@@ -194,7 +194,7 @@ fn a_caller_that_panics_leaves_no_memory_behind_that_is_used() {
 #[test]
 fn those_whom_a_panic_leaves_without_answer_come_back_broken() {
     model(2, || {
-        let hall: Hall = Arc::new(Gather::new(2));
+        let hall: Hall = Arc::new(CombiningList::new(2));
         let other = hall.clone();
         beside(
             move || {
@@ -206,7 +206,7 @@ fn those_whom_a_panic_leaves_without_answer_come_back_broken() {
                     thread::yield_now();
                 });
                 number.set(|_| 9);
-                assert!(matches!(answer, Return::Unused | Return::Broken), "{answer:?}");
+                assert!(matches!(answer, LendOutcome::Unused | LendOutcome::Broken), "{answer:?}");
             },
             || {
                 let mut batch = hall.take();
@@ -225,11 +225,11 @@ fn those_whom_a_panic_leaves_without_answer_come_back_broken() {
 #[test]
 fn a_permit_has_one_holder_who_sees_what_the_last_one_did() {
     model(3, || {
-        let permits = Arc::new(Permits::new([Watched::new(0)]));
+        let permits = Arc::new(TryPool::new([Watched::new(0)]));
         let other = permits.clone();
         let used = Arc::new(AtomicUsize::new(0));
         let count = used.clone();
-        let hold = |permits: &Permits<Watched>, used: &AtomicUsize| {
+        let hold = |permits: &TryPool<Watched>, used: &AtomicUsize| {
             if let Some(mut permit) = permits.try_take() {
                 permit.add_one();
                 used.fetch_add(1, Relaxed);
@@ -251,17 +251,17 @@ fn a_permit_has_one_holder_who_sees_what_the_last_one_did() {
 #[test]
 fn a_generation_has_one_value_for_all_threads() {
     model(3, || {
-        let eras = Arc::new(Eras::<AtomicU32>::default());
-        let other = eras.clone();
-        let name = |eras: &Eras<AtomicU32>, generation| {
-            eras.of(generation, || AtomicU32::new(generation + 10)).load(Relaxed)
+        let per_fork = Arc::new(PerFork::<AtomicU32>::default());
+        let other = per_fork.clone();
+        let name = |per_fork: &PerFork<AtomicU32>, generation| {
+            per_fork.of(generation, || AtomicU32::new(generation + 10)).load(Relaxed)
         };
         beside(
             move || assert_eq!([1, 0].map(|generation| name(&other, generation)), [11, 10]),
             || {
-                let first: *const AtomicU32 = eras.of(1, || AtomicU32::new(11));
-                assert_eq!(name(&eras, 1), 11);
-                assert_eq!(first, std::ptr::from_ref(eras.of(1, || AtomicU32::new(99))));
+                let first: *const AtomicU32 = per_fork.of(1, || AtomicU32::new(11));
+                assert_eq!(name(&per_fork, 1), 11);
+                assert_eq!(first, std::ptr::from_ref(per_fork.of(1, || AtomicU32::new(99))));
             },
         );
     });

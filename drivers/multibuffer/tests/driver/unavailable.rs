@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, process};
 
-use evener_driver_multibuffer::{Absent, BareLoop, Multibuffer};
+use evener_driver_multibuffer::{BareLoop, Multibuffer, Unavailable};
 
 /// What comes of loading a library that says it is of `version` and has `functions`, which nobody may call.
 /// Nothing where there is no C compiler.
-fn load_impostor(name: &str, version: &str, functions: &[&str]) -> Option<Option<Absent>> {
+fn load_impostor(name: &str, version: &str, functions: &[&str]) -> Option<Option<Unavailable>> {
     let place = env::temp_dir().join(format!("evener-{name}-{}", process::id()));
     fs::create_dir_all(&place).unwrap();
     let (source, library) = (place.join("impostor.c"), place.join("libIPSec_MB.so.1"));
@@ -34,39 +34,42 @@ const REST: [&str; 4] =
 
 #[test]
 fn a_library_that_is_not_there_is_absent_with_the_package_that_brings_it() {
-    let absent = Multibuffer::load_from(Path::new("/nonexistent/libIPSec_MB.so.1")).err().unwrap();
-    assert!(matches!(absent, Absent::NotFound { .. } | Absent::OtherProcessor), "{absent:?}");
+    let unavailable = Multibuffer::load_from(Path::new("/nonexistent/libIPSec_MB.so.1")).err().unwrap();
+    assert!(
+        matches!(unavailable, Unavailable::NotFound { .. } | Unavailable::OtherProcessor),
+        "{unavailable:?}"
+    );
     if cfg!(target_arch = "x86_64") {
-        assert!(absent.to_string().contains("libipsec-mb1"), "{absent}");
+        assert!(unavailable.to_string().contains("libipsec-mb1"), "{unavailable}");
     }
 }
 
 #[test]
 fn a_path_with_a_zero_byte_is_absent() {
-    let absent = Multibuffer::load_from(Path::new("lib\0.so")).err().unwrap();
-    assert!(matches!(absent, Absent::NotFound { .. }), "{absent:?}");
+    let unavailable = Multibuffer::load_from(Path::new("lib\0.so")).err().unwrap();
+    assert!(matches!(unavailable, Unavailable::NotFound { .. }), "{unavailable:?}");
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_release_whose_structures_are_not_known_is_absent_and_never_called() {
     for version in ["0x10200", "0x10301", "0x20100", "0x990000"] {
-        let Some(absent) = load_impostor("unknown", version, &REST) else { return skipped() };
-        assert_eq!(absent, Some(Absent::UnknownVersion { version: version.to_owned() }));
+        let Some(unavailable) = load_impostor("unknown", version, &REST) else { return skipped() };
+        assert_eq!(unavailable, Some(Unavailable::UnknownVersion { version: version.to_owned() }));
     }
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_library_that_lacks_a_function_is_absent() {
-    let Some(absent) = load_impostor("incomplete", "0x10300", &REST[1..]) else { return skipped() };
-    assert_eq!(absent, Some(Absent::Incomplete));
+    let Some(unavailable) = load_impostor("incomplete", "0x10300", &REST[1..]) else { return skipped() };
+    assert_eq!(unavailable, Some(Unavailable::Incomplete));
 }
 
 #[test]
 #[cfg(not(target_arch = "x86_64"))]
 fn another_processor_has_no_library() {
-    assert_eq!(Multibuffer::load().err(), Some(Absent::OtherProcessor));
+    assert_eq!(Multibuffer::load().err(), Some(Unavailable::OtherProcessor));
 }
 
 #[test]
