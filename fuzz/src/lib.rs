@@ -1,4 +1,4 @@
-//! What is fuzzed: everything that reads a header or a key from hostile bytes, and the host: its wire (`wire.rs`), chains (`chains.rs`), control loop (`control.rs`), parts of their own. Each body takes any bytes, must not
+//! What is fuzzed: everything that reads a header or a key from hostile bytes, and the host: its wire (`wire.rs`), chains (`chains.rs`), control loop (`control.rs`), and the words of the arbiter's segment (`arbiter.rs`), parts of their own. Each body takes any bytes, must not
 //! panic, and asserts what callers rely on. With cargo-fuzz and a nightly compiler, from the project's root:
 //! `cargo +nightly fuzz run age_header fuzz/corpus/age_header fuzz/seeds/age_header`
 #![forbid(unsafe_code)]

@@ -12,6 +12,9 @@ pub(crate) use std::sync::{Condvar, Mutex};
 #[cfg(loom)]
 pub use model::{Word, Word16, Word64};
 
+/// std's fence, or loom's.
+pub use atomic::fence;
+
 #[cfg(loom)]
 pub(crate) use loom::thread::yield_now;
 #[cfg(not(loom))]
@@ -79,16 +82,22 @@ mod model {
                     Self { gate: AtomicU32::new(0), word: $atomic::new(value) }
                 }
 
-                pub(crate) fn load(&self, order: Ordering) -> $bits {
+                /// As std's.
+                pub fn load(&self, order: Ordering) -> $bits {
                     self.pass().load(order)
                 }
 
-                pub(crate) fn store(&self, value: $bits, order: Ordering) {
+                /// As std's.
+                pub fn store(&self, value: $bits, order: Ordering) {
                     self.pass().store(value, order);
                 }
 
-                #[allow(dead_code, reason = "not every word is claimed")]
-                pub(crate) fn compare_exchange(
+                /// As std's.
+                ///
+                /// # Errors
+                ///
+                /// What the word holds, where that is not `old`.
+                pub fn compare_exchange(
                     &self,
                     old: $bits,
                     new: $bits,
@@ -120,11 +129,13 @@ mod model {
     }
 
     impl Word {
-        pub(crate) fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
+        /// As std's.
+        pub fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
             self.pass().fetch_add(value, order)
         }
 
-        pub(crate) fn fetch_sub(&self, value: u32, order: Ordering) -> u32 {
+        /// As std's.
+        pub fn fetch_sub(&self, value: u32, order: Ordering) -> u32 {
             self.pass().fetch_sub(value, order)
         }
     }

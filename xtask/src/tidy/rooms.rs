@@ -6,8 +6,12 @@ use crate::tree::{Package, TextFile};
 
 /// Crate and what may contain unsafe code in it, from its folder: files, and folders with all below them.
 const ROOMS: &[(&str, &[&str])] = &[
-    ("evener-fd", &["src/checked_fd.rs", "src/limit.rs", "tests/program.rs"]),
+    (
+        "evener-fd",
+        &["src/checked_fd.rs", "src/ffi.rs", "src/limit.rs", "src/range_lock.rs", "tests/program.rs"],
+    ),
     ("evener-ring", RING),
+    ("evener-arbiter", &["tests/support/ffi.rs"]),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),
     ("evener-host", &["src/service/notify.rs", "src/service/slots.rs", "tests/support/ffi.rs"]),
     ("evener-ossl-sys", &["src/ffi.rs"]),
@@ -46,6 +50,7 @@ const RING: &[&str] = &[
     "src/process/per_fork.rs",
     "src/process/per_process.rs",
     "src/process/region.rs",
+    "src/process/segment.rs",
     "src/process/wipe.rs",
     "src/queue/ring.rs",
     "src/queue/slot.rs",

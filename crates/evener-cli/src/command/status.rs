@@ -7,7 +7,9 @@ use std::fmt::Write as _;
 
 use anyhow::bail;
 use evener::core::statistics::{Count, Row};
-use evener::statistics::{Directories, Record, RecordError, Totals, of_process, of_user, remove_ended};
+use evener::statistics::{
+    DIRECTORY_VARIABLE, Directories, Record, RecordError, Totals, of_process, of_user, remove_ended,
+};
 use serde::Serialize;
 
 use crate::terminal::{
@@ -81,7 +83,7 @@ struct StatusView {
 }
 
 pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
-    let places = Directories::from_environment();
+    let places = Directories::from_environment(DIRECTORY_VARIABLE);
     let uid = rustix::process::geteuid().as_raw();
     let found = match arguments.pid {
         None => of_user(&places, uid),

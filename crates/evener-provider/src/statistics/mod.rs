@@ -4,7 +4,7 @@ pub(crate) mod thread_digests;
 
 use std::sync::OnceLock;
 
-use evener::statistics::{Directories, Statistics, ThreadDigests};
+use evener::statistics::{DIRECTORY_VARIABLE, Directories, Statistics, ThreadDigests};
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 
@@ -20,8 +20,13 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
     if settings.statistics == StatisticsFile::Off {
         return None;
     }
-    let places =
-        || if ffi::has_raised_rights() { Directories::default() } else { Directories::from_environment() };
+    let places = || {
+        if ffi::has_raised_rights() {
+            Directories::default()
+        } else {
+            Directories::from_environment(DIRECTORY_VARIABLE)
+        }
+    };
     STATISTICS.get_or_init(|| Statistics::new(places()).ok()).as_ref()
 }
 

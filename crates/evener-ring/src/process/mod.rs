@@ -7,6 +7,8 @@ mod per_process;
 #[cfg(not(any(loom, miri)))]
 mod region;
 #[cfg(not(any(loom, miri)))]
+mod segment;
+#[cfg(not(any(loom, miri)))]
 mod wipe;
 mod words;
 
@@ -18,6 +20,8 @@ pub use per_process::PerProcess;
 pub(crate) use region::Shared;
 #[cfg(not(any(loom, miri)))]
 pub use region::{OutOfRegion, Region};
+#[cfg(not(any(loom, miri)))]
+pub use segment::{Refusal, Segment};
 #[cfg(not(any(loom, miri)))]
 pub use wipe::wipe;
 pub use words::{Counter, Words, value};

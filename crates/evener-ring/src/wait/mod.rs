@@ -5,3 +5,5 @@ mod doorbell;
 mod futex;
 
 pub use doorbell::{Doorbell, Ticket};
+#[cfg(not(any(loom, miri)))]
+pub use futex::{sleep_shared, wake_shared};

@@ -7,13 +7,12 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use evener_core::statistics::{FILE_WORDS, HEADER_WORDS, Header, MAGIC, VERSION};
-use evener_fd::{CheckedFd, may_extend_to};
+use evener_fd::{CheckedFd, Directories, may_extend_to};
 use evener_ring::Mapping;
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{geteuid, getpid};
 
-use super::directories::{self, Directories, Unusable};
 use super::process::{self, Identity, ProcessInfo};
 use super::record::{self, FILE_BYTES};
 
@@ -22,11 +21,7 @@ use super::record::{self, FILE_BYTES};
 pub(super) fn create(places: &Directories) -> io::Result<Mapping> {
     // Before anything is made: a signal would end a program that never asked for a file.
     may_extend_to(FILE_BYTES as u64)?;
-    let directory = directories::open_or_make(places, geteuid().as_raw()).map_err(|reason| match reason {
-        Unusable::Missing => io::ErrorKind::NotFound.into(),
-        Unusable::NotPrivate => io::ErrorKind::PermissionDenied.into(),
-        Unusable::Refused(errno) => io::Error::from(errno),
-    })?;
+    let directory = places.open_or_make(geteuid().as_raw())?;
     let directory = CheckedFd::new(directory)?;
     let pid = getpid().as_raw_nonzero().get().unsigned_abs();
     record::remove_leftovers(directory.checked()?);

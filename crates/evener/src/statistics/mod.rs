@@ -1,10 +1,9 @@
 //! What a process counts, where others can read it while it runs.
 //!
 //! A count: [`LocalCounter`] (in the caller's own memory) -> [`Statistics::flush`], [`ThreadDigests`] (in a thread's) ->
-//! [`ThreadDigests::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`directories.rs`) ->
+//! [`ThreadDigests::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`evener_fd::Directories`) ->
 //! [`Record`], in a process that reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
 
-mod directories;
 mod file;
 mod process;
 mod record;
@@ -16,9 +15,12 @@ use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _};
 
-pub use directories::Directories;
+pub use evener_fd::Directories;
 pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
 pub use thread_digests::ThreadDigests;
+
+/// The variable that names the directory, where it is not the usual one ([`Directories::from_environment`]).
+pub const DIRECTORY_VARIABLE: &str = "EVENER_STATISTICS_DIR";
 
 /// Requests of one session that went the direct way and are not in the file yet.
 ///

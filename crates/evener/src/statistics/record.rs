@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use evener_core::statistics::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
+use evener_fd::{Directories, open_private};
 use evener_ring::value;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
 
-use super::directories::{self, Directories};
 use super::process::{self, Identity};
 
 /// Bytes of a whole file.
@@ -129,7 +129,7 @@ type Found = (u32, Result<Record, RecordError>);
 pub fn of_user(places: &Directories, uid: u32) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for path in places.of(uid) {
-        let Ok(directory) = directories::open(&path, uid) else { continue };
+        let Ok(directory) = open_private(&path, uid) else { continue };
         let pids = pids(directory.as_fd(), usize::MAX);
         found.extend(pids.into_iter().map(|pid| (pid, read(directory.as_fd(), uid, pid))));
     }
@@ -145,7 +145,7 @@ pub fn of_process(places: &Directories, uid: u32, pid: u32) -> Option<Result<Rec
     let here = places.of(owner);
     let theirs = here.iter().filter_map(|path| Some(own_view(pid)?.join(path.strip_prefix("/").ok()?)));
     for path in here.iter().cloned().chain(theirs) {
-        let Ok(directory) = directories::open(&path, owner) else { continue };
+        let Ok(directory) = open_private(&path, owner) else { continue };
         match read(directory.as_fd(), owner, pid) {
             Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
             found => return Some(found),
@@ -158,7 +158,7 @@ pub fn of_process(places: &Directories, uid: u32, pid: u32) -> Option<Result<Rec
 pub fn remove_ended(places: &Directories, uid: u32) -> usize {
     let mut removed = 0;
     for path in places.of(uid) {
-        let Ok(directory) = directories::open(&path, uid) else { continue };
+        let Ok(directory) = open_private(&path, uid) else { continue };
         for pid in pids(directory.as_fd(), usize::MAX) {
             let has_ended = match read(directory.as_fd(), uid, pid) {
                 Ok(record) => record.has_ended(),

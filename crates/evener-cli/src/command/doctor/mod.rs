@@ -12,7 +12,7 @@ mod runtimes;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use evener::statistics::Directories;
+use evener::statistics::{DIRECTORY_VARIABLE, Directories};
 use serde::Serialize;
 
 use crate::terminal::{Exit, PathDisplay, output};
@@ -113,7 +113,9 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
     if findings.is_empty() {
         findings.extend(runtimes.iter().filter_map(Runtime::finding));
     }
-    if sees_us && !Directories::from_environment().is_usable(rustix::process::geteuid().as_raw()) {
+    if sees_us
+        && !Directories::from_environment(DIRECTORY_VARIABLE).is_usable(rustix::process::geteuid().as_raw())
+    {
         let fact = "no private directory for statistics can be used, so counts are lost";
         findings.push(Finding::new(
             "statistics",

@@ -1,11 +1,11 @@
-//! The directories in which statistics files may lie.
+//! The directories in which processes of one user meet: files of statistics, the arbiter's anchor.
 //!
 //! A writer takes the first of [`Directories::of`] that it may use, made where it is missing. A reader: all of
 //! them that exist.
 
-use std::env;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::{env, io};
 
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
@@ -20,12 +20,12 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Takes them from `EVENER_STATISTICS_DIR` and `XDG_RUNTIME_DIR`.
+    /// Takes them from the variable of this name and `XDG_RUNTIME_DIR`.
     #[must_use]
-    pub fn from_environment() -> Self {
+    pub fn from_environment(variable: &str) -> Self {
         // As the XDG base directory specification has it: a relative path counts as unset.
         let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        Self { given: set("EVENER_STATISTICS_DIR"), runtime: set("XDG_RUNTIME_DIR") }
+        Self { given: set(variable), runtime: set("XDG_RUNTIME_DIR") }
     }
 
     /// `directory` and no other.
@@ -34,10 +34,10 @@ impl Directories {
         Self { given: Some(directory), runtime: None }
     }
 
-    /// Whether statistics can be kept for user `uid`. Makes the directory where it is missing, as counting would.
+    /// Whether files can be kept there for user `uid`. Makes the directory where it is missing.
     #[must_use]
     pub fn is_usable(&self, uid: u32) -> bool {
-        open_or_make(self, uid).is_ok()
+        self.open_or_make(uid).is_ok()
     }
 
     /// The directories of user `uid` in the order of preference. Without those of the environment
@@ -56,11 +56,38 @@ impl Directories {
         all.push(PathBuf::from(format!("/tmp/evener-{uid}")));
         all
     }
+
+    /// Opens the first directory that is private to user `uid`, and makes it where it is missing.
+    ///
+    /// Each directory is first met with an `openat`, and nothing follows one that is refused: sshd's sandbox answers that call
+    /// with an error, and others, such as `mkdirat`, with death.
+    ///
+    /// # Errors
+    ///
+    /// Why none will do: of the last that was looked at.
+    pub fn open_or_make(&self, uid: u32) -> Result<OwnedFd, Unusable> {
+        let mut last = Unusable::Missing;
+        for path in self.of(uid) {
+            let opened = match open_private(&path, uid) {
+                Err(Unusable::Missing) if stands_in_a_directory(&path) => {
+                    fs::mkdir(&path, Mode::RWXU).ok();
+                    open_private(&path, uid)
+                }
+                other => other,
+            };
+            match opened {
+                Ok(directory) => return Ok(directory),
+                Err(refused @ Unusable::Refused(_)) => return Err(refused),
+                Err(reason) => last = reason,
+            }
+        }
+        Err(last)
+    }
 }
 
 /// Why a directory is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unusable {
+pub enum Unusable {
     /// It, or the one that it would stand in, is not there.
     Missing,
     /// It is another user's, open to others, or no directory.
@@ -69,31 +96,22 @@ pub(super) enum Unusable {
     Refused(Errno),
 }
 
-/// Opens the first directory of `places` that is private to user `uid`, and makes it where it is missing.
-///
-/// Each directory is first met with an `openat`, and nothing follows one that is refused: sshd's sandbox answers that call
-/// with an error, and others, such as `mkdirat`, with death.
-pub(super) fn open_or_make(places: &Directories, uid: u32) -> Result<OwnedFd, Unusable> {
-    let mut last = Unusable::Missing;
-    for path in places.of(uid) {
-        let opened = match open(&path, uid) {
-            Err(Unusable::Missing) if stands_in_a_directory(&path) => {
-                fs::mkdir(&path, Mode::RWXU).ok();
-                open(&path, uid)
-            }
-            other => other,
-        };
-        match opened {
-            Ok(directory) => return Ok(directory),
-            Err(refused @ Unusable::Refused(_)) => return Err(refused),
-            Err(reason) => last = reason,
+impl From<Unusable> for io::Error {
+    fn from(reason: Unusable) -> Self {
+        match reason {
+            Unusable::Missing => io::ErrorKind::NotFound.into(),
+            Unusable::NotPrivate => io::ErrorKind::PermissionDenied.into(),
+            Unusable::Refused(errno) => errno.into(),
         }
     }
-    Err(last)
 }
 
 /// Opens the directory at `path` where it is private to user `uid`.
-pub(super) fn open(path: &Path, uid: u32) -> Result<OwnedFd, Unusable> {
+///
+/// # Errors
+///
+/// Where it is not there or not private.
+pub fn open_private(path: &Path, uid: u32) -> Result<OwnedFd, Unusable> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let directory = fs::open(path, flags, Mode::empty()).map_err(|error| match error {
         Errno::NOENT => Unusable::Missing,

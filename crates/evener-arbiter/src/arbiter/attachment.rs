@@ -1,0 +1,155 @@
+//! One process's part of the segment: the places that it has claimed, each for one request at a time.
+
+use std::fs;
+use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use evener_ring::{CachePadded, Mapping, Words as _};
+use rustix::process::getpid;
+
+use crate::gate::{Place, Turn};
+use crate::layout::Line;
+use crate::segment::{About, NoArbiter, Origin, Shared, attach};
+use crate::world::World as _;
+
+/// What a process has of a segment.
+#[derive(Debug)]
+pub(super) struct Attachment {
+    shared: Shared,
+    about: About,
+    /// Told from that of a parent, whose copy a child has.
+    number: u32,
+    /// 1 in the process that attached, 0 in its children.
+    here: Mapping,
+    /// A bit for each line that no request of this process uses.
+    idle: CachePadded<AtomicU32>,
+    /// Lines that have a place, or are about to.
+    claimed: AtomicU32,
+    lines: [CachePadded<ProcessLine>; LINES_MAX],
+}
+
+/// A place, and what its process knows of it.
+#[derive(Debug, Default)]
+struct ProcessLine {
+    place: OnceLock<Place>,
+    turn: Turn,
+}
+
+/// Requests that a process may have with the arbiter at once: bits of a word. Assumed, not measured: 32, because a process with more has threads enough to keep a core busy with each.
+pub(super) const LINES_MAX: usize = 32;
+
+impl Attachment {
+    pub(super) fn new(origin: &Origin, weight: u32) -> Result<Self, NoArbiter> {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let here = Mapping::wiped_by_fork(1)
+            .map_err(|error| NoArbiter::System { what: "memory that a fork wipes", error })?;
+        // Relaxed: nobody else knows the mapping yet.
+        here.words().iter().for_each(|word| word.store(1, Relaxed));
+        let about = About { pid: getpid().as_raw_nonzero().get().unsigned_abs(), weight, name: name() };
+        let (shared, place) = attach(origin, &about)?;
+        // Spread over the permits, so that processes settle on different ones.
+        let line = |index: usize| {
+            let hint = place.index.wrapping_add(index);
+            ProcessLine { place: OnceLock::new(), turn: Turn::new(u32::try_from(hint).unwrap_or_default()) }
+        };
+        let lines = std::array::from_fn(|index| CachePadded::new(line(index)));
+        let attachment = Self {
+            shared,
+            about,
+            number: NEXT.fetch_add(1, Relaxed),
+            here,
+            idle: CachePadded::new(AtomicU32::new(1)),
+            claimed: AtomicU32::new(1),
+            lines,
+        };
+        attachment.lines[0]
+            .place
+            .set(place)
+            .map_err(|_| NoArbiter::System { what: "a place", error: io::ErrorKind::AlreadyExists.into() })?;
+        Ok(attachment)
+    }
+
+    #[inline]
+    pub(super) const fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    pub(super) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether this is the process that attached.
+    #[inline]
+    pub(super) fn is_here(&self) -> bool {
+        self.here.words().iter().all(|word| word.load(Relaxed) == 1)
+    }
+
+    /// Takes a line that is idle, with a new place where there is none.
+    #[inline]
+    pub(super) fn take_line(&self) -> Option<usize> {
+        loop {
+            let idle = self.idle.load(Relaxed);
+            if idle == 0 {
+                return self.claim_line();
+            }
+            let line = idle.trailing_zeros();
+            // Acquire: pairs with the Release of who gave it back.
+            if self.idle.compare_exchange(idle, idle & !(1 << line), Acquire, Relaxed).is_ok() {
+                return Some(line as usize);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn give_line_back(&self, line: usize) {
+        self.idle.fetch_or(1 << line, Release);
+    }
+
+    #[cold]
+    fn claim_line(&self) -> Option<usize> {
+        let claimed = self.claimed.fetch_add(1, AcqRel) as usize;
+        let line = self.lines.get(claimed);
+        let place = line.and_then(|_| self.shared.claim(&self.about));
+        match (line, place) {
+            (Some(line), Some(place)) => line.place.set(place).is_ok().then_some(claimed),
+            _ => {
+                // So that the count does not go round; a line that found no place is tried again.
+                self.claimed.fetch_sub(1, AcqRel);
+                None
+            }
+        }
+    }
+
+    /// The place of a line that was taken, and its turn.
+    #[inline]
+    pub(super) fn line(&self, line: usize) -> (Place, &Turn) {
+        let line = &self.lines[line % LINES_MAX];
+        let nowhere = Place { index: usize::MAX >> 16, generation: u32::MAX };
+        (line.place.get().copied().unwrap_or(nowhere), &line.turn)
+    }
+
+    /// Counts a request that was granted; the line is its process's alone.
+    #[inline]
+    pub(super) fn count_grant(&self, place: Place) {
+        let [high, low] = [0, 1].map(|word| self.shared.shape().place(place.index, Line::Grants) + word);
+        let before = self.shared.load(low);
+        let after = before.wrapping_add(1);
+        self.shared.store(low, after);
+        // As `evener_ring::Counter`, which needs an exchange because others count too.
+        if (before ^ after) >> 31 != 0 {
+            self.shared.store(high, self.shared.load(high).wrapping_add(1));
+        }
+    }
+}
+
+/// The process's name as the kernel keeps it, 15 bytes at most.
+fn name() -> [u32; 4] {
+    let text = fs::read("/proc/self/comm").unwrap_or_default();
+    let mut bytes = [0; 16];
+    let kept = text.iter().copied().take_while(|byte| *byte != b'\n').take(15);
+    bytes.iter_mut().zip(kept).for_each(|(place, byte)| *place = byte);
+    let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    [0, 4, 8, 12].map(word)
+}

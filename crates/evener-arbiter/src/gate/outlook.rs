@@ -1,0 +1,77 @@
+//! When a request that came now would begin: work of all processes that is ahead of it, over the permits.
+
+use super::Gate;
+use crate::lane::Waiter;
+use crate::layout::{FREE, Lane, Line, Owner};
+use crate::world::{World, elapsed_us};
+
+impl<W: World> Gate<'_, W> {
+    /// Returns how long a request would wait at most if all that is ahead takes what was predicted; `u64::MAX` where no permit comes back.
+    #[must_use]
+    pub fn expected_wait_ns(&self, now: u64) -> u64 {
+        let (mut work, mut usable, mut is_free) = (0_u64, 0_u64, false);
+        for permit in 0..self.capacity {
+            match self.left_ns(permit, now) {
+                Left::Free => (usable, is_free) = (usable + 1, true),
+                Left::Work(left) => (usable, work) = (usable + 1, work.saturating_add(left)),
+                Left::Never => {}
+            }
+        }
+        let waiting = self.waiting_ns();
+        match usable {
+            0 => u64::MAX,
+            _ if is_free && waiting == 0 => 0,
+            _ => work.saturating_add(waiting) / usable,
+        }
+    }
+
+    fn left_ns(&self, permit: usize, now: u64) -> Left {
+        let word = self.world.load(self.permit(permit));
+        if word == FREE {
+            return Left::Free;
+        }
+        let Some(owner) = Owner::of(word, self.shape.places()) else { return Left::Free };
+        let predicted = self.predicted_ns(owner.place);
+        let since = self.world.load(self.shape.place(owner.place, Line::Since));
+        let held = u64::from(elapsed_us(since, now)) * 1_000;
+        match held > predicted.saturating_mul(OVERDUE_TIMES).saturating_add(OVERDUE_NS) {
+            true => Left::Never,
+            false => Left::Work(predicted.saturating_sub(held)),
+        }
+    }
+
+    /// Work of all who wait: of the first by what they say, of the others as if they were alike.
+    fn waiting_ns(&self) -> u64 {
+        let lane = |lane: Lane| {
+            let lane = self.lane(lane);
+            let (mut seen, mut work) = (0_u64, 0_u64);
+            let place = |waiter: Waiter| waiter.place;
+            for waiting in lane.all().map(place).take(SEEN_MAX) {
+                (seen, work) = (seen + 1, work.saturating_add(self.predicted_ns(waiting)));
+            }
+            let all = u64::from(lane.len()).max(seen);
+            work.saturating_mul(all).checked_div(seen).unwrap_or_default()
+        };
+        lane(Lane::Main).saturating_add(lane(Lane::Express))
+    }
+
+    fn predicted_ns(&self, place: usize) -> u64 {
+        self.world.load(self.shape.place(place, Line::Predicted)).into()
+    }
+}
+
+/// What a permit has still to do.
+enum Left {
+    Free,
+    /// In nanoseconds.
+    Work(u64),
+    /// Its holder has taken so much longer than predicted that nothing can be said: it may be suspended.
+    Never,
+}
+
+/// A holder is overdue after so many times what was predicted, and this. Assumed, not measured: 16 times and 50 ms, because a holder that is kept from its core is not stopped.
+const OVERDUE_TIMES: u64 = 16;
+const OVERDUE_NS: u64 = 50_000_000;
+
+/// Waiters that are asked for their work: with more, their mean is good enough for who would wait behind them all.
+const SEEN_MAX: usize = 64;

@@ -1,0 +1,257 @@
+//! The anchor: a file that names the segment, and whose bytes are locked by those who have places in it.
+//!
+//! [`attach`]: the directory -> the file, looked at -> what it says -> the segment, looked at. Where it says nothing that is true, one process at a time makes a segment and
+//! writes its name. The file may be cut, overwritten or removed at any time: nothing in it is mapped, and locks need no bytes.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::atomic::Ordering::{Acquire, Release};
+use std::thread;
+use std::time::Duration;
+
+use evener_fd::{CheckedFd, Directories, close_in_children, may_extend_to, range_lock};
+use evener_ring::{Refusal, Segment, Words as _};
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::{pread, pwrite, retry_on_intr};
+use rustix::process::geteuid;
+
+use super::{About, NoArbiter, Shared};
+use crate::gate::Place;
+use crate::layout::{Header, MAGIC, Shape, VERSION};
+
+/// Which segment a process wants.
+#[derive(Clone, Debug)]
+pub(crate) struct Origin {
+    pub(crate) directories: Directories,
+    pub(crate) name: String,
+    pub(crate) shape: Shape,
+}
+
+/// What an anchor says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Anchor {
+    shape: [u32; 5],
+    /// Drawn at random, and repeated in the segment.
+    number: [u32; 2],
+    /// The system's number of the segment.
+    segment: i32,
+}
+
+/// Attaches the segment of this user, made where there is none, and takes a first place.
+pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), NoArbiter> {
+    for _ in 0..RACES_MAX {
+        let file = open(origin)?;
+        let (anchor, words) = match find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
+            Some(found) => found,
+            None => make(&file, origin)?,
+        };
+        close_in_children(&file).map_err(NoArbiter::of("handlers for forks"))?;
+        let shared = Shared::new(words, file, origin.shape);
+        let place = shared.claim(about).ok_or(NoArbiter::Full)?;
+        // Somebody may have replaced a segment that nobody seemed to use. From here on this process is seen to use it.
+        let still = shared.anchor.checked().map_err(NoArbiter::of(ANCHOR)).map(read)?;
+        if still.is_ok_and(|text| parse(&text, origin.shape) == Said::Segment(anchor)) {
+            return Ok((shared, place));
+        }
+    }
+    Err(NoArbiter::Stalled)
+}
+
+/// Opens the file, made where it is missing.
+fn open(origin: &Origin) -> Result<CheckedFd, NoArbiter> {
+    // Before anything is made: a signal would end a program that never asked for a file.
+    may_extend_to(BYTES as u64).map_err(NoArbiter::of(ANCHOR))?;
+    let uid = geteuid().as_raw();
+    let directory = origin.directories.open_or_make(uid).map_err(|why| NoArbiter::Directory(why.into()))?;
+    let directory = CheckedFd::new(directory).map_err(NoArbiter::of(ANCHOR))?;
+    let name = format!("{}.{}", origin.name, namespace());
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let at = directory.checked().map_err(NoArbiter::of(ANCHOR))?;
+    let file =
+        rustix::fs::openat(at, &name, flags, Mode::RUSR | Mode::WUSR).map_err(|error| match error {
+            rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS | rustix::io::Errno::ISDIR => {
+                NoArbiter::NotOurs(name.clone())
+            }
+            other => NoArbiter::of(ANCHOR)(other),
+        })?;
+    let seen = rustix::fs::fstat(&file).map_err(NoArbiter::of(ANCHOR))?;
+    let is_plain = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile && seen.st_nlink == 1;
+    if !is_plain || seen.st_uid != uid || seen.st_mode & 0o077 != 0 {
+        return Err(NoArbiter::NotOurs(name));
+    }
+    CheckedFd::new(file).map_err(NoArbiter::of(ANCHOR))
+}
+
+/// Attaches the segment that the file names, if it is one.
+fn find(file: BorrowedFd<'_>, origin: &Origin) -> Result<Option<(Anchor, Segment)>, NoArbiter> {
+    let text = read(file).map_err(NoArbiter::of(ANCHOR))?;
+    let anchor = match parse(&text, origin.shape) {
+        Said::Segment(anchor) => anchor,
+        Said::Nothing => return Ok(None),
+        Said::OtherLayout { version } => {
+            // Nobody is left who knows it: it gives way.
+            let is_used = range_lock::is_locked(file, PLACES).map_err(NoArbiter::of("locks of files"))?;
+            return if is_used { Err(NoArbiter::OtherLayout { version }) } else { Ok(None) };
+        }
+    };
+    match Segment::attach(anchor.segment, origin.shape.word_count(), geteuid().as_raw()) {
+        Ok(words) => {
+            let said = words.words().iter().take(HEADER).map(|word| word.load(Acquire));
+            let is_this = said.eq(header(&anchor));
+            Ok(is_this.then_some((anchor, words)))
+        }
+        // Of before the machine was started, removed, or by now another's.
+        Err(Refusal::Missing | Refusal::NotOurs) => Ok(None),
+        Err(Refusal::System(error)) => Err(NoArbiter::of("attaching the arbiter's segment")(error)),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Makes a segment, unless somebody else did meanwhile.
+fn make(file: &CheckedFd, origin: &Origin) -> Result<(Anchor, Segment), NoArbiter> {
+    let at = || file.checked().map_err(NoArbiter::of(ANCHOR));
+    let made = with_lock(at()?, MAKING, || {
+        if let Some(found) = find(at()?, origin)? {
+            return Ok(found);
+        }
+        let words = Segment::create(origin.shape.word_count()).map_err(NoArbiter::of(SEGMENT))?;
+        let number = [drawn()?, drawn()?];
+        let anchor = Anchor { shape: origin.shape.words(), number, segment: words.number() };
+        // The first word is written last.
+        for (place, word) in words.words()[..HEADER].iter().zip(header(&anchor)).rev() {
+            place.store(word, Release);
+        }
+        write(at()?, &anchor).inspect_err(|_| words.remove()).map_err(NoArbiter::of(ANCHOR))?;
+        Ok((anchor, words))
+    });
+    made.ok_or(NoArbiter::Stalled)?
+}
+
+fn drawn() -> Result<u32, NoArbiter> {
+    let mut bytes = [0; 4];
+    let number = |error: getrandom::Error| error.raw_os_error().map(io::Error::from_raw_os_error);
+    let other = || io::Error::from(io::ErrorKind::Other);
+    getrandom::getrandom(&mut bytes)
+        .map_err(|error| NoArbiter::of(SEGMENT)(number(error).unwrap_or_else(other)))?;
+    Ok(u32::from_ne_bytes(bytes))
+}
+
+/// The first words of a segment.
+fn header(anchor: &Anchor) -> [u32; HEADER] {
+    let mut words = [0; HEADER];
+    words[Header::Magic as usize] = MAGIC;
+    words[Header::Version as usize] = VERSION;
+    words[Header::Shape as usize..][..5].copy_from_slice(&anchor.shape);
+    words[Header::Number as usize..][..2].copy_from_slice(&anchor.number);
+    words
+}
+
+/// What a file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Segment(Anchor),
+    OtherLayout {
+        version: u32,
+    },
+    /// It is empty, cut, or written by halves.
+    Nothing,
+}
+
+fn parse(words: &[u32; WORDS], shape: Shape) -> Said {
+    let [magic, version, rest @ ..] = words;
+    match (*magic, *version) {
+        (MAGIC, VERSION) => {}
+        (MAGIC, version) => return Said::OtherLayout { version },
+        _ => return Said::Nothing,
+    }
+    let [modules, permits, places, queue, classes, high, low, segment, check] = *rest;
+    let found = [modules, permits, places, queue, classes];
+    if check != sum(&words[..WORDS - 1]) {
+        return Said::Nothing;
+    }
+    if found != shape.words() {
+        return Said::OtherLayout { version: *version };
+    }
+    Said::Segment(Anchor {
+        shape: found,
+        number: [high, low],
+        segment: i32::from_ne_bytes(segment.to_ne_bytes()),
+    })
+}
+
+fn write(file: BorrowedFd<'_>, anchor: &Anchor) -> io::Result<()> {
+    let mut words = [0; WORDS];
+    words[..2].copy_from_slice(&[MAGIC, VERSION]);
+    words[2..7].copy_from_slice(&anchor.shape);
+    words[7..9].copy_from_slice(&anchor.number);
+    words[9] = u32::from_ne_bytes(anchor.segment.to_ne_bytes());
+    words[10] = sum(&words[..WORDS - 1]);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    match retry_on_intr(|| pwrite(file, &bytes, 0))? {
+        BYTES => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+/// Reads a file's words; those that it does not have are 0.
+fn read(file: BorrowedFd<'_>) -> io::Result<[u32; WORDS]> {
+    let mut bytes = [0; BYTES];
+    let count = retry_on_intr(|| pread(file, &mut bytes, 0))?;
+    bytes[count..].fill(0);
+    let mut words = [0; WORDS];
+    for (word, part) in words.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = u32::from_ne_bytes([part[0], part[1], part[2], part[3]]);
+    }
+    Ok(words)
+}
+
+/// FNV-1a.
+fn sum(words: &[u32]) -> u32 {
+    let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+    bytes.fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+/// Does `work` while this process has the lock on a byte; none where another one keeps it.
+///
+/// Threads of one process are not kept apart: they are by `attach` being called once, and by names being found before they are given.
+pub(super) fn with_lock<T>(file: BorrowedFd<'_>, lock: Range<u64>, work: impl FnOnce() -> T) -> Option<T> {
+    for _ in 0..LOCK_TRIES {
+        match range_lock::try_lock(file, lock.clone()) {
+            Ok(true) => {
+                let done = work();
+                range_lock::unlock(file, lock).ok();
+                return Some(done);
+            }
+            Ok(false) => thread::sleep(LOCK_PAUSE),
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Number of this process's IPC namespace, which tells segments of the same number apart; 0 where the system does not say.
+fn namespace() -> u64 {
+    fs::metadata("/proc/self/ns/ipc").map_or(0, |about| about.ino())
+}
+
+const WORDS: usize = 11;
+const BYTES: usize = WORDS * 4;
+const HEADER: usize = 10;
+
+/// Bytes that stand for places, and the two behind them.
+const PLACES: Range<u64> = 0..1 << 20;
+const MAKING: Range<u64> = 1 << 20..(1 << 20) + 1;
+pub(super) const NAMING: Range<u64> = (1 << 20) + 1..(1 << 20) + 2;
+
+/// Making and naming take some 50 us: a second is for a machine under load.
+const LOCK_TRIES: u32 = 1_000;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
+
+/// Anchors that are replaced while this process attaches.
+const RACES_MAX: u32 = 8;
+
+const ANCHOR: &str = "the arbiter's file";
+const SEGMENT: &str = "making the arbiter's segment";

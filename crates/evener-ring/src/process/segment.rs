@@ -1,0 +1,139 @@
+//! Words of System V shared memory: its length is fixed for its life, so that no process can take a page from under another one.
+//!
+//! A segment: [`Segment::create`] -> its number is told to others -> [`Segment::attach`] (looked at before it is believed) -> the last
+//! process detaches, or somebody takes it off the system's list ([`Segment::remove`]) and it goes with the last one.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use crate::{Word, Words};
+
+/// An attached segment of words, detached when this is dropped. A forked child has it too.
+#[derive(Debug)]
+pub struct Segment {
+    first: NonNull<Word>,
+    word_count: usize,
+    number: i32,
+}
+
+/// Why a segment is not attached.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// There is none of that number, or it is about to go.
+    Missing,
+    /// Another user made or owns it, others may use it, or its length is another.
+    NotOurs,
+    /// The system's error.
+    System(io::Error),
+}
+
+impl Segment {
+    /// Makes a segment of `word_count` zero words for this user only.
+    ///
+    /// # Errors
+    ///
+    /// The system's: no room, or a limit (`kernel.shmall`, `kernel.shmmni`).
+    pub fn create(word_count: usize) -> io::Result<Self> {
+        let bytes = word_count.checked_mul(size_of::<Word>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        // SAFETY: takes numbers and makes a segment, no memory of ours.
+        let number = unsafe { libc::shmget(libc::IPC_PRIVATE, bytes, libc::IPC_CREAT | MODE) };
+        if number < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Self::map(number, word_count).inspect_err(|_| remove(number))
+    }
+
+    /// Attaches the segment `number` where it is this user's (`uid`), nobody else's to use, and so many words long.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] where it is not.
+    pub fn attach(number: i32, word_count: usize, uid: u32) -> Result<Self, Refusal> {
+        check(number, word_count, uid)?;
+        let segment = Self::map(number, word_count).map_err(|error| match error.raw_os_error() {
+            Some(libc::EINVAL | libc::EIDRM) => Refusal::Missing,
+            Some(libc::EACCES) => Refusal::NotOurs,
+            _ => Refusal::System(error),
+        })?;
+        // Its number may have gone over to another between the look and the call: what is attached now is what this sees.
+        check(number, word_count, uid)?;
+        Ok(segment)
+    }
+
+    /// Returns its number, by which others attach it.
+    #[must_use]
+    pub const fn number(&self) -> i32 {
+        self.number
+    }
+
+    /// Takes it off the system's list: who has it keeps it, and it goes with the last of them.
+    pub fn remove(&self) {
+        remove(self.number);
+    }
+
+    fn map(number: i32, word_count: usize) -> io::Result<Self> {
+        // SAFETY: a new mapping at a place that the kernel chooses touches no memory of ours.
+        let memory = unsafe { libc::shmat(number, ptr::null(), 0) };
+        if memory.addr() == usize::MAX {
+            return Err(io::Error::last_os_error());
+        }
+        let first = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { first, word_count, number })
+    }
+}
+
+impl Words for Segment {
+    #[inline]
+    fn words(&self) -> &[Word] {
+        // SAFETY: the segment begins on a page, was seen or made to hold so many words, cannot become shorter, and stays attached as long as
+        // `self` lives; every bit pattern is a word, and the words change through atomics only, here and in other processes.
+        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.word_count) }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // SAFETY: this is where it was attached, and what `words` lent ended before.
+        unsafe { libc::shmdt(self.first.as_ptr().cast_const().cast()) };
+    }
+}
+
+// SAFETY: the mapping belongs to the process, not to the thread that made it.
+unsafe impl Send for Segment {}
+// SAFETY: it lends atomics only.
+unsafe impl Sync for Segment {}
+
+/// Read and write for its owner, nothing for others.
+const MODE: libc::c_int = 0o600;
+
+fn remove(number: i32) {
+    // SAFETY: takes numbers; the command reads no structure.
+    unsafe { libc::shmctl(number, libc::IPC_RMID, ptr::null_mut()) };
+}
+
+fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
+    let mut seen = MaybeUninit::<libc::shmid_ds>::uninit();
+    // SAFETY: the place has the size that the call fills.
+    if unsafe { libc::shmctl(number, libc::IPC_STAT, seen.as_mut_ptr()) } != 0 {
+        let error = io::Error::last_os_error();
+        return Err(match error.raw_os_error() {
+            Some(libc::EINVAL | libc::EIDRM) => Refusal::Missing,
+            Some(libc::EACCES) => Refusal::NotOurs,
+            _ => Refusal::System(error),
+        });
+    }
+    // SAFETY: the call succeeded, so it filled the place.
+    let seen = unsafe { seen.assume_init() };
+    // The C libraries differ in the types of these.
+    let mode = i128::from(seen.shm_perm.mode) & 0o777;
+    let bytes = word_count.saturating_mul(size_of::<Word>());
+    let is_ours = (seen.shm_perm.uid, seen.shm_perm.cuid) == (uid, uid) && mode == i128::from(MODE);
+    if is_ours && i128::try_from(seen.shm_segsz).ok() == i128::try_from(bytes).ok() {
+        Ok(())
+    } else {
+        Err(Refusal::NotOurs)
+    }
+}
