@@ -141,7 +141,10 @@ mod tests {
     fn an_idle_process_has_neither_shares_nor_a_price_per_byte() {
         let [before, now] = readings("idle", [&[(Count::Direct, 5), (Count::Bytes, 5)], &[]]);
         let change = Change::of_process(&at(&before, 7, 1), &at(&now, 7, 2), Duration::from_secs(1)).unwrap();
-        assert_eq!((change.requests(), change.share(Count::Direct), change.cpu_ns_per_byte()), (0, None, None));
+        assert_eq!(
+            (change.requests(), change.share(Count::Direct), change.cpu_ns_per_byte()),
+            (0, None, None)
+        );
     }
 
     #[test]

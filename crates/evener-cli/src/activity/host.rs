@@ -100,7 +100,8 @@ impl Host {
 /// to others.
 pub(crate) fn control_sockets(directories: &[PathBuf], uid: u32) -> Vec<PathBuf> {
     let is_private = |path: &&PathBuf| {
-        fs::symlink_metadata(path).is_ok_and(|seen| seen.is_dir() && seen.uid() == uid && seen.mode() & 0o077 == 0)
+        fs::symlink_metadata(path)
+            .is_ok_and(|seen| seen.is_dir() && seen.uid() == uid && seen.mode() & 0o077 == 0)
     };
     let entries = directories.iter().filter(is_private).filter_map(|path| fs::read_dir(path).ok()).flatten();
     let sockets = entries.filter_map(Result::ok).filter(|entry| {
@@ -144,12 +145,11 @@ fn read_line(stream: &mut UnixStream, until: Instant) -> Result<Vec<u8>, NoAnswe
             return Err(io::Error::from(io::ErrorKind::TimedOut).into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut bytes)? {
-            0 => return Ok(line),
-            count => line.extend_from_slice(&bytes[..count]),
-        }
-        if let Some(end) = line.iter().position(|byte| *byte == b'\n') {
-            line.truncate(end);
+        let count = stream.read(&mut bytes)?;
+        let new = &bytes[..count];
+        let end = new.iter().position(|byte| *byte == b'\n');
+        line.extend_from_slice(&new[..end.unwrap_or(count)]);
+        if count == 0 || end.is_some() {
             return Ok(line);
         }
     }
@@ -164,8 +164,8 @@ fn is_timeout(error: &io::Error) -> bool {
 /// than one.
 const ANSWER_TIME_MAX: Duration = Duration::from_millis(250);
 
-/// Assumed, not measured: 16 MiB, because a client takes some 300 bytes, and a host has some thousand at most.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// Assumed, not measured: 4 MiB, because a client takes some 300 bytes, and a host has some thousand.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// Assumed, not measured: 64, because nobody has so many hosts, and each may take [`ANSWER_TIME_MAX`].
 const HOSTS_MAX: usize = 64;

@@ -227,7 +227,8 @@ impl Terminal {
     /// As the terminal says, within bounds; as usual where it says nothing.
     fn size(&self) -> Size {
         let said = tcgetwinsize(&self.output).map_or((0, 0), |size| (size.ws_row, size.ws_col));
-        let bounded = |said: u16, usual: usize| if said == 0 { usual } else { usize::from(said).min(SIDE_MAX) };
+        let bounded =
+            |said: u16, usual: usize| if said == 0 { usual } else { usize::from(said).min(SIDE_MAX) };
         Size { rows: bounded(said.0, 24), columns: bounded(said.1, 80) }
     }
 }

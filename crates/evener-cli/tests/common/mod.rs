@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
+pub mod activity;
 pub mod schema;
 pub mod terminal;
 

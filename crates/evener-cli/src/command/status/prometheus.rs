@@ -13,27 +13,42 @@ pub(super) fn text(reading: &Reading) -> String {
     let mut page = Page::default();
     processes(&mut page, &reading.processes);
     let unreadable = "Statistics files that cannot be read.";
-    page.metric("evener_statistics_unreadable", "gauge", unreadable, [(labels(&[]), reading.unreadable.len())]);
+    page.metric(
+        "evener_statistics_unreadable",
+        "gauge",
+        unreadable,
+        [(labels(&[]), reading.unreadable.len())],
+    );
     hosts(&mut page, &reading.hosts);
     page.0
 }
 
 fn processes(page: &mut Page, processes: &[Process]) {
-    let by_way = processes.iter().flat_map(by_kind).flat_map(|(of, totals)| {
-        Count::WAYS.map(|way| (of.with("way", way.name()), totals.of(way)))
-    });
+    let by_way = processes
+        .iter()
+        .flat_map(by_kind)
+        .flat_map(|(of, totals)| Count::WAYS.map(|way| (of.with("way", way.name()), totals.of(way))));
     page.metric("evener_requests_total", "counter", "Requests, by the way that they went.", by_way);
     let counts = [
         (Count::Bytes, "evener_bytes_total", "Bytes of all requests."),
-        (Count::TakenBack, "evener_taken_back_total", "Parts that their caller took back before anybody had begun."),
-        (Count::Redone, "evener_redone_total", "Requests that a module failed and that were done again on the CPU."),
+        (
+            Count::TakenBack,
+            "evener_taken_back_total",
+            "Parts that their caller took back before anybody had begun.",
+        ),
+        (
+            Count::Redone,
+            "evener_redone_total",
+            "Requests that a module failed and that were done again on the CPU.",
+        ),
         (Count::Locked, "evener_guard_locks_total", "Times that the guard kept a class on the direct path."),
     ];
     for (count, name, help) in counts {
         let samples = processes.iter().flat_map(by_kind).map(|(of, totals)| (of, totals.of(count)));
         page.metric(name, "counter", help, samples);
     }
-    let cpu = processes.iter().filter_map(|process| Some((of_process(process), process.clock?.cpu.as_secs_f64())));
+    let cpu =
+        processes.iter().filter_map(|process| Some((of_process(process), process.clock?.cpu.as_secs_f64())));
     let help = "CPU time of the whole process, for whatever it did.";
     page.metric("evener_process_cpu_seconds_total", "counter", help, cpu);
     let ended = processes.iter().map(|process| (of_process(process), u8::from(process.has_ended)));
@@ -47,15 +62,28 @@ fn hosts(page: &mut Page, hosts: &[Host]) {
     });
     page.metric("evener_host_up", "gauge", "Whether the host answered.", up);
     let metrics: [(&str, &str, &str, fn(&HostReport) -> u64); 10] = [
-        ("evener_host_requests_total", "counter", "Requests that the module did.", |told| told.totals.requests),
-        ("evener_host_bytes_total", "counter", "Bytes of their input.", |told| told.totals.bytes),
-        ("evener_host_refused_total", "counter", "Requests and sessions refused before the module saw them.", |told| {
-            told.totals.refused
+        ("evener_host_requests_total", "counter", "Requests that the module did.", |told| {
+            told.totals.requests
         }),
-        ("evener_host_failed_total", "counter", "Requests that the module failed.", |told| told.totals.failed),
-        ("evener_host_connections_total", "counter", "Connections since the host began.", |told| told.connections),
-        ("evener_host_turned_away_total", "counter", "Connections that were turned away.", |told| told.turned_away),
-        ("evener_host_broken_off_total", "counter", "Connections that broke the protocol.", |told| told.broken_off),
+        ("evener_host_bytes_total", "counter", "Bytes of their input.", |told| told.totals.bytes),
+        (
+            "evener_host_refused_total",
+            "counter",
+            "Requests and sessions refused before the module saw them.",
+            |told| told.totals.refused,
+        ),
+        ("evener_host_failed_total", "counter", "Requests that the module failed.", |told| {
+            told.totals.failed
+        }),
+        ("evener_host_connections_total", "counter", "Connections since the host began.", |told| {
+            told.connections
+        }),
+        ("evener_host_turned_away_total", "counter", "Connections that were turned away.", |told| {
+            told.turned_away
+        }),
+        ("evener_host_broken_off_total", "counter", "Connections that broke the protocol.", |told| {
+            told.broken_off
+        }),
         ("evener_host_clients", "gauge", "Clients that are connected.", |told| told.clients.len() as u64),
         ("evener_host_in_flight", "gauge", "Requests that the module holds.", HostReport::in_flight),
         ("evener_host_module_gone", "gauge", "Whether the module was removed or given up.", |told| {
@@ -65,7 +93,10 @@ fn hosts(page: &mut Page, hosts: &[Host]) {
     for (name, kind, help, value) in metrics {
         let samples = hosts.iter().filter_map(|host| {
             let told = host.answer.as_ref().ok()?;
-            Some((labels(&[("host", &host.socket.to_string_lossy()), ("module", &told.module.name)]), value(told)))
+            Some((
+                labels(&[("host", &host.socket.to_string_lossy()), ("module", &told.module.name)]),
+                value(told),
+            ))
         });
         page.metric(name, kind, help, samples);
     }

@@ -80,8 +80,11 @@ fn write_host(text: &mut String, host: &Host) {
     let (requests, bytes) = (counted(report.totals.requests, "request"), units::bytes(report.totals.bytes));
     let (refused, failed) = (report.totals.refused, report.totals.failed);
     let in_flight = report.in_flight();
-    writeln!(text, "  {clients}, {requests}, {bytes}, {in_flight} in flight, {refused} refused, {failed} failed")
-        .expect(TAKES);
+    writeln!(
+        text,
+        "  {clients}, {requests}, {bytes}, {in_flight} in flight, {refused} refused, {failed} failed"
+    )
+    .expect(TAKES);
 }
 
 fn write_row(text: &mut String, name: &str, cells: [String; 6]) {

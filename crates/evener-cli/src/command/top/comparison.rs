@@ -89,6 +89,7 @@ fn per_second(number: u64, time: Duration) -> f64 {
 pub(super) fn events(totals: &Totals) -> String {
     let names = [Count::TakenBack, Count::Redone, Count::Locked];
     let told = names.map(|count| (totals.of(count), count.name()));
-    let told: Vec<String> = told.iter().filter(|(number, _)| *number > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let told: Vec<String> =
+        told.iter().filter(|(number, _)| *number > 0).map(|(n, what)| format!("{n} {what}")).collect();
     told.join(", ")
 }

@@ -24,13 +24,14 @@ pub(super) fn text(shown: &Comparison<'_>) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-pub(super) const NOBODY: &str = "no program of this user counts: the provider is in none, or has done nothing yet";
+pub(super) const NOBODY: &str =
+    "no program of this user counts: the provider is in none, or has done nothing yet";
 
 /// Over the columns that [`process`] fills, 80 in all.
 pub(super) const TITLES: &str =
-    "    PID PROCESS           REQ/S    BYTES/S DIRECT COMB. SPLIT ROUTED  CPU%   NS/B";
+    "    PID PROCESS          REQ/S    BYTES/S DIRECT COMB. SPLIT ROUTED  CPU%   NS/B";
 
-/// What all processes do now, did so far, and what did not go as it was meant to.
+/// What all processes do now, did so far, and what did not go as it was meant to; the first two in 80 columns at most.
 pub(super) fn summary(shown: &Comparison<'_>) -> Vec<String> {
     let totals = shown.totals();
     let now = match (shown.time, shown.change()) {
@@ -38,14 +39,14 @@ pub(super) fn summary(shown: &Comparison<'_>) -> Vec<String> {
         (Some(_), None) => "now     nothing".to_owned(),
         (Some(_), Some(change)) => {
             let rate = |number| change.per_second(number);
-            let (requests, of_bytes) = (number(rate(change.requests())), byte_rate(rate(change.of(Count::Bytes))));
-            let cpu = change.cpu_percent().map_or(String::new(), |cpu| format!("  cpu {cpu:.0} %"));
-            format!("now     {requests} requests/s  {of_bytes}  {}{cpu}", ways(|way| change.share(way)))
+            let (requests, of_bytes) =
+                (number(rate(change.requests())), byte_rate(rate(change.of(Count::Bytes))));
+            format!("now     {requests} req/s  {of_bytes}  {}", ways(|way| change.share(way)))
         }
     };
     let share = |way| (totals.requests() > 0).then(|| percent(totals.of(way), totals.requests()));
-    let (requests, size) = (counted(totals.requests(), "request"), bytes(totals.of(Count::Bytes)));
-    let so_far = format!("so far  {requests}  {size}  {}", ways(share));
+    let (requests, size) = (short(totals.requests()), bytes(totals.of(Count::Bytes)));
+    let so_far = format!("so far  {requests} req  {size}  {}", ways(share));
     let events = events(&totals);
     let events = if events.is_empty() { "none" } else { &events };
     vec![now, so_far, format!("events  {events}")]
@@ -53,7 +54,7 @@ pub(super) fn summary(shown: &Comparison<'_>) -> Vec<String> {
 
 fn ways(share: impl Fn(Count) -> Option<f64>) -> String {
     let told = Count::WAYS.map(|way| format!("{} {}", way.name(), share_text(share(way))));
-    told.join("  ")
+    told.join(" ")
 }
 
 fn share_text(share: Option<f64>) -> String {
@@ -77,7 +78,7 @@ fn rates(change: &Change) -> String {
     let [direct, combined, split, routed] = Count::WAYS.map(|way| share_text(change.share(way)));
     let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
     let (cpu, price) = (optional(change.cpu_percent()), optional(change.cpu_ns_per_byte()));
-    format!("{requests:>9}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}{cpu:>6}{price:>7}")
+    format!("{requests:>8}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}{cpu:>6}{price:>7}")
 }
 
 /// One host.
@@ -94,7 +95,8 @@ pub(super) fn host(entry: &HostEntry<'_>) -> String {
         None => ("-".to_owned(), "-".to_owned()),
     };
     let (clients, in_flight) = (counted(report.clients.len() as u64, "client"), report.in_flight());
-    let (module, refused, failed) = (columns::plain(&report.module.name), report.totals.refused, report.totals.failed);
+    let (module, refused, failed) =
+        (columns::plain(&report.module.name), report.totals.refused, report.totals.failed);
     format!(
         "host {name}: {module}{gone}  {clients}  {in_flight} in flight  {requests} requests/s  {size}  {refused} refused  {failed} failed"
     )
@@ -121,7 +123,8 @@ pub(super) fn details(process: &Process) -> Vec<String> {
     let line = |(row, totals): &(Row, Totals)| {
         let [direct, combined, split, routed] =
             Count::WAYS.map(|way| share_text(Some(percent(totals.of(way), totals.requests()))));
-        let (name, size) = (format!("{} {}", row.kind().name(), row.direction()), bytes(totals.of(Count::Bytes)));
+        let (name, size) =
+            (format!("{} {}", row.kind().name(), row.direction()), bytes(totals.of(Count::Bytes)));
         let requests = short(totals.requests());
         format!("  {name:<20}{requests:>9}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}")
     };
@@ -130,14 +133,20 @@ pub(super) fn details(process: &Process) -> Vec<String> {
 
 /// A rate of bytes.
 fn byte_rate(per_second: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative; `as` saturates")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; `as` saturates"
+    )]
     let whole = per_second as u64;
     format!("{}/s", bytes(whole))
 }
 
 /// A count in at most eight places.
 fn short(count: u64) -> String {
-    if count < 100_000_000 { return count.to_string() }
+    if count < 100_000_000 {
+        return count.to_string();
+    }
     #[expect(clippy::cast_precision_loss, reason = "for the eye")]
     number(count as f64)
 }

@@ -44,7 +44,9 @@ pub(crate) struct Top {
 /// From a tenth of a second to an hour.
 fn interval(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3_600.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| format!("{text:?} is no time from 0.1 to 3600 seconds"))
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("{text:?} is no time from 0.1 to 3600 seconds"))
 }
 
 pub(crate) fn run(arguments: &Top) -> anyhow::Result<Exit> {

@@ -129,7 +129,9 @@ impl View {
 
     fn title(&self, shown: &Comparison<'_>) -> String {
         let count = shown.processes.len();
-        let mut title = format!("evener top  {count} {}", if count == 1 { "process" } else { "processes" });
+        let paused = if self.is_paused { "  PAUSED" } else { "" };
+        let mut title =
+            format!("evener top{paused}  {count} {}", if count == 1 { "process" } else { "processes" });
         let (ended, unreadable) = (shown.ended(), shown.reading.unreadable.len());
         if ended > 0 {
             title += &format!(", {ended} ended");
@@ -140,8 +142,7 @@ impl View {
         if !shown.hosts.is_empty() {
             title += &format!("  {}", counted(shown.hosts.len() as u64, "host"));
         }
-        title += &format!("  every {} s  by {}", self.interval.as_secs_f64(), self.sort.name());
-        if self.is_paused { title + "  PAUSED" } else { title }
+        title + &format!("  by {}  every {} s", self.sort.name(), self.interval.as_secs_f64())
     }
 
     /// Processes, hosts, and what the chosen process did, in `room` lines: a quarter for hosts, a third for details, at most.
