@@ -16,6 +16,7 @@ use crate::command::man::Man;
 use crate::command::provider::Provider;
 use crate::command::sim::Sim;
 use crate::command::status::Status;
+use crate::command::top::Top;
 use crate::terminal::{Exit, exit_status_help, output};
 
 /// Encrypts and decrypts files on every core.
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Sim(Sim),
     Host(Box<Host>),
     Status(Status),
+    Top(Top),
     Doctor(Doctor),
     Cryptodev(Box<Cryptodev>),
     #[command(subcommand)]

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
+mod activity;
 mod arguments;
 mod atomic_file;
 mod command;
@@ -17,7 +18,7 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Arguments, Command};
 use crate::command::{
     bench, completions, cryptodev, devices, doctor, encrypt, explain, host, keygen, man, provider, sim,
-    status,
+    status, top,
 };
 use crate::terminal::output;
 
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Sim(sim) => sim::run(sim),
         Command::Host(arguments) => host::run(arguments),
         Command::Status(arguments) => status::run(arguments),
+        Command::Top(arguments) => top::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Cryptodev(arguments) => cryptodev::run(arguments),
         Command::Provider(provider) => provider::run(provider),

@@ -1,13 +1,15 @@
 //! `evener status`: what a process counts is shown while it runs, in text and JSON; what cannot be read is named.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::float_cmp, reason = "a test; counts below 2^53 are exact")]
 
 mod common;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process;
+use std::process::{self, Stdio};
 
-use common::{Place, Run, misfits};
+use common::activity::{Guarded, write_statistics};
+use common::{Place, Run, misfits, skipped};
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, Kind, Row};
 use evener::statistics::{Directories, Statistics};
@@ -138,4 +140,114 @@ fn nothing_to_show_is_said() {
     fs::set_permissions(place.join("stats"), fs::Permissions::from_mode(0o777)).unwrap();
     place.write("stats/1.stats", "planted by somebody");
     assert!(status(&place).run().succeeded().stdout_text().starts_with("no program of this user counts"));
+}
+
+/// A host that serves a core, with its control socket at `control`.
+fn host(place: &Place, control: &str) -> Guarded {
+    let mut run =
+        place.evener().args(["host", "--module", "cpu", "--socket", "socket", "--control", control]);
+    run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut host = run.command.spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(host.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    assert!(told.contains("serving at"), "{told}");
+    Guarded(host)
+}
+
+#[test]
+fn a_host_is_found_beside_the_statistics_or_by_its_name_and_a_dead_one_only_by_its_name() {
+    let (place, _statistics) = counting();
+    let host = host(&place, "stats/core.control");
+    let value = answer(status(&place));
+    let told = &value["hosts"][0];
+    // Whether the core has multi-buffer lanes is the machine's affair.
+    let module = told["report"]["module"].as_str().unwrap();
+    assert!(["libcrypto", "multibuffer"].contains(&module), "{value}");
+    assert_eq!((&told["report"]["requests"], &told["error"]), (&0.into(), &Value::Null));
+    let ran = status(&place).run().succeeded();
+    assert!(
+        ran.stdout_text().contains(&format!("core.control: {module}\n  0 clients, 0 requests, 0 B")),
+        "{}",
+        ran.stdout_text()
+    );
+    let top = || {
+        place.evener().env("EVENER_STATISTICS_DIR", place.join("stats")).args([
+            "top",
+            "--once",
+            "--interval",
+            "0.1",
+        ])
+    };
+    assert!(
+        top()
+            .run()
+            .succeeded()
+            .stdout_text()
+            .contains(&format!("host core.control: {module}  0 clients  0 in flight  0 requests/s"))
+    );
+    drop(host);
+    assert!(place.join("stats/core.control").exists());
+    assert_eq!(answer(status(&place))["hosts"].as_array().unwrap().len(), 0);
+    let name = "stats/core.control";
+    status(&place).args(["--host", name]).run().ended_with(1).saying("host stats/core.control: ");
+    top().args(["--host", name]).run().ended_with(1).saying("host stats/core.control: ");
+    assert!(answer(status(&place).args(["--host", name]))["hosts"][0]["error"].is_string());
+}
+
+/// A Python that has Prometheus's own client.
+fn prometheus() -> Option<String> {
+    let pythons = [std::env::var("EVENER_TINK_PYTHON").unwrap_or_default(), "python3".to_owned()];
+    pythons.into_iter().find(|python| {
+        let run = process::Command::new(python)
+            .args(["-c", "import prometheus_client"])
+            .stderr(Stdio::null())
+            .status();
+        run.is_ok_and(|status| status.success())
+    })
+}
+
+#[test]
+fn the_parser_of_prometheus_reads_what_was_counted_and_the_names_as_they_are() {
+    let Some(python) = prometheus() else {
+        return skipped("no Python here has prometheus_client (conformance/interop/requirements.txt)");
+    };
+    let place = Place::new();
+    let other = Guarded::sleeper();
+    let cbc = |bytes| Row::of(Kind::named("AES-128-CBC"), Encrypt, bytes);
+    let counts = [
+        (cbc(64), Count::Direct, 3),
+        (cbc(64), Count::Bytes, 99),
+        (cbc(9_999), Count::Routed, 2),
+        (cbc(64), Count::Redone, 1),
+    ];
+    write_statistics(&place, process::id(), b"a\"b\\c\\n}d", &counts);
+    write_statistics(&place, other.id(), "日本 x".as_bytes(), &counts);
+    let judge = "import sys, json\nfrom prometheus_client.parser import text_string_to_metric_families as read\n\
+        print(json.dumps([[m.name, m.type, m.documentation, s.name, s.labels, s.value] for m in read(sys.stdin.read()) for s in m.samples]))";
+    let ran = status(&place).args(["--prometheus", "--host", "no \"host\"\n\\here"]).run().ended_with(1);
+    let judged = place.program(&python).args(["-c", judge]).input(ran.stdout()).run().succeeded();
+    let samples: Vec<Value> = serde_json::from_slice(judged.stdout()).unwrap();
+    let value = |name: &str, labels: &[(&str, &str)]| {
+        let fits = |sample: &&Value| {
+            sample[3] == name && labels.iter().all(|(key, value)| sample[4][key] == **value)
+        };
+        let found: Vec<f64> = samples.iter().filter(fits).map(|sample| sample[5].as_f64().unwrap()).collect();
+        assert_eq!(found.len(), 1, "{name} {labels:?} in {samples:?}");
+        found[0]
+    };
+    for name in ["a\"b\\c\\n}d", "日本 x"] {
+        let of = [("process", name), ("algorithm", "AES-128-CBC"), ("direction", "encrypt")];
+        let way = |way| value("evener_requests_total", &[&of[..], &[("way", way)]].concat());
+        assert_eq!([way("direct"), way("combined"), way("split"), way("routed")], [3.0, 0.0, 0.0, 2.0]);
+        assert_eq!((value("evener_bytes_total", &of), value("evener_redone_total", &of)), (99.0, 1.0));
+        assert_eq!(value("evener_process_ended", &of[..1]), 0.0);
+        assert!(value("evener_process_cpu_seconds_total", &of[..1]) >= 0.0);
+    }
+    assert_eq!(value("evener_host_up", &[("host", "no \"host\"\n\\here")]), 0.0);
+    for sample in &samples {
+        let is_counter = sample[1] == "counter";
+        assert!(is_counter == sample[3].as_str().unwrap().ends_with("_total"), "{sample}");
+        assert!(is_counter || sample[1] == "gauge", "{sample}");
+        assert_ne!(sample[2], "", "{sample}");
+    }
 }

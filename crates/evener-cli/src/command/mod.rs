@@ -13,3 +13,4 @@ pub(crate) mod man;
 pub(crate) mod provider;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod top;

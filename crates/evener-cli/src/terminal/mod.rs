@@ -1,7 +1,10 @@
-//! The person at the terminal: lines and answers, the exit status, sizes and times as text, signals.
+//! The person at the terminal: lines and answers, the exit status, sizes and times as text, signals, keys and the screen.
 
+pub(crate) mod columns;
 mod exit_status;
+pub(crate) mod keys;
 pub(crate) mod output;
+pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod units;
 

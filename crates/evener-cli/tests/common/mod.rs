@@ -2,6 +2,8 @@
 #![allow(dead_code, unused_imports, unreachable_pub, reason = "each test file uses a part of this")]
 #![allow(clippy::unwrap_used, reason = "support of tests")]
 
+pub mod activity;
+
 use std::fs;
 use std::ops::Deref;
 use std::os::unix::fs::MetadataExt as _;

@@ -1,0 +1,101 @@
+//! What one process counted, and the CPU time that it has used for all that it did.
+
+use std::fs;
+use std::time::Duration;
+
+use evener::core::statistics::{Count, Row};
+use evener::statistics::{Record, Totals};
+
+/// One process.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    /// Without control characters.
+    pub(crate) name: String,
+    pub(crate) has_ended: bool,
+    /// What the kernel says of it while it runs.
+    pub(crate) clock: Option<ProcessClock>,
+    /// Rows in which something was counted.
+    pub(crate) rows: Vec<(Row, Totals)>,
+}
+
+/// What `/proc/PID/stat` says of a process's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessClock {
+    /// When it began, in clock ticks since the machine started: tells it from another one with its number.
+    pub(crate) start_ticks: u64,
+    /// Time of all its threads, in user mode and in the kernel, for whatever they did.
+    pub(crate) cpu: Duration,
+}
+
+impl Process {
+    pub(crate) fn new(record: &Record) -> Self {
+        let has_ended = record.has_ended();
+        let rows = Row::all().map(|row| (row, record.row(row))).filter(|(_, totals)| !totals.is_empty());
+        Self {
+            pid: record.pid(),
+            name: record.name(),
+            has_ended,
+            clock: if has_ended { None } else { ProcessClock::of(record.pid()) },
+            rows: rows.collect(),
+        }
+    }
+
+    /// All its rows together.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut sum = Totals::default();
+        self.rows.iter().for_each(|(_, totals)| sum += *totals);
+        sum
+    }
+
+    /// One count over all rows.
+    pub(crate) fn count(&self, count: Count) -> u64 {
+        self.totals().of(count)
+    }
+}
+
+impl ProcessClock {
+    /// None where the system does not tell.
+    fn of(pid: u32) -> Option<Self> {
+        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+        Self::from_stat(&text, rustix::param::clock_ticks_per_second())
+    }
+
+    /// Reads the line of `/proc/PID/stat` (proc(5)): what stands behind the name, which may hold anything.
+    fn from_stat(line: &[u8], ticks_per_second: u64) -> Option<Self> {
+        let name_end = line.iter().rposition(|byte| *byte == b')')?;
+        let text = std::str::from_utf8(&line[name_end + 1..]).ok()?;
+        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+        // The first behind the name is field 3.
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ticks = field(14)?.checked_add(field(15)?)?;
+        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+        let cpu = Duration::from_nanos(u64::try_from(nanos).ok()?);
+        Some(Self { start_ticks: field(22)?, cpu })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_time_is_that_of_user_mode_and_kernel_whatever_the_process_is_called() {
+        let line = b"77 (a) R 9 (b\xff) S 1 77 77 0 -1 4194560 200 0 0 0 250 50 7 7 20 0 3 0 123456 9 9\n";
+        let expected = ProcessClock { start_ticks: 123_456, cpu: Duration::from_secs(3) };
+        assert_eq!(ProcessClock::from_stat(line, 100), Some(expected));
+        for broken in [&b""[..], b"77 (a", b"77 (a) S 1", b"77 (a) S 1 77 77 0 -1 4194560 200 0 0 0 x 50 7"] {
+            assert_eq!(ProcessClock::from_stat(broken, 100), None);
+        }
+    }
+
+    #[test]
+    fn this_process_has_used_time_and_one_that_is_not_there_has_no_clock() {
+        let until = std::time::Instant::now() + Duration::from_secs(30);
+        let used = || ProcessClock::of(std::process::id()).unwrap().cpu;
+        while used() == Duration::ZERO {
+            assert!(std::time::Instant::now() < until, "no time counted");
+        }
+        assert_eq!(ProcessClock::of(u32::MAX), None);
+    }
+}

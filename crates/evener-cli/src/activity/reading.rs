@@ -1,0 +1,71 @@
+//! All that is known at one moment.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use evener::statistics::{DIRECTORY_VARIABLE, Directories, Record, RecordError, of_process, of_user};
+
+use super::host::{self, Host};
+use super::process::Process;
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    pub(crate) places: Directories,
+    pub(crate) uid: u32,
+    /// Control sockets that were named.
+    pub(crate) hosts: Vec<PathBuf>,
+}
+
+/// What was read. Each file is as it was when it was read; together they may never have been.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) at: Instant,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) unreadable: Vec<Unreadable>,
+    pub(crate) hosts: Vec<Host>,
+}
+
+/// A statistics file that cannot be told.
+#[derive(Debug)]
+pub(crate) struct Unreadable {
+    pub(crate) pid: u32,
+    pub(crate) reason: String,
+}
+
+impl Sources {
+    /// Those of this user, and hosts that were named.
+    pub(crate) fn of_this_user(hosts: &[PathBuf]) -> Self {
+        let uid = rustix::process::geteuid().as_raw();
+        Self { places: Directories::from_environment(DIRECTORY_VARIABLE), uid, hosts: hosts.to_vec() }
+    }
+
+    /// All processes of the user, and all hosts: those that were named, and those that listen at the usual places.
+    pub(crate) fn read(&self) -> Reading {
+        let mut reading = Reading::of(of_user(&self.places, self.uid));
+        reading.hosts = self.hosts.iter().cloned().map(Host::ask).collect();
+        let usual = host::control_sockets(&self.places.of(self.uid), self.uid);
+        let others = usual.into_iter().filter(|socket| !self.hosts.contains(socket)).map(Host::ask);
+        reading.hosts.extend(others.filter(|host| !host.is_left_over()));
+        reading
+    }
+
+    /// One process, of whichever user; none where it has no statistics.
+    pub(crate) fn read_process(&self, pid: u32) -> Option<Reading> {
+        of_process(&self.places, self.uid, pid).map(|found| Reading::of(vec![(pid, found)]))
+    }
+}
+
+impl Reading {
+    fn of(found: Vec<(u32, Result<Record, RecordError>)>) -> Self {
+        let mut reading =
+            Self { at: Instant::now(), processes: Vec::new(), unreadable: Vec::new(), hosts: Vec::new() };
+        for (pid, record) in found {
+            match record {
+                Ok(record) => reading.processes.push(Process::new(&record)),
+                Err(error) => reading.unreadable.push(Unreadable { pid, reason: error.to_string() }),
+            }
+        }
+        reading
+    }
+}

@@ -1,0 +1,189 @@
+//! Lines of text: what stands in the table of processes and around it, on the screen or without one.
+
+use evener::core::statistics::{Count, Row};
+use evener::statistics::Totals;
+
+use super::comparison::{Comparison, Entry, HostEntry, events};
+use crate::activity::{Change, Process};
+use crate::terminal::units::{bytes, counted, percent};
+use crate::terminal::{PathDisplay, columns};
+
+/// All of it, for a place without a screen.
+pub(super) fn text(shown: &Comparison<'_>) -> String {
+    let mut lines = summary(shown);
+    lines.push(TITLES.to_owned());
+    lines.extend(shown.processes.iter().map(process));
+    if shown.processes.is_empty() {
+        lines.push(NOBODY.to_owned());
+    }
+    lines.extend(shown.hosts.iter().map(host));
+    for entry in shown.processes.iter().filter(|entry| !entry.process.rows.is_empty()) {
+        lines.push(detail_title(entry));
+        lines.extend(details(entry.process));
+    }
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+pub(super) const NOBODY: &str =
+    "no program of this user counts: the provider is in none, or has done nothing yet";
+
+/// Over the columns that [`process`] fills, 80 in all.
+pub(super) const TITLES: &str =
+    "    PID PROCESS          REQ/S    BYTES/S DIRECT COMB. SPLIT ROUTED  CPU%   NS/B";
+
+/// What all processes do now, did so far, and what did not go as it was meant to; the first two in 80 columns at most.
+pub(super) fn summary(shown: &Comparison<'_>) -> Vec<String> {
+    let totals = shown.totals();
+    let now = match (shown.time, shown.change()) {
+        (None, _) => "now     not known before the second reading".to_owned(),
+        (Some(_), None) => "now     nothing".to_owned(),
+        (Some(_), Some(change)) => {
+            let rate = |number| change.per_second(number);
+            let (requests, of_bytes) =
+                (number(rate(change.requests())), byte_rate(rate(change.of(Count::Bytes))));
+            format!("now     {requests} req/s  {of_bytes}  {}", ways(|way| change.share(way)))
+        }
+    };
+    let share = |way| (totals.requests() > 0).then(|| percent(totals.of(way), totals.requests()));
+    let (requests, size) = (short(totals.requests()), bytes(totals.of(Count::Bytes)));
+    let so_far = format!("so far  {requests} req  {size}  {}", ways(share));
+    let events = events(&totals);
+    let events = if events.is_empty() { "none" } else { &events };
+    vec![now, so_far, format!("events  {events}")]
+}
+
+fn ways(share: impl Fn(Count) -> Option<f64>) -> String {
+    let told = Count::WAYS.map(|way| format!("{} {}", way.name(), share_text(share(way))));
+    told.join(" ")
+}
+
+fn share_text(share: Option<f64>) -> String {
+    share.filter(|share| *share > 0.0).map_or_else(|| "-".to_owned(), |share| format!("{share:.0} %"))
+}
+
+/// One process, as [`TITLES`] has it.
+pub(super) fn process(entry: &Entry<'_>) -> String {
+    let (pid, name) = (entry.process.pid, columns::fit(&entry.process.name, 14));
+    let cells = match &entry.change {
+        _ if entry.process.has_ended => "   ended".to_owned(),
+        None => "       -".to_owned(),
+        Some(change) => rates(change),
+    };
+    format!("{pid:>7} {name}{cells}")
+}
+
+fn rates(change: &Change) -> String {
+    let requests = number(change.per_second(change.requests()));
+    let size = byte_rate(change.per_second(change.of(Count::Bytes)));
+    let [direct, combined, split, routed] = Count::WAYS.map(|way| share_text(change.share(way)));
+    let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
+    let (cpu, price) = (optional(change.cpu_percent()), optional(change.cpu_ns_per_byte()));
+    format!("{requests:>8}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}{cpu:>6}{price:>7}")
+}
+
+/// One host.
+pub(super) fn host(entry: &HostEntry<'_>) -> String {
+    let socket = PathDisplay(&entry.host.socket).to_string();
+    let name = columns::plain(socket.rsplit('/').next().unwrap_or_default());
+    let report = match &entry.host.answer {
+        Ok(report) => report,
+        Err(reason) => return format!("host {name}: {reason}"),
+    };
+    let gone = if report.module.gone { " (gone)" } else { "" };
+    let (requests, size) = match entry.rates {
+        Some((requests, size)) => (number(requests), byte_rate(size)),
+        None => ("-".to_owned(), "-".to_owned()),
+    };
+    let (clients, in_flight) = (counted(report.clients.len() as u64, "client"), report.in_flight());
+    let (module, refused, failed) =
+        (columns::plain(&report.module.name), report.totals.refused, report.totals.failed);
+    format!(
+        "host {name}: {module}{gone}  {clients}  {in_flight} in flight  {requests} requests/s  {size}  {refused} refused  {failed} failed"
+    )
+}
+
+pub(super) fn detail_title(entry: &Entry<'_>) -> String {
+    let events = events(&entry.totals);
+    let comma = if events.is_empty() { "" } else { ": " };
+    format!("{} {} so far{comma}{events}", entry.process.pid, columns::plain(&entry.process.name))
+}
+
+/// What a process did so far: a line for each kind of work and direction, the one with most bytes first.
+pub(super) fn details(process: &Process) -> Vec<String> {
+    let mut kinds: Vec<(Row, Totals)> = Vec::new();
+    for (row, totals) in &process.rows {
+        // The row of the smallest size stands for all sizes.
+        let first = Row::of(row.kind(), row.direction(), 0);
+        match kinds.last_mut().filter(|(last, _)| *last == first) {
+            Some((_, sum)) => *sum += *totals,
+            None => kinds.push((first, *totals)),
+        }
+    }
+    kinds.sort_by_key(|(row, totals)| (std::cmp::Reverse(totals.of(Count::Bytes)), *row));
+    let line = |(row, totals): &(Row, Totals)| {
+        let [direct, combined, split, routed] =
+            Count::WAYS.map(|way| share_text(Some(percent(totals.of(way), totals.requests()))));
+        let (name, size) =
+            (format!("{} {}", row.kind().name(), row.direction()), bytes(totals.of(Count::Bytes)));
+        let requests = short(totals.requests());
+        format!("  {name:<20}{requests:>9}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}")
+    };
+    kinds.iter().map(line).collect()
+}
+
+/// A rate of bytes.
+fn byte_rate(per_second: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "not negative; `as` saturates"
+    )]
+    let whole = per_second as u64;
+    format!("{}/s", bytes(whole))
+}
+
+/// A count in at most eight places.
+fn short(count: u64) -> String {
+    if count < 100_000_000 {
+        return count.to_string();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "for the eye")]
+    number(count as f64)
+}
+
+/// A number in at most five places: `0.25`, `12.5`, `999`, `12.3k`, `1.2M`.
+fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value < 9.995 {
+        return format!("{value:.2}");
+    }
+    let (mut value, mut unit) = (value, 0);
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1_000.0;
+        unit += 1;
+    }
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.decimals$}{}", UNITS[unit])
+}
+
+const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_of_any_greatness_keeps_to_its_column() {
+        let told = [0.0, 0.001, 1.0, 9.996, 99.96, 999.4, 999.6, 12_345.0, 1.8e19].map(number);
+        assert_eq!(told, ["0", "0.00", "1.00", "10.0", "100", "999", "1.00k", "12.3k", "18.0E"]);
+        assert!(told.iter().all(|text| text.len() <= 5));
+        assert_eq!([99_999_999, 100_000_000, u64::MAX].map(short), ["99999999", "100M", "18.4E"]);
+    }
+
+    #[test]
+    fn titles_stand_over_the_columns_of_a_line_of_eighty() {
+        assert_eq!(TITLES.len(), 80);
+    }
+}
