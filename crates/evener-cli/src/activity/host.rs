@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    /// What is made of a host that says `said` to whoever comes, and goes on holding the connection.
+    /// What is made of a host that says `said` to the one who comes, and goes on holding the connection.
     fn asked(name: &str, said: Vec<u8>) -> Host {
         let folder = Folder::new(name);
         let socket = folder.0.join("h.control");
