@@ -10,7 +10,7 @@
 //! | `segment/` | finds or makes the segment, and knows who lives by locks of its anchor |
 //! | `gate/` | who may use a module now: permits, waiting in order, the dead |
 //! | `costs.rs` | what was learned of modules, by class |
-//! | `lane.rs` | a ring of waiters |
+//! | `waiters.rs` | a ring of waiters |
 //! | `layout/` | where each word lies, and what is packed into it |
 //! | `world.rs` | what the algorithm stands on: words, sleep, time, life |
 //!
@@ -32,10 +32,10 @@
 mod arbiter;
 mod costs;
 mod gate;
-mod lane;
 mod layout;
 #[cfg(not(any(loom, miri)))]
 mod segment;
+mod waiters;
 mod world;
 
 #[cfg(not(any(loom, miri)))]
@@ -45,7 +45,7 @@ pub use arbiter::{
 pub use costs::{Costs, Mean};
 pub use gate::{BATCH_NS, EXACT_FROM_NS, Gate, Grant, Place, Refused, Request, Turn, WEIGHT_MAX, revive};
 
-pub use layout::{Lane, ModuleCount, Shape};
+pub use layout::{ModuleCount, Shape, WaitQueue};
 #[cfg(not(any(loom, miri)))]
 pub use segment::NoArbiter;
 pub use world::World;

@@ -3,9 +3,9 @@
 use evener_ring::value;
 
 use crate::gate::{Gate, WEIGHT_MAX};
-use crate::lane::Waiters;
-use crate::layout::{Header, Lane, Line, ModuleCount, Owner, Phase, Shape};
+use crate::layout::{Header, Line, ModuleCount, Owner, Phase, Shape, WaitQueue};
 use crate::segment::{Shared, text_of};
+use crate::waiters::Waiters;
 use crate::world::{World as _, elapsed_us};
 
 /// All modules and processes of a segment. Each word is as it was when it was read; together they may never have been.
@@ -85,10 +85,11 @@ fn module_view(shared: &Shared, shape: &Shape, module: usize) -> Option<ModuleVi
             held_us: elapsed_us(line(Line::Since), now),
         })
     };
-    let lane =
-        |lane: Lane| Waiters::new(shared, shape, module, lane).all().map(|waiter| waiter.place).collect();
+    let wait_queue = |wait_queue: WaitQueue| {
+        Waiters::new(shared, shape, module, wait_queue).all().map(|waiter| waiter.place).collect()
+    };
     let waiting: Vec<usize> =
-        [Lane::Express, Lane::Main].into_iter().flat_map::<Vec<usize>, _>(lane).collect();
+        [WaitQueue::Express, WaitQueue::Main].into_iter().flat_map::<Vec<usize>, _>(wait_queue).collect();
     let count = |count: ModuleCount| {
         let at = shape.count(module, count);
         (count, value(shared.load(at), shared.load(at + 1)))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::watcher::WATCH_NS;
 use super::{Gate, Grant, Place, Refused, Request, Turn};
-use crate::layout::{FREE, Lane, Line, Owner, Phase};
+use crate::layout::{FREE, Line, Owner, Phase, WaitQueue};
 use crate::world::World;
 
 impl<W: World> Gate<'_, W> {
@@ -29,26 +29,26 @@ impl<W: World> Gate<'_, W> {
     }
 
     fn flag_before(&self, place: Place, turn: &Turn, deadline: u64) -> Result<Grant, Refused> {
-        let lane = self.lane(Lane::Main);
+        let wait_queue = self.wait_queue(WaitQueue::Main);
         let mut ticket = None;
         loop {
             if let Some(permit) = self.take(place, turn.hint()) {
                 return Ok(Grant { permit, ticket });
             }
-            let waiter = lane.join(place.index).ok_or(Refused::Full)?;
-            ticket = Some((Lane::Main, waiter.position));
+            let waiter = wait_queue.join(place.index).ok_or(Refused::Full)?;
+            ticket = Some((WaitQueue::Main, waiter.position));
             loop {
                 let doorbell = self.answer(place);
                 if let Some(permit) = self.take(place, turn.hint()) {
-                    lane.retire(&waiter);
+                    wait_queue.retire(&waiter);
                     return Ok(Grant { permit, ticket });
                 }
-                if !lane.still_waits(&waiter) {
+                if !wait_queue.still_waits(&waiter) {
                     break;
                 }
                 let now = self.world.now();
                 if now >= deadline {
-                    lane.retire(&waiter);
+                    wait_queue.retire(&waiter);
                     return Err(Refused::TimedOut);
                 }
                 self.patrol_if_due(now);
@@ -65,7 +65,7 @@ impl<W: World> Gate<'_, W> {
         self.idle(place);
         self.world.fence();
         if let Some(front) = self.front() {
-            self.lane(front.lane).retire(&front);
+            self.wait_queue(front.wait_queue).retire(&front);
             self.ring(front);
         }
     }

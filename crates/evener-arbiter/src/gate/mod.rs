@@ -1,6 +1,6 @@
 //! Who may use a module now: the algorithm, for one request of one place.
 //!
-//! A request: [`Gate::acquire`] -> nobody waits and a permit is free: taken -> otherwise it joins a lane, sleeps until it stands in front of a free permit
+//! A request: [`Gate::acquire`] -> nobody waits and a permit is free: taken -> otherwise it joins a wait queue, sleeps until it stands in front of a free permit
 //! (`wait.rs`), and takes it -> [`Gate::release`] frees it and rings who stands in front. Who finds no permit looks for the dead (`patrol.rs`).
 //! `outlook.rs` says when a request that came now would begin. `docs/arbiter.md` has the protocol and what each death leaves.
 
@@ -11,8 +11,8 @@ mod turn;
 mod wait;
 mod watcher;
 
-use crate::lane::{Waiter, Waiters};
-use crate::layout::{FREE, Identity, Lane, Line, ModuleCount, Owner, Phase, Queue, Shape};
+use crate::layout::{FREE, Identity, Line, ModuleCount, Owner, Phase, Queue, Shape, WaitQueue};
+use crate::waiters::{Waiter, Waiters};
 use crate::world::{World, micros};
 
 use patrol::repair;
@@ -50,8 +50,8 @@ pub struct Request {
 pub struct Grant {
     /// Which one.
     pub permit: usize,
-    /// The ticket of a request that waited: the order of arrival, by lane.
-    pub ticket: Option<(Lane, u32)>,
+    /// The ticket of a request that waited: the order of arrival, by wait queue.
+    pub ticket: Option<(WaitQueue, u32)>,
 }
 
 /// Why a request has no permit.
@@ -162,12 +162,12 @@ impl<'w, W: World> Gate<'w, W> {
             self.count(ModuleCount::TooLong);
             return Err(Refused::TooLong);
         }
-        let lane = turn.lane();
-        let grant = self.wait(place, lane, request, now)?;
+        let wait_queue = turn.wait_queue();
+        let grant = self.wait(place, wait_queue, request, now)?;
         self.count(ModuleCount::Waited);
         let granted = self.world.now();
         turn.begin(granted);
-        turn.served(lane, || self.world.load(self.line(place, Line::Weight)));
+        turn.served(wait_queue, || self.world.load(self.line(place, Line::Weight)));
         self.world.store(self.line(place, Line::Since), micros(granted));
         Ok(grant)
     }
@@ -187,7 +187,7 @@ impl<'w, W: World> Gate<'w, W> {
     /// Returns who is to be served next.
     #[inline]
     fn front(&self) -> Option<Waiter> {
-        self.lane(Lane::Express).front().or_else(|| self.lane(Lane::Main).front())
+        self.wait_queue(WaitQueue::Express).front().or_else(|| self.wait_queue(WaitQueue::Main).front())
     }
 
     /// Wakes a waiter, or the one that is in front once the dead before it are gone.
@@ -242,8 +242,8 @@ impl<'w, W: World> Gate<'w, W> {
     }
 
     #[inline]
-    fn lane(&self, lane: Lane) -> Waiters<'w, W> {
-        Waiters::new(self.world, self.shape, self.module, lane)
+    fn wait_queue(&self, wait_queue: WaitQueue) -> Waiters<'w, W> {
+        Waiters::new(self.world, self.shape, self.module, wait_queue)
     }
 
     #[inline]

@@ -1,8 +1,8 @@
 //! When a request that came now would begin: work of all processes that is ahead of it, over the permits.
 
 use super::Gate;
-use crate::lane::Waiter;
-use crate::layout::{FREE, Lane, Line, Owner};
+use crate::layout::{FREE, Line, Owner, WaitQueue};
+use crate::waiters::Waiter;
 use crate::world::{World, elapsed_us};
 
 impl<W: World> Gate<'_, W> {
@@ -42,17 +42,17 @@ impl<W: World> Gate<'_, W> {
 
     /// Work of all who wait: of the first by what they say, of the others as if they were alike.
     fn waiting_ns(&self) -> u64 {
-        let lane = |lane: Lane| {
-            let lane = self.lane(lane);
+        let wait_queue = |wait_queue: WaitQueue| {
+            let wait_queue = self.wait_queue(wait_queue);
             let (mut seen, mut work) = (0_u64, 0_u64);
             let place = |waiter: Waiter| waiter.place;
-            for waiting in lane.all().map(place).take(SEEN_MAX) {
+            for waiting in wait_queue.all().map(place).take(SEEN_MAX) {
                 (seen, work) = (seen + 1, work.saturating_add(self.predicted_ns(waiting)));
             }
-            let all = u64::from(lane.len()).max(seen);
+            let all = u64::from(wait_queue.len()).max(seen);
             work.saturating_mul(all).checked_div(seen).unwrap_or_default()
         };
-        lane(Lane::Main).saturating_add(lane(Lane::Express))
+        wait_queue(WaitQueue::Main).saturating_add(wait_queue(WaitQueue::Express))
     }
 
     fn predicted_ns(&self, place: usize) -> u64 {

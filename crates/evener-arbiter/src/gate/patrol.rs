@@ -5,8 +5,8 @@
 
 use super::watcher::{WATCH_NS, number};
 use super::{Gate, Place};
-use crate::lane::{Waiter, Waiters};
-use crate::layout::{FREE, Lane, Line, ModuleCount, Owner, Phase, Queue, Shape};
+use crate::layout::{FREE, Line, ModuleCount, Owner, Phase, Queue, Shape, WaitQueue};
+use crate::waiters::{Waiter, Waiters};
 use crate::world::{World, elapsed_ms, millis};
 
 /// A waiter that does not take a permit which is free for it for this long is passed over. Assumed, not measured: 250 ms, longer than a thread
@@ -43,8 +43,8 @@ impl<W: World> Gate<'_, W> {
         for permit in 0..self.capacity {
             self.look_at_permit(permit);
         }
-        for lane in [Lane::Express, Lane::Main] {
-            for waiter in self.lane(lane).all() {
+        for wait_queue in [WaitQueue::Express, WaitQueue::Main] {
+            for waiter in self.wait_queue(wait_queue).all() {
                 self.look_at(waiter.place);
             }
         }
@@ -93,7 +93,7 @@ impl<W: World> Gate<'_, W> {
     fn look_at_front(&self, now: u64) {
         let Some(front) = self.front() else { return };
         if self.has_permit(front.place) {
-            self.lane(front.lane).retire(&front);
+            self.wait_queue(front.wait_queue).retire(&front);
             return;
         }
         let [position, since] = [0, 1].map(|word| self.queue_word(Queue::Stalled) + word);
@@ -102,7 +102,7 @@ impl<W: World> Gate<'_, W> {
             self.world.store(position, if self.has_free() { mark(&front) } else { 0 });
             self.world.store(since, millis(now));
         } else if elapsed_ms(self.world.load(since), now) >= PATIENCE_MS {
-            if self.lane(front.lane).retire(&front) {
+            if self.wait_queue(front.wait_queue).retire(&front) {
                 self.count(ModuleCount::PassedOver);
             }
             self.world.store(position, 0);
@@ -139,8 +139,8 @@ pub(super) fn repair<W: World>(world: &W, shape: &Shape, place: usize) -> Place 
     if Phase::of(world.load(line(Line::Phase))) != Phase::Idle {
         for module in 0..shape.modules() {
             free_all(world, shape, module, place);
-            for lane in [Lane::Express, Lane::Main] {
-                end_waits(&Waiters::new(world, shape, module, lane), place);
+            for wait_queue in [WaitQueue::Express, WaitQueue::Main] {
+                end_waits(&Waiters::new(world, shape, module, wait_queue), place);
             }
         }
     }
@@ -168,10 +168,10 @@ fn free_all<W: World>(world: &W, shape: &Shape, module: usize, place: usize) {
     }
 }
 
-fn end_waits<W: World>(lane: &Waiters<'_, W>, place: usize) {
-    let all: Vec<Waiter> = lane.all().filter(|waiter| waiter.place == place).collect();
+fn end_waits<W: World>(wait_queue: &Waiters<'_, W>, place: usize) {
+    let all: Vec<Waiter> = wait_queue.all().filter(|waiter| waiter.place == place).collect();
     for waiter in &all {
-        lane.retire(waiter);
+        wait_queue.retire(waiter);
     }
 }
 
@@ -185,7 +185,7 @@ const SILENCE_MS: u32 = 400;
 
 /// A front in one word, never 0.
 const fn mark(front: &Waiter) -> u32 {
-    (front.position << 2 | (front.lane as u32) << 1) | 1
+    (front.position << 2 | (front.wait_queue as u32) << 1) | 1
 }
 
 /// Of [`WATCH_NS`], less what a timer may come too early.

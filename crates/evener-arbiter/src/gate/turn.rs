@@ -1,12 +1,12 @@
 //! A turn: what a place may do once it was served in order, until it goes to the end of the queue again.
 //!
 //! Known to its process only. Where requests are short, a turn is a batch: its process may take a permit again although others wait. Where the process has a weight, it
-//! may go by the express lane some times.
+//! may go by the express wait queue some times.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::layout::Lane;
+use crate::layout::WaitQueue;
 use crate::world::micros;
 
 /// Requests predicted to take this long or longer are granted in the exact order of their arrival; below it a turn is a batch.
@@ -22,7 +22,7 @@ pub struct Turn {
     began: AtomicU32,
     /// 1 once who is in front was rung in this turn.
     has_rung: AtomicU32,
-    /// Requests that may go by the express lane.
+    /// Requests that may go by the express wait queue.
     credit: AtomicU32,
     /// The permit of last time.
     hint: AtomicU32,
@@ -68,18 +68,18 @@ impl Turn {
     }
 
     /// Where the next request waits.
-    pub(super) fn lane(&self) -> Lane {
+    pub(super) fn wait_queue(&self) -> WaitQueue {
         match self.credit.load(Relaxed) {
-            0 => Lane::Main,
-            _ => Lane::Express,
+            0 => WaitQueue::Main,
+            _ => WaitQueue::Express,
         }
     }
 
-    /// One was served in `lane`.
-    pub(super) fn served(&self, lane: Lane, weight: impl FnOnce() -> u32) {
-        let credit = match lane {
-            Lane::Main => weight().clamp(1, WEIGHT_MAX) - 1,
-            Lane::Express => self.credit.load(Relaxed).saturating_sub(1),
+    /// One was served in `wait_queue`.
+    pub(super) fn served(&self, wait_queue: WaitQueue, weight: impl FnOnce() -> u32) {
+        let credit = match wait_queue {
+            WaitQueue::Main => weight().clamp(1, WEIGHT_MAX) - 1,
+            WaitQueue::Express => self.credit.load(Relaxed).saturating_sub(1),
         };
         self.credit.store(credit, Relaxed);
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::turn::BATCH_NS;
 use super::watcher::{WATCH_NS, number};
 use super::{Gate, Grant, Place, Refused, Request};
-use crate::lane::Waiter;
-use crate::layout::{Lane, Line, ModuleCount, Queue};
+use crate::layout::{Line, ModuleCount, Queue, WaitQueue};
+use crate::waiters::Waiter;
 use crate::world::World;
 
 /// How a waiter stands.
@@ -23,12 +23,12 @@ impl<W: World> Gate<'_, W> {
     pub(super) fn wait(
         &self,
         place: Place,
-        lane: Lane,
+        wait_queue: WaitQueue,
         request: &Request,
         now: u64,
     ) -> Result<Grant, Refused> {
         let deadline = now.saturating_add(request.longest_wait_ns);
-        let mut waiter = self.join(place, lane)?;
+        let mut waiter = self.join(place, wait_queue)?;
         let mut looks = 0;
         loop {
             let doorbell = self.answer(place);
@@ -36,13 +36,13 @@ impl<W: World> Gate<'_, W> {
                 Standing::Front => {
                     if let Some(permit) = self.take(place, waiter.position as usize) {
                         self.leave(&waiter);
-                        return Ok(Grant { permit, ticket: Some((lane, waiter.position)) });
+                        return Ok(Grant { permit, ticket: Some((wait_queue, waiter.position)) });
                     }
                     true
                 }
                 Standing::Behind => false,
                 Standing::PassedOver if self.world.now() < deadline => {
-                    waiter = self.join(place, lane).inspect_err(|_| self.hand_on(&waiter))?;
+                    waiter = self.join(place, wait_queue).inspect_err(|_| self.hand_on(&waiter))?;
                     continue;
                 }
                 Standing::PassedOver => false,
@@ -63,8 +63,8 @@ impl<W: World> Gate<'_, W> {
         }
     }
 
-    fn join(&self, place: Place, lane: Lane) -> Result<Waiter, Refused> {
-        let Some(waiter) = self.lane(lane).join(place.index) else {
+    fn join(&self, place: Place, wait_queue: WaitQueue) -> Result<Waiter, Refused> {
+        let Some(waiter) = self.wait_queue(wait_queue).join(place.index) else {
             self.count(ModuleCount::Full);
             return Err(Refused::Full);
         };
@@ -86,7 +86,7 @@ impl<W: World> Gate<'_, W> {
     }
 
     fn standing(&self, waiter: &Waiter) -> Standing {
-        if !self.lane(waiter.lane).still_waits(waiter) {
+        if !self.wait_queue(waiter.wait_queue).still_waits(waiter) {
             return Standing::PassedOver;
         }
         let is_front = self.front().is_some_and(|front| front == *waiter);
@@ -95,7 +95,7 @@ impl<W: World> Gate<'_, W> {
 
     /// Leaves the queue, with a permit or without, and hands on what others need somebody for.
     fn leave(&self, waiter: &Waiter) {
-        self.lane(waiter.lane).retire(waiter);
+        self.wait_queue(waiter.wait_queue).retire(waiter);
         self.hand_on(waiter);
     }
 

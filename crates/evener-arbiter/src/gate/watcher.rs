@@ -1,13 +1,14 @@
 //! Who of those that wait looks for the dead while the others sleep.
 
 use super::{Gate, Place};
-use crate::layout::{Lane, Queue};
+use crate::layout::{Queue, WaitQueue};
 use crate::world::World;
 
 impl<W: World> Gate<'_, W> {
     /// Makes one of the last the watcher, which stays for longest.
     pub(super) fn name_watcher(&self) {
-        let last = self.lane(Lane::Main).last().or_else(|| self.lane(Lane::Express).last());
+        let last =
+            self.wait_queue(WaitQueue::Main).last().or_else(|| self.wait_queue(WaitQueue::Express).last());
         let Some(last) = last else { return };
         if self.world.exchange(self.queue_word(Queue::Watcher), 0, number(last.place)) {
             // It sleeps for long, and is to look sooner.

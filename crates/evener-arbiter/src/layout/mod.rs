@@ -4,7 +4,7 @@ mod packing;
 mod shape;
 
 pub(crate) use packing::{FREE, Kind, Owner, Phase, Slot};
-pub use shape::{Lane, ModuleCount, Shape};
+pub use shape::{ModuleCount, Shape, WaitQueue};
 
 /// Words of a line: what two processes write lies two lines of x86-64's caches apart, whose prefetcher takes them in pairs.
 pub(crate) const LINE: usize = 32;
@@ -43,7 +43,7 @@ pub(crate) const NAME_BYTES: usize = 64;
 /// Words of a module's second line: those of its queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Queue {
-    /// Next position to serve and next to fill of the main lane, then of the express lane.
+    /// Next position to serve and next to fill of the main wait queue, then of the express wait queue.
     Ends = 0,
     /// One more than the place whose sleeper looks after the dead; 0: nobody.
     Watcher = 4,

@@ -16,7 +16,7 @@ pub struct Shape {
 
 /// One of a module's two rings of waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum WaitQueue {
     /// Of all who wait.
     Main = 0,
     /// Of processes with a weight that have requests of their turn left; served first.
@@ -104,7 +104,7 @@ impl Shape {
         self.places
     }
 
-    /// Waiters of a lane, those that went away and were not passed yet included; a power of two.
+    /// Waiters of a wait queue, those that went away and were not passed yet included; a power of two.
     pub(crate) const fn queue(&self) -> usize {
         self.queue
     }
@@ -134,13 +134,13 @@ impl Shape {
     }
 
     /// Next position to serve.
-    pub(crate) const fn head(&self, module: usize, lane: Lane) -> usize {
-        self.queue_word(module, Queue::Ends) + 2 * lane as usize
+    pub(crate) const fn head(&self, module: usize, wait_queue: WaitQueue) -> usize {
+        self.queue_word(module, Queue::Ends) + 2 * wait_queue as usize
     }
 
     /// Next position to fill.
-    pub(crate) const fn tail(&self, module: usize, lane: Lane) -> usize {
-        self.head(module, lane) + 1
+    pub(crate) const fn tail(&self, module: usize, wait_queue: WaitQueue) -> usize {
+        self.head(module, wait_queue) + 1
     }
 
     pub(crate) const fn count(&self, module: usize, count: ModuleCount) -> usize {
@@ -152,9 +152,9 @@ impl Shape {
     }
 
     /// The slot of a position.
-    pub(crate) const fn slot(&self, module: usize, lane: Lane, position: u32) -> usize {
+    pub(crate) const fn slot(&self, module: usize, wait_queue: WaitQueue, position: u32) -> usize {
         let slot = position as usize & (self.queue - 1);
-        self.permit(module, self.permits) + lane as usize * self.queue + slot
+        self.permit(module, self.permits) + wait_queue as usize * self.queue + slot
     }
 
     pub(crate) const fn costs(&self, module: usize, class: usize) -> Option<Span> {
@@ -203,9 +203,9 @@ mod tests {
                 assert_eq!(shape.permit(module, permit) % LINE, 0);
                 (0..LINE).for_each(|word| take(shape.permit(module, permit) + word));
             }
-            for lane in [Lane::Main, Lane::Express] {
-                (0..4).for_each(|position| take(shape.slot(module, lane, position)));
-                assert_eq!(shape.slot(module, lane, 5), shape.slot(module, lane, 1));
+            for wait_queue in [WaitQueue::Main, WaitQueue::Express] {
+                (0..4).for_each(|position| take(shape.slot(module, wait_queue, position)));
+                assert_eq!(shape.slot(module, wait_queue, 5), shape.slot(module, wait_queue, 1));
             }
             let costs = (0..3).map(|class| shape.costs(module, class).unwrap());
             costs.for_each(|span| (span.at..span.at + span.count).for_each(&mut take));

@@ -1,8 +1,8 @@
 //! Takes requests from the rings of all clients, lets the module do them, and gives them back; on the module's thread.
 
 pub(crate) mod in_flight;
-pub(crate) mod line;
 pub(crate) mod notify;
 pub(crate) mod request;
+pub(crate) mod run_queue;
 pub(crate) mod service_loop;
 pub(crate) mod slots;

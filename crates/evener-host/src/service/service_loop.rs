@@ -1,6 +1,6 @@
 //! One of the module's threads: it takes requests from the rings of its clients, lets the module do them, and gives them back.
 //!
-//! `line -> take -> copy in -> module -> copy out, status, used -> call`, round after round. Clients stand in a line (`line.rs`) in the order in
+//! `run queue -> take -> copy in -> module -> copy out, status, used -> call`, round after round. Clients wait in a run queue (`run_queue.rs`) in the order in
 //! which they were seen to have something, and each gets a share in its turn. Who has nothing is asked for a kick and left alone, so that a
 //! round costs the time of those who work and not of all who are connected. It is the only thread that serves these rings, so one burst holds
 //! requests of many clients, and a client that is slow or hostile costs the others nothing.
@@ -18,9 +18,9 @@ use rustix::event::{Timespec, epoll};
 
 use crate::module::ModuleRunner;
 use crate::service::in_flight::InFlightTable;
-use crate::service::line::{Line, Place};
 use crate::service::notify::Notifier;
 use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
+use crate::service::run_queue::{ClientState, RunQueue};
 use crate::service::slots::AAD_BYTES_MAX;
 use crate::state::client::{AnswerPlace, Client, State};
 use crate::state::host_state::HostState;
@@ -33,7 +33,7 @@ pub(crate) struct ServiceLoop {
     shard: Arc<Shard>,
     runner: ModuleRunner,
     in_flight: InFlightTable,
-    line: Line<Arc<Client>>,
+    run_queue: RunQueue<Arc<Client>>,
     /// Reset that was last done.
     resets: u64,
     /// Taken, and come back.
@@ -68,7 +68,7 @@ impl ServiceLoop {
             shard,
             runner,
             in_flight: InFlightTable::new(),
-            line: Line::new(),
+            run_queue: RunQueue::new(),
             resets: 0,
             jobs: Vec::new(),
             done: Vec::new(),
@@ -102,11 +102,11 @@ impl ServiceLoop {
         for news in self.shard.take_news() {
             match news {
                 News::Came(id) => {
-                    self.shared.client(id).into_iter().for_each(|client| self.line.add(id, client));
+                    self.shared.client(id).into_iter().for_each(|client| self.run_queue.add(id, client));
                 }
-                News::Changed(id) => self.line.stand(id),
+                News::Changed(id) => self.run_queue.enqueue(id),
                 News::Left(id) => {
-                    self.line.remove(id);
+                    self.run_queue.remove(id);
                     self.in_flight.wipe(id);
                 }
             }
@@ -125,16 +125,16 @@ impl ServiceLoop {
         }
     }
 
-    /// Takes what the module has room for: from each who stands in the line a share, and then what is left from those that have more.
+    /// Takes what the module has room for: from each queued client a share, and then what is left from those that have more.
     fn take(&mut self) -> usize {
-        if self.line.has_others() {
+        if self.run_queue.has_parked() {
             self.wait(Duration::ZERO);
         }
-        let quota = self.runner.quota(self.line.standing());
+        let quota = self.runner.quota(self.run_queue.queued());
         let mut left = quota.all;
         for each in [quota.each, usize::MAX] {
-            for _ in 0..self.line.standing() {
-                let next = if left > 0 { self.line.next() } else { None };
+            for _ in 0..self.run_queue.queued() {
+                let next = if left > 0 { self.run_queue.next() } else { None };
                 let Some(client) = next else { break };
                 left -= self.serve(&client, each.saturating_mul(client.weight).min(left));
             }
@@ -145,7 +145,7 @@ impl ServiceLoop {
         quota.all - left
     }
 
-    /// Takes a share of a client and lets it stand or rest; says how many requests that were.
+    /// Takes a share of a client and queues or parks it; says how many requests that were.
     fn serve(&mut self, client: &Arc<Client>, most: usize) -> usize {
         let (taken, rest) = match self.take_from(client, most) {
             Ok(some) => some,
@@ -156,12 +156,12 @@ impl ServiceLoop {
             }
         };
         match rest {
-            _ if client.is_over() => self.line.rest(client.id, Place::Asleep),
-            Rest::AtLimit => self.line.rest(client.id, Place::AtLimit),
-            Rest::None if taken == 0 && self.line.standing() >= LOOKED_AT_MAX => {
+            _ if client.is_over() => self.run_queue.park(client.id, ClientState::Asleep),
+            Rest::AtLimit => self.run_queue.park(client.id, ClientState::AtLimit),
+            Rest::None if taken == 0 && self.run_queue.queued() >= LOOKED_AT_MAX => {
                 self.ask_for_kick(client);
             }
-            Rest::None | Rest::Some => self.line.stand(client.id),
+            Rest::None | Rest::Some => self.run_queue.enqueue(client.id),
         }
         taken
     }
@@ -272,7 +272,7 @@ impl ServiceLoop {
             }
             let is_awaited = std::mem::take(&mut state.is_awaited);
             drop(state);
-            self.line.stand_again(client.id);
+            self.run_queue.resume(client.id);
             if is_awaited {
                 self.shared.tell_moved(client.id);
             }
@@ -281,9 +281,9 @@ impl ServiceLoop {
         self.calls.clear();
     }
 
-    /// Asks all who stand in the line for kicks and sleeps until one comes, unless something came meanwhile.
+    /// Asks all queued clients for kicks and sleeps until one comes, unless something came meanwhile.
     fn sleep(&mut self) {
-        while let Some(client) = self.line.next() {
+        while let Some(client) = self.run_queue.next() {
             if !self.ask_for_kick(&client) {
                 return;
             }
@@ -291,7 +291,7 @@ impl ServiceLoop {
         self.wait(self.runner.timeout(self.quiet_rounds).unwrap_or(IDLE));
     }
 
-    /// Lets a client rest until it kicks; `false` where it has something already and stands in the line again.
+    /// Parks a client until it kicks; `false` where it has something already and is queued again.
     fn ask_for_kick(&mut self, client: &Arc<Client>) -> bool {
         let asked = self.listen(client);
         let rest = asked.unwrap_or_else(|fraud| {
@@ -299,9 +299,9 @@ impl ServiceLoop {
             Rest::None
         });
         match rest {
-            Rest::Some => self.line.stand(client.id),
-            Rest::None => self.line.rest(client.id, Place::Asleep),
-            Rest::AtLimit => self.line.rest(client.id, Place::AtLimit),
+            Rest::Some => self.run_queue.enqueue(client.id),
+            Rest::None => self.run_queue.park(client.id, ClientState::Asleep),
+            Rest::AtLimit => self.run_queue.park(client.id, ClientState::AtLimit),
         }
         rest != Rest::Some
     }
@@ -325,13 +325,13 @@ impl ServiceLoop {
         Ok(rest)
     }
 
-    /// Lets those stand in the line who kicked, and waits for one of them where none did.
+    /// Queues the clients that kicked, and waits for one of them where none did.
     fn wait(&mut self, timeout: Duration) {
         let timeout = Timespec::try_from(timeout).expect("at most a second");
         let mut events = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         // A signal is for another thread. Nobody has the number of a wake-up.
         if let Ok((kicks, _)) = epoll::wait(&self.shard.watch, &mut events, Some(&timeout)) {
-            kicks.iter().for_each(|kick| self.line.stand(kick.data.u64()));
+            kicks.iter().for_each(|kick| self.run_queue.enqueue(kick.data.u64()));
         }
     }
 }

@@ -5,7 +5,7 @@ mod explorer;
 
 use self::explorer::{ALL, Event, Explorer, Life, Mishaps, State, Step};
 use crate::gate::{Gate, Place, Request, Turn};
-use crate::layout::{FREE, Identity, Lane, Line, Owner, Queue, Shape};
+use crate::layout::{FREE, Identity, Line, Owner, Queue, Shape, WaitQueue};
 use crate::world::millis;
 use crate::{EXACT_FROM_NS, World as _};
 
@@ -170,8 +170,8 @@ fn all_is_well(setting: &Setting, state: &State) {
         in_order(state);
     }
     assert!(setting.owners(&state.words).iter().all(Option::is_none), "{state:#?}");
-    let front = state.words[setting.shape().head(0, Lane::Main)];
-    assert_eq!(front, state.words[setting.shape().tail(0, Lane::Main)], "{state:#?}");
+    let front = state.words[setting.shape().head(0, WaitQueue::Main)];
+    assert_eq!(front, state.words[setting.shape().tail(0, WaitQueue::Main)], "{state:#?}");
 }
 
 #[test]

@@ -3,32 +3,32 @@
 //! A position: empty -> waiting ([`Waiters::join`]: one exchange, which names the place) -> gone ([`Waiters::retire`]) -> empty for the next lap, and the head goes on
 //! ([`Waiters::front`]). Both ends follow the slots: a thread that finds one behind moves it on, so that nobody waits for a process that stopped or died between two words.
 
-use crate::layout::{Kind, Lane, Shape, Slot};
+use crate::layout::{Kind, Shape, Slot, WaitQueue};
 use crate::world::World;
 
-/// One lane of a module.
+/// One wait queue of a module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiters<'w, W> {
     world: &'w W,
     shape: &'w Shape,
     module: usize,
-    lane: Lane,
+    wait_queue: WaitQueue,
 }
 
 /// A place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
-    pub(crate) lane: Lane,
+    pub(crate) wait_queue: WaitQueue,
     pub(crate) position: u32,
     pub(crate) place: usize,
 }
 
 impl<'w, W: World> Waiters<'w, W> {
-    pub(crate) const fn new(world: &'w W, shape: &'w Shape, module: usize, lane: Lane) -> Self {
-        Self { world, shape, module, lane }
+    pub(crate) const fn new(world: &'w W, shape: &'w Shape, module: usize, wait_queue: WaitQueue) -> Self {
+        Self { world, shape, module, wait_queue }
     }
 
-    /// Puts `place` at the end; none where the lane is full.
+    /// Puts `place` at the end; none where the wait queue is full.
     pub(crate) fn join(&self, place: usize) -> Option<Waiter> {
         for _ in 0..self.steps_max() {
             let position = self.world.load(self.tail());
@@ -39,7 +39,7 @@ impl<'w, W: World> Waiters<'w, W> {
                     let waits = Slot::waiting(lap, place);
                     if self.world.exchange(self.slot(position), slot.word(), waits.word()) {
                         self.follow(self.tail(), position);
-                        return Some(Waiter { lane: self.lane, position, place });
+                        return Some(Waiter { wait_queue: self.wait_queue, position, place });
                     }
                 }
                 (0.., _) => self.follow(self.tail(), position),
@@ -63,7 +63,9 @@ impl<'w, W: World> Waiters<'w, W> {
             let slot = Slot::of(self.world.load(self.slot(position)));
             match (slot.ahead_of(lap), slot.kind) {
                 (0, Kind::Empty) => return None,
-                (0, Kind::Waiting(place)) => return Some(Waiter { lane: self.lane, position, place }),
+                (0, Kind::Waiting(place)) => {
+                    return Some(Waiter { wait_queue: self.wait_queue, position, place });
+                }
                 (0, Kind::Gone) => {
                     self.world.exchange(self.slot(position), slot.word(), Slot::empty(lap + 1).word());
                     self.follow(self.head(), position);
@@ -112,7 +114,7 @@ impl<'w, W: World> Waiters<'w, W> {
         let slot = Slot::of(self.world.load(self.slot(position)));
         match slot.kind {
             Kind::Waiting(place) if slot.ahead_of(self.lap(position)) == 0 && place < self.shape.places() => {
-                Some(Waiter { lane: self.lane, position, place })
+                Some(Waiter { wait_queue: self.wait_queue, position, place })
             }
             _ => None,
         }
@@ -124,15 +126,15 @@ impl<'w, W: World> Waiters<'w, W> {
     }
 
     fn head(&self) -> usize {
-        self.shape.head(self.module, self.lane)
+        self.shape.head(self.module, self.wait_queue)
     }
 
     fn tail(&self) -> usize {
-        self.shape.tail(self.module, self.lane)
+        self.shape.tail(self.module, self.wait_queue)
     }
 
     fn slot(&self, position: u32) -> usize {
-        self.shape.slot(self.module, self.lane, position)
+        self.shape.slot(self.module, self.wait_queue, position)
     }
 
     fn lap(&self, position: u32) -> u32 {
