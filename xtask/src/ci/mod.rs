@@ -1,6 +1,6 @@
 //! All checks in one run.
 //!
-//! Steps: formatting, lints, tidy, dependencies -> models of the ring -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
+//! Steps: formatting, lints, tidy, dependencies -> models -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
 //! line `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one. What failed is said
 //! once more before it.
 //! What is not installed is named as skipped, never as passed.
@@ -45,7 +45,9 @@ const STEPS: [Step; 11] = [
     Step {
         name: "models",
         least: Depth::Commit,
-        run: |tally, _| tally.run_tests("models of the ring", models("")),
+        run: |tally, _| {
+            tally.run_tests("models of the ring and arbiter", models(&["evener-ring", "evener-arbiter"], ""));
+        },
     },
     Step { name: "mutants", least: Depth::Full, run: |tally, _| mutants(tally) },
     Step { name: "miri", least: Depth::Full, run: |tally, _| miri(tally) },
@@ -145,16 +147,17 @@ fn knows_todays_advisories(version: &str) -> Option<bool> {
     Some((next()?, next()?, next()?) >= (0, 18, 6))
 }
 
-/// Loom's models of the ring, built with `flags` besides. One that hangs has failed: a model's panic unwinds through `lend`,
+/// Loom's models of these packages, built with `flags` besides. One that hangs has failed: a model's panic unwinds through `lend`,
 /// which waits for threads that loom has stopped.
-fn models(flags: &str) -> Command {
+fn models(packages: &[&str], flags: &str) -> Command {
     let cargo = cargo();
     let mut command = Command::new("timeout");
     command.current_dir(root()).arg(MODELS_SECONDS_MAX).arg(cargo.get_program());
     command.env("RUSTFLAGS", format!("--cfg loom {flags}"));
     // Linked once and run for seconds: not worth the time.
     command.envs([("CARGO_PROFILE_RELEASE_LTO", "off"), ("CARGO_PROFILE_RELEASE_DEBUG", "false")]);
-    command.args(["test", "--release", "-p", "evener-ring", "--test", "loom*"]);
+    command.args(["test", "--release", "--test", "loom*"]);
+    command.args(packages.iter().flat_map(|package| ["-p", package]));
     // A folder of its own: other flags would make cargo build everything anew, twice per run.
     command.arg("--target-dir").arg(root().join("target/loom"));
     command
@@ -171,7 +174,7 @@ fn mutants(tally: &mut Tally) {
     };
     for (package, name) in tree.mutants() {
         let command = match &*package {
-            "evener-ring" => Ok(models(&format!("--cfg mutant=\"{name}\""))),
+            "evener-ring" => Ok(models(&["evener-ring"], &format!("--cfg mutant=\"{name}\""))),
             package => mutated_tests(package, &name),
         };
         match command {
