@@ -1,5 +1,5 @@
-//! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `ci`, `demo`,
-//! `figures`, `install`, `deb`, `testbed`.
+//! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `rooms`,
+//! `ci`, `demo`, `figures`, `install`, `deb`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 

@@ -14,9 +14,9 @@ mod inside;
 mod lock;
 mod options;
 mod places;
-mod rooms;
 mod sentences;
 mod table;
+mod unsafe_code;
 mod variables;
 mod words;
 
@@ -102,7 +102,7 @@ fn report(findings: &[Finding]) -> ExitCode {
 fn findings(tree: &Tree) -> Vec<Finding> {
     let mut all = directions::check(&tree.packages);
     all.extend(inside::check(&tree.packages, &tree.files));
-    all.extend(rooms::check(&tree.packages, &tree.files));
+    all.extend(unsafe_code::check(&tree.packages, &tree.files));
     all.extend(sentences::check(&tree.packages, &tree.files));
     all.extend(places::check(&tree.files));
     all.extend(words::check(&tree.files));
