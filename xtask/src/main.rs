@@ -40,7 +40,9 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("usage: cargo xtask tidy         the house rules that no compiler checks");
     eprintln!("       cargo xtask tidy CRATE   circles, crowds and rooms of one crate");
-    eprintln!("       cargo xtask rooms        the table of rooms in docs/ARCHITECTURE.md, made anew");
+    eprintln!(
+        "       cargo xtask rooms        the tables of crates and rooms in docs/ARCHITECTURE.md, made anew"
+    );
     eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
     eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");

@@ -65,11 +65,20 @@ const RING: &[&str] = &[
 
 /// Findings for unsafe code, its lint and C's calling convention outside the files that are listed.
 pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
-    packages.iter().flat_map(|package| check_package(package, &files_of(package, packages, files))).collect()
+    packages.iter().flat_map(|package| check_package(package, &own_files(package, packages, files))).collect()
+}
+
+/// What may contain unsafe code in a crate, from its folder.
+pub(super) fn files_of(name: &str) -> &'static [&'static str] {
+    FILES_WITH_UNSAFE_CODE
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map(|(_, files)| *files)
+        .unwrap_or_default()
 }
 
 /// The files below the package's folder, without those of packages that lie in it.
-fn files_of<'f>(package: &Package, packages: &[Package], files: &'f [TextFile]) -> Vec<&'f TextFile> {
+fn own_files<'f>(package: &Package, packages: &[Package], files: &'f [TextFile]) -> Vec<&'f TextFile> {
     let below =
         |folder: &str, path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let inner = packages.iter().filter(|other| below(&package.folder, &other.folder));
