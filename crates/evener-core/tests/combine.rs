@@ -39,7 +39,7 @@ fn gains(percent: u64) -> impl Fn(usize, bool) -> Epoch {
 }
 
 #[test]
-fn what_gains_is_found_at_once_and_kept() {
+fn combining_that_gains_is_found_at_once_and_kept() {
     for percent in [115, 150, 600] {
         let settings = live(1_000, gains(percent));
         assert!(settings[..6].contains(&16), "the first trial comes after four epochs");
@@ -48,7 +48,7 @@ fn what_gains_is_found_at_once_and_kept() {
 }
 
 #[test]
-fn what_gains_nothing_is_tried_ever_more_rarely() {
+fn combining_that_gains_nothing_is_tried_ever_more_rarely() {
     for percent in [100, 105, 5] {
         let settings = live(10_000, gains(percent));
         let tried = settings.iter().filter(|&&together| together > 0).count();
@@ -234,7 +234,7 @@ fn callers_that_combined_work_alone_when_they_begin_to_wait_for_their_requests()
 }
 
 #[test]
-fn who_got_no_core_in_one_epoch_is_waited_for_if_it_called_in_the_one_before() {
+fn a_caller_without_a_core_in_one_epoch_is_waited_for_if_it_called_in_the_one_before() {
     let settings =
         live(40, |n, combines| epoch(if n % 2 == 0 { 16 } else { 7 }, gains(200)(n, combines).bytes));
     assert!(settings.iter().all(|&together| together == 0 || together == 16));

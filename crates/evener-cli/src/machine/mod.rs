@@ -14,7 +14,7 @@ pub(crate) mod processor;
 use std::io;
 
 use anyhow::Context as _;
-use evener::core::estimate::text::Equipment;
+use evener::core::estimate::text::CostScope;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Estimator, InlineDriver, Profile};
 use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
@@ -73,7 +73,7 @@ impl Machine {
 
     /// Loads the costs of both methods for `operations` from the cache and measures those that it lacks; with `again` measures all.
     pub(crate) fn load_or_measure_costs(&mut self, operations: &[Operation], again: bool) -> MethodCosts {
-        self.learned = cost_cache::load(&self.equipment(), &self.processor);
+        self.learned = cost_cache::load(&self.cost_scope(), &self.processor);
         self.load_or_measure_modules(operations, again);
         let known = self.load_or_measure_methods(operations, again);
         if evener::core_budget().workers() == 1 {
@@ -132,7 +132,7 @@ impl Machine {
     ///
     /// Where there is a directory for caches and the file cannot be written into it.
     pub(crate) fn save_costs(&self, learned: &Estimator) -> io::Result<()> {
-        cost_cache::save(&self.equipment(), &self.processor, learned)
+        cost_cache::save(&self.cost_scope(), &self.processor, learned)
     }
 
     /// Measures what jobs of one kind cost on a module, by sending it a few.
@@ -173,7 +173,7 @@ impl Machine {
     }
 
     /// Whose costs count here.
-    pub(crate) fn equipment(&self) -> Equipment {
+    pub(crate) fn cost_scope(&self) -> CostScope {
         let plain = match &self.cpu_cost {
             Some(preset) => format!("{} at the cost of {}", self.libcrypto.detail, preset.name()),
             None => self.libcrypto.detail.clone(),
@@ -181,7 +181,7 @@ impl Machine {
         let multi = self.multibuffer.as_ref().ok().filter(|_| self.cpu_cost.is_none());
         let libraries = [Some(&plain[..]), multi.map(|profile| &profile.detail[..])];
         let modules: Vec<Profile> = self.modules.iter().map(OpenModule::profile).collect();
-        Equipment::new(&self.processor, libraries, &modules)
+        CostScope::new(&self.processor, libraries, &modules)
     }
 
     /// The modules as a planner sees them.

@@ -5,8 +5,8 @@
 use crate::Word;
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// The numbers from 0 to `count - 1`, each given out once: lowest first to those who ask at the front, highest first to
-/// those who ask at the back, until both meet.
+/// The numbers from 0 to `count - 1`, each given out once: lowest first to claimants at the front, highest first to
+/// claimants at the back, until both meet.
 ///
 /// Claims order nothing between threads but themselves; what a claimant does is seen by those that see its end, which
 /// [`lend()`](crate::lend()) takes care of.

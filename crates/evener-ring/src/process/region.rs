@@ -56,7 +56,7 @@ impl Region {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call above made this descriptor, and nobody else has it.
+        // SAFETY: the call above made this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(file) };
         file.set_len(file_bytes)?;
         // SAFETY: the descriptor is open, and seals are a number.
@@ -199,7 +199,7 @@ impl Drop for Region {
 
 // SAFETY: the mapping belongs to the process, not to the thread that made it.
 unsafe impl Send for Region {}
-// SAFETY: it lends atomics only, and copies bytes that are nobody's: threads that copy to one span at once get a mixture, as
+// SAFETY: it lends atomics only, and copies bytes that no thread owns: threads that copy to one span at once get a mixture, as
 // with a peer that writes there.
 unsafe impl Sync for Region {}
 

@@ -38,7 +38,7 @@ impl CostCacheView {
         let file = cost_cache::file(&machine.processor);
         let held = file
             .as_ref()
-            .map_or_else(|| Ok(CostFile::default()), |file| cost_cache::read(file, &machine.equipment()));
+            .map_or_else(|| Ok(CostFile::default()), |file| cost_cache::read(file, &machine.cost_scope()));
         let (cost_file, complaint) =
             held.map_or_else(|it| (CostFile::default(), Some(it)), |cost_file| (cost_file, None));
         let sources: Vec<CostSource> = cost_file.sources().map(CostSource::new).collect();
@@ -75,7 +75,7 @@ impl CostSource {
 pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
     let nothing = "nothing was learned yet, so there is nothing to forget\n".to_owned();
     let Some(file) = cost_cache::file(&machine.processor) else { return output::answer(nothing.as_bytes()) };
-    let held = cost_cache::read(&file, &machine.equipment());
+    let held = cost_cache::read(&file, &machine.cost_scope());
     let shown = PathDisplay(&file).to_string();
     let answer = match (cost_cache::forget(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
         (false, _) => nothing,
