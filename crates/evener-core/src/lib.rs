@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `policy/` | decides which worker takes which job, when callers combine and calls are split, and how much that may lose |
 //! | `cost/` | knows what a job costs, and learns it |
-//! | `driver/` | says what a driver is, and holds the known answers that it is asked |
+//! | `driver/` | says what a driver is, and holds the known answers that it is checked with |
 //! | `statistics.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |

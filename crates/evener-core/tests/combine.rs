@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// Two cores, so that five callers pass the gate.
 const CORES: usize = 2;
 
-/// Bytes of an epoch in which everybody works for itself.
+/// Bytes of an epoch in which each caller works for itself.
 const INLINE_BYTES: u64 = 50_000_000;
 
 fn epoch(callers: u32, bytes: u64) -> Epoch {
@@ -155,7 +155,7 @@ fn below_saturation_nothing_is_tried() {
 
 #[test]
 fn a_program_that_waits_for_its_requests_is_left_alone_when_they_came_late() {
-    // Half of what the cores can do is asked for; every two seconds it comes late, and is then done as fast as can be.
+    // Half of what the cores can do is wanted; every two seconds it comes late, and is then done as fast as can be.
     let settings = live(2_000, |n, combines| {
         let (busy, bytes) = match n % 100 {
             0..3 => (20, INLINE_BYTES / 10),

@@ -51,7 +51,7 @@ impl Buffer {
     }
 }
 
-/// Seats, with a thread that serves at each until it is closed.
+/// Slots, with a thread that serves each until it is closed.
 struct HelperPool {
     slots: Arc<[HelperSlot; 1]>,
     thread: thread::JoinHandle<()>,

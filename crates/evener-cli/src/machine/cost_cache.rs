@@ -1,6 +1,6 @@
 //! What jobs cost, kept between runs in a small text file of this processor.
 //!
-//! [`load`] -> calibration of what is asked for and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
+//! [`load`] -> calibration of what is needed and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
 //! one that cannot be written is done without. Its format is `evener_core::estimate::text`'s.
 
 use std::io::{self, Read as _};
@@ -67,7 +67,7 @@ fn directory() -> Option<PathBuf> {
     set("EVENER_CACHE_DIR").or_else(|| caches().map(|caches| caches.join("evener")))
 }
 
-/// One file per machine, so that those who share a home do not overwrite each other's.
+/// One file per machine, so that machines that share a home do not overwrite each other's.
 fn file_name(kind: &str, machine: &str) -> String {
     // FNV-1a: a name that stays the same from release to release, which std's hasher does not promise.
     let hash = machine.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
@@ -98,7 +98,7 @@ pub(crate) fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
 }
 
 /// Removes the file; whether there was one.
-pub(crate) fn forget(file: &Path) -> io::Result<bool> {
+pub(crate) fn remove(file: &Path) -> io::Result<bool> {
     match fs::remove_file(file) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

@@ -47,7 +47,7 @@ pub(crate) struct Machine {
 pub(crate) enum MethodCosts {
     /// There is nothing to choose: without multi-buffer library everything is plain.
     PlainOnly,
-    /// Everything asked for was measured by an earlier run.
+    /// All needed costs were measured by an earlier run.
     Cached,
     /// Something was measured now and saved.
     Saved,
@@ -60,7 +60,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// Where libcrypto cannot be used, for then nothing can; and where a module that was asked for cannot be.
+    /// Where libcrypto cannot be used, for then nothing can; and where a named module cannot be.
     pub(crate) fn new(module_options: &ModuleOptions) -> anyhow::Result<Self> {
         unknown_drivers().iter().for_each(output::warning);
         let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
@@ -95,8 +95,8 @@ impl Machine {
             return MethodCosts::Cached;
         }
         calibrate::measure(&mut *plain, &mut *multi, &unknown, &SystemClock, &mut self.learned);
-        let kept = self.save_costs(&self.learned);
-        kept.map_or_else(|error| MethodCosts::NotSaved(error.to_string()), |()| MethodCosts::Saved)
+        let saved = self.save_costs(&self.learned);
+        saved.map_or_else(|error| MethodCosts::NotSaved(error.to_string()), |()| MethodCosts::Saved)
     }
 
     /// Measures what clocks miss of modules behind the kernel and what requests take there, where no earlier run did, and
@@ -149,7 +149,8 @@ impl Machine {
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
     pub(crate) fn costs_of_cores(&self) -> Estimator {
         let mut costs = Estimator::new(self.modules.len());
-        let overhead = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.overhead(it)?)));
+        let overhead =
+            (0..self.modules.len()).filter_map(|module| Some((module, self.learned.overhead(module)?)));
         overhead.for_each(|(module, overhead)| costs.keep_overhead(module, overhead));
         let known = self.learned.all_cpu();
         known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));

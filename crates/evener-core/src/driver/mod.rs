@@ -1,6 +1,6 @@
 //! Says what a driver is: our code that talks to one kind of thing that computes. Drivers know no policy.
 //!
-//! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
+//! Two kinds, because a core and a module differ in one thing: a core computes during the call
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
 //! threads there is one more, [`SingleDriver`].
 

@@ -71,7 +71,7 @@ const SOON_EPOCHS: u32 = 8;
 /// How busy the process must keep its cores in all epochs before a trial, in percent: below, throughput cannot rise, and a
 /// trial would only make the slowest calls slower (at 40 % measured: 1 call in 100 took up to three times as long). Only such
 /// epochs say what working alone can do: in others a program that waits for its requests looks slow. At 75 % trials began
-/// where half of what the cores can do was asked for (measured); a program that never waits reaches 97 %.
+/// where half of what the cores can do was wanted (measured); a program that never waits reaches 97 %.
 const BUSY_PERCENT: u64 = 90;
 /// The same of the two epochs of a pair: callers that combine keep the cores busy whatever they have to do.
 const PAIR_BUSY_PERCENT: u64 = 95;

@@ -36,7 +36,7 @@ pub enum LendOutcome<R> {
 /// One caller's slot.
 #[repr(align(128))] // As `CachePadded`: the caller writes it while neighbours are answered.
 pub(crate) struct CallerSlot<E: LentWork> {
-    /// Who may touch the rest. See the constants.
+    /// Which thread may touch the rest. See the constants.
     state: Word,
     /// The next on the list, 0 for none. The caller writes it before the slot is on the list, the taker afterwards.
     next: Word,

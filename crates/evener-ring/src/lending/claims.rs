@@ -1,4 +1,4 @@
-//! Who works on which part: numbers that are claimed from both ends.
+//! Which thread works on which part: numbers that are claimed from both ends.
 //!
 //! States of one number: unclaimed -> claimed by one exchange, at the front or at the back -> its claimant's alone.
 

@@ -215,7 +215,7 @@ unsafe impl Shared for Word16 {}
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
-/// Smallest page of the systems that Evener runs on, in bytes; a larger one is told by the kernel's refusal to map.
+/// Smallest page of the systems that Evener runs on, in bytes; a larger one shows in the kernel's refusal to map.
 const PAGE: usize = 4096;
 
 /// Whether the file lies in tmpfs, as a memfd does unless it asks for huge pages, which can be missing when they are touched.

@@ -1,6 +1,6 @@
 //! Words of System V shared memory: its length is fixed for its life, so that no process can take a page from under another one.
 //!
-//! A segment: [`Segment::create`] -> its number is told to others -> [`Segment::attach`] (looked at before it is believed) -> the last
+//! A segment: [`Segment::create`] -> its number is passed to others -> [`Segment::attach`] (looked at before it is believed) -> the last
 //! process detaches, or a process takes it off the system's list ([`Segment::remove`]) and it goes with the last one.
 
 use std::io;

@@ -67,7 +67,7 @@ impl CostCacheView {
 impl CostSource {
     fn new((source, classes): (&Source, usize)) -> Self {
         let (name, detail) = name_and_detail(source);
-        Self { name: name.to_owned(), detail: detail.to_owned(), classes, line: what(source, classes) }
+        Self { name: name.to_owned(), detail: detail.to_owned(), classes, line: source_text(source, classes) }
     }
 }
 
@@ -77,10 +77,11 @@ pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
     let Some(file) = cost_cache::file(&machine.processor) else { return output::answer(nothing.as_bytes()) };
     let held = cost_cache::read(&file, &machine.cost_scope());
     let shown = PathDisplay(&file).to_string();
-    let answer = match (cost_cache::forget(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
+    let answer = match (cost_cache::remove(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
         (false, _) => nothing,
         (true, Ok(cost_file)) => {
-            let sources = cost_file.sources().map(|(source, count)| format!("  {}\n", what(source, count)));
+            let sources =
+                cost_file.sources().map(|(source, count)| format!("  {}\n", source_text(source, count)));
             format!("removed {shown}\n{}", sources.collect::<String>())
         }
         (true, Err(_)) => format!("removed {shown}, which could not be read\n"),
@@ -89,7 +90,7 @@ pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
 }
 
 /// `plain, 12 classes of jobs (OpenSSL 3.0.19)`.
-fn what(source: &Source, classes: usize) -> String {
+fn source_text(source: &Source, classes: usize) -> String {
     let (name, detail) = name_and_detail(source);
     let classes = if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") };
     format!("{name}, {classes} of jobs ({detail})")

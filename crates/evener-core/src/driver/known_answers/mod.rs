@@ -1,4 +1,4 @@
-//! Known answers, which a driver's library or module is asked before it is used.
+//! Known answers, which are checked before a driver's library or module is used.
 
 mod table;
 

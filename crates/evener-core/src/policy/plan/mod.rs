@@ -1,4 +1,4 @@
-//! Who may take which job: policies, one file each, under the papers' names.
+//! Which worker may take which job: policies, one file each, under the papers' names.
 //!
 //! A policy is a pure function from a [`Snapshot`] to a [`Plan`]; callers and workers look the plan up in
 //! O(1). Five are those of paper 002 (Kaneko, Saito, Kikuchi, 2015) and need no costs: their plan is made once.
