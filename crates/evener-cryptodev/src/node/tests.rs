@@ -53,7 +53,7 @@ struct Kernel(UnixDatagram);
 
 impl Kernel {
     /// Sends a message and returns the body of the answer.
-    fn request(&self, kind: u32, body: &[u8]) -> Result<Vec<u8>, i32> {
+    fn send(&self, kind: u32, body: &[u8]) -> Result<Vec<u8>, i32> {
         let bytes = u32::try_from(40 + body.len()).unwrap();
         let mut message = [bytes, kind, 7, 0, 0, 0, 0, 0, 1, 0].map(u32::to_ne_bytes).concat();
         message.extend(body);
@@ -67,7 +67,7 @@ impl Kernel {
     }
 
     fn open(&self) -> [u8; 8] {
-        self.request(fuse::OPEN, &[]).unwrap()[..8].try_into().unwrap()
+        self.send(fuse::OPEN, &[]).unwrap()[..8].try_into().unwrap()
     }
 
     /// The last round of a call: all of the client's memory is there.
@@ -75,7 +75,7 @@ impl Kernel {
         let number = u32::try_from(u64::from(call.number())).unwrap();
         let lengths = [data.len(), room].map(|bytes| u32::try_from(bytes).unwrap().to_ne_bytes());
         let head = [[0_u32, number].map(u32::to_ne_bytes).concat(), vec![0; 8], lengths.concat()].concat();
-        let answer = self.request(fuse::IOCTL, &[&client[..], &head, data].concat())?;
+        let answer = self.send(fuse::IOCTL, &[&client[..], &head, data].concat())?;
         Ok(answer[16..].to_vec())
     }
 
@@ -160,7 +160,7 @@ fn a_session_that_its_client_ended_or_left_behind_leaves_nothing_in_any_driver()
         assert_eq!(open_keys(all), (3, 3, 3));
         kernel.end(one, sessions[0]);
         assert_eq!(open_keys(all), (2, 2, 3));
-        kernel.request(fuse::RELEASE, &one).unwrap();
+        kernel.send(fuse::RELEASE, &one).unwrap();
         assert_eq!(open_keys(all), (1, 1, 3));
         kernel.request(other, sessions[2], Call::Crypt);
         kernel.end(other, sessions[2]);
