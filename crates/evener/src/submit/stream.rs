@@ -200,7 +200,7 @@ impl<'m> StreamReceiver<'_, 'm> {
 
 impl Drop for StreamReceiver<'_, '_> {
     fn drop(&mut self) {
-        // Jobs that came back and were not taken out are dropped here, and no longer on its way.
+        // Jobs that came back and were not taken out are dropped here, and are no longer on their way.
         self.ends.completions.release(self.early_count);
         self.ends.nobody_listens.store(true, Ordering::Release);
         self.ends.completions.wake_all();

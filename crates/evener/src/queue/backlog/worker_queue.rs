@@ -36,7 +36,7 @@ const IDLE: u32 = 1;
 const SERVED: u32 = 2;
 
 /// Single requests that wait for one module at most; more find it busy and go elsewhere. Assumed, not measured: 16, because
-/// that is a full burst of AVX-512's lanes, which a core does sooner than a module the seventeenth.
+/// a caller behind so many is served sooner by its own core.
 pub(super) const SINGLES_MAX: usize = 16;
 
 impl WorkerQueue<'_> {
