@@ -20,7 +20,7 @@ pub enum Door {
 
 /// One run of the runtime per burst.
 pub struct ByRuntime {
-    /// Who takes what.
+    /// The policy: which worker takes which job.
     pub policy: Policy,
     /// Where jobs go in.
     pub door: Door,
@@ -30,7 +30,7 @@ pub struct ByRuntime {
     pub module: Option<(Fault, When)>,
     /// One in so many results of the module is checked; 1 checks all.
     pub check_every: u32,
-    /// What everybody did in the last run.
+    /// The report of the last run.
     pub report: Report,
 }
 
@@ -105,14 +105,14 @@ impl Route for ByRuntime {
 }
 
 fn through_stream<'m>(runtime: &Runtime<'_, 'm>, mut jobs: Burst<'m>) -> Burst<'m> {
-    let (mut inlet, mut outlet) = runtime.stream();
+    let (mut sender, mut receiver) = runtime.stream();
     let came = thread::scope(|scope| {
         scope.spawn(move || {
-            let submitted = inlet.submit_all(&mut jobs);
-            assert_eq!(submitted, Submitted::Yes, "the outlet is there until all has come out");
+            let submitted = sender.submit_all(&mut jobs);
+            assert_eq!(submitted, Submitted::Yes, "the receiver lives until all has come out");
         });
         let mut came = Burst::new();
-        while let Some(job) = outlet.next() {
+        while let Some(job) = receiver.next() {
             came.push(job);
         }
         came

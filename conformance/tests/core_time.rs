@@ -91,7 +91,7 @@ fn tolerance(driver: &str) -> &'static Tolerance {
     listed.expect("all drivers are listed")
 }
 
-/// Assumed, not measured: twenty times what it takes on an idle machine.
+/// Assumed, not measured: 400 s, because that is twenty times what it takes on an idle machine.
 const LIFE: Duration = Duration::from_secs(400);
 
 /// Guests of which one must be as recorded: a host that others keep busy is not so for ever, and what a request costs more it costs in all.
@@ -276,7 +276,7 @@ fn release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease").expect("Linux says it").trim().to_owned()
 }
 
-/// A module, as soon as it can be opened: who serves it may only just have started.
+/// A module, as soon as it can be opened: its server may only just have started.
 fn opened<M, E: Display>(open: impl Fn() -> Result<M, E>) -> M {
     let start = SystemClock.now();
     loop {

@@ -1,5 +1,5 @@
 //! Modules behind the kernel: those of this machine, and the kernel's own software through the same door, which brings the
-//! algorithms that no module here does. A machine without AF_ALG skips all of it, aloud; the test bed's guest has it, so the
+//! algorithms that no module here does. A machine without AF_ALG skips all of it and prints that; the test bed's guest has it, so the
 //! last test runs all others there.
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
@@ -57,7 +57,7 @@ const NODE_LENGTHS: &[usize] =
 /// Jobs before a module is asked for one more.
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 
-/// Modules of this machine, then software; nothing, said aloud, where AF_ALG is missing.
+/// Modules of this machine, then software; nothing and a printed line where AF_ALG is missing.
 fn modules() -> Vec<Module> {
     devices().into_iter().chain(SOFTWARE.iter().filter_map(|name| software(name))).collect()
 }
@@ -193,7 +193,7 @@ fn gives_what_libcrypto_gives(module: Module, lengths: &[usize], is_left: fn(&Jo
 }
 
 #[test]
-fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
+fn a_caller_of_a_module_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
         let driver = module.called();
         let in_place = asked_himself(&module, usize::MAX, |spec| in_place(&*driver, spec, A_MINUTE));
@@ -204,7 +204,7 @@ fn who_asks_a_module_himself_gets_what_libcrypto_gives_at_all_lengths() {
 }
 
 #[test]
-fn who_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
+fn a_caller_that_may_leave_a_request_gets_what_libcrypto_gives_at_all_lengths() {
     for module in modules() {
         let name = module.profile().name.clone();
         assert_eq!(module.timed().is_some(), name.starts_with("afalg:"), "{name}");
@@ -358,7 +358,7 @@ fn forks(module: &Module) {
     assert_eq!(taken(&mut *driver), judged(&specs[0]));
     hand_over(&mut *driver, &specs[1]);
     let is_right = is_right_in_child(|| {
-        // Who asks for it here is the parent.
+        // The parent calls it here.
         assert_eq!(taken(&mut *driver).outcome, Outcome::Failed(JobError::ModuleLost));
         hand_over(&mut *driver, &specs[2]);
         assert_eq!(taken(&mut *driver), judged(&specs[2]));
@@ -454,16 +454,16 @@ impl Gate {
     }
 
     fn lets(&self, count: u64) {
-        *self.left.lock().expect("nobody panics here") = count;
+        *self.left.lock().expect("no thread panics here") = count;
         self.changed.notify_all();
     }
 
     fn pass(&self) {
-        let mut left = self.left.lock().expect("nobody panics here");
+        let mut left = self.left.lock().expect("no thread panics here");
         if *left == 0 {
             println!("{STALLED}");
         }
-        left = self.changed.wait_while(left, |left| *left == 0).expect("nobody panics here");
+        left = self.changed.wait_while(left, |left| *left == 0).expect("no thread panics here");
         *left -= 1;
     }
 }
@@ -535,7 +535,7 @@ const READY: &str = "the node is there";
 #[ignore = "a part of another one, which runs it as a process"]
 fn serves_a_node_until_it_is_killed() {
     if std::env::var(TO_BE_KILLED).is_err() {
-        return println!("skipped: nobody would kill it");
+        return println!("skipped: no parent would kill it");
     }
     with_node_at("evener-killed", stalls(&Gate::new(BEFORE)), |_| {
         println!("{READY}");
@@ -559,7 +559,7 @@ fn a_node_whose_process_is_killed_in_mid_request_is_out_at_once_and_every_job_is
         assert!(says.any(|line| line.contains(STALLED)), "it never stalls");
         drop(node);
     });
-    // Who waits for silence waits longer than this test's guest lives.
+    // A wait for silence is longer than this test's guest lives.
     let (by_module, redone, quarantine) = run_by(&module, Nanos::from_millis(3_600_000));
     killed.join().expect("it was killed");
     assert_eq!((by_module, quarantine), (BEFORE, Some(Quarantine::Lost)));

@@ -16,7 +16,7 @@ const LENGTHS: [usize; 25] = [
 /// Lengths around what a lane of the library counts, and far beyond.
 const LONG: [usize; 5] = [65_519, 65_534, 65_535, 65_536, 1 << 20];
 
-/// A set of drivers that prefers multi-buffer, or nothing, said aloud.
+/// A set of drivers that prefers multi-buffer, or nothing and a printed line.
 fn core_drivers() -> Option<OnCore> {
     multibuffer().map(OnCore::multi_buffer)
 }

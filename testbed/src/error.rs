@@ -17,7 +17,7 @@ pub enum Error {
     /// There is no compiler for the guest's processor.
     #[error("no compiler for programs of this guest: cargo xtask testbed up --profile armv7 --toolchain")]
     NoToolchain,
-    /// This QEMU cannot do what was asked of it.
+    /// This QEMU lacks something that the guest needs.
     #[error("QEMU {version} has no {what}; QEMU 8 and newer have it")]
     OldQemu {
         /// What it lacks.
@@ -25,7 +25,7 @@ pub enum Error {
         /// Its version.
         version: String,
     },
-    /// This kind of machine is never what was asked of it.
+    /// This kind of machine cannot be what the guest needs.
     #[error("guests of the profile {profile} have no {what}")]
     NotOfProfile {
         /// What they lack.
@@ -38,7 +38,7 @@ pub enum Error {
     Program {
         /// Its name.
         program: String,
-        /// What it said.
+        /// What it printed.
         reason: String,
     },
     /// The archives that apt knows do not have what is needed.
@@ -47,7 +47,7 @@ pub enum Error {
     /// A shared library that a guest program needs is nowhere on the host.
     #[error("{program} needs {library}, which is in none of {}", .searched.join(", "))]
     NoLibrary {
-        /// Who needs it.
+        /// What needs it.
         program: String,
         /// Its name.
         library: String,
@@ -72,13 +72,13 @@ pub enum Error {
         /// The end of the guest's console.
         console: String,
     },
-    /// The guest or QEMU said what this crate does not understand.
-    #[error("unexpected from {who}: {said}")]
+    /// The guest or QEMU answered what this crate does not understand.
+    #[error("unexpected from {peer}: {answer}")]
     Protocol {
-        /// Who said it.
-        who: &'static str,
-        /// What was said.
-        said: String,
+        /// Which of the two.
+        peer: &'static str,
+        /// Its answer.
+        answer: String,
     },
     /// QEMU refused a command.
     #[error("QEMU refuses {command}: {reason}")]
@@ -94,7 +94,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the test bed is not here, or not all of it, for which reason tests are skipped; everything else is a failure.
+    /// Whether the test bed is missing, or a part of it, for which reason tests are skipped; everything else is a failure.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         matches!(self, Self::NoQemu | Self::NotUp | Self::NoToolchain | Self::OldQemu { .. })

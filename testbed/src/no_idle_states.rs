@@ -3,7 +3,7 @@
 //! A guest's module is served by threads of QEMU on processors that have nothing else to do. Where these sleep between two
 //! requests, waking them takes as long as a small request does, and how long hangs on how deep they slept: 115 us for a
 //! request of the module's path became 150 to 400. Hardware beside a real core sleeps on its own terms, so that is the test
-//! bed's property and no module's. Linux lets who may write to its latency file keep processors awake for as long as the file is
+//! bed's property and no module's. Linux lets a process that may write to its latency file keep processors awake for as long as the file is
 //! open (PM QoS, `Documentation/power/pm_qos_interface.rst` of its source).
 
 use std::fs::{File, OpenOptions};
@@ -33,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// The longest wake-up that all who hold the file allow, in us.
+    /// The longest wake-up that all holders of the file allow, in us.
     fn allowed() -> Option<i32> {
         let mut bytes = [0; 4];
         File::open(LATENCY).ok()?.read_exact(&mut bytes).ok()?;

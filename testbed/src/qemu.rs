@@ -37,7 +37,7 @@ impl Qemu {
         let installed = paths::on_path(name).map(|program| (program, None));
         let both = [ours, installed].into_iter().flatten();
         let started =
-            both.filter_map(|(program, unpacked)| Self { program, unpacked, version: (0, 0) }.asked());
+            both.filter_map(|(program, unpacked)| Self { program, unpacked, version: (0, 0) }.with_version());
         started.max_by_key(|qemu| qemu.version).ok_or(Error::NoQemu)
     }
 
@@ -89,7 +89,7 @@ impl Qemu {
         command
     }
 
-    fn asked(mut self) -> Option<Self> {
+    fn with_version(mut self) -> Option<Self> {
         let output = self.command().arg("--version").output().ok()?;
         self.version = version(&String::from_utf8_lossy(&output.stdout))?;
         Some(self)
@@ -97,8 +97,8 @@ impl Qemu {
 }
 
 /// 10 and 0 of `QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)`.
-fn version(said: &str) -> Option<(u32, u32)> {
-    let mut numbers = said.split("version ").nth(1)?.split('.').map(|number| number.parse().ok());
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split("version ").nth(1)?.split('.').map(|number| number.parse().ok());
     Some((numbers.next()??, numbers.next()??))
 }
 
@@ -137,16 +137,16 @@ pub(crate) mod tests {
     pub(crate) fn qemu_that_says(folder: &Path, text: &str) -> Qemu {
         let program = folder.join("qemu-system-x86_64");
         write_program(&program, format!("#!/bin/sh\necho '{text}'\n").as_bytes()).unwrap();
-        Qemu { program, unpacked: None, version: (0, 0) }.asked().unwrap()
+        Qemu { program, unpacked: None, version: (0, 0) }.with_version().unwrap()
     }
 
     #[test]
-    fn who_has_an_old_qemu_is_told_what_is_lost() {
+    fn an_old_qemu_is_reported_with_what_is_lost() {
         let folder = tempfile::tempdir().unwrap();
         let old =
             qemu_that_says(folder.path(), "QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)");
-        let told = old.lost().unwrap();
-        assert!(told.starts_with("QEMU 7.2: without throttles") && told.contains("vhost-user"), "{told}");
+        let lost = old.lost().unwrap();
+        assert!(lost.starts_with("QEMU 7.2: without throttles") && lost.contains("vhost-user"), "{lost}");
         assert!(
             matches!(old.must_be_full("throttle"), Err(Error::OldQemu { version, .. }) if version == "7.2")
         );

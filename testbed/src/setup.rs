@@ -25,16 +25,16 @@ pub struct Step {
     pub took_ms: u128,
 }
 
-/// Sets up `profile`; `probe` is the program `testbed-probe` built for it, where it could be built. `tell` is told of each
+/// Sets up `profile`; `probe` is the program `testbed-probe` built for it, where it could be built. `report` is told of each
 /// step.
 ///
 /// # Errors
 ///
 /// What could not be had or done. [`Error::Packages`] where the kernel does not offer the module's driver.
-pub fn up(profile: Profile, probe: Option<&Path>, tell: &mut dyn FnMut(&Step)) -> Result<Ready, Error> {
+pub fn up(profile: Profile, probe: Option<&Path>, report: &mut dyn FnMut(&Step)) -> Result<Ready, Error> {
     let mut at = Instant::now();
     let mut step = |what: String| {
-        tell(&Step { what, took_ms: at.elapsed().as_millis() });
+        report(&Step { what, took_ms: at.elapsed().as_millis() });
         at = Instant::now();
     };
     paths::folder(profile.facts().name)?;

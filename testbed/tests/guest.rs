@@ -156,9 +156,9 @@ fn a_guest_is_lent_to_one_after_the_other_and_goes_back_as_it_came() {
         Err(error) => unreachable!("{error}"),
     };
     let this = std::env::current_exe().unwrap();
-    let borrow = |test: &str, whose: &str| {
+    let borrow = |test: &str, owner: &str| {
         let mut command = Command::new(&this);
-        command.args(["--ignored", "--exact", "--nocapture", test]).envs([lent.variable()]).env(WHOSE, whose);
+        command.args(["--ignored", "--exact", "--nocapture", test]).envs([lent.variable()]).env(OWNER, owner);
         assert!(command.status().unwrap().success(), "{test}");
     };
     borrow("a_borrower", "lent");
@@ -168,15 +168,15 @@ fn a_guest_is_lent_to_one_after_the_other_and_goes_back_as_it_came() {
 }
 
 /// Names the variable that says whose guest a borrower is to find.
-const WHOSE: &str = "GUEST_TEST_WHOSE";
+const OWNER: &str = "GUEST_TEST_WHOSE";
 
 #[test]
 #[ignore = "a part of another one, which lends it a guest"]
 fn a_borrower() {
-    let Ok(whose) = std::env::var(WHOSE) else { return println!("skipped: {WHOSE} is not set") };
+    let Ok(owner) = std::env::var(OWNER) else { return println!("skipped: {OWNER} is not set") };
     let builder = Guest::builder().program(PROBE).file("/data/of-ours", "brought").kernel_module("cuse");
     let Some(mut guest) = builder.in_common().boot_or_skip() else { return };
-    assert_eq!(guest.boot_s == 0.0, whose == "lent");
+    assert_eq!(guest.boot_s == 0.0, owner == "lent");
     let left = guest.run("ls /data /tmp /share").unwrap();
     assert!(!left.stdout.contains("left"), "what the last one left: {}", left.stdout);
     let command = "testbed-probe && [ -c /dev/cuse ] && cat /data/of-ours && touch /tmp/left /share/left";
@@ -188,9 +188,9 @@ fn a_borrower() {
 #[test]
 #[ignore = "a part of another one, which lends it a guest"]
 fn a_borrower_who_leaves_in_the_middle() {
-    let Ok(whose) = std::env::var(WHOSE) else { return println!("skipped: {WHOSE} is not set") };
+    let Ok(owner) = std::env::var(OWNER) else { return println!("skipped: {OWNER} is not set") };
     let Some(mut guest) = Guest::builder().in_common().boot_or_skip() else { return };
-    assert_eq!((guest.boot_s == 0.0, &*whose), (true, "lent"));
+    assert_eq!((guest.boot_s == 0.0, &*owner), (true, "lent"));
     guest.start("sleep 1000").unwrap();
 }
 
@@ -211,11 +211,7 @@ fn a_module_for_user_space_is_vfio_s_alone_and_the_kernel_drives_its_own() {
     let Ok(counts) = guest.qmp().unwrap().user_space_module_counts() else {
         return println!("skipped: this QEMU does not count");
     };
-    assert_eq!(
-        counts,
-        ModuleCounts::default(),
-        "nobody has asked anything of it, the kernel's own tests included"
-    );
+    assert_eq!(counts, ModuleCounts::default(), "no request reached it, not even of the kernel's own tests");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::programs::{built_evener, run, said};
+use crate::programs::{built_evener, first_line_of, run};
 use crate::tree::root;
 
 /// Files and bytes of each: some hundred megabytes of mixed sizes.
@@ -119,7 +119,7 @@ impl Stage {
     }
 
     fn to_png(&self, picture: &str) -> Result<(), String> {
-        if said("rsvg-convert", &["--version"]) == "unknown" {
+        if first_line_of("rsvg-convert", &["--version"]) == "unknown" {
             println!("demo/{picture}.svg (no PNG: rsvg-convert of the package librsvg2-bin is not there)");
             return Ok(());
         }

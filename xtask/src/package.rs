@@ -14,7 +14,7 @@ use crate::tree::root;
 pub(crate) fn install() -> ExitCode {
     let destination = env::var_os("DESTDIR").map_or_else(|| "/".into(), PathBuf::from);
     let prefix = env::var_os("PREFIX").map_or_else(|| "/usr/local".into(), PathBuf::from);
-    finish("install", installed(&destination, &prefix).map(|layout| layout.told()))
+    finish("install", installed(&destination, &prefix).map(|layout| layout.summary()))
 }
 
 pub(crate) fn deb() -> ExitCode {
@@ -73,7 +73,7 @@ impl Layout {
             .map(|name| (name, self.file(Path::new("lib/systemd/user").join(name))))
     }
 
-    fn told(&self) -> String {
+    fn summary(&self) -> String {
         let paths = [self.command(), self.module(), self.manual_pages()];
         let paths = paths.into_iter().chain(self.completions().map(|row| row.1));
         let paths = paths.chain(self.units().map(|row| row.1));
@@ -88,7 +88,7 @@ fn installed(destination: &Path, prefix: &Path) -> Result<Layout, String> {
     let Built { command, module } = built()?;
     put(&layout.command(), 0o755, &stripped(&command)?)?;
     put(&layout.module(), 0o644, &stripped(&module)?)?;
-    fs::create_dir_all(layout.manual_pages()).map_err(|error| told(&layout.manual_pages(), &error))?;
+    fs::create_dir_all(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
     let mut manual = Command::new(&command);
     manual.arg("man").arg(layout.manual_pages());
     run(manual)?;
@@ -118,7 +118,7 @@ fn put(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), String> {
         .and_then(|()| fs::write(&draft, bytes))
         .and_then(|()| fs::set_permissions(&draft, fs::Permissions::from_mode(mode)))
         .and_then(|()| fs::rename(&draft, path));
-    written.map_err(|error| told(path, &error))
+    written.map_err(|error| with_path(path, &error))
 }
 
 /// A program without what only a debugger reads, five parts in six of it; as it is where there is no `strip`.
@@ -130,15 +130,15 @@ fn stripped(path: &Path) -> Result<Vec<u8>, String> {
         return read(path);
     }
     let bytes = read(&draft);
-    fs::remove_file(&draft).map_err(|error| told(&draft, &error))?;
+    fs::remove_file(&draft).map_err(|error| with_path(&draft, &error))?;
     bytes
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| told(path, &error))
+    fs::read(path).map_err(|error| with_path(path, &error))
 }
 
-fn told(path: &Path, error: &io::Error) -> String {
+fn with_path(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
@@ -146,27 +146,28 @@ fn told(path: &Path, error: &io::Error) -> String {
 fn modules_directory() -> Result<PathBuf, String> {
     let mut openssl = Command::new("openssl");
     openssl.args(["version", "-m"]);
-    let said = answer(openssl)?;
-    let path = said.split('"').nth(1).filter(|path| path.starts_with('/'));
-    path.map(PathBuf::from).ok_or_else(|| format!("`openssl version -m` named no directory: {said}"))
+    let printed = answer(openssl)?;
+    let path = printed.split('"').nth(1).filter(|path| path.starts_with('/'));
+    path.map(PathBuf::from).ok_or_else(|| format!("`openssl version -m` named no directory: {printed}"))
 }
 
 /// Builds the package and says where it is.
 fn package() -> Result<PathBuf, String> {
-    let architecture = said("dpkg", &["--print-architecture"])?;
+    let architecture = output_of("dpkg", &["--print-architecture"])?;
     let version = env!("CARGO_PKG_VERSION");
     let work = root().join("target/deb");
     let tree = work.join("tree");
     if tree.exists() {
-        fs::remove_dir_all(&tree).map_err(|error| told(&tree, &error))?;
+        fs::remove_dir_all(&tree).map_err(|error| with_path(&tree, &error))?;
     }
     let layout = installed(&tree, Path::new("/usr"))?;
     let mut pages = Command::new("gzip");
-    let files = fs::read_dir(layout.manual_pages()).map_err(|error| told(&layout.manual_pages(), &error))?;
+    let files =
+        fs::read_dir(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
     pages.args(["-9", "-n"]).args(files.filter_map(Result::ok).map(|entry| entry.path()));
     run(pages)?;
     put(&layout.file("share/doc/evener/copyright"), 0o644, copyright()?.as_bytes())?;
-    let libc = said("dpkg-query", &["-W", "-f", "${Version}", "libc6"])?;
+    let libc = output_of("dpkg-query", &["-W", "-f", "${Version}", "libc6"])?;
     put(&tree.join("DEBIAN/control"), 0o644, control(version, &architecture, &libc).as_bytes())?;
     let file = work.join(format!("evener_{version}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
@@ -179,7 +180,7 @@ fn package() -> Result<PathBuf, String> {
 /// Unpacks the package and lets OpenSSL load the module out of it.
 fn check(file: &Path, folder: &Path, layout: &Layout) -> Result<(), String> {
     if folder.exists() {
-        fs::remove_dir_all(folder).map_err(|error| told(folder, &error))?;
+        fs::remove_dir_all(folder).map_err(|error| with_path(folder, &error))?;
     }
     let mut unpack = Command::new("dpkg-deb");
     unpack.arg("-x").arg(file).arg(folder);
@@ -195,7 +196,7 @@ fn check(file: &Path, folder: &Path, layout: &Layout) -> Result<(), String> {
     Err(format!("OpenSSL does not load the module of the package:\n{providers}"))
 }
 
-fn said(program: &str, arguments: &[&str]) -> Result<String, String> {
+fn output_of(program: &str, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(arguments);
     answer(command).map(|text| text.trim().to_owned())
@@ -203,7 +204,7 @@ fn said(program: &str, arguments: &[&str]) -> Result<String, String> {
 
 fn copyright() -> Result<String, String> {
     let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(|name| root().join(name));
-    let texts = licences.map(|path| fs::read_to_string(&path).map_err(|error| told(&path, &error)));
+    let texts = licences.map(|path| fs::read_to_string(&path).map_err(|error| with_path(&path, &error)));
     let [apache, mit] = texts;
     Ok(format!("Evener is licensed under Apache-2.0 or MIT, at your choice.\n\n{}\n{}", apache?, mit?))
 }

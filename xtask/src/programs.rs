@@ -12,7 +12,7 @@ use crate::tree::cargo;
 ///
 /// # Errors
 ///
-/// Where it does not build; cargo has then said why.
+/// Where it does not build; cargo has then printed why.
 pub(crate) fn built_evener() -> Result<PathBuf, String> {
     let mut build = cargo();
     build.args(["build", "--release", "-p", "evener-cli", "--message-format=json-render-diagnostics"]);
@@ -33,7 +33,7 @@ pub(crate) struct Built {
 ///
 /// # Errors
 ///
-/// Where one does not build; cargo has then said why.
+/// Where one does not build; cargo has then printed why.
 pub(crate) fn built() -> Result<Built, String> {
     let command = built_evener()?;
     let mut build = cargo();
@@ -60,7 +60,7 @@ fn executable(messages: &str) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// Where it cannot be started or fails; it has then said why.
+/// Where it cannot be started or fails; it has then printed why.
 pub(crate) fn run(mut command: Command) -> Result<(), String> {
     let status = command.status().map_err(|error| failed(&command, error))?;
     if status.success() { Ok(()) } else { Err(failed(&command, status)) }
@@ -79,8 +79,8 @@ pub(crate) fn answer(mut command: Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The first line that a program says of itself or of the machine; `unknown` where it is not there.
-pub(crate) fn said<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
+/// The first line that a program prints; `unknown` where the program is not there.
+pub(crate) fn first_line_of<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
     let output = Command::new(program).args(arguments).stderr(Stdio::null()).output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().trim();
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_says_unknown() {
-        assert_eq!(said("no-such-program", &["--version"]), "unknown");
-        assert_eq!(said("echo", &["two\nlines"]), "two");
+        assert_eq!(first_line_of("no-such-program", &["--version"]), "unknown");
+        assert_eq!(first_line_of("echo", &["two\nlines"]), "two");
     }
 }

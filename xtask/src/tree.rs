@@ -91,8 +91,8 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<TextFile>) -> io::Result<()>
 
 /// What .gitignore names, and every folder that cargo marked as a cache.
 fn is_product(root: &Path, path: &Path) -> bool {
-    let ours = [".git", "target", "demo"].iter().any(|name| path == root.join(name));
-    ours || path.ends_with("target") || path.join("CACHEDIR.TAG").exists()
+    let is_output = [".git", "target", "demo"].iter().any(|name| path == root.join(name));
+    is_output || path.ends_with("target") || path.join("CACHEDIR.TAG").exists()
 }
 
 fn relative(root: &Path, path: &Path) -> String {
@@ -134,7 +134,7 @@ fn read_package(root: &Path, package: &Value) -> Package {
         roots: list(&package["targets"])
             .iter()
             .filter(is_root)
-            .map(|it| from_root(&it["src_path"]))
+            .map(|path| from_root(&path["src_path"]))
             .collect(),
         rooms: Room::read(package),
     }

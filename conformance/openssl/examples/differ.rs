@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use evener_conformance_openssl::differ::{Libraries, Limit, Series, run, run_sequence};
 use evener_conformance_openssl::ffi::{Cipher, Library};
-use evener_conformance_openssl::{Setup, say};
+use evener_conformance_openssl::{Setup, print_line};
 
 const HOURS_MAX: u64 = 4;
 
@@ -19,7 +19,7 @@ fn main() {
     let (seed, calls, sequence) = match words[..] {
         [seed, calls] => (seed, calls, None),
         [seed, calls, sequence] => (seed, calls, Some(sequence)),
-        _ => return say("usage: differ SEED CALLS [STORY]"),
+        _ => return print_line("usage: differ SEED CALLS [STORY]"),
     };
     let setup = env::var("PROVIDER_TEST_KEYS").map_or_else(|_| Setup::routed(), |keys| Setup::evener(&keys));
     let load = |setup: &Setup| Library::load(&setup.path()).expect("libcrypto takes the configuration");
@@ -34,7 +34,7 @@ fn main() {
         None => run(series, threads, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),
     };
     let routed = cipher.counted(c"evener-routed");
-    say(&format!(
+    print_line(&format!(
         "{}, seed {seed}: {sequences} sequences, {calls} calls, {routed} requests routed",
         cipher.provider()
     ));

@@ -20,8 +20,8 @@ pub fn has_valgrind() -> bool {
 
 /// What valgrind says, one text per finding, without addresses and numbers of processes.
 #[must_use]
-pub fn findings(said: &str) -> BTreeSet<String> {
-    let lines = said.lines().filter_map(|line| Some(line.strip_prefix("==")?.split_once("==")?.1.trim()));
+pub fn findings(report: &str) -> BTreeSet<String> {
+    let lines = report.lines().filter_map(|line| Some(line.strip_prefix("==")?.split_once("==")?.1.trim()));
     let lines: Vec<&str> = lines.map(|line| line.split_once(": ").map_or(line, |(_, frame)| frame)).collect();
     lines
         .split(|line| line.is_empty())
@@ -62,9 +62,10 @@ impl Setup {
     pub fn findings(&self) -> BTreeSet<String> {
         let files = fs::read_dir(self.checked_commands()).expect("the folder is ours").flatten();
         let reports = files.map(|file| file.path()).filter(|path| path.extension().is_some());
-        let said: Vec<_> = reports.map(|path| fs::read_to_string(path).expect("the file is ours")).collect();
-        assert!(!said.is_empty(), "valgrind ran nothing");
-        said.iter().flat_map(|said| findings(said)).collect()
+        let report: Vec<_> =
+            reports.map(|path| fs::read_to_string(path).expect("the file is ours")).collect();
+        assert!(!report.is_empty(), "valgrind ran nothing");
+        report.iter().flat_map(|report| findings(report)).collect()
     }
 }
 

@@ -68,10 +68,10 @@ impl EvpTest {
         let mut command = setup.command(&self.program.to_string_lossy());
         command.arg("-config").arg(setup.path()).args(&self.data);
         let output = bounded(RUN_SECONDS_MAX, &command);
-        let said = String::from_utf8_lossy(&output.stderr);
-        let lines = said.lines().filter_map(|line| Some(line.trim_start().strip_prefix("# ")?.trim()));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let lines = stderr.lines().filter_map(|line| Some(line.trim_start().strip_prefix("# ")?.trim()));
         let results: Vec<_> = lines.filter(|line| line.starts_with("Completed ")).collect();
-        assert_eq!(results.len(), self.data.len(), "with {}: {:?}\n{said}", setup.name(), output.status);
+        assert_eq!(results.len(), self.data.len(), "with {}: {:?}\n{stderr}", setup.name(), output.status);
         let named = |(path, result): (&PathBuf, &&str)| Stanzas {
             file: file_name(path),
             result: (*result).to_owned(),

@@ -76,11 +76,11 @@ pub fn bounded(seconds: u32, program: &Command) -> Output {
 
 /// Says that a test does not run here, and why.
 pub fn skipped(reason: &str) {
-    say(&format!("skipped: {reason}"));
+    print_line(&format!("skipped: {reason}"));
 }
 
 /// Tells the reader of a test's output something that no assertion can.
 #[allow(clippy::print_stdout, reason = "cargo shows it with the test that it belongs to")]
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     println!("{line}");
 }

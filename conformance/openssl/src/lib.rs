@@ -17,5 +17,5 @@ mod foreign_programs;
 mod setup;
 
 pub use certificate::make_certificate;
-pub use foreign_programs::{bounded, fetched, openssl_build, openssl_sources, say, skipped};
+pub use foreign_programs::{bounded, fetched, openssl_build, openssl_sources, print_line, skipped};
 pub use setup::{Setup, built};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use evener_conformance_openssl::evp_test::{compile, data_files};
-use evener_conformance_openssl::{fetched, openssl_sources, say, skipped};
+use evener_conformance_openssl::{fetched, openssl_sources, print_line, skipped};
 use evener_testbed::{Builder, Guest, Profile, Toolchain, build_tests};
 
 /// An emulated processor takes up to a minute for what a real one does in a second, and on a busy host several.
@@ -39,9 +39,9 @@ fn evp_test_says_the_same_with_evener_as_without_on_32_bit_arm() {
     let place = fetched("openssl").expect("the sources lie there").join(format!("evp_test-{version}"));
     let Some(mut guest) = copied(builder, &program, &place).boot_or_skip() else { return };
     let outcome = guest.run(&format!("{} --nocapture", name(runner))).expect("the guest answers");
-    let told = outcome.expect_success();
-    say(told);
-    assert!(told.contains("requests routed") && !told.contains("skipped: "), "{told}");
+    let output = outcome.expect_success();
+    print_line(output);
+    assert!(output.contains("requests routed") && !output.contains("skipped: "), "{output}");
     guest.shut_down().expect("the guest ends");
 }
 

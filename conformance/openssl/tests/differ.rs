@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use evener_conformance_openssl::differ::{Libraries, Limit, Series, run};
 use evener_conformance_openssl::ffi::{Cipher, Library};
-use evener_conformance_openssl::{Setup, say};
+use evener_conformance_openssl::{Setup, print_line};
 
 fn library(setup: &Setup) -> &'static Library {
     Library::load(&setup.path()).expect("libcrypto takes the configuration")
 }
 
-/// What differs here would differ everywhere: a call with a result by lot, or one that reads what nobody wrote.
+/// What differs here would differ everywhere: a call with a result by lot, or one that reads memory that was never written.
 #[test]
 fn the_judge_agrees_with_itself() {
     let libraries = Libraries { plain: library(&Setup::plain()), evener: library(&Setup::plain()) };
     let limit = Limit { calls: 40_000, time: Duration::from_secs(20) };
     let (sequences, calls) = run(Series { libraries, seed: 1, fork_one_in: Series::FORK_ONE_IN }, 2, limit);
-    say(&format!("{sequences} sequences, {calls} calls"));
+    print_line(&format!("{sequences} sequences, {calls} calls"));
 }
 
 const ROUTED: &CStr = c"evener-routed";
@@ -35,7 +35,7 @@ fn sequences_with(evener: &Setup, seconds: u64, name: &CStr, (threads, fork_one_
     let limit = Limit { calls: u64::MAX, time: Duration::from_secs(seconds) };
     let (sequences, calls) = run(Series { libraries, seed, fork_one_in }, threads, limit);
     let counted = cipher.counted(name);
-    say(&format!("seed {seed}: {sequences} sequences, {calls} calls, {name:?}: {counted}"));
+    print_line(&format!("seed {seed}: {sequences} sequences, {calls} calls, {name:?}: {counted}"));
     counted
 }
 

@@ -1,7 +1,7 @@
 //! OpenSSL's own tests of its algorithms.
 
 use evener_conformance_openssl::evp_test::{EvpTest, Stanzas};
-use evener_conformance_openssl::{Setup, bounded, say, skipped};
+use evener_conformance_openssl::{Setup, bounded, print_line, skipped};
 
 /// Fewer are no run over all data files: 3.0.22 has 69 with 8 295 tests.
 const TESTS_MIN: u64 = 8_000;
@@ -15,7 +15,7 @@ fn program() -> Option<EvpTest> {
         Some(program) => {
             let library = bounded(10, Setup::plain().command("openssl").arg("version"));
             let library = String::from_utf8_lossy(&library.stdout).trim().to_owned();
-            say(&format!("evp_test of OpenSSL {} on {library}", program.version));
+            print_line(&format!("evp_test of OpenSSL {} on {library}", program.version));
         }
     }
     program
@@ -32,7 +32,7 @@ fn evp_test_says_the_same_with_evener_as_without() {
     let Some(program) = program() else { return };
     let plain = program.run(&Setup::plain());
     let [tests, errors, skipped] = sum(&plain);
-    say(&format!("{} files, {tests} tests, {errors} errors, {skipped} skipped", plain.len()));
+    print_line(&format!("{} files, {tests} tests, {errors} errors, {skipped} skipped", plain.len()));
     // The sources may be newer than the library, which then fails tests of what was mended since.
     assert!(errors * 1_000 <= tests, "{plain:#?}");
     assert!(tests >= TESTS_MIN, "{tests} tests");
@@ -40,6 +40,6 @@ fn evp_test_says_the_same_with_evener_as_without() {
     let routed = Setup::routed();
     assert_eq!(program.run(&routed), plain);
     let count = routed.routed_count();
-    say(&format!("{count} requests routed to an emulated module"));
+    print_line(&format!("{count} requests routed to an emulated module"));
     assert!(count >= ROUTED_MIN, "{count} requests routed");
 }

@@ -17,7 +17,7 @@ fn plain() -> Setup {
     Setup::plain().without_legacy()
 }
 
-fn said(output: &Output) -> String {
+fn text_of(output: &Output) -> String {
     format!("{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr))
 }
 
@@ -37,10 +37,10 @@ fn what_is_freed_after_libcrypto_s_end_does_not_end_the_program() {
     for when in ["exit", "cleanup", "unload"] {
         for kind in ["d", "D", "c", "C", "G", "M", "K", "R", "P", "S", "CDGMS"] {
             let judge = run(&plain, kind, when);
-            assert!(is_fine(&judge), "plain OpenSSL, {kind} at {when}: {}", said(&judge));
+            assert!(is_fine(&judge), "plain OpenSSL, {kind} at {when}: {}", text_of(&judge));
             for setup in setups() {
                 let output = run(&setup, kind, when);
-                assert!(is_fine(&output), "{kind} at {when}: {}", said(&output));
+                assert!(is_fine(&output), "{kind} at {when}: {}", text_of(&output));
             }
         }
     }
@@ -63,10 +63,10 @@ fn a_program_that_may_not_write_files_is_not_ended_by_one_of_ours() {
         (0, "enc -aes-256-cbc -K 11 -iv 22 -in /proc/self/exe"),
     ] {
         let judge = with_files_of(blocks, &plain(), words);
-        assert!(judge.status.success() && !judge.stdout.is_empty(), "plain OpenSSL: {}", said(&judge));
+        assert!(judge.status.success() && !judge.stdout.is_empty(), "plain OpenSSL: {}", text_of(&judge));
         for setup in setups() {
             let output = with_files_of(blocks, &setup, words);
-            assert!(output.status.success(), "{blocks} blocks, {words}: {}", said(&output));
+            assert!(output.status.success(), "{blocks} blocks, {words}: {}", text_of(&output));
             assert!(output.stdout == judge.stdout, "{words}");
         }
     }

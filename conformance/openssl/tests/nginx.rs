@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, say, skipped};
+use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, print_line, skipped};
 use tempfile::TempDir;
 
 const FILE_BYTES: usize = 20_000_000;
 
-/// What curl is told of a connection.
+/// The fields of a connection that curl prints.
 const SUITES: &[&[&str]] = &[
     &["--tls-max", "1.2", "--ciphers", "ECDHE-ECDSA-AES128-SHA"],
     &["--tls-max", "1.2", "--ciphers", "ECDHE-ECDSA-AES128-SHA256"],
@@ -54,7 +54,7 @@ struct Nginx {
 
 impl Nginx {
     fn start(program: &Path, setup: &Setup) -> Self {
-        // Free a moment ago; nobody else on this machine is told of it.
+        // Free a moment ago; no other program on this machine knows of it.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let site = site(port);
         let mut command = Command::new("timeout");
@@ -63,7 +63,7 @@ impl Nginx {
         command.arg("-c").arg(site.path().join("nginx.conf"));
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        // It listens before it writes who it is.
+        // It listens before it writes its process number.
         let is_up =
             || site.path().join("pid").exists() && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
         while !is_up() {
@@ -134,9 +134,9 @@ fn nginx_serves_and_takes_files_byte_for_byte() {
         let nginx = Nginx::start(&program, server);
         SUITES.iter().for_each(|words| nginx.passes(client, words));
         let count = routed.routed_count() - before;
-        say(&format!("server with {}: {count} requests routed", server.name()));
+        print_line(&format!("server with {}: {count} requests routed", server.name()));
         // Three suites with CBC, down and up.
         assert!(count >= 3 * 2 * (FILE_BYTES >> 14) as u64, "{count}");
     }
-    say(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
+    print_line(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
 }

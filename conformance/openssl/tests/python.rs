@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use evener_conformance_openssl::{Setup, bounded, say, skipped};
+use evener_conformance_openssl::{Setup, bounded, print_line, skipped};
 
 const PYTHON: &str = "/usr/bin/python3";
 const SUITES: [&str; 3] = ["test_ssl", "test_hashlib", "test_hmac"];
@@ -16,16 +16,16 @@ fn verdicts(setup: &Setup) -> Vec<String> {
     // Without the resource `network`: the tests stay on this machine.
     command.args(["-m", "test", "-v", "-u", "none"]).args(SUITES);
     let output = bounded(SECONDS_MAX, &command);
-    let said =
+    let printed =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     // What a run took in seconds is no verdict.
     let ran = |line: &str| line.split_once(" in ").map_or(line, |(ran, _)| ran).to_owned();
-    let verdicts: Vec<_> = said
+    let verdicts: Vec<_> = printed
         .lines()
         .filter(|line| line.starts_with("Ran ") || line.starts_with("OK") || line.starts_with("FAILED ("))
         .map(ran)
         .collect();
-    assert!(output.status.success(), "with {}: {verdicts:?}\n{said}", setup.name());
+    assert!(output.status.success(), "with {}: {verdicts:?}\n{printed}", setup.name());
     verdicts
 }
 
@@ -52,7 +52,7 @@ fn python_passes_its_own_tests_with_evener_as_without() {
     });
     let counts = judge.iter().filter_map(|line| line.split(' ').nth(1)?.parse::<u64>().ok());
     let tests: u64 = counts.sum();
-    say(&format!("{tests} tests: {}", judge.join(", ")));
+    print_line(&format!("{tests} tests: {}", judge.join(", ")));
     assert!(tests >= TESTS_MIN, "{judge:?}");
     assert_eq!(judged, judge);
 }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 
 use evener_conformance_openssl::ffi::{Cipher, Context, Digest, Library, Octets, SPARE_BYTES, hmac};
-use evener_conformance_openssl::{Setup, say};
+use evener_conformance_openssl::{Setup, print_line};
 use evener_vectors::Case;
 
 /// How a text goes through: the longest piece, and whether the output takes the input's place.
@@ -113,7 +113,7 @@ fn every_published_case_comes_out_with_evener_as_without() {
     let evener = Setup::evener("");
     let [plain, evener] =
         [&Setup::plain(), &evener].map(|setup| all_hold(Library::load(&setup.path()).expect("it loads")));
-    say(&format!("{} cases, {} of them ciphers that Evener served", evener.0, evener.1));
+    print_line(&format!("{} cases, {} of them ciphers that Evener served", evener.0, evener.1));
     assert_eq!(evener.0, plain.0);
     assert!(evener.1 > 3_000, "{evener:?}");
     assert_eq!(plain.1, 0);

@@ -17,7 +17,7 @@ pub(crate) fn read_folder() {
     FOLDER.get_or_init(|| env::var_os(VARIABLE).map(PathBuf::from));
 }
 
-/// Counts one request more, where somebody asked for a count. Nothing is held between two requests and no lock in one: a child
+/// Counts one request more, where a count is wanted. Nothing is held between two requests and no lock in one: a child
 /// that is forked while another thread counts would wait for it for ever.
 pub(crate) fn one_more() {
     let Some(Some(folder)) = FOLDER.get() else { return };

@@ -41,7 +41,7 @@ const LIFE: Duration = Duration::from_secs(400);
 
 /// Not so quick that a guest under emulation never finds it busy.
 const MODULE: &str = "emulated:d=0+0,h=40000+36000";
-/// So slow that who removes it meets it at work.
+/// So slow that it is at work when it is removed.
 const SLOW_MODULE: &str = "emulated:d=0+0,h=30000000+0";
 
 #[test]
@@ -98,7 +98,7 @@ fn a_guest_whose_module_is_removed_in_mid_request_does_all_jobs_and_says_who_did
         return;
     };
     let name = this.file_name().expect("a file has a name").to_string_lossy();
-    // A thread whose request the kernel never answers keeps its process from ending, so nobody waits for that.
+    // A thread whose request the kernel never answers keeps its process from ending, so the test does not wait for that.
     let begin = format!("({name} --ignored --exact --nocapture until_it_is_removed >/tmp/said 2>&1 &)");
     let wait = "for i in $(seq 1200); do grep -q '^end' /tmp/said && break; sleep 0.1; done; cat /tmp/said";
     let outcome = guest.run(&format!("{begin}; {wait}")).expect("the guest answers");
@@ -154,7 +154,7 @@ impl Host {
         let cancel = Cancel::default();
         let (of_thread, (ready, is_ready)) = (cancel.clone(), channel());
         let serve =
-            move || evener_host::run(setup, &of_thread, move || ready.send(()).expect("somebody waits"));
+            move || evener_host::run(setup, &of_thread, move || ready.send(()).expect("the test waits"));
         let thread = thread::spawn(move || serve().expect("it serves"));
         is_ready.recv().expect("it starts");
         Self { socket, control, cancel, thread }

@@ -1,5 +1,5 @@
 //! A guest whose module is slowed down, fails, lies and hangs by order while a run goes on: all results are libcrypto's, what was
-//! redone is counted, and why the module is out is said; and who waits for a request alone leaves one that hangs.
+//! redone is counted, and why the module is out is said; and a caller that waits for a request alone leaves one that hangs.
 //!
 //! Path: this program in the guest, which runs bursts under the adaptive policy until a file in /share says `end` -> orders to the host's control
 //! socket or QEMU's monitor, each once the module has met the one before -> their counts against the run's own.
@@ -31,7 +31,7 @@ const SOME: u64 = 4;
 const BURSTS: usize = 8;
 /// The papers' module.
 const AM3358: &str = "emulated:am3358";
-/// For what comes sooner or later, on a host that does other things for minutes. Assumed, not measured.
+/// For what comes sooner or later, on a host that does other things for minutes. Assumed, not measured: 400 s, because a red test is then no matter of speed.
 const TIMEOUT: Duration = Duration::from_secs(400);
 /// Of the guest.
 const LIFE: Duration = Duration::from_secs(1_500);
@@ -210,7 +210,7 @@ fn hangs_and_is_left(test_guest: &mut TestGuest, host: &Host) {
         let left = || test_guest.told().matches(LEFT).count();
         host.works(test_guest);
         host.fails(test_guest, "fault hang", 1);
-        test_guest.wait_until("who leaves", || left() > 0);
+        test_guest.wait_until("a caller that leaves", || left() > 0);
         // What the kernel holds ends before the process can.
         host.order("fault none");
         host.order("reset");

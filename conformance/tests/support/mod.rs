@@ -1,6 +1,6 @@
 //! Suites that run in a guest of the test bed: test programs of several packages.
 //!
-//! Path: cargo builds the test programs of packages -> what cannot run in a guest is left out by name, aloud -> all others lie in the
+//! Path: cargo builds the test programs of packages -> what cannot run in a guest is left out by name and printed -> all others lie in the
 //! guest and run there one after the other -> each must end well and have run a test, and the kernel must have nothing to warn of.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]

@@ -1,5 +1,5 @@
 //! Our front end, the driver `hosted`, with a back end of other hands: DPDK's `rte_vhost_crypto` (`interop/vhost_crypto.c`),
-//! built against the installed library. Debian's package is `libdpdk-dev`, which `./x test-full` installs; where it is missing, the test skips itself, aloud.
+//! built against the installed library. Debian's package is `libdpdk-dev`, which `./x test-full` installs; where it is missing, the test prints that it is skipped.
 //!
 //! Its limits (DPDK 22.11): CBC only, at most 2176 bytes a request, a request that it does not take never comes back, and one is
 //! given back by its place in the available ring, so names have to be places (`evener-ring`'s `virtqueue/driver.rs`).

@@ -83,7 +83,7 @@ fn message(from: &UnixStream, to: &UnixStream, change: fn(Vec<u8>) -> Vec<u8>) -
     writer.write_all(&whole[sent..])
 }
 
-/// What opens a session, as DPDK before 25.03 reads it: number, operation, words, then pointers that nobody reads, keys.
+/// What opens a session, as DPDK before 25.03 reads it: number, operation, words, then pointers that no reader follows, keys.
 fn shortened(long: Vec<u8>) -> Vec<u8> {
     if long.len() != SESSION_BYTES {
         return long;

@@ -1,4 +1,4 @@
-//! A device that hangs: who waits for a single request leaves it, a run redoes on a core what it holds, and who comes when it works again
+//! A device that hangs: a caller of a single request leaves it, a run redoes on a core what it holds, and a process that comes when it works again
 //! is served.
 
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ pub(super) fn are_left(test_guest: &mut TestGuest) {
     if test_guest.qmp.is_none() {
         return;
     }
-    test_guest.test_while_it_hangs("hangs::who_waits_leaves_with_his_text_as_it_was");
+    test_guest.test_while_it_hangs("hangs::a_waiting_caller_leaves_with_its_text_as_it_was");
     test_guest.test_while_it_hangs("hangs::a_run_redoes_what_the_device_holds");
     test_guest.test("hangs::the_next_process_is_served");
 }
@@ -33,7 +33,7 @@ fn specs(count: usize) -> Vec<JobSpec> {
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
-fn who_waits_leaves_with_his_text_as_it_was() {
+fn a_waiting_caller_leaves_with_its_text_as_it_was() {
     let Some(module) = device() else { return };
     let (single, specs) = (module.single(), specs(BEFORE_MAX));
     let left = specs.iter().find_map(|spec| {
@@ -47,7 +47,7 @@ fn who_waits_leaves_with_his_text_as_it_was() {
     });
     let left = left.expect("it never hangs");
     assert!(left >= TIMEOUT.into() && left < Duration::from_secs(15), "{left:?}");
-    // Of it nobody knows what it will do yet.
+    // What it will do is not known yet.
     assert_eq!(in_place(&*single, &specs[0], SILENCE), LOST, "without waiting");
     drop((single, module));
     wait_for_the_host();
@@ -64,7 +64,7 @@ fn a_run_redoes_what_the_device_holds() {
     let (by_module, redone) = (route.by_module(), route.report.total().redone);
     assert!(by_module <= BEFORE_MAX as u64, "{by_module} by a device that hangs");
     assert!(redone > 0, "what it held");
-    // Reset, for it might write what nobody waits for any more.
+    // Reset, for it might write results that no caller waits for any more.
     assert_eq!(in_place(&*module.single(), &specs[0], SILENCE), LOST);
     wait_for_the_host();
 }

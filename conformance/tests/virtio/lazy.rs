@@ -12,13 +12,13 @@ use evener_testing::requests::{JobSpec, in_place, judged, session};
 use super::{SILENCE, TestGuest, is_here, name, works};
 
 pub(super) fn is_reserved_and_taken(test_guest: &mut TestGuest) {
-    test_guest.test("lazy::who_has_reserved_it_has_it_and_takes_it_with_the_first_request");
+    test_guest.test("lazy::the_process_that_reserved_it_has_it_and_takes_it_with_the_first_request");
     test_guest.test("lazy::a_child_that_was_forked_before_that_leaves_it_to_its_parent");
 }
 
-/// The device, reserved; elsewhere than in the guest nothing, said aloud.
+/// The device, reserved; elsewhere than in the guest nothing and a printed line.
 fn lazy_module() -> Option<LazyModule> {
-    is_here().then(|| LazyModule::reserve(&name()).expect("it names a device").expect("nobody has it"))
+    is_here().then(|| LazyModule::reserve(&name()).expect("it names a device").expect("no process has it"))
 }
 
 fn spec() -> JobSpec {
@@ -33,12 +33,12 @@ fn is_on() -> bool {
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
-fn who_has_reserved_it_has_it_and_takes_it_with_the_first_request() {
+fn the_process_that_reserved_it_has_it_and_takes_it_with_the_first_request() {
     let Some(lazy_module) = lazy_module() else { return };
     let does = |algorithm| lazy_module.supports(algorithm, Direction::Encrypt);
     let error = Module::connect(&name()).expect_err("it is reserved");
     assert!(error.to_string().ends_with("another process has 0000:00:10.0"), "{error}");
-    assert_eq!([Algorithm::Aes128Cbc, Algorithm::Sha256].map(does), [true; 2], "nobody has asked it yet");
+    assert_eq!([Algorithm::Aes128Cbc, Algorithm::Sha256].map(does), [true; 2], "no request reached it yet");
     assert!(!is_on());
     let single = lazy_module.single();
     assert!(is_on());

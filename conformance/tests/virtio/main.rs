@@ -28,7 +28,7 @@ use programs::Built;
 /// Measured: 23 s, on a quiet host.
 const LIFE: Duration = Duration::from_secs(500);
 
-/// For what comes sooner or later, on a host that does other things. Assumed, not measured.
+/// For what comes sooner or later, on a host that does other things. Assumed, not measured: 60 s, because a red test is then no matter of speed.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]
@@ -157,7 +157,7 @@ const WAITS: &str = "waits for the host";
 const GO: &str = "go";
 
 /// In the guest: waits until the device works again. What it was in the midst of QEMU finishes then, at addresses of before; until then
-/// nobody should get that memory.
+/// no other process should get that memory.
 fn wait_for_the_host() {
     println!("{WAITS}");
     let (go, since) = (PathBuf::from("/share").join(GO), Instant::now());
@@ -167,7 +167,7 @@ fn wait_for_the_host() {
     }
 }
 
-/// Whether this is the guest; elsewhere there is nothing to be tested, said aloud.
+/// Whether this is the guest; elsewhere there is nothing to be tested, which is printed.
 fn is_here() -> bool {
     let driver = fs::read_link(format!("/sys/bus/pci/devices/{USER_SPACE_MODULE}/driver"));
     let is_here = driver.is_ok_and(|driver| driver.ends_with("vfio-pci"));
@@ -179,7 +179,7 @@ fn is_here() -> bool {
 
 /// In the guest: the device, which is asked nothing yet.
 fn device() -> Option<Module> {
-    is_here().then(|| Module::connect(&name()).expect("nobody has it"))
+    is_here().then(|| Module::connect(&name()).expect("no process has it"))
 }
 
 fn name() -> evener_driver_hosted::ModuleName {

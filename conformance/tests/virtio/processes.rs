@@ -1,4 +1,4 @@
-//! Several processes and one device: who comes second is refused, who comes after one that was killed is not, and a forked child does
+//! Several processes and one device: the second is refused, one after a killed one is not, and a forked child does
 //! its jobs without it.
 
 use std::env;
@@ -14,10 +14,10 @@ use super::sessions::job;
 use super::{SILENCE, TestGuest, device, name, wait_for_the_host, works};
 
 pub(super) fn do_not_disturb_each_other(test_guest: &mut TestGuest) {
-    test_guest.test("processes::who_comes_second_is_refused_until_the_first_is_killed_at_work");
+    test_guest.test("processes::the_second_process_is_refused_until_the_first_is_killed_at_work");
     if test_guest.qmp.is_some() {
         test_guest.test_while_it_hangs(
-            "processes::who_comes_after_one_that_was_killed_with_requests_under_way_is_served",
+            "processes::a_process_after_one_that_was_killed_with_requests_under_way_is_served",
         );
     }
     test_guest.test("processes::a_forked_child_does_its_jobs_without_the_device_and_its_parent_goes_on");
@@ -31,7 +31,7 @@ const READY: &str = "it has the device";
 #[ignore = "a part of another one, which runs it as a process"]
 fn has_it_until_it_is_killed() {
     if env::var(TO_BE_KILLED).is_err() {
-        return println!("skipped: nobody would kill it");
+        return println!("skipped: no parent would kill it");
     }
     let module = device().expect("it is started in the guest");
     let (mut driver, specs) = (module.driver(), specs(40));
@@ -70,7 +70,7 @@ fn first() -> Process {
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
-fn who_comes_second_is_refused_until_the_first_is_killed_at_work() {
+fn the_second_process_is_refused_until_the_first_is_killed_at_work() {
     if device().is_none() {
         return;
     }
@@ -86,7 +86,7 @@ fn who_comes_second_is_refused_until_the_first_is_killed_at_work() {
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
-fn who_comes_after_one_that_was_killed_with_requests_under_way_is_served() {
+fn a_process_after_one_that_was_killed_with_requests_under_way_is_served() {
     if device().is_none() {
         return;
     }

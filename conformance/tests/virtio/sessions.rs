@@ -26,7 +26,7 @@ pub(super) fn are_libcryptos_and_counted(test_guest: &mut TestGuest) {
     for test in [
         "sessions::every_session_at_all_lengths",
         "sessions::what_is_too_long_and_a_queue_that_is_full",
-        "sessions::who_waits_for_a_single_request",
+        "sessions::callers_that_wait_for_single_requests",
         "sessions::threads_with_single_requests_beside_a_run",
         "sessions::more_keys_than_a_device_holds",
         "sessions::one_owner_after_the_other_leaves_no_keys_behind",
@@ -129,7 +129,7 @@ pub(super) fn job(spec: &JobSpec) -> Box<Job<'static>> {
 
 #[test]
 #[ignore = "a part of another one, which runs it in a guest"]
-fn who_waits_for_a_single_request() {
+fn callers_that_wait_for_single_requests() {
     let Some(module) = device() else { return };
     let single = module.single();
     for session in sessions_of(&module, 7) {
@@ -153,11 +153,11 @@ const FULL: Result<Vec<u8>, Unanswered> = Err(Unanswered::Failed(JobError::Modul
 
 const THREADS: usize = 4;
 const SINGLES_EACH: usize = 150;
-/// Of the run at a time: with a request of each thread, fewer than a connection takes, so nobody is ever turned away.
+/// Of the run at a time: with a request of each thread, fewer than a connection takes, so no request is ever refused.
 const BURST: usize = 16;
 const BURSTS_MIN: usize = 8;
 
-/// Patience of who is to be told long before.
+/// Timeout of a caller that is to have its result long before.
 const A_MINUTE: Nanos = Nanos::from_millis(60_000);
 
 /// Asks with their answers.
@@ -195,7 +195,7 @@ fn asks_alone(single: &dyn SingleDriver, work: &Work) -> usize {
         let route = if place % 2 == 0 { in_place } else { apart };
         let began = Instant::now();
         let came = route(single, spec, A_MINUTE);
-        assert!(began.elapsed() < Duration::from(SILENCE), "nobody told it that its result was there");
+        assert!(began.elapsed() < Duration::from(SILENCE), "it was not woken when its result was there");
         assert!(came.as_ref() == Ok(due), "{}: {:?}", spec.what(), came.err());
         sends(spec);
     }

@@ -40,9 +40,9 @@ fn all_refused(place: &Place, key: &[&str], variants: &[(String, Vec<u8>)], word
         place.evener().arg("decrypt").args(key).args(["-q", "-o", "out", "variants"]).run().ended_with(1);
     for (name, _) in variants {
         let line = format!("evener: variants/{name}: ");
-        let said: Vec<&str> = ran.stderr().lines().filter(|said| said.starts_with(&line)).collect();
-        assert_eq!(said.len(), 1, "{name}: {}", ran.stderr());
-        assert!(words.iter().any(|word| said[0].contains(word)), "{said:?}");
+        let lines: Vec<&str> = ran.stderr().lines().filter(|lines| lines.starts_with(&line)).collect();
+        assert_eq!(lines.len(), 1, "{name}: {}", ran.stderr());
+        assert!(words.iter().any(|word| lines[0].contains(word)), "{lines:?}");
     }
     assert_eq!(ran.stderr().lines().count(), variants.len(), "{}", ran.stderr());
     assert_eq!(files(&place.join("out")), [] as [&Path; 0]);
@@ -191,10 +191,10 @@ fn an_input_that_cannot_be_read_is_named_and_the_others_are_done() {
 #[test]
 fn an_input_without_permission_is_named_and_the_others_are_done() {
     let place = Place::open_to_all();
-    let Some(nobody) = place.without_rights() else { return };
+    let Some(unprivileged) = place.without_rights() else { return };
     place.write("in/a", "text");
     common::allow(&place.write("in/b", "text"), 0o000);
-    let ran = place.program(nobody[0]).args(&nobody[1..]).arg(place.join("evener"));
+    let ran = place.program(unprivileged[0]).args(&unprivileged[1..]).arg(place.join("evener"));
     let ran = ran.args(["encrypt", "--key", "k.json", "-q", "-o", "out", "in"]);
     let ran = ran.env("EVENER_CACHE_DIR", place.join("cache")).run().ended_with(1);
     let lines: Vec<&str> = ran.stderr().lines().filter(|line| !line.contains("warning")).collect();
@@ -205,18 +205,19 @@ fn an_input_without_permission_is_named_and_the_others_are_done() {
 #[test]
 fn a_node_without_permission_is_named_with_the_reason_and_nothing_is_written() {
     let place = Place::open_to_all();
-    let Some(nobody) = place.without_rights() else { return };
+    let Some(unprivileged) = place.without_rights() else { return };
     place.write("in", "text");
     let node = place.write("node", "");
     common::allow(&node, 0o000);
     let evener = |arguments: &[&str]| {
         let module = format!("devcrypto:{}", node.display());
-        let run = place.program(nobody[0]).args(&nobody[1..]).arg(place.join("evener")).args(arguments);
+        let run =
+            place.program(unprivileged[0]).args(&unprivileged[1..]).arg(place.join("evener")).args(arguments);
         run.args(["--module", &module]).env("EVENER_CACHE_DIR", place.join("cache")).run()
     };
     let reason = "node cannot be opened: Permission denied";
-    let told = evener(&["devices"]).succeeded();
-    assert!(String::from_utf8_lossy(told.stdout()).contains(reason));
+    let listed = evener(&["devices"]).succeeded();
+    assert!(String::from_utf8_lossy(listed.stdout()).contains(reason));
     let refused = evener(&["encrypt", "--key", "k.json", "-q", "-o", "out", "in"]).ended_with(2);
     assert!(refused.stderr().contains(reason), "{}", refused.stderr());
     assert!(!place.join("out").exists());

@@ -36,17 +36,17 @@ fn jobs_of(contender: &Value, is_meant: impl Fn(&str) -> bool) -> u64 {
 
 fn check(report: &Value) {
     for cell in list(report, "cells") {
-        let (baselines, ours): (Vec<_>, Vec<_>) =
+        let (baselines, measured): (Vec<_>, Vec<_>) =
             list(cell, "contenders").iter().partition(|one| list(one, "shares").is_empty());
-        assert!(!ours.is_empty(), "{cell}");
-        for one in &ours {
+        assert!(!measured.is_empty(), "{cell}");
+        for one in &measured {
             let rounds = one["rounds"].as_u64().unwrap();
             assert_eq!(jobs_of(one, |_| true), rounds * cell["jobs"].as_u64().unwrap(), "{cell}");
             let against: Vec<_> = list(one, "faster_than").iter().map(|pair| &pair[0]).collect();
             let name = |one: &Value| one["contender"].as_str().unwrap().to_owned();
             let is_rival =
                 |other: &&&Value| name(one).contains("adaptive") && !name(other).contains("adaptive");
-            let rivals = ours.iter().filter(is_rival);
+            let rivals = measured.iter().filter(is_rival);
             let mut names: Vec<_> = baselines.iter().chain(rivals).map(|one| &one["contender"]).collect();
             names.sort_by_key(|name| {
                 list(cell, "contenders").iter().position(|one| one["contender"] == **name)
@@ -185,10 +185,10 @@ fn costs_that_are_learned_are_kept_and_the_objective_is_named() {
     run.args(small).args(files).args(module).args(["--objective", "cpu"]).run().succeeded();
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
     assert_eq!(list(&report, "cells")[0]["contenders"][0]["contender"], "adaptive for cpu, emulated");
-    let kept = fs::read_dir(place.join("cache"))
+    let cache_files = fs::read_dir(place.join("cache"))
         .unwrap()
         .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
-    let text: String = kept.collect();
+    let text: String = cache_files.collect();
     assert!(text.contains("c AES-128-CBC encrypt 1024 out-of-place"), "{text}");
     place.evener().args(small).args(["--objective", "joy"]).run().ended_with(2).saying("joy");
 }

@@ -1,4 +1,4 @@
-//! `evener bench files`: what it reports holds together, and it notices who cheats. Times are never judged.
+//! `evener bench files`: what it reports holds together, and it notices a program that cheats. Times are never judged.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;

@@ -62,16 +62,16 @@ fn where_all_is_well_evener_serves_and_openssl_says_so_too() {
     let value = answer(&place, &good(&place));
     assert_eq!(traps(&value), [""; 0], "{value:#}");
     let algorithms = value["openssl"]["algorithms"].as_array().unwrap();
-    let ours = algorithms.iter().filter(|one| one["by"] == "evener").count();
-    assert!(ours >= 14, "{ours}");
+    let by_evener = algorithms.iter().filter(|one| one["by"] == "evener").count();
+    assert!(by_evener >= 14, "{by_evener}");
     assert!(algorithms.iter().all(|one| one["by"].is_string()));
-    let said = place
+    let report = place
         .program("openssl")
         .args(["list", "-providers"])
         .env("OPENSSL_CONF", place.join("openssl.cnf"))
         .run();
-    let said = said.succeeded();
-    assert!(said.stdout_text().contains("\n  evener\n") && said.stdout_text().contains("\n  default\n"));
+    let report = report.succeeded();
+    assert!(report.stdout_text().contains("\n  evener\n") && report.stdout_text().contains("\n  default\n"));
 }
 
 #[test]

@@ -212,8 +212,8 @@ fn costs_lie_in_the_users_cache_and_nowhere_without_one() {
     at(&[("HOME", place.join("home"))]);
     at(&[("HOME", place.join("home")), ("XDG_CACHE_HOME", place.join("xdg"))]);
     for folder in ["home/.cache/evener", "xdg/evener"] {
-        let kept = common::files(&place.join(folder));
-        assert!(kept.iter().any(|path| path.to_str().unwrap().starts_with("costs-")), "{folder}: {kept:?}");
+        let saved = common::files(&place.join(folder));
+        assert!(saved.iter().any(|path| path.to_str().unwrap().starts_with("costs-")), "{folder}: {saved:?}");
     }
 }
 
@@ -229,10 +229,10 @@ fn devices_shows_what_was_learned_and_forgets_it() {
     let shown = devices(&[]);
     assert!(shown.contains("\nCosts (learned by earlier runs, the last one "), "{shown}");
     assert!(shown.contains(&format!("  {MODULE}, 1 class of jobs (")), "{shown}");
-    let seen: Value = serde_json::from_str(&devices(&["--json"])).unwrap();
-    assert_eq!(misfits("devices.schema.json", &seen), [""; 0]);
-    assert!(seen["costs"]["saved_s"].as_u64() > Some(1_700_000_000), "{seen}");
-    assert!(seen["costs"]["sources"][0]["classes"].as_u64() > Some(0), "{seen}");
+    let shown: Value = serde_json::from_str(&devices(&["--json"])).unwrap();
+    assert_eq!(misfits("devices.schema.json", &shown), [""; 0]);
+    assert!(shown["costs"]["saved_s"].as_u64() > Some(1_700_000_000), "{shown}");
+    assert!(shown["costs"]["sources"][0]["classes"].as_u64() > Some(0), "{shown}");
     let file = costs_file(&place);
     let removed = devices(&["--forget"]);
     assert!(removed.starts_with(&format!("removed {}\n  plain, ", file.display())), "{removed}");
@@ -244,8 +244,8 @@ fn devices_shows_what_was_learned_and_forgets_it() {
     run.run().succeeded().saying("what jobs cost is learned again");
     // What a newer version wrote is left out; the rest is known still.
     explain(&place, &["--module", MODULE]).succeeded();
-    let kept = fs::read_to_string(&file).unwrap();
-    fs::write(&file, format!("{kept}watts 3\n")).unwrap();
+    let saved = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("{saved}watts 3\n")).unwrap();
     let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("devices");
     run.run().succeeded().saying(" is of another version and left out");
     assert!(devices(&[]).contains(&format!("  {MODULE}, 1 class of jobs (")));
@@ -254,7 +254,7 @@ fn devices_shows_what_was_learned_and_forgets_it() {
     assert!(!file.exists());
 }
 
-/// A class that calibration has measured, and one beside it that nobody has.
+/// A class that calibration has measured, and one beside it that has not been measured.
 #[test]
 fn a_method_is_chosen_by_what_both_cost_and_not_by_a_hair() {
     for (multi, expected) in [(80_000, "multi-buffer"), (97_000, "plain")] {

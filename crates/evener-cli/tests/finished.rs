@@ -122,7 +122,7 @@ fn an_output_for_an_identity_at_hand_is_known_by_it() {
     let other = recipient(&place, "b");
     recipient(&place, "a");
     only_its_own_keys_take_it(&place, "encrypt", &["-i", "a"], &["-i", "b"]);
-    // One of the two stanzas may be for anybody.
+    // One of the two stanzas may be for any recipient.
     run(&place, "encrypt", &["-i", "a", "-r", &other, "--force"]).succeeded();
     run(&place, "encrypt", &["-i", "a", "-r", &other]).ended_with(1).saying(UNKNOWN);
     run(&place, "encrypt", &["-i", "a", "-i", "b"]).succeeded();

@@ -34,9 +34,9 @@ impl Host {
             place.evener().args(["host", "--socket", "socket", "--control", "control"]).args(options);
         run.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = run.command.spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains("serving at socket"), "{said}");
+        let mut output = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut output).unwrap();
+        assert!(output.contains("serving at socket"), "{output}");
         Self { child, socket: place.join("socket"), control: place.join("control") }
     }
 
@@ -54,9 +54,9 @@ impl Host {
         let status = self.child.wait().unwrap();
         assert_eq!(status.code(), Some(0));
         assert!(!self.socket.exists() && !self.control.exists());
-        let mut said = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        let report = serde_json::from_str(&said).unwrap();
+        let mut output = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        let report = serde_json::from_str(&output).unwrap();
         assert_eq!(misfits("host.schema.json", &report), [""; 0]);
         report
     }
@@ -77,11 +77,11 @@ fn connect(socket: &Path) -> UnixStream {
 
 /// Asks for the features of the ring; `None` where the host turns us away.
 fn greet(stream: &mut UnixStream) -> Option<u64> {
-    ask(stream, 1)
+    request(stream, 1)
 }
 
 /// Sends a message that is answered by a number.
-fn ask(stream: &mut UnixStream, message: u32) -> Option<u64> {
+fn request(stream: &mut UnixStream, message: u32) -> Option<u64> {
     let header: Vec<u8> = [message, 1, 0].iter().flat_map(|field| field.to_ne_bytes()).collect();
     stream.write_all(&header).ok()?;
     let mut answer = [0; 20];
@@ -138,9 +138,9 @@ fn options_limit_what_comes_and_open_the_socket() {
     let mut first = connect(&host.socket);
     assert!(greet(&mut first).is_some());
     let mut second = connect(&host.socket);
-    let refusal = greet(&mut second).and_then(|_| ask(&mut second, 15));
+    let refusal = greet(&mut second).and_then(|_| request(&mut second, 15));
     assert_eq!(refusal, Some(1 << 63 | 1 << 40), "one client is the limit, and the second is told");
-    assert_eq!(ask(&mut second, 15), None, "and then it is over");
+    assert_eq!(request(&mut second, 15), None, "and then it is over");
     let mut config = [24_u32, 1, 20, 48, 8, 0, 0, 0].map(u32::to_ne_bytes).concat();
     first.write_all(&config).unwrap();
     config.resize(32, 0);
@@ -149,7 +149,7 @@ fn options_limit_what_comes_and_open_the_socket() {
     assert_eq!(host.end(Signal::TERM)["turned_away"], 1);
 }
 
-/// A user and a group that are neither root's nor anybody's here.
+/// A user and a group that are neither root's nor of this machine.
 const STRANGER: &str = "12345";
 
 #[test]
@@ -160,7 +160,7 @@ fn another_user_is_served_only_where_it_is_named() {
     let cases: [(&[&str], bool, u64); 4] = [
         // The socket's mode keeps it out.
         (&[], false, 0),
-        // Everybody may connect, and the kernel says who it is.
+        // Every user may connect, and the kernel says which it is.
         (&["--allow-uid", "12346", "--allow-gid", "12346"], false, 1),
         (&["--allow-uid", STRANGER], true, 0),
         (&["--allow-gid", STRANGER], true, 0),
@@ -168,12 +168,12 @@ fn another_user_is_served_only_where_it_is_named() {
     for (options, is_served, turned_away) in cases {
         let place = Place::open_to_all();
         let host = Host::start(&place, &[&["--module", "cpu"], options].concat());
-        let seen = module_as_seen_by_the_stranger(&place);
-        let does = seen["does"].as_array().unwrap();
-        assert_eq!((seen["refused"].is_null(), !does.is_empty()), (is_served, is_served), "{seen}");
+        let shown = module_as_seen_by_the_stranger(&place);
+        let does = shown["does"].as_array().unwrap();
+        assert_eq!((shown["refused"].is_null(), !does.is_empty()), (is_served, is_served), "{shown}");
         let report = host.end(Signal::TERM);
         assert_eq!(report["turned_away"], turned_away, "{options:?}");
-        // It was asked known answers.
+        // Known answers were checked.
         assert_eq!(report["totals"]["requests"].as_u64().unwrap() > 0, is_served, "{options:?}");
     }
 }
@@ -185,8 +185,8 @@ fn module_as_seen_by_the_stranger(place: &Place) -> Value {
     let mut run = place.program("setpriv").args(ids).args(devices);
     let ran = run.command.stdin(fs::File::open(EVENER).unwrap()).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let seen: Value = serde_json::from_slice(&ran.stdout).unwrap();
-    seen["asked"][0].clone()
+    let shown: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    shown["asked"][0].clone()
 }
 
 /// A host that was given a listening socket, as systemd gives it: descriptor 3, and two variables.
@@ -202,7 +202,7 @@ fn a_host_serves_the_socket_that_it_was_given_and_ends_when_nobody_is_left() {
     let place = Place::new();
     let path = place.join("socket");
     let listener = UnixListener::bind(&path).unwrap();
-    // Who comes first waits for the host.
+    // The first client waits for the host.
     let mut early = connect(&path);
     let host = activated(&place, &listener, "--module cpu --idle-exit 1");
     assert!(greet(&mut early).is_some());

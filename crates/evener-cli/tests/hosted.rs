@@ -26,9 +26,9 @@ impl Host {
         let mut command = run.command;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-        assert!(said.contains("serving at"), "{said}");
+        let mut first_line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut first_line).unwrap();
+        assert!(first_line.contains("serving at"), "{first_line}");
         Self(child)
     }
 
@@ -170,9 +170,9 @@ fn a_host_that_computes_wrong_is_refused_with_the_example_and_listed_so() {
     let _host = Host::start(&place, "emulated:d=0+0,h=0+0");
     let devices = || {
         let ran = place.evener().args(["devices", "--json", "--module", "hosted:socket"]).run().succeeded();
-        let seen: Value = serde_json::from_slice(ran.stdout()).unwrap();
-        assert_eq!(misfits("devices.schema.json", &seen), [""; 0]);
-        seen["asked"][0].clone()
+        let shown: Value = serde_json::from_slice(ran.stdout()).unwrap();
+        assert_eq!(misfits("devices.schema.json", &shown), [""; 0]);
+        shown["asked"][0].clone()
     };
     let does = devices()["does"].as_array().unwrap().clone();
     assert!(
@@ -183,8 +183,8 @@ fn a_host_that_computes_wrong_is_refused_with_the_example_and_listed_so() {
     order(&place, "fault wrong-bytes");
     let refused = devices()["refused"].as_str().unwrap().to_owned();
     // Named by its vector, with the bytes that should have come and those that did.
-    for told in ["AES-128-CBC encrypt", "SP 800-38A", "a key of 16 bytes", "expected a7 at byte 63, got a6"] {
-        assert!(refused.contains(told), "{refused}");
+    for part in ["AES-128-CBC encrypt", "SP 800-38A", "a key of 16 bytes", "expected a7 at byte 63, got a6"] {
+        assert!(refused.contains(part), "{refused}");
     }
     let run = encrypt(&place, "out").wait_with_output().unwrap();
     assert!(!run.status.success() && !place.join("out").exists());

@@ -1,6 +1,6 @@
 //! The command against the commands `age` and `openssl enc`, each reading what the other wrote.
 //!
-//! Google's tink is asked by `conformance/interop`; the test kit of age by the tests of evener-files.
+//! Google's tink is run by `conformance/interop`; the test kit of age by the tests of evener-files.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -180,8 +180,8 @@ fn openssl_enc_and_the_command_read_each_other() {
     for cipher in ["aes-128-cbc", "aes-192-cbc", "aes-256-cbc"] {
         let option = format!("-{cipher}");
         let openssl = ["enc", &option, "-pbkdf2", "-pass", "file:passphrase"];
-        let ours = ["--format", "openssl", "--cipher", cipher, "--passphrase-file", "passphrase"];
-        other_reads(&place, &ours, &filter(&place, "openssl", &[&openssl[..], &["-d"]].concat()));
-        other_writes(&place, &ours, &filter(&place, "openssl", &openssl));
+        let options = ["--format", "openssl", "--cipher", cipher, "--passphrase-file", "passphrase"];
+        other_reads(&place, &options, &filter(&place, "openssl", &[&openssl[..], &["-d"]].concat()));
+        other_writes(&place, &options, &filter(&place, "openssl", &openssl));
     }
 }

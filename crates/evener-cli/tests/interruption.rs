@@ -183,7 +183,7 @@ fn interrupt(child: &Child) {
 fn a_full_disk_is_named_and_with_more_room_the_same_command_carries_on() {
     let place = Place::new();
     work(&place);
-    // A mount of our own, seen by nobody else. The large file does not fit, the small ones do.
+    // A mount of our own, visible to no other process. The large file does not fit, the small ones do.
     let script = r#"
         mkdir sealed && mount -t tmpfs -o size=12m none sealed || exit 77
         "$0" "$@"; first=$?

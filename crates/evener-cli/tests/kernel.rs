@@ -54,12 +54,12 @@ fn the_kernel_has_nothing_to_warn_of(guest: &mut Guest) {
 
 fn the_module_is_listed_and_explained(guest: &mut Guest) {
     let outcome = guest.run(&format!("{SETTING}; evener devices")).unwrap();
-    let told = outcome.expect_success();
-    assert!(told.contains("afalg:virtio_crypto_aes_cbc: cbc(aes)\n"), "{told}");
-    assert!(told.contains("devcrypto: none: there is no /dev/crypto"), "{told}");
+    let output = outcome.expect_success();
+    assert!(output.contains("afalg:virtio_crypto_aes_cbc: cbc(aes)\n"), "{output}");
+    assert!(output.contains("devcrypto: none: there is no /dev/crypto"), "{output}");
     // Where others keep the host busy the module is as slow as the core seems, and one measurement finds nothing: up to three, then.
-    let seen = (0..MEASURED_MAX).find_map(|_| factor(guest));
-    assert!(seen.is_some_and(|factor| factor.is_none_or(|factor| factor > 1.0)), "{seen:?}");
+    let factor_shown = (0..MEASURED_MAX).find_map(|_| factor(guest));
+    assert!(factor_shown.is_some_and(|factor| factor.is_none_or(|factor| factor > 1.0)), "{factor_shown:?}");
 }
 
 /// What threads' clocks miss of a module's core time, as a factor; `None` where the measurement found nothing, and the factor
@@ -68,20 +68,20 @@ fn factor(guest: &mut Guest) -> Option<Option<f64>> {
     let module = "--module afalg:virtio_crypto_aes_cbc --algorithm AES-128-CBC --size 16384 --burst 64";
     let outcome =
         guest.run(&format!("{SETTING}; evener devices --forget >&2 && evener explain {module}")).unwrap();
-    let told = outcome.expect_success();
-    if told.contains("too busy to measure") {
+    let output = outcome.expect_success();
+    if output.contains("too busy to measure") {
         println!("skipped: the host was too busy to measure what threads' clocks miss");
         return Some(None);
     }
-    let factor = told.split_once("; d is x ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    assert!(factor.is_some(), "{told}");
+    let factor = output.split_once("; d is x ").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    assert!(factor.is_some(), "{output}");
     factor.filter(|&factor| factor > 1.0).map(Some)
 }
 
 fn the_module_takes_part_in_a_bench(guest: &mut Guest) {
-    let asked = "--module afalg:virtio_crypto_aes_cbc --sizes 16384 --count 60 --runs 1";
+    let arguments = "--module afalg:virtio_crypto_aes_cbc --sizes 16384 --count 60 --runs 1";
     let policies = "--policies module_only,adaptive --json /out/bench.json";
-    let command = format!("{SETTING}; evener bench crypt {asked} {policies}");
+    let command = format!("{SETTING}; evener bench crypt {arguments} {policies}");
     let before = counted_by_qemu(guest);
     let outcome = guest.run(&command).unwrap();
     outcome.expect_success();
@@ -100,10 +100,10 @@ fn the_module_takes_part_in_a_bench(guest: &mut Guest) {
 fn a_host_serves_the_module(guest: &mut Guest) {
     let serve = "evener host --socket /tmp/host --module afalg:virtio_crypto_aes_cbc >/out/host.json 2>/tmp/host.log &";
     let begun = "host=$!; until grep -q serving /tmp/host.log; do kill -0 $host || exit 1; sleep 0.1; done";
-    let asked = "--module hosted:/tmp/host --sizes 16384 --count 40 --runs 1 --policies module_only";
+    let arguments = "--module hosted:/tmp/host --sizes 16384 --count 40 --runs 1 --policies module_only";
     let end = "kill -TERM $host; wait $host";
     let outcome =
-        guest.run(&format!("{SETTING}; {serve} {begun}; evener bench crypt {asked} && {end}")).unwrap();
+        guest.run(&format!("{SETTING}; {serve} {begun}; evener bench crypt {arguments} && {end}")).unwrap();
     outcome.expect_success();
     let report: Value = serde_json::from_slice(&outcome.files["host.json"]).unwrap();
     assert_eq!(report["module"]["name"], "afalg:virtio_crypto_aes_cbc");
@@ -125,9 +125,9 @@ fn a_node_serves_old_clients(guest: &mut Guest, has_engine: bool) {
         println!("skipped: no source of OpenSSL under target/foreign (./x prepare), so no foreign client");
     }
     // Our own driver on our own node: known answers when it is opened, every result compared.
-    let asked =
+    let arguments =
         "--module devcrypto:/dev/crypto --sizes 1024,16384 --count 40 --runs 1 --policies module_only";
-    guest.run(&format!("{SETTING}; evener bench crypt {asked}")).unwrap().expect_success();
+    guest.run(&format!("{SETTING}; evener bench crypt {arguments}")).unwrap().expect_success();
     let [served, left] = stopped(guest);
     // 80 jobs of the bench; the engine hands over 8 KiB at a time, three ciphers both ways.
     let expected = if has_engine { 80 + 6 * 300_000 / 8_192 } else { 80 };
@@ -139,9 +139,9 @@ fn stopped(guest: &mut Guest) -> [u64; 2] {
     let stop = "kill -INT $(pidof evener); while [ -c /dev/crypto ]; do sleep 0.1; done";
     guest.run(stop).unwrap().expect_success();
     let log = guest.run("sleep 1; cat /tmp/node.log").unwrap();
-    let said = log.expect_success();
-    assert!(said.contains("each request takes hundreds of microseconds"), "its user is told: {said}");
-    let line = said.lines().find_map(|line| line.split_once("served "));
+    let log_text = log.expect_success();
+    assert!(log_text.contains("each request takes hundreds of microseconds"), "its user is told: {log_text}");
+    let line = log_text.lines().find_map(|line| line.split_once("served "));
     let numbers: Vec<u64> = line.unwrap().1.split(' ').filter_map(|word| word.parse().ok()).collect();
     numbers.try_into().unwrap()
 }
@@ -150,10 +150,10 @@ fn stopped(guest: &mut Guest) -> [u64; 2] {
 fn pieces_are_left_with_a_node_where_that_pays(guest: &mut Guest) {
     serve(guest, "--policy module_only --module emulated:d=0+0,h=20000000+0,units=4,depth=4");
     let outcome = guest.run(&format!("{SETTING}; evener devices --module devcrypto")).unwrap();
-    let told = outcome.expect_success();
-    assert!(told.contains("OCF with CIOCASYNCCRYPT, evener"), "{told}");
-    let asked = "--module devcrypto --algorithm AES-128-CTR --sizes 131072 --count 20 --runs 1";
-    let command = format!("{SETTING}; evener bench crypt {asked} --policies module_only");
+    let output = outcome.expect_success();
+    assert!(output.contains("OCF with CIOCASYNCCRYPT, evener"), "{output}");
+    let arguments = "--module devcrypto --algorithm AES-128-CTR --sizes 131072 --count 20 --runs 1";
+    let command = format!("{SETTING}; evener bench crypt {arguments} --policies module_only");
     guest.run(&command).unwrap().expect_success();
     let [served, left] = stopped(guest);
     // Of 80 pieces those of the requests that had the key's queue, one of two that are on their way; and those of two trials.

@@ -153,8 +153,8 @@ fn a_passphrase_is_asked_for_twice_on_the_terminal_and_not_shown() {
     place.write("plain", "text");
     let (first, again) = ("Passphrase: ", "again: ");
     let encrypt = "encrypt -p -q -o sealed plain";
-    let said = typed(&place, encrypt, &[(first, "horse"), (again, "cow horse")]);
-    assert!(said.contains("differ") && !place.join("sealed").exists(), "{said}");
+    let screen_text = typed(&place, encrypt, &[(first, "horse"), (again, "cow horse")]);
+    assert!(screen_text.contains("differ") && !place.join("sealed").exists(), "{screen_text}");
     typed(&place, encrypt, &[(first, "horse"), (again, "horse")]);
     assert!(place.join("sealed").exists());
     typed(&place, "decrypt --passphrase -q -o back sealed", &[(first, "horse")]);
@@ -168,21 +168,21 @@ fn typed(place: &Place, arguments: &str, answers: &[(&str, &str)]) -> String {
     run.command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = run.command.spawn().unwrap();
     let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-    let mut said = Vec::new();
+    let mut screen_text = Vec::new();
     for (prompt, answer) in answers {
         let mut byte = [0];
-        while !said.ends_with(prompt.as_bytes()) && screen.read(&mut byte).unwrap() > 0 {
-            said.extend(byte);
+        while !screen_text.ends_with(prompt.as_bytes()) && screen.read(&mut byte).unwrap() > 0 {
+            screen_text.extend(byte);
         }
         // The prompt stands there a moment before the terminal stops showing what is typed.
         std::thread::sleep(Duration::from_millis(200));
         writeln!(keyboard, "{answer}").unwrap();
     }
-    screen.read_to_end(&mut said).unwrap();
+    screen.read_to_end(&mut screen_text).unwrap();
     child.wait().unwrap();
-    let said = String::from_utf8(said).unwrap();
-    assert!(!said.contains("horse"), "{said}");
-    said
+    let screen_text = String::from_utf8(screen_text).unwrap();
+    assert!(!screen_text.contains("horse"), "{screen_text}");
+    screen_text
 }
 
 #[test]

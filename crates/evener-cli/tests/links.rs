@@ -1,4 +1,4 @@
-//! Links and other things in trees that may be somebody else's: nothing is read or written through them, and modes
+//! Links and other things in trees that may be another user's: nothing is read or written through them, and modes
 //! change where this run works and nowhere else.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use common::{Place, allow, files};
 
-/// A tree with `in/sub/f` and `in/other/f`, a key, and a directory of somebody else's that only the owner may enter.
+/// A tree with `in/sub/f` and `in/other/f`, a key, and a directory of another user's that only the owner may enter.
 fn place() -> Place {
     let place = Place::with_key();
     place.write("in/sub/f", "text");
@@ -95,13 +95,13 @@ fn a_link_in_the_place_of_an_output_is_neither_read_nor_written_through() {
 #[test]
 fn a_directory_that_nobody_may_write_to_is_carried_on_by_its_owner_and_ends_with_its_mode() {
     let place = Place::open_to_all();
-    let Some(nobody) = place.without_rights() else { return };
+    let Some(unprivileged) = place.without_rights() else { return };
     for name in ["one", "two"] {
         place.write(format!("in/sub/{name}"), name);
     }
     allow(&place.join("in/sub"), 0o555);
     let encrypt = || {
-        let run = place.program(nobody[0]).args(&nobody[1..]).arg(place.join("evener"));
+        let run = place.program(unprivileged[0]).args(&unprivileged[1..]).arg(place.join("evener"));
         let run = run.args(["encrypt", "--key", "k.json", "-q", "-o", "out", "in"]);
         run.env("EVENER_CACHE_DIR", place.join("cache")).run().succeeded()
     };

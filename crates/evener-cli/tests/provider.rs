@@ -1,4 +1,4 @@
-//! `evener provider`: what it writes is what OpenSSL reads, nothing of the system's is lost, and nobody else's file is touched.
+//! `evener provider`: what it writes is what OpenSSL reads, nothing of the system's is lost, and no other program's file is touched.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -34,8 +34,8 @@ fn openssl(place: &Place, config: &str, arguments: &[&str]) -> String {
     ran.stdout_text().to_owned()
 }
 
-fn names_of_providers(said: &str) -> Vec<&str> {
-    let lines = said.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+fn names_of_providers(output: &str) -> Vec<&str> {
+    let lines = output.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     lines.map(str::trim).collect()
 }
 
@@ -51,8 +51,8 @@ fn openssl_loads_default_and_evener_whatever_the_system_says_already() {
     let debian_13 = "openssl_conf = default_conf\n[default_conf]\nalg_section = a\nrandom = r\n[a]\ndefault_properties = ?fips=no\n[r]\nseed = OS\n";
     for base in ["", bare, DEBIAN, debian_13] {
         let text = config(&place, base);
-        let said = openssl(&place, &text, &["list", "-providers"]);
-        let mut names = names_of_providers(&said);
+        let output = openssl(&place, &text, &["list", "-providers"]);
+        let mut names = names_of_providers(&output);
         names.sort_unstable();
         assert_eq!(names, ["default", "legacy"], "{base}");
     }
@@ -90,8 +90,8 @@ fn crypto_modules_are_named_in_eveners_section_and_only_real_ones() {
 fn providers_that_the_system_loads_stay() {
     let place = place();
     let base = "openssl_conf = i\n[i]\nproviders = p\n[p]\nevener = old\nnull = n\ndefault = d\n[n]\nactivate = 1\n[d]\n[old]\nactivate = 0\n";
-    let said = openssl(&place, &config(&place, base), &["list", "-providers"]);
-    let mut names = names_of_providers(&said);
+    let output = openssl(&place, &config(&place, base), &["list", "-providers"]);
+    let mut names = names_of_providers(&output);
     names.sort_unstable();
     assert_eq!(names, ["default", "legacy", "null"]);
 }
@@ -100,12 +100,12 @@ fn providers_that_the_system_loads_stay() {
 fn the_default_provider_stands_before_evener_and_the_machines_own_paths_are_named() {
     let place = Place::new();
     let text = place.evener().args(["provider", "config"]).run().succeeded().stdout_text().to_owned();
-    let said = |option: &str| {
+    let output = |option: &str| {
         let ran = place.program("openssl").args(["version", option]).run().succeeded();
         ran.stdout_text().split('"').nth(1).unwrap().to_owned()
     };
-    assert!(text.contains(&format!("\nmodule = {}/evener.so\n", said("-m"))), "{text}");
-    assert!(text.contains(&format!("\n.include {}/openssl.cnf\n", said("-d"))), "{text}");
+    assert!(text.contains(&format!("\nmodule = {}/evener.so\n", output("-m"))), "{text}");
+    assert!(text.contains(&format!("\n.include {}/openssl.cnf\n", output("-d"))), "{text}");
     let at = |line: &str| text.find(line).unwrap_or_else(|| unreachable!("{line} is not in {text}"));
     assert!(at("\ndefault = ") < at("\nevener = "));
     for line in ["\nnodejs_conf = ", "\nalg_section = ", "\nrandom = ", "\nproperties = provider=default"] {
@@ -122,11 +122,11 @@ fn a_system_under_fips_and_paths_that_openssl_cannot_read_are_refused() {
             place.evener().args(["provider", "config", "--base", "base.cnf", "--module", "m/evener.so"]);
         run.run().ended_with(2).saying(words);
     };
-    let asks = |properties: &str| {
+    let requires = |properties: &str| {
         format!("openssl_conf = i\n[i]\nalg_section = a\n[a]\ndefault_properties = {properties}\n")
     };
-    refused(&asks("fips=yes"), "Evener stands aside");
-    refused(&asks("?provider=oqs"), "provider=oqs");
+    refused(&requires("fips=yes"), "Evener stands aside");
+    refused(&requires("?provider=oqs"), "provider=oqs");
     place
         .evener()
         .args(["provider", "config", "--module", "a$b/evener.so"])
@@ -175,7 +175,7 @@ fn a_service_a_user_and_a_system_get_two_files_and_a_way_back() {
     for (whom, cnf, drop_in, sets) in cases {
         let place = place();
         place.write("base.cnf", DEBIAN);
-        let said = install(&place, whom).succeeded().stdout_text().to_owned();
+        let output = install(&place, whom).succeeded().stdout_text().to_owned();
         let cnf_text = fs::read_to_string(place.join("root").join(cnf)).unwrap();
         let drop_in_text = fs::read_to_string(place.join("root").join(drop_in)).unwrap();
         assert!(cnf_text.contains("\nmodule = /modules/evener.so\n") && cnf_text.contains("\n.include "));
@@ -184,7 +184,7 @@ fn a_service_a_user_and_a_system_get_two_files_and_a_way_back() {
         assert_eq!(fs::metadata(place.join("root").join(cnf)).unwrap().permissions().mode() & 0o777, 0o644);
         // Again is fine: both are its own.
         install(&place, whom).succeeded();
-        let undo = said.split("to undo it\n").nth(1).unwrap();
+        let undo = output.split("to undo it\n").nth(1).unwrap();
         let removals: Vec<&str> =
             undo.lines().map(str::trim).filter(|line| line.starts_with("rm ")).collect();
         place.program("sh").args(["-ec", &removals.join("\n")]).run().succeeded();

@@ -55,14 +55,14 @@ fn what_a_report_tells_is_predicted_again_from_what_stands_in_it() {
     let place = Place::new();
     let part = ["sim", "live", "--sizes", "64,4K", "--count", "64", "--runs", "2", "--json", "live.json"];
     place.evener().args(part).args(MACHINE).run().succeeded();
-    let told = fs::read_to_string(place.join("live.json")).unwrap();
+    let expected = fs::read_to_string(place.join("live.json")).unwrap();
     // What was predicted at first is of no account, nor is the machine of the second time.
-    let mut spoilt: Value = serde_json::from_str(&told).unwrap();
+    let mut spoilt: Value = serde_json::from_str(&expected).unwrap();
     spoilt["sizes"][1]["policies"][2]["predicted_ms"] = 1e9.into();
     fs::write(place.join("spoilt.json"), spoilt.to_string()).unwrap();
     let part = ["sim", "live", "--again", "spoilt.json", "--json", "again.json"];
     place.evener().args(part).run().succeeded();
-    assert_eq!(fs::read_to_string(place.join("again.json")).unwrap(), told);
+    assert_eq!(fs::read_to_string(place.join("again.json")).unwrap(), expected);
     fs::write(place.join("other.json"), "{}").unwrap();
     let part = ["sim", "live", "--again", "other.json"];
     place.evener().args(part).run().ended_with(2).saying("other.json is no report of evener sim live");

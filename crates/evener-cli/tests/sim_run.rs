@@ -1,4 +1,4 @@
-//! `evener sim run`: what it prints of a scenario, and what a wrong one is told.
+//! `evener sim run`: what it prints of a scenario, and the error of a wrong one.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -68,8 +68,8 @@ fn a_wrong_scenario_stops_it_with_file_line_and_key() {
     let place = Place::new();
     place.write("bad.toml", SMALL.replace("cores = 1", "cores = 0"));
     let line = 1 + SMALL.lines().position(|line| line.starts_with("cores")).unwrap();
-    let told = format!("bad.toml:{line}: cores: 0 is not within 1 to 1024");
-    let ran = place.evener().args(["sim", "run", "bad.toml"]).run().ended_with(2).saying(&told);
+    let expected = format!("bad.toml:{line}: cores: 0 is not within 1 to 1024");
+    let ran = place.evener().args(["sim", "run", "bad.toml"]).run().ended_with(2).saying(&expected);
     assert!(ran.stdout().is_empty());
     place.evener().args(["sim", "run", "none"]).run().ended_with(2).saying("am3358-stream");
     let policy = ["sim", "run", "am3358-aes-128", "--policy", "best"];

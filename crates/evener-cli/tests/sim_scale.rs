@@ -45,14 +45,14 @@ fn the_page_that_is_kept_shows_what_is_simulated() {
     let page =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/scale.txt")).unwrap();
     let columns = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let kept: Vec<Vec<String>> = page.lines().map(columns).collect();
+    let page_rows: Vec<Vec<String>> = page.lines().map(columns).collect();
     let ran = Place::new().evener().args(["sim", "scale", "--cores", "2"]).run().succeeded();
     // The sentences below the rows are about all rows of a page: those of a part of the grid differ.
     let is_row = |line: &&str| line.ends_with(|last: char| last.is_ascii_digit()) && !line.contains(':');
     let mut compared = 0;
     for line in ran.stdout_text().lines().filter(is_row).map(columns) {
         let simulated = &line[..line.len() - 3];
-        assert!(kept.iter().any(|row| row.starts_with(simulated)), "{simulated:?}");
+        assert!(page_rows.iter().any(|row| row.starts_with(simulated)), "{simulated:?}");
         compared += 1;
     }
     assert_eq!(compared, 24, "2 mixes, 3 numbers of streams, 4 of modules");

@@ -1,14 +1,14 @@
 //! What Evener decides, as pure code: no clock, thread, file or environment; time is an argument.
 //!
 //! The path of one job: a [`Session`] is prepared once, a [`Job`] lends it a span of memory, a
-//! [`Plan`](plan::Plan) says who may take it, a driver ([`InlineDriver`] on a core, [`QueuedDriver`] on a
+//! [`Plan`](plan::Plan) says which worker may take it, a driver ([`InlineDriver`] on a core, [`QueuedDriver`] on a
 //! module) sets its [`Outcome`], and what that took goes into a [`Tally`].
 //!
 //! | room | what it does |
 //! |---|---|
-//! | `policy/` | decides who takes which job, when callers combine and calls are split, and what may be lost by it |
+//! | `policy/` | decides which worker takes which job, when callers combine and calls are split, and how much that may lose |
 //! | `cost/` | knows what a job costs, and learns it |
-//! | `driver/` | says what a driver is, and holds the known answers that it is asked |
+//! | `driver/` | says what a driver is, and holds the known answers that it is checked with |
 //! | `statistics.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |

@@ -2,7 +2,7 @@
 //!
 //! The path of a request: [`Row::of`] (kind of work, direction, size) -> [`Row::word`] of each [`Count`] that it raises.
 //! The file is made of 32-bit words: a header, then one row for each kind, direction and size class, then in each row two
-//! words for each count. `docs/statistics.md` describes the same for those who read the file without this crate.
+//! words for each count. `docs/statistics.md` describes the same for programs that read the file without this crate.
 
 use std::fmt;
 
@@ -138,7 +138,7 @@ pub enum Count {
     Routed = 3,
     /// Bytes of all these requests.
     Bytes = 4,
-    /// Helpers that had not come when a split request was done, and requests to be combined that nobody took.
+    /// Helpers that had not come when a split request was done, and requests to be combined that no leader took.
     TakenBack = 5,
     /// Requests that a module failed and that were done again on the CPU.
     Redone = 6,

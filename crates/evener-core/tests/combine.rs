@@ -9,7 +9,7 @@ use proptest::prelude::*;
 /// Two cores, so that five callers pass the gate.
 const CORES: usize = 2;
 
-/// Bytes of an epoch in which everybody works for itself.
+/// Bytes of an epoch in which each caller works for itself.
 const INLINE_BYTES: u64 = 50_000_000;
 
 fn epoch(callers: u32, bytes: u64) -> Epoch {
@@ -39,7 +39,7 @@ fn gains(percent: u64) -> impl Fn(usize, bool) -> Epoch {
 }
 
 #[test]
-fn what_gains_is_found_at_once_and_kept() {
+fn combining_that_gains_is_found_at_once_and_kept() {
     for percent in [115, 150, 600] {
         let settings = live(1_000, gains(percent));
         assert!(settings[..6].contains(&16), "the first trial comes after four epochs");
@@ -48,7 +48,7 @@ fn what_gains_is_found_at_once_and_kept() {
 }
 
 #[test]
-fn what_gains_nothing_is_tried_ever_more_rarely() {
+fn combining_that_gains_nothing_is_tried_ever_more_rarely() {
     for percent in [100, 105, 5] {
         let settings = live(10_000, gains(percent));
         let tried = settings.iter().filter(|&&together| together > 0).count();
@@ -155,7 +155,7 @@ fn below_saturation_nothing_is_tried() {
 
 #[test]
 fn a_program_that_waits_for_its_requests_is_left_alone_when_they_came_late() {
-    // Half of what the cores can do is asked for; every two seconds it comes late, and is then done as fast as can be.
+    // Half of what the cores can do is wanted; every two seconds it comes late, and is then done as fast as can be.
     let settings = live(2_000, |n, combines| {
         let (busy, bytes) = match n % 100 {
             0..3 => (20, INLINE_BYTES / 10),
@@ -234,7 +234,7 @@ fn callers_that_combined_work_alone_when_they_begin_to_wait_for_their_requests()
 }
 
 #[test]
-fn who_got_no_core_in_one_epoch_is_waited_for_if_it_called_in_the_one_before() {
+fn a_caller_without_a_core_in_one_epoch_is_waited_for_if_it_called_in_the_one_before() {
     let settings =
         live(40, |n, combines| epoch(if n % 2 == 0 { 16 } else { 7 }, gains(200)(n, combines).bytes));
     assert!(settings.iter().all(|&together| together == 0 || together == 16));

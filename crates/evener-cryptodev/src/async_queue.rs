@@ -3,7 +3,7 @@
 //! | state of a request | entered by | left by |
 //! |---|---|---|
 //! | waiting | `submit` | `run`, as one burst with all others that wait |
-//! | finished | `run` | `offer`: a thread of its client is told where the result goes |
+//! | finished | `run` | `offer`: a thread of its client gets the place of the result |
 //! | offered to a thread | `offer` | `take`, by that thread; a failed request ends at its offer |
 //!
 //! A client gets its requests back in the order in which it submitted them, as from cryptodev-linux, so that it knows which one
@@ -42,7 +42,7 @@ struct Entry {
     op: CryptOp,
     algorithm: Algorithm,
     stage: Stage,
-    /// The thread that was told where its result is to go, and is to come again with that memory.
+    /// The thread that got the place of its result, and is to come again with that memory.
     offered_to: Option<u32>,
 }
 
@@ -71,7 +71,7 @@ struct PollWaiter {
 pub(crate) struct AsyncQueue {
     entries: VecDeque<Entry>,
     waiters: BTreeMap<u64, PollWaiter>,
-    /// A client asked for a request that still waits, so it will submit no more before it has that.
+    /// A client fetched a request that still waits, so it will submit no more before it has that.
     is_wanted: bool,
 }
 
@@ -131,7 +131,7 @@ impl AsyncQueue {
         self.entries.iter().any(is_its)
     }
 
-    /// Whether a client has asked for a request that still waits.
+    /// Whether a client has tried to fetch a request that still waits.
     pub(crate) const fn is_wanted(&self) -> bool {
         self.is_wanted
     }

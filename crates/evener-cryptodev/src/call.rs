@@ -30,7 +30,7 @@ const DRIVER: &str = "evener";
 pub(crate) enum Answer {
     /// More of the client's memory is needed.
     Fetch { input: Vec<Span>, output: Vec<Span> },
-    /// What is written into the room that was asked for.
+    /// What is written into the room that was requested.
     Done(Vec<u8>),
 }
 
@@ -163,7 +163,7 @@ impl<'a> CheckedRequest<'a> {
     }
 }
 
-/// The client's memory that a request writes: text or digest, and the next IV where it is asked for.
+/// The client's memory that a request writes: text or digest, and the next IV where it is wanted.
 fn rooms(op: &CryptOp, algorithm: Algorithm) -> [Span; 2] {
     let room = match algorithm.is_cipher() {
         true => span(op.dst, usize::try_from(op.len).unwrap_or(usize::MAX)),

@@ -24,7 +24,7 @@ pub(crate) struct Clients {
     sessions: BTreeMap<u64, BTreeMap<u32, Key>>,
     /// Numbers given so far.
     given: u64,
-    /// Sessions that have ended, of which the run was not told yet.
+    /// Sessions that have ended, which were not reported to the run yet.
     ended: Vec<SessionId>,
     /// Asynchronous requests that are not fetched yet.
     pub(crate) queue: AsyncQueue,
@@ -34,7 +34,7 @@ pub(crate) struct Clients {
 pub(crate) struct Key {
     pub(crate) algorithm: Algorithm,
     bytes: Zeroizing<Vec<u8>>,
-    /// By direction, made when first asked for.
+    /// By direction, made with the first request.
     sessions: [Option<Arc<Session>>; 2],
 }
 

@@ -25,9 +25,9 @@ const UNRESTRICTED: u32 = 1;
 const COMPAT: u32 = 1;
 /// `FUSE_IOCTL_RETRY`: the reply says which memory, and the call comes again with it.
 const RETRY: u32 = 1 << 2;
-/// `FUSE_POLL_SCHEDULE_NOTIFY`: the client sleeps, and wants to be told when that changes.
+/// `FUSE_POLL_SCHEDULE_NOTIFY`: the client sleeps, and wants a notice when that changes.
 const SCHEDULE_NOTIFY: u32 = 1;
-/// `FUSE_NOTIFY_POLL`: what is told then.
+/// `FUSE_NOTIFY_POLL`: the notice that is sent then.
 const NOTIFY_POLL: i32 = 1;
 
 /// A finished request can be fetched: `POLLIN`, `POLLRDNORM`.
@@ -35,7 +35,7 @@ pub(crate) const POLL_IN: u32 = 0x41;
 /// A request can be submitted: `POLLOUT`, `POLLWRNORM`.
 pub(crate) const POLL_OUT: u32 = 0x104;
 
-/// What the kernel asks.
+/// A request of the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message<'a> {
     /// Its number, to be repeated in the reply.
@@ -71,9 +71,9 @@ pub(crate) struct Ioctl<'a> {
     pub(crate) argument: u64,
     /// The client's records are laid out for 32 bits.
     pub(crate) is_compat: bool,
-    /// The client's memory that was asked for, one part behind the other.
+    /// The client's memory that was requested, one part behind the other.
     pub(crate) data: &'a [u8],
-    /// Room in the client's memory was asked for.
+    /// Room in the client's memory was requested.
     pub(crate) has_room: bool,
 }
 
@@ -125,7 +125,7 @@ impl<'a> Ioctl<'a> {
     }
 }
 
-/// What is said.
+/// The answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Empty,
@@ -137,7 +137,7 @@ pub(crate) enum Reply {
         input: Vec<Span>,
         output: Vec<Span>,
     },
-    /// A call went well; these bytes go to the room asked for, one part behind the other.
+    /// A call went well; these bytes go to the requested room, one part behind the other.
     Ioctl(Vec<u8>),
     /// What a client may do: [`POLL_IN`], [`POLL_OUT`].
     Polled(u32),
@@ -244,7 +244,7 @@ mod tests {
 
     /// As Linux 6.1 sends it: head, then client 5, sleeper 6, flags, events.
     #[test]
-    fn who_sleeps_gives_a_number_by_which_to_wake_him() {
+    fn a_client_that_sleeps_gives_a_number_by_which_to_wake_it() {
         for (flags, sleeper) in [(0, None), (SCHEDULE_NOTIFY, Some(6))] {
             let mut bytes = Vec::new();
             [64_u32, POLL].iter().for_each(|word| bytes.extend(word.to_ne_bytes()));

@@ -5,7 +5,7 @@ use evener_driver_kernel::next_iv;
 use evener_driver_kernel::ocf::{self, CryptOp};
 use rustix::io::Errno;
 
-/// What goes to the client: text or digest, and the next IV where it was asked for.
+/// What goes to the client: text or digest, and the next IV where it was wanted.
 pub(crate) fn result(job: &Job<'_>, op: &CryptOp, text: &[u8], iv: &[u8]) -> Result<Vec<u8>, Errno> {
     match job.outcome() {
         Outcome::Done { .. } => {}

@@ -1,14 +1,14 @@
-//! A descriptor in somebody else's process, whose owner may close any number and open a file of its own there.
+//! A descriptor in a process that is not ours: the program may close any number and open a file of its own there.
 //!
 //! Daemons close what they did not open (`closefrom`, python-daemon), others put files at fixed numbers (`dup2`). So each use begins
 //! with a look whether the number still leads to the file that was opened ([`CheckedFd::checked`]), and so does the end: what is not
 //! ours is neither used nor closed. OpenSSL does the same for its own (`providers/implementations/rands/seeding/rand_unix.c`).
 //!
 //! A file is known by a mark on its open file description, which `dup` and `fork` share and nothing else has: the signal number of
-//! `fcntl(F_SETSIG)`, which has no effect without `O_ASYNC`, which nobody sets on a file of ours. To read it is the shortest of system calls
+//! `fcntl(F_SETSIG)`, which has no effect without `O_ASYNC`, which no code sets on a file of ours. To read it is the shortest of system calls
 //! (0.2 us where its inode takes 0.4, docs/results/instructions.md). Beside it a count per number tells ours from a later one of ours at the same number.
 //! Where marks cannot be set, or the number is beyond the counts, device and inode are what is left, as with OpenSSL: exact for sockets and
-//! pipes, while events, epolls and the files of VFIO share one inode and a device node has one for all who open it. Not taken: `kcmp` (a second
+//! pipes, while events, epolls and the files of VFIO share one inode and a device node has one for all processes that open it. Not taken: `kcmp` (a second
 //! descriptor that may be closed too, and not in every kernel), and `/proc/self/fdinfo` (a file opened and read per look).
 //!
 //! Limit: between the look and the use another thread may close the number and open it again. No call does both.
@@ -53,7 +53,7 @@ impl CheckedFd {
         let number = fd.as_raw_fd();
         let count = count_at(number).filter(|_| is_marked(number));
         let file = match count {
-            // Relaxed, here and below: who learns of the descriptor learns of its count by the same way.
+            // Relaxed, here and below: a thread gets the descriptor and its count by the same path.
             Some(count) => Identity::Marked(count.fetch_add(1, Relaxed).wrapping_add(1)),
             None => inode_of(number)?,
         };
@@ -113,8 +113,8 @@ impl KnownFd {
             return true;
         }
         match self.file {
-            Identity::Marked(ours) => {
-                count_at(self.number).is_some_and(|count| count.load(Relaxed) == ours)
+            Identity::Marked(own) => {
+                count_at(self.number).is_some_and(|count| count.load(Relaxed) == own)
                     && is_marked(self.number)
             }
             Identity::Inode(..) => inode_of(self.number).is_ok_and(|inode| inode == self.file),
@@ -125,7 +125,7 @@ impl KnownFd {
 impl Drop for CheckedFd {
     fn drop(&mut self) {
         if self.0.is_ours() {
-            // SAFETY: it leads to the file that `new` took, and nobody else closes it.
+            // SAFETY: it leads to the file that `new` took, and nothing else closes it.
             drop(unsafe { OwnedFd::from_raw_fd(self.0.number) });
         }
     }
@@ -133,14 +133,14 @@ impl Drop for CheckedFd {
 
 /// Device and inode of an open file.
 fn inode_of(number: RawFd) -> io::Result<Identity> {
-    let mut seen = std::mem::MaybeUninit::<libc::stat>::uninit();
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: takes any number, and the place has the size that the call fills.
-    if unsafe { libc::fstat(number, seen.as_mut_ptr()) } != 0 {
+    if unsafe { libc::fstat(number, stat.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call succeeded, so it filled the place.
-    let seen = unsafe { seen.assume_init() };
-    Ok(Identity::Inode(seen.st_dev, seen.st_ino))
+    let stat = unsafe { stat.assume_init() };
+    Ok(Identity::Inode(stat.st_dev, stat.st_ino))
 }
 
 /// By number: how many descriptors of ours have been there.

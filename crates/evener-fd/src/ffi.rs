@@ -32,7 +32,7 @@ pub fn close_in_children(descriptor: &CheckedFd) -> io::Result<()> {
     let mut first = FIRST.load(Acquire);
     loop {
         entry.next = first;
-        // AcqRel: who finds the entry sees what is in it.
+        // AcqRel: a thread that finds the entry sees what is in it.
         match FIRST.compare_exchange(first, entry, AcqRel, Acquire) {
             Ok(_) => return Ok(()),
             Err(now) => first = now,

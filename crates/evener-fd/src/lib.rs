@@ -1,7 +1,7 @@
 //! Descriptors and files of Evener inside programs of other people, which may close any descriptor and may be forbidden to write.
 //!
 //! [`CheckedFd`]: a descriptor that is looked at before it is used or closed, and [`close_in_children`], which closes it in what is forked. [`may_extend_to`]: whether a file may be
-//! made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet. [`range_lock`]: locks that
+//! made so long, checked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet. [`range_lock`]: locks that
 //! a death drops.
 #![allow(unsafe_code, reason = "room: descriptors by number, locks, and the limit of a file's length")]
 

@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 
 /// Says whether a file, also one without a name (`memfd_create`), may be made `bytes` long.
 ///
-/// A program that extends one beyond the limit gets `SIGXFSZ`, which ends a program that does not expect it. So who makes a file that the
-/// program did not ask for asks first.
+/// A program that extends one beyond the limit gets `SIGXFSZ`, which ends a program that does not expect it. So code that makes a file that the
+/// program does not know of checks first.
 ///
 /// # Errors
 ///

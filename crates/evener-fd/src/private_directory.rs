@@ -120,8 +120,8 @@ pub fn open_private(path: &Path, uid: u32) -> Result<OwnedFd, Unusable> {
         Errno::ACCESS => Unusable::NotPrivate,
         other => Unusable::Refused(other),
     })?;
-    let seen = fs::fstat(&directory).map_err(Unusable::Refused)?;
-    let is_private = seen.st_uid == uid && seen.st_mode & 0o077 == 0;
+    let metadata = fs::fstat(&directory).map_err(Unusable::Refused)?;
+    let is_private = metadata.st_uid == uid && metadata.st_mode & 0o077 == 0;
     if is_private { Ok(directory) } else { Err(Unusable::NotPrivate) }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
-/// Locks `bytes` for this open file alone; says whether nobody else had one of them. What it has already stays its own.
+/// Locks `bytes` for this open file alone; returns whether no other open file had one of them. What it has already stays its own.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! What a program does to descriptors and limits, each in a process of its own: numbers are the process's.
 
 #![allow(unsafe_code, reason = "room: forks, and descriptors by number")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic; what is skipped is said")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic; what is skipped is printed")]
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -28,7 +28,7 @@ fn alone(claim: impl FnOnce() -> bool) {
 /// What a call has just opened.
 fn opened(number: RawFd) -> OwnedFd {
     assert!(number >= 0);
-    // SAFETY: nobody else has it.
+    // SAFETY: nothing else owns it.
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
@@ -83,13 +83,13 @@ fn a_descriptor_is_lent_and_closed_as_long_as_nobody_touched_it() {
 #[test]
 fn what_the_program_closed_is_not_used_and_what_it_opened_there_is_not_closed() {
     alone(|| {
-        KINDS.iter().all(|ours| {
-            KINDS.iter().all(|theirs| {
-                let checked = CheckedFd::new(ours()).unwrap();
+        KINDS.iter().all(|of_library| {
+            KINDS.iter().all(|of_program| {
+                let checked = CheckedFd::new(of_library()).unwrap();
                 let number = checked.known().number();
                 close(number);
                 let none = is_bad(&checked);
-                let other = theirs();
+                let other = of_program();
                 assert_eq!(other.as_raw_fd(), number, "the system gives the lowest number that is free");
                 let refused = is_bad(&checked);
                 drop(checked);
@@ -117,16 +117,16 @@ fn the_next_of_ours_at_the_same_number_is_another_one() {
 #[test]
 fn a_file_put_over_ours_by_dup2_is_left_alone() {
     alone(|| {
-        let (theirs, mut peer) = UnixStream::pair().unwrap();
+        let (of_program, mut peer) = UnixStream::pair().unwrap();
         let checked = CheckedFd::new(event()).unwrap();
         // SAFETY: takes numbers only; the owner looks before it closes.
-        assert!(unsafe { libc::dup2(theirs.as_raw_fd(), checked.known().number()) } >= 0);
-        drop(theirs);
+        assert!(unsafe { libc::dup2(of_program.as_raw_fd(), checked.known().number()) } >= 0);
+        drop(of_program);
         let refused = is_bad(&checked);
         let number = checked.known().number();
         drop(checked);
-        let mut kept = File::from(opened(number));
-        kept.write_all(b"alive").unwrap();
+        let mut file = File::from(opened(number));
+        file.write_all(b"alive").unwrap();
         let mut came = [0; 5];
         peer.read_exact(&mut came).unwrap();
         refused && &came == b"alive"

@@ -10,10 +10,10 @@ const ARMOR_LINE: &[u8] = b"-----BEGIN AGE ENCRYPTED FILE-----";
 /// White space that may stand before armor, as in the reference implementation.
 const WHITE_BYTES_MAX: usize = 1024;
 
-/// Bytes of a file that tell whether it is armored.
+/// Bytes of a file that show whether it is armored.
 pub(crate) const ARMOR_START_BYTES: usize = WHITE_BYTES_MAX + ARMOR_LINE.len();
 
-/// Whether a file whose first bytes are `start` is armored. 1060 bytes are enough to tell.
+/// Whether a file whose first bytes are `start` is armored. 1060 bytes are enough.
 #[must_use]
 pub fn is_armored(start: &[u8]) -> bool {
     start[blank_lines_bytes(start)..].starts_with(ARMOR_LINE)

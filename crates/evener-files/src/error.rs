@@ -97,7 +97,7 @@ pub enum FileError {
     /// There is a file under the final name that is not the finished result.
     #[error("output exists and is not the finished result (--force replaces it)")]
     Exists,
-    /// There is a file of fitting time and length under the final name, and its header does not tell whether it is for
+    /// There is a file of fitting time and length under the final name, and its header does not show whether it is for
     /// this run's recipients: that of one age recipient looks like another's.
     #[error(
         "output exists, and whether it is for these recipients cannot be seen (--force replaces it, --resume trusts it)"

@@ -1,4 +1,4 @@
-//! What a run tells while it goes on and when it is over.
+//! What a run reports while it goes on and when it is over.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What is asked of a run: keys, inputs, output and options, and why it may be refused as a whole.
+//! The request for a run: keys, inputs, output and options, and why it may be refused as a whole.
 
 use std::io;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub enum Target {
 pub struct Options {
     /// Threads that work on the CPU, 1 or more.
     pub workers: usize,
-    /// Who takes what.
+    /// The policy: which worker takes which job.
     pub policy: Policy,
     /// What the adaptive policy is to be best at.
     pub objective: Objective,
@@ -62,7 +62,7 @@ pub struct Options {
     /// Whether outputs that stand there already are replaced.
     pub force: bool,
     /// Whether outputs of fitting time and length count as finished without a look at their contents: under which key
-    /// they are is not asked then.
+    /// they are is not checked then.
     pub resume: bool,
 }
 

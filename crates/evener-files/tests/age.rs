@@ -266,8 +266,8 @@ fn each_bad_identity_file_has_its_own_sentence_without_its_text() {
         (&armor(b"secret", &passphrase), "identity: line 1: not an age identity"),
         (b"age-encryption.org/v1\n", "identity: the encrypted file is damaged"),
     ] {
-        let mut ask = |_: &str| Some("passphrase".to_owned().into());
-        let error = Identities::default().add_file(file, &mut ask).unwrap_err().to_string();
+        let mut prompt = |_: &str| Some("passphrase".to_owned().into());
+        let error = Identities::default().add_file(file, &mut prompt).unwrap_err().to_string();
         assert_eq!(error, sentence);
     }
 }
@@ -280,13 +280,13 @@ fn encrypted_keys_ask_once_and_take_only_the_right_passphrase() {
     let encrypted = crate_encrypts(made.file.as_bytes(), &[&recipient]);
     for file in [&encrypted, &armored(&encrypted), ED25519_ENCRYPTED.as_bytes()] {
         for (passphrase, fits) in [(Some("passphrase"), true), (Some("Passphrase"), false), (None, false)] {
-            let mut asked = 0;
-            let mut ask = |_: &str| {
-                asked += 1;
+            let mut prompts = 0;
+            let mut prompt = |_: &str| {
+                prompts += 1;
                 passphrase.map(|text| SecretString::from(text.to_owned()))
             };
-            let added = Identities::default().add_file(file, &mut ask);
-            assert_eq!((added.is_ok(), asked), (fits, 1), "{added:?}");
+            let added = Identities::default().add_file(file, &mut prompt);
+            assert_eq!((added.is_ok(), prompts), (fits, 1), "{added:?}");
         }
     }
 }

@@ -88,5 +88,5 @@ pub const PARAM_OCTET_STRING: c_uint = 5;
 pub const PARAM_UTF8_PTR: c_uint = 6;
 /// Bytes, by their address.
 pub const PARAM_OCTET_PTR: c_uint = 7;
-/// `return_size` of a parameter that nobody answered, `OSSL_PARAM_UNMODIFIED`.
+/// `return_size` of a parameter without an answer, `OSSL_PARAM_UNMODIFIED`.
 pub const PARAM_UNMODIFIED: usize = usize::MAX;

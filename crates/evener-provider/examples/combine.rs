@@ -32,7 +32,7 @@ use support::ffi::{Cipher, CipherCtx, DEFAULT};
 /// Time before each window that is not counted.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// What the threads are told, and what they tell.
+/// Signals to the threads, and their answers.
 #[derive(Default)]
 struct HelperPool {
     /// Whose turn it is: 0 is the default provider's, 1 Evener's.
@@ -114,8 +114,8 @@ fn main() {
     report::heading("cargo run --release -p evener-provider --example combine");
     DEFAULT.add_builtin("evener", OSSL_provider_init);
     let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
-    let ciphers =
-        ["default", "evener"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap());
+    let ciphers = ["default", "evener"]
+        .map(|provider| DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap());
     println!("| bytes | threads | default MB/s | Evener/default, median | least to greatest | combined |");
     println!("|---|---|---|---|---|---|");
     let (count, shift) = (argument(2, "7").parse().unwrap(), argument(3, "1088").parse().unwrap());
@@ -133,7 +133,7 @@ fn main() {
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 fn print_row(len: u64, threads: u64, pairs: &[[u64; 2]], window: Duration, combined: u32) {
-    let mut ratios: Vec<f64> = pairs.iter().map(|[plain, ours]| *ours as f64 / *plain as f64).collect();
+    let mut ratios: Vec<f64> = pairs.iter().map(|[plain, evener]| *evener as f64 / *plain as f64).collect();
     ratios.sort_by(f64::total_cmp);
     let mut plain: Vec<u64> = pairs.iter().map(|[plain, _]| *plain).collect();
     plain.sort_unstable();

@@ -116,8 +116,8 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
     DEFAULT.add_builtin("evener", OSSL_provider_init);
     let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
     drop(std::panic::take_hook());
-    let [plain, ours] =
-        ["default", "evener"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap());
+    let [plain, evener_cipher] = ["default", "evener"]
+        .map(|provider| DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap());
     let path = env::var("EVENER_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());
     let library = Library::open(Path::new(&path), OSSL_provider_init);
     let kind = library.kind("AES-128-CBC").expect("libipsec-mb is needed");
@@ -132,7 +132,7 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
         let (mut speed, mut jobs, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {
             let by_default = messages.one_by_one(&plain).as_secs_f64();
-            jobs.push(by_default / messages.in_jobs(&ours).as_secs_f64());
+            jobs.push(by_default / messages.in_jobs(&evener_cipher).as_secs_f64());
             lanes.push(by_default / messages.in_pipes(&mut pipes).as_secs_f64());
             speed.push((messages.turns() * count * len) as f64 / by_default / 1e6);
         }

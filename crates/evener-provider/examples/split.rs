@@ -62,7 +62,7 @@ struct Bench {
 
 impl Bench {
     fn new(task: Task<'_>, len: usize) -> Self {
-        let by = |who| DEFAULT.cipher(task.name, &format!("provider={who}")).unwrap();
+        let by = |provider| DEFAULT.cipher(task.name, &format!("provider={provider}")).unwrap();
         let ciphers = ["default", "evener", "default", "default"].map(by);
         let contexts = [(); SIDES + 1].map(|()| CipherCtx::new());
         let sides = if task.in_place { 1 } else { 2 };
@@ -97,7 +97,7 @@ impl Bench {
     }
 
     /// One message of two threads, without the time that starting one takes. What it comes to is no message: the second
-    /// half begins with the first one's IV, and nobody joins what GCM hashed.
+    /// half begins with the first one's IV, and the hashes of GCM are not joined.
     fn halves(&mut self, task: Task<'_>, len: usize) -> Duration {
         let iv = bytes(2, self.ciphers[2].iv_bytes());
         let [_, _, near, far] = &mut self.contexts;
@@ -181,7 +181,7 @@ struct Race {
 }
 
 /// Rounds whose times are added up before they are compared: with every core busy a call either gets a core for a slice
-/// or waits for one, and only sums tell what came of it.
+/// or waits for one, and only sums show the result.
 const TEN: usize = 10;
 
 /// Calls of all sides that take turns.
@@ -289,11 +289,12 @@ fn measure(row: &str, len: usize, time: Duration) {
 
 #[expect(clippy::cast_precision_loss, reason = "three digits are printed")]
 fn print_row(cores: &str, task: Task<'_>, len: usize, race: &Race) {
-    let Race { total, ratios: [ours, bound], shares, core, tens } = race;
-    let mut sorted = ours.clone();
+    let Race { total, ratios: [evener, bound], shares, core, tens } = race;
+    let mut sorted = evener.clone();
     sorted.sort_by(f64::total_cmp);
     let at = |part: usize| sorted[part * (sorted.len() - 1) / 10];
-    let tens: Vec<f64> = tens[..ours.len() / TEN].iter().map(|[default, evener]| default / evener).collect();
+    let tens: Vec<f64> =
+        tens[..evener.len() / TEN].iter().map(|[default, evener]| default / evener).collect();
     let guarded =
         helper_pool().and_then(HelperPool::learned).map(|splits| splits.total()).unwrap_or_default();
     let awake = helper_pool().map_or(0.0, |helper_pool| helper_pool.awake().0 as f64 / 1e9);
@@ -305,16 +306,16 @@ fn print_row(cores: &str, task: Task<'_>, len: usize, race: &Race) {
         if task.encrypts { "encryption" } else { "decryption" },
         if task.in_place { "in place" } else { "apart" },
         len >> 20,
-        len as f64 * ours.len() as f64 / total[0] / 1e9,
+        len as f64 * evener.len() as f64 / total[0] / 1e9,
         total[0] / total[1],
-        report::median(ours, 2),
+        report::median(evener, 2),
         at(1),
         at(9),
         report::median(&tens, 2),
         total[0] / total[2],
         report::median(bound, 2),
         report::median(shares, 2),
-        ours.len(),
+        evener.len(),
         guarded.routed_jobs,
         guarded.kept_inline_jobs,
         guarded.locks,

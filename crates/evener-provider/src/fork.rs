@@ -27,6 +27,6 @@ dispatch! {
     /// Runs in the child before `fork` returns there: only what is safe in a signal handler.
     fn forked() {
         GENERATION.fetch_add(1, Relaxed);
-        thread_digests::forget();
+        thread_digests::clear_after_fork();
     }
 }

@@ -4,7 +4,7 @@
 //! which ends in `cipher/blocks.rs` -> the inner function, which is the default provider's own. Small calls go from `entry/` to the inner
 //! function at once. A provider is made by `setup.rs` and lives in `state/`; the rooms stand in Cargo.toml in their order.
 //! Everything that belongs to one library context lives in `ProvCtx`; two libcryptos in one process map this file
-//! once, so a static holds nothing of theirs. `docs/provider.md` tells the rest.
+//! once, so a static holds nothing of theirs. `docs/provider.md` has the rest.
 
 #![allow(unsafe_code, reason = "room: OpenSSL's C interface")]
 

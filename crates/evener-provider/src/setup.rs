@@ -63,7 +63,7 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     prov
 }
 
-/// The combiner, where one is asked for. Without a watch over forks nothing may be shared with a thread.
+/// The combiner, where one is configured. Without a watch over forks nothing may be shared with a thread.
 fn combiner(settings: &Settings, watched: bool, complaints: &mut Vec<Complaint>) -> Option<Combiner> {
     if settings.combine == Combine::Off {
         return None;

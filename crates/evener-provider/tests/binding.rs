@@ -8,7 +8,7 @@ mod support;
 use support::ffi::{CipherCtx, DEFAULT, LibCtx, clear_errors, errors};
 use support::{bytes, configuration, folder, in_program, usual};
 
-/// The provider that serves AES-128-CBC to a program that asks for nothing special, checked against `plain`.
+/// The provider that serves AES-128-CBC to a program without properties, checked against `plain`.
 fn served_by(context: &LibCtx, properties: &str) -> String {
     let cipher = context.cipher("AES-128-CBC", properties).unwrap();
     let ctx = CipherCtx::new();

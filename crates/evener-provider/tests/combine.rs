@@ -59,15 +59,15 @@ struct Pair {
 
 impl Pair {
     fn new(name: &str) -> Self {
-        let ciphers =
-            ["evener", "default"].map(|who| DEFAULT.cipher(name, &format!("provider={who}")).unwrap());
+        let ciphers = ["evener", "default"]
+            .map(|provider| DEFAULT.cipher(name, &format!("provider={provider}")).unwrap());
         Self { ciphers, contexts: [CipherCtx::new(), CipherCtx::new()] }
     }
 
     fn both<T: PartialEq>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) {
-        let [ours, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
+        let [evener, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
         clear_errors();
-        assert!(ours == judge, "{what}");
+        assert!(evener == judge, "{what}");
     }
 }
 
@@ -203,7 +203,8 @@ fn nobody_combines_who_did_not_ask_for_it() {
 fn a_module_that_is_asked_to_combine_by_its_section_answers_as_by_default() {
     let name = "a_module_that_is_asked_to_combine_by_its_section_answers_as_by_default";
     in_program(name, &usual("combine = auto"), &[], || {
-        let pair = ["evener", "default"].map(|who| DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")));
+        let pair = ["evener", "default"]
+            .map(|provider| DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")));
         assert_eq!(pair[0].as_ref().unwrap().provider(), "evener");
         threads(6, 40);
     });

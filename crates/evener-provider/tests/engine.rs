@@ -104,8 +104,8 @@ fn crypt(provider: &str, name: &str, encrypts: bool, in_place: bool) -> Vec<u8> 
 fn compare() {
     for name in ["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS"] {
         for (encrypts, in_place) in [(true, false), (true, true), (false, false), (false, true)] {
-            let ours = crypt("evener", name, encrypts, in_place);
-            assert!(ours == crypt("default", name, encrypts, in_place), "{name} {encrypts} {in_place}");
+            let evener = crypt("evener", name, encrypts, in_place);
+            assert!(evener == crypt("default", name, encrypts, in_place), "{name} {encrypts} {in_place}");
         }
     }
 }
@@ -169,8 +169,8 @@ fn lose(engine: &'static Fatal, reason: &str) {
     clear_errors();
     // Small updates are not the engine's.
     assert!(!ctx.update_within(&mut bytes(3, 5016), 0, 0, 5000).0);
-    let said = errors();
-    assert!(said.iter().any(|error| error.contains(reason)), "{said:?}");
+    let queue = errors();
+    assert!(queue.iter().any(|error| error.contains(reason)), "{queue:?}");
     // The message is gone: nothing more comes out of it, by no way.
     assert!(ctx.update(b"more").is_none() && ctx.last().is_none());
     assert!(ctx.octets(c"updated-iv", 16).is_none());

@@ -50,15 +50,15 @@ fn every_cipher_of_ours_equals_the_default_one() {
             let text = bytes(3, 1000);
             for chunks in [vec![&text[..512]], vec![&text[..1], &text[1..40], &text[40..]], vec![&text[..]]] {
                 for encrypts in [true, false] {
-                    let ours = crypt(&name, "evener", encrypts, &chunks);
-                    assert_eq!(ours, crypt(&name, "default", encrypts, &chunks), "{name} {encrypts}");
+                    let evener = crypt(&name, "evener", encrypts, &chunks);
+                    assert_eq!(evener, crypt(&name, "default", encrypts, &chunks), "{name} {encrypts}");
                 }
             }
-            let (ours, default) =
+            let (evener, default) =
                 (DEFAULT.cipher(&name, "provider=evener"), DEFAULT.cipher(&name, "provider=default"));
-            let (ours, default) = (ours.unwrap(), default.unwrap());
-            assert_eq!(ours.block_bytes(), default.block_bytes());
-            assert_eq!(ours.flags(), default.flags(), "{name}");
+            let (evener, default) = (evener.unwrap(), default.unwrap());
+            assert_eq!(evener.block_bytes(), default.block_bytes());
+            assert_eq!(evener.flags(), default.flags(), "{name}");
         }
     });
 }
@@ -121,9 +121,9 @@ fn every_digest_of_ours_equals_the_default_one() {
         let text = bytes(5, 5000);
         let names = ["MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512", "SHA512-224", "SHA512-256"];
         for name in names {
-            let ours = DEFAULT.digest(name, "provider=evener").unwrap();
+            let evener = DEFAULT.digest(name, "provider=evener").unwrap();
             let default = DEFAULT.digest(name, "provider=default").unwrap();
-            assert_eq!(ours.of(&[&text[..1], &text[1..77], &text[77..]]), default.of(&[&text]), "{name}");
+            assert_eq!(evener.of(&[&text[..1], &text[1..77], &text[77..]]), default.of(&[&text]), "{name}");
         }
         assert_eq!(DEFAULT.digest("SHA3-256", "").unwrap().provider(), "default");
     });
@@ -134,8 +134,8 @@ fn generators_of_ours_work() {
     in_program("generators_of_ours_work", &usual(""), &[], || {
         for name in ["CTR-DRBG", "HASH-DRBG", "HMAC-DRBG"] {
             // Without a parent a generator has no entropy: it refuses, as the default one does.
-            let ours = DEFAULT.random(name, "provider=evener", 32).is_some();
-            assert_eq!(ours, DEFAULT.random(name, "provider=default", 32).is_some(), "{name}");
+            let evener = DEFAULT.random(name, "provider=evener", 32).is_some();
+            assert_eq!(evener, DEFAULT.random(name, "provider=default", 32).is_some(), "{name}");
         }
         let (by, random) = DEFAULT.random("SEED-SRC", "provider=evener", 32).unwrap();
         assert_eq!(by, "evener");

@@ -124,12 +124,14 @@ fn a_split_gcm_message_is_accepted_by_the_other_side_and_a_damaged_one_refused()
     in_program(name, &usual(""), SPLIT, || {
         let evener = evener();
         for (at, name) in GCM.iter().enumerate() {
-            let ours = DEFAULT.cipher(name, "provider=evener").unwrap();
+            let evener_cipher = DEFAULT.cipher(name, "provider=evener").unwrap();
             let judge = DEFAULT.cipher(name, "provider=default").unwrap();
             let before = split_count(&evener);
             for run in 0..15 {
                 let run = 100 * at as u64 + run;
-                for sides in [[&ours, &judge], [&judge, &ours], [&ours, &ours]] {
+                for sides in
+                    [[&evener_cipher, &judge], [&judge, &evener_cipher], [&evener_cipher, &evener_cipher]]
+                {
                     assert!(sealed_and_opened(sides, run, 16, None), "{name} run {run}");
                     assert!(sealed_and_opened(sides, run, 12, None), "{name} run {run}, short tag");
                     assert!(
@@ -202,7 +204,7 @@ type Leave = fn(&CipherCtx) -> String;
 
 const LEAVES: &[(&str, Leave)] = &[
     ("nothing", |_| String::new()),
-    ("a tag is asked for", |ctx| format!("{:?}", [16, 4].map(|len| ctx.octets(c"tag", len)))),
+    ("a tag is queried", |ctx| format!("{:?}", [16, 4].map(|len| ctx.octets(c"tag", len)))),
     ("a tag is given", |ctx| format!("{:?}", ctx.set_octets(c"tag", &[7; 12]))),
     ("the same length of nonce", |ctx| format!("{:?}", ctx.set_length(c"ivlen", 12))),
     ("another length of nonce", |ctx| format!("{:?}", (ctx.set_length(c"ivlen", 8), ctx.length(c"ivlen")))),
@@ -225,7 +227,7 @@ const LEAVES: &[(&str, Leave)] = &[
         let mut room = bytes(9, 5_000);
         format!("{:?}", (ctx.update_within(&mut room, 7, 0, 4_000), room))
     }),
-    ("what nobody knows", |ctx| format!("{:?}", ctx.set_number(c"evener", 1))),
+    ("an unknown parameter", |ctx| format!("{:?}", ctx.set_number(c"evener", 1))),
     ("a copy", |ctx| format!("{:?}", ctx.duplicate().last())),
     ("an end, and another", |ctx| format!("{:?}", (ctx.last(), ctx.last()))),
     ("a wrong tag, and more text", |ctx| {

@@ -30,7 +30,7 @@ use support::{bytes, in_program};
 
 const LEN: usize = 16_384;
 
-/// Does what is asked, and takes far too long for it.
+/// Does the work, and takes far too long for it.
 struct Slow(AtomicU32);
 
 static SLOW: Slow = Slow(AtomicU32::new(0));
@@ -91,7 +91,7 @@ fn counted(cipher: &str, bytes: usize, what: Count) -> u64 {
 /// Bursts of the slow lanes.
 static BURSTS: AtomicU32 = AtomicU32::new(0);
 
-/// Lanes that do what is asked, and take far too long for it.
+/// Lanes that do the work, and take far too long for it.
 fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
     let run = |lanes: &mut Multibuffer, burst: &mut [Box<Job<'_>>]| {
         BURSTS.fetch_add(1, Relaxed);
@@ -152,8 +152,8 @@ struct Message {
 
 impl Message {
     fn new(seed: u64) -> Self {
-        let [context, judge] = ["evener", "default"].map(|who| {
-            let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap();
+        let [context, judge] = ["evener", "default"].map(|provider| {
+            let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap();
             let context = CipherCtx::new();
             assert!(context.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(seed, 16)), Some(true)));
             context
@@ -201,8 +201,8 @@ fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
 
 /// A message by both providers.
 fn same(run: u64) {
-    let out = ["evener", "default"].map(|who| {
-        let cipher = DEFAULT.cipher("AES-256-CTR", &format!("provider={who}")).unwrap();
+    let out = ["evener", "default"].map(|provider| {
+        let cipher = DEFAULT.cipher("AES-256-CTR", &format!("provider={provider}")).unwrap();
         let ctx = CipherCtx::new();
         assert!(ctx.init(Some(&cipher), Some(&bytes(run, 32)), Some(&bytes(run, 16)), Some(true)));
         ctx.update(&bytes(run, LEN)).unwrap()

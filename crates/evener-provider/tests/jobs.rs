@@ -55,8 +55,8 @@ struct Work {
 impl Work {
     fn new(seed: u64) -> Self {
         let name = ["AES-128-CBC", "AES-192-CBC", "AES-256-CBC"][usize::try_from(seed % 3).unwrap()];
-        let [cipher, judge] =
-            ["evener", "default"].map(|who| DEFAULT.cipher(name, &format!("provider={who}")).unwrap());
+        let [cipher, judge] = ["evener", "default"]
+            .map(|provider| DEFAULT.cipher(name, &format!("provider={provider}")).unwrap());
         let key = bytes(seed, cipher.key_bytes());
         let mut random = Random::new(seed);
         let rooms = (0..MESSAGES).map(|number| {
@@ -145,7 +145,7 @@ fn full_lanes_are_run_without_waiting_for_more() {
         assert!(all[..15].iter_mut().all(paused));
         assert_eq!(counts(&evener), [15, 0]);
         let is_left = paused(&mut all[15]);
-        assert!(counts(&evener)[1] > 0, "its message is done, and nobody was resumed");
+        assert!(counts(&evener)[1] > 0, "its message is done, and no caller was resumed");
         all.truncate(if is_left { 16 } else { 15 });
         run(all, |_| ());
         assert_eq!(right.load(Relaxed), 16);

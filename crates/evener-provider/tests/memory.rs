@@ -13,8 +13,8 @@ use support::{bytes, in_program, usual};
 const NAMES: &[&str] = &["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM"];
 
 /// Two updates and an end, the first update without memory from the allocation with this number on.
-fn message(name: &str, who: &str, encrypts: bool, number: Option<u32>) -> (Vec<Vec<u8>>, u32) {
-    let cipher = DEFAULT.cipher(name, &format!("provider={who}")).unwrap();
+fn message(name: &str, provider: &str, encrypts: bool, number: Option<u32>) -> (Vec<Vec<u8>>, u32) {
+    let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
     let ctx = CipherCtx::new();
     let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
     assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)));
@@ -26,7 +26,7 @@ fn message(name: &str, who: &str, encrypts: bool, number: Option<u32>) -> (Vec<V
         fail_from(number.unwrap_or(u32::MAX));
         let answer = ctx.update_within(&mut room, 0, 0, len);
         refused += spare();
-        assert_eq!(answer, (true, len), "{name} {who} {number:?}");
+        assert_eq!(answer, (true, len), "{name} {provider} {number:?}");
         out.push(room);
     }
     if name.ends_with("GCM") && encrypts {
@@ -43,8 +43,8 @@ fn compare() {
         for encrypts in [true, false] {
             let (plain, _) = message(name, "default", encrypts, None);
             for number in 0..8 {
-                let (ours, count) = message(name, "evener", encrypts, Some(number));
-                assert!(ours == plain, "{name}, encrypts {encrypts}, none from {number}");
+                let (evener, count) = message(name, "evener", encrypts, Some(number));
+                assert!(evener == plain, "{name}, encrypts {encrypts}, none from {number}");
                 refused += count;
             }
         }

@@ -179,7 +179,7 @@ fn a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used() {
         messages(3);
         let before = requests(&control());
         messages(4);
-        assert_eq!(requests(&control()), before, "it is not asked again");
+        assert_eq!(requests(&control()), before, "it gets no more requests");
         assert_eq!(count(&evener, c"evener-redone"), 1, "what it computed wrong");
     });
 }
@@ -234,7 +234,7 @@ fn a_forked_child_has_a_connection_of_its_own() {
     });
 }
 
-/// Waits until the host holds so many keys, which it is told without an answer.
+/// Waits until the host holds so many keys, which it closes without an answer.
 fn wait_for_keys(count: u64) {
     assert!(soon(|| sessions(&control()) == count), "{} keys, not {count}", sessions(&control()));
 }
@@ -318,8 +318,8 @@ fn threads_that_come_and_go_leave_no_key_at_the_module() {
 
 /// One message as by default; whether it is.
 fn encrypts_right(seed: u64) -> bool {
-    let out = ["evener", "default"].map(|who| {
-        let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={who}")).unwrap();
+    let out = ["evener", "default"].map(|provider| {
+        let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap();
         let ctx = CipherCtx::new();
         assert!(ctx.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(seed + 1, 16)), Some(true)));
         (ctx.update(&bytes(seed + 2, 16_384)), ctx.last())
@@ -384,7 +384,7 @@ fn jobs_that_wait_for_a_host_that_is_killed_are_woken_and_lose_nothing() {
 /// Messages of one call, of which each piece is a request.
 const PIPES: u32 = 16;
 
-/// Runs `body` with a pipeline in the provider's table, and asks the default provider what should come of it.
+/// Runs `body` with a pipeline in the provider's table, and compares with the default provider.
 fn with_pipes(name: &str, more: &[(&str, &str)], body: impl FnOnce(&Library, &dyn Fn(u64) -> bool)) {
     with_host(name, AT_ONCE, more, || {
         offer_pipelines_anyway();
@@ -448,7 +448,7 @@ fn a_wrong_result_in_a_pipeline_is_found_out_and_none_of_its_call_is_used() {
         assert_eq!(library.count(c"evener-redone"), PIPES);
         let before = requests(&control());
         assert!(is_right(2));
-        assert_eq!(requests(&control()), before, "it is not asked again");
+        assert_eq!(requests(&control()), before, "it gets no more requests");
     });
 }
 

@@ -33,17 +33,17 @@ struct Pair {
 
 impl Pair {
     fn new(context: &LibCtx, name: &str) -> Self {
-        let ciphers =
-            ["evener", "default"].map(|who| context.cipher(name, &format!("provider={who}")).unwrap());
+        let ciphers = ["evener", "default"]
+            .map(|provider| context.cipher(name, &format!("provider={provider}")).unwrap());
         Self { ciphers, contexts: [CipherCtx::new(), CipherCtx::new()] }
     }
 
     /// Does `step` to both; panics with `what` where they do not agree.
     fn both<T: PartialEq + std::fmt::Debug>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) -> T {
-        let [ours, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
+        let [evener, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
         clear_errors();
-        assert_eq!(ours, judge, "{what}");
-        ours
+        assert_eq!(evener, judge, "{what}");
+        evener
     }
 
     fn duplicate(&mut self) {
@@ -159,10 +159,10 @@ fn whatever_a_program_does_comes_out_as_by_default() {
                     ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts))
                 });
                 for _ in 0..30 {
-                    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                         step(&mut pair, &mut random)
                     }));
-                    story.push(told.unwrap_or_else(|_| panic!("after {story:#?}")));
+                    story.push(outcome.unwrap_or_else(|_| panic!("after {story:#?}")));
                 }
             }
             let count = routed(&evener) - before;
@@ -171,7 +171,7 @@ fn whatever_a_program_does_comes_out_as_by_default() {
     });
 }
 
-/// Lists of questions: the one that each init asks, and what looks like it.
+/// Lists of parameters: the one that each init queries, and similar ones.
 const QUESTIONS: &[&[(&CStr, u32, usize)]] = &[
     &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 8)],
     &[(c"ivlen", PARAM_UNSIGNED_INTEGER, 4)],
@@ -196,22 +196,22 @@ fn whoever_asks_for_lengths_hears_what_the_default_provider_says() {
         {
             let pair = Pair::new(&DEFAULT, name);
             let (key, iv) = (bytes(1, pair.ciphers[0].key_bytes()), bytes(2, pair.ciphers[0].iv_bytes()));
-            let ask = |when: &str| {
+            let query = |when: &str| {
                 for questions in QUESTIONS {
                     pair.both(&format!("{name} {when}: {questions:?}"), |ctx, _| ctx.answers(questions));
                 }
             };
             pair.both("a cipher", |ctx, cipher| ctx.init(Some(cipher), None, None, Some(true)));
-            ask("without a key");
+            query("without a key");
             pair.both("key and IV", |ctx, _| ctx.init(None, Some(&key), Some(&iv), None));
-            ask("at the start");
+            query("at the start");
             pair.both("update", |ctx, _| ctx.update(&bytes(3, 4_096)));
-            ask("in mid-message");
+            query("in mid-message");
             pair.both("the rest", |ctx, _| ctx.update(&bytes(4, 160)));
             pair.both("last", |ctx, _| ctx.last());
-            ask("at the end");
+            query("at the end");
             pair.both("the next", |ctx, _| ctx.init(None, None, Some(&iv), None));
-            ask("in the next message");
+            query("in the next message");
         }
         assert!(routed(&evener) >= 8);
     });

@@ -26,12 +26,12 @@ const STITCHED: [&str; 2] = match cfg!(any(target_arch = "x86_64", target_arch =
 
 /// How many functions of this cipher are not the default provider's, besides those above.
 fn own_functions(name: &str) -> usize {
-    let [ours, default] = ["evener", "default"].map(|who| DEFAULT.load(who).unwrap().ciphers());
+    let [evener, default] = ["evener", "default"].map(|provider| DEFAULT.load(provider).unwrap().ciphers());
     let default = &default[name];
     let differs = |(number, function): (&i32, &usize)| {
         !BY_PROVIDER.contains(number) && default.get(number) != Some(function)
     };
-    ours[name].iter().filter(|entry| differs(*entry)).count()
+    evener[name].iter().filter(|entry| differs(*entry)).count()
 }
 
 #[test]
@@ -67,15 +67,15 @@ fn only_ciphers_that_may_take_another_way_get_functions_of_ours() {
 /// With and without a context of ours.
 fn same_keys() {
     for name in ["AES-128-CBC", "AES-128-GCM", STITCHED[1]] {
-        let [ours, default] = ["evener", "default"].map(|who| {
-            let cipher = DEFAULT.cipher(name, &format!("provider={who}")).unwrap();
+        let [evener, default] = ["evener", "default"].map(|provider| {
+            let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
             let ctx = CipherCtx::new();
             let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
             assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(true)));
             ctx.keys()
         });
-        assert_eq!(ours, default, "{name}");
-        assert!(ours.iter().all(|keys| !keys.is_empty()), "{name}");
+        assert_eq!(evener, default, "{name}");
+        assert!(evener.iter().all(|keys| !keys.is_empty()), "{name}");
     }
 }
 

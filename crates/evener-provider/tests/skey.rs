@@ -54,13 +54,13 @@ fn all_equal_the_bytes() {
         return;
     }
     for name in NAMES {
-        let ours = DEFAULT.cipher(name, "provider=evener").unwrap();
+        let evener = DEFAULT.cipher(name, "provider=evener").unwrap();
         let default = DEFAULT.cipher(name, "provider=default").unwrap();
-        let key = Key::import("AES", &bytes(1, ours.key_bytes()), "provider=evener").unwrap();
+        let key = Key::import("AES", &bytes(1, evener.key_bytes()), "provider=evener").unwrap();
         assert_eq!(key.provider(), "evener");
-        assert_eq!(key.bytes().unwrap(), bytes(1, ours.key_bytes()));
+        assert_eq!(key.bytes().unwrap(), bytes(1, evener.key_bytes()));
         for encrypts in [true, false] {
-            assert_eq!(by_object(&ours, &key, encrypts), by_bytes(&default, encrypts), "{name} {encrypts}");
+            assert_eq!(by_object(&evener, &key, encrypts), by_bytes(&default, encrypts), "{name} {encrypts}");
         }
     }
 }
@@ -82,10 +82,10 @@ fn a_made_key_opens_what_it_sealed() {
         if !are_here() {
             return;
         }
-        let ours = Key::generate("AES", 32, "provider=evener");
-        assert_eq!(ours.is_some(), Key::generate("AES", 32, "provider=default").is_some());
+        let evener = Key::generate("AES", 32, "provider=evener");
+        assert_eq!(evener.is_some(), Key::generate("AES", 32, "provider=default").is_some());
         clear_errors();
-        let Some(key) = ours else { return println!("skipped: the default provider makes no keys here") };
+        let Some(key) = evener else { return println!("skipped: the default provider makes no keys here") };
         assert_eq!((key.provider().as_str(), key.bytes().unwrap().len()), ("evener", 32));
         let cipher = DEFAULT.cipher("AES-256-CBC", "provider=evener").unwrap();
         let (sealing, opening) = (CipherCtx::new(), CipherCtx::new());
@@ -110,10 +110,10 @@ fn an_object_of_the_default_provider_is_carried_over() {
         }
         let cipher = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
         let theirs = Key::import("AES", &bytes(1, 16), "provider=default").unwrap();
-        let ours = theirs.to_provider("evener").unwrap();
-        assert_eq!(ours.provider(), "evener");
+        let evener = theirs.to_provider("evener").unwrap();
+        assert_eq!(evener.provider(), "evener");
         let default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
-        assert_eq!(by_object(&cipher, &ours, true), by_bytes(&default, true));
+        assert_eq!(by_object(&cipher, &evener, true), by_bytes(&default, true));
     });
 }
 
@@ -124,13 +124,13 @@ fn an_object_after_bytes_and_bytes_after_an_object_are_taken() {
         if !are_here() {
             return;
         }
-        let ours = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
+        let evener = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
         let default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let key = Key::import("AES", &bytes(1, 16), "provider=evener").unwrap();
         let ctx = CipherCtx::new();
-        assert!(ctx.init(Some(&ours), Some(&bytes(9, 16)), Some(&bytes(8, 16)), Some(true)));
+        assert!(ctx.init(Some(&evener), Some(&bytes(9, 16)), Some(&bytes(8, 16)), Some(true)));
         assert!(ctx.update(&bytes(7, 100)).is_some());
-        assert!(key.init(&ctx, &ours, &bytes(2, 16), true));
+        assert!(key.init(&ctx, &evener, &bytes(2, 16), true));
         assert_eq!(text_of(&ctx), by_bytes(&default, true));
         assert!(ctx.init(None, Some(&bytes(9, 16)), Some(&bytes(2, 16)), Some(true)));
         let judge = CipherCtx::new();

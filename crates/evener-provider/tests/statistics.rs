@@ -20,7 +20,7 @@ use evener_testing::programs::in_child;
 use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, LibCtx, Provider};
 use support::{bytes, in_program};
 
-/// Does what is asked in the plain way, from 4 KiB on.
+/// Does the work in the plain way, from 4 KiB on.
 struct Willing;
 
 impl Engine for Willing {
@@ -101,8 +101,8 @@ fn each_message_is_counted_once_under_the_way_it_went() {
     });
 }
 
-fn digest(name: &str, who: &str) -> Digest {
-    DEFAULT.digest(name, &format!("provider={who}")).unwrap()
+fn digest(name: &str, provider: &str) -> Digest {
+    DEFAULT.digest(name, &format!("provider={provider}")).unwrap()
 }
 
 /// What this process has counted of messages of this size that were hashed: their number and their bytes.
@@ -122,14 +122,14 @@ fn hashes_are_counted_by_message_and_size() {
     in_counting_program("hashes_are_counted_by_message_and_size", "on", || {
         let _both = providers();
         for (name, kind) in [("SHA1", "SHA-1"), ("SHA2-256", "SHA-256"), ("SHA2-512/224", "SHA-512/224")] {
-            let [ours, judge] = ["evener", "default"].map(|who| digest(name, who));
+            let [evener, judge] = ["evener", "default"].map(|provider| digest(name, provider));
             for message in [&b"abcde"[..], &[7; 1000], b""] {
-                let [ours, judge] = [&ours, &judge].map(DigestCtx::new);
+                let [evener, judge] = [&evener, &judge].map(DigestCtx::new);
                 message.chunks(300).for_each(|part| {
-                    ours.update(part);
+                    evener.update(part);
                     judge.update(part);
                 });
-                assert_eq!(ours.last(), judge.last(), "{name}");
+                assert_eq!(evener.last(), judge.last(), "{name}");
             }
             assert_eq!((hashed(kind, 5), hashed(kind, 1000)), ((2, 5), (1, 1000)), "{name}");
         }
@@ -147,11 +147,11 @@ fn hashes_that_are_made_side_by_side_are_told_apart() {
 }
 
 fn hash_side_by_side() {
-    let ours = digest("SHA2-256", "evener");
+    let evener = digest("SHA2-256", "evener");
     // A context that is never finished, and begun again.
-    let left = DigestCtx::new(&ours);
+    let left = DigestCtx::new(&evener);
     left.update(&[1; 5_000]);
-    let contexts: [DigestCtx; 7] = std::array::from_fn(|_| DigestCtx::new(&ours));
+    let contexts: [DigestCtx; 7] = std::array::from_fn(|_| DigestCtx::new(&evener));
     for part in [[2; 10], [3; 10]] {
         contexts.iter().for_each(|ctx| ctx.update(&part));
     }
@@ -160,7 +160,7 @@ fn hash_side_by_side() {
     let expected = judge.last();
     assert!(contexts.iter().all(|ctx| ctx.last() == expected));
     assert_eq!(hashed("SHA-256", 20), (7, 140));
-    left.init(&ours);
+    left.init(&evener);
     left.update(&[1; 300]);
     left.last();
 }
@@ -169,9 +169,9 @@ fn hash_side_by_side() {
 fn hashes_of_threads_that_have_ended_are_all_counted() {
     in_counting_program("hashes_of_threads_that_have_ended_are_all_counted", "on", || {
         let _both = providers();
-        let ours = digest("SHA2-256", "evener");
+        let evener = digest("SHA2-256", "evener");
         // Whose end comes while another makes the file is not counted; so the first one comes alone.
-        DigestCtx::new(&ours).last();
+        DigestCtx::new(&evener).last();
         // More than have a place of their own at a time, and again where others were.
         for _ in 0..2 {
             let together = Barrier::new(THREADS);
@@ -179,12 +179,12 @@ fn hashes_of_threads_that_have_ended_are_all_counted() {
             thread::scope(|scope| {
                 let threads = [(); THREADS].map(|()| {
                     scope.spawn(|| {
-                        let ctx = DigestCtx::new(&ours);
+                        let ctx = DigestCtx::new(&evener);
                         ctx.update(&[2; 40]);
                         wandering.lock().unwrap().push(ctx);
                         together.wait();
                         for _ in 0..300 {
-                            let ctx = DigestCtx::new(&ours);
+                            let ctx = DigestCtx::new(&evener);
                             ctx.update(&[1; 100]);
                             ctx.last();
                         }
@@ -209,9 +209,9 @@ const THREADS: usize = 300;
 fn a_forked_child_counts_no_hash_of_its_parent() {
     in_counting_program("a_forked_child_counts_no_hash_of_its_parent", "on", || {
         let _both = providers();
-        let ours = digest("SHA2-256", "evener");
+        let evener = digest("SHA2-256", "evener");
         let hash = || {
-            let ctx = DigestCtx::new(&ours);
+            let ctx = DigestCtx::new(&evener);
             ctx.update(&[1; 100]);
             ctx.last();
         };

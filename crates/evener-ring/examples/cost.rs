@@ -27,7 +27,7 @@ fn main() {
     }
     let doorbell = Doorbell::new();
     let ringing = median(|| time(|| (0..ITEM_COUNT).for_each(|_| black_box(&doorbell).ring_one())));
-    println!("a ring that nobody hears: {ringing:.2} ns");
+    println!("a ring without a listener: {ringing:.2} ns");
 }
 
 /// Moves `count` boxes' worth of words through a ring, `width` in and `width` out at a time.

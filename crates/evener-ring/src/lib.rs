@@ -1,18 +1,18 @@
-//! Bounded queue and doorbell between Evener's threads, and the gathering of callers who lend their buffers.
+//! Bounded queue and doorbell between Evener's threads, and the combining of callers that lend their buffers.
 //!
 //! The path of one item: [`Ring::push_all`] (producer: claims positions at the tail, writes, publishes)
 //! -> [`Doorbell::ring_one`] (wakes a sleeper, if there is one) -> [`Ring::pop_many`] (consumer: claims positions at
 //! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
 //!
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
-//! count of 64 bits in two words; [`Segment`], words of System V shared memory, which nobody can shorten; [`PerProcess`], a value that a forked child makes anew.
+//! count of 64 bits in two words; [`Segment`], words of System V shared memory, which no process can shorten; [`PerProcess`], a value that a forked child makes anew.
 //!
 //! The path of one loan: [`CombiningList::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
 //! [`CombiningList::take`] (a holder of a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
 //! returns with a [`LendOutcome`]. The protocol stands in `docs/combining.md`.
 //!
 //! Between processes, with another program at the other end: [`virtqueue`], the split queue of VIRTIO, and [`Region`], the
-//! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer. What held data of somebody's is
+//! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer. What held a caller's data is
 //! overwritten by [`wipe()`].
 //!
 //! | room | what it does |

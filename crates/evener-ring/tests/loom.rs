@@ -69,13 +69,13 @@ fn pop_many(ring: &Ring<u32>, max: usize) -> Vec<u32> {
 
 #[test]
 fn a_model_tries_both_orders_of_a_push_and_a_pop() {
-    let seen = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
-    let outcomes = seen.clone();
+    let observed = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
+    let outcomes = observed.clone();
     model(1, move || {
         let ring = Arc::new(ring());
         let producer = ring.clone();
         let (_, popped) = beside(move || producer.push(7), || ring.pop());
-        seen.lock().unwrap().insert(popped);
+        observed.lock().unwrap().insert(popped);
     });
     assert_eq!(*outcomes.lock().unwrap(), BTreeSet::from([None, Some(7)]));
 }
@@ -317,8 +317,8 @@ fn a_count_is_never_read_too_high_or_too_low_while_its_top_bit_changes() {
             counter.add(START);
             counter.add(1);
         };
-        let ((), seen) = beside(add, || Counter::at(&words, 0).expect("two words").value());
-        assert!([START, START + 1, 2 * START + 1, 2 * START + 2].contains(&seen), "{seen}");
+        let ((), observed) = beside(add, || Counter::at(&words, 0).expect("two words").value());
+        assert!([START, START + 1, 2 * START + 1, 2 * START + 2].contains(&observed), "{observed}");
         assert_eq!(Counter::at(&words, 0).expect("two words").value(), 2 * START + 2);
     });
 }

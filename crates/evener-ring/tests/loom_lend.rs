@@ -4,7 +4,7 @@
 //! A mutant may also hang, for a model's panic unwinds through `lend`, which waits for threads that loom has stopped: each
 //! runs under `timeout 60`, test by test.
 //! Parts are loom's cells: it fails a model in which two threads hold one, or in which the lender looks at one while
-//! somebody still works on it.
+//! a helper still works on it.
 #![cfg(loom)]
 #![allow(unsafe_code, reason = "room: cells that threads lend each other")]
 
@@ -22,13 +22,13 @@ fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
     builder.check(body);
 }
 
-/// What a caller lends: cells, and who may touch which.
+/// What a caller lends: cells, and which thread may touch which.
 struct Buffer {
     claims: Claims,
     cells: [UnsafeCell<u32>; 2],
 }
 
-// SAFETY: cells are touched by those who claimed them, and by the lender when nobody else is there; loom watches.
+// SAFETY: cells are touched by the threads that claimed them, and by the lender when there is no other; loom watches.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
@@ -51,7 +51,7 @@ impl Buffer {
     }
 }
 
-/// Seats, with a thread that serves at each until it is closed.
+/// Slots, with a thread that serves each until it is closed.
 struct HelperPool {
     slots: Arc<[HelperSlot; 1]>,
     thread: thread::JoinHandle<()>,

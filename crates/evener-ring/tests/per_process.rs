@@ -72,7 +72,7 @@ fn what_could_not_be_made_is_tried_once_in_each_process() {
 fn a_child_forked_while_the_value_is_being_made_waits_for_nobody() {
     let place = PerProcess::new(Mapping::wiped_by_fork(1).unwrap());
     let outer = place.get_or_make(|| {
-        assert_eq!(place.get_or_make(|| Some(1)), None, "somebody is about it");
+        assert_eq!(place.get_or_make(|| Some(1)), None, "another thread makes it");
         Some(in_child(|| *place.get_or_make(|| Some(7)).unwrap_or(&0)))
     });
     assert_eq!(outer, Some(&7));

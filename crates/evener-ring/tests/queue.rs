@@ -111,8 +111,8 @@ proptest! {
 
 #[test]
 fn capacity_is_the_next_power_of_two_and_at_least_two() {
-    for (asked, given) in [(0, 2), (1, 2), (2, 2), (3, 4), (64, 64), (65, 128)] {
-        assert_eq!(Ring::<u8>::with_capacity(asked).capacity(), given, "asked for {asked}");
+    for (wanted, capacity_got) in [(0, 2), (1, 2), (2, 2), (3, 4), (64, 64), (65, 128)] {
+        assert_eq!(Ring::<u8>::with_capacity(wanted).capacity(), capacity_got, "asked for {wanted}");
     }
 }
 

@@ -241,7 +241,7 @@ fn by_index_a_listening_device_is_kicked_once_and_a_busy_one_never() {
     assert!(offer(&mut driver, 3), "a fresh device listens");
     assert!(!offer(&mut driver, 3), "one kick was enough");
     serve(&mut device);
-    assert!(!offer(&mut driver, 3), "it is awake, for all it said");
+    assert!(!offer(&mut driver, 3), "it is awake, whatever it announced");
     serve(&mut device);
     assert_eq!(device.listen(), Ok(false));
     assert!(offer(&mut driver, 1));

@@ -117,9 +117,9 @@ fn a_peer_s_file_is_mapped_only_where_it_cannot_shrink_and_has_all_its_bytes() {
     let (ours, file) = region();
     let theirs = Region::of_peer(&file, 4096, 8192).unwrap();
     ours.copy_in(4096, b"hello").unwrap();
-    let mut seen = [0; 5];
-    theirs.copy_out(0, &mut seen).unwrap();
-    assert_eq!(&seen, b"hello");
+    let mut bytes = [0; 5];
+    theirs.copy_out(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"hello");
     let all = REGION_BYTES as u64;
     assert!(Region::of_peer(&file, 0, all + 1).is_err());
     assert!(Region::of_peer(&file, 4096, all).is_err());
@@ -137,7 +137,7 @@ fn unsealed() -> File {
     // SAFETY: the name is a C string, and the call makes a file and nothing else.
     let file = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING) };
     assert!(file.as_raw_fd() >= 0);
-    // SAFETY: the call above made this descriptor, and nobody else has it.
+    // SAFETY: the call above made this descriptor, and nothing else owns it.
     let file = unsafe { File::from_raw_fd(file) };
     file.set_len(4096).unwrap();
     file
@@ -170,7 +170,7 @@ fn a_device_from_other_hands_understands_our_driver_past_the_wrap_of_positions()
             // Six at a time, half of them by table, the other half by two descriptors each.
             let heads: Vec<u16> = (0..6).map(|at| request(&region, &mut driver, round, at)).collect();
             let kick = driver.publish();
-            assert!(!asleep || kick, "who sleeps is kicked");
+            assert!(!asleep || kick, "a sleeping device is kicked");
             kicks += u32::from(kick);
             assert_eq!(driver.wake_after(6), Ok(false));
             let mut served = Vec::new();

@@ -1,6 +1,6 @@
-//! What no policy can beat, and what a run takes if nobody waits without need: closed forms, in nanoseconds.
+//! Lower bounds that no policy can beat, and what a run takes if no thread waits without need: closed forms, in nanoseconds.
 //!
-//! The first three are for one core that the CPU path, the module path and nobody else share, and one module;
+//! The first three are for one core that only the CPU path and the module path share, and one module;
 //! [`fleet_bound`] is for any number of cores and of modules that are alike.
 
 use evener_core::Cost;

@@ -21,7 +21,7 @@ pub const JOBS: u32 = 4_000;
 /// (`bw_mem bcopy`, 1 to 16 MB, in TI's AM335x Linux 09.03 performance guide).
 pub const COPIES_NS_PER_BYTE: f64 = 2.0 * 1_000.0 / 175.0;
 
-/// Most of a module job that can be the module's own time. Assumed, not measured: 0.95, which only 8 bytes
+/// Most of a module job that can be the module's own time. Assumed, not measured: 0.95, because only jobs of 8 bytes
 /// come near.
 const MODULE_PART_MAX: f64 = 0.95;
 

@@ -1,11 +1,11 @@
 //! Cores under a fair-share scheduler and crypto modules, in virtual time.
 //!
 //! Path of one run: a scenario (`scenario/`, a file or a preset) says machine, costs, workload and policy ->
-//! a [`Setup`](lab::Setup) -> threads are laid out on an engine (`engine/`) -> workers ask a
+//! a [`Setup`](lab::Setup) -> threads are laid out on an engine (`engine/`) -> workers claim at a
 //! [`Chooser`](lab::Chooser) what to take from the backlog, which for the papers' policies is the same plan that
 //! the live system runs -> a [`Report`](lab::Report). Beside the runs stand what they are judged by: costs fitted
 //! on the papers' tables (`costs.rs`), closed forms and lower bounds (`bounds.rs`), the tables (`papers/`).
-//! `scale.rs` is a grid of machines that nobody has; `live/` is a machine that somebody has, by what was measured there.
+//! `scale.rs` is a grid of machines that do not exist; `live/` is a machine that does, by the costs that were measured there.
 #![forbid(unsafe_code)]
 
 pub mod adaptive;

@@ -77,7 +77,7 @@ impl Mix {
         }
     }
 
-    /// Mean time between two jobs of one stream. Assumed, not measured: 100 records or 10 files per second.
+    /// Mean time between two jobs of one stream. Assumed, not measured: 100 records or 10 files per second, because a stream is then idle most of the time, as most are.
     #[must_use]
     pub const fn rhythm(self) -> Nanos {
         match self {
@@ -225,19 +225,19 @@ impl Cell {
     }
 
     fn figures(&self, setup: &Setup, workload: &Workload, report: &Report) -> Figures {
-        let jobs = u32::try_from(workload.jobs().len()).expect("as it was asked for");
-        let came = workload.jobs().last().map_or(0.0, |job| job.at.as_secs_f64());
+        let jobs = u32::try_from(workload.jobs().len()).expect("the count fits, for the caller gave it");
+        let arrived_s = workload.jobs().last().map_or(0.0, |job| job.at.as_secs_f64());
         let least = bounds::of_jobs(setup, workload).expect("modules are alike") / 1e9;
         let bytes: u64 = workload.jobs().iter().map(|job| setup.classes[job.class].bytes).sum();
-        let took = report.makespan.as_secs_f64();
+        let took_s = report.makespan.as_secs_f64();
         Figures {
             jobs,
             lost: report.lost(),
             module_share: f64::from(report.module_jobs()) / f64::from(jobs),
-            jobs_per_s: f64::from(jobs) / took,
-            bytes_per_s: bytes as f64 / took,
-            load: least / came,
-            of_bound: least.max(came) / took,
+            jobs_per_s: f64::from(jobs) / took_s,
+            bytes_per_s: bytes as f64 / took_s,
+            load: least / arrived_s,
+            of_bound: least.max(arrived_s) / took_s,
             p99: report.latency(990),
         }
     }

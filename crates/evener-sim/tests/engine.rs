@@ -108,7 +108,7 @@ fn a_higher_priority_takes_the_core_at_once_and_keeps_it() {
 }
 
 #[test]
-fn who_slept_long_takes_the_core_and_who_slept_briefly_waits_for_the_tick() {
+fn a_thread_that_slept_long_takes_the_core_and_one_that_slept_briefly_waits_for_the_tick() {
     // Both slept threads come back with at most 3 ms of credit; the wake-up granularity is 1 ms.
     let slept = |sleep_us| {
         let mut engine = engine(1, None);
@@ -123,7 +123,7 @@ fn who_slept_long_takes_the_core_and_who_slept_briefly_waits_for_the_tick() {
 }
 
 #[test]
-fn who_slept_before_the_run_has_its_credit_at_the_first_wake_up() {
+fn a_thread_that_slept_before_the_run_has_its_credit_at_the_first_wake_up() {
     let slept = |is_rested| {
         let mut engine = engine(1, None);
         engine.world.open += 1;
@@ -174,7 +174,7 @@ fn by_deadlines_who_wakes_takes_the_core_from_who_had_more_than_the_mean() {
     assert_eq!(ended(3_800, 100), (8_400_000, "sleeper"));
 }
 
-/// Who ends first, and when: a sleeper that comes first, or one that is always busy.
+/// Which thread ends first, and when: a sleeper that comes first, or one that is always busy.
 fn sleeper(steps: &[Step]) -> (u64, &'static str) {
     let mut engine = by_deadline(None);
     spawn(&mut engine, "sleeper", 0, steps);
@@ -194,9 +194,9 @@ fn by_deadlines_who_had_more_than_the_mean_waits_until_the_others_have_caught_up
 }
 
 #[test]
-fn by_deadlines_a_slice_that_was_begun_is_left_to_who_has_it() {
+fn by_deadlines_a_slice_that_was_begun_is_left_to_its_thread() {
     let woken = |slept_us| sleeper(&[Step::Sleep(Nanos::from_micros(slept_us)), HALF]);
-    // Nobody is behind. The slice is over after 0.7 ms, which only a tick or who wakes notices.
+    // No thread is behind. The slice is over after 0.7 ms, which only a tick or a thread that wakes notices.
     assert_eq!(woken(500), (4_500_000, "sleeper"));
     assert_eq!(woken(900), (1_400_000, "sleeper"));
 }
@@ -283,7 +283,7 @@ fn a_module_that_answers_at_once_takes_nobodys_core_away() {
 }
 
 #[test]
-fn who_waits_for_a_limited_time_is_woken_by_the_event_or_by_the_limit_and_by_neither_twice() {
+fn a_wait_with_a_limit_ends_by_the_event_or_by_the_limit_and_by_neither_twice() {
     let mut engine = engine(2, None);
     let event = engine.event();
     let wait = |ms| Step::WaitAtMost(event, Nanos::from_millis(ms));
@@ -322,7 +322,7 @@ fn an_event_that_is_set_before_somebody_waits_is_not_lost() {
 }
 
 #[test]
-fn who_spins_uses_the_core_until_the_event() {
+fn a_spinning_thread_uses_the_core_until_the_event() {
     let mut engine = engine(2, None);
     let event = engine.event();
     let spinner = spawn(&mut engine, "spinner", 0, &[Step::Spin(event), compute(1)]);
@@ -343,7 +343,7 @@ fn threads_use_all_cores_and_an_idle_core_pulls() {
 }
 
 #[test]
-fn who_wakes_takes_an_idle_core_instead_of_waiting() {
+fn a_thread_that_wakes_takes_an_idle_core_instead_of_waiting() {
     let mut engine = engine(2, None);
     // The sleeper and the long one begin on the first core, the short one on the second.
     spawn(&mut engine, "sleeper", 0, &[Step::Sleep(Nanos::from_millis(5)), compute(4)]);
@@ -351,7 +351,7 @@ fn who_wakes_takes_an_idle_core_instead_of_waiting() {
     spawn(&mut engine, "long", 0, &[compute(20)]);
     engine.run().unwrap();
     assert_eq!(engine.world.entries, [(2 * MS, "short"), (9 * MS, "sleeper"), (20 * MS, "long")]);
-    // Three for the first time, one when it wakes: it takes the core from nobody.
+    // Three for the first time, one when it wakes: it takes the core from no other.
     assert_eq!(engine.switches(), 4);
 }
 

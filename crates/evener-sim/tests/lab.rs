@@ -244,7 +244,7 @@ fn polling_serves_jobs_that_come_in_time_too() {
 fn nothing_to_do_takes_no_time_and_nobody_to_do_it_is_an_error() {
     let none = Workload::new([], Arrivals::AtOnce, 0);
     assert_eq!(policy(&setup(|_| ()), &none, Policy::SharedQueue).makespan, Nanos::ZERO);
-    let nobody = setup(|setup| (setup.cpu.workers, setup.modules) = (0, Vec::new()));
-    let run = run(&nobody, &equal_jobs(B1024), &mut Planned::new(Policy::SharedQueue, 0, 0));
+    let no_workers = setup(|setup| (setup.cpu.workers, setup.modules) = (0, Vec::new()));
+    let run = run(&no_workers, &equal_jobs(B1024), &mut Planned::new(Policy::SharedQueue, 0, 0));
     assert_eq!(run, Err(Stuck::Deadlock { at: Nanos::ZERO }));
 }

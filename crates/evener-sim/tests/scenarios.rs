@@ -1,4 +1,4 @@
-//! Scenario files: what the presets hold, and what a wrong file is told.
+//! Scenario files: what the presets hold, and the errors of a wrong file.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use evener_core::Nanos;
@@ -11,9 +11,9 @@ fn base() -> &'static str {
     PRESETS.iter().find(|(name, _)| *name == "am3358-aes-128").unwrap().1
 }
 
-/// What the file is told after one replacement.
+/// The error of the file after one replacement.
 #[track_caller]
-fn told(from: &str, to: &str) -> String {
+fn error(from: &str, to: &str) -> String {
     assert!(base().contains(from), "{from}");
     Scenario::parse("my.toml", &base().replacen(from, to, 1)).unwrap_err().to_string()
 }
@@ -108,19 +108,23 @@ fn every_option_reaches_the_machine() {
 #[test]
 fn a_value_out_of_range_is_told_file_line_and_key() {
     let at = |what| format!("my.toml:{}: ", line_of(what));
-    let told_of = |from, to, rest: &str| assert_eq!(told(from, to), format!("{}{rest}", at(from)));
-    told_of("cores = 1", "cores = 0", "cores: 0 is not within 1 to 1024");
-    told_of("jobs = 4000", "jobs = 0", "jobs: 0 is not within 1 to 10000000");
-    told_of("depth = 1", "depth = 0", "depth: 0 is not within 1 to 4096");
-    told_of("units = 1", "units = 100000", "units: 100000 is not within 1 to 4096");
-    told_of("nice = 0", "nice = 20", "nice: 20 is not within -20 to 19");
-    told_of("c_ns = 20310", "c_ns = 0", "c_ns: 0 is not within 1 to 10000000000");
-    told_of("weight = 1", "weight = 0", "weight: 0 is not within 1 to 1000000");
-    told_of("jitter_permille = 50", "jitter_permille = 1000", "jitter_permille: 1000 is not within 0 to 900");
-    told_of("200, 550", "200, 5500", "tick_phases_permille: 5500 is not within 0 to 1000");
-    told_of("limit_s = 600", "limit_s = 0", "limit_s: 0 is not within 1 to 1000000");
+    let is_error = |from, to, rest: &str| assert_eq!(error(from, to), format!("{}{rest}", at(from)));
+    is_error("cores = 1", "cores = 0", "cores: 0 is not within 1 to 1024");
+    is_error("jobs = 4000", "jobs = 0", "jobs: 0 is not within 1 to 10000000");
+    is_error("depth = 1", "depth = 0", "depth: 0 is not within 1 to 4096");
+    is_error("units = 1", "units = 100000", "units: 100000 is not within 1 to 4096");
+    is_error("nice = 0", "nice = 20", "nice: 20 is not within -20 to 19");
+    is_error("c_ns = 20310", "c_ns = 0", "c_ns: 0 is not within 1 to 10000000000");
+    is_error("weight = 1", "weight = 0", "weight: 0 is not within 1 to 1000000");
+    is_error(
+        "jitter_permille = 50",
+        "jitter_permille = 1000",
+        "jitter_permille: 1000 is not within 0 to 900",
+    );
+    is_error("200, 550", "200, 5500", "tick_phases_permille: 5500 is not within 0 to 1000");
+    is_error("limit_s = 600", "limit_s = 0", "limit_s: 0 is not within 1 to 1000000");
     assert!(
-        told("\"cpu_only\"", "\"cpu\"").starts_with(&format!("{}policies: unknown policy", at("policies")))
+        error("\"cpu_only\"", "\"cpu\"").starts_with(&format!("{}policies: unknown policy", at("policies")))
     );
 }
 
@@ -141,8 +145,8 @@ fn what_makes_no_sense_is_told_too() {
         ("\"at_once\"", "\"poisson\"", "at_once", "kind", "`at_once` has no times"),
         ("name = \"AM3358, AES-128-CBC\"", "name = \" \"", "name = ", "name", "is empty"),
     ] {
-        let (told, start) = (told(from, to), format!("my.toml:{}: {key}: {what}", line_of(line)));
-        assert!(told.starts_with(&start), "{told}\n{start}");
+        let (error, start) = (error(from, to), format!("my.toml:{}: {key}: {what}", line_of(line)));
+        assert!(error.starts_with(&start), "{error}\n{start}");
     }
     let costs = base().find("[[costs]]").unwrap();
     let one_row = format!("{}[[costs]]\nbytes = 8\nc_ns = 1\nd_ns = 1\nh_ns = 1\n", &base()[..costs]);
@@ -164,12 +168,12 @@ fn what_the_reader_of_toml_finds_is_told_with_line_and_key() {
         ("path = \"interrupt\"", "path = \"sideways\"", "path", "unknown variant `sideways`"),
         ("nice = 0", "nice = 99999999999", "nice", "invalid value: integer `99999999999`"),
     ] {
-        let (told, start) = (told(from, to), format!("my.toml:{}: {key}: {what}", line_of(from)));
-        assert!(told.starts_with(&start), "{told}\n{start}");
+        let (error, start) = (error(from, to), format!("my.toml:{}: {key}: {what}", line_of(from)));
+        assert!(error.starts_with(&start), "{error}\n{start}");
     }
-    assert!(told("[machine]", "[machine").contains(&format!("my.toml:{}: [machine", line_of("[machine]"))));
+    assert!(error("[machine]", "[machine").contains(&format!("my.toml:{}: [machine", line_of("[machine]"))));
     assert!(Scenario::parse("my.toml", "").unwrap_err().to_string().contains("missing field"));
-    assert!(told("cores = 1", "").contains("missing field `cores`"));
+    assert!(error("cores = 1", "").contains("missing field `cores`"));
 }
 
 #[test]
@@ -235,8 +239,8 @@ fn no_value_below_zero_passes_and_each_is_told_with_its_line_and_key() {
             .enumerate()
             .map(|(other, line)| if other == at { format!("{key} = -1") } else { line.to_owned() })
             .collect();
-        let told = Scenario::parse("my.toml", &wrong.join("\n")).unwrap_err().to_string();
-        assert!(told.starts_with(&format!("my.toml:{}: {key}: ", at + 1)), "{told}");
+        let error = Scenario::parse("my.toml", &wrong.join("\n")).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("my.toml:{}: {key}: ", at + 1)), "{error}");
         tried += 1;
     }
     assert!(tried > 30, "{tried}");

@@ -138,7 +138,7 @@ fn result(job: &Job<'_>) -> Result<(Vec<u8>, Vec<u8>), JobError> {
     match job.outcome() {
         Outcome::Done { .. } => Ok((job.output().to_vec(), job.tag().to_vec())),
         Outcome::Failed(error) => Err(error),
-        Outcome::Pending => panic!("a job came back that nobody had worked on"),
+        Outcome::Pending => panic!("a job came back that no driver had worked on"),
     }
 }
 

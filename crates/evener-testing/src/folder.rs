@@ -68,7 +68,7 @@ impl Drop for Folder {
     }
 }
 
-/// Sets who may do what with a file.
+/// Sets the permissions of a file.
 pub fn allow(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }

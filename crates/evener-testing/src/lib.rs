@@ -22,7 +22,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "support of tests: what cannot go on fails the test, and what is skipped is said"
+    reason = "support of tests: what cannot go on fails the test, and what is skipped is printed"
 )]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

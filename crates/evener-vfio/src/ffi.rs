@@ -139,7 +139,7 @@ pub(crate) fn function(group: BorrowedFd<'_>, name: &CStr) -> io::Result<OwnedFd
     // SAFETY: the call reads a C string.
     let fd = unsafe { libc::ioctl(group.as_raw_fd(), GROUP_GET_DEVICE_FD, name.as_ptr()) };
     done(fd)?;
-    // SAFETY: the call made this descriptor, and nobody else has it.
+    // SAFETY: the call made this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -227,7 +227,7 @@ pub(crate) fn map(function: BorrowedFd<'_>, part: Part) -> io::Result<(NonNull<u
     Ok((first, bytes))
 }
 
-/// Ends a mapping of [`map`], of which nobody uses anything any more.
+/// Ends a mapping of [`map`], of which nothing is used any more.
 pub(crate) fn unmap(first: NonNull<u8>, bytes: usize) {
     // SAFETY: this is the range that was mapped.
     unsafe { libc::munmap(first.as_ptr().cast::<c_void>(), bytes) };

@@ -57,7 +57,7 @@ pub enum Refused {
     /// The system refused something else.
     #[error("{what}: {error}")]
     System {
-        /// What was asked of it.
+        /// The request to it.
         what: String,
         /// Its answer.
         error: io::Error,
@@ -71,7 +71,7 @@ impl Refused {
     }
 }
 
-/// A function that nobody else can take from here on, and that is as it was.
+/// A function that no other process can take from here on, and that is as it was.
 #[derive(Debug)]
 pub struct Reserved {
     address: Address,
@@ -140,7 +140,7 @@ impl Reserved {
     }
 }
 
-/// Where the system tells of a function.
+/// The system's folder for a function.
 fn folder(address: Address) -> PathBuf {
     PathBuf::from(format!("/sys/bus/pci/devices/{address}"))
 }

@@ -16,16 +16,16 @@ fn a_function_that_is_not_there_is_named_as_that() {
     assert!(matches!(Reserved::new(nowhere), Err(Refused::NoFunction(refused)) if refused == nowhere));
 }
 
-/// The driver of a function by its `uevent`, which tells it in words: `DRIVER=e1000e`.
+/// The driver of a function by its `uevent`, which has a line `DRIVER=e1000e`.
 fn driver_of(folder: &Path) -> Option<String> {
-    let told = fs::read_to_string(folder.join("uevent")).unwrap();
-    told.lines().find_map(|line| line.strip_prefix("DRIVER=").map(str::to_owned))
+    let uevent = fs::read_to_string(folder.join("uevent")).unwrap();
+    uevent.lines().find_map(|line| line.strip_prefix("DRIVER=").map(str::to_owned))
 }
 
 #[test]
 fn a_function_without_an_iommu_or_of_another_driver_is_refused_with_that() {
     let folders = fs::read_dir(DEVICES).into_iter().flatten().map(|folder| folder.unwrap().path());
-    let mut seen = 0;
+    let mut functions = 0;
     for folder in folders {
         let name = folder.file_name().unwrap().to_str().unwrap().to_owned();
         let address: Address = name.parse().unwrap();
@@ -35,7 +35,7 @@ fn a_function_without_an_iommu_or_of_another_driver_is_refused_with_that() {
             println!("skipped: {name} is for programs, and may be one's in use");
             continue;
         }
-        seen += 1;
+        functions += 1;
         let refused = Reserved::new(address).unwrap_err();
         match folder.join("iommu_group").exists() {
             false => assert!(matches!(&refused, Refused::NoIommu(of) if *of == address), "{refused}"),
@@ -47,7 +47,7 @@ fn a_function_without_an_iommu_or_of_another_driver_is_refused_with_that() {
         }
         assert!(refused.to_string().contains(&name), "{refused}");
     }
-    if seen == 0 {
+    if functions == 0 {
         println!("skipped: this machine has no PCI function that is another driver's");
     }
 }

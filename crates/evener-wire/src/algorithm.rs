@@ -35,7 +35,7 @@ pub const fn number_of(algorithm: Algorithm) -> u32 {
     }
 }
 
-/// What a request asks for, of the numbers in [`operation`]. Hashes and MACs have one for both directions.
+/// The operation of a request, of the numbers in [`operation`]. Hashes and MACs have one for both directions.
 #[must_use]
 pub const fn operation_of(algorithm: Algorithm, direction: Direction) -> u32 {
     match (create_code(algorithm), direction) {

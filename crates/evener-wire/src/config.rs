@@ -105,7 +105,7 @@ impl ConfigMessage {
         Ok(message)
     }
 
-    /// The part of `config` that is asked for, `None` where it reaches beyond the end.
+    /// The requested part of `config`, `None` where it reaches beyond the end.
     #[must_use]
     pub fn part(self, config: &[u8; CONFIG_BYTES]) -> Option<&[u8]> {
         let first = usize::try_from(self.offset).ok()?;

@@ -1,4 +1,4 @@
-//! Sessions as a device itself is told of them: requests of its control queue (`struct virtio_crypto_op_ctrl_req`, virtio 1.2, 5.9.7.2;
+//! Sessions as a device itself gets them: requests of its control queue (`struct virtio_crypto_op_ctrl_req`, virtio 1.2, 5.9.7.2;
 //! Linux `include/uapi/linux/virtio_crypto.h`). All numbers are little-endian.
 //!
 //! A session is opened by [`CONTROL_BYTES`] and its key, and answered by [`ANSWER_BYTES`]; it is closed by as many bytes, and answered

@@ -3,13 +3,13 @@
 //! Path of one session: [`Header`] and a payload (`message.rs`) set up memory and rings ([`MemoryTable`],
 //! [`RingAddresses`], `payload.rs`) -> [`CreateSession`] (`session.rs`) -> data requests in a ring, each with a
 //! [`DataRequest`] in front (`request.rs`), numbers from `numbers.rs` (Evener's algorithms in them: `algorithm.rs`), answered by a [`Status`] -> close. What a host does is
-//! in its [`Config`] (`config.rs`). A device that has no socket in front of it is told of sessions by its control queue (`control.rs`).
+//! in its [`Config`] (`config.rs`). A device that has no socket in front of it gets sessions by its control queue (`control.rs`).
 //!
 //! Sources: QEMU docs/interop/vhost-user.rst (messages), QEMU include/hw/virtio/vhost-user.h and backends/cryptodev-vhost.c
 //! (session payload, 1072 bytes since QEMU 8), virtio 1.2, 5.9 (crypto device), Linux include/uapi/linux/virtio_crypto.h (data
 //! request without the feature REVISION_1). Messages are in the machine's byte order, what lies in a ring is little-endian.
 //!
-//! Nothing here allocates, reads a clock or touches shared memory: callers copy bytes first and then ask.
+//! Nothing here allocates, reads a clock or touches shared memory: callers copy bytes first and then parse.
 #![forbid(unsafe_code)]
 
 mod algorithm;

@@ -15,7 +15,7 @@ pub mod features {
     pub const INDIRECT: u64 = 1 << 28;
     /// Notifications are suppressed by index (virtio 1.2, 2.7.7).
     pub const EVENT_IDX: u64 = 1 << 29;
-    /// Protocol features can be asked for (vhost-user only).
+    /// Protocol features can be negotiated (vhost-user only).
     pub const PROTOCOL: u64 = 1 << 30;
     /// Rings are little-endian, as from virtio 1.0.
     pub const VERSION_1: u64 = 1 << 32;
@@ -39,9 +39,9 @@ pub mod protocol_features {
 
     /// The clients of a host that takes no more; none where it takes this one.
     #[must_use]
-    pub fn clients_of_full(told: u64) -> Option<u32> {
-        let clients = told >> CLIENTS_AT & u64::from(CLIENTS_MAX);
-        (told & FULL != 0).then(|| u32::try_from(clients).unwrap_or(CLIENTS_MAX))
+    pub fn clients_of_full(word: u64) -> Option<u32> {
+        let clients = word >> CLIENTS_AT & u64::from(CLIENTS_MAX);
+        (word & FULL != 0).then(|| u32::try_from(clients).unwrap_or(CLIENTS_MAX))
     }
 
     const FULL: u64 = 1 << 63;
@@ -99,7 +99,7 @@ impl Message {
 /// What stands in front of each message. Low two bits of the flags: version 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What is asked for.
+    /// The request.
     pub message: Message,
     /// Whether this is the host's answer.
     pub is_reply: bool,

@@ -60,9 +60,9 @@ impl MemoryTable {
         if payload.len() < TABLE_HEAD_BYTES {
             exact(payload, "a memory table", TABLE_HEAD_BYTES)?;
         }
-        let told = u32_at(payload, 0);
-        let few = u8::try_from(told).ok().filter(|few| usize::from(*few) <= REGION_COUNT_MAX);
-        let few = few.ok_or(WireError::Regions(told))?;
+        let count = u32_at(payload, 0);
+        let few = u8::try_from(count).ok().filter(|few| usize::from(*few) <= REGION_COUNT_MAX);
+        let few = few.ok_or(WireError::Regions(count))?;
         let count = usize::from(few);
         exact(payload, "a memory table", TABLE_HEAD_BYTES + count * REGION_BYTES)?;
         let mut table = Self { count: few, ..Self::default() };

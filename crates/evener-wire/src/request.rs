@@ -45,7 +45,7 @@ impl Status {
     }
 }
 
-/// What a request asks for and the lengths of its parts, as its sender says.
+/// The operation of a request and the lengths of its parts, as its sender gives them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A cipher alone.

@@ -1,6 +1,6 @@
 //! The payload that opens a session: 1072 bytes, as QEMU sends them since version 8. Shorter, older layouts are refused.
 //!
-//! QEMU fills it for ciphers (and chains of cipher and hash, which this wire names but nobody here serves). It has no field
+//! QEMU fills it for ciphers (and chains of cipher and hash, which this wire names and no host of ours serves). It has no field
 //! for the other services, so between Evener's own client and host:
 //!
 //! | service | `op_code` | `cipher` | `hash` | `hash_len` | key |
@@ -20,7 +20,7 @@ pub const KEY_BYTES_MAX: usize = 64;
 /// Longest MAC key in bytes.
 pub const AUTH_KEY_BYTES_MAX: usize = 512;
 
-/// What is asked for. Keys are borrowed: the holder of the payload wipes it.
+/// The algorithm and its key. Keys are borrowed: the holder of the payload wipes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CreateSession<'k> {
     /// One of [`crate::numbers::create`].
@@ -55,9 +55,9 @@ impl<'k> CreateSession<'k> {
     /// Another length than [`SESSION_BYTES`], or a key that claims to be longer than its field.
     pub fn parse(payload: &'k [u8]) -> Result<Self, WireError> {
         exact(payload, "a session", SESSION_BYTES)?;
-        let key = |offset: usize, told: u32, bytes_max: usize| {
-            let bytes = usize::try_from(told).ok().filter(|bytes| *bytes <= bytes_max);
-            Ok(&payload[offset..offset + bytes.ok_or(WireError::KeyLength(told))?])
+        let key = |offset: usize, len: u32, bytes_max: usize| {
+            let bytes = usize::try_from(len).ok().filter(|bytes| *bytes <= bytes_max);
+            Ok(&payload[offset..offset + bytes.ok_or(WireError::KeyLength(len))?])
         };
         let [op_type, direction, hash_mode, chain_order] = at(payload, 32);
         Ok(Self {
@@ -76,15 +76,15 @@ impl<'k> CreateSession<'k> {
     }
 
     /// Writes the payload of a request over `payload`, whole; the session's id is 0 in it. The pointers of the C struct stay
-    /// empty: an address is nobody's business.
+    /// empty: the peer has no use for an address.
     ///
     /// # Errors
     ///
     /// A key longer than its field; nothing is written then.
     pub fn write(&self, payload: &mut [u8; SESSION_BYTES]) -> Result<(), WireError> {
         let bytes_of = |key: &[u8], bytes_max: usize| {
-            let told = u32::try_from(key.len()).unwrap_or(u32::MAX);
-            if key.len() <= bytes_max { Ok(told) } else { Err(WireError::KeyLength(told)) }
+            let len = u32::try_from(key.len()).unwrap_or(u32::MAX);
+            if key.len() <= bytes_max { Ok(len) } else { Err(WireError::KeyLength(len)) }
         };
         let (key_bytes, auth_key_bytes) =
             (bytes_of(self.key, KEY_BYTES_MAX)?, bytes_of(self.auth_key, AUTH_KEY_BYTES_MAX)?);

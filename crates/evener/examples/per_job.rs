@@ -1,4 +1,4 @@
-//! What the way through the queue costs per job: jobs that nobody works on, from the barrier until the last is home.
+//! What the path through the queue costs per job: jobs that no driver works on, from the barrier until the last is home.
 //!
 //! `cargo run --release -p evener --example per_job [JOBS] [WORKERS] [ROUNDS]` prints the least and the median of the
 //! rounds: core time of a worker per job (wall time from the barrier to the last job back, times workers, by jobs).

@@ -1,4 +1,4 @@
-//! A wish to stop, seen by all who share it.
+//! A request to stop, visible to all threads that share it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ impl Cancel {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether one was asked for.
+    /// Whether it was requested.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)

@@ -9,14 +9,14 @@ tuning! {
     pub(crate) struct Tuning;
 
     /// A new sample is so much of the mean share of a core that a worker gets.
-    ["P1"] share_weight: f64 = 1.0 / 16.0, 0.001, 1.0, "part of the mean", "Assumed, not measured: 1/16, because a share changes with other programs, which live long";
+    ["P1"] share_weight: f64 = 1.0 / 16.0, 0.001, 1.0, "part of the mean", "Assumed, not measured: 1/16, because a share changes with other programs, which run for many samples";
     /// Beyond this price others want the core; below it is noise.
     ["P1"] noise: f64 = 0.2, 0.0, 1.0, "price of a core", "Assumed, not measured: 0.2, because interrupts take a tenth of a share at most";
     /// No thread is thought to get less.
     ["P1"] share_min: f64 = 0.05, 0.001, 1.0, "part of a core", "Assumed, not measured: 0.05, because costs are divided by it";
 }
 
-/// The price of a core where a thread that computes gets this share of one: others want it too, and who gets half of one
+/// The price of a core where a thread that computes gets this share of one: others want it too, and a thread that gets half of one
 /// competes with one other program.
 pub(crate) fn contested(share: f64) -> f64 {
     let contested = ((1.0 - share) * 2.0).clamp(0.0, 1.0);

@@ -22,7 +22,7 @@
 //! | `submit` | where a job enters: callers and ordered streams |
 //! | `worker` | the threads that run jobs |
 //! | `state` | what the threads of a run share |
-//! | `adaptive` | who takes what, by cost |
+//! | `adaptive` | decides which worker takes what, by cost |
 //! | `queue` | where jobs wait, and where finished ones wait for their owner |
 //! | `request` | single requests of foreign threads, by themselves, beside a run |
 //! | `driver_factory.rs`, `setup.rs` | what a run is made of, as front ends hand it in |

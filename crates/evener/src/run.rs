@@ -27,7 +27,7 @@ pub struct Runtime<'r, 'm> {
 ///
 /// When `body` returns, every job that it submitted has been or will be finished before `run` returns, unless
 /// the run was [cancelled](crate::Cancel); then those not yet started fail with [`JobError::Cancelled`](evener_core::JobError::Cancelled). Jobs that
-/// nobody collects are dropped with the run.
+/// no thread collects are dropped with the run.
 ///
 /// # Panics
 ///
@@ -86,7 +86,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
         Caller::new(self.shared, self.free_completions(), number, core_drivers)
     }
 
-    /// An ordered stream: what goes in at the inlet comes out at the outlet in the same order. Needs worker
+    /// An ordered stream: jobs that the sender takes come out at the receiver in the same order. Needs worker
     /// threads.
     ///
     /// # Panics

@@ -41,7 +41,7 @@ pub struct Setup<'m> {
     pub workers: Vec<CoreDrivers>,
     /// The modules, one worker thread each.
     pub modules: Vec<ModuleSetup<'m>>,
-    /// Who takes what.
+    /// The policy: which worker takes which job.
     pub policy: Policy,
     /// Callers that will do the CPU's work themselves, instead of worker threads or beside them. Where jobs are
     /// dealt out, each of them counts as one more hand.

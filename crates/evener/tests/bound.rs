@@ -26,7 +26,7 @@ fn cases(count: usize) -> Vec<Case> {
 }
 
 /// Runs them by a caller and two workers; what the module is comes from `module`.
-fn ask<'m>(
+fn run_with<'m>(
     policy: Policy,
     module: Option<Scripted<'m>>,
     jobs: &mut Vec<Box<Job<'m>>>,
@@ -65,10 +65,10 @@ fn a_module_does_them_all_under_every_policy_that_has_one() {
                 let mut rooms = rooms(&cases);
                 let mut armed = jobs(&cases, &mut rooms);
                 let module = Scripted::new(Fault::None);
-                let seen = module.seen();
-                ask(policy, Some(module), &mut armed, by_stream);
+                let log = module.seen();
+                run_with(policy, Some(module), &mut armed, by_stream);
                 check_all(&cases, &armed);
-                assert!(seen.taken() >= 30, "{policy:?}");
+                assert!(log.taken() >= 30, "{policy:?}");
             });
         }
     }
@@ -91,7 +91,7 @@ fn without_a_module_they_fail_and_the_others_do_not() {
                 let cases = cases(30);
                 let mut rooms = rooms(&cases);
                 let mut armed = jobs(&cases, &mut rooms);
-                let report = ask(policy, None, &mut armed, by_stream);
+                let report = run_with(policy, None, &mut armed, by_stream);
                 let outcomes = bound_outcomes(&cases, &armed);
                 assert_eq!(outcomes, [Outcome::Failed(JobError::NeedsModule); 10], "{policy:?}");
                 check_counts(&report, 30, 10);
@@ -127,7 +127,7 @@ fn what_a_module_fails_is_returned_as_failed_and_done_nowhere_else() {
                 let cases = cases(90);
                 let mut rooms = rooms(&cases);
                 let mut armed = jobs(&cases, &mut rooms);
-                let report = ask(policy, Some(Scripted::new(fault)), &mut armed, false);
+                let report = run_with(policy, Some(Scripted::new(fault)), &mut armed, false);
                 let outcomes = bound_outcomes(&cases, &armed);
                 let failed: Vec<_> =
                     outcomes.into_iter().filter(|outcome| !matches!(outcome, Outcome::Done { .. })).collect();

@@ -82,7 +82,7 @@ fn many_threads_that_combine_each_get_what_libcrypto_gives() {
         for (threads, together) in [(2, 2), (8, 8), (40, 16)] {
             let combiner = Combiner::unguarded(0, CORES, together, driver).unwrap();
             let combined = AtomicUsize::new(0);
-            // Who meets whom is the scheduler's: two threads may run one after the other, but not for ever.
+            // Which threads meet is up to the scheduler: two threads may run one after the other, but not for ever.
             let rounds = (0..ROUNDS_MAX).take_while(|_| combined.load(Ordering::Relaxed) <= threads * 60 / 4);
             for _ in rounds {
                 thread::scope(|scope| {
@@ -228,7 +228,7 @@ fn a_driver_that_sorts_a_burst_mixes_up_no_outcome() {
 #[test]
 fn a_driver_that_panics_leaves_nobody_waiting_and_nobody_with_a_wrong_answer() {
     without_standstill(|| {
-        let combiner = scripted(4, |_| panic!("as it was told"));
+        let combiner = scripted(4, |_| panic!("as the test wants"));
         for _ in 0..20 {
             for verdict in once_each(&combiner, 4) {
                 assert!(matches!(

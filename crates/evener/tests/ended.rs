@@ -38,7 +38,7 @@ fn pass<'m>(runtime: &Runtime<'_, 'm>, mut armed: Vec<Box<Job<'m>>>) -> Vec<Box<
     })
 }
 
-/// Waits until nothing is kept; who waits for ever is found by `without_standstill`.
+/// Waits until nothing is kept; a wait for ever is found by `without_standstill`.
 fn wait_for_none(open_keys: &OpenKeys) {
     while open_keys.count() > 0 {
         thread::yield_now();

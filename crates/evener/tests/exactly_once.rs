@@ -51,8 +51,8 @@ fn module<'m>(kind: Kind, fault: Fault) -> (ModuleSetup<'m>, IsUnderWay) {
     match kind {
         Kind::Scripted => {
             let module = Scripted::new(fault);
-            let seen = module.seen();
-            (scripted(module, 1), Arc::new(move || enough(seen.taken(), seen.faults())))
+            let log = module.seen();
+            (scripted(module, 1), Arc::new(move || enough(log.taken(), log.faults())))
         }
         Kind::Emulated => {
             let preset = "emulated:d=2000+0,h=50000+10,units=4,depth=4".parse().unwrap();
@@ -77,7 +77,7 @@ fn module<'m>(kind: Kind, fault: Fault) -> (ModuleSetup<'m>, IsUnderWay) {
     }
 }
 
-/// Tells the emulated module what is to be wrong with it from the start.
+/// Sets the fault of the emulated module from the start.
 fn order(control: &Control, fault: Fault) {
     let from = |from| When { from: from + 1, every: 1 };
     match fault {

@@ -26,7 +26,7 @@ fn no_worker_starts_a_job_between_hold_and_release() {
                 gated_drivers(move || begun.fetch_add(1, Ordering::SeqCst) < u64::MAX)
             };
             let module = Scripted::new(Fault::None);
-            let seen = module.seen();
+            let log = module.seen();
             let setup = Setup {
                 policy,
                 workers: vec![core_drivers(), core_drivers(), core_drivers()],
@@ -35,7 +35,7 @@ fn no_worker_starts_a_job_between_hold_and_release() {
             };
             run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
-                let started = || begun.load(Ordering::SeqCst) + seen.taken();
+                let started = || begun.load(Ordering::SeqCst) + log.taken();
                 for rooms in &mut memory {
                     runtime.hold();
                     let before = started();
@@ -79,7 +79,7 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
         let cases = cbc_cases(300);
         let mut rooms = rooms(&cases);
         let module = Scripted::new(Fault::Slow(0)).with_pause(Duration::from_millis(10));
-        let seen = module.seen();
+        let log = module.seen();
         let setup = Setup {
             policy: Policy::ModuleOnly,
             modules: vec![ModuleSetup { timeout: Nanos::from_millis(60_000), ..scripted(module, 1_000) }],
@@ -93,8 +93,8 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
             drop(sender);
             runtime.hold();
             // All of them would take it three seconds, the four that it may hold a moment.
-            assert!(seen.taken() < 300);
-            seen.hurry.store(true, Ordering::SeqCst);
+            assert!(log.taken() < 300);
+            log.hurry.store(true, Ordering::SeqCst);
             runtime.release();
             std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
         });
@@ -121,8 +121,8 @@ fn a_worker_whose_module_is_out_of_service_is_not_waited_for() {
         let cases = cbc_cases(40);
         let (mut first, mut second) = (rooms(&cases), rooms(&cases));
         let module = Scripted::new(Fault::Gone(0));
-        let seen = module.seen();
-        let core_drivers = gated_drivers(move || seen.faults() > 0);
+        let log = module.seen();
+        let core_drivers = gated_drivers(move || log.faults() > 0);
         let modules = vec![scripted(module, 32)];
         let setup =
             Setup { policy: Policy::SharedQueue, workers: vec![core_drivers], modules, ..Setup::default() };

@@ -42,8 +42,8 @@ fn core_drivers(multi: Fake) -> (CoreDrivers, Runs, Runs) {
     (core_drivers.sharing(&Arc::new(Costs::new(costs()))), runs.0, runs.1)
 }
 
-/// Runs jobs of these algorithms and sizes as one burst; returns who had each, in the caller's order.
-fn who_ran(core_drivers: &mut CoreDrivers, jobs: &[(Algorithm, usize)]) -> Vec<u8> {
+/// Runs jobs of these algorithms and sizes as one burst; returns the driver of each, in the caller's order.
+fn drivers_of(core_drivers: &mut CoreDrivers, jobs: &[(Algorithm, usize)]) -> Vec<u8> {
     let mut rooms = vec![[0u8; 2_048]; jobs.len()];
     let sessions = [session(CBC), session(CTR)];
     let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
@@ -63,10 +63,10 @@ const CTR: Algorithm = Algorithm::Aes256Ctr;
 #[test]
 fn a_burst_goes_where_it_costs_least_by_width_and_size() {
     let (mut core_drivers, plain, multi) = core_drivers(Fake::new(MULTI, 16));
-    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 64); 3]), [PLAIN; 3]);
-    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 64); 4]), [MULTI; 4]);
-    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 1_024); 8]), [PLAIN; 8]);
-    assert_eq!(who_ran(&mut core_drivers, &[(CTR, 64); 8]), [PLAIN; 8]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CBC, 64); 3]), [PLAIN; 3]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CBC, 64); 4]), [MULTI; 4]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CBC, 1_024); 8]), [PLAIN; 8]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CTR, 64); 8]), [PLAIN; 8]);
     assert_eq!(*plain.lock().unwrap(), [(3, 64), (8, 1_024), (8, 64)]);
     assert_eq!(*multi.lock().unwrap(), [(4, 64)]);
 }
@@ -75,25 +75,25 @@ fn a_burst_goes_where_it_costs_least_by_width_and_size() {
 fn each_algorithm_of_a_mixed_burst_is_one_run_of_its_own_method() {
     let (mut core_drivers, plain, multi) = core_drivers(Fake::new(MULTI, 16));
     let mixed = [(CBC, 64), (CTR, 64), (CBC, 64), (CTR, 64), (CBC, 64), (CBC, 64)];
-    assert_eq!(who_ran(&mut core_drivers, &mixed), [MULTI, PLAIN, MULTI, PLAIN, MULTI, MULTI]);
+    assert_eq!(drivers_of(&mut core_drivers, &mixed), [MULTI, PLAIN, MULTI, PLAIN, MULTI, MULTI]);
     assert_eq!((&**plain.lock().unwrap(), &**multi.lock().unwrap()), (&[(2, 64)][..], &[(4, 64)][..]));
 }
 
 #[test]
 fn what_multi_buffer_does_not_take_stays_plain() {
     let (mut core_drivers, _, multi) = core_drivers(Fake::new(MULTI, 16).with_job_bytes_max(256));
-    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 256); 4]), [MULTI; 4]);
-    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 16), (CBC, 16), (CBC, 16), (CBC, 272)]), [PLAIN; 4]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CBC, 256); 4]), [MULTI; 4]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CBC, 16), (CBC, 16), (CBC, 16), (CBC, 272)]), [PLAIN; 4]);
     assert_eq!(multi.lock().unwrap().len(), 1);
     let (mut core_drivers, ..) = self::core_drivers(Fake::new(MULTI, 16).only(|algorithm| algorithm == CTR));
-    assert_eq!(who_ran(&mut core_drivers, &[(CBC, 64); 4]), [PLAIN; 4]);
+    assert_eq!(drivers_of(&mut core_drivers, &[(CBC, 64); 4]), [PLAIN; 4]);
 }
 
 #[test]
 fn each_method_has_its_own_tally() {
     let (mut core_drivers, ..) = core_drivers(Fake::new(MULTI, 16));
-    who_ran(&mut core_drivers, &[(CBC, 64); 4]);
-    who_ran(&mut core_drivers, &[(CBC, 64); 2]);
+    drivers_of(&mut core_drivers, &[(CBC, 64); 4]);
+    drivers_of(&mut core_drivers, &[(CBC, 64); 2]);
     let tallies = core_drivers.take_tallies();
     let of = |method: Method| (tallies[method as usize].jobs, tallies[method as usize].bytes);
     assert_eq!((of(Method::Plain), of(Method::MultiBuffer)), ((2, 128), (4, 256)));
@@ -159,7 +159,7 @@ fn calibration_leaves_alone_what_was_not_asked_for() {
     assert_eq!(learned, costs());
 }
 
-/// Runs bursts of `width` jobs of 64 bytes on a set of drivers that goes by `learned`, until it has run so many; who had each.
+/// Runs bursts of `width` jobs of 64 bytes on a set of drivers that goes by `learned`, until it has run so many; the driver of each.
 fn bursts(
     plain_ns: fn(u64, u64) -> u64,
     multi_ns: fn(u64, u64) -> u64,

@@ -1,4 +1,4 @@
-//! A module that lies, hangs or refuses is found out, and nobody notices but the report.
+//! A module that lies, hangs or refuses is found out, and only the report shows it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;
@@ -25,19 +25,19 @@ fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleRep
     (module, report)
 }
 
-fn seen_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<ModuleLog>) {
-    let seen = module.seen();
-    (module, seen)
+fn log_of(module: Scripted<'static>) -> (Scripted<'static>, Arc<ModuleLog>) {
+    let log = module.seen();
+    (module, log)
 }
 
 #[test]
 fn a_module_that_hangs_is_quarantined_and_its_jobs_are_redone_exactly_once() {
     without_standstill(|| {
         let cases = cbc_cases(60);
-        let (module, seen) = seen_of(Scripted::new(Fault::Hang(20)));
+        let (module, log) = log_of(Scripted::new(Fault::Hang(20)));
         let (module, report) = offload(&cases, module, 1_000);
         assert_eq!(module.quarantine, Some(Quarantine::Hung));
-        let held = seen.taken() - 20;
+        let held = log.taken() - 20;
         assert!((1..=4).contains(&held), "{held} jobs were held at the end");
         assert_eq!((module.tally.jobs, report.total().redone, report.total().jobs), (20, held, 60));
     });
@@ -97,10 +97,10 @@ fn a_refusal_because_it_is_full_is_not_taken_for_a_second_job() {
         // It announces a width of 4 and takes 2: every other job is refused once and stays captured or not.
         let cases = cbc_cases(100);
         for _ in 0..3 {
-            let (module, seen) = seen_of(Scripted::new(Fault::None).with_depth(2));
+            let (module, log) = log_of(Scripted::new(Fault::None).with_depth(2));
             let (module, _) = offload(&cases, module, 25);
-            assert!(seen.refusals.load(std::sync::atomic::Ordering::SeqCst) > 0);
-            assert_eq!((module.quarantine, module.tally.jobs, seen.taken()), (None, 100, 100));
+            assert!(log.refusals.load(std::sync::atomic::Ordering::SeqCst) > 0);
+            assert_eq!((module.quarantine, module.tally.jobs, log.taken()), (None, 100, 100));
         }
     });
 }

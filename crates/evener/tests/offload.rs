@@ -1,5 +1,5 @@
 //! Single requests that wait for a module: what it does is libcrypto's, what it fails or never answers goes back to the caller,
-//! whose memory nobody has touched.
+//! whose memory is untouched.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -39,7 +39,7 @@ fn session() -> Arc<Session> {
 }
 
 /// One request: what came out; nothing where the module failed it.
-fn ask(offload: &Offload) -> Option<Vec<u8>> {
+fn request(offload: &Offload) -> Option<Vec<u8>> {
     let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(300) };
     let answer = offload.put(0, &request, None)?.wait()?;
     Some(answer.output().to_vec())
@@ -55,11 +55,11 @@ fn right() -> Vec<u8> {
 
 #[test]
 fn a_module_that_never_answers_keeps_no_caller_and_gets_no_more() {
-    let (told, answers) = channel();
+    let (sender, answers) = channel();
     thread::spawn(move || {
         let offload = offload(Fault::Hang, 3);
-        let all = [ask(&offload), ask(&offload), ask(&offload), ask(&offload)];
-        told.send((all, offload.why_out(0))).unwrap_or_default();
+        let all = [request(&offload), request(&offload), request(&offload), request(&offload)];
+        sender.send((all, offload.why_out(0))).unwrap_or_default();
         // Not dropped: its driver still holds what it never gave back.
         std::mem::forget(offload);
     });
@@ -80,10 +80,10 @@ impl Waker for Notifier {
 #[test]
 fn a_caller_that_was_put_aside_is_woken_though_the_module_never_answers() {
     let offload: &'static Offload = Box::leak(Box::new(offload(Fault::Hang, 1)));
-    let (tell, told) = channel();
+    let (wake_sent, wakes) = channel();
     let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(300) };
-    let pending = offload.put(0, &request, Some(Box::new(Notifier(tell)))).unwrap();
-    told.recv_timeout(Duration::from_secs(60)).expect("nobody wakes it");
+    let pending = offload.put(0, &request, Some(Box::new(Notifier(wake_sent)))).unwrap();
+    wakes.recv_timeout(Duration::from_secs(60)).expect("no ring wakes it");
     assert!(pending.is_over() && pending.wait().is_none());
     assert_eq!(offload.why_out(0), Some(OutOfService::Late));
 }
@@ -91,17 +91,20 @@ fn a_caller_that_was_put_aside_is_woken_though_the_module_never_answers() {
 #[test]
 fn a_module_that_goes_away_is_out_of_service() {
     let offload = offload(Fault::Gone, 3);
-    assert_eq!([ask(&offload), ask(&offload), ask(&offload)], [Some(right()), Some(right()), None]);
+    assert_eq!(
+        [request(&offload), request(&offload), request(&offload)],
+        [Some(right()), Some(right()), None]
+    );
     assert_eq!(offload.why_out(0), Some(OutOfService::Lost));
     assert!(!offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()));
 }
 
 #[test]
-fn what_a_module_does_is_asked_again_when_its_driver_or_that_of_callers_is_made() {
+fn what_a_module_does_is_queried_again_when_its_driver_or_that_of_callers_is_made() {
     for makes_single in [false, true] {
         let is_made = Arc::new(AtomicBool::new(false));
-        let (told, by_driver, by_single) = (Arc::clone(&is_made), Arc::clone(&is_made), is_made);
-        let does = move |algorithm, _| algorithm == Algorithm::Aes128Cbc || !told.load(Relaxed);
+        let (by_does, by_driver, by_single) = (Arc::clone(&is_made), Arc::clone(&is_made), is_made);
+        let does = move |algorithm, _| algorithm == Algorithm::Aes128Cbc || !by_does.load(Relaxed);
         let make_driver = move || -> Box<dyn evener_core::QueuedDriver<'static>> {
             by_driver.store(true, Relaxed);
             Box::new(Emulated::new("emulated:d=0+0,h=1000+0".parse().unwrap(), libcrypto()))
@@ -115,8 +118,8 @@ fn what_a_module_does_is_asked_again_when_its_driver_or_that_of_callers_is_made(
         let both = [Algorithm::Aes128Cbc, Algorithm::Aes256Cbc];
         assert_eq!(both.map(takes), [true, true]);
         match makes_single {
-            true => assert_eq!(asked(&offload), (Some(true), vec![right()])),
-            false => assert_eq!(ask(&offload), Some(right())),
+            true => assert_eq!(submit_single(&offload), (Some(true), vec![right()])),
+            false => assert_eq!(request(&offload), Some(right())),
         }
         assert_eq!(both.map(takes), [true, false]);
     }
@@ -134,7 +137,7 @@ fn requests_of_callers_that_are_inside_are_ahead_of_others() {
         true,
     );
     thread::scope(|scope| {
-        let callers = scope.spawn(|| [asked(&offload), asked(&offload)]);
+        let callers = scope.spawn(|| [submit_single(&offload), submit_single(&offload)]);
         let ahead = [(); 2].map(|()| {
             inside.wait();
             let ahead = offload.ahead(0);
@@ -202,7 +205,7 @@ impl Text for Given {
     }
 }
 
-fn asked(offload: &Offload) -> (Option<bool>, Vec<Vec<u8>>) {
+fn submit_single(offload: &Offload) -> (Option<bool>, Vec<Vec<u8>>) {
     let mut text = Given::default();
     let is_done = offload.ask_for(0, &session(), &IV, &mut text, ALLOWED);
     (is_done, text.0)
@@ -213,20 +216,20 @@ fn a_result_of_a_single_request_is_shown_once_or_not_at_all() {
     let fails = |number| if number % 2 == 0 { Ok(()) } else { Err(Unanswered::Failed(JobError::ModuleFull)) };
     let offload = single(fails, true);
     for _ in 0..3 {
-        assert_eq!(asked(&offload), (Some(true), vec![right()]));
-        assert_eq!(asked(&offload), (Some(false), vec![]));
+        assert_eq!(submit_single(&offload), (Some(true), vec![right()]));
+        assert_eq!(submit_single(&offload), (Some(false), vec![]));
     }
     assert_eq!((offload.why_out(0), offload.ahead(0)), (None, 0));
     assert_eq!(offload.core_time(0), USED);
 }
 
 #[test]
-fn what_is_not_for_a_driver_of_single_requests_goes_to_the_desk() {
+fn a_request_that_the_single_driver_does_not_take_goes_to_the_queue() {
     let offload = single(|_| Ok(()), false);
-    assert_eq!(asked(&offload), (None, vec![]));
-    assert_eq!(ask(&offload), Some(right()));
+    assert_eq!(submit_single(&offload), (None, vec![]));
+    assert_eq!(request(&offload), Some(right()));
     assert_eq!(
-        asked(&self::offload(Fault::None, 0)),
+        submit_single(&self::offload(Fault::None, 0)),
         (None, vec![]),
         "nor where it is no way of the module's"
     );
@@ -242,9 +245,13 @@ fn a_module_that_was_left_or_fails_one_request_after_the_other_is_out_of_service
         let offload = single(ends, true);
         let failed = (0..20)
             .take_while(|_| offload.takes(0, Algorithm::Aes128Cbc, Direction::Encrypt, TEXT.len()))
-            .filter(|_| asked(&offload).0 == Some(false))
+            .filter(|_| submit_single(&offload).0 == Some(false))
             .count();
-        assert_eq!(asked(&offload).0, Some(offload.why_out(0).is_none()), "nobody goes to one that is out");
+        assert_eq!(
+            submit_single(&offload).0,
+            Some(offload.why_out(0).is_none()),
+            "no request goes to one that is out"
+        );
         (failed, offload.why_out(0))
     };
     assert_eq!(out_by(|_| Err(Unanswered::Late)), (1, Some(OutOfService::Late)));

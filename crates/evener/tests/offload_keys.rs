@@ -1,5 +1,5 @@
 //! Keys at a module that serves single requests: one whose session has ended is given up at once where the module is at rest, and
-//! else by the one that comes back from it, for nobody is to stand behind a request that may never end.
+//! else by the one that comes back from it, for no caller is to wait behind a request that may never end.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::collections::BTreeSet;
@@ -41,9 +41,9 @@ struct Keys {
     open: Arc<Mutex<BTreeSet<SessionId>>>,
     /// Those that were given up, and on which threads.
     closed: Arc<Mutex<Vec<(SessionId, ThreadId)>>>,
-    /// Whether who asks the module is to stay there.
+    /// Whether a caller of the module is to stay there.
     stays: Arc<AtomicBool>,
-    /// Whether somebody does.
+    /// Whether one does.
     is_inside: Arc<AtomicBool>,
     /// Whether it takes its time over a key.
     dawdles: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ impl Keys {
         }
     }
 
-    /// Who asks the module is here.
+    /// Whether the caller is in the module.
     fn stay(&self) {
         while self.stays.load(SeqCst) {
             self.is_inside.store(true, SeqCst);
@@ -112,7 +112,7 @@ impl QueuedDriver<'static> for Waited {
     }
 }
 
-/// One that callers ask themselves.
+/// One that callers call themselves.
 struct Called(Keys);
 
 impl SingleDriver for Called {
@@ -164,9 +164,9 @@ fn both_ways() -> [(Offload, Keys); 2] {
 }
 
 /// One request, by the way of that number.
-fn ask(offload: &Offload, way: usize, session: &Arc<Session>) -> Option<Vec<u8>> {
+fn request(offload: &Offload, driver_kind: usize, session: &Arc<Session>) -> Option<Vec<u8>> {
     let request = Request { session, iv: &IV, input: &TEXT, allowed: ALLOWED };
-    if way == 0 {
+    if driver_kind == 0 {
         return Some(offload.put(0, &request, None)?.wait()?.output().to_vec());
     }
     let mut given = Given(None);
@@ -189,11 +189,11 @@ impl Text for Given {
 
 #[test]
 fn a_key_is_given_up_at_once_where_the_module_is_at_rest() {
-    for (way, (offload, keys)) in both_ways().into_iter().enumerate() {
+    for (driver_kind, (offload, keys)) in both_ways().into_iter().enumerate() {
         let sessions = [session(), session()];
         let id = sessions[0].id();
         offload.forget(0, id);
-        sessions.iter().for_each(|session| assert!(ask(&offload, way, session) == Some(right())));
+        sessions.iter().for_each(|session| assert!(request(&offload, driver_kind, session) == Some(right())));
         // A child of fork, whose parent's keys these are.
         offload.forget(1, id);
         assert!(keys.closed().is_empty());
@@ -201,18 +201,18 @@ fn a_key_is_given_up_at_once_where_the_module_is_at_rest() {
         assert_eq!(keys.closed(), [(id, thread::current().id())]);
         assert_eq!(*keys.open.lock().unwrap(), BTreeSet::from([sessions[1].id()]));
         // One that comes again all the same.
-        assert!(ask(&offload, way, &sessions[0]) == Some(right()));
+        assert!(request(&offload, driver_kind, &sessions[0]) == Some(right()));
     }
 }
 
 #[test]
 fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him() {
-    for (way, (offload, keys)) in both_ways().into_iter().enumerate() {
+    for (driver_kind, (offload, keys)) in both_ways().into_iter().enumerate() {
         let [over, other] = [session(), session()];
-        assert!(ask(&offload, way, &over) == Some(right()));
+        assert!(request(&offload, driver_kind, &over) == Some(right()));
         keys.stays.store(true, SeqCst);
         thread::scope(|scope| {
-            let asked = scope.spawn(|| (ask(&offload, way, &other), thread::current().id()));
+            let requested = scope.spawn(|| (request(&offload, driver_kind, &other), thread::current().id()));
             while !keys.is_inside.load(SeqCst) {
                 thread::yield_now();
             }
@@ -220,7 +220,7 @@ fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him()
             offload.forget(0, over.id());
             let early = keys.closed();
             keys.stays.store(false, SeqCst);
-            let (answer, thread) = asked.join().unwrap();
+            let (answer, thread) = requested.join().unwrap();
             assert!(early.is_empty() && answer == Some(right()));
             assert_eq!(keys.closed(), [(over.id(), thread)]);
         });
@@ -231,34 +231,34 @@ fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him()
 fn a_request_that_comes_while_a_key_is_given_up_is_done_right_afterwards() {
     let [(offload, keys), _] = both_ways();
     let [over, other] = [session(), session()];
-    assert!(ask(&offload, 0, &over) == Some(right()));
+    assert!(request(&offload, 0, &over) == Some(right()));
     keys.dawdles.store(true, SeqCst);
     thread::scope(|scope| {
         scope.spawn(|| offload.forget(0, over.id()));
         while keys.closed().is_empty() {
             thread::yield_now();
         }
-        let asked = scope.spawn(|| ask(&offload, 0, &other));
+        let requested = scope.spawn(|| request(&offload, 0, &other));
         while offload.ahead(0) == 0 {
             thread::yield_now();
         }
         // It has the time to fall asleep.
         thread::sleep(Duration::from_millis(50));
         keys.dawdles.store(false, SeqCst);
-        assert!(asked.join().unwrap() == Some(right()), "nobody woke it before its time was over");
+        assert!(requested.join().unwrap() == Some(right()), "no thread woke it before its time was over");
     });
 }
 
 #[test]
 fn no_request_is_lost_and_no_key_is_left_where_threads_ask_and_end_sessions_at_once() {
-    for (way, (offload, keys)) in both_ways().into_iter().enumerate() {
+    for (driver_kind, (offload, keys)) in both_ways().into_iter().enumerate() {
         let right = right();
         thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let session = session();
-                        assert!(ask(&offload, way, &session).as_ref() == Some(&right));
+                        assert!(request(&offload, driver_kind, &session).as_ref() == Some(&right));
                         offload.forget(0, session.id());
                     }
                 });

@@ -237,7 +237,7 @@ fn a_body_that_panics_on_another_thread_leaves_the_others_their_jobs() {
                 while !began.load(Ordering::SeqCst) {
                     thread::yield_now();
                 }
-                // Whether it panics depends on who takes its jobs; either way its completions are not given to us with its jobs.
+                // Whether it panics depends on which thread takes its jobs; either way its completions are not given to us with its jobs.
                 drop(panics.join());
                 let mut caller = runtime.caller(plain_drivers());
                 caller.crypt(&mut armed);

@@ -1,4 +1,4 @@
-//! Counts reach those who may read them while the process runs, and no file, however made, harms a reader.
+//! Counts reach processes that may read them while the process runs, and no file, however made, harms a reader.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::HashMap;
@@ -222,7 +222,7 @@ fn what_is_not_shown_yet_is_an_eighth_of_what_is_at_most_and_256_messages() {
     hashes.end(&statistics);
     assert_eq!(shown(), 4_999);
     hash(&hashes, &statistics, &[Step::Begin(0), Step::Update(0, 16), Step::Finish(0)]);
-    assert_eq!(shown(), 5_000, "nobody flushes behind the thread's end");
+    assert_eq!(shown(), 5_000, "no flush comes behind the thread's end");
 }
 
 #[test]
@@ -231,9 +231,12 @@ fn a_file_holds_what_the_document_says_for_its_owner_only() {
     let statistics = Statistics::new(ground.places()).unwrap();
     statistics.add(Row::of(Kind::named("AES-128-ECB"), Encrypt, 65), Count::Bytes, 5 << 31);
     let file = fs::File::open(ground.file(id())).unwrap();
-    let seen = file.metadata().unwrap();
-    assert_eq!((seen.mode() & 0o777, seen.uid(), seen.len()), (0o600, geteuid().as_raw(), 26_560));
-    assert!(seen.blocks() * 512 >= seen.len(), "every block is there");
+    let metadata = file.metadata().unwrap();
+    assert_eq!(
+        (metadata.mode() & 0o777, metadata.uid(), metadata.len()),
+        (0o600, geteuid().as_raw(), 26_560)
+    );
+    assert!(metadata.blocks() * 512 >= metadata.len(), "every block is there");
     let word = |index: u64| {
         let mut bytes = [0; 4];
         file.read_exact_at(&mut bytes, 4 * index).unwrap();
@@ -308,14 +311,14 @@ fn whole(pid: u32) -> Vec<u32> {
 fn files_of_ended_processes_are_told_apart_and_removed_by_the_next_one() {
     let ground = Ground::new();
     let uid = geteuid().as_raw();
-    let gone = ended();
-    ground.write(gone, &whole(gone));
+    let ended_pid = ended();
+    ground.write(ended_pid, &whole(ended_pid));
     let mut reused = whole(1);
     reused[4] = 12_345;
     ground.write(1, &reused);
     fs::write(ground.0.join("notes.txt"), "kept").unwrap();
     let has_ended = |pid: u32| of_process(&ground.places(), uid, pid).map(|found| found.unwrap().has_ended());
-    assert_eq!(has_ended(gone), Some(true));
+    assert_eq!(has_ended(ended_pid), Some(true));
     Statistics::new(ground.places()).unwrap().add(row(1), Count::Direct, 1);
     let pids = || of_user(&ground.places(), uid).into_iter().map(|found| found.0).collect::<Vec<_>>();
     assert_eq!(pids(), [1, id()], "a process that begins to count removes what is surely left over");

@@ -35,7 +35,7 @@ struct Program<'p, 'r, 'm> {
 
 impl Program<'_, '_, '_> {
     /// Brings bursts until the module's counts before and behind one are as `is_so` says.
-    fn bring_until(&mut self, what: &str, is_so: impl Fn(Counters, Counters) -> bool) {
+    fn bring_until(&mut self, step: &str, is_so: impl Fn(Counters, Counters) -> bool) {
         let has_come = (0..BURSTS_MAX).any(|_| {
             let before = self.module.counters();
             self.cases.iter().zip(&mut *self.armed).for_each(|(case, job)| case.arm(job));
@@ -43,7 +43,7 @@ impl Program<'_, '_, '_> {
             self.cases.iter().zip(&*self.armed).for_each(|(case, job)| case.check(job));
             is_so(before, self.module.counters())
         });
-        assert!(has_come, "{what}: {:?}", self.module.counters());
+        assert!(has_come, "{step}: {:?}", self.module.counters());
     }
 
     /// Brings bursts until the module has taken some more.
@@ -101,7 +101,7 @@ fn a_module_that_failed_some_requests_gets_others_as_before() {
 
 #[test]
 fn a_module_that_was_slow_is_taken_back() {
-    // More at a time than it is thought to take, or it is asked only after long.
+    // More at a time than it is thought to take, or its turn comes only after long.
     beside_a_module(96, |program| {
         program.bring_until_it_works();
         program.module.set_pace(SLOW);

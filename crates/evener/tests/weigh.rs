@@ -1,6 +1,6 @@
 //! The adaptive policy at work: what it gives to a module, what it learns, what guards it. Costs are emulated, so that
 //! what is right does not hang on this machine; asserted are counts and shares of core time, never times. Where a count hangs
-//! on who gets a core first, the bound holds on a machine on which others have the cores most of the time.
+//! on which thread gets a core first, the bound holds on a machine on which others have the cores most of the time.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
 use std::num::NonZero;

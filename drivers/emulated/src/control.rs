@@ -1,4 +1,4 @@
-//! Switches of a module that runs, held by those who test or measure with it.
+//! Switches of a module that runs, held by tests and measurements.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -152,10 +152,10 @@ impl Control {
         self.lock().orders
     }
 
-    /// Sleeps until `until`, or until the orders are no longer those that were `seen`.
-    pub(crate) fn sleep(&self, until: Instant, seen: &Orders) {
+    /// Sleeps until `until`, or until the orders are no longer those that were `known`.
+    pub(crate) fn sleep(&self, until: Instant, known: &Orders) {
         let timeout = until.saturating_duration_since(Instant::now());
-        let unchanged = |state: &mut State| state.orders.changes == seen.changes;
+        let unchanged = |state: &mut State| state.orders.changes == known.changes;
         let woken = self.0.changed.wait_timeout_while(self.lock(), timeout, unchanged);
         drop(woken.unwrap_or_else(PoisonError::into_inner));
     }

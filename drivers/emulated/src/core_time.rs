@@ -48,14 +48,14 @@ impl Meter {
     }
 }
 
-/// Lets the calling thread wake up when it asked to: Linux adds 50 us for the comfort of its timers, which is
+/// Lets the calling thread wake up at its time: Linux adds 50 us for the comfort of its timers, which is
 /// more than many a module takes. Without effect where the system forbids it.
 pub(crate) fn wake_on_time() {
     // A refusal costs precision and nothing else.
     set_current_timer_slack(NonZeroU64::new(1)).ok();
 }
 
-/// Core time that the calling thread has used. Takes some 600 ns where the system has to be asked.
+/// Core time that the calling thread has used. Takes some 600 ns where it takes a system call.
 fn thread_time() -> Nanos {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let whole = |part: i64| u64::try_from(part).unwrap_or(0);
@@ -77,5 +77,6 @@ fn burn_until(goal: Nanos) -> Nanos {
     }
 }
 
-/// Enough that one of them is not interrupted. Assumed, not measured.
+/// Enough that one of them is not interrupted. Assumed, not measured: 8, because they take microseconds together and a timer interrupts every
+/// few milliseconds.
 const LOOKS: usize = 8;

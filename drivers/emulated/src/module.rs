@@ -85,7 +85,7 @@ impl<'m> Emulated<'m> {
         }
         let cost = self.preset.cost(job.session().algorithm(), job.input_bytes()).unwrap_or_default();
         let answer = self.compute(&job).after(fault);
-        // A module without `d` leaves its user's core alone: nobody can be late for that.
+        // A module without `d` leaves its user's core alone: no thread can be late for that.
         if cost.d > Nanos::ZERO && !self.meter.use_up(began, cost.d) {
             self.control.count(|counters| counters.late += 1);
         }

@@ -30,7 +30,7 @@ impl Preset {
         tables::KNOWN.iter().map(Self::of).collect()
     }
 
-    /// The name, as it was asked for: `emulated:am3358`.
+    /// The name as it was given: `emulated:am3358`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -153,9 +153,9 @@ impl FromStr for Preset {
     type Err = PresetError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let asked = text.strip_prefix(PREFIX).ok_or_else(|| PresetError::NotEmulated(text.to_owned()))?;
+        let options = text.strip_prefix(PREFIX).ok_or_else(|| PresetError::NotEmulated(text.to_owned()))?;
         let (mut lines, mut counts, mut name) = (Vec::new(), Vec::new(), None);
-        for (place, part) in asked.split(',').enumerate() {
+        for (place, part) in options.split(',').enumerate() {
             match part.split_once('=') {
                 Some((key @ ("units" | "depth"), value)) => counts.push((key, count(value)?)),
                 Some((key @ ("c" | "d" | "h"), value)) if name.is_none() => lines.push((key, line(value)?)),
@@ -172,8 +172,8 @@ impl FromStr for Preset {
 }
 
 impl Preset {
-    /// The preset with other counts, under the name that was asked for. A module holds at least one job per unit,
-    /// unless it is told otherwise.
+    /// The preset with other counts, under the name that was given. A module holds at least one job per unit,
+    /// unless its depth was given.
     fn with(self, counts: &[(&str, usize)], name: &str) -> Self {
         let count = |wanted| counts.iter().find(|(key, _)| *key == wanted).map(|(_, count)| *count);
         let units = count("units").unwrap_or(self.units);

@@ -123,10 +123,10 @@ mod tests {
         let (bytes, c, d, h) = (column("size_bytes"), column("c_us"), column("d_us"), column("h_us"));
         let rows = [AM3358_AES128, AM3358_AES192, AM3358_AES256].concat();
         assert_eq!(rows.len(), bytes.len());
-        for (row, &ours) in rows.iter().enumerate() {
+        for (row, &built_in) in rows.iter().enumerate() {
             let us = |ns: u64| ns as f64 / 1_000.0;
             assert_eq!(
-                (ours.0 as f64, us(ours.1), us(ours.2), us(ours.3)),
+                (built_in.0 as f64, us(built_in.1), us(built_in.2), us(built_in.3)),
                 (bytes[row], c[row], d[row], h[row])
             );
         }
@@ -146,8 +146,11 @@ mod tests {
             let call_ns = |mbps: f64| 8_000.0 * sizes[row] / mbps;
             let serial_ns = (9_960.0 + 1.39 * sizes[row]).min(call_ns(spes[row]));
             let expected = [sizes[row], call_ns(ppe[row]), serial_ns, call_ns(spes[row]) - serial_ns];
-            for (ours, expected) in [bytes, c, d, h].into_iter().zip(expected) {
-                assert!((ours as f64 - expected).abs() <= 0.5, "{bytes} bytes: {ours} for {expected}");
+            for (built_in, expected) in [bytes, c, d, h].into_iter().zip(expected) {
+                assert!(
+                    (built_in as f64 - expected).abs() <= 0.5,
+                    "{bytes} bytes: {built_in} for {expected}"
+                );
             }
         }
     }

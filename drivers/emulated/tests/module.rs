@@ -23,18 +23,18 @@ fn results_are_those_of_libcrypto() {
     let mut libcrypto = Libcrypto::new().unwrap();
     let text = pattern(100 * 16);
     for session in every_session() {
-        let ours = {
+        let results = {
             let mut dst = vec![0xEE; text.len() + 16];
             let mut room = [&text[..], &[0xEE; 16]].concat();
             let jobs = vec![Job::apart(&text, &mut dst), Job::in_place(&mut room)];
             let mut module = module(INSTANT);
             let done = drain(&mut module, arm_all(jobs, &session, text.len()));
-            done.iter().map(|job| seen(job)).collect::<Vec<_>>()
+            done.iter().map(|job| result_of(job)).collect::<Vec<_>>()
         };
         let mut dst = vec![0xEE; text.len() + 16];
         let mut expected = arm_all(vec![Job::apart(&text, &mut dst)], &session, text.len());
         libcrypto.run(&mut expected);
-        assert_eq!(ours, [seen(&expected[0]), seen(&expected[0])], "{session:?}");
+        assert_eq!(results, [result_of(&expected[0]), result_of(&expected[0])], "{session:?}");
     }
 }
 
@@ -51,7 +51,7 @@ fn associated_data_and_tag_reach_the_module_and_come_back() {
                 true => jobs = drain(&mut module(INSTANT), jobs),
                 false => Libcrypto::new().unwrap().run(&mut jobs),
             }
-            seen(&jobs[0])
+            result_of(&jobs[0])
         };
         let text = pattern(100);
         let sealed = run(false, Direction::Encrypt, &text, &[]);
@@ -120,7 +120,7 @@ fn wrong_bytes_differ_in_one_bit_and_claim_success() {
             let mut module = module(INSTANT);
             module.control().set_fault(fault, When::ALWAYS);
             let done = drain(&mut module, arm_all(vec![Job::apart(&text, &mut dst)], &session, 160));
-            seen(&done[0])
+            result_of(&done[0])
         };
         let (wrong, right) = (run(Fault::WrongBytes), run(Fault::None));
         assert!(matches!(wrong.0, Outcome::Done { .. }), "{session:?}");
@@ -262,8 +262,8 @@ fn no_job_is_ready_before_its_time_and_a_slower_pace_makes_it_later() {
 fn d_is_core_time_and_everything_that_the_driver_does_is_in_it() {
     // Going to sleep and waking up for each job takes about as long as this d, so it shows where it is not in it.
     let core = usual_core(|| time_of("emulated:d=50000+0,h=20000+0", 200, |_| {}).core);
-    let asked = Duration::from_micros(200 * 50);
-    assert!(is_about(core, asked), "{core:?}");
+    let expected_time = Duration::from_micros(200 * 50);
+    assert!(is_about(core, expected_time), "{core:?}");
 }
 
 #[test]
@@ -293,15 +293,15 @@ fn a_costed_core_uses_up_c_and_computes_the_same() {
             driver.run(&mut burst);
             core_time() - began
         });
-        (burst.iter().map(|job| seen(job)).collect::<Vec<_>>(), core)
+        (burst.iter().map(|job| result_of(job)).collect::<Vec<_>>(), core)
     };
     let preset: Preset = "emulated:c=1000000+0,d=0+0,h=0+0".parse().unwrap();
     let mut costed = CostedCpu::new(Box::new(Libcrypto::new().unwrap()), preset);
     assert!(costed.profile().emulated);
-    let ((ours, core), (expected, _)) = (run(&mut costed), run(&mut Libcrypto::new().unwrap()));
-    assert_eq!(ours, expected);
-    let asked = Duration::from_millis(10);
-    assert!(is_about(core, asked), "{core:?}");
+    let ((results, core), (expected, _)) = (run(&mut costed), run(&mut Libcrypto::new().unwrap()));
+    assert_eq!(results, expected);
+    let expected_time = Duration::from_millis(10);
+    assert!(is_about(core, expected_time), "{core:?}");
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn a_module_does_what_its_preset_has_figures_for() {
 /// Outcome, output and tag.
 type JobResult = (Outcome, Vec<u8>, Vec<u8>);
 
-fn seen(job: &Job<'_>) -> JobResult {
+fn result_of(job: &Job<'_>) -> JobResult {
     (job.outcome(), job.output().to_vec(), job.tag().to_vec())
 }
 
@@ -396,8 +396,8 @@ fn usual_core(take: impl FnMut() -> Duration) -> Duration {
     taken[2]
 }
 
-fn is_about(core: Duration, asked: Duration) -> bool {
-    core > asked - asked / 10 && core < asked + asked / 4
+fn is_about(core: Duration, expected_time: Duration) -> bool {
+    core > expected_time - expected_time / 10 && core < expected_time + expected_time / 4
 }
 
 /// What a run took.

@@ -14,7 +14,7 @@ pub enum OpenError {
     /// The kernel has no such driver, or does not admit it.
     #[error("the kernel has no driver {name:?} that AF_ALG admits ({errno})", errno = io::Error::from_raw_os_error(*errno))]
     NoSuchDriver {
-        /// The name asked for.
+        /// The name that was given.
         name: String,
         /// The kernel's number.
         errno: i32,
@@ -35,7 +35,7 @@ pub enum OpenError {
         /// The kernel's reason.
         reason: String,
     },
-    /// It was asked something and said nothing.
+    /// A request stayed without an answer.
     #[error("{name} is refused: it does not answer")]
     Silent {
         /// The module.

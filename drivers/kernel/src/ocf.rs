@@ -56,7 +56,7 @@ macro_rules! record {
 }
 
 record! {
-    /// `struct session_op`: asks for a session.
+    /// `struct session_op`: makes a session.
     SessionOp {
         /// Number of a cipher, or 0.
         cipher: u32,

@@ -189,7 +189,7 @@ impl CipherContext {
 
 impl Drop for CipherContext {
     fn drop(&mut self) {
-        // SAFETY: the context was made here and nobody else knows it.
+        // SAFETY: the context was made here and nothing else refers to it.
         unsafe { EVP_CIPHER_CTX_free(self.0.as_ptr()) }
     }
 }
@@ -274,7 +274,7 @@ impl DigestContext {
 
 impl Drop for DigestContext {
     fn drop(&mut self) {
-        // SAFETY: the context was made here and nobody else knows it.
+        // SAFETY: the context was made here and nothing else refers to it.
         unsafe { EVP_MD_CTX_free(self.context.as_ptr()) }
     }
 }
@@ -341,7 +341,7 @@ impl HmacContext {
 
 impl Drop for HmacContext {
     fn drop(&mut self) {
-        // SAFETY: the context was made here and nobody else knows it.
+        // SAFETY: the context was made here and nothing else refers to it.
         unsafe { EVP_MAC_CTX_free(self.context.as_ptr()) }
     }
 }

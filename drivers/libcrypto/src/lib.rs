@@ -27,7 +27,7 @@ pub enum LibcryptoError {
     /// OpenSSL's configuration leaves nothing of what Evener knows.
     #[error("OpenSSL offers none of the algorithms (its configuration loads no provider)")]
     NothingOffered,
-    /// OpenSSL does not offer this algorithm, or it is a hash where a cipher was asked for.
+    /// OpenSSL does not offer this algorithm, or it is a hash where a cipher was wanted.
     #[error("OpenSSL offers no cipher {0}")]
     NotOffered(Algorithm),
     /// OpenSSL does not take the key.
@@ -35,7 +35,7 @@ pub enum LibcryptoError {
     KeyRefused(Algorithm),
 }
 
-/// Contexts kept: as many sessions as a wide burst has jobs. Assumed, not measured.
+/// Contexts kept. Assumed, not measured: as many sessions as a wide burst has jobs, because each job may have its own.
 const SESSIONS_MAX: usize = 32;
 
 /// libcrypto on one thread.

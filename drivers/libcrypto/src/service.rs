@@ -1,4 +1,4 @@
-//! Who serves what in this process: for a command that explains it.
+//! Which provider serves which algorithm in this process: for a command that explains it.
 
 use std::ffi::CString;
 
@@ -15,7 +15,7 @@ pub enum Service {
 
 impl Service {
     /// The provider that serves algorithm `name` (OpenSSL's own name) under the property query `properties`, such as
-    /// `provider=default`; an empty one asks as most programs do. `None` where nobody serves it.
+    /// `provider=default`; an empty one is what most programs use. `None` where no provider serves it.
     #[must_use]
     pub fn served_by(self, name: &str, properties: &str) -> Option<String> {
         let [name, properties] = [name, properties].map(|text| CString::new(text).ok());
@@ -32,7 +32,7 @@ pub fn has_provider(name: &str) -> bool {
     CString::new(name).is_ok_and(|name| service::is_active(&name))
 }
 
-/// Whether this process asks for validated algorithms only.
+/// Whether this process wants validated algorithms only.
 #[must_use]
 pub fn asks_for_fips() -> bool {
     service::asks_for_fips()

@@ -267,7 +267,7 @@ fn seal(algorithm: Algorithm, src: &[u8], aad: &[u8]) -> (Vec<u8>, Vec<u8>) {
 
 /// The command `openssl` judges: it asks the same library.
 #[test]
-fn who_serves_an_algorithm_is_told_as_the_library_has_it() {
+fn the_provider_of_an_algorithm_is_named_as_the_library_names_it() {
     use evener_driver_libcrypto::service::{Service, asks_for_fips, has_provider, version};
     assert_eq!(Service::Cipher.served_by("AES-128-CBC", "provider=default").as_deref(), Some("default"));
     assert_eq!(Service::Digest.served_by("SHA2-256", "provider=default").as_deref(), Some("default"));
@@ -275,6 +275,6 @@ fn who_serves_an_algorithm_is_told_as_the_library_has_it() {
     assert_eq!(Service::Cipher.served_by("SHA2-256", ""), None);
     assert_eq!(Service::Digest.served_by("no\0name", ""), None);
     assert!(has_provider("default") && !has_provider("nobody") && !asks_for_fips());
-    let said = std::process::Command::new("openssl").arg("version").output().unwrap();
-    assert!(String::from_utf8_lossy(&said.stdout).contains(&version()));
+    let version_output = std::process::Command::new("openssl").arg("version").output().unwrap();
+    assert!(String::from_utf8_lossy(&version_output.stdout).contains(&version()));
 }

@@ -31,11 +31,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    let asked: Option<Vec<usize>> =
+    let sizes: Option<Vec<usize>> =
         std::env::args().nth(1).map(|list| list.split(',').filter_map(|size| size.parse().ok()).collect());
     println!("{}", driver.profile().detail);
     println!(" bytes width  KiB   layout | bare ns driver ns ratio | bare ns PKCS#7 ns ratio");
-    for bytes in asked.unwrap_or_else(|| SIZES.to_vec()) {
+    for bytes in sizes.unwrap_or_else(|| SIZES.to_vec()) {
         for width in WIDTHS {
             for (arena_bytes, in_place) in [(CACHE, true), (CACHE, false), (MEMORY, true), (MEMORY, false)] {
                 let setting = Setting { bytes, width, in_place, arena_bytes, padding: Padding::None };

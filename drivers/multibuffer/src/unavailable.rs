@@ -15,12 +15,12 @@ pub enum Unavailable {
     },
     /// No library of that name can be loaded.
     #[error(
-        "libipsec-mb cannot be loaded ({said}); it comes with the package libipsec-mb1 \
+        "libipsec-mb cannot be loaded ({reason}); it comes with the package libipsec-mb1 \
          (Debian 12, Ubuntu 24.04) or libipsec-mb2 (Debian 13)"
     )]
     NotFound {
-        /// What the system's loader said.
-        said: String,
+        /// The error of the system's loader.
+        reason: String,
     },
     /// There is a library, but Evener does not know what its structures look like.
     #[error("libipsec-mb {version} is not one of the releases whose structures are known")]

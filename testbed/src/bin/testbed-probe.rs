@@ -1,8 +1,8 @@
-//! Runs in the guest: does AF_ALG bind the module's driver by name, does it encrypt rightly, is pressure told?
+//! Runs in the guest: does AF_ALG bind the module's driver by name, does it encrypt rightly, does the kernel measure pressure?
 //!
 //! One line of JSON on standard output. Status 0 if all is as it must be, 2 if the kernel has no such driver, 1 otherwise.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to who runs it")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "prints for the user")]
 
 use std::io::IoSlice;
 use std::os::fd::AsRawFd as _;

@@ -83,7 +83,7 @@ pub struct Guest {
     pub boot_s: f64,
 }
 
-/// Who ends it.
+/// What ends it.
 #[derive(Debug)]
 enum Holder {
     We(Machine),
@@ -93,7 +93,7 @@ enum Holder {
 /// QEMU as a process. It ends when this is dropped.
 #[derive(Debug)]
 struct Machine {
-    /// Holds the other end of QEMU's standard input, which ends QEMU when we are gone.
+    /// Holds the other end of QEMU's standard input, which ends QEMU when this process ends.
     child: Child,
     /// Group of QEMU and of the program that bounds its life.
     group: Pid,
@@ -111,7 +111,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// [`Error::TimeLimit`] or [`Error::Ended`]; the guest is gone then. A status other than 0 is no error.
+    /// [`Error::TimeLimit`] or [`Error::Ended`]; the guest has ended then. A status other than 0 is no error.
     pub fn run(&mut self, command: &str) -> Result<Outcome, Error> {
         self.start(command)?;
         self.finish()
@@ -138,7 +138,7 @@ impl Guest {
     /// As of [`Guest::run`].
     pub fn finish(&mut self) -> Result<Outcome, Error> {
         let line = self.line()?;
-        let odd = || Error::Protocol { who: "the guest", said: line.clone() };
+        let odd = || Error::Protocol { peer: "the guest", answer: line.clone() };
         let words: Vec<&str> = line.split(' ').collect();
         let ["done", status, before, after, len] = words[..] else { return Err(odd()) };
         let seconds = |text: &str| text.parse::<f64>().map_err(|_| odd());
@@ -170,12 +170,12 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] where QEMU is gone.
+    /// [`Error::Io`] where QEMU has ended.
     pub fn qmp(&self) -> Result<Qmp, Error> {
         Qmp::connect(&self.folder.join("qmp.sock"))
     }
 
-    /// The folder that both see, at /share in the guest: of a guest for which [`Builder::in_common`] was asked.
+    /// The folder that both see, at /share in the guest: of a guest made by [`Builder::in_common`].
     #[must_use]
     pub fn shared_folder(&self) -> PathBuf {
         shared_guest::shared(&self.folder)
@@ -241,7 +241,7 @@ impl Guest {
             match read(&mut self.control) {
                 Ok(0) => {
                     let closed =
-                        || Error::Protocol { who: "the guest", said: "end of the connection".to_owned() };
+                        || Error::Protocol { peer: "the guest", answer: "end of the connection".to_owned() };
                     return Err(self.ended().unwrap_or_else(closed));
                 }
                 Err(error) if is_a_pause(&error) => self.check_time()?,
@@ -272,7 +272,7 @@ impl Guest {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Errors: the group is gone already.
+        // Errors: the group has ended already.
         killpg(self.group, Signal::SIGKILL).unwrap_or_default();
         self.child.wait().map(drop).unwrap_or_default();
     }
@@ -297,11 +297,11 @@ fn end_of(text: &str) -> String {
     text[start..].trim().to_owned()
 }
 
-/// What came into the file at `path` behind `seen` bytes.
-fn take_new(path: &Path, seen: &mut usize) -> Result<String, Error> {
+/// What came into the file at `path` behind `read_bytes` bytes.
+fn take_new(path: &Path, read_bytes: &mut usize) -> Result<String, Error> {
     let bytes = fs::read(path).map_err(|error| at(path, error))?;
-    let new = String::from_utf8_lossy(bytes.get(*seen..).unwrap_or_default()).into_owned();
-    *seen = bytes.len();
+    let new = String::from_utf8_lossy(bytes.get(*read_bytes..).unwrap_or_default()).into_owned();
+    *read_bytes = bytes.len();
     Ok(new)
 }
 

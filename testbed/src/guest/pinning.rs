@@ -18,10 +18,10 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] or [`Error::Protocol`] where QEMU is gone or does not tell its threads.
+    /// [`Error::Io`] or [`Error::Protocol`] where QEMU has ended or does not name its threads.
     pub fn set_apart(&self) -> Result<bool, Error> {
         let answer = self.qmp()?.command("query-cpus-fast", json!({}))?;
-        let odd = || Error::Protocol { who: "QEMU", said: answer.to_string() };
+        let odd = || Error::Protocol { peer: "QEMU", answer: answer.to_string() };
         let cores = threads_of_cores(&answer).ok_or_else(odd)?;
         let allowed = sched_getaffinity(None).map_err(io::Error::from)?;
         let processors: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&it| allowed.is_set(it)).collect();

@@ -119,20 +119,20 @@ impl Qmp {
 
     fn counts_of(&mut self, backend: &str) -> Result<ModuleCounts, Error> {
         let answer = self.command("query-stats", json!({ "target": "cryptodev" }))?;
-        counts(&answer, backend).ok_or_else(|| Error::Protocol { who: "QEMU", said: answer.to_string() })
+        counts(&answer, backend).ok_or_else(|| Error::Protocol { peer: "QEMU", answer: answer.to_string() })
     }
 
     fn read(&mut self) -> Result<Value, Error> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
-        serde_json::from_str(&line).map_err(|_| Error::Protocol { who: "QEMU", said: line })
+        serde_json::from_str(&line).map_err(|_| Error::Protocol { peer: "QEMU", answer: line })
     }
 }
 
 fn counts(answer: &Value, backend: &str) -> Option<ModuleCounts> {
     let path = format!("/objects/{backend}");
-    let ours = answer.as_array()?.iter().filter(|one| one["qom-path"] == path.as_str());
-    let statistics: Vec<&Value> = ours.filter_map(|one| one["stats"].as_array()).flatten().collect();
+    let of_module = answer.as_array()?.iter().filter(|one| one["qom-path"] == path.as_str());
+    let statistics: Vec<&Value> = of_module.filter_map(|one| one["stats"].as_array()).flatten().collect();
     let value = |name: &str| {
         let found = statistics.iter().filter(|one| one["name"] == name).map(|one| one["value"].as_u64());
         found.sum::<Option<u64>>().filter(|_| statistics.iter().any(|one| one["name"] == name))

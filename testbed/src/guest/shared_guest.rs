@@ -1,4 +1,4 @@
-//! One guest for several programs, for one after the other: who tests everything boots it once.
+//! One guest for several programs, for one after the other: a run of all tests boots it once.
 //!
 //! Steps: [`Builder::lend`](super::Builder::lend) boots it, and QEMU listens at its control port -> a program to which [`GUEST_VARIABLE`] names the boot's folder
 //! connects; the first answer is its turn -> what it brings is unpacked from /share -> commands -> what it brought is removed, and
@@ -22,7 +22,7 @@ pub(crate) const CONTROL: &str = "control.sock";
 pub(super) const PAYLOAD: &str = ".payload";
 /// In the boot's folder while a command runs.
 const BUSY: &str = "busy";
-/// How long a guest may take to power off. Assumed, not measured.
+/// How long a guest may take to power off. Assumed, not measured: many times the second that it takes on an idle machine.
 const POWER_OFF_LIMIT: Duration = Duration::from_secs(60);
 
 /// A guest to lend. It ends with this.
@@ -31,7 +31,7 @@ pub struct Lent(Machine);
 
 impl Lent {
     pub(super) fn of(guest: Guest) -> Self {
-        let Holder::We(machine) = guest.holder else { unreachable!("who lends has booted it") };
+        let Holder::We(machine) = guest.holder else { unreachable!("the lender has booted it") };
         Self(machine)
     }
 
@@ -81,13 +81,13 @@ impl Lease {
         fs::remove_file(&self.busy).map_err(|error| at(&self.busy, error))
     }
 
-    /// The command that removes what was brought, and what it left where everybody writes.
+    /// The command that removes what was brought, and what it left where all may write.
     pub(super) fn release_command(&self) -> String {
         format!("rm -rf /share/* /share/{PAYLOAD} /tmp/* {}", self.brought.join(" "))
     }
 }
 
-/// The command that unpacks what was brought. What the kernel said of others before is theirs.
+/// The command that unpacks what was brought. What the kernel logged before is of earlier borrowers.
 pub(super) fn welcome(kernel_modules: &[String]) -> String {
     let load = kernel_modules.iter().map(|name| format!(" && modprobe {name}"));
     let unpack = format!(
@@ -106,7 +106,7 @@ pub(super) fn shared(folder: &Path) -> PathBuf {
 pub(super) fn to_borrow() -> Option<PathBuf> {
     let folder = PathBuf::from(env::var_os(GUEST_VARIABLE)?);
     if folder.join(BUSY).exists() {
-        println!("somebody left the guest in common in the middle of a command: another is booted");
+        println!("a borrower left the guest in common in the middle of a command: another is booted");
         return None;
     }
     Some(folder)

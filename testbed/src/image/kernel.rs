@@ -65,13 +65,13 @@ pub(crate) fn choose(apt: &Apt, profile: Profile) -> Result<Choice, Error> {
         return Ok(Choice { package, version: version.to_owned(), pinned: true });
     }
     let newest = newest(&apt.names("linux-image-")?, facts.series, facts.flavour);
-    let gone = || {
+    let absent = || {
         let Facts { series, flavour, .. } = facts;
         Error::Packages(format!(
             "the archives have neither {package} {version} nor another {series}*-{flavour}"
         ))
     };
-    let package = format!("{}{}", newest.ok_or_else(gone)?, facts.architecture);
+    let package = format!("{}{}", newest.ok_or_else(absent)?, facts.architecture);
     let version = apt.versions(&package)?.into_iter().next().unwrap_or_default();
     Ok(Choice { package, version, pinned: false })
 }
@@ -98,7 +98,7 @@ pub(crate) fn prepared(profile: Profile) -> Option<Choice> {
     of_stamp(&fs::read(stamp(profile)).ok()?, &parts(profile))
 }
 
-/// The kernel that `stamp` tells of, if just these parts of it were unpacked.
+/// The kernel that `stamp` names, if just these parts of it were unpacked.
 fn of_stamp(stamp: &[u8], parts: &[String]) -> Option<Choice> {
     let stamp: Stamp = serde_json::from_slice(stamp).ok()?;
     (stamp.parts == parts).then_some(stamp.choice)

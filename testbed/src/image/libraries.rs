@@ -51,7 +51,7 @@ impl Needed {
     }
 }
 
-/// What one ELF file asks for.
+/// What one ELF file needs.
 #[derive(Debug, PartialEq, Eq)]
 struct Needs {
     loader: Option<String>,
@@ -96,8 +96,8 @@ mod tests {
         let Ok(output) = Command::new("ldd").arg(&program).output() else {
             return println!("skipped: no ldd here");
         };
-        let said = String::from_utf8(output.stdout).unwrap();
-        let words = said.lines().filter_map(|line| line.split_whitespace().next());
+        let listing = String::from_utf8(output.stdout).unwrap();
+        let words = listing.lines().filter_map(|line| line.split_whitespace().next());
         let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
         let expected: BTreeSet<String> =
             words.filter(|name| !name.starts_with("linux-vdso")).filter_map(name).collect();

@@ -9,14 +9,14 @@ use crate::error::at;
 /// Writes a program: `bytes` under `path`, in place of what is there, with mode 755. It can be started as soon as this
 /// returns.
 ///
-/// A child writes it, from which nobody forks. Were the file open for writing in this process, a thread that forks at that
+/// A child writes it, which never forks. Were the file open for writing in this process, a thread that forks at that
 /// moment would leave the descriptor to its child until the child's exec, and a start of the program meanwhile would fail
 /// with "Text file busy" (`ETXTBSY`). Not taken: to start it again after such a failure, for often not we start it, but cargo,
 /// `setpriv`, or a shell that we started.
 ///
 /// # Errors
 ///
-/// Where `install` cannot be started or does not write the file: what it said.
+/// Where `install` cannot be started or does not write the file: what it printed.
 pub fn write_program(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut install = Command::new("install");
     install.args(["-m", "755", "--", "/dev/stdin"]).arg(path);
@@ -24,10 +24,10 @@ pub fn write_program(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // One that cannot write the file closes the pipe; its status says so below.
     let fed = child.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(bytes));
     let output = child.wait_with_output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     match output.status.success() {
         true => fed,
-        false => Err(at(path, io::Error::other(said.trim().to_owned()))),
+        false => Err(at(path, io::Error::other(stderr.trim().to_owned()))),
     }
 }
 
@@ -68,8 +68,8 @@ mod tests {
     fn where_it_cannot_be_written_the_reason_is_told_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("gone/program");
-        let told = write_program(&path, &vec![0; 1 << 20]).unwrap_err().to_string();
-        assert!(told.contains("gone/program") && told.contains("No such file"), "{told}");
+        let error = write_program(&path, &vec![0; 1 << 20]).unwrap_err().to_string();
+        assert!(error.contains("gone/program") && error.contains("No such file"), "{error}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

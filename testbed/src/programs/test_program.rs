@@ -31,7 +31,7 @@ pub fn build_tests(mut cargo: Command, words: &[&str]) -> Result<Vec<TestProgram
     Ok(lines.filter_map(|line| built(line, &paths::workspace())).collect())
 }
 
-/// The test program of which a line of cargo's tells, if of any.
+/// The test program that a line of cargo's names, if any.
 fn built(line: &[u8], workspace: &Path) -> Option<TestProgram> {
     let message: Value = serde_json::from_slice(line).ok()?;
     let is_test = message["profile"]["test"] == true;

@@ -137,14 +137,14 @@ fn choose(apt: &Apt, facts: &Facts, cross: &Cross) -> Result<(String, String), E
         found.extend(both.filter(|version| is_enough(version)).map(|version| (name.to_owned(), version)));
     }
     let is_tried = |(_, version): &&(String, String)| version == tried_version;
-    let gone = || {
+    let absent = || {
         let least = env!("CARGO_PKG_RUST_VERSION");
         Error::Packages(format!(
             "no rustc from {least} on is in the archives together with its library for {}",
             cross.target
         ))
     };
-    found.iter().find(is_tried).or_else(|| found.first()).cloned().ok_or_else(gone)
+    found.iter().find(is_tried).or_else(|| found.first()).cloned().ok_or_else(absent)
 }
 
 /// Whether a package's version, as `1.85.0+dfsg3-1`, is one that builds us.

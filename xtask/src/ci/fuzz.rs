@@ -17,7 +17,7 @@ use crate::tree::{cargo, root};
 /// Seconds for each target: long enough to come past the seeds, short enough for every commit.
 const SECONDS: &str = "-max_total_time=10";
 
-/// What LLVM is asked for, as cargo-fuzz asks for it: counters in place, their addresses, operands of comparisons.
+/// What LLVM adds, as with cargo-fuzz: counters in place, their addresses, operands of comparisons.
 /// These are stable options of rustc, where `-Z sanitizer` is not.
 const COVERAGE: [&str; 6] = [
     "-Cpasses=sancov-module",
@@ -35,9 +35,9 @@ const SEES: &str = "inline 8-bit counters";
 pub(super) fn run(tally: &mut Tally) {
     let compiler = env::var_os("CXX").unwrap_or_else(|| OsString::from("c++"));
     if !Command::new(&compiler).arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return tally.say("skipped: fuzzing (needs a C++ compiler, for libFuzzer)");
+        return tally.print("skipped: fuzzing (needs a C++ compiler, for libFuzzer)");
     }
-    tally.say("== fuzzing");
+    tally.print("== fuzzing");
     let Some(host) = host() else { return tally.fail("fuzzing: rustc does not name its host") };
     let built = root().join("target/fuzz");
     if !build(&host, &built).status().is_ok_and(|status| status.success()) {
@@ -54,7 +54,7 @@ pub(super) fn run(tally: &mut Tally) {
                 .map(|fuzzer| fuzzer.join().expect("a fuzzer's thread does not panic"))
                 .collect()
         });
-        names.iter().zip(verdicts).for_each(|(name, verdict)| tell(tally, name, verdict));
+        names.iter().zip(verdicts).for_each(|(name, verdict)| report(tally, name, verdict));
     }
 }
 
@@ -69,10 +69,10 @@ fn fuzz(built: &Path, host: &str, name: &str) -> Verdict {
 }
 
 /// Counts a target as one test.
-fn tell(tally: &mut Tally, name: &str, verdict: Verdict) {
+fn report(tally: &mut Tally, name: &str, verdict: Verdict) {
     match verdict {
-        Ok(told) => {
-            tally.say(&format!("fuzzing {name}: {told}"));
+        Ok(text) => {
+            tally.print(&format!("fuzzing {name}: {text}"));
             tally.passed += 1;
         }
         Err(reason) => tally.fail(&format!("fuzzing {name}: {reason}")),
@@ -119,16 +119,16 @@ fn judge(mut command: Command, place: &Path) -> Verdict {
     let before = artefacts(place);
     let output =
         command.stdin(Stdio::null()).output().map_err(|error| format!("it does not start: {error}"))?;
-    let told = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let new = artefacts(place).into_iter().filter(|path| !before.contains(path));
         let named: String = new.map(|path| format!("\nmade it crash: {}", path.display())).collect();
-        return Err(format!("{}\n{told}{named}", output.status));
+        return Err(format!("{}\n{text}{named}", output.status));
     }
-    if !told.contains(SEES) {
+    if !text.contains(SEES) {
         return Err("it sees nothing of the code".to_owned());
     }
-    let runs = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    let runs = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     Ok(format!("{} runs without a crash", runs.map_or("some", str::trim)))
 }
 
@@ -156,8 +156,8 @@ mod tests {
     #[test]
     fn a_crash_is_a_failure_and_its_input_is_named() {
         let verdict = judged("echo inline 8-bit counters >&2; echo x >$1/crash-1; exit 77");
-        let told = verdict.expect_err("it crashed");
-        assert!(told.contains("made it crash: ") && told.ends_with("/crash-1"), "{told}");
+        let text = verdict.expect_err("it crashed");
+        assert!(text.contains("made it crash: ") && text.ends_with("/crash-1"), "{text}");
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
     #[test]
     fn each_target_counts_as_one_test() {
         let mut tally = Tally::new(std::io::sink());
-        tell(&mut tally, "whole", Ok("12 runs".to_owned()));
-        tell(&mut tally, "broken", Err("it does not start".to_owned()));
+        report(&mut tally, "whole", Ok("12 runs".to_owned()));
+        report(&mut tally, "broken", Err("it does not start".to_owned()));
         assert_eq!((tally.passed, tally.failed), (1, 1));
     }
 }

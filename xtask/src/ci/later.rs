@@ -18,7 +18,7 @@ pub(super) fn run(tally: &mut Tally) {
     let versions = fetched();
     if versions.is_empty() {
         return tally
-            .say("skipped: the provider on later OpenSSL (`./x test-full` found no sources to fetch)");
+            .print("skipped: the provider on later OpenSSL (`./x test-full` found no sources to fetch)");
     }
     for sources in versions {
         let name = sources.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -61,8 +61,8 @@ fn quietly(folder: &Path, program: &str, words: &[String]) -> Result<(), String>
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let end: Vec<&str> = said.lines().rev().take(3).collect();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let end: Vec<&str> = text.lines().rev().take(3).collect();
     Err(format!("{program}: {} {}", output.status, end.join(" / ")))
 }
 
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn a_build_that_fails_says_its_last_lines() {
-        let said = quietly(Path::new("/"), "sh", &["-c".into(), "echo why >&2; exit 3".into()]);
-        assert!(said.as_ref().is_err_and(|said| said.contains("why") && said.contains('3')), "{said:?}");
+        let text = quietly(Path::new("/"), "sh", &["-c".into(), "echo why >&2; exit 3".into()]);
+        assert!(text.as_ref().is_err_and(|text| text.contains("why") && text.contains('3')), "{text:?}");
         assert!(quietly(Path::new("/"), "/nonexistent", &[]).is_err());
     }
 }

@@ -105,8 +105,9 @@ fn lints(tally: &mut Tally, depth: Depth) {
         cargo().args(["clippy", "--version"]).output().map(|output| output.stdout).unwrap_or_default();
     let counts = version.starts_with(CLIPPY.as_bytes());
     if !counts && depth == Depth::Commit {
-        return tally
-            .say("skipped: cargo clippy (findings count with 1.95; `./x test-full` shows those of another)");
+        return tally.print(
+            "skipped: cargo clippy (findings count with 1.95; `./x test-full` shows those of another)",
+        );
     }
     let words: &[&str] = if counts { &["--", "-D", "warnings"] } else { &[] };
     let step =
@@ -119,7 +120,7 @@ fn lints(tally: &mut Tally, depth: Depth) {
 }
 
 fn tidy(tally: &mut Tally) {
-    tally.say("== tidy");
+    tally.print("== tidy");
     if tidy::run() != ExitCode::SUCCESS {
         tally.fail("tidy");
     }
@@ -134,7 +135,7 @@ fn dependencies(tally: &mut Tally) {
         Some(true) => {
             tally.check("cargo deny, advisories", &["deny", "fetch", "db"], &["deny", "check", "advisories"]);
         }
-        Some(false) => tally.say("skipped: cargo deny, advisories (below 0.18.6 it cannot read CVSS 4.0)"),
+        Some(false) => tally.print("skipped: cargo deny, advisories (below 0.18.6 it cannot read CVSS 4.0)"),
         None => {}
     }
 }
@@ -163,7 +164,7 @@ fn models(packages: &[&str], flags: &str) -> Command {
     command
 }
 
-/// Assumed, not measured: far beyond what they take on a busy machine.
+/// Assumed, not measured: an hour, because models take minutes on a busy machine.
 const MODELS_SECONDS_MAX: &str = "3600";
 
 /// Breaks one marked line after the other; each must turn a test of its crate red.
@@ -201,7 +202,7 @@ fn mutated_tests(package: &str, name: &str) -> io::Result<Command> {
 fn miri(tally: &mut Tally) {
     let mut probe = Command::new("cargo");
     if !probe.args(["+nightly", "miri", "--version"]).output().is_ok_and(|output| output.status.success()) {
-        return tally.say("skipped: miri (needs rustup with a nightly toolchain)");
+        return tally.print("skipped: miri (needs rustup with a nightly toolchain)");
     }
     let mut command = Command::new("cargo");
     command.current_dir(root()).args(["+nightly", "miri", "test", "-p", "evener-ring"]);
@@ -225,15 +226,15 @@ fn other_systems(tally: &mut Tally) {
         if has_library_for(target) {
             tally.check(&step, &["--version"], &words);
         } else {
-            tally.say(&format!("skipped: {step} (`rustup target add {target}`)"));
+            tally.print(&format!("skipped: {step} (`rustup target add {target}`)"));
         }
     }
 }
 
 /// Whether Rust's standard library for `target` is there.
 fn has_library_for(target: &str) -> bool {
-    let asked = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
-    let folder = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let wanted = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    let folder = wanted.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     folder.is_ok_and(|folder| fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()))
 }
 
@@ -241,7 +242,7 @@ fn has_library_for(target: &str) -> bool {
 fn tink(tally: &mut Tally) {
     let step = "interoperation with Google's Tink";
     let Some(python) = env::var_os("EVENER_TINK_PYTHON") else {
-        return tally.say(&format!("skipped: {step} (EVENER_TINK_PYTHON is not set)"));
+        return tally.print(&format!("skipped: {step} (EVENER_TINK_PYTHON is not set)"));
     };
     // The tests before this have built the command.
     let command = env::current_exe().expect("xtask runs from a file").with_file_name("evener");
@@ -271,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_commit_runs_what_is_quick_a_full_run_all_and_either_what_is_named() {
-        let names = |depth, asked: &[&str]| -> Vec<&str> {
-            chosen(depth, asked).unwrap().iter().map(|step| step.name).collect()
+        let names = |depth, wanted: &[&str]| -> Vec<&str> {
+            chosen(depth, wanted).unwrap().iter().map(|step| step.name).collect()
         };
         assert_eq!(names(Depth::Commit, &[]), ["rules", "models", "fuzz", "tests", "tink"]);
         assert_eq!(names(Depth::Full, &[]).len(), STEPS.len());

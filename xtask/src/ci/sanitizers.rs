@@ -29,14 +29,14 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 /// Runs them where the toolchain can.
 pub(super) fn run(tally: &mut Tally) {
     let Some(sysroot) = nightly() else {
-        return tally.say("skipped: the sanitizers of threads and addresses (need rustup with a nightly toolchain, on x86-64)");
+        return tally.print("skipped: the sanitizers of threads and addresses (need rustup with a nightly toolchain, on x86-64)");
     };
     if sysroot.join("lib/rustlib/src/rust/library/Cargo.lock").exists() {
         for (package, names) in THREADS {
             tally.run_tests(&format!("{package} under the thread sanitizer"), races(package, names));
         }
     } else {
-        tally.say("skipped: the thread sanitizer (needs rust-src of the nightly toolchain)");
+        tally.print("skipped: the thread sanitizer (needs rust-src of the nightly toolchain)");
     }
     for (package, names) in ADDRESSES {
         match reports() {
@@ -69,7 +69,7 @@ fn watch_addresses(tally: &mut Tally, package: &str, names: &[&str], reports: &P
     command.env("ASAN_OPTIONS", options).args(["--", "--show-output"]);
     command.envs(runner(TEST_SECONDS_MAX));
     tally.run_tests(&format!("{package} under the address sanitizer"), command);
-    findings(reports).iter().for_each(|line| tally.say(line));
+    findings(reports).iter().for_each(|line| tally.print(line));
 }
 
 /// An empty folder for its reports.
@@ -90,7 +90,7 @@ fn findings(reports: &Path) -> Vec<String> {
     found.flat_map(|text| text.lines().take(LINES_MAX).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Of one report: what was touched, by whom, and whose it was.
+/// Of one report: the memory, the thread that touched it, and its owner.
 const LINES_MAX: usize = 60;
 
 fn tests(package: &str, names: &[&str], sanitizer: &str) -> Command {

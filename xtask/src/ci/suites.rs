@@ -36,9 +36,9 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
         (step, thread::spawn(|| said_by(command)))
     };
     for (step, runs) in SIDE_BY_SIDE.map(suite) {
-        let (lines, succeeded) = runs.join().expect("who listens does not panic");
+        let (lines, succeeded) = runs.join().expect("the reader of the output does not panic");
         tally.count_tests(step, |tally| {
-            lines.iter().for_each(|line| tally.hear(line));
+            lines.iter().for_each(|line| tally.take_line(line));
             succeeded
         });
     }
@@ -51,7 +51,7 @@ fn lend_guest(tally: &mut Tally, depth: Depth) -> Option<Lent> {
     let each_s: u64 = limit(depth).parse().expect("a number of ours");
     let life = Duration::from_secs(LENT_TO * each_s);
     let lent = Guest::builder().host_loopback().memory_mib(LENT_MIB).limit(life).lend();
-    lent.inspect_err(|error| tally.say(&format!("no guest in common: {error}"))).ok()
+    lent.inspect_err(|error| tally.print(&format!("no guest in common: {error}"))).ok()
 }
 
 /// Test programs that use it, one after the other.
@@ -99,8 +99,8 @@ const fn limit(depth: Depth) -> &'static str {
 /// ends what a program started, too.
 pub(super) fn runner(seconds: &str) -> Option<(String, String)> {
     let output = Command::new("rustc").arg("-vV").output().ok()?;
-    let said = String::from_utf8(output.stdout).ok()?;
-    let host = said.lines().find_map(|line| line.strip_prefix("host: "))?;
+    let printed = String::from_utf8(output.stdout).ok()?;
+    let host = printed.lines().find_map(|line| line.strip_prefix("host: "))?;
     let variable = format!("CARGO_TARGET_{}_RUNNER", host.to_uppercase().replace(['-', '.'], "_"));
     Some((variable, format!("timeout --verbose --kill-after=10 {seconds}")))
 }

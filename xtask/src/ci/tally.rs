@@ -23,7 +23,7 @@ impl Tally {
         Self { passed: 0, failed: 0, output: Box::new(output), failures: Failures::default() }
     }
 
-    pub(super) fn say(&mut self, line: &str) {
+    pub(super) fn print(&mut self, line: &str) {
         // A reader that went away is no reason to stop checking.
         writeln!(self.output, "{line}").unwrap_or_default();
     }
@@ -32,20 +32,20 @@ impl Tally {
     pub(super) fn close(&mut self) -> bool {
         let lines = std::mem::take(&mut self.failures.lines);
         if !lines.is_empty() {
-            self.say("== what failed, once more");
+            self.print("== what failed, once more");
             let left_out = lines.len().saturating_sub(FAILURE_LINES_MAX);
-            lines.iter().take(FAILURE_LINES_MAX).for_each(|line| self.say(line));
+            lines.iter().take(FAILURE_LINES_MAX).for_each(|line| self.print(line));
             if left_out > 0 {
-                self.say(&format!("... and {left_out} lines more above"));
+                self.print(&format!("... and {left_out} lines more above"));
             }
         }
-        self.say(&format!("{} passed, {} failed", self.passed, self.failed));
+        self.print(&format!("{} passed, {} failed", self.passed, self.failed));
         self.failed == 0
     }
 
     pub(super) fn fail(&mut self, step: &str) {
         let line = format!("failed: {step}");
-        self.say(&line);
+        self.print(&line);
         self.failures.lines.push(line);
         self.failed += 1;
     }
@@ -53,9 +53,9 @@ impl Tally {
     /// Runs `cargo` with `words` if `probe` shows that it can be run here.
     pub(super) fn check(&mut self, step: &str, probe: &[&str], words: &[&str]) {
         if !succeeds(probe) {
-            return self.say(&format!("skipped: {step} (`cargo {}` fails here)", probe.join(" ")));
+            return self.print(&format!("skipped: {step} (`cargo {}` fails here)", probe.join(" ")));
         }
-        self.say(&format!("== {step}"));
+        self.print(&format!("== {step}"));
         if !cargo().args(words).status().is_ok_and(|status| status.success()) {
             self.fail(step);
         }
@@ -63,12 +63,12 @@ impl Tally {
 
     /// Runs a test runner and adds up its results. One that fails without a failed test counts as one failure.
     pub(super) fn run_tests(&mut self, step: &str, command: Command) {
-        self.count_tests(step, |tally| listen(command, |line| tally.hear(line)));
+        self.count_tests(step, |tally| listen(command, |line| tally.take_line(line)));
     }
 
     /// The same, where `heard` says whether the runner succeeded, once all that it said was heard.
     pub(super) fn count_tests(&mut self, step: &str, heard: impl FnOnce(&mut Self) -> bool) {
-        self.say(&format!("== {step}"));
+        self.print(&format!("== {step}"));
         let before = self.failed;
         if !heard(self) && self.failed == before {
             self.fail(step);
@@ -77,7 +77,7 @@ impl Tally {
 
     /// Runs a test runner that must fail a test, because something was broken on purpose.
     pub(super) fn expect_red(&mut self, mutant: &str, mut command: Command) {
-        self.say(&format!("== mutant {mutant}"));
+        self.print(&format!("== mutant {mutant}"));
         let output = command.stderr(Stdio::inherit()).output();
         // One that does not build runs no tests.
         let is_red = output.is_ok_and(|output| {
@@ -90,9 +90,9 @@ impl Tally {
     }
 
     /// Passes a test runner's line on, and adds up what it reports.
-    pub(super) fn hear(&mut self, line: &str) {
-        self.say(line);
-        self.failures.hear(line);
+    pub(super) fn take_line(&mut self, line: &str) {
+        self.print(line);
+        self.failures.take_line(line);
         if let Some((passed, failed)) = results(line) {
             self.passed += passed;
             self.failed += failed;
@@ -110,7 +110,7 @@ struct Failures {
 
 impl Failures {
     /// Keeps a line between a runner's `failures:` and its result.
-    fn hear(&mut self, line: &str) {
+    fn take_line(&mut self, line: &str) {
         self.is_inside = match line {
             "failures:" => true,
             line if line.starts_with("test result: ") => false,
@@ -127,14 +127,14 @@ fn succeeds(cargo_words: &[&str]) -> bool {
 }
 
 /// Runs a command and hands on what it says; returns whether it succeeded.
-pub(super) fn listen(mut command: Command, mut hear: impl FnMut(&str)) -> bool {
+pub(super) fn listen(mut command: Command, mut take_line: impl FnMut(&str)) -> bool {
     let Ok(mut child) = command.stdout(Stdio::piped()).spawn() else { return false };
     let output = child.stdout.take().expect("it was piped above");
-    BufReader::new(output).lines().map_while(Result::ok).for_each(|line| hear(&line));
+    BufReader::new(output).lines().map_while(Result::ok).for_each(|line| take_line(&line));
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// What a command said, all of it, and whether it succeeded.
+/// The whole output of a command, and whether it succeeded.
 pub(super) fn said_by(command: Command) -> (Vec<String>, bool) {
     let mut lines = Vec::new();
     let succeeded = listen(command, |line| lines.push(line.to_owned()));
@@ -185,25 +185,25 @@ mod tests {
 
     #[test]
     fn what_failed_is_said_once_more_before_the_closing_line() {
-        let said = Said::default();
-        let mut tally = Tally::new(said.clone());
+        let printed = Captured::default();
+        let mut tally = Tally::new(printed.clone());
         let runner = "printf 'test a ... ok\\ntest b ... FAILED\\n\\nsuccesses:\\n\\n---- a stdout ----\\nfine\\n\\nfailures:\\n\\n\
                       ---- b stdout ----\\nleft is not right\\n\\nfailures:\\n    b\\n\\ntest result: FAILED. 1 passed; 1 failed\\n'; exit 101";
         tally.run_tests("suite", shell(runner));
         tally.fail("tidy");
         assert!(!tally.close());
-        let text = String::from_utf8(said.0.lock().unwrap().clone()).unwrap();
-        let end = text.split_once("== what failed, once more\n").expect("it is said").1;
+        let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+        let end = text.split_once("== what failed, once more\n").expect("failures are printed").1;
         let expected = "failures:\n---- b stdout ----\nleft is not right\nfailures:\n    b\nfailed: tidy\n1 passed, 2 failed\n";
         assert_eq!(end, expected);
     }
 
     #[test]
     fn a_green_run_closes_with_its_counts_alone() {
-        let said = Said::default();
-        let mut tally = Tally::new(said.clone());
+        let printed = Captured::default();
+        let mut tally = Tally::new(printed.clone());
         assert!(tally.close());
-        assert_eq!(said.0.lock().unwrap().as_slice(), b"0 passed, 0 failed\n");
+        assert_eq!(printed.0.lock().unwrap().as_slice(), b"0 passed, 0 failed\n");
     }
 
     #[test]
@@ -216,11 +216,11 @@ mod tests {
         assert_eq!((tally.passed, tally.failed), (1, 2));
     }
 
-    /// Keeps what was said.
+    /// Keeps what was printed.
     #[derive(Clone, Default)]
-    struct Said(Arc<Mutex<Vec<u8>>>);
+    struct Captured(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Said {
+    impl Write for Captured {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())

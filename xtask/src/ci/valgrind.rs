@@ -9,7 +9,7 @@ use std::process::Command;
 use super::Tally;
 use crate::tree::cargo;
 
-/// Nothing is said where nothing is wrong. Leaks are left to `conformance/openssl/tests/valgrind.rs`: these tests do not unload
+/// Prints nothing where nothing is wrong. Leaks are left to `conformance/openssl/tests/valgrind.rs`: these tests do not unload
 /// their providers. Fair scheduling, because threads that wait for each other by spinning take turns on its one core.
 const RUNNER: &str = "target.'cfg(all())'.runner = ['valgrind', '--quiet', '--error-exitcode=9', \
     '--trace-children=yes', '--leak-check=no', '--fair-sched=yes']";
@@ -17,7 +17,7 @@ const RUNNER: &str = "target.'cfg(all())'.runner = ['valgrind', '--quiet', '--er
 /// Runs them where valgrind is installed.
 pub(super) fn run(tally: &mut Tally) {
     if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return tally.say("skipped: the provider's tests under valgrind (Debian: valgrind)");
+        return tally.print("skipped: the provider's tests under valgrind (Debian: valgrind)");
     }
     let mut command = cargo();
     command.args(["test", "--no-fail-fast", "-p", "evener-provider", "--tests", "--config", RUNNER]);

@@ -1,4 +1,4 @@
-//! Who uses whom: each name followed to the file that defines it, through what modules hand on.
+//! Which file uses which: each name followed to the file that defines it, through what modules hand on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,17 +62,17 @@ impl Crate {
 
     fn find_within(&self, at: &[String], names: &[String], depth: usize) -> Option<(Place, String)> {
         let depth = depth.checked_sub(1)?;
-        let (mut here, mut rest) = self.start(at, names)?;
+        let (mut current, mut rest) = self.start(at, names)?;
         while let Some(name) = rest.first() {
-            let module = self.modules.get(&here)?;
+            let module = self.modules.get(&current)?;
             match name.as_str() {
                 "super" => {
-                    here.pop()?;
+                    current.pop()?;
                 }
                 "self" => {}
-                name if module.children.contains(name) => here.push(name.to_owned()),
+                name if module.children.contains(name) => current.push(name.to_owned()),
                 name => {
-                    return self.defined(&here, module, name, depth).map(|place| (place, name.to_owned()));
+                    return self.defined(&current, module, name, depth).map(|place| (place, name.to_owned()));
                 }
             }
             rest = &rest[1..];
@@ -94,14 +94,14 @@ impl Crate {
 
     /// Where a name of a module is defined: there, or where the module has it from.
     fn defined(&self, at: &[String], module: &Module, name: &str, depth: usize) -> Option<Place> {
-        let here = || Some((at.to_vec(), module.file.clone()));
+        let current = || Some((at.to_vec(), module.file.clone()));
         if name == "*" || module.defines.contains(name) {
-            return here();
+            return current();
         }
         let handed_on = |import: &&Import| import.name.as_deref() == Some(name);
         if let Some(import) = module.imports.iter().find(handed_on) {
             let from = self.find_within(at, &import.path, depth);
-            return from.map_or_else(here, |(place, _)| Some(place));
+            return from.map_or_else(current, |(place, _)| Some(place));
         }
         let globs = module.imports.iter().filter(|import| import.name.is_none() && import.is_handed_on);
         let mut found = globs.filter_map(|import| {
@@ -109,7 +109,7 @@ impl Crate {
             let (place, _) = self.find_within(at, &path, depth)?;
             self.modules.get(&place.0)?.defines.contains(name).then_some(place)
         });
-        found.next().or_else(here)
+        found.next().or_else(current)
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) fn circles(arrows: &[Arrow]) -> Vec<Vec<String>> {
     }
     let starts: Vec<&str> = search.next.keys().copied().collect();
     for start in starts {
-        if !search.seen.contains_key(start) {
+        if !search.visited.contains_key(start) {
             search.visit(start);
         }
     }
@@ -23,29 +23,29 @@ pub(crate) fn circles(arrows: &[Arrow]) -> Vec<Vec<String>> {
 struct Search<'a> {
     next: BTreeMap<&'a str, Vec<&'a str>>,
     /// Number of each file, and the least that it leads to.
-    seen: BTreeMap<&'a str, (usize, usize)>,
+    visited: BTreeMap<&'a str, (usize, usize)>,
     open: Vec<&'a str>,
     found: Vec<Vec<String>>,
 }
 
 impl<'a> Search<'a> {
     fn visit(&mut self, file: &'a str) {
-        let number = self.seen.len();
-        self.seen.insert(file, (number, number));
+        let number = self.visited.len();
+        self.visited.insert(file, (number, number));
         self.open.push(file);
         for to in self.next.get(file).cloned().unwrap_or_default() {
-            let reached = match self.seen.get(to) {
+            let reached = match self.visited.get(to) {
                 None => {
                     self.visit(to);
-                    self.seen[to].1
+                    self.visited[to].1
                 }
                 Some(&(number, _)) if self.open.contains(&to) => number,
                 Some(_) => continue,
             };
-            let least = &mut self.seen.get_mut(file).expect("it was just put there").1;
+            let least = &mut self.visited.get_mut(file).expect("it was just put there").1;
             *least = (*least).min(reached);
         }
-        if self.seen[file].1 == number {
+        if self.visited[file].1 == number {
             let at = self.open.iter().rposition(|&open| open == file).expect("it is open");
             let mut circle: Vec<String> = self.open.drain(at..).map(str::to_owned).collect();
             circle.sort();

@@ -7,7 +7,7 @@ use std::process::Command;
 use evener_testbed::Awake;
 use serde_json::Value;
 
-use crate::programs::{answer, said};
+use crate::programs::{answer, first_line_of};
 use crate::tree::root;
 
 /// Date, machine and versions, as a list.
@@ -16,12 +16,12 @@ pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, 
     devices.args(["devices", "--json"]);
     let devices: Value = serde_json::from_str(&answer(devices)?).map_err(|error| error.to_string())?;
     let lines = [
-        format!("date: {}", said("date", &["-u", "+%Y-%m-%d"])),
+        format!("date: {}", first_line_of("date", &["-u", "+%Y-%m-%d"])),
         format!("processor: {}", processor(&devices)),
-        format!("system: {}", said("uname", &["-srm"])),
+        format!("system: {}", first_line_of("uname", &["-srm"])),
         format!("libraries: {}", libraries(&devices)),
-        format!("compiler: {}", said("rustc", &["--version"])),
-        format!("evener: {}, commit {}", said(&evener.to_string_lossy(), &["--version"]), commit()),
+        format!("compiler: {}", first_line_of("rustc", &["--version"])),
+        format!("evener: {}, commit {}", first_line_of(&evener.to_string_lossy(), &["--version"]), commit()),
         format!("load of the machine (1 minute): {load_before} before, {} after", load()),
     ];
     Ok(lines.map(|line| format!("- {line}\n")).concat())
@@ -53,7 +53,7 @@ fn libraries(devices: &Value) -> String {
 /// Short name of what is checked out; marked where files differ from it.
 pub(crate) fn commit() -> String {
     let folder = root().to_string_lossy().into_owned();
-    said("git", &["-C", &folder, "describe", "--always", "--dirty=, changed", "--exclude", "*"])
+    first_line_of("git", &["-C", &folder, "describe", "--always", "--dirty=, changed", "--exclude", "*"])
 }
 
 /// Load of the machine over the last minute.
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_is_told_from_what_evener_knows_of_it() {
+    fn the_machine_is_described_by_what_evener_knows_of_it() {
         let devices = serde_json::json!({
             "processor": { "model": "Z80", "features": ["AES-NI", "VAES"] },
             "workers": { "count": 2 },

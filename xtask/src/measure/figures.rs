@@ -27,7 +27,7 @@ const fn drawn(name: &'static str, title: &'static str, words: &'static str) -> 
     Figure { name, title, words, has_picture: true }
 }
 
-const fn told(name: &'static str, title: &'static str, words: &'static str) -> Figure {
+const fn text_only(name: &'static str, title: &'static str, words: &'static str) -> Figure {
     Figure { name, title, words, has_picture: false }
 }
 
@@ -70,95 +70,95 @@ const FIGURES: [Figure; 28] = [
         "bench crypt --algorithm AES-128-CBC --direction decrypt \
          --layout out-of-place --runs 15 --cell-time 900",
     ),
-    told(
+    text_only(
         "log-normal-encrypt",
         "AES-128-CBC encryption of log-normal sizes, 64 B to 1 MiB",
         "bench crypt --algorithm AES-128-CBC --mix lognormal --runs 15",
     ),
-    told(
+    text_only(
         "log-normal-encrypt-in-place",
         "AES-128-CBC encryption of log-normal sizes, 64 B to 1 MiB, in place",
         "bench crypt --algorithm AES-128-CBC --mix lognormal --layout in-place --runs 15",
     ),
-    told(
+    text_only(
         "log-normal-decrypt",
         "AES-128-CBC decryption of log-normal sizes, 64 B to 1 MiB",
         "bench crypt --algorithm AES-128-CBC --direction decrypt --mix lognormal --runs 15 --cell-time 900",
     ),
-    told(
+    text_only(
         "aes-256-gcm-encrypt-segments",
         "AES-256-GCM encryption of 1 MiB segments, in place",
         "bench crypt --algorithm AES-256-GCM --sizes 1M --count 200 --layout in-place --runs 15",
     ),
-    told(
+    text_only(
         "aes-256-gcm-decrypt-segments",
         "AES-256-GCM decryption of 1 MiB segments, in place",
         "bench crypt --algorithm AES-256-GCM --direction decrypt --sizes 1M --count 200 \
          --layout in-place --runs 15",
     ),
     drawn("sha-256", "SHA-256", "bench crypt --algorithm SHA-256 --sizes 64,256,1024,4096,16384 --runs 15"),
-    told(
+    text_only(
         "large-file-memory",
         "One file of 1 GiB in memory",
         "bench files --dir /dev/shm --size 1G --files 0 --runs 12",
     ),
-    told(
+    text_only(
         "tree-memory",
         "4000 files of 16 KiB in memory",
         "bench files --dir /dev/shm --size 0 --files 4000 --file-size 16K --runs 12",
     ),
-    told(
+    text_only(
         "large-file-disk",
         "One file of 1 GiB on disk",
         "bench files --dir target --size 1G --files 0 --runs 12",
     ),
-    told(
+    text_only(
         "tree-disk",
         "4000 files of 16 KiB on disk",
         "bench files --dir target --size 0 --files 4000 --file-size 16K --runs 12",
     ),
-    told(
+    text_only(
         "adaptive-alone-aes-128-cbc",
         "The adaptive policy and others without a module, AES-128-CBC",
         "bench crypt --algorithm AES-128-CBC --layout in-place \
          --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
     ),
-    told(
+    text_only(
         "adaptive-alone-aes-256-gcm",
         "The adaptive policy and others without a module, AES-256-GCM",
         "bench crypt --algorithm AES-256-GCM --layout in-place \
          --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
     ),
-    told(
+    text_only(
         "adaptive-alone-sha-256",
         "The adaptive policy and others without a module, SHA-256",
         "bench crypt --algorithm SHA-256 --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600",
     ),
-    told(
+    text_only(
         "adaptive-slow-module-aes-128-cbc",
         "The adaptive policy beside a module that is too slow, EMULATED, AES-128-CBC",
         "bench crypt --algorithm AES-128-CBC --layout in-place \
          --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
     ),
-    told(
+    text_only(
         "adaptive-slow-module-aes-256-gcm",
         "The adaptive policy beside a module that is too slow, EMULATED, AES-256-GCM",
         "bench crypt --algorithm AES-256-GCM --layout in-place \
          --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
     ),
-    told(
+    text_only(
         "adaptive-slow-module-sha-256",
         "The adaptive policy beside a module that is too slow, EMULATED, SHA-256",
         "bench crypt --algorithm SHA-256 \
          --policies cpu_only,shared_queue,adaptive --runs 31 --cell-time 600 --module emulated:am3358",
     ),
-    told(
+    text_only(
         "adaptive-one-by-one",
         "The adaptive policy and single requests beside a module that is too slow, EMULATED",
         "bench crypt --layout in-place \
          --policies cpu_only,adaptive --one-by-one --runs 31 --cell-time 600 --module emulated:am3358",
     ),
-    told(
+    text_only(
         "adaptive-helping-module",
         "The adaptive policy beside a module that helps, EMULATED: module and processor of the AM3358",
         "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
@@ -170,7 +170,7 @@ const FIGURES: [Figure; 28] = [
         "bench crypt --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
          --policies cpu_only,module_only,round_robin,polling,shared_queue,adaptive --runs 11",
     ),
-    told(
+    text_only(
         "live-am3358",
         "The simulator beside paper 002's experiment, EMULATED: module and processor of the AM3358",
         "sim live --algorithm AES-128-CBC --module emulated:am3358 --cpu-cost emulated:am3358 --workers 1 \
@@ -308,6 +308,6 @@ mod tests {
         {
             assert!(page.contains(part), "{part:?} in\n{page}");
         }
-        assert!(!told("a", "Title", "bench").page("", "").contains("svg"));
+        assert!(!text_only("a", "Title", "bench").page("", "").contains("svg"));
     }
 }

@@ -69,8 +69,8 @@ fn speed(rounds: &str, ciphers: &[&str]) -> Result<(), String> {
 
 fn counted_speed(rounds: &str, ciphers: &[&str]) -> Result<(), String> {
     let words = [&[rounds], ciphers].concat().join(" ");
-    let kept = Some(("openssl-speed-counted", "counted-speed", words.as_str()));
-    measure(guest()?.icount(Icount::NEAR_AM3358), &format!("testbed-openssl speed {words}"), kept)
+    let saved_as = Some(("openssl-speed-counted", "counted-speed", words.as_str()));
+    measure(guest()?.icount(Icount::NEAR_AM3358), &format!("testbed-openssl speed {words}"), saved_as)
 }
 
 fn uploads(rounds: &str) -> Result<(), String> {
@@ -121,7 +121,7 @@ fn guest() -> Result<Builder, String> {
 
 /// Runs `command` in a guest; what it leaves is kept under the first name, as made by `cargo xtask guest` with the
 /// other words.
-fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) -> Result<(), String> {
+fn measure(builder: Builder, command: &str, saved_as: Option<(&str, &str, &str)>) -> Result<(), String> {
     let (evener, load_before) = (built_evener()?, load());
     let awake = Awake::hold();
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ fn measure(builder: Builder, command: &str, kept: Option<(&str, &str, &str)>) ->
     if outcome.status != 0 {
         return Err(format!("status {}", outcome.status));
     }
-    let Some((name, word, words)) = kept else { return Ok(()) };
+    let Some((name, word, words)) = saved_as else { return Ok(()) };
     let report = outcome.files.get("report.json").ok_or("the guest left no report")?;
     let report: Value = serde_json::from_slice(report).map_err(|error| error.to_string())?;
     let circumstances = circumstances(&evener, &load_before)? + &state + papers::clock(name);

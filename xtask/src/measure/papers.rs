@@ -43,7 +43,7 @@ const SIZES_000: &str = "--sizes 5,20,50,100,500,1000,3000,5000,7000";
 /// Windows of 300 ms: each holds some hundred alarms.
 const BESIDE: &str = "--probe-latency --count 250 --runs 5 --cell-time 1500 \
                       --policies cpu_only,module_only,round_robin,shared_queue,adaptive";
-/// Idle time is told in steps of 10 ms: windows of half a second.
+/// Idle time is counted in steps of 10 ms: windows of half a second.
 const BUSY: &str = "--hog 0 --runs 5 --cell-time 2500";
 
 /// What is run, by the name of its report.
@@ -113,43 +113,44 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
 /// # Errors
 ///
 /// Where a name is not known, something does not build, or a guest or the command in it fails.
-pub(crate) fn make(asked: &[&str]) -> Result<(), String> {
-    if let Some(unknown) = asked.iter().find(|asked| !names().any(|name| name == **asked)) {
+pub(crate) fn make(names_given: &[&str]) -> Result<(), String> {
+    if let Some(unknown) = names_given.iter().find(|names_given| !names().any(|name| name == **names_given)) {
         return Err(format!(
             "there is no report {unknown:?}; there are {}",
             names().collect::<Vec<_>>().join(", ")
         ));
     }
     let evener = built_evener()?;
-    for wanted in all().filter(|wanted| asked.is_empty() || asked.contains(&wanted.name.as_str())) {
+    for wanted in all().filter(|wanted| names_given.is_empty() || names_given.contains(&wanted.name.as_str()))
+    {
         println!("== {}: evener {}", wanted.name, wanted.words);
         keep(&wanted.name, &report(&evener, &wanted)?)?;
     }
     draw()
 }
 
-/// Has the simulator predict once more what the kept reports named tell of, from the costs and live runs in them, and draws the page.
+/// Has the simulator predict once more the runs of the reports of these names, from the costs and live runs in them, and draws the page.
 ///
 /// # Errors
 ///
 /// Where a report is not there or not of that kind, or something does not build.
-pub(crate) fn predict_again(asked: &[&str]) -> Result<(), String> {
+pub(crate) fn predict_again(names_given: &[&str]) -> Result<(), String> {
     let evener = built_evener()?;
-    for name in asked {
+    for name in names_given {
         let path = path_of(name);
         let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut kept: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let mut saved: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
         let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
-        fs::write(&file, kept["report"].to_string()).map_err(|error| error.to_string())?;
+        fs::write(&file, saved["report"].to_string()).map_err(|error| error.to_string())?;
         let mut again = Command::new(&evener);
         again.args(["sim", "live", "--again"]).arg(file.path()).arg("--json").arg(file.path());
         run(again)?;
         let text = fs::read(&file).map_err(|error| error.to_string())?;
-        kept["report"] = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
-        let told = kept["circumstances"].as_str().unwrap_or_default();
-        let (told, _) = told.split_once(AGAIN).unwrap_or((told, ""));
-        kept["circumstances"] = Value::from(format!("{told}{AGAIN}{}\n", commit()));
-        keep(name, &kept)?;
+        saved["report"] = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let circumstances = saved["circumstances"].as_str().unwrap_or_default();
+        let (circumstances, _) = circumstances.split_once(AGAIN).unwrap_or((circumstances, ""));
+        saved["circumstances"] = Value::from(format!("{circumstances}{AGAIN}{}\n", commit()));
+        keep(name, &saved)?;
     }
     draw()
 }
@@ -223,7 +224,7 @@ pub(crate) const fn apart(is_apart: bool) -> &'static str {
     }
 }
 
-/// What the guest's clock counts in the report of that name, as a line of the circumstances; what is usual is not told.
+/// What the guest's clock counts in the report of that name, as a line of the circumstances; the usual is left out.
 pub(crate) fn clock(name: &str) -> &'static str {
     if name.ends_with(COUNTED) {
         "- clock of the guest: counts instructions, 2 ns each; the module has real time\n"
@@ -235,11 +236,11 @@ pub(crate) fn clock(name: &str) -> &'static str {
 /// The requests that the report's program counts are those that the module has counted meanwhile. What `sim live` reports
 /// has no such count.
 fn must_agree(report: &Value, before: ModuleCounts, after: ModuleCounts) -> Result<(), String> {
-    let Some(told) = report["module_requests"][0][1].as_u64() else { return Ok(()) };
+    let Some(reported) = report["module_requests"][0][1].as_u64() else { return Ok(()) };
     let count = |counts: ModuleCounts| counts.encrypted_count + counts.decrypted_count;
     match count(after) - count(before) {
-        counted if counted == told => Ok(()),
-        counted => Err(format!("the report has {told} requests of the module, QEMU counted {counted}")),
+        counted if counted == reported => Ok(()),
+        counted => Err(format!("the report has {reported} requests of the module, QEMU counted {counted}")),
     }
 }
 
@@ -276,7 +277,7 @@ mod tests {
         let different: std::collections::BTreeSet<_> = names().collect();
         assert_eq!(different.len(), names().count());
         assert_eq!(names().count(), 3 * REPORTS.len() - 2 * NEVER_COUNTED.len());
-        let told = |reason: String| reason.contains("hog-100") && reason.contains("busy-1m-counted");
-        assert!(make(&["hog-1"]).is_err_and(told));
+        let names_both = |reason: String| reason.contains("hog-100") && reason.contains("busy-1m-counted");
+        assert!(make(&["hog-1"]).is_err_and(names_both));
     }
 }

@@ -121,7 +121,7 @@ fn profile(name: &str) -> Result<Profile, String> {
     }
 }
 
-/// What was asked for on the command line.
+/// The options of the command line.
 #[derive(Default)]
 struct RunOptions {
     builder: Builder,
@@ -173,7 +173,7 @@ impl RunOptions {
             }
             "--memory" => {
                 let mib =
-                    number()?.try_into().map_err(|_| "--memory: that many MiB nobody has".to_owned())?;
+                    number()?.try_into().map_err(|_| "--memory: more MiB than any machine has".to_owned())?;
                 self.builder = self.builder.memory_mib(mib);
             }
             "--throttle-bps" => self.throttle.bytes_per_s = number()?,
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_as_one_line_of_json() {
+    fn a_command_is_reported_as_one_line_of_json() {
         let outcome = Outcome {
             status: 3,
             stdout: "two\nlines\n".to_owned(),
@@ -344,9 +344,9 @@ mod tests {
         });
         assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
         let line = line_of(&outcome, 3.5, [None, Some(counts)]);
-        let told = serde_json::from_str::<Value>(&line).unwrap();
+        let outcome = serde_json::from_str::<Value>(&line).unwrap();
         assert_eq!(
-            (&told["module"], &told["user_space_module"]["encrypted_bytes"]),
+            (&outcome["module"], &outcome["user_space_module"]["encrypted_bytes"]),
             (&Value::Null, &json!(112))
         );
     }

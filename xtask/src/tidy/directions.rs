@@ -1,4 +1,4 @@
-//! Who may use whom. A new crate is a decision: it needs a row here.
+//! Which crate may use which. A new crate is a decision: it needs a row here.
 
 use super::Finding;
 use crate::tree::Package;
@@ -7,7 +7,7 @@ use crate::tree::Package;
 enum May {
     /// These members and no other.
     Use(&'static [&'static str]),
-    /// Any member but those that nobody may use.
+    /// Any member but those that none may use.
     UseAll,
 }
 
@@ -29,7 +29,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ),
     ("evener-driver-kernel", Use(&["evener-core", "evener-fd", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
-    // Drivers are handed in; the runtime's own tests are one who hands in.
+    // Drivers are handed in, as by the runtime's own tests.
     ("evener", Use(&["evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),

@@ -1,4 +1,4 @@
-//! Every option of the command is used in a test: one that nobody tries is dead or broken.
+//! Every option of the command is used in a test: one without a test is dead or broken.
 
 use super::Finding;
 use crate::rust::is_word;

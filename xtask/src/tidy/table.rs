@@ -69,9 +69,9 @@ fn rooms(packages: &[Package], files: &[TextFile]) -> String {
         text.push_str(&format!("\n### `{}`, `{}/src`\n\n", package.name, package.folder));
         text.push_str("| room | what it is for | may use |\n|---|---|---|\n");
         for room in &package.rooms {
-            let said = sentence(&package.folder, room, files);
+            let sentence_text = sentence(&package.folder, room, files);
             let may_use = if room.may_use.is_empty() { "none".to_owned() } else { room.may_use.join(", ") };
-            text.push_str(&format!("| `{}` | {said} | {may_use} |\n", room.name));
+            text.push_str(&format!("| `{}` | {sentence_text} | {may_use} |\n", room.name));
         }
     }
     text.push('\n');
@@ -83,11 +83,11 @@ fn sentence(folder: &str, room: &Room, files: &[TextFile]) -> String {
     let places = ["/mod.rs", ".rs"].map(|end| format!("{folder}/src/{}{end}", room.name));
     let first = files.iter().find(|file| places.contains(&file.path));
     let lines = first.map(|file| file.text.as_str()).unwrap_or_default().lines();
-    let said = lines.map_while(|line| line.strip_prefix("//! "));
-    let said: Vec<&str> = said.collect();
-    let said = said.join(" ");
-    let end = said.find(". ").map_or(said.len(), |at| at + 1);
-    said[..end].trim_end_matches('.').replace('|', "\\|")
+    let sentence_text = lines.map_while(|line| line.strip_prefix("//! "));
+    let sentence_text: Vec<&str> = sentence_text.collect();
+    let sentence_text = sentence_text.join(" ");
+    let end = sentence_text.find(". ").map_or(sentence_text.len(), |at| at + 1);
+    sentence_text[..end].trim_end_matches('.').replace('|', "\\|")
 }
 
 #[cfg(test)]

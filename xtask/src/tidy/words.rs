@@ -41,6 +41,12 @@ const RETIRED: &[(&str, &str)] = &[
     (concat!("Pros", "pect"), "planner's input"),
     (concat!("Is", "Over"), "has ended"),
     (concat!("Trou", "ble"), "connection error"),
+    (concat!("Equip", "ment"), "cost scope"),
+    (concat!("took", "_turns"), "record pair"),
+    (concat!("un", "looked"), "unchecked work"),
+    (concat!("him", "self"), "itself: a caller, a thread, a process"),
+    (concat!("alo", "ud"), "print"),
+    (concat!("in", "let"), "stream sender"),
 ];
 
 /// Names of files that say what was done to something and not what the file holds.
@@ -84,8 +90,8 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
 fn retired(file: &TextFile) -> Vec<Finding> {
     let lines = file.text.lines().enumerate();
     let all = lines.flat_map(|(number, line)| {
-        let here = RETIRED.iter().filter(move |(word, _)| has_phrase(line, word));
-        here.map(move |(word, instead)| (number + 1, format!("`{word}` was given up: {instead}")))
+        let retired_here = RETIRED.iter().filter(move |(word, _)| has_phrase(line, word));
+        retired_here.map(move |(word, instead)| (number + 1, format!("`{word}` was given up: {instead}")))
     });
     all.map(|(line, message)| Finding::new(&file.path, line, message)).collect()
 }

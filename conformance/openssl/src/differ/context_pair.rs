@@ -65,13 +65,13 @@ impl ContextPair {
     }
 
     /// Makes the same call of both and fails where the answers differ.
-    pub(super) fn both<T: PartialEq + Debug>(&mut self, what: &str, call: impl Fn(&mut Context) -> T) -> T {
+    pub(super) fn both<T: PartialEq + Debug>(&mut self, step: &str, call: impl Fn(&mut Context) -> T) -> T {
         let (plain, evener) = (call(&mut self.plain), call(&mut self.evener));
-        self.same(what, plain, evener)
+        self.same(step, plain, evener)
     }
 
-    fn same<T: PartialEq + Debug>(&mut self, what: &str, plain: T, evener: T) -> T {
-        self.calls_so_far.push(what.to_owned());
+    fn same<T: PartialEq + Debug>(&mut self, step: &str, plain: T, evener: T) -> T {
+        self.calls_so_far.push(step.to_owned());
         assert!(plain == evener, "default: {plain:?}\nevener: {evener:?}\nafter {:#?}", self.calls_so_far);
         plain
     }
@@ -86,8 +86,8 @@ impl ContextPair {
         };
         let range = from..from + input.len();
         let output = (!matches!(layout, Layout::Nowhere)).then_some(to);
-        let what = format!("update of {} bytes, {layout:?}", input.len());
-        self.compared(&what, to, arena(input, from, to), |context, room| {
+        let step = format!("update of {} bytes, {layout:?}", input.len());
+        self.compared(&step, to, arena(input, from, to), |context, room| {
             context.update(room, range.clone(), output)
         })
     }
@@ -96,8 +96,8 @@ impl ContextPair {
     /// which stands behind the record.
     pub(super) fn record(&mut self, record: &[u8], by_cipher: bool) -> (Answer, Vec<u8>) {
         let range = MARGIN..MARGIN + record.len();
-        let what = format!("record of {} bytes, by EVP_Cipher: {by_cipher}", record.len());
-        self.compared(&what, MARGIN, arena(record, MARGIN, MARGIN), |context, room| match by_cipher {
+        let step = format!("record of {} bytes, by EVP_Cipher: {by_cipher}", record.len());
+        self.compared(&step, MARGIN, arena(record, MARGIN, MARGIN), |context, room| match by_cipher {
             false => context.update(room, range.clone(), Some(MARGIN)),
             true => {
                 let code = context.record(room, range.clone(), MARGIN);
@@ -116,14 +116,14 @@ impl ContextPair {
     /// Calls both with an arena each and compares answer and arena, all of it.
     fn compared(
         &mut self,
-        what: &str,
+        step: &str,
         to: usize,
         mut room: Vec<u8>,
         call: impl Fn(&mut Context, &mut [u8]) -> Answer,
     ) -> (Answer, Vec<u8>) {
         let mut other = room.clone();
         let answers = (call(&mut self.plain, &mut room), call(&mut self.evener, &mut other));
-        let answer = self.same(what, answers.0, answers.1);
+        let answer = self.same(step, answers.0, answers.1);
         let differs = room.iter().zip(&other).position(|(one, other)| one != other);
         self.same(&format!("what it wrote, from byte {to} of the arena: {answer:?}"), None, differs);
         let written = usize::try_from(answer.bytes).unwrap_or(0).min(room.len() - to);

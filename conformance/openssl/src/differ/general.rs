@@ -172,6 +172,6 @@ fn parameter(pair: &mut ContextPair, random: &mut SeededRandom) {
             pair.both("length of key", |context| context.set_key_bytes(bytes));
         }
         2 => drop(pair.both("use-bits", |context| context.set_number(c"use-bits", 0))),
-        _ => drop(pair.both("a parameter that nobody knows", |context| context.set_number(c"evener", 1))),
+        _ => drop(pair.both("a parameter that no cipher knows", |context| context.set_number(c"evener", 1))),
     }
 }

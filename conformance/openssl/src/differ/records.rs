@@ -49,7 +49,7 @@ pub(super) fn cbc(libraries: Libraries, random: &mut SeededRandom, title: String
             damage(&mut sealed, random);
         }
         opening.record(&sealed, by_cipher);
-        // Where the padding is wrong, the MAC is drawn by lot, so that nobody can tell the two apart by time.
+        // Where the padding is wrong, the MAC is drawn by lot, so that time does not show which of the two it was.
         if mac_bytes > 0 && !damaged && !by_cipher {
             opening.both("its MAC", |context| context.tls_mac(mac_bytes));
         }

@@ -84,7 +84,7 @@ impl Drop for Cipher {
 /// What a call answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// 1 where it did what it was asked.
+    /// 1 where it succeeded.
     pub code: c_int,
     /// Bytes that it says it wrote; -77 where it says nothing.
     pub bytes: c_int,
@@ -295,7 +295,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: the context was made here and nobody else knows it.
+        // SAFETY: the context was made here and nothing else refers to it.
         unsafe { EVP_CIPHER_CTX_free(self.0.as_ptr()) }
     }
 }

@@ -1,7 +1,7 @@
 //! A child process that goes on where its parent is.
 //!
 //! Path of a child that hangs: a tick each second that it can run -> after [`TICKS_MAX`] of them it says where it
-//! stands and ends -> its parent tells how it ended. Time in which nobody lets it run is no fault of it: while a process
+//! stands and ends -> its parent reports how it ended. Time in which the system does not let it run is no fault of it: while a process
 //! is stopped or starved, ticks become one.
 
 use std::backtrace::Backtrace;
@@ -33,9 +33,9 @@ pub fn forked(body: impl FnOnce()) -> Result<(), String> {
         unsafe { libc::_exit(code) }
     }
     let mut status = 0;
-    // SAFETY: `status` is written; nobody else waits for this child.
+    // SAFETY: `status` is written; no other thread waits for this child.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(waited, child, "nobody else waits for a child");
+    assert_eq!(waited, child, "no other thread waits for a child");
     match (libc::WIFEXITED(status), libc::WEXITSTATUS(status)) {
         (true, 0) => Ok(()),
         (true, PANICKED) => Err("panicked".to_owned()),
@@ -48,7 +48,7 @@ pub fn forked(body: impl FnOnce()) -> Result<(), String> {
 const PANICKED: c_int = 1;
 const STOOD: c_int = 2;
 
-/// Assumed, not measured: a child has one sequence's rest to run, which takes milliseconds.
+/// Assumed, not measured: 60 s, because a child has one sequence's rest to run, which takes milliseconds.
 const TICKS_MAX: u32 = 60;
 
 /// Seconds of the child's own.
@@ -77,7 +77,7 @@ extern "C" fn tick(_signal: c_int) {
     // SAFETY: takes numbers.
     unsafe { libc::signal(libc::SIGALRM, libc::SIG_DFL) };
     let place = format!("a child stands still at:\n{}\n", Backtrace::force_capture());
-    // Who reads it or not, the child ends.
+    // Whether it is read or not, the child ends.
     io::stderr().write_all(place.as_bytes()).unwrap_or_default();
     // SAFETY: as above, in `forked`.
     unsafe { libc::_exit(STOOD) };

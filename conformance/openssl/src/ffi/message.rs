@@ -59,7 +59,7 @@ impl Digest {
         let mut written = 0;
         // SAFETY: no digest of a fixed length is longer than 64 bytes.
         let code = unsafe { EVP_DigestFinal_ex(copy.as_ptr(), digest.as_mut_ptr(), &raw mut written) };
-        // SAFETY: the copy was made above and nobody else knows it.
+        // SAFETY: the copy was made above and nothing else refers to it.
         unsafe { EVP_MD_CTX_free(copy.as_ptr()) };
         digest.truncate(usize::try_from(written).unwrap_or(0));
         (copied & code, digest)
@@ -68,7 +68,7 @@ impl Digest {
 
 impl Drop for Digest {
     fn drop(&mut self) {
-        // SAFETY: the context was made here and nobody else knows it.
+        // SAFETY: the context was made here and nothing else refers to it.
         unsafe { EVP_MD_CTX_free(self.context.as_ptr()) }
         // SAFETY: this is the one reference that `fetch` was given; contexts count their own.
         unsafe { EVP_MD_free(self.method.as_ptr()) }
@@ -96,7 +96,7 @@ pub fn hmac(library: &'static Library, digest: &CStr, key: &[u8], data: &[u8]) -
     let took = unsafe { EVP_MAC_update(context.as_ptr(), data.as_ptr(), data.len()) };
     // SAFETY: libcrypto refuses where `tag` is too short.
     let ended = unsafe { EVP_MAC_final(context.as_ptr(), tag.as_mut_ptr(), &raw mut written, tag.len()) };
-    // SAFETY: the context was made above and nobody else knows it.
+    // SAFETY: the context was made above and nothing else refers to it.
     unsafe { EVP_MAC_CTX_free(context.as_ptr()) };
     ERR_clear_error();
     tag.truncate(written);

@@ -75,12 +75,12 @@ pub(crate) struct Received {
     pub(crate) data: Vec<u8>,
     /// Lines about alerts, as `SSL3 alert write:fatal:bad record mac`.
     pub(crate) alerts: Vec<String>,
-    said: String,
+    stderr: String,
 }
 
 impl fmt::Display for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes, {}", self.data.len(), self.said)
+        write!(f, "{} bytes, {}", self.data.len(), self.stderr)
     }
 }
 
@@ -96,9 +96,9 @@ pub(crate) fn receive(
     let port = damage
         .map_or(server.port, |damage| proxy::start(SocketAddr::from(([127, 0, 0, 1], server.port)), damage));
     let output = connect(client, suite, port, &["-quiet", "-state"], "GET /data HTTP/1.0\r\n\r\n");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let alerts = said.lines().filter(|line| line.contains(" alert ")).map(str::to_owned).collect();
-    Received { data: output.stdout, alerts, said }
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let alerts = stderr.lines().filter(|line| line.contains(" alert ")).map(str::to_owned).collect();
+    Received { data: output.stdout, alerts, stderr }
 }
 
 /// What the client tells of a handshake.
@@ -144,14 +144,14 @@ impl Server {
         setup.applied_to(&mut command);
         let mut process =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
-        let mut says = BufReader::new(process.stdout.take().unwrap());
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
         let port = loop {
             let mut line = String::new();
-            assert!(says.read_line(&mut line).unwrap() > 0, "{suite}: no server");
+            assert!(stdout.read_line(&mut line).unwrap() > 0, "{suite}: no server");
             let Some(address) = line.trim().strip_prefix("ACCEPT ") else { continue };
             break address.rsplit(':').next().unwrap().parse().unwrap();
         };
-        Self { process, port, _says: says }
+        Self { process, port, _says: stdout }
     }
 }
 

@@ -10,7 +10,7 @@ mod proxy;
 
 use ends::{Place, Suite, receive};
 use evener_conformance_openssl::checker::has_valgrind;
-use evener_conformance_openssl::{Setup, bounded, say, skipped};
+use evener_conformance_openssl::{Setup, bounded, print_line, skipped};
 use proxy::Damage;
 
 /// MAC-then-encrypt in three versions (SHA-1 and SHA-256 stitched, SHA-384 by hand), Encrypt-then-MAC, AEADs.
@@ -35,7 +35,7 @@ const SUITES: &[Suite] = &[
 
 const FILE_BYTES: usize = 20_000_000;
 
-/// Every suite: who has Evener, the server or the client, must not be seen at the other end.
+/// Every suite: which end has Evener, the server or the client, must not be visible at the other.
 fn passes_files(evener: &Setup) {
     let plain = Setup::plain();
     let place = Place::new(FILE_BYTES);
@@ -51,7 +51,7 @@ fn passes_files(evener: &Setup) {
             );
         }
     }
-    say(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
+    print_line(&format!("{} suites, {FILE_BYTES} bytes each way", SUITES.len()));
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn routed_records_arrive_byte_for_byte() {
             let received = receive(&place, suite, server, client, None);
             assert!(received.data == place.data, "{suite}, server with {}: {received}", server.name());
             let count = routed.routed_count() - before;
-            say(&format!("{suite}, server with {}: {count} requests routed", server.name()));
+            print_line(&format!("{suite}, server with {}: {count} requests routed", server.name()));
             match routed_records(suite)[role] {
                 true => assert!(count >= (FILE_BYTES >> 14) as u64, "{suite}: {count}"),
                 false => assert!(count <= STRAY_MAX, "{suite}: {count}"),
@@ -96,11 +96,11 @@ fn routed_records_arrive_byte_for_byte() {
 fn the_suites_are_what_their_names_say() {
     let (plain, place) = (Setup::plain(), Place::new(10));
     for suite in SUITES {
-        let told = ends::handshake(&place, suite, &plain);
+        let client_output = ends::handshake(&place, suite, &plain);
         let named = format!("Cipher is {}", suite.name);
-        assert!(told.contains(&named), "{suite}: {told}");
-        let has_extension = told.contains("TLS server extension \"encrypt-then-mac\"");
-        assert_eq!(has_extension, suite.is_cbc() && suite.encrypts_then_macs, "{suite}: {told}");
+        assert!(client_output.contains(&named), "{suite}: {client_output}");
+        let has_extension = client_output.contains("TLS server extension \"encrypt-then-mac\"");
+        assert_eq!(has_extension, suite.is_cbc() && suite.encrypts_then_macs, "{suite}: {client_output}");
     }
 }
 
@@ -113,10 +113,13 @@ fn refuses_damage(evener: &Setup, suites: impl Fn(&Suite) -> bool) {
         for damage in Damage::ALL {
             let [judge, judged] =
                 [&plain, evener].map(|client| receive(&place, suite, &plain, client, Some(damage)));
-            let what = format!("{suite}, {damage:?}\nwithout: {judge}\nwith: {judged}");
-            assert!(place.data.starts_with(&judged.data) && judged.data.len() < place.data.len(), "{what}");
-            assert!(judge.alerts.iter().any(|alert| alert.contains("write:fatal:")), "{what}");
-            assert_eq!((&judged.alerts, &judged.data), (&judge.alerts, &judge.data), "{what}");
+            let difference = format!("{suite}, {damage:?}\nwithout: {judge}\nwith: {judged}");
+            assert!(
+                place.data.starts_with(&judged.data) && judged.data.len() < place.data.len(),
+                "{difference}"
+            );
+            assert!(judge.alerts.iter().any(|alert| alert.contains("write:fatal:")), "{difference}");
+            assert_eq!((&judged.alerts, &judged.data), (&judge.alerts, &judge.data), "{difference}");
         }
     }
 }
@@ -159,11 +162,11 @@ fn valgrind_finds_nothing_in_either_end_that_it_does_not_find_without_evener() {
             assert!(received.data == place.data, "{suite}, {}: {received}", setup.name());
         }
         let found = setup.findings();
-        let ours: Vec<_> = found.difference(&plain.findings()).cloned().collect();
-        assert!(ours.is_empty(), "with {}: {ours:#?}", setup.name());
-        say(&format!("{}: {} findings", setup.name(), found.len()));
+        let of_evener: Vec<_> = found.difference(&plain.findings()).cloned().collect();
+        assert!(of_evener.is_empty(), "with {}: {of_evener:#?}", setup.name());
+        print_line(&format!("{}: {} findings", setup.name(), found.len()));
     }
     let count = routed.routed_count();
-    say(&format!("{count} requests routed"));
+    print_line(&format!("{count} requests routed"));
     assert!(count > 3 * (CHECKED_BYTES >> 14) as u64, "{count}");
 }

@@ -1,4 +1,4 @@
-//! `evener host`: owns a module and serves it to other processes until it is told to stop.
+//! `evener host`: owns a module and serves it to other processes until a signal or a command stops it.
 //!
 //! Steps: options -> [`Module`] -> `evener_host::run` -> its report as JSON.
 
@@ -152,7 +152,7 @@ fn weight(text: &str) -> Result<(u32, u32), String> {
     parsed.filter(is_some).ok_or_else(|| format!("{text:?} is not UID=N with N from 1 to {WEIGHT_MAX}"))
 }
 
-/// Most shares of a burst that a client may have. Assumed, not measured: 64, four bursts of a core.
+/// Most shares of a burst that a client may have. Assumed, not measured: 64, because four bursts of a core are long beside the turn of any other client.
 const WEIGHT_MAX: u32 = 64;
 
 /// Up to 64 MiB: what one request may take of the host's memory.
@@ -188,8 +188,8 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     };
     let setup = Setup { socket, control, access, limits, module };
     let cancel = signals::cancel_on_signals()?;
-    let told = || output::line(format_args!("serving at {place}"));
-    let report = evener_host::run(setup, &cancel, told)?;
+    let report_start = || output::line(format_args!("serving at {place}"));
+    let report = evener_host::run(setup, &cancel, report_start)?;
     let mut text = serde_json::to_vec_pretty(&report)?;
     text.push(b'\n');
     output::answer(&text)
@@ -210,13 +210,13 @@ fn socket(path: Option<&Path>) -> anyhow::Result<Socket> {
     }
 }
 
-/// As many clients as were asked for, or as many of the usual number as the limit of open files allows.
-fn clients_max(asked: Option<usize>) -> anyhow::Result<usize> {
+/// As many clients as the option says, or as many of the usual number as the limit of open files allows.
+fn clients_max(requested: Option<usize>) -> anyhow::Result<usize> {
     let usual = Limits::default();
-    let limits = Limits { clients_max: asked.unwrap_or(usual.clients_max), ..usual };
+    let limits = Limits { clients_max: requested.unwrap_or(usual.clients_max), ..usual };
     match limits.raise_open_files() {
         Ok(()) => Ok(limits.clients_max),
-        Err(few) if asked.is_some() || few.fitting == 0 => Err(anyhow!(few)).context("--clients"),
+        Err(few) if requested.is_some() || few.fitting == 0 => Err(anyhow!(few)).context("--clients"),
         Err(few) => {
             output::warning(format_args!("{few}; it serves so many"));
             Ok(few.fitting)

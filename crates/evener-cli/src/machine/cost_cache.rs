@@ -1,6 +1,6 @@
 //! What jobs cost, kept between runs in a small text file of this processor.
 //!
-//! [`load`] -> calibration of what is asked for and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
+//! [`load`] -> calibration of what is needed and not known -> a run -> [`save`]. Nothing here stops a run: a file that cannot be read counts as none and is replaced,
 //! one that cannot be written is done without. Its format is `evener_core::estimate::text`'s.
 
 use std::io::{self, Read as _};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
 use evener::core::Estimator;
-use evener::core::estimate::text::{CostFile, Equipment};
+use evener::core::estimate::text::{CostFile, CostScope};
 
 use crate::atomic_file;
 use crate::terminal::{PathDisplay, output};
@@ -18,9 +18,9 @@ use crate::terminal::{PathDisplay, output};
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named.
-pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
+pub(super) fn load(scope: &CostScope, processor: &str) -> Estimator {
     let file = file(processor);
-    let cost_file = file.as_ref().map_or_else(|| Ok(CostFile::default()), |file| read(file, here));
+    let cost_file = file.as_ref().map_or_else(|| Ok(CostFile::default()), |file| read(file, scope));
     match cost_file {
         Ok(cost_file) => {
             if let (Some(line), Some(file)) = (cost_file.unknown_line(), &file) {
@@ -29,11 +29,11 @@ pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
                     PathDisplay(file)
                 ));
             }
-            cost_file.estimator(here)
+            cost_file.estimator(scope)
         }
         Err(complaint) => {
             output::warning(format_args!("{complaint}; what jobs cost is learned again"));
-            here.no_costs()
+            scope.no_costs()
         }
     }
 }
@@ -43,10 +43,10 @@ pub(super) fn load(here: &Equipment, processor: &str) -> Estimator {
 /// # Errors
 ///
 /// Where there is a directory for caches and the file cannot be written into it.
-pub(super) fn save(here: &Equipment, processor: &str, learned: &Estimator) -> io::Result<()> {
+pub(super) fn save(scope: &CostScope, processor: &str, learned: &Estimator) -> io::Result<()> {
     let Some(file) = file(processor) else { return Ok(()) };
-    let mut cost_file = read(&file, here).unwrap_or_default();
-    cost_file.renew(here, learned, now_s());
+    let mut cost_file = read(&file, scope).unwrap_or_default();
+    cost_file.renew(scope, learned, now_s());
     match cost_file.sources().next() {
         Some(_) => atomic_file::write(&file, &cost_file.text(), 0o600),
         None => Ok(()),
@@ -67,7 +67,7 @@ fn directory() -> Option<PathBuf> {
     set("EVENER_CACHE_DIR").or_else(|| caches().map(|caches| caches.join("evener")))
 }
 
-/// One file per machine, so that those who share a home do not overwrite each other's.
+/// One file per machine, so that machines that share a home do not overwrite each other's.
 fn file_name(kind: &str, machine: &str) -> String {
     // FNV-1a: a name that stays the same from release to release, which std's hasher does not promise.
     let hash = machine.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
@@ -81,7 +81,7 @@ fn file_name(kind: &str, machine: &str) -> String {
 /// # Errors
 ///
 /// A sentence about a file that cannot be used.
-pub(crate) fn read(file: &Path, here: &Equipment) -> Result<CostFile, String> {
+pub(crate) fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
     let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", PathDisplay(file));
     let opened = match fs::File::open(file) {
         Ok(opened) => opened,
@@ -91,14 +91,14 @@ pub(crate) fn read(file: &Path, here: &Equipment) -> Result<CostFile, String> {
     let mut text = String::new();
     opened.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| about(&error))?;
     let cost_file = CostFile::parse(&text).map_err(|error| about(&error))?;
-    match cost_file.is_for(here) {
+    match cost_file.is_for(scope) {
         true => Ok(cost_file),
         false => Err(about(&"is for another processor")),
     }
 }
 
 /// Removes the file; whether there was one.
-pub(crate) fn forget(file: &Path) -> io::Result<bool> {
+pub(crate) fn remove(file: &Path) -> io::Result<bool> {
     match fs::remove_file(file) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

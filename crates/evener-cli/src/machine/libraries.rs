@@ -27,7 +27,7 @@ fn disabled() -> Vec<String> {
     named.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 
-/// A sentence for each name that switches nothing off, so that nothing is measured that was not asked for.
+/// A sentence for each name that switches nothing off, so that nothing is measured by mistake.
 pub(super) fn unknown_drivers() -> Vec<String> {
     let unknown = disabled().into_iter().filter(|name| name != MULTIBUFFER);
     unknown.map(|name| format!("EVENER_DISABLE names {name:?}; only {MULTIBUFFER} can be left out")).collect()

@@ -14,7 +14,7 @@ pub(crate) mod processor;
 use std::io;
 
 use anyhow::Context as _;
-use evener::core::estimate::text::Equipment;
+use evener::core::estimate::text::CostScope;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Estimator, InlineDriver, Profile};
 use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
@@ -47,7 +47,7 @@ pub(crate) struct Machine {
 pub(crate) enum MethodCosts {
     /// There is nothing to choose: without multi-buffer library everything is plain.
     PlainOnly,
-    /// Everything asked for was measured by an earlier run.
+    /// All needed costs were measured by an earlier run.
     Cached,
     /// Something was measured now and saved.
     Saved,
@@ -60,7 +60,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// Where libcrypto cannot be used, for then nothing can; and where a module that was asked for cannot be.
+    /// Where libcrypto cannot be used, for then nothing can; and where a named module cannot be.
     pub(crate) fn new(module_options: &ModuleOptions) -> anyhow::Result<Self> {
         unknown_drivers().iter().for_each(output::warning);
         let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
@@ -73,7 +73,7 @@ impl Machine {
 
     /// Loads the costs of both methods for `operations` from the cache and measures those that it lacks; with `again` measures all.
     pub(crate) fn load_or_measure_costs(&mut self, operations: &[Operation], again: bool) -> MethodCosts {
-        self.learned = cost_cache::load(&self.equipment(), &self.processor);
+        self.learned = cost_cache::load(&self.cost_scope(), &self.processor);
         self.load_or_measure_modules(operations, again);
         let known = self.load_or_measure_methods(operations, again);
         if evener::core_budget().workers() == 1 {
@@ -95,8 +95,8 @@ impl Machine {
             return MethodCosts::Cached;
         }
         calibrate::measure(&mut *plain, &mut *multi, &unknown, &SystemClock, &mut self.learned);
-        let kept = self.save_costs(&self.learned);
-        kept.map_or_else(|error| MethodCosts::NotSaved(error.to_string()), |()| MethodCosts::Saved)
+        let saved = self.save_costs(&self.learned);
+        saved.map_or_else(|error| MethodCosts::NotSaved(error.to_string()), |()| MethodCosts::Saved)
     }
 
     /// Measures what clocks miss of modules behind the kernel and what requests take there, where no earlier run did, and
@@ -132,7 +132,7 @@ impl Machine {
     ///
     /// Where there is a directory for caches and the file cannot be written into it.
     pub(crate) fn save_costs(&self, learned: &Estimator) -> io::Result<()> {
-        cost_cache::save(&self.equipment(), &self.processor, learned)
+        cost_cache::save(&self.cost_scope(), &self.processor, learned)
     }
 
     /// Measures what jobs of one kind cost on a module, by sending it a few.
@@ -149,7 +149,8 @@ impl Machine {
     /// What is known of costs on cores, and nothing of modules but what clocks miss of them.
     pub(crate) fn costs_of_cores(&self) -> Estimator {
         let mut costs = Estimator::new(self.modules.len());
-        let overhead = (0..self.modules.len()).filter_map(|it| Some((it, self.learned.overhead(it)?)));
+        let overhead =
+            (0..self.modules.len()).filter_map(|module| Some((module, self.learned.overhead(module)?)));
         overhead.for_each(|(module, overhead)| costs.keep_overhead(module, overhead));
         let known = self.learned.all_cpu();
         known.for_each(|(class, method, width, mean)| costs.keep_cpu(class, method, width, *mean));
@@ -173,7 +174,7 @@ impl Machine {
     }
 
     /// Whose costs count here.
-    pub(crate) fn equipment(&self) -> Equipment {
+    pub(crate) fn cost_scope(&self) -> CostScope {
         let plain = match &self.cpu_cost {
             Some(preset) => format!("{} at the cost of {}", self.libcrypto.detail, preset.name()),
             None => self.libcrypto.detail.clone(),
@@ -181,7 +182,7 @@ impl Machine {
         let multi = self.multibuffer.as_ref().ok().filter(|_| self.cpu_cost.is_none());
         let libraries = [Some(&plain[..]), multi.map(|profile| &profile.detail[..])];
         let modules: Vec<Profile> = self.modules.iter().map(OpenModule::profile).collect();
-        Equipment::new(&self.processor, libraries, &modules)
+        CostScope::new(&self.processor, libraries, &modules)
     }
 
     /// The modules as a planner sees them.

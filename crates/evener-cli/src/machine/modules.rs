@@ -152,12 +152,12 @@ mod tests {
         assert!(matches!("hosted:/run/evener.sock,offer=all".parse(), Ok(ModuleSpec::Hosted(_))));
         assert!(matches!("afalg:cryptd(cbc(aes-generic))".parse(), Ok(ModuleSpec::Kernel(_))));
         assert!(matches!("devcrypto:/dev/evener".parse(), Ok(ModuleSpec::Kernel(_))));
-        let told = |text: &str| text.parse::<ModuleSpec>().unwrap_err();
+        let error_of = |text: &str| text.parse::<ModuleSpec>().unwrap_err();
         assert!(matches!("virtio:0000:00:10.0".parse(), Ok(ModuleSpec::Hosted(_))));
-        assert!(told("qat0").contains("emulated:") && told("qat0").contains("hosted:"));
-        assert!(told("afalg:").contains("/proc/crypto"));
-        assert!(told("devcrypto:evener").contains("devcrypto:/dev/"));
-        assert!(told("hosted:").contains("hosted:SOCKET"));
-        assert!(told("emulated:nothing").contains("unknown preset"));
+        assert!(error_of("qat0").contains("emulated:") && error_of("qat0").contains("hosted:"));
+        assert!(error_of("afalg:").contains("/proc/crypto"));
+        assert!(error_of("devcrypto:evener").contains("devcrypto:/dev/"));
+        assert!(error_of("hosted:").contains("hosted:SOCKET"));
+        assert!(error_of("emulated:nothing").contains("unknown preset"));
     }
 }

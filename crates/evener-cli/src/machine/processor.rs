@@ -86,10 +86,10 @@ mod tests {
         let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let flags = cpuinfo.lines().find(|line| line.starts_with("flags")).unwrap();
         let has = |flag: &str| flags.split_whitespace().any(|word| word == flag);
-        let here = |name: &str| this_processor().features.contains(&name);
+        let is_listed = |name: &str| this_processor().features.contains(&name);
         for (name, flag) in [("AES-NI", "aes"), ("VAES", "vaes"), ("AVX-512F", "avx512f"), ("SHA", "sha_ni")]
         {
-            assert_eq!(here(name), has(flag), "{name}");
+            assert_eq!(is_listed(name), has(flag), "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where the system's OpenSSL keeps its things, as it says itself.
+//! The directories of the system's OpenSSL, as `openssl version` prints them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -7,18 +7,18 @@ use anyhow::{Context as _, bail};
 
 /// Where it looks for providers.
 pub(crate) fn modules_directory() -> anyhow::Result<PathBuf> {
-    said("-m", "MODULESDIR")
+    directory_of("-m", "MODULESDIR")
 }
 
 /// The configuration that it reads where `OPENSSL_CONF` names none.
 pub(crate) fn configuration() -> anyhow::Result<PathBuf> {
-    Ok(said("-d", "OPENSSLDIR")?.join("openssl.cnf"))
+    Ok(directory_of("-d", "OPENSSLDIR")?.join("openssl.cnf"))
 }
 
 /// The value in an answer such as `MODULESDIR: "/usr/lib/ossl-modules"`.
-fn said(option: &str, name: &str) -> anyhow::Result<PathBuf> {
+fn directory_of(option: &str, name: &str) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("openssl");
-    // What is asked for was decided when it was built; whatever is configured may be broken.
+    // The answer was decided when it was built; the configuration may be broken, so none is read.
     command.args(["version", option]).env("OPENSSL_CONF", "/dev/null").stdin(Stdio::null());
     let output =
         command.output().context("cannot start the command openssl, which knows where its modules are")?;

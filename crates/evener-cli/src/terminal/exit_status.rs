@@ -1,4 +1,4 @@
-//! The exit status of a run, and what the help says of it.
+//! The exit status of a run, and its part of the help.
 
 use std::process::ExitCode;
 

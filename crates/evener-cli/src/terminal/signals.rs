@@ -8,7 +8,7 @@ use signal_hook::flag;
 
 use super::exit_status::Exit;
 
-/// What a run listens to from now on. Called after passphrases were asked for: a prompt is left by the
+/// What a run listens to from now on. Called after the prompts for passphrases: a prompt is left by the
 /// signal's usual effect.
 ///
 /// # Errors

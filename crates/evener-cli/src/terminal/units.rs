@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn an_age_is_told_in_its_greatest_unit() {
-        let told = [0, 1, 59, 60, 3_600, 7_199, 7_200, 86_399, 86_400, 864_000].map(age);
+        let shown = [0, 1, 59, 60, 3_600, 7_199, 7_200, 86_399, 86_400, 864_000].map(age);
         let expected = [
             "0 seconds",
             "1 second",
@@ -112,7 +112,7 @@ mod tests {
             "1 day",
             "10 days",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(shown, expected);
     }
 
     #[test]

@@ -59,8 +59,8 @@ impl Place {
         run
     }
 
-    /// Root opens everything, so who may not is played by somebody else: the words before `evener` in a place with a
-    /// key that everybody reads; `None` where there is nobody to become.
+    /// Root opens everything, so an unprivileged user is needed: the words before `evener` in a place with a
+    /// key that all may read; `None` where no other user can be had.
     pub fn without_rights(&self) -> Option<&'static [&'static str]> {
         let is_root = fs::metadata(self.path()).is_ok_and(|metadata| metadata.uid() == 0);
         if is_root && !there_is("setpriv") {
@@ -86,7 +86,7 @@ impl Place {
         run
     }
 
-    /// Runs `program` in this place with a terminal of its own, at which somebody gives `answers`.
+    /// Runs `program` in this place with a terminal of its own, at which `answers` are typed.
     pub fn at_a_terminal(&self, program: &str, arguments: &[&str], answers: &[&str]) -> (Ran, String) {
         evener_testing::programs::at_a_terminal(|by| self.program(by), program, arguments, answers)
     }

@@ -1,6 +1,6 @@
 //! Says what a driver is: our code that talks to one kind of thing that computes. Drivers know no policy.
 //!
-//! Two kinds, because a core and a module differ in one thing: a core computes while it is asked
+//! Two kinds, because a core and a module differ in one thing: a core computes during the call
 //! ([`InlineDriver`]), a module computes while the core does something else ([`QueuedDriver`]). For single requests of others'
 //! threads there is one more, [`SingleDriver`].
 
@@ -25,7 +25,7 @@ pub struct Profile {
     pub detail: String,
     /// Jobs that it works on side by side at its best: SIMD lanes of a core, or requests in flight of a module.
     pub width: u32,
-    /// Whether its figures are invented or programmed, so that nobody takes them for a speed of Evener.
+    /// Whether its figures are invented or programmed, so that no report gives them as a speed of Evener.
     pub emulated: bool,
 }
 
@@ -53,7 +53,7 @@ pub trait InlineDriver: Send {
     fn forget(&mut self, has_ended: HasEnded<'_>);
 }
 
-/// Says of a session whether it has ended: nobody will submit jobs with it any more.
+/// Says of a session whether it has ended: no thread will submit jobs with it any more.
 pub type HasEnded<'a> = &'a dyn Fn(SessionId) -> bool;
 
 /// Why a module did not take a job now.
@@ -62,7 +62,7 @@ pub type HasEnded<'a> = &'a dyn Fn(SessionId) -> bool;
 pub enum Refusal {
     /// It holds as many jobs as it can: poll, then ask again.
     Full,
-    /// It is gone for good: give what it held to somebody else.
+    /// It is gone for good: give what it held to another worker.
     Lost,
 }
 
@@ -107,14 +107,14 @@ pub trait QueuedDriver<'m>: Send {
     fn forget(&mut self, has_ended: HasEnded<'_>);
 }
 
-/// A driver for single requests whose callers wait. Several threads may wait at once. Whether they stand in the module themselves, or
-/// may leave when their time is over, is the driver's.
+/// A driver for single requests whose callers wait. Several threads may wait at once. Whether they compute in the module themselves, or
+/// may leave when their time is over, the driver decides.
 pub trait SingleDriver: Send + Sync {
     /// Whether it takes so many bytes at once; what it does not take goes to the [`QueuedDriver`] of the same module.
     fn takes(&self, algorithm: Algorithm, bytes: usize) -> bool;
 
     /// Works with session and IV on a text and gives it the result, unless that takes longer than `timeout` and the driver lets its
-    /// callers leave. The text is looked at while this lasts, and by nobody later.
+    /// callers leave. The driver reads and writes the text only during this call.
     ///
     /// # Errors
     ///
@@ -127,10 +127,10 @@ pub trait SingleDriver: Send + Sync {
         timeout: Nanos,
     ) -> Result<(), Unanswered>;
 
-    /// As [`QueuedDriver::core_time`]: that of threads that are nobody's who asks.
+    /// As [`QueuedDriver::core_time`]: that of threads of the driver, without the callers' own.
     fn core_time(&self) -> Nanos;
 
-    /// As [`QueuedDriver::forget`]. Where callers stand in the module themselves it may take as long as a request.
+    /// As [`QueuedDriver::forget`]. Where callers are in the module themselves it may take as long as a request.
     fn forget(&self, has_ended: HasEnded<'_>);
 }
 

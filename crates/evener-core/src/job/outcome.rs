@@ -21,7 +21,7 @@ pub enum JobError {
     },
     /// The module went away or stopped answering while it held the job.
     ModuleLost,
-    /// The module has no room for another key, or the job is longer than it takes: no fault of anybody's.
+    /// The module has no room for another key, or the job is longer than it takes: neither the module nor the caller is at fault.
     ModuleFull,
     /// The module takes other keys of that length and not this one; `code` is its own number for that.
     KeyRefused {

@@ -99,7 +99,7 @@ fn span(ns: i128) -> Nanos {
     Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
 }
 
-/// A share that is no share: the percentage that was asked for.
+/// A percentage that is no share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PercentOutOfRange(pub u32);
 

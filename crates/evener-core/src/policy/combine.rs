@@ -1,7 +1,7 @@
 //! When callers of one program combine: where it beats the program's own throughput alone, in epochs that take turns.
 //!
 //! The path of an epoch: each caller counts itself and its bytes -> [`Controller::end_epoch`] -> how many callers wait for
-//! each other in the next one, or none. No clock and no thread: the epochs are told, so that every rule here can be
+//! each other in the next one, or none. No clock and no thread: epochs are arguments, so that every rule here can be
 //! tested. `docs/combining.md` says why the rules are these.
 //!
 //! ```text
@@ -23,14 +23,14 @@ use crate::units::Nanos;
 /// enough that an epoch lost in a trial is under 2 % of the first back-off.
 pub const EPOCH: Nanos = Nanos::from_millis(20);
 
-/// Longest epoch that is judged: a longer one says that nobody called, not how fast calls are. Assumed, not
+/// Longest epoch that is judged: a longer one says that no thread called, not how fast calls are. Assumed, not
 /// measured: 80 ms, four epochs.
 pub const EPOCH_MAX: Nanos = Nanos::from_millis(80);
 
 /// Callers that wait for each other at most: the SIMD lanes of AES-CBC encryption with AVX-512.
 pub const TOGETHER_MAX: u32 = 16;
 
-/// Epochs alone before the first comparison, and after a pause. Assumed, not measured: 4.
+/// Epochs alone before the first comparison, and after a pause. Assumed, not measured: 4, because the median needs three, and the first has the program's start in it.
 const FIRST_EPOCHS: u32 = 4;
 /// Epochs alone of which the median is what working alone is worth: one that was spoilt does not count.
 const ALONE_EPOCHS: usize = 3;
@@ -43,7 +43,7 @@ const TRIAL: Match = Match { good: 2, bad: 2, is_near: true };
 /// end once in half a minute for nothing.
 const CONTROL: Match = Match { good: 1, bad: 3, is_near: true };
 
-/// Callers per core below which nobody waits for anybody: with fewer, waiting costs more than lanes bring (measured).
+/// Callers per core below which no caller waits for another: with fewer, waiting costs more than lanes bring (measured).
 const GATE_PER_CORE: u32 = 2;
 
 /// What a pair must reach, in percent of working alone: the noise of an epoch is about 10 %.
@@ -63,7 +63,7 @@ const BACK_OFF: [u32; 2] = [64, 1024];
 /// The same where it was lost by little.
 const NEAR_BACK_OFF: [u32; 2] = [16, 512];
 /// Epochs after which combining has brought more than it takes to notice its end: where it stops then, it is tried again
-/// soon. Assumed, not measured: 25.
+/// soon. Assumed, not measured: 25, because at a gain of 1.1 so many epochs bring 2.5, about the [`BAD_EPOCHS`] that it takes to notice the end.
 const PROVEN_EPOCHS: u32 = 25;
 /// Epochs alone until then.
 const SOON_EPOCHS: u32 = 8;
@@ -71,12 +71,12 @@ const SOON_EPOCHS: u32 = 8;
 /// How busy the process must keep its cores in all epochs before a trial, in percent: below, throughput cannot rise, and a
 /// trial would only make the slowest calls slower (at 40 % measured: 1 call in 100 took up to three times as long). Only such
 /// epochs say what working alone can do: in others a program that waits for its requests looks slow. At 75 % trials began
-/// where half of what the cores can do was asked for (measured); a program that never waits reaches 97 %.
+/// where half of what the cores can do was wanted (measured); a program that never waits reaches 97 %.
 const BUSY_PERCENT: u64 = 90;
 /// The same of the two epochs of a pair: callers that combine keep the cores busy whatever they have to do.
 const PAIR_BUSY_PERCENT: u64 = 95;
 
-/// What was seen in one epoch.
+/// Measurements of one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Epoch {
     /// How long it was.
@@ -149,7 +149,7 @@ impl Controller {
         self.failures
     }
 
-    /// Takes what was seen in an epoch and says how many callers wait for each other in the next: 0, where everybody works
+    /// Takes the measurements of an epoch and says how many callers wait for each other in the next: 0, where each works
     /// for itself, or 2 to [`TOGETHER_MAX`].
     #[must_use]
     pub fn end_epoch(&mut self, epoch: &Epoch) -> u32 {
@@ -199,9 +199,9 @@ impl Controller {
                 Phase::Compare { combines: true, rest }
             }
             Phase::Compare { combines: true, rest } => {
-                self.compared(rate, alone, rest, self.is_busy(epoch, PAIR_BUSY_PERCENT))
+                self.compare(rate, alone, rest, self.is_busy(epoch, PAIR_BUSY_PERCENT))
             }
-            Phase::On { left, bad } => self.kept(rate, alone, left, bad),
+            Phase::On { left, bad } => self.stay_on(rate, alone, left, bad),
         }
     }
 
@@ -212,7 +212,7 @@ impl Controller {
 
     /// The second half of a pair. A good one that was not busy says nothing; a bad one is bad also where combining itself lost
     /// the cores, to a program that takes them only when they are given away.
-    fn compared(&mut self, rate: u64, alone: u64, rest: Match, is_busy: bool) -> Phase {
+    fn compare(&mut self, rate: u64, alone: u64, rest: Match, is_busy: bool) -> Phase {
         let good = rest.good - u32::from(reaches(rate, alone, ON_PERCENT));
         if good < rest.good && !is_busy {
             return self.restarted();
@@ -221,25 +221,25 @@ impl Controller {
         let is_near = rest.is_near && (bad == rest.bad || reaches(rate, alone, NEAR_PERCENT));
         match (good, bad) {
             (0, _) => Phase::On { left: CONTROL_EVERY, bad: 0 },
-            (_, 0) => self.lost(is_near),
-            _ if !reaches(rate, alone, HOPELESS_PERCENT) => self.lost(false),
+            (_, 0) => self.lose(is_near),
+            _ if !reaches(rate, alone, HOPELESS_PERCENT) => self.lose(false),
             _ => Phase::Compare { combines: false, rest: Match { good, bad, is_near } },
         }
     }
 
-    fn kept(&mut self, rate: u64, alone: u64, left: u32, bad: u32) -> Phase {
+    fn stay_on(&mut self, rate: u64, alone: u64, left: u32, bad: u32) -> Phase {
         self.lasted += 1;
         let bad = if reaches(rate, alone, KEEP_PERCENT) { 0 } else { bad + 1 };
         let is_doubted = bad == BAD_EPOCHS || !reaches(rate, alone, HOPELESS_PERCENT);
         if is_doubted || left <= 1 {
-            // What working alone was worth is not believed any more: the machine may have more or less for everybody now.
+            // What working alone was worth is not believed any more: the machine may have more or less for all callers now.
             self.alone = [0; ALONE_EPOCHS];
             return Phase::Compare { combines: false, rest: CONTROL };
         }
         Phase::On { left: left - 1, bad }
     }
 
-    fn lost(&mut self, is_near: bool) -> Phase {
+    fn lose(&mut self, is_near: bool) -> Phase {
         if std::mem::take(&mut self.lasted) >= PROVEN_EPOCHS {
             self.back_off = 0;
             return Phase::Alone { left: SOON_EPOCHS };

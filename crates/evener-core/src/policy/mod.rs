@@ -1,4 +1,4 @@
-//! Decides, from what is known: who takes which job, when callers combine and calls are split, and what may be lost by it.
+//! Decides, from what is known: which worker takes which job, when callers combine and calls are split, and how much that may lose.
 
 pub mod budget;
 pub mod combine;

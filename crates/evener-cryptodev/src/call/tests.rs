@@ -203,7 +203,7 @@ fn two_threads_that_fetch_at_once_get_a_request_each() {
         assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
     }
     client.run_left();
-    let mut ask = |thread, has_room| {
+    let mut fetch = |thread, has_room| {
         client.thread = thread;
         client.round(Call::Fetch, &[], has_room, |_| ())
     };
@@ -212,12 +212,12 @@ fn two_threads_that_fetch_at_once_get_a_request_each() {
         Ok(Answer::Done(written)) => written.len() as u64,
         Err(errno) => unreachable!("{errno}"),
     };
-    assert_eq!([1, 2].map(|thread| bytes(ask(thread, false))), [48 + 16, 48 + 32]);
+    assert_eq!([1, 2].map(|thread| bytes(fetch(thread, false))), [48 + 16, 48 + 32]);
     // One that was broken off is offered to the same thread again.
-    assert_eq!(bytes(ask(1, false)), 48 + 16);
-    assert_eq!([2, 1].map(|thread| bytes(ask(thread, true))), [48 + 32, 48 + 16]);
-    assert_eq!(ask(3, true), Err(Errno::BUSY));
-    assert_eq!(ask(0, false), Err(Errno::PERM), "threads of other name spaces cannot be told apart");
+    assert_eq!(bytes(fetch(1, false)), 48 + 16);
+    assert_eq!([2, 1].map(|thread| bytes(fetch(thread, true))), [48 + 32, 48 + 16]);
+    assert_eq!(fetch(3, true), Err(Errno::BUSY));
+    assert_eq!(fetch(0, false), Err(Errno::PERM), "threads of other name spaces have no numbers that differ");
 }
 
 #[test]

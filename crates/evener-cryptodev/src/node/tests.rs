@@ -15,7 +15,7 @@ use super::*;
 #[derive(Clone, Default)]
 struct OpenKeys {
     made: Arc<Mutex<BTreeSet<SessionId>>>,
-    seen: Arc<Mutex<Vec<Weak<Session>>>>,
+    opened: Arc<Mutex<Vec<Weak<Session>>>>,
 }
 
 /// Leaves each text as it is.
@@ -37,7 +37,7 @@ impl InlineDriver for Watched {
         for job in burst {
             self.open_keys.made.lock().unwrap().insert(job.session().id());
             if let SessionRef::Shared(session) = job.session_ref() {
-                self.open_keys.seen.lock().unwrap().push(Arc::downgrade(&session));
+                self.open_keys.opened.lock().unwrap().push(Arc::downgrade(&session));
             }
             job.done(job.input_bytes());
         }
@@ -53,7 +53,7 @@ struct Kernel(UnixDatagram);
 
 impl Kernel {
     /// Sends a message and returns the body of the answer.
-    fn ask(&self, kind: u32, body: &[u8]) -> Result<Vec<u8>, i32> {
+    fn send(&self, kind: u32, body: &[u8]) -> Result<Vec<u8>, i32> {
         let bytes = u32::try_from(40 + body.len()).unwrap();
         let mut message = [bytes, kind, 7, 0, 0, 0, 0, 0, 1, 0].map(u32::to_ne_bytes).concat();
         message.extend(body);
@@ -67,7 +67,7 @@ impl Kernel {
     }
 
     fn open(&self) -> [u8; 8] {
-        self.ask(fuse::OPEN, &[]).unwrap()[..8].try_into().unwrap()
+        self.send(fuse::OPEN, &[]).unwrap()[..8].try_into().unwrap()
     }
 
     /// The last round of a call: all of the client's memory is there.
@@ -75,7 +75,7 @@ impl Kernel {
         let number = u32::try_from(u64::from(call.number())).unwrap();
         let lengths = [data.len(), room].map(|bytes| u32::try_from(bytes).unwrap().to_ne_bytes());
         let head = [[0_u32, number].map(u32::to_ne_bytes).concat(), vec![0; 8], lengths.concat()].concat();
-        let answer = self.ask(fuse::IOCTL, &[&client[..], &head, data].concat())?;
+        let answer = self.send(fuse::IOCTL, &[&client[..], &head, data].concat())?;
         Ok(answer[16..].to_vec())
     }
 
@@ -121,9 +121,9 @@ impl Drop for CancelOnDrop {
 
 /// Serves a client with a driver that tells what it keeps.
 fn with_node(client: impl FnOnce(&Kernel, &OpenKeys) + Send) {
-    let (ours, kernels) = UnixDatagram::pair().unwrap();
-    kernels.set_read_timeout(Some(LATE)).unwrap();
-    let node = Node { cuse: OwnedFd::from(ours).into(), buffer: vec![0; fuse::MESSAGE_BYTES_MAX] };
+    let (server_end, kernel_end) = UnixDatagram::pair().unwrap();
+    kernel_end.set_read_timeout(Some(LATE)).unwrap();
+    let node = Node { cuse: OwnedFd::from(server_end).into(), buffer: vec![0; fuse::MESSAGE_BYTES_MAX] };
     let (open_keys, cancel, mut rooms) = (OpenKeys::default(), Cancel::default(), vec![vec![0; 256]; 2]);
     let profile = Profile { name: "watched".into(), detail: String::new(), width: 1, emulated: false };
     let driver = Watched { profile, open_keys: open_keys.clone() };
@@ -133,7 +133,7 @@ fn with_node(client: impl FnOnce(&Kernel, &OpenKeys) + Send) {
         thread::scope(|scope| {
             let ends = CancelOnDrop(cancel.clone());
             scope.spawn(|| {
-                let (kernel, _ends) = (Kernel(kernels), ends);
+                let (kernel, _ends) = (Kernel(kernel_end), ends);
                 client(&kernel, &open_keys);
             });
             node.serve(&mut caller, jobs, &cancel).unwrap();
@@ -143,9 +143,9 @@ fn with_node(client: impl FnOnce(&Kernel, &OpenKeys) + Send) {
 
 /// Whether driver and runtime have sessions now, and how many there were.
 fn open_keys(open_keys: &OpenKeys) -> (usize, usize, usize) {
-    let seen = open_keys.seen.lock().unwrap();
-    let there = seen.iter().filter(|session| session.strong_count() > 0).count();
-    (open_keys.made.lock().unwrap().len(), there, seen.len())
+    let opened = open_keys.opened.lock().unwrap();
+    let alive = opened.iter().filter(|session| session.strong_count() > 0).count();
+    (open_keys.made.lock().unwrap().len(), alive, opened.len())
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_session_that_its_client_ended_or_left_behind_leaves_nothing_in_any_driver()
         assert_eq!(open_keys(all), (3, 3, 3));
         kernel.end(one, sessions[0]);
         assert_eq!(open_keys(all), (2, 2, 3));
-        kernel.ask(fuse::RELEASE, &one).unwrap();
+        kernel.send(fuse::RELEASE, &one).unwrap();
         assert_eq!(open_keys(all), (1, 1, 3));
         kernel.request(other, sessions[2], Call::Crypt);
         kernel.end(other, sessions[2]);

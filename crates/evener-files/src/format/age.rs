@@ -1,6 +1,6 @@
 //! The age format, version 1 (<https://c2sp.org/age>).
 //!
-//! File = header (text: who can open it, and a MAC) || payload nonce (16 bytes) || chunks. The crate `age`
+//! File = header (text: recipients, and a MAC) || payload nonce (16 bytes) || chunks. The crate `age`
 //! makes and reads headers; a witness takes down the file key on its way through, for the chunks are ours. The
 //! payload's key is HKDF-SHA-256(file key, nonce, "payload"); a chunk is 64 KiB under ChaCha20-Poly1305.
 //!
@@ -167,14 +167,15 @@ fn cut(header_bytes: u64) -> Cut {
 /// Looks at lines only; what they say is the crate's to judge, but for one thing that the crate lets pass and
 /// the specification does not: a stanza whose body has no last line shorter than 64 columns.
 fn header_bytes(start: &[u8]) -> Result<Option<usize>, FormatError> {
-    let seen = start.len().min(VERSION_LINE.len());
-    if start[..seen] != VERSION_LINE[..seen] {
+    let compared = start.len().min(VERSION_LINE.len());
+    if start[..compared] != VERSION_LINE[..compared] {
         return Err(malformed(wrong_start(start)));
     }
-    let mut end = seen;
+    let mut end = compared;
     let mut in_stanza = false;
     let looked_at = &start[..start.len().min(HEADER_BYTES_MAX)];
-    for line in looked_at[seen..].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"))
+    for line in
+        looked_at[compared..].split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"))
     {
         end += line.len();
         let begins = line.starts_with(b"-> ") || line.starts_with(b"---");
@@ -233,7 +234,7 @@ impl BufRead for Whole<'_> {
     }
 }
 
-// ---- the witness, and who needs none
+// ---- the witness, and recipients that need none
 
 /// A recipient or identity that keeps a copy of the file key which passes through it.
 struct Witness<'a, T: ?Sized> {

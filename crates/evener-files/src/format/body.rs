@@ -16,7 +16,7 @@ pub struct Sealing {
     pub body: Body,
 }
 
-/// What the first bytes of a file told: something for each key that may be the right one.
+/// What was read from the first bytes of a file: something for each key that may be the right one.
 #[derive(Debug)]
 pub enum Opened<T = Body> {
     /// The header is longer: come back with at least so many bytes from the start of the file.

@@ -118,7 +118,7 @@ impl Opener {
     }
 
     /// How a file that begins with `start` may be cut: as [`Opener::open`], but derives no key and tries none, so
-    /// that a question for lengths costs nothing. With an age file this says nothing about who may open it.
+    /// that a question for lengths costs nothing. With an age file this says nothing about its recipients.
     pub(crate) fn cuts(&self, start: &[u8], whole: bool) -> Result<Opened<Cut>, FormatError> {
         let cuts = match self {
             Self::Tink(tink) => tink.cuts(start),

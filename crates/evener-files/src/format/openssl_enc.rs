@@ -4,7 +4,7 @@
 //! IV; the ciphertext is one CBC chain with PKCS#7 padding, cut here into slices. Encryption goes slice by slice
 //! ([`super::Iv::PreviousBlock`]); decryption takes all slices at once.
 //!
-//! **Not authenticated**: who changes such a file changes what comes out of it, and a wrong passphrase is
+//! **Not authenticated**: a change of such a file changes what comes out of it, and a wrong passphrase is
 //! found out by the padding only, which fits by chance once in 256 times.
 
 use std::num::NonZeroU32;
@@ -104,8 +104,8 @@ pub fn first_line(file: &[u8]) -> Zeroizing<Vec<u8>> {
 
 /// The cut of a file that begins with `start`: it is always the same.
 pub(super) fn cuts(start: &[u8]) -> Result<Opened<Cut>, FormatError> {
-    let seen = start.len().min(MAGIC.len());
-    if start[..seen] != MAGIC[..seen] {
+    let compared = start.len().min(MAGIC.len());
+    if start[..compared] != MAGIC[..compared] {
         return Err(FormatError::Header { format: "openssl enc", fact: "it does not start with Salted__" });
     }
     match start.len() {

@@ -218,7 +218,7 @@ impl Layout {
     }
 
     /// Whether the plaintext's length follows from the layout. Of a padded ciphertext only the last segment's
-    /// plaintext tells it: up to 15 bytes less.
+    /// plaintext shows it: up to 15 bytes less.
     #[must_use]
     pub const fn plain_bytes_is_exact(&self) -> bool {
         matches!(self.cut.growth, Growth::Tag { .. })

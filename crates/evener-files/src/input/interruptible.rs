@@ -15,7 +15,7 @@ use crate::error::FileError;
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// A source of bytes that ends with an error when the run is cancelled while it waits. Reads no more than it
-/// is asked for.
+/// is requested.
 pub(crate) struct InterruptibleReader<F> {
     source: F,
     cancel: Cancel,

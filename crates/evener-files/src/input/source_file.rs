@@ -73,8 +73,8 @@ impl SourceFile {
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
         let (fd, stat) = self.named.as_ref().map_or((&self.fd, &self.stat), |(fd, stat)| (fd, stat));
         let now = fs::fstat(fd).map_err(FileError::io("read"))?;
-        let seen = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
-        if seen(&now) == seen(stat) { Ok(()) } else { Err(FileError::Changed) }
+        let stamp = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
+        if stamp(&now) == stamp(stat) { Ok(()) } else { Err(FileError::Changed) }
     }
 
     /// Tells the kernel that the file is read from front to back.

@@ -67,7 +67,7 @@ impl OutputDir {
         Ok(Arc::new(Self { fd, path, is_new, device, inode }))
     }
 
-    /// Lets the owner work in a directory that an earlier run gave the mode of a source that nobody may write to.
+    /// Lets the owner work in a directory that an earlier run gave the mode of a source that is read-only.
     pub(crate) fn give_owner_access(&self) -> Result<(), FileError> {
         let stat = fs::fstat(&self.fd).map_err(FileError::io("look at the directory"))?;
         let (mode, all) = (Mode::from_raw_mode(stat.st_mode), Mode::RWXU);

@@ -94,7 +94,7 @@ impl CompleteDraft {
         (&self.temporary.dir, &self.temporary.name)
     }
 
-    /// Gives it its final name, without replacing unless asked to; where the file system cannot do that, looks first.
+    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first.
     pub(super) fn rename(mut self) -> Result<(), FileError> {
         let temporary = &mut self.temporary;
         let dir = &temporary.dir.fd;

@@ -68,7 +68,7 @@ pub(crate) fn lock(dir: &OwnedFd) {
         match fs::flock(dir, FlockOperation::NonBlockingLockShared) {
             // Another run is removing stale drafts, among which ours must not be.
             Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
-            // Locked; or the file system knows no locks, and nobody removes drafts.
+            // Locked; or the file system knows no locks, and no process removes drafts.
             _ => return,
         }
     }

@@ -14,7 +14,7 @@ use crate::input::source_file::SourceFile;
 /// look.
 pub(crate) const START_BYTES: usize = 2_048;
 
-/// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
+/// Lets `read` have as much of the start of a source as it requests; the second argument says that it is all.
 pub(crate) fn read_header<T>(
     source: &SourceFile,
     read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,

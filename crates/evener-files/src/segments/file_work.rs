@@ -79,7 +79,7 @@ impl FileWork {
         Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), force)
     }
 
-    /// What is to be said of the file when it is done.
+    /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
         Origin { path: item.source.clone(), bytes_in: self.source.len(), bytes_out: self.bytes_out() }
     }

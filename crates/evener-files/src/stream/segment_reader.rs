@@ -137,7 +137,7 @@ fn choose<'m>(
     }
     for body in candidates {
         let full = usize::try_from(body.cut().full_cipher_bytes(0)).expect("a segment fits a slot");
-        // One byte more tells whether another segment follows.
+        // One byte more shows whether another segment follows.
         let old = rest.len();
         rest.resize(old.max(full + 1), 0);
         let came = read_full(input, &mut rest[old..])?;

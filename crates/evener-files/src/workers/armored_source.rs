@@ -31,7 +31,7 @@ pub(super) fn dearmored(
     Ok(SourceFile { fd: binary.into(), stat, named: Some((source.fd, source.stat)) })
 }
 
-/// As [`io::copy`], but tells whether reading or writing failed, and can be stopped.
+/// As [`io::copy`], but returns whether reading or writing failed, and can be stopped.
 fn copy(from: &mut impl io::Read, to: &mut File, is_stopped: impl Fn() -> bool) -> Result<u64, FileError> {
     let (mut part, mut total) = (vec![0; PART_BYTES], 0);
     loop {

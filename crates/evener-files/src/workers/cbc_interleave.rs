@@ -100,7 +100,7 @@ impl ChainedFile {
         Ok(bytes)
     }
 
-    /// Writes a finished segment; tells whether it was the last.
+    /// Writes a finished segment; returns whether it was the last.
     fn write(&mut self, job: &evener_core::Job<'_>) -> Result<bool, FileError> {
         job::check(job, self.next)?;
         let segment = self.work.layout.segment(self.next);

@@ -33,7 +33,7 @@ struct State {
     draft: Option<Draft>,
     /// The first one.
     error: Option<FileError>,
-    /// Bytes of output so far: padded files tell their length only at the end.
+    /// Bytes of output so far: padded files show their length only at the end.
     bytes_out: u64,
 }
 

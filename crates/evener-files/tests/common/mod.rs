@@ -39,7 +39,7 @@ pub(crate) fn open(opener: &Opener, file: &[u8]) -> Result<Vec<u8>, FormatError>
     Err(error)
 }
 
-/// Feeds the header as a reader does that knows nothing of its length: one byte more than was asked for, at
+/// Feeds the header as a reader does that knows nothing of its length: one byte more than was requested, at
 /// first none.
 pub(crate) fn candidates(opener: &Opener, file: &[u8]) -> Result<Vec<Body>, FormatError> {
     let mut given = 0;

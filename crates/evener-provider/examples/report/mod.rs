@@ -14,7 +14,7 @@ use statistics::Spread;
 
 /// Prints the command and the machine, to be kept with the figures.
 pub(crate) fn heading(command: &str) {
-    let version = Command::new("openssl").arg("version").output().map(|said| said.stdout);
+    let version = Command::new("openssl").arg("version").output().map(|output| output.stdout);
     let version = String::from_utf8(version.unwrap_or_default()).unwrap_or_default();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));

@@ -68,7 +68,7 @@ fn is_alone(ctx: &CipherCtx) -> bool {
     ctx.pending.module.as_ref().is_some_and(|choice| choice.concurrency == Concurrency::Alone)
 }
 
-/// The engine for a piece: the one that was chosen for its update, or where nothing is asked the first that takes it.
+/// The engine for a piece: the one that was chosen for its update, or where no choice was made the first that takes it.
 fn chosen(ctx: &CipherCtx, algorithm: Algorithm, len: usize) -> Option<&'static dyn Engine> {
     let direction = ctx.message.direction();
     match &ctx.pending.module {
@@ -77,7 +77,7 @@ fn chosen(ctx: &CipherCtx, algorithm: Algorithm, len: usize) -> Option<&'static 
     }
 }
 
-/// Block work by the inner context, which stays behind an owned message and is told its place when that is handed back; a unit
+/// Block work by the inner context, which stays behind an owned message and is set to its place when that is handed back; a unit
 /// of XTS begins with the same tweak again.
 fn by_inner(ctx: &CipherCtx, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(), BlockError> {
     let (row, message, inner) = (ctx.row(), &ctx.message, ctx.inner());

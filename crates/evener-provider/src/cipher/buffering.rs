@@ -49,13 +49,13 @@ pub(crate) fn stop(ctx: &mut CipherCtx) -> Result<(), Reason> {
     }
     // OpenSSL keeps the key stream of the last broken block, and a program may set `num` to point into it again.
     let broken = ctx.message.broken.take().filter(|_| held == 0);
-    let kept = broken
+    let is_rewound = broken
         .is_none_or(|counter| inner.init(ctx.message.encrypts, None, Some(&counter)) && inner.feed(&[0]));
     // Key stream that was used is used up inside by any bytes of the same length.
-    let back = kept
+    let is_restored = is_rewound
         && inner.init(ctx.message.encrypts, None, ctx.row().has_iv().then_some(&chain[..]))
         && (held == 0 || inner.feed(&ctx.message.held[..held]));
-    if !back {
+    if !is_restored {
         return Err(ctx.fail());
     }
     ctx.message.iv_moved = ctx.row().has_iv();
@@ -100,9 +100,9 @@ fn whole_blocks(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>>
         }
         let start = cut.fill + cut.bulk;
         let rest = call.len() - start;
-        let kept = if cut.flush { 0 } else { held + cut.fill };
-        call.copy_input(start, &mut ctx.message.held[kept..kept + rest]);
-        ctx.message.held_len = short(kept + rest);
+        let stays_held = if cut.flush { 0 } else { held + cut.fill };
+        call.copy_input(start, &mut ctx.message.held[stays_held..stays_held + rest]);
+        ctx.message.held_len = short(stays_held + rest);
         Ok(())
     }();
     Some(done.map(|()| cut.output()))

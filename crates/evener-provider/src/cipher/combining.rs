@@ -1,6 +1,6 @@
 //! CBC encryption that threads of this program do together (docs/combining.md).
 //!
-//! Path of one update of whole blocks: is anybody combining now -> the chaining value out of the inner context -> the
+//! Path of one update of whole blocks: does any caller combine now -> the chaining value out of the inner context -> the
 //! burst -> the last block into the inner context, which stays the one that holds the truth about the message.
 
 use std::sync::Arc;

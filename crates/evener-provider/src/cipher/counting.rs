@@ -42,7 +42,7 @@ impl CipherCtx {
         }
     }
 
-    /// An update of `bytes` for which splitting was asked is done.
+    /// An update of `bytes` for which splitting was considered is done.
     pub(crate) fn finish_split(&self, call: evener::split::Call, bytes: usize) {
         let taken_back = call.helpers().map_or(0, Helpers::taken_back);
         self.count_event(Count::TakenBack, taken_back, bytes);

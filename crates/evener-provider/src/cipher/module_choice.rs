@@ -1,4 +1,4 @@
-//! Whether an engine does an update: the guard and the policy are asked before anything of it is begun.
+//! Whether an engine does an update: the guard and the policy decide before anything of it is begun.
 
 use evener::offload::policy::{Concurrency, Policy, Query, policy};
 use evener_core::guard::Load;
@@ -31,7 +31,7 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     let concurrency = if is_alone { Concurrency::Alone } else { Concurrency::SameThread };
     let (algorithm, direction) = (row.algorithm?, message.direction());
     let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
-    // Before anything is asked: most requests of a program that no module pays for end here.
+    // Before any query: most requests of a program that no module pays for end here.
     let policy = policy()?;
     match is_alone && policy.is_unsampled(wanted.class()) {
         true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }),
@@ -39,7 +39,7 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     }
 }
 
-/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for who leads in a module's queue, and
+/// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for a leader of a module's queue, and
 /// its thread has others to go on with.
 pub(super) fn choose_for_many(
     ctx: &CipherCtx,
@@ -66,7 +66,7 @@ pub(super) fn choose_for_many(
     }
 }
 
-/// Block work that is asked about.
+/// Block work that is to be decided on.
 struct Request {
     algorithm: Algorithm,
     direction: Direction,

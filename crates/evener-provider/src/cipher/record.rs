@@ -1,4 +1,4 @@
-//! TLS records: a context that was told `tls-version` takes each update for one record, works on it in place, and adds
+//! TLS records: a context whose `tls-version` is set takes each update for one record, works on it in place, and adds
 //! or removes the padding itself (providers/implementations/ciphers/ciphercommon.c and ssl/record/tls_pad.c of
 //! OpenSSL 3.0; ssl/record/methods/tls_pad.c since 3.2).
 //!
@@ -7,9 +7,9 @@
 //! to the inner context, and so is, for good, one kind of record:
 //!
 //! **Decryption of MAC-then-encrypt.** There the padding is checked before the MAC, and how long the check of both
-//! takes tells an attacker about the plaintext (Lucky Thirteen, AlFardan and Paterson 2013). OpenSSL's answer runs
+//! takes shows an attacker something of the plaintext (Lucky Thirteen, AlFardan and Paterson 2013). OpenSSL's answer runs
 //! through padding, MAC and the copy between them, and can be used but not be wrapped. Under Encrypt-then-MAC
-//! (RFC 7366) the MAC over the ciphertext was right before the cipher is asked, so that the maker of the padding has
+//! (RFC 7366) the MAC over the ciphertext was right before the cipher runs, so that the maker of the padding has
 //! the keys.
 
 use evener_core::BLOCK_BYTES;

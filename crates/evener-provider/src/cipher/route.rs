@@ -25,7 +25,7 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     if ctx.row().splits_gcm() && ctx.message.state != State::Failed {
         return gcm::update(ctx, call);
     }
-    ctx.pending.split = split::ask(ctx, call.len());
+    ctx.pending.split = split::decide(ctx, call.len());
     ctx.pending.module = if is_split(ctx) { None } else { choose_for_update(ctx, call) };
     let answer = by_state(ctx, call);
     let (split, module, job_turn) =
@@ -44,7 +44,7 @@ fn is_split(ctx: &CipherCtx) -> bool {
 
 fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     let is_split = is_split(ctx);
-    // Where neither helpers come nor engines are asked, a context of our own costs more than handing back.
+    // Where neither helpers nor engines are used, a context of our own costs more than handing back.
     let thresh = ctx.block_thresh().min(ctx.row().combined_from);
     let is_inner = call.len() < thresh && !is_split && ctx.message.record_mode.is_none();
     let written = match ctx.message.state {

@@ -63,17 +63,17 @@ mod tests {
 
     /// OpenSSL's own steps, byte by byte: a block goes when it is whole and, held back, when another byte comes.
     fn simulated(held: usize, len: usize, holds_back: bool) -> (usize, usize) {
-        let (mut waiting, mut gone) = (held, 0);
+        let (mut waiting, mut passed) = (held, 0);
         for _ in 0..len {
             if waiting == BLOCK_BYTES {
-                (waiting, gone) = (0, gone + BLOCK_BYTES);
+                (waiting, passed) = (0, passed + BLOCK_BYTES);
             }
             waiting += 1;
             if waiting == BLOCK_BYTES && !holds_back {
-                (waiting, gone) = (0, gone + BLOCK_BYTES);
+                (waiting, passed) = (0, passed + BLOCK_BYTES);
             }
         }
-        (gone, waiting)
+        (passed, waiting)
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Block work of one large update, split between the caller and threads that help it.
 //!
-//! Path: [`ask`] (before the update is looked at: does splitting pay now?) -> the update falls into block work as any
+//! Path: [`decide`] (before the update is looked at: does splitting pay now?) -> the update falls into block work as any
 //! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
 //! (`evener::split`). Each thread works in an inner context of its own, which the caller has made ([`Spare`]) and the thread
 //! frees inside the call.
@@ -29,7 +29,7 @@ use crate::state::rows::CipherRow;
 type Block = [u8; BLOCK_BYTES];
 
 /// Begins the split of an update of `len` bytes where one is configured; the answer may still be to leave it whole.
-pub(super) fn ask(ctx: &CipherCtx, len: usize) -> Option<Call> {
+pub(super) fn decide(ctx: &CipherCtx, len: usize) -> Option<Call> {
     let is_message =
         matches!(ctx.message.state, State::Direct | State::Owned) && ctx.message.record_mode.is_none();
     if !is_message || len < ctx.row().split_from(ctx.message.encrypts) {
@@ -91,7 +91,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
 
 /// What helpers work with, made by their caller.
 ///
-/// Libcrypto is asked for memory by threads of the program's only: in OpenSSL 4.0 one whose first request fails recurses
+/// Only threads of the program have libcrypto allocate memory: in OpenSSL 4.0 one whose first request fails recurses
 /// until its stack ends (`CRYPTO_THREAD_set_local_ex`, crypto/threads_common.c).
 pub(super) struct Spare<T>(Mutex<Vec<T>>);
 

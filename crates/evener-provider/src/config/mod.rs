@@ -1,4 +1,4 @@
-//! What the administrator asks for: `[evener_sect]` of openssl.cnf, and `EVENER_*` variables over it.
+//! What the administrator has set: `[evener_sect]` of openssl.cnf, and `EVENER_*` variables over it.
 //!
 //! A value that says nothing never stops a program: the key keeps its default, and the complaint goes onto OpenSSL's
 //! queue and into the provider's build information. A process with more rights than its user ignores variables.
@@ -57,7 +57,7 @@ pub(crate) enum Guard {
     Off,
 }
 
-/// Who sleeps in the kernel while a module behind it works on a request that its caller waits for.
+/// Which thread sleeps in the kernel while a module behind it works on a request that its caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Wait {
     /// A thread of the driver's: a module that hangs keeps no caller.
@@ -77,7 +77,7 @@ pub(crate) enum StatisticsFile {
     Off,
 }
 
-/// Everything that can be asked for.
+/// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) threshold: Threshold,
@@ -105,7 +105,7 @@ impl Settings {
         }
     }
 
-    /// From how many bytes on modules are asked.
+    /// The length in bytes from which on modules are considered.
     pub(crate) fn raw_from(&self) -> usize {
         match self.threshold {
             Threshold::Bytes(bytes) => bytes,
@@ -162,7 +162,7 @@ const KEYS: &[Key] = &[
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
-/// Settings of which a few words are all that can be asked for.
+/// Settings whose values are a few words.
 macro_rules! choices {
     ($($field:ident: $type:ident { $($word:literal => $variant:ident),* })*) => {
         $(
@@ -219,7 +219,7 @@ fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
 /// each key that it has from the beginning. Not `module-filename`, about which a provider that is linked in raises an error.
 const OPENSSLS: &[&CStr] = &[c"openssl-version", c"provider-name", c"identity", c"module", c"activate"];
 
-/// Reads section and variables. The core is asked once, for all keys and all usual misspellings of them.
+/// Reads section and variables. The core is queried once, for all keys and all usual misspellings of them.
 pub(crate) fn read(core: &Core) -> (Settings, Vec<Complaint>) {
     let names = OPENSSLS.iter().copied().chain(KEYS.iter().map(|key| key.name)).chain(typos::all());
     let section = core.settings(names);

@@ -6,18 +6,18 @@ use std::str::FromStr;
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
-/// Shortest request that modules are asked about where nothing else is configured, beside a core with AES instructions and one
-/// without. Being asked takes some 20 ns: too much of the 1 us that 1 KiB takes on the former, nothing of the 67 us on a core as slow
+/// Shortest request for which modules are considered where nothing else is configured, beside a core with AES instructions and one
+/// without. The query takes some 20 ns: too much of the 1 us that 1 KiB takes on the former, nothing of the 67 us on a core as slow
 /// as paper 000's, where a module pays from 1136 bytes.
 const MODULE_BYTES_MIN: usize = 4 << 10;
 const MODULE_BYTES_MIN_SLOW: usize = 1 << 10;
 
-/// The shortest request that modules are asked about on this core.
+/// The shortest request for which modules are considered on this core.
 pub(crate) fn bytes_min() -> usize {
     if has_aes() { MODULE_BYTES_MIN } else { MODULE_BYTES_MIN_SLOW }
 }
 
-/// Whether this core has AES instructions. 32-bit ARM as it is found beside engines has none; of others nobody knows.
+/// Whether this core has AES instructions. 32-bit ARM as it is found beside engines has none; other processors are unknown.
 fn has_aes() -> bool {
     #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
     return std::arch::is_x86_feature_detected!("aes");

@@ -1,8 +1,8 @@
-//! How people misspell keys. The core answers for a key that it is asked for and lists none, so a key that nobody reads can
+//! How people misspell keys. The core answers a query for one key and lists none, so a key that no provider reads can
 //! only be found by asking for it.
 //!
-//! Path: a table is made when this is compiled -> all of it is asked in one question ([`all`]; `mod.rs`) -> what the
-//! section has of it is told with the key that was [`intended_key`] it.
+//! Path: a table is made when this is compiled -> all of it is one query ([`all`]; `mod.rs`) -> what the
+//! section has of it is reported with the key that was [`intended_key`] it.
 
 use std::ffi::CStr;
 

@@ -312,8 +312,8 @@ dispatch! {
 
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        // Each init through EVP of OpenSSL 3.0 asks for this first, by a search through all that may be asked for, and it never
-        // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions ask once per context).
+        // Each init through EVP of OpenSSL 3.0 queries this first, by a search through all parameters, and it never
+        // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions query once per context).
         // SAFETY: the core's list, lent for the call.
         if ctx.hot.iv_bytes > 0 && unsafe { params::answered_length(params, c"ivlen", ctx.hot.iv_bytes) } {
             return 1;

@@ -1,7 +1,7 @@
-//! Digests that are counted: where a process counts at all, its hashes are to be seen too.
+//! Digests that are counted: where a process counts at all, its hashes are counted too.
 //!
 //! Contexts are the inner provider's own; three entry points stand before its functions: a message begins, has more bytes, ends. Each
-//! looks into what is its thread's (`statistics/thread_digests.rs`) and jumps. A context does not tell whose it is, so the entry points of
+//! looks into what is its thread's (`statistics/thread_digests.rs`) and jumps. A context does not show its algorithm, so the entry points of
 //! a slot lead to one set of inner functions, in a static: of a libcrypto they are the same for each library context, and it is found by
 //! them.
 
@@ -23,7 +23,7 @@ use crate::statistics::thread_digests::{current_thread, with_current_thread};
 
 /// Where the entry points of a place lead.
 struct InnerDigest {
-    /// [`FREE`], [`TAKEN`] by somebody who fills it, or [`READY`] for good.
+    /// [`FREE`], [`TAKEN`] by a thread that fills it, or [`READY`] for good.
     state: AtomicU32,
     init: AtomicPtr<c_void>,
     update: AtomicPtr<c_void>,
@@ -72,7 +72,7 @@ pub(super) fn replacements(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Fu
 /// The entry points that lead to these functions. Nobody waits: a thread that meets another one at work takes the next place.
 fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize> {
     INNER_DIGESTS.iter().position(|way| {
-        // Relaxed: who takes it reads nothing.
+        // Relaxed: the thread that takes it reads nothing.
         if way.state.compare_exchange(FREE, TAKEN, Relaxed, Relaxed).is_ok() {
             way.init.store(init, Relaxed);
             way.update.store(update, Relaxed);
@@ -82,7 +82,7 @@ fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize
             way.state.store(READY, Release);
             return true;
         }
-        // Acquire: pairs with the Release above; who sees READY sees the functions.
+        // Acquire: pairs with the Release above; a thread that sees READY sees the functions.
         way.state.load(Acquire) == READY
             && way.init.load(Relaxed) == init
             && way.update.load(Relaxed) == update

@@ -1,10 +1,10 @@
 //! What OpenSSL calls: the module's one symbol, and the functions in the tables of each algorithm.
 //!
-//! An entry point takes pointers apart, does what is said in safe code elsewhere, and answers 1, a pointer, or 0 with the reason on
+//! An entry point takes pointers apart, has the work done in safe code elsewhere, and answers 1, a pointer, or 0 with the reason on
 //! OpenSSL's queue (`refusal.rs`). A panic never leaves Rust. Entry points on the hot path compare one number first and jump into the inner
 //! function; that path has nothing that could panic.
 //!
-//! `provider.rs` has the symbol and the provider's own functions, `offers.rs` what it answers when OpenSSL asks for algorithms; the other
+//! `provider.rs` has the symbol and the provider's own functions, `offers.rs` what it answers when OpenSSL queries algorithms; the other
 //! files have one kind of algorithm each.
 
 mod cipher;

@@ -44,7 +44,7 @@ fn bind(prov: &ProvCtx) -> Option<&Bound> {
     if prov.bound().is_none() {
         let inner =
             prov.siblings.active_default(&prov.core).or_else(|| InnerProvider::private(&prov.core))?;
-        // The lock is ours, so that nobody else can have set it.
+        // The lock is ours, so that no other thread can have set it.
         prov.bound.set(wrapped(inner, prov)).ok()?;
         siblings::deregister(prov);
     }

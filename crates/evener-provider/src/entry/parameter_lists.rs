@@ -1,4 +1,4 @@
-//! The functions that ask the inner provider which parameters there are: for ciphers, digests, generators and key objects alike.
+//! The functions that query the inner provider's lists of parameters: for ciphers, digests, generators and key objects alike.
 //!
 //! Each is there once per slot, for the core passes no context of ours. `row_of` of the file that uses these finds the row.
 

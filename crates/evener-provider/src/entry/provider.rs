@@ -71,7 +71,7 @@ fn silence_panics() {
 fn start(core: Core) -> *const ProvCtx {
     let prov = Box::leak(Box::new(setup::provider(core)));
     siblings::register(prov);
-    // Now, where it can be, so that later calls find it done; a private one only when the core asks.
+    // Now, where it can be, so that later calls find it done; a private one only when the core queries algorithms.
     if prov.siblings.active_default(&prov.core).is_some() {
         offers::bound(prov);
     }
@@ -115,18 +115,18 @@ dispatch! {
     fn teardown(provctx: *mut c_void) {
         if !provctx.is_null() {
             let provctx: *mut ProvCtx = provctx.cast();
-            // A caught panic leaks, and there is no core any more to tell.
+            // A caught panic leaks, and there is no core any more to report to.
             // SAFETY: made by `start`, and this is the core's last call with it.
             drop(panic::catch_unwind(move || end(unsafe { Box::from_raw(provctx) })));
         }
     }
 
-    /// The core asks what may be asked.
+    /// The core queries which parameters there are.
     fn gettable_params(_provctx: *mut c_void) -> *const Param {
         GETTABLE.0.as_ptr()
     }
 
-    /// The core asks who we are.
+    /// The core queries name, version and status.
     fn get_params(provctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(prov) = provider_of(provctx) else { return 0 };
         for_c(&prov.core, || {
@@ -137,7 +137,7 @@ dispatch! {
         })
     }
 
-    /// The core asks for the algorithms of an operation, once per operation unless told not to keep the answer.
+    /// The core queries the algorithms of an operation, once per operation unless the answer says not to store it.
     fn query_operation(provctx: *mut c_void, operation: c_int, no_store: *mut c_int) -> *const Algorithm {
         let Some(prov) = provider_of(provctx) else { return ptr::null() };
         for_c(&prov.core, || {

@@ -9,7 +9,7 @@ use super::provider_of;
 use crate::ffi::dispatch;
 use crate::state::ProvCtx;
 
-/// Has the core tell `prov` of its siblings.
+/// Has the core notify `prov` of its siblings.
 pub(super) fn register(prov: &ProvCtx) {
     let Some(children) = prov.core.children else { return };
     let this = std::ptr::from_ref(prov).cast_mut().cast();

@@ -2,7 +2,7 @@
 //!
 //! Path of one pause: [`Jobs::current`] says whether the call runs in a job -> the program's callback is called, or
 //! its wait descriptor made readable -> `ASYNC_pause_job`, which returns when the program starts the job again, maybe
-//! on another thread -> the descriptor is emptied. The descriptor is readable before the pause already: nobody else
+//! on another thread -> the descriptor is emptied. The descriptor is readable before the pause already: no other thread
 //! works on what waits, so the program is to come back as soon as it has looked at everything else that is ready
 //! (the same as in OpenSSL's engines/e_dasync.c). A job that waits for a module is another matter: [`CurrentJob::doorbell`]
 //! gives the thread that brings the result what it makes the descriptor readable by, and [`CurrentJob::wait`] pauses.
@@ -51,7 +51,7 @@ pub(crate) struct CurrentJob<'j> {
     job: *mut c_void,
 }
 
-/// By its address our descriptor is told from others in a wait context.
+/// Its address is the key of our descriptor in a wait context.
 static KEY: u8 = 0;
 
 impl Jobs {
@@ -94,14 +94,14 @@ impl CurrentJob<'_> {
     }
 
     /// What another thread wakes the job by that [waits](CurrentJob::wait). A program that gave a function is not called by a
-    /// thread that it does not know: it is told at each pause to come back, as where there is no descriptor.
+    /// thread that it does not know: it is to come back after each pause, as where there is no descriptor.
     pub(crate) fn doorbell(self) -> Doorbell {
         // SAFETY: the job is the one that runs.
         let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
         if wait_ctx.is_null() || self.has_callback(wait_ctx) {
             return Doorbell(None);
         }
-        // A descriptor of its own: the wait context may be gone when it is rung.
+        // A descriptor of its own: the wait context may be freed when it is rung.
         Doorbell(self.descriptor(wait_ctx).and_then(|fd| fd.try_clone().ok()))
     }
 
@@ -146,20 +146,20 @@ impl CurrentJob<'_> {
     /// known.
     fn descriptor(self, wait_ctx: *mut c_void) -> Option<KnownFd> {
         let key: *const c_void = (&raw const KEY).cast();
-        let (mut number, mut kept) = (-1, ptr::null_mut());
+        let (mut number, mut stored) = (-1, ptr::null_mut());
         // SAFETY: the job's wait context, and room for both answers.
-        if unsafe { (self.jobs.get_fd)(wait_ctx, key, &raw mut number, &raw mut kept) } == 1 {
-            // SAFETY: what was kept under our key below, and `closed` has not freed, for the wait context has it.
-            return Some(unsafe { &*kept.cast::<CheckedFd>() }.known());
+        if unsafe { (self.jobs.get_fd)(wait_ctx, key, &raw mut number, &raw mut stored) } == 1 {
+            // SAFETY: stored under our key below, and not freed by `closed`, for the wait context has it.
+            return Some(unsafe { &*stored.cast::<CheckedFd>() }.known());
         }
         let fd = CheckedFd::new(event()?).ok()?;
-        let (known, kept) = (fd.known(), Box::into_raw(Box::new(fd)));
+        let (known, stored) = (fd.known(), Box::into_raw(Box::new(fd)));
         // SAFETY: as above; the wait context owns both from here on, and ends them by `closed`.
-        if unsafe { (self.jobs.set_fd)(wait_ctx, key, known.number(), kept.cast(), closed) } == 1 {
+        if unsafe { (self.jobs.set_fd)(wait_ctx, key, known.number(), stored.cast(), closed) } == 1 {
             return Some(known);
         }
-        // SAFETY: made above, and given to nobody.
-        drop(unsafe { Box::from_raw(kept) });
+        // SAFETY: made above, and given away to no other owner.
+        drop(unsafe { Box::from_raw(stored) });
         None
     }
 }
@@ -176,7 +176,7 @@ impl Waker for Doorbell {
 fn event() -> Option<OwnedFd> {
     // SAFETY: takes numbers.
     let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-    // SAFETY: just opened, and nobody else's.
+    // SAFETY: just opened, and nothing else owns it.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -196,8 +196,8 @@ fn drain(fd: KnownFd) {
 
 dispatch! {
     /// A wait context goes, or lets the descriptor go.
-    fn closed(_wait_ctx: *mut c_void, _key: *const c_void, _fd: c_int, kept: *mut c_void) {
-        // SAFETY: kept by `descriptor` for this wait context alone, which lets it go once.
-        drop(unsafe { Box::from_raw(kept.cast::<CheckedFd>()) });
+    fn closed(_wait_ctx: *mut c_void, _key: *const c_void, _fd: c_int, stored: *mut c_void) {
+        // SAFETY: stored by `descriptor` for this wait context alone, which calls this once.
+        drop(unsafe { Box::from_raw(stored.cast::<CheckedFd>()) });
     }
 }

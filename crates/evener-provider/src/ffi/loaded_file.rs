@@ -53,7 +53,7 @@ dispatch! {
     fn visit(info: *mut libc::dl_phdr_info, _bytes: usize, search: *mut c_void) -> c_int {
         // SAFETY: the loader's record of a file, which it keeps during the call.
         let info = unsafe { &*info };
-        // SAFETY: `file_of` lends it through all calls, and nobody else has it meanwhile.
+        // SAFETY: `file_of` lends it through all calls, and no other thread has it meanwhile.
         let search = unsafe { &mut *search.cast::<Search>() };
         // SAFETY: the loader's headers of that file, so many.
         let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };

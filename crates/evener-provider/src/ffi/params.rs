@@ -11,7 +11,7 @@ use evener_ossl_sys::{
 ///
 /// # Safety
 ///
-/// `list` is null or such a list, and nobody else uses it meanwhile.
+/// `list` is null or such a list, and no other thread uses it meanwhile.
 pub(crate) unsafe fn list<'p>(list: *const Param) -> &'p [Param] {
     // SAFETY: the caller's word.
     unsafe { super::up_to(list, |param| param.key.is_null()) }
@@ -53,7 +53,7 @@ pub(crate) fn number(param: &Param) -> Option<usize> {
     }
 }
 
-/// Answers with text that outlives the provider's use of it; false where something else was asked for.
+/// Answers with text that outlives the provider's use of it; false where the query is for another type.
 pub(crate) fn answer_text(param: &mut Param, text: &CStr) -> bool {
     if param.data_type != PARAM_UTF8_PTR || param.data.is_null() {
         return false;
@@ -64,7 +64,7 @@ pub(crate) fn answer_text(param: &mut Param, text: &CStr) -> bool {
     true
 }
 
-/// Answers with a small number; false where something else was asked for.
+/// Answers with a small number; false where the query is for another type.
 pub(crate) fn answer_int(param: &mut Param, value: c_int) -> bool {
     if param.data_type != PARAM_INTEGER || param.data.is_null() || param.data_size != size_of::<c_int>() {
         return false;
@@ -75,7 +75,7 @@ pub(crate) fn answer_int(param: &mut Param, value: c_int) -> bool {
     true
 }
 
-/// Answers with a count; false where something else was asked for.
+/// Answers with a count; false where the query is for another type.
 pub(crate) fn answer_number(param: &mut Param, value: u32) -> bool {
     if param.data_type != PARAM_UNSIGNED_INTEGER
         || param.data.is_null()
@@ -89,7 +89,7 @@ pub(crate) fn answer_number(param: &mut Param, value: u32) -> bool {
     true
 }
 
-/// Answers a list that asks for one length and nothing else, this one; false where it asks otherwise, and nothing is touched.
+/// Answers a list that queries one length and nothing else, this one; false for any other list, and nothing is touched.
 ///
 /// # Safety
 ///
@@ -121,9 +121,9 @@ pub(crate) unsafe fn answered_length(list: *mut Param, name: &CStr, value: usize
 fn is_text(text: *const u8, other: &CStr) -> bool {
     other.to_bytes_with_nul().iter().enumerate().all(|(at, byte)| {
         // SAFETY: all before were the same and none of them nul, so that this one exists.
-        let here = unsafe { text.add(at) };
+        let byte_at = unsafe { text.add(at) };
         // SAFETY: as above.
-        *byte == unsafe { here.read() }
+        *byte == unsafe { byte_at.read() }
     })
 }
 

@@ -86,10 +86,10 @@ impl Private {
 impl Drop for Private {
     fn drop(&mut self) {
         if !self.provider.is_null() {
-            // SAFETY: loaded once by `open`; nobody uses its functions any more.
+            // SAFETY: loaded once by `open`; no thread uses its functions any more.
             unsafe { (self.unload)(self.provider) };
         }
-        // SAFETY: made by `open` and used by nobody else; null does nothing.
+        // SAFETY: made by `open` and used by nothing else; null does nothing.
         unsafe { (self.free)(self.context) };
     }
 }

@@ -141,7 +141,7 @@ impl Update {
         output <= self.room && (apart || input + from == out + to)
     }
 
-    /// Input from `from` on and output from `to` on, `len` bytes each, as block work. [`Update::can_work`] said yes.
+    /// Input from `from` on and output from `to` on, `len` bytes each, as block work. [`Update::can_work`] was true.
     pub(crate) fn memory<'c>(&self, from: usize, to: usize, len: usize) -> Memory<'c> {
         assert!(from + len <= self.len && to + len <= self.room, "within what C lent");
         // SAFETY: within the input.

@@ -14,7 +14,7 @@ use crate::state::rows::CipherRow;
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
 unsafe impl Sync for CipherRow {}
 
-/// A live inner context of `row`, which nobody else uses while this is used.
+/// A live inner context of `row`, which nothing else uses while this is used.
 #[derive(Clone, Copy)]
 pub(crate) struct InnerContext<'r> {
     row: &'r CipherRow,
@@ -26,7 +26,7 @@ impl<'r> InnerContext<'r> {
     ///
     /// # Safety
     ///
-    /// It is one of `row`'s and lives, used by nobody else, as long as what is made here.
+    /// It is one of `row`'s and lives, used by nothing else, as long as what is made here.
     pub(crate) unsafe fn of(row: &'r CipherRow, ctx: *mut c_void) -> Self {
         Self { row, ctx }
     }
@@ -84,16 +84,16 @@ impl<'r> InnerContext<'r> {
         let mut iv: *const [u8; 16] = ptr::null();
         // By its address: OpenSSL 3.2 to 3.5 try that first, and leave an error on the queue where it is not wanted.
         let answer = Param { data_size: 0, ..param(c"updated-iv", PARAM_OCTET_PTR, &raw mut iv) };
-        if self.ask(answer)? != size_of::<[u8; 16]>() {
+        if self.query(answer)? != size_of::<[u8; 16]>() {
             return None;
         }
-        // SAFETY: the inner context's own IV, of the length that it says, which nobody changes meanwhile.
+        // SAFETY: the inner context's own IV, of the length that it says, which no thread changes meanwhile.
         unsafe { iv.as_ref() }.copied()
     }
 
     /// The length of the answer to one question.
-    fn ask(self, question: Param) -> Option<usize> {
-        let mut params = [question, Param::END];
+    fn query(self, request: Param) -> Option<usize> {
+        let mut params = [request, Param::END];
         let get = self.row.get_ctx_params?;
         // SAFETY: the inner function with its own context; the list is ended, with the room that it says.
         let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
@@ -125,7 +125,7 @@ impl<'r> InnerContext<'r> {
     /// Whether the last block is padded, as it was set.
     pub(crate) fn padding(self) -> Option<bool> {
         let mut value = 0_u32;
-        let answer = self.ask(param(c"padding", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
+        let answer = self.query(param(c"padding", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
         (answer == size_of::<u32>()).then_some(value != 0)
     }
 
@@ -150,14 +150,14 @@ impl<'r> InnerContext<'r> {
     /// The tag of an encryption that has ended.
     pub(crate) fn tag(self) -> Option<[u8; 16]> {
         let mut tag = [0_u8; 16];
-        let answer = self.ask(param(c"tag", PARAM_OCTET_STRING, &raw mut tag))?;
+        let answer = self.query(param(c"tag", PARAM_OCTET_STRING, &raw mut tag))?;
         (answer == tag.len()).then_some(tag)
     }
 
     /// How many bytes of the tag count; 16 where none was made or given.
     pub(crate) fn tag_bytes(self) -> Option<usize> {
         let mut value = 0_usize;
-        let answer = self.ask(param(c"taglen", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
+        let answer = self.query(param(c"taglen", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
         (answer == size_of::<usize>() && value <= 16).then_some(value)
     }
 
@@ -222,7 +222,7 @@ impl<'r> OwnContext<'r> {
 
 impl Drop for OwnContext<'_> {
     fn drop(&mut self) {
-        // SAFETY: made by `new` and used by nobody any more. InnerContext contexts are wiped as they are freed.
+        // SAFETY: made by `new` and unused from here on. Inner contexts are wiped as they are freed.
         unsafe { (self.0.row.freectx)(self.0.ctx) };
     }
 }

@@ -20,7 +20,7 @@ use crate::core::{Core, find};
 use crate::ffi::private_libctx::Private;
 use crate::ffi::table_of;
 
-/// What the core told of our siblings.
+/// The siblings that the core has named.
 #[derive(Default)]
 pub(crate) struct Siblings {
     /// The active default provider, one reference of which is ours. Written under the core's lock.
@@ -138,7 +138,7 @@ impl InnerProvider {
             Source::Private(private) => private.query(operation),
         }
     }
-    /// Whose it is, for people.
+    /// Which provider it is, for people.
     pub(crate) fn whose(&self) -> &'static CStr {
         match self.source {
             Source::Program(_) => c"the program's default provider",

@@ -60,7 +60,7 @@ pub(super) struct ResultCheck<'a> {
 }
 
 impl ResultCheck<'_> {
-    /// Whether this core makes the same of a part. Where there is no memory for that, nobody knows.
+    /// Whether this core makes the same of a part. True where there is no memory for that.
     pub(super) fn is_right(&self, plain: Fallback<'_>, output: &[u8], part: Range<usize>) -> bool {
         let before = &self.input[..part.start];
         let iv = match part.start {

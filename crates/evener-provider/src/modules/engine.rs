@@ -5,14 +5,14 @@
 //!
 //! | state of a piece | the program's memory | goes on by |
 //! |---|---|---|
-//! | asked or put | as it was | its result, or silence beyond what is allowed: undone |
+//! | submitted | as it was | its result, or silence beyond what is allowed: undone |
 //! | answered, to be compared (`comparison.rs`) | as it was | right: taken over; wrong: undone, and the module is out of service |
 //! | taken over | the result | |
 //! | undone | as it was | the inner cipher |
 //!
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
-//! Path of one piece: session of the message -> where the module has a driver for that this thread asks it and waits
+//! Path of one piece: session of the message -> where the module has a driver for single requests, this thread submits and waits
 //! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the doorbell was rung -> a sample is
 //! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
@@ -119,7 +119,7 @@ impl ModuleEngine {
         is_right
     }
 
-    /// Puts a result to where the program wants it, unless it is seen to be wrong.
+    /// Puts a result to where the program wants it, unless a comparison shows it to be wrong.
     fn take_over(
         &self,
         block_request: &mut BlockRequest<'_>,
@@ -239,7 +239,7 @@ impl Engine for ModuleEngine {
         Ok(())
     }
 
-    fn forget(&self, session: SessionId) {
+    fn close_session(&self, session: SessionId) {
         self.offload.forget(fork::generation(), session);
     }
 }

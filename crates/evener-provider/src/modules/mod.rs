@@ -2,7 +2,7 @@
 //! other time, for later the program may have no right to.
 //!
 //! Path: the name in the configuration ([`ModuleName`]) -> opened, once in a process; a device only reserved, until a request is to be
-//! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. It is asked no known answers here, for that takes
+//! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. Known answers are not checked here, for that takes
 //! longer than many a program: the engine compares its first results. What cannot be opened is a complaint; the provider works without it.
 
 mod comparison;
@@ -65,7 +65,7 @@ fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
                 let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
                 Offload::new(name, does, move || driver.driver())
             }
-            // To take it is dearer than all that a short program asks for.
+            // To open it is dearer than all requests of a short program.
             Some(device) => {
                 let (device, driver) = twice(device.map_err(|error| error.to_string())?);
                 let single = Arc::clone(&driver);

@@ -98,14 +98,14 @@ fn take() -> Option<&'static ThreadDigests> {
         }
         // Acquire: pairs with the Release of an owner's end; what it did to the place is done.
         owner.compare_exchange(0, thread, Acquire, Relaxed).ok()?;
-        // Relaxed: for a child, in which all that was written before its fork is seen.
+        // Relaxed: for a child, to which all is visible that was written before its fork.
         USED[index / BITS].fetch_or(1 << (index % BITS), Relaxed);
         current_thread()
     })
 }
 
-/// In the child of a fork: what the parent hashed is the parent's, and its other threads are none here. Only memory is written.
-pub(crate) fn forget() {
+/// Clears the counts in the child of a fork: what the parent hashed is the parent's, and its other threads do not run here. Only memory is written.
+pub(crate) fn clear_after_fork() {
     let is_used = |index: &usize| USED[index / BITS].load(Relaxed) >> (index % BITS) & 1 == 1;
     for place in (0..COUNT).filter(is_used).map(|index| &ALL[index]) {
         // SAFETY: the owner is this thread, which is in `fork`, or one that does not exist in this process, or there is none.
@@ -130,9 +130,9 @@ impl Drop for AtEnd {
         if let Some(hashes) = current_thread() {
             statistics::finish_hashes(hashes);
             let place = &ALL[index(this())];
-            // SAFETY: this thread's still, and borrowed by nobody.
+            // SAFETY: this thread's still, and not borrowed.
             unsafe { place.hashes.get().write(ThreadDigests::new()) };
-            // Release: pairs with the Acquire of who takes the place.
+            // Release: pairs with the Acquire of the thread that takes the place.
             place.owner.store(0, Release);
         }
         ELSEWHERE.with(statistics::finish_hashes);

@@ -140,7 +140,7 @@ impl LibCtx {
         (!made.is_null()).then_some(Digest(made))
     }
 
-    /// Bytes from a generator without a parent, and who serves it.
+    /// Bytes from a generator without a parent, and the provider that serves it.
     pub fn random(&self, name: &str, properties: &str, len: usize) -> Option<(String, Vec<u8>)> {
         let (name, properties) = (CString::new(name).unwrap(), CString::new(properties).unwrap());
         // SAFETY: a context and texts.
@@ -327,14 +327,14 @@ impl CipherCtx {
     }
 
     /// What a list of questions gives, each with its type and its room in bytes (none: no address either): the code, and for
-    /// each the room as it is then and the length that was said.
+    /// each the room as it is then and the length that was returned.
     pub fn answers(&self, questions: &[(&CStr, c_uint, usize)]) -> (c_int, Vec<(Vec<u8>, usize)>) {
         let mut rooms: Vec<Vec<u8>> = questions.iter().map(|question| vec![0xEE; question.2]).collect();
-        let asked = |((key, kind, bytes), room): (&(&CStr, c_uint, usize), &mut Vec<u8>)| {
+        let as_param = |((key, kind, bytes), room): (&(&CStr, c_uint, usize), &mut Vec<u8>)| {
             let data = if room.is_empty() { ptr::null_mut() } else { room.as_mut_ptr().cast() };
             param(key, *kind, data, *bytes)
         };
-        let mut params: Vec<Param> = questions.iter().zip(&mut rooms).map(asked).collect();
+        let mut params: Vec<Param> = questions.iter().zip(&mut rooms).map(as_param).collect();
         params.push(Param::END);
         // SAFETY: a list that ends, with the room that it tells of.
         let code = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
@@ -390,7 +390,7 @@ impl CipherCtx {
         (done == 1).then_some(out)
     }
 
-    /// Update of `len` bytes within `room`, from `from` to `to`; what it said and how much it wrote.
+    /// Update of `len` bytes within `room`, from `from` to `to`; its result and how much it wrote.
     pub fn update_within(&self, room: &mut [u8], from: usize, to: usize, len: usize) -> (bool, usize) {
         assert!(from + len <= room.len() && to + len + 16 <= room.len());
         let base = room.as_mut_ptr();
@@ -405,7 +405,7 @@ impl CipherCtx {
         (done == 1, usize::try_from(written).unwrap())
     }
 
-    /// Update of whole blocks, in place, by a cipher that holds none back; what it said and how much it wrote.
+    /// Update of whole blocks, in place, by a cipher that holds none back; its result and how much it wrote.
     pub fn update_whole(&self, data: &mut [u8]) -> (bool, usize) {
         assert_eq!(data.len() % 16, 0);
         let (at, len, mut written) = (data.as_mut_ptr(), c_int::try_from(data.len()).unwrap(), 0);

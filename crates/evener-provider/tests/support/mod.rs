@@ -77,10 +77,10 @@ pub fn in_program(name: &str, text: &str, variables: &[(&str, &str)], body: impl
     program.args(["--exact", name, "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
     program.env(CHILD, place.folder()).env("OPENSSL_CONF", place.conf()).envs(variables.iter().copied());
     let output = program.output().unwrap();
-    let (said, cried) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{:?}\n{said}\n{cried}", output.status);
-    assert!(said.contains("1 passed"), "no test is called {name}: {said}");
-    assert!(cried.is_empty(), "a provider prints nothing: {cried}");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{:?}\n{stdout}\n{stderr}", output.status);
+    assert!(stdout.contains("1 passed"), "no test is called {name}: {stdout}");
+    assert!(stderr.is_empty(), "a provider prints nothing: {stderr}");
 }
 
 /// The folder of the module, in the fresh process.

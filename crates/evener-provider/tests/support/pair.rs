@@ -34,16 +34,16 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(context: &LibCtx, name: &str) -> Self {
-        let by = |who| context.cipher(name, &format!("provider={who}")).unwrap();
+        let by = |provider| context.cipher(name, &format!("provider={provider}")).unwrap();
         Self { ciphers: ["evener", "default"].map(by), contexts: [CipherCtx::new(), CipherCtx::new()] }
     }
 
     /// Does `step` to both; panics with `what` where they do not agree.
     pub fn both<T: PartialEq>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) -> T {
-        let [ours, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
+        let [evener, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
         clear_errors();
-        assert!(ours == judge, "{what}");
-        ours
+        assert!(evener == judge, "{what}");
+        evener
     }
 
     pub fn duplicate(&mut self) {

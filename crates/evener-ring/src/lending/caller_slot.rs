@@ -1,8 +1,8 @@
 //! One caller's slot: what it lends to another thread, the combiner, for the time of one call.
 //!
-//! | state | who may touch the rest | next state |
+//! | state | which thread may touch the rest | next state |
 //! |---|---|---|
-//! | FREE | nobody | LENT: a caller [claims](CallerSlot::claim) it, and puts its loan in ([`CallerSlot::put`]) |
+//! | FREE | none | LENT: a caller [claims](CallerSlot::claim) it, and puts its loan in ([`CallerSlot::put`]) |
 //! | LENT | the caller; once the list was taken on which it stands, the combiner | ANSWERED, UNUSED or BROKEN: the combiner takes the loan out ([`CallerSlot::take`]) and [gives the slot back](CallerSlot::give_back) |
 //! | ANSWERED, UNUSED, BROKEN | the caller | FREE: the caller [collects](CallerSlot::collect) the reply |
 
@@ -14,7 +14,7 @@ use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
 /// What callers lend to each other, and what they get for it.
 ///
-/// A loan may borrow the caller's memory: `lend` does not return before nobody else can touch it.
+/// A loan may borrow the caller's memory: `lend` returns only when no other thread can touch it.
 pub trait LentWork: 'static {
     /// What a caller lends; `'c` lasts as long as its call.
     type Loan<'c>: Send;
@@ -27,7 +27,7 @@ pub trait LentWork: 'static {
 pub enum LendOutcome<R> {
     /// The work was done.
     Answered(R),
-    /// Nobody touched what was lent: the caller does the work itself.
+    /// No thread touched what was lent: the caller does the work itself.
     Unused,
     /// The combiner panicked or gave no answer; memory that was lent for writing holds anything.
     Broken,
@@ -36,7 +36,7 @@ pub enum LendOutcome<R> {
 /// One caller's slot.
 #[repr(align(128))] // As `CachePadded`: the caller writes it while neighbours are answered.
 pub(crate) struct CallerSlot<E: LentWork> {
-    /// Who may touch the rest. See the constants.
+    /// Which thread may touch the rest. See the constants.
     state: Word,
     /// The next on the list, 0 for none. The caller writes it before the slot is on the list, the taker afterwards.
     next: Word,
@@ -140,7 +140,7 @@ impl<E: LentWork> CallerSlot<E> {
     ///
     /// The calling thread claimed the place, saw it [back](Self::is_back), and collects once.
     pub(crate) unsafe fn collect(&self) -> LendOutcome<E::Reply> {
-        // Relaxed: `is_back` has looked, and nobody else changes a place that is back.
+        // Relaxed: `is_back` has looked, and only the caller changes a place that is back.
         let answer = match self.state.load(Relaxed) {
             ANSWERED => {
                 // SAFETY: the place is back, so that its caller alone touches the cell.

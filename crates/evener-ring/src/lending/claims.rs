@@ -1,12 +1,12 @@
-//! Who works on which part: numbers that are claimed from both ends.
+//! Which thread works on which part: numbers that are claimed from both ends.
 //!
 //! States of one number: unclaimed -> claimed by one exchange, at the front or at the back -> its claimant's alone.
 
 use crate::Word;
 use crate::sync::atomic::Ordering::Relaxed;
 
-/// The numbers from 0 to `count - 1`, each given out once: lowest first to those who ask at the front, highest first to
-/// those who ask at the back, until both meet.
+/// The numbers from 0 to `count - 1`, each given out once: lowest first to claimants at the front, highest first to
+/// claimants at the back, until both meet.
 ///
 /// Claims order nothing between threads but themselves; what a claimant does is seen by those that see its end, which
 /// [`lend()`](crate::lend()) takes care of.

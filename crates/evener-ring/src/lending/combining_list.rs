@@ -4,9 +4,9 @@
 //! some other caller, from within its own `wait`, [takes](CombiningList::take) the list and [runs](Batch::run) it in parts. What
 //! is not run is given back unused.
 //!
-//! A slot is filled before it is pushed, so that a caller that loses its core holds up nobody but itself. The head is one
+//! A slot is filled before it is pushed, so that a caller that loses its core delays no other. The head is one
 //! word, `generation | count | index of the newest + 1`: how many wait is known without a walk, and a generation that has
-//! moved on tells a caller that its loan was taken.
+//! moved on shows a caller that its loan was taken.
 
 use std::mem;
 
@@ -30,7 +30,7 @@ pub struct CombiningList<E: LentWork> {
 pub struct Look {
     /// Loans on the list.
     pub waiting: usize,
-    /// Whether its own is not among them any more: somebody works on it, and only that one can end the wait.
+    /// Whether its own is not among them any more: a combiner works on it, and only that thread can end the wait.
     pub is_taken: bool,
 }
 
@@ -49,8 +49,8 @@ impl<E: LentWork> CombiningList<E> {
 
     /// Lends `loan` until it is back, and calls `wait` over and over meanwhile.
     ///
-    /// The call ends when somebody who took the list has given the loan back; somebody must, so `wait` should
-    /// [take](Self::take) it where nobody else does. Where every slot is in use it ends at once, with the loan unused.
+    /// The call ends when the thread that took the list has given the loan back; one must, so `wait` should
+    /// [take](Self::take) it where no other thread does. Where every slot is in use it ends at once, with the loan unused.
     /// Callers with different `hint` look for a free slot at different places.
     ///
     /// Where `wait` panics, the loan is waited for before the panic goes on.
@@ -111,7 +111,7 @@ impl<E: LentWork> CombiningList<E> {
         }
     }
 
-    /// Turns a list that was taken round, so that the oldest comes first; nobody else touches its links.
+    /// Turns a list that was taken round, so that the oldest comes first; no other thread touches its links.
     fn reversed(&self, newest: u32) -> u32 {
         let (mut turned, mut rest) = (0, newest);
         while let Some(slot) = self.slot(rest) {
@@ -138,7 +138,7 @@ struct Lent<'g, E: LentWork> {
 
 impl<E: LentWork> Lent<'_, E> {
     fn look(&self) -> Look {
-        // Relaxed: a hint; what was done to the loan is told by its slot.
+        // Relaxed: a hint; its slot says what was done to the loan.
         let head = self.list.head.load(Relaxed);
         Look { waiting: count_of(head), is_taken: generation_of(head) != self.generation }
     }
@@ -195,7 +195,7 @@ impl<E: LentWork> Batch<'_, E> {
     /// gather.take().run(1, |loans| loans.into_iter().map(|loan| kept.push(loan)).collect());
     /// ```
     pub fn run(&mut self, max: usize, work: impl for<'c> FnOnce(Vec<E::Loan<'c>>) -> Vec<E::Reply>) {
-        // Whatever happens, dropping `part` answers those who have no answer.
+        // Whatever happens, dropping `part` answers the callers that have no answer.
         let mut part = self.split(max);
         let loans = part.take_all();
         for reply in work(loans) {
@@ -288,7 +288,7 @@ const fn pushed(head: u64, name: u32) -> u64 {
     (head & !FIELD_MASK | name as u64) + (1 << COUNT_SHIFT)
 }
 
-/// The head after its list was taken: the next generation, and nobody waits.
+/// The head after its list was taken: the next generation, and no caller waits.
 const fn emptied(head: u64) -> u64 {
     let generation = generation_of(head).wrapping_add(if cfg!(mutant = "generation_stays") { 0 } else { 1 });
     (generation as u64) << GENERATION_SHIFT

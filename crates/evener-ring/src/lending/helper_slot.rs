@@ -23,13 +23,13 @@ use crate::{CachePadded, Doorbell, Word};
 
 /// A place at which one thread takes work that another lends.
 pub struct HelperSlot {
-    /// FREE to TAKEN to QUEUED, QUEUED to FREE and DONE to FREE: the lender. QUEUED to RUNNING to DONE: who serves.
+    /// FREE to TAKEN to QUEUED, QUEUED to FREE and DONE to FREE: the lender. QUEUED to RUNNING to DONE: the helper.
     state: CachePadded<Word>,
-    /// The lender writes it while TAKEN, who serves reads it while RUNNING.
+    /// The lender writes it while TAKEN, the helper reads it while RUNNING.
     work: UnsafeCell<Option<Work>>,
-    /// Heard by who serves.
+    /// The helper waits for it.
     queued: Doorbell,
-    /// Heard by the lender.
+    /// The lender waits for it.
     done: Doorbell,
 }
 
@@ -38,24 +38,24 @@ type Work = *const (dyn Fn() + Sync);
 
 // SAFETY: `work` is touched by one thread at a time, as its comment says, and what it points to is `Sync`.
 unsafe impl Sync for HelperSlot {}
-// SAFETY: a slot that moves is borrowed by nobody, so its state is FREE and `work` is not read again.
+// SAFETY: a slot that moves is not borrowed, so its state is FREE and `work` is not read again.
 unsafe impl Send for HelperSlot {}
 
 /// How the slots answered to one [`lend`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lent {
-    /// Seats at which the work was begun.
+    /// Slots at which the work was begun.
     pub served: u32,
-    /// Seats from which it was taken back, since nobody had begun.
+    /// Slots from which it was taken back, since no helper had begun.
     pub taken_back: u32,
 }
 
 /// Most slots that one call lends to.
 pub const HELPER_SLOTS_MAX: usize = 64;
 
-/// Lends `work` to those who serve at `slots`, runs `own` beside them, and returns when nobody runs `work` any more.
+/// Lends `work` to the helpers that serve `slots`, runs `own` beside them, and returns when no helper runs `work` any more.
 ///
-/// Slots that are not free are passed over, and of more than [`HELPER_SLOTS_MAX`] the rest. Nobody may come, so `own` must get
+/// Slots that are not free are passed over, and of more than [`HELPER_SLOTS_MAX`] the rest. Perhaps no helper comes, so `own` must get
 /// everything done that is left. A panic in `own` is passed on, after the same wait; one in `work` unwinds the thread
 /// that serves and counts as its end.
 pub fn lend<R>(slots: &[HelperSlot], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, Lent) {
@@ -85,7 +85,7 @@ impl Loan<'_> {
         let offered = mem::take(&mut self.offered);
         let of = |(place, slot)| (offered >> place & 1 == 1).then_some(slot);
         let offered = self.slots.iter().take(HELPER_SLOTS_MAX).enumerate().filter_map(of);
-        // First take back everywhere, so that nobody begins while another is waited for.
+        // First take back everywhere, so that no helper begins while another is waited for.
         let mut begun = [None; HELPER_SLOTS_MAX];
         for (place, slot) in begun.iter_mut().zip(offered) {
             match slot.take_back() {
@@ -108,7 +108,7 @@ impl Drop for Loan<'_> {
 }
 
 impl HelperSlot {
-    /// Makes a free slot at which nobody serves yet.
+    /// Makes a free slot that no helper serves yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -129,20 +129,20 @@ impl HelperSlot {
     ///
     /// # Panics
     ///
-    /// Where the work does, when the lender has been told that it has ended.
+    /// Where the work does, when the lender has seen that it has ended.
     pub fn serve(&self) -> bool {
         self.serve_awake(|| false)
     }
 
-    /// The same, but it looks for work as long as `looks_on` says so, which it is asked between two looks, before it sleeps.
-    /// A lender that finds it awake wakes nobody.
+    /// The same, but it looks for work as long as `looks_on` says so, which is called between two looks, before it sleeps.
+    /// A lender that finds it awake makes no system call.
     ///
     /// # Panics
     ///
     /// As [`serve`](Self::serve).
     pub fn serve_awake(&self, mut looks_on: impl FnMut() -> bool) -> bool {
         loop {
-            // Acquire: pairs with the Release in `offer`; who sees QUEUED sees the work and what it borrows.
+            // Acquire: pairs with the Release in `offer`; the helper that sees QUEUED sees the work and what it borrows.
             match self.state.compare_exchange(QUEUED, RUNNING, BEGIN, Relaxed) {
                 Ok(_) => break,
                 Err(CLOSED) => return false,
@@ -157,9 +157,9 @@ impl HelperSlot {
             }
         }
         let _end = End(self);
-        // SAFETY: the state is RUNNING, so nobody writes the place.
+        // SAFETY: the state is RUNNING, so no thread writes the place.
         let work = self.work.with(|place| unsafe { *place });
-        let work = work.expect("who queues the slot writes the work first");
+        let work = work.expect("the lender writes the work before it queues the slot");
         // SAFETY: the lender of a RUNNING slot stays in `lend`, and with it what the pointer borrows.
         let work = unsafe { &*work };
         work();
@@ -186,7 +186,7 @@ impl HelperSlot {
         }
     }
 
-    /// Whether there is anything for who serves.
+    /// Whether there is anything for the helper.
     fn is_wanted(&self) -> bool {
         matches!(self.state.load(Relaxed), QUEUED | CLOSED)
     }
@@ -211,7 +211,7 @@ impl HelperSlot {
             self.free();
             return true;
         }
-        // Release: pairs with the Acquire in `offer`. Acquire is not needed: nobody else has touched anything.
+        // Release: pairs with the Acquire in `offer`. Acquire is not needed: no helper has touched anything.
         let back = self.state.compare_exchange(QUEUED, FREE, Release, Relaxed).is_ok();
         if back {
             self.done.ring_all();
@@ -277,18 +277,18 @@ impl fmt::Debug for HelperSlot {
     }
 }
 
-/// Nobody uses the slot.
+/// The slot is unused.
 const FREE: u32 = 0;
 /// A lender puts its work here.
 const TAKEN: u32 = 1;
 const QUEUED: u32 = 2;
 const RUNNING: u32 = 3;
 const DONE: u32 = 4;
-/// Nobody serves here any more.
+/// No helper serves the slot any more.
 const CLOSED: u32 = 5;
 
 /// Looks before a lender sleeps, about 20 us where a pause takes 40 cycles: what it waits for is one part, and a sleep
-/// on an idle core of a virtual machine costs twice that. Assumed, not measured: 2000. None in a model, where waiting is for others to run.
+/// on an idle core of a virtual machine costs twice that. Assumed, not measured: 2000, because 40 cycles each are 80,000, 20 us at 4 GHz. None in a model, where waiting is for others to run.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 2_000 };
 
 const OFFER: Ordering = if cfg!(mutant = "offer_relaxed") { Relaxed } else { Release };

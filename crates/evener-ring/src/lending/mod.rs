@@ -2,7 +2,7 @@
 //!
 //! | a caller wants | use | known as |
 //! |---|---|---|
-//! | its one request done together with those of others, by whichever thread is there | [`CombiningList`](crate::CombiningList), with [`TryPool`](crate::TryPool) for who may run a burst | flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) |
+//! | its one request done together with those of others, by a thread that already combines | [`CombiningList`](crate::CombiningList), with [`TryPool`](crate::TryPool) for who may run a burst | flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) |
 //! | its own long buffer worked on by helpers beside it | [`lend()`](crate::lend()) at [`HelperSlot`](crate::HelperSlot)s, over [`Parts`](crate::Parts) | scoped fork and join |
 //! | numbers given out once to several threads | [`Claims`](crate::Claims) | a work-sharing loop |
 //!

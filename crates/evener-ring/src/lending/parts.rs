@@ -2,7 +2,7 @@
 //!
 //! The path of one part: claimed at the front or at the back ([`Claims`]) -> [`Part`], the only access to its bytes ->
 //! [`Part::done`], or dropped. What is not done when the threads have left is the owner's again ([`Parts::undone`]), but
-//! for a part in place whose [bytes](Part::bytes) were given out: nobody knows how many of them are still input.
+//! for a part in place whose [bytes](Part::bytes) were given out: how many of them are still input is unknown.
 
 use std::marker::PhantomData;
 use std::{ptr, slice};
@@ -16,7 +16,7 @@ use crate::{Claims, Word};
 #[derive(Debug)]
 pub struct Parts<'a> {
     claims: Claims,
-    /// Where those who claim at the back begin. They and those at the front go upwards; who meets the other's first part
+    /// Where claimants at the back begin. They and those at the front go upwards; a claimant that meets the other's first part
     /// goes on with the other's last ones.
     back_first: usize,
     /// One word per part: [`OPEN`]; [`SPOILT`] and then [`DONE`] by its claimant. Its owner reads them when all claimants have
@@ -96,7 +96,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Lets those who claim at the back begin with the part `first` and go upwards. Memory is read faster that way: of two
+    /// Lets claimants at the back begin with the part `first` and go upwards. Memory is read faster that way: of two
     /// threads on halves of 64 MiB, the one that went downwards took a tenth longer (AMD Zen 4).
     ///
     /// # Panics
@@ -126,7 +126,7 @@ impl<'a> Parts<'a> {
         self.claims.front().map(|number| unsafe { self.part(self.part_of(number)) })
     }
 
-    /// Claims the next part of those at the back: the last that is left, unless told [otherwise](Self::let_back_begin_at).
+    /// Claims the next part of those at the back: the last that is left, unless set [otherwise](Self::let_back_begin_at).
     #[inline]
     pub fn back(&self) -> Option<Part<'_>> {
         // SAFETY: as above.
@@ -138,7 +138,7 @@ impl<'a> Parts<'a> {
         if number < self.back_first { number } else { self.fates.len() - 1 - (number - self.back_first) }
     }
 
-    /// Gives each part that nobody has done to `work`, in order: those that were never claimed and those that failed, but
+    /// Gives each part that no claimant has done to `work`, in order: those that were never claimed and those that failed, but
     /// not those that were spoilt.
     pub fn undone(&mut self, mut work: impl FnMut(Part<'_>)) {
         for index in 0..self.count() {
@@ -174,7 +174,7 @@ impl<'a> Parts<'a> {
         } else {
             // SAFETY: as for the output; the input is as long.
             let input = unsafe { self.input.add(offset) };
-            // SAFETY: it was borrowed, so nobody writes it, and the output, which was borrowed mutably, lies elsewhere.
+            // SAFETY: it was borrowed, so no thread writes it, and the output, which was borrowed mutably, lies elsewhere.
             PartBytes::Apart(unsafe { slice::from_raw_parts(input, len) }, output)
         };
         Part { index, offset, bytes, fate: &self.fates[index] }
@@ -206,5 +206,5 @@ impl Part<'_> {
 /// Its input is what it was.
 const OPEN: u32 = 0;
 const DONE: u32 = 1;
-/// Of no use to anybody: input in part, output in part.
+/// Of no use: input in part, output in part.
 const SPOILT: u32 = 2;

@@ -81,14 +81,14 @@ unsafe impl Sync for Mapping {}
 
 /// In bytes.
 fn length_of(file: BorrowedFd<'_>) -> io::Result<u64> {
-    let mut seen = std::mem::MaybeUninit::<libc::stat>::uninit();
+    let mut stat = std::mem::MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the descriptor is open, and the place has the size that the call fills.
-    if unsafe { libc::fstat(file.as_raw_fd(), seen.as_mut_ptr()) } != 0 {
+    if unsafe { libc::fstat(file.as_raw_fd(), stat.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the call succeeded, so it filled the place.
-    let seen = unsafe { seen.assume_init() };
-    Ok(u64::try_from(seen.st_size).unwrap_or(0))
+    let stat = unsafe { stat.assume_init() };
+    Ok(u64::try_from(stat.st_size).unwrap_or(0))
 }
 
 fn bytes_of(word_count: usize) -> io::Result<usize> {

@@ -65,22 +65,22 @@ impl<T> PerFork<T> {
     }
 
     #[cold]
-    fn add(&self, seen: *mut Entry<T>, generation: u32, value: T) -> &T {
-        let mut seen = seen;
-        let mut entry = Box::new(Entry { generation, value, older: seen });
+    fn add(&self, newest_seen: *mut Entry<T>, generation: u32, value: T) -> &T {
+        let mut newest_seen = newest_seen;
+        let mut entry = Box::new(Entry { generation, value, older: newest_seen });
         loop {
             let raw = Box::into_raw(entry);
             // Release: pairs with the Acquire of the thread that finds it.
-            match self.newest.compare_exchange(seen, raw, AcqRel, Acquire) {
+            match self.newest.compare_exchange(newest_seen, raw, AcqRel, Acquire) {
                 // SAFETY: on the list now, and stays until `self` is dropped.
                 Ok(_) => return unsafe { &(*raw).value },
                 Err(now) => {
                     // SAFETY: made above from a box, and not on the list.
                     entry = unsafe { Box::from_raw(raw) };
-                    (seen, entry.older) = (now, now);
+                    (newest_seen, entry.older) = (now, now);
                 }
             }
-            if let Some(value) = self.find(seen, generation) {
+            if let Some(value) = self.find(newest_seen, generation) {
                 return value;
             }
         }

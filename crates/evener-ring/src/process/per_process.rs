@@ -32,12 +32,12 @@ impl<T: Send + Sync + 'static, W: Words> PerProcess<T, W> {
         Self { state, value: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
-    /// Returns this process's value, which `make` makes where nobody has tried yet.
+    /// Returns this process's value, which `make` makes where no thread has tried yet.
     ///
-    /// Nothing where that failed, and while another thread is about it: nobody ever waits.
+    /// Nothing where that failed, and while another thread makes it: no thread ever waits.
     pub fn get_or_make(&self, make: impl FnOnce() -> Option<T>) -> Option<&'static T> {
         let state = &self.state.words()[0];
-        // Acquire: pairs with the Release below; who sees MADE sees the value.
+        // Acquire: pairs with the Release below; a thread that sees MADE sees the value.
         match state.load(Acquire) {
             MADE => return self.made(),
             UNTRIED => {}

@@ -56,7 +56,7 @@ impl Region {
         if file < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the call above made this descriptor, and nobody else has it.
+        // SAFETY: the call above made this descriptor, and nothing else owns it.
         let file = unsafe { File::from_raw_fd(file) };
         file.set_len(file_bytes)?;
         // SAFETY: the descriptor is open, and seals are a number.
@@ -199,7 +199,7 @@ impl Drop for Region {
 
 // SAFETY: the mapping belongs to the process, not to the thread that made it.
 unsafe impl Send for Region {}
-// SAFETY: it lends atomics only, and copies bytes that are nobody's: threads that copy to one span at once get a mixture, as
+// SAFETY: it lends atomics only, and copies bytes that no thread owns: threads that copy to one span at once get a mixture, as
 // with a peer that writes there.
 unsafe impl Sync for Region {}
 
@@ -215,7 +215,7 @@ unsafe impl Shared for Word16 {}
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 
-/// Smallest page of the systems that Evener runs on, in bytes; a larger one is told by the kernel's refusal to map.
+/// Smallest page of the systems that Evener runs on, in bytes; a larger one shows in the kernel's refusal to map.
 const PAGE: usize = 4096;
 
 /// Whether the file lies in tmpfs, as a memfd does unless it asks for huge pages, which can be missing when they are touched.

@@ -1,7 +1,7 @@
 //! Words of System V shared memory: its length is fixed for its life, so that no process can take a page from under another one.
 //!
-//! A segment: [`Segment::create`] -> its number is told to others -> [`Segment::attach`] (looked at before it is believed) -> the last
-//! process detaches, or somebody takes it off the system's list ([`Segment::remove`]) and it goes with the last one.
+//! A segment: [`Segment::create`] -> its number is passed to others -> [`Segment::attach`] (looked at before it is believed) -> the last
+//! process detaches, or a process takes it off the system's list ([`Segment::remove`]) and it goes with the last one.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -46,7 +46,7 @@ impl Segment {
         Self::map(number, word_count).inspect_err(|_| remove(number))
     }
 
-    /// Attaches the segment `number` where it is this user's (`uid`), nobody else's to use, and so many words long.
+    /// Attaches the segment `number` where it is this user's (`uid`), no other user's to use, and so many words long.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Segment {
         self.number
     }
 
-    /// Takes it off the system's list: who has it keeps it, and it goes with the last of them.
+    /// Takes it off the system's list: processes that have it attached keep it, and it goes with the last of them.
     pub fn remove(&self) {
         remove(self.number);
     }
@@ -115,9 +115,9 @@ fn remove(number: i32) {
 }
 
 fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
-    let mut seen = MaybeUninit::<libc::shmid_ds>::uninit();
+    let mut stat = MaybeUninit::<libc::shmid_ds>::uninit();
     // SAFETY: the place has the size that the call fills.
-    if unsafe { libc::shmctl(number, libc::IPC_STAT, seen.as_mut_ptr()) } != 0 {
+    if unsafe { libc::shmctl(number, libc::IPC_STAT, stat.as_mut_ptr()) } != 0 {
         let error = io::Error::last_os_error();
         return Err(match error.raw_os_error() {
             Some(libc::EINVAL | libc::EIDRM) => Refusal::Missing,
@@ -126,12 +126,12 @@ fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
         });
     }
     // SAFETY: the call succeeded, so it filled the place.
-    let seen = unsafe { seen.assume_init() };
+    let stat = unsafe { stat.assume_init() };
     // The C libraries differ in the types of these.
-    let mode = i128::from(seen.shm_perm.mode) & 0o777;
+    let mode = i128::from(stat.shm_perm.mode) & 0o777;
     let bytes = word_count.saturating_mul(size_of::<Word>());
-    let is_ours = (seen.shm_perm.uid, seen.shm_perm.cuid) == (uid, uid) && mode == i128::from(MODE);
-    if is_ours && i128::try_from(seen.shm_segsz).ok() == i128::try_from(bytes).ok() {
+    let is_ours = (stat.shm_perm.uid, stat.shm_perm.cuid) == (uid, uid) && mode == i128::from(MODE);
+    if is_ours && i128::try_from(stat.shm_segsz).ok() == i128::try_from(bytes).ok() {
         Ok(())
     } else {
         Err(Refusal::NotOurs)

@@ -6,7 +6,7 @@
 use crate::Word;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 
-/// Words that somebody keeps: in the heap, in a mapping.
+/// Words and what owns them: the heap, a mapping.
 pub trait Words {
     /// Lends all of them, always the same.
     fn words(&self) -> &[Word];
@@ -75,10 +75,10 @@ impl<'w> Counter<'w> {
     #[expect(clippy::cast_possible_truncation, reason = "a step has 31 bits")]
     fn step(&self, step: u64) {
         let step = step as u32;
-        // Release: pairs with the Acquire in `value`; who sees this step sees the changes of the steps before.
+        // Release: pairs with the Acquire in `value`; a reader that sees this step sees the changes of the steps before.
         let before = self.low.fetch_add(step, Release);
         if (before ^ before.wrapping_add(step)) >> 31 != 0 && !cfg!(mutant = "no_carry") {
-            // Release: pairs with the Acquire in `value`; who sees this change sees the lower word that caused it.
+            // Release: pairs with the Acquire in `value`; a reader that sees this change sees the lower word that caused it.
             self.high.fetch_add(1, CARRY);
         }
     }

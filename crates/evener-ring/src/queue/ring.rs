@@ -11,7 +11,7 @@ use crate::{Heap, Storage, Word};
 
 /// A bounded queue for many producers and many consumers, first in, first out.
 ///
-/// Every operation returns at once; [`Doorbell`](crate::Doorbell) is for those who want to sleep. Positions are 32 bits
+/// Every operation returns at once; [`Doorbell`](crate::Doorbell) is for threads that want to sleep. Positions are 32 bits
 /// and wrap. Items leave in the order of their positions, so what one producer pushed leaves in that producer's order, and
 /// a run that one `push_all` moved stands together.
 ///
@@ -60,7 +60,7 @@ impl<T, H: Storage<T>> Ring<T, H> {
     /// Returns how many items the ring holds, those being moved in or out included.
     ///
     /// While others push and pop, the two ends are read at different moments: good for a decision, not for an invariant.
-    /// Never 0 while an item lies here that was pushed before this call and that nobody takes.
+    /// Never 0 while an item lies here that was pushed before this call and that no thread takes.
     #[must_use]
     pub fn len(&self) -> usize {
         // Relaxed: an end older than it is gives a length that was true for one end only, which the contract allows.
@@ -159,7 +159,7 @@ impl<T, H: Storage<T>> Ring<T, H> {
                 now
             } else {
                 // Relaxed: `end` orders nothing; items travel by the sequences. A success means that `end` never left
-                // `first`, so nobody claimed, and nobody changed, a slot of the run since it was looked at.
+                // `first`, so no thread claimed, and none changed, a slot of the run since it was looked at.
                 match end.compare_exchange(first, range.end(), Relaxed, Relaxed) {
                     Ok(_) => return Some(range),
                     Err(now) => now,

@@ -1,4 +1,4 @@
-//! One slot: a place for an item and the sequence that says who may touch it.
+//! One slot: a place for an item and the sequence that says which thread may touch it.
 //!
 //! States of position `p`: sequence is `p` (free) -> a producer moves the tail past `p`, writes the place, sets the sequence to
 //! `p + 1` (full) -> a consumer moves the head past `p`, takes the item, sets the sequence to `p + capacity` (free for the next
@@ -16,7 +16,7 @@ use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 pub struct Slot<T> {
     /// The claimant of the position writes it, everyone reads it.
     sequence: Word,
-    /// The claimant of the position touches it, nobody else.
+    /// The claimant of the position touches it, no other thread.
     place: UnsafeCell<MaybeUninit<T>>,
 }
 

@@ -10,7 +10,7 @@ use crate::sync::atomic::{Ordering::SeqCst, fence};
 
 /// The device's side of a queue.
 ///
-/// It writes `avail_event` whatever was agreed on, because QEMU 10 never tells a vhost-user-crypto device that its guest goes by
+/// It writes `avail_event` whatever was agreed on, because QEMU 10 never informs a vhost-user-crypto device that its guest goes by
 /// index: such a guest looks at that word, any other does not.
 #[derive(Debug)]
 pub struct Device<H> {
@@ -20,10 +20,10 @@ pub struct Device<H> {
     /// Position of the next entry to take.
     taken: u16,
     /// The available index as last seen.
-    seen: u16,
+    available_index: u16,
     /// Position of the next used element; counts all that were given back.
     given: u16,
-    /// Up to here the driver was told.
+    /// The used index that was published to the driver.
     published: u16,
 }
 
@@ -40,7 +40,7 @@ impl<H: QueueMemory> Device<H> {
             events,
             size,
             taken: position,
-            seen: position,
+            available_index: position,
             given: position,
             published: position,
         })
@@ -64,7 +64,7 @@ impl<H: QueueMemory> Device<H> {
     ///
     /// Where the driver wrote what cannot be.
     pub fn take(&mut self, tables: &impl Tables, chain: &mut Chain) -> Result<bool, Malformed> {
-        if self.seen == self.taken && self.look()? == 0 {
+        if self.available_index == self.taken && self.look()? == 0 {
             return Ok(false);
         }
         let entry = ENTRIES + usize::from(self.taken & (self.size - 1));
@@ -85,15 +85,15 @@ impl<H: QueueMemory> Device<H> {
     ///
     /// Where the driver offers more than the queue holds, those under way included.
     pub fn look(&mut self) -> Result<u16, Malformed> {
-        // Acquire: pairs with the Release in the driver's `publish`; who sees the index sees entries, descriptors and data.
+        // Acquire: pairs with the Release in the driver's `publish`; a device that sees the index sees entries, descriptors and data.
         let index = self.queue_memory.available()[INDEX].load(LOOK);
         let waiting = index.wrapping_sub(self.taken);
         // Also not backwards: what was seen once stays. Sums of two counts below 2^16 need more bits.
         let is_whole = u32::from(waiting) + u32::from(self.in_flight()) <= u32::from(self.size);
-        if !is_whole || waiting < self.seen.wrapping_sub(self.taken) {
+        if !is_whole || waiting < self.available_index.wrapping_sub(self.taken) {
             return Err(Malformed::Index { by: waiting });
         }
-        self.seen = index;
+        self.available_index = index;
         Ok(waiting)
     }
 
@@ -124,7 +124,7 @@ impl<H: QueueMemory> Device<H> {
         if old == new {
             return false;
         }
-        // Release: pairs with the Acquire in the driver's `look`; who sees the index sees the elements and the data.
+        // Release: pairs with the Acquire in the driver's `look`; a driver that sees the index sees the elements and the data.
         self.queue_memory.used_head()[INDEX].store(new, SHOW);
         self.published = new;
         if !cfg!(mutant = "vq_call_unfenced") {

@@ -23,12 +23,12 @@ pub struct Driver<H> {
     slots: Vec<Slot>,
     /// Position of the next entry; counts all that were added.
     added: u16,
-    /// Up to here the device was told.
+    /// The available index that was published to the device.
     published: u16,
     /// Up to here used elements were taken.
     taken: u16,
     /// The used index as last seen.
-    seen: u16,
+    used_index: u16,
 }
 
 /// What the driver knows of a descriptor.
@@ -58,7 +58,7 @@ impl<H: QueueMemory> Driver<H> {
         let size = size_of_queue(&queue_memory)?;
         let free = (0..size).collect();
         let slots = vec![Slot::default(); usize::from(size)];
-        Ok(Self { queue_memory, events, size, free, slots, added: 0, published: 0, taken: 0, seen: 0 })
+        Ok(Self { queue_memory, events, size, free, slots, added: 0, published: 0, taken: 0, used_index: 0 })
     }
 
     /// Returns the number of descriptors that are free: one request with a table takes one.
@@ -105,7 +105,7 @@ impl<H: QueueMemory> Driver<H> {
         if old == new {
             return false;
         }
-        // Release: pairs with the Acquire in the device's `look`; who sees the index sees entries, descriptors and data.
+        // Release: pairs with the Acquire in the device's `look`; a device that sees the index sees entries, descriptors and data.
         self.queue_memory.available()[INDEX].store(new, SHOW);
         self.published = new;
         if !cfg!(mutant = "vq_kick_unfenced") {
@@ -125,7 +125,7 @@ impl<H: QueueMemory> Driver<H> {
     ///
     /// Where the device gave back what it does not hold.
     pub fn take(&mut self) -> Result<Option<Used>, Malformed> {
-        if self.seen == self.taken && self.look()? == 0 {
+        if self.used_index == self.taken && self.look()? == 0 {
             return Ok(None);
         }
         let element = &self.queue_memory.used()[usize::from(self.taken & (self.size - 1))];
@@ -145,14 +145,15 @@ impl<H: QueueMemory> Driver<H> {
     ///
     /// Where the device gave back more than it holds.
     pub fn look(&mut self) -> Result<u16, Malformed> {
-        // Acquire: pairs with the Release in the device's `publish`; who sees the index sees the elements and the data.
+        // Acquire: pairs with the Release in the device's `publish`; a driver that sees the index sees the elements and the data.
         let index = self.queue_memory.used_head()[INDEX].load(COLLECT);
         let ready = index.wrapping_sub(self.taken);
         // Also not backwards: what was seen once stays.
-        if ready > self.published.wrapping_sub(self.taken) || ready < self.seen.wrapping_sub(self.taken) {
+        if ready > self.published.wrapping_sub(self.taken) || ready < self.used_index.wrapping_sub(self.taken)
+        {
             return Err(Malformed::Index { by: ready });
         }
-        self.seen = index;
+        self.used_index = index;
         Ok(ready)
     }
 

@@ -76,7 +76,7 @@ pub enum Events {
     Index,
 }
 
-/// What the peer wrote that cannot be. The queue is over: nobody knows what else is wrong.
+/// What the peer wrote that cannot be. The queue is over: what else is wrong is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Malformed {

@@ -28,7 +28,7 @@ use crate::{CachePadded, Word};
 /// ```
 ///
 /// A ring that comes after `listen` ends the `wait`; one that came before is covered by the second look. Ringing costs a
-/// fence and a load while nobody listens.
+/// fence and a load while no thread listens.
 ///
 /// Where rings are for one, a woken thread that took an item and leaves others rings on. Otherwise an item may lie
 /// beside a sleeper: the one that a ring was for may have stood behind one still being moved in, so that the woken
@@ -57,7 +57,7 @@ pub struct Ticket<'a> {
 }
 
 impl Doorbell {
-    /// Makes a doorbell that nobody listens to.
+    /// Makes a doorbell without listeners.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -111,7 +111,7 @@ impl Doorbell {
         }
     }
 
-    /// Tells whether anyone listens, counting everyone who will not see what the caller changed before.
+    /// Returns whether a thread listens, counting each that will not see what the caller changed before.
     #[inline]
     fn is_heard(&self) -> bool {
         if !cfg!(mutant = "ring_unfenced") {
@@ -161,9 +161,9 @@ mod model {
     }
 
     impl Bed {
-        pub(super) fn sleep(&self, word: &Word, seen: u32, timeout: Option<Duration>) -> bool {
+        pub(super) fn sleep(&self, word: &Word, expected: u32, timeout: Option<Duration>) -> bool {
             let guard = self.lock.lock().expect(UNPOISONED);
-            if word.load(Relaxed) != seen {
+            if word.load(Relaxed) != expected {
                 return true;
             }
             let Some(timeout) = timeout else {
@@ -183,5 +183,5 @@ mod model {
         }
     }
 
-    const UNPOISONED: &str = "nobody panics while holding it";
+    const UNPOISONED: &str = "no thread panics while holding it";
 }

@@ -29,9 +29,9 @@ type Hall = Arc<CombiningList<AddOne>>;
 /// As [`super::model`]; but a failed assertion ends the program: a caller whose loan is lost, as with some mutants,
 /// waits for ever, in unwinding too. Loom ends its own threads by panics that say nothing; those go on.
 fn model(preemptions: usize, body: impl Fn() + Sync + Send + 'static) {
-    let told = std::panic::take_hook();
+    let default_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        told(info);
+        default_hook(info);
         let payload = info.payload();
         if payload.is::<&str>() || payload.is::<String>() {
             std::process::abort();
@@ -76,7 +76,7 @@ fn lend_and_serve(hall: &CombiningList<AddOne>, hint: usize) {
     match answer {
         LendOutcome::Answered(before) => assert_eq!((before, number.value()), (7, 8)),
         LendOutcome::Unused => assert_eq!(number.value(), 7),
-        LendOutcome::Broken => unreachable!("nobody breaks"),
+        LendOutcome::Broken => unreachable!("no combiner panics here"),
     }
 }
 
@@ -135,7 +135,7 @@ fn a_slot_serves_one_caller_after_the_other() {
     model(3, || {
         let hall: Hall = Arc::new(CombiningList::new(1));
         let other = hall.clone();
-        // One slot for two callers: the one who finds it in use does its work itself.
+        // One slot for two callers: the one that finds it in use does its work itself.
         beside(
             move || lend_and_serve(&other, 0),
             || {
@@ -182,7 +182,7 @@ fn a_caller_that_panics_leaves_no_memory_behind_that_is_used() {
                 let lent = AssertUnwindSafe(|| {
                     other.lend(0, &mut number, |_| std::panic::resume_unwind(Box::new(())))
                 });
-                // Where the other was faster, nobody waits and nobody panics.
+                // Where the other was faster, none waits and none panics.
                 _ = catch_unwind(lent);
                 number.set(|_| 9);
             },

@@ -55,7 +55,7 @@ impl BusyIndex {
         self.held[index].front().copied()
     }
 
-    /// Time until a worker has done its oldest job: nothing where one holds none, or nobody is there.
+    /// Time until a worker has done its oldest job: nothing where one holds none, or there is no worker.
     pub(super) fn least_busy(&self, now: Nanos) -> Nanos {
         self.free.first().map_or(Nanos::ZERO, |&(until, _)| until - now)
     }
@@ -84,23 +84,23 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn who_is_free_first_is_who_a_look_at_all_of_them_finds() {
+    fn the_first_free_worker_is_the_one_that_a_search_of_all_finds() {
         let mut random = Random::new(7);
         let mut index_of_busy = BusyIndex::new(5);
         let mut plain: Vec<Vec<u64>> = vec![Vec::new(); 5]; // by worker: when each job should end
-        let mut gone = [false; 5];
+        let mut is_lost = [false; 5];
         for now in 1..5_000 {
             let index = usize::try_from(random.below(5)).unwrap();
             match random.below(400) {
-                0 if gone.iter().filter(|gone| **gone).count() < 3 => {
+                0 if is_lost.iter().filter(|is_lost| **is_lost).count() < 3 => {
                     index_of_busy.remove_worker(index);
-                    (plain[index], gone[index]) = (Vec::new(), true);
+                    (plain[index], is_lost[index]) = (Vec::new(), true);
                 }
                 1..=150 if !plain[index].is_empty() => {
                     index_of_busy.finish(index);
                     plain[index].remove(0);
                 }
-                151..=399 if plain[index].len() < 3 && !gone[index] => {
+                151..=399 if plain[index].len() < 3 && !is_lost[index] => {
                     let time = random.below(40);
                     index_of_busy.start(index, 0, 1, Nanos(now), Nanos(time));
                     plain[index].push(now + time);
@@ -108,9 +108,12 @@ mod tests {
                 _ => {}
             }
             let busy = |index: usize| plain[index].first().map_or(0, |until| until.saturating_sub(now));
-            let least = (0..5).filter(|&index| !gone[index]).map(busy).min().unwrap();
+            let least = (0..5).filter(|&index| !is_lost[index]).map(busy).min().unwrap();
             assert_eq!(index_of_busy.least_busy(Nanos(now)), Nanos(least));
-            assert_eq!(index_of_busy.idle(), (0..5).find(|&index| !gone[index] && plain[index].is_empty()));
+            assert_eq!(
+                index_of_busy.idle(),
+                (0..5).find(|&index| !is_lost[index] && plain[index].is_empty())
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Fairness by deadlines, as Linux has it since 6.6 (EEVDF; `kernel/sched/fair.c` of 6.18 with its default features).
 //!
-//! A thread asks for a slice; its deadline is the virtual time at which it has had one. Who had more than the mean of its core
+//! A thread asks for a slice; its deadline is the virtual time at which it has had one. A thread that had more than the mean of its core
 //! waits (is not *eligible*); of the others the one with the earliest deadline goes first. The thread that was picked keeps the core up
 //! to the deadline that it had then, as long as it is eligible: its *shield*. A thread that falls asleep keeps what it is behind
 //! the mean (*lag*), and no more than a tick of it. One that is ahead *lingers*: it is counted into the mean as if it waited, until
@@ -25,10 +25,10 @@ impl Task {
 }
 
 impl<S: World> Engine<'_, S> {
-    /// Mean virtual time of those on a core, by weight, and the sum of their weights; nothing where there is nobody.
+    /// Mean virtual time of the threads on a core, by weight, and the sum of their weights; nothing where there are none.
     fn mean(&self, core: usize) -> Option<(u64, u64)> {
         let Core { queue, lingering, current, .. } = &self.cores[core];
-        let all = || queue.iter().chain(lingering).chain(current).map(|it| &self.tasks[it.0]);
+        let all = || queue.iter().chain(lingering).chain(current).map(|thread| &self.tasks[thread.0]);
         let weight: u64 = all().map(|task| u64::from(task.spec.weight)).sum();
         let sum: u128 = all().map(|task| u128::from(task.vruntime) * u128::from(task.spec.weight)).sum();
         let mean = sum.checked_div(u128::from(weight))?;

@@ -1,7 +1,7 @@
 //! The engine runs threads on cores under a fair-share scheduler, and modules beside them, in virtual time.
 //!
 //! Path of one instant: cores pick threads and threads take their steps until all of them compute, spin or
-//! sleep (`steps.rs`) -> the clock jumps to the next thing that happens -> who computes is charged -> that one
+//! sleep (`steps.rs`) -> the clock jumps to the next event -> the thread that computes is charged -> that one
 //! thing happens: a request or timer ends, the world moves, a tick falls.
 //!
 //! The scheduler is a re-implementation of Linux's completely fair scheduler of the years of paper 002, one run
@@ -202,7 +202,7 @@ impl<'w, S: World> Engine<'w, S> {
         next
     }
 
-    /// Moves the clock and charges who computes.
+    /// Moves the clock and charges the threads that compute.
     fn advance(&mut self, to: u64) {
         let span = to - self.now;
         for core in &self.cores {
@@ -263,7 +263,7 @@ impl<'w, S: World> Engine<'w, S> {
         }
     }
 
-    /// Sets an event, or wakes who waits for it.
+    /// Sets an event, or wakes the thread that waits for it.
     fn signal(&mut self, event: EventId) {
         match self.events[event.0].waiter.take() {
             Some(thread) => self.wake(thread),

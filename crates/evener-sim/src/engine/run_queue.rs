@@ -1,4 +1,4 @@
-//! The run queue of a core: who runs, who waits, and the virtual time below which nobody falls.
+//! The run queue of a core: the thread that runs, those that wait, and the virtual time below which none falls.
 
 use super::thread::{LEVEL, Task, ThreadId};
 
@@ -13,7 +13,7 @@ pub(super) struct Core {
     pub(super) switches: u64,
     /// The least virtual time on this core; never falls.
     pub(super) floor: u64,
-    /// Who had the core last; nobody after an idle time.
+    /// The thread that had the core last; none after an idle time.
     pub(super) last: Option<ThreadId>,
     interrupted_until: u64,
 }

@@ -10,12 +10,12 @@ use evener_core::Nanos;
 use super::thread::ThreadId;
 use super::{Engine, World};
 
-/// Who gets a core, by Linux's versions.
+/// Which thread gets a core, by Linux's versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fairness {
-    /// Up to 6.5 (CFS): who had least core time.
+    /// Up to 6.5 (CFS): the one that had least core time.
     ByCoreTime(ByCoreTime),
-    /// From 6.6 on (EEVDF): of those who had not more than the mean, who is to have had its slice first.
+    /// From 6.6 on (EEVDF): of those that had not more than the mean, the one with the earliest deadline.
     ByDeadline {
         /// Core time that a thread asks for at a time.
         slice: Nanos,
@@ -38,7 +38,7 @@ pub struct ByCoreTime {
 /// The scheduler's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedulerSpec {
-    /// Who gets a core.
+    /// Which thread gets a core.
     pub fairness: Fairness,
     /// Time between ticks: one second over the kernel's HZ.
     pub tick: Nanos,
@@ -160,7 +160,7 @@ impl<S: World> Engine<'_, S> {
         first.map(|first| self.cores[core].queue.remove(first))
     }
 
-    /// Higher priority first, then who is behind.
+    /// Higher priority first, then the one with less virtual time.
     fn core_time_order(&self, thread: ThreadId) -> (i32, u64) {
         let task = &self.tasks[thread.0];
         (-task.spec.priority, task.vruntime)
@@ -217,8 +217,8 @@ impl<S: World> Engine<'_, S> {
         let task = &mut self.tasks[thread.0];
         if task.core != core {
             let ahead = i128::from(task.vruntime) - i128::from(self.cores[task.core].floor);
-            let there = i128::from(self.cores[core].floor) + ahead;
-            task.vruntime = u64::try_from(there.max(0)).unwrap_or(u64::MAX);
+            let moved = i128::from(self.cores[core].floor) + ahead;
+            task.vruntime = u64::try_from(moved.max(0)).unwrap_or(u64::MAX);
             task.core = core;
         }
     }

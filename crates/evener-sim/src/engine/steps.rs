@@ -6,14 +6,14 @@ use super::event_queue::Entry;
 use super::thread::{Context, EventId, ModuleId, Step, ThreadId};
 use super::{Engine, Stuck, World};
 
-/// Steps that a thread takes before the other cores get their turn. Assumed, not measured: 1000.
+/// Steps that a thread takes before the other cores get their turn. Assumed, not measured: 1000, because only a thread that takes steps without computing gets there.
 const STEPS_MAX: u32 = 1_000;
 
-/// Decisions at one instant; more is a bug of a thread's author. Assumed, not measured: far above any need.
+/// Decisions at one instant; more is a bug of a thread's author. Assumed, not measured: 100,000, because that is far above any need.
 const DECISIONS_MAX: u32 = 100_000;
 
 impl<S: World> Engine<'_, S> {
-    /// Lets cores pick and threads step until everybody computes, spins or sleeps, or the world is over.
+    /// Lets cores pick and threads step until all compute, spin or sleep, or the world is over.
     pub(super) fn settle(&mut self) -> Result<(), Stuck> {
         let mut decisions = 0;
         loop {
@@ -122,7 +122,7 @@ impl<S: World> Engine<'_, S> {
     fn submit(&mut self, core: usize, module: ModuleId, [work, interrupt]: [Nanos; 2], done: EventId) {
         let (at, failed) = self.modules[module.0].submit(self.now, work.0);
         if at == self.now && interrupt.0 == 0 {
-            // Nobody has to wait for it, and so nobody gives up a core.
+            // No thread has to wait for it, and so none gives up a core.
             self.events[done.0].failed = failed;
             return self.signal(done);
         }

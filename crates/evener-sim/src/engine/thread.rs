@@ -1,4 +1,4 @@
-//! Threads as state machines: each is asked for its next step whenever the last one is done.
+//! Threads as state machines: each returns its next step whenever the last one is done.
 
 use evener_core::Nanos;
 
@@ -27,7 +27,7 @@ pub enum Step {
     Sleep(Nanos),
     /// Uses a core until the event is set, and takes it.
     Spin(EventId),
-    /// Sets an event or wakes who waits for it, who may take the core at once.
+    /// Sets an event or wakes the thread that waits for it, which may take the core at once.
     Signal(EventId),
     /// Hands a request to a module and goes on.
     Submit {
@@ -127,7 +127,7 @@ pub(super) struct Task {
     pub(super) vruntime: u64,
     /// By deadlines: the virtual time by which it has had its slice.
     pub(super) deadline: u64,
-    /// By deadlines: the virtual time up to which nobody takes its core who is not more behind.
+    /// By deadlines: the virtual time up to which no thread takes its core that is not further behind.
     pub(super) shield: u64,
     /// By deadlines: how far it was behind the mean of its core when it fell asleep.
     pub(super) lag: i64,

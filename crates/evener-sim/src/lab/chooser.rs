@@ -1,4 +1,4 @@
-//! The chooser decides which worker takes what: the questions that idle workers ask, and what it is told.
+//! The chooser decides which worker takes what: the calls by which idle workers claim, and by which measurements come in.
 
 use evener_core::Nanos;
 use evener_core::plan::Dispatch;
@@ -42,7 +42,7 @@ pub struct Busy {
 /// What a worker does at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerView {
-    /// Who.
+    /// The worker.
     pub worker: Worker,
     /// Its jobs, oldest first.
     pub busy: Vec<Busy>,
@@ -50,7 +50,7 @@ pub struct WorkerView {
     pub is_lost: bool,
 }
 
-/// What a chooser sees when it is asked.
+/// What a chooser decides by: the state at the time of a claim.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     /// The time.
@@ -109,7 +109,7 @@ pub struct Sample {
     pub class: usize,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Who did it.
+    /// The worker that did it.
     pub worker: Worker,
     /// Core time by the clocks of the path's threads: `c`, or `d` without its interrupt.
     pub core: Nanos,

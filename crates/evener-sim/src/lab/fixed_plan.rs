@@ -53,7 +53,7 @@ fn jobs_in_bytes(take: Take, bytes_max: u64, view: &View<'_>) -> u32 {
 }
 
 impl Chooser for Planned {
-    /// As the run began: a lost module changes who takes, not how jobs are handed out.
+    /// As the run began: a lost module changes which workers take, not how jobs are handed out.
     fn dispatch(&self) -> Dispatch {
         self.dispatch
     }

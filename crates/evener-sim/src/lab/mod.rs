@@ -4,7 +4,7 @@
 //! (`chooser.rs`; `fixed_plan.rs` for the papers' policies) -> a CPU worker computes it (`threads/cpu_worker.rs`), or a module
 //! worker prepares it (`threads/module_worker.rs`), a thread of the driver takes it from the driver's queue
 //! (`state/driver_queue.rs`) and calls the kernel with it (`threads/runner.rs`), the kernel's part of the path hands it to the module
-//! and takes it back (`threads/kernel_thread.rs`) -> it is counted and the chooser told what it took
+//! and takes it back (`threads/kernel_thread.rs`) -> it is counted and its cost reported to the chooser
 //! (`state/run_state.rs`) -> the report (`report.rs`, read off the engine by `readout.rs`). A job whose module is lost goes back to
 //! the head of the backlog.
 

@@ -22,7 +22,7 @@ pub struct Setup {
     pub hogs: u32,
     /// Which path's workers are created first, which decides ties at the start.
     pub first: Path,
-    /// By how many places the order of workers is turned: who starts alone on a core where there are more workers than cores.
+    /// By how many places the order of workers is turned: which worker starts alone on a core where there are more workers than cores.
     pub turn: usize,
     /// Core time that the busy monitor needs to hand over one job, where the policy has one.
     pub monitor: Nanos,
@@ -53,7 +53,7 @@ pub struct CpuSide {
     /// How much of the machine all crypto threads together may use.
     pub cap: Option<CpuCap>,
     /// Core time that a worker needs for each job beside the job itself: to claim it and to complete it. No chooser
-    /// is told of it.
+    /// learns of it.
     pub hand_over: Nanos,
 }
 
@@ -75,7 +75,7 @@ pub struct ModuleSide {
     pub spec: ModuleSpec,
     /// Costs of a job, one for each class.
     pub costs: Vec<ModuleCost>,
-    /// Who runs the core's part of the path.
+    /// The threads that run the core's part of the path.
     pub path: ModulePath,
     /// Requests outstanding at most, at least 1.
     pub depth: u32,
@@ -127,7 +127,7 @@ pub struct ModuleCost {
     pub h: Nanos,
 }
 
-/// Who runs the core's part of a module job: the worker, threads of its driver, and the kernel on their behalf.
+/// The threads that run the core's part of a module job: the worker, threads of its driver, and the kernel on their behalf.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ModulePath {
     /// Part of `d` that a thread of the kernel runs; 0: there is none.

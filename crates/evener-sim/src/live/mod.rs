@@ -164,7 +164,7 @@ impl Machine {
         Ok(Prediction { makespan_ms: median(makespans_ms), module_jobs: median(module_jobs) })
     }
 
-    /// What is not known of the start of a run: where in a tick it begins, and who has a core alone. No thread has a claim on
+    /// What is not known of the start of a run: where in a tick it begins, and which thread has a core alone. No thread has a claim on
     /// either, so each counts the same. On the only core modules' workers go first, as they leave the live system's barrier.
     fn starts(&self) -> Vec<(u32, usize)> {
         let workers = self.workers as usize + self.modules.len();
@@ -247,7 +247,7 @@ impl Compared {
     /// The same in per cent of what modules did live; nothing where both did nothing.
     #[must_use]
     pub fn split_error_percent(&self) -> f64 {
-        let (ours, theirs) = (self.predicted.module_jobs, self.live.module_jobs);
-        if ours == theirs { 0.0 } else { 100.0 * (ours / theirs - 1.0) }
+        let (predicted, measured) = (self.predicted.module_jobs, self.live.module_jobs);
+        if predicted == measured { 0.0 } else { 100.0 * (predicted / measured - 1.0) }
     }
 }

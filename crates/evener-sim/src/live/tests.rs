@@ -29,8 +29,8 @@ fn ms(time: Nanos) -> f64 {
 }
 
 #[track_caller]
-fn near(ours: f64, theirs: f64, part: f64) {
-    assert!((ours / theirs - 1.0).abs() < part, "{ours} for {theirs}");
+fn near(predicted: f64, measured: f64, part: f64) {
+    assert!((predicted / measured - 1.0).abs() < part, "{predicted} for {measured}");
 }
 
 #[test]

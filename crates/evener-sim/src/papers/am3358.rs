@@ -1,7 +1,7 @@
 //! The AM3358 of papers 000 and 002: its costs, and the machines on which the papers' policies run.
 //!
-//! [`Model`] says how the module path works: L0 and L1 are what the papers' own cells are predicted with,
-//! [`Model::Policy`] is what policies are compared on. HZ 250 and the kernel's share of one third were chosen while
+//! [`Model`] says how the module path works: L0 and L1 predict the papers' own cells,
+//! policies are compared on [`Model::Policy`]. HZ 250 and the kernel's share of one third were chosen while
 //! looking at the column *proposed* of paper 002, table 2, and at nothing else.
 
 use evener_core::plan::Policy;
@@ -97,10 +97,10 @@ pub enum Model {
     Policy,
 }
 
-/// Core time that the monitor needs to hand over one job. Assumed, not measured: the paper says nothing of it.
+/// Core time that the monitor needs to hand over one job. Assumed, not measured: 2 us, because the paper gives no time for it.
 pub const MONITOR: Nanos = Nanos::from_micros(2);
 
-/// Jobs vary by 5 % where policies are compared. Assumed, not measured: enough to break resonances with the
+/// Jobs vary by 5 % where policies are compared. Assumed, not measured: 5 %, because that is enough to break resonances with the
 /// clock's ticks.
 const JITTER: f64 = 0.05;
 
@@ -156,7 +156,7 @@ pub struct Means {
     pub interrupt_ms: f64,
     /// Core time of competing programs, in milliseconds.
     pub hog_ms: f64,
-    /// How often the core went over to another thread.
+    /// Context switches of the core.
     pub switches: f64,
 }
 
@@ -201,7 +201,7 @@ pub fn predict(cost: Cost, model: Model, policy: Policy) -> Result<Means, Stuck>
     Ok(Means::of(&reports))
 }
 
-/// Three runs with different chance, as policies are compared; `change` adapts the machine, `chooser` is asked
+/// Three runs with different chance, as policies are compared; `change` adapts the machine, `chooser` is called
 /// for a new one before each run.
 ///
 /// # Errors

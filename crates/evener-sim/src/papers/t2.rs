@@ -20,13 +20,13 @@ const IDS: u32 = 30_000;
 /// Crypto units of the processor, one per core.
 pub const UNITS: u32 = 8;
 
-/// Who may use which slot.
+/// Which process may use which slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
     /// The paper's control lists: process id modulo slots names the list; its head runs, the others wait for that
     /// slot even where others stand empty.
     Lists,
-    /// One queue for all slots; who has waited longest takes the first slot that is free.
+    /// One queue for all slots; the process that has waited longest takes the first free slot.
     Fifo,
 }
 
@@ -88,7 +88,7 @@ impl Admission {
     /// Where `slots` is 0.
     #[must_use]
     pub fn admit(self, processes: &[Process], slots: u32) -> Occupation {
-        assert!(slots > 0, "nobody can pass where there is no slot");
+        assert!(slots > 0, "without a slot no process can pass");
         let starts = match self {
             Self::Lists => starts_in_lists(processes, slots),
             Self::Fifo => starts_in_fifo(processes, slots),
@@ -201,7 +201,7 @@ impl Machine {
     }
 }
 
-/// Times of an operation. Assumed, not measured: 0.6 on a thread and 1.0 on a unit.
+/// Times of an operation. Assumed, not measured: 0.6 on a thread and 1.0 on a unit, because the paper gives none and only their ratio shapes a curve.
 const GUESS: Machine = Machine { cpu: 0.6, unit: 1.0, disorder: 0.0, gate: 0.0 };
 
 #[cfg(test)]
@@ -233,8 +233,8 @@ mod tests {
         let fifo = numbers(&LISTS, "slot_utilisation_global_fifo_64_permits");
         for (row, count) in counts(&LISTS).into_iter().enumerate() {
             for (admission, golden) in [(Admission::Lists, lists[row]), (Admission::Fifo, fifo[row])] {
-                let ours = utilisation(admission, Arrivals::Sequential, count);
-                assert!((ours - golden).abs() < 0.000_51, "{admission:?} {count}: {ours} {golden}");
+                let computed = utilisation(admission, Arrivals::Sequential, count);
+                assert!((computed - golden).abs() < 0.000_51, "{admission:?} {count}: {computed} {golden}");
             }
         }
     }
@@ -252,10 +252,10 @@ mod tests {
     fn lists_lose_a_third_of_the_slots_to_random_ids_as_the_reference_says() {
         let golden = numbers(&LISTS, "slot_utilisation_random_pid");
         for (row, count) in counts(&LISTS).into_iter().enumerate() {
-            let ours =
+            let computed =
                 draws(|arrivals| utilisation(Admission::Lists, arrivals, count)).iter().sum::<f64>() / 200.0;
             // The reference is a mean of 20 draws of another generator.
-            assert!((ours - golden[row]).abs() < 0.03, "{count}: {ours} {}", golden[row]);
+            assert!((computed - golden[row]).abs() < 0.03, "{count}: {computed} {}", golden[row]);
         }
     }
 
@@ -288,9 +288,13 @@ mod tests {
         for (row, count) in counts(&SHAPE).into_iter().enumerate() {
             assert!((machine.ungated(count) - plain[row]).abs() < 0.000_51, "{count}");
             assert!((machine.gated(Arrivals::Sequential, count) - lists[row]).abs() < 0.000_51, "{count}");
-            let ours = draws(|arrivals| machine.gated(arrivals, count));
+            let computed = draws(|arrivals| machine.gated(arrivals, count));
             // The reference is one draw of another generator: it must lie among ours.
-            assert!(ours[0] <= random[row] && random[row] <= ours[199], "{count}: {ours:?} {}", random[row]);
+            assert!(
+                computed[0] <= random[row] && random[row] <= computed[199],
+                "{count}: {computed:?} {}",
+                random[row]
+            );
         }
     }
 

@@ -1,4 +1,4 @@
-//! The tables of papers 000 and 002: what costs that were read from the single-resource columns make of the rest.
+//! The tables of papers 000 and 002: costs are read from the single-resource columns, and predict the other columns.
 
 use evener_core::Cost;
 use evener_core::plan::Policy;
@@ -55,7 +55,7 @@ fn table_2() -> Result<TableReport, ReportError> {
     table("002.2", "AES-128-CBC on the AM3358, 4000 files", "ms", series, columns)
 }
 
-/// What the other policies split is their definition: all on one side, or half and half.
+/// The split of the other policies is their definition: all on one side, or half and half.
 fn table_3() -> Result<TableReport, ReportError> {
     let series = Series::Aes128;
     let split = |policy, standing| {
@@ -98,7 +98,7 @@ fn costs(series: Series) -> impl Iterator<Item = Cost> {
     series.fit().costs.into_iter().map(|(_, cost)| cost)
 }
 
-/// A closed form that gives nanoseconds for each cost, told the row.
+/// A closed form: nanoseconds for a cost and its row.
 fn closed(
     series: Series,
     name: &'static str,

@@ -9,17 +9,17 @@ use crate::papers::table::{
 pub(super) fn tables() -> Result<Vec<TableReport>, TableError> {
     let single = "input: the time of a call is read from it";
     Ok(vec![
-        table("004.2", "AES-128-ECB on the Cell/B.E., one process", &SEED004_TABLE2, |it| {
-            Column::printed(it, "proposed_mbps", "proposed", single)
+        table("004.2", "AES-128-ECB on the Cell/B.E., one process", &SEED004_TABLE2, |table_data| {
+            Column::printed(table_data, "proposed_mbps", "proposed", single)
         })?,
-        table("004.3", "AES-128-CBC on the Cell/B.E., one process", &SEED004_TABLE3, |it| {
-            Column::printed(it, "proposed_mbps", "proposed", single)
+        table("004.3", "AES-128-CBC on the Cell/B.E., one process", &SEED004_TABLE3, |table_data| {
+            Column::printed(table_data, "proposed_mbps", "proposed", single)
         })?,
-        table("004.4", "AES-128-ECB on the Cell/B.E., six processes", &SEED004_TABLE4, |it| {
-            proposed(it, Mode::Ecb)
+        table("004.4", "AES-128-ECB on the Cell/B.E., six processes", &SEED004_TABLE4, |table_data| {
+            proposed(table_data, Mode::Ecb)
         })?,
-        table("004.5", "AES-128-CBC on the Cell/B.E., six processes", &SEED004_TABLE5, |it| {
-            proposed(it, Mode::Cbc)
+        table("004.5", "AES-128-CBC on the Cell/B.E., six processes", &SEED004_TABLE5, |table_data| {
+            proposed(table_data, Mode::Cbc)
         })?,
     ])
 }

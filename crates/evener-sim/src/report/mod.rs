@@ -1,4 +1,4 @@
-//! The report draws the papers' tables again, with what the models say beside what was printed.
+//! The report prints the papers' tables again, with the predictions of the models beside the printed values.
 //!
 //! Path of one figure: a printed table -> the models of its columns (`am3358.rs`, `cell.rs`), each with a sentence
 //! about what was fitted on what -> [`Report::new`], with the claims and with what is not reproduced -> text
@@ -22,7 +22,7 @@ use crate::papers::table::{Table, TableError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {
-    /// A table lacks what is asked for.
+    /// A table lacks a column or a row.
     #[error(transparent)]
     Table(#[from] TableError),
     /// A run of the simulator does not end.
@@ -30,7 +30,7 @@ pub enum ReportError {
     Stuck(#[from] Stuck),
 }
 
-/// Everything that can be said about the papers' tables.
+/// All tables, claims and limits.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The tables, by paper.
@@ -41,7 +41,7 @@ pub struct Report {
     pub not_reproduced: &'static [NotReproduced],
 }
 
-/// A printed table with what the models say.
+/// A printed table with the models' predictions.
 #[derive(Clone, Debug)]
 pub struct TableReport {
     /// Paper and table: `002.A1`.
@@ -63,35 +63,35 @@ pub struct Column {
     pub name: &'static str,
     /// As printed, by size.
     pub printed: Vec<f64>,
-    /// What the models say of it.
+    /// The models' predictions of it.
     pub models: Vec<Model>,
     /// Why there is no model; empty where there is one.
     pub why_no_model: &'static str,
 }
 
-/// What one model says of one column.
+/// One model's predictions of one column.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Its name.
     pub name: &'static str,
-    /// What was fitted on what, and what it reads.
+    /// What was fitted on which cells, and what the model reads.
     pub basis: &'static str,
-    /// What it says, by size, in the table's unit.
+    /// Its predictions, by size, in the table's unit.
     pub values: Vec<f64>,
-    /// What each of these values is worth.
+    /// How each of these values came about.
     pub standing: Vec<Standing>,
 }
 
-/// What a value of a model is worth.
+/// How a value of a model came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Computed without having looked at the cell.
+    /// Predicted: nothing was fitted on the cell.
     Predicted,
     /// A constant of the model was chosen while looking at the column.
     Chosen,
     /// A constant of the model was fitted so that this cell is met.
     Fitted,
-    /// Shown, but not claimed.
+    /// Shown without a claim.
     NotClaimed,
 }
 

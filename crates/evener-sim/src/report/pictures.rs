@@ -9,7 +9,7 @@ pub struct Picture {
     pub name: String,
     /// What it shows, in one line, and in a second what the lines are.
     pub title: String,
-    /// What stands on the left axis.
+    /// Label of the left axis.
     pub unit: &'static str,
     /// Its lines.
     pub lines: Vec<Line>,
@@ -18,11 +18,11 @@ pub struct Picture {
 /// A line of a picture.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
-    /// What the legend calls it.
+    /// Its name in the legend.
     pub name: String,
     /// Size in bytes, and the value there.
     pub points: Vec<(f64, f64)>,
-    /// Whether a model says it; otherwise it was printed.
+    /// Whether it is a model's prediction; otherwise it was printed.
     pub is_model: bool,
 }
 
@@ -44,7 +44,7 @@ fn picture(table: &TableReport) -> Picture {
             Line { name, points, is_model }
         };
         lines.push(line(format!("{}, printed", column.name), &column.printed, false));
-        // One model only: eight lines are as many as can be told apart, and the last model is the finest.
+        // One model only: eight lines are as many as the eye keeps apart, and the last model is the finest.
         let last = column.models.last();
         lines.extend(last.map(|model| line(format!("{}, {}", column.name, model.name), &model.values, true)));
     }

@@ -85,7 +85,7 @@ fn the_models_are_as_good_as_the_reference_says() {
         let column = column(&report, table, name);
         let model = column.models.iter().find(|it| it.name == model).unwrap();
         let (our_mean, our_most) = column.mean_and_greatest_percent(model).unwrap();
-        let near = |ours: f64, theirs: f64| (ours - theirs).abs() <= 0.5;
+        let near = |predicted: f64, measured: f64| (predicted - measured).abs() <= 0.5;
         assert!(near(our_mean, mean) && near(our_most, most), "{table} {name}: {our_mean} {our_most}");
     }
 }

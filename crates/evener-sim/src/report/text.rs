@@ -6,7 +6,7 @@ use super::{Column, Report, Standing, TableReport};
 use crate::papers::claims::Verdict;
 
 impl Report {
-    /// The report for the eye, in lines of at most 120 characters as far as words allow.
+    /// The report as text for people, in lines of at most 120 characters as far as words allow.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();

@@ -1,7 +1,7 @@
-//! From the keys of a file to a machine and its work.
+//! Makes a machine and its work from the keys of a file.
 //!
 //! The ranges keep every sum of times below the 584 years that 64 bits of nanoseconds last; apart from that they
-//! only exclude what nobody can mean.
+//! only exclude values that make no sense.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr as _;
@@ -180,8 +180,8 @@ fn chances(source: &Source<'_>, chance: &Spanned<file::Chance>) -> Result<Vec<Ch
     let (span, chance) = (chance.span(), chance.get_ref());
     let phases = &chance.tick_phases_permille;
     if chance.seeds.is_empty() || chance.seeds.len() != phases.len() {
-        let what = format!("{} seeds and {} tick phases make no runs", chance.seeds.len(), phases.len());
-        return Err(source.error(&span, "chance", what));
+        let reason = format!("{} seeds and {} tick phases make no runs", chance.seeds.len(), phases.len());
+        return Err(source.error(&span, "chance", reason));
     }
     let one = |(&seed, phase)| {
         let tick_phase_permille = source.small("tick_phases_permille", phase, 0..=1_000)?;
@@ -247,9 +247,9 @@ fn arrivals(source: &Source<'_>, arrivals: &file::Arrivals) -> Result<Arrivals, 
             Ok(Arrivals::Bursts { mean, on, off: time("off_ns", off)? })
         }
         _ => {
-            let what =
+            let reason =
                 "`at_once` has no times, `poisson` has `mean_ns`, `bursts` has `mean_ns`, `on_ns`, `off_ns`";
-            Err(source.error(&kind.span(), "kind", what))
+            Err(source.error(&kind.span(), "kind", reason))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ranges of values, and errors that say where.
+//! Ranges of values, and errors with file, line and key.
 
 use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
@@ -7,16 +7,16 @@ use toml::Spanned;
 
 /// What is wrong with a scenario, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {key}: {what}")]
+#[error("{file}:{line}: {key}: {reason}")]
 pub struct ScenarioError {
     /// The file's name.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The key, as far as it is known; else what stands on the line.
+    /// The key, as far as it is known; else the text of the line.
     pub key: String,
-    /// What is wrong.
-    pub what: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// A text with its name.
@@ -27,13 +27,13 @@ pub(super) struct Source<'a> {
 }
 
 impl Source<'_> {
-    pub(super) fn error(&self, span: &Range<usize>, key: &str, what: impl Into<String>) -> ScenarioError {
+    pub(super) fn error(&self, span: &Range<usize>, key: &str, reason: impl Into<String>) -> ScenarioError {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-        ScenarioError { file: self.file.to_owned(), line, key: key.to_owned(), what: what.into() }
+        ScenarioError { file: self.file.to_owned(), line, key: key.to_owned(), reason: reason.into() }
     }
 
-    /// What the reader of TOML found.
+    /// An error of the TOML reader.
     pub(super) fn reading_error(&self, error: &toml::de::Error) -> ScenarioError {
         let span = error.span().unwrap_or(0..0);
         let mut found = self.error(&span, "", error.message());
@@ -53,11 +53,11 @@ impl Source<'_> {
         if range.contains(&number) {
             return Ok(number);
         }
-        let what = format!("{number} is not within {} to {}", range.start(), range.end());
-        Err(self.error(&value.span(), key, what))
+        let reason = format!("{number} is not within {} to {}", range.start(), range.end());
+        Err(self.error(&value.span(), key, reason))
     }
 
-    /// As [`Source::within`], for what is a `u32` afterwards.
+    /// As [`Source::within`], for a `u32`.
     pub(super) fn small(
         &self,
         key: &str,

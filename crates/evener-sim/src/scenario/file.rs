@@ -31,7 +31,7 @@ pub(super) struct Machine {
     pub(super) limit_s: Number,
 }
 
-/// Which workers are created first.
+/// The workers that are created first.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum First {
@@ -39,7 +39,7 @@ pub(super) enum First {
     Module,
 }
 
-/// A size with what its jobs cost.
+/// A size with the costs of its jobs.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CostRow {
@@ -55,7 +55,7 @@ pub(super) struct Cpu {
     pub(super) workers: Number,
     pub(super) nice: Spanned<i32>,
     pub(super) cap: Option<Cap>,
-    /// Beside each job, to claim it and complete it; 0 where it is not given, as for modules.
+    /// Core time to claim and complete a job, beside its cost; 0 where it is not given, as for modules.
     pub(super) hand_over_ns: Option<Number>,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Module {
     pub(super) costs: Option<Vec<ModuleCostRow>>,
 }
 
-/// Who runs the core's part of the path.
+/// The threads that run the core's part of the path.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ModulePath {
@@ -118,7 +118,7 @@ pub(super) struct Work {
     pub(super) arrivals: Arrivals,
 }
 
-/// A list that comes with the simulator.
+/// A list that is built into the simulator.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum List {
@@ -144,7 +144,7 @@ pub(super) struct Arrivals {
     pub(super) off_ns: Option<Number>,
 }
 
-/// How jobs come.
+/// How jobs arrive.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {

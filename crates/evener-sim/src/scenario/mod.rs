@@ -21,9 +21,9 @@ use crate::lab::{Chooser, Class, ModuleCost, Planned, Report, Setup, Workload, r
 /// A machine with its work, the policies to try on it, and how often.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
-    /// Where its numbers come from.
+    /// The source of its numbers.
     pub source: String,
     /// The machine; seed and phase of the tick change from run to run.
     pub setup: Setup,
@@ -39,7 +39,7 @@ pub struct Scenario {
     module_costs: Vec<Option<CostTable>>,
 }
 
-/// Where the chance of a run begins.
+/// The random start of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chance {
     /// Seed of the jitter.
@@ -81,7 +81,7 @@ impl Scenario {
         Some(Self::parse(name, text).expect("the tests read every preset"))
     }
 
-    /// Gives it other work: `workload` of jobs whose classes are these sizes in bytes. Costs come from its table.
+    /// Replaces its work by `workload`, whose classes are these sizes in bytes. Costs come from its table.
     pub fn set_workload(&mut self, sizes: &[u64], workload: Workload) {
         let classes = sizes.iter().map(|&bytes| Class { bytes, c: self.costs.at(bytes).c });
         self.setup.classes = classes.collect();
@@ -93,8 +93,8 @@ impl Scenario {
         self.workload = workload;
     }
 
-    /// Runs a policy, once for each chance. The adaptive one aims at throughput, learns the costs anew in each run and
-    /// gives CPU workers the nice value that it asks for.
+    /// Runs a policy, once for each random start. The adaptive one aims at throughput, learns the costs anew in each run and
+    /// gives CPU workers the nice value that its plan has.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Scenario {
         self.run_with(|| Planned::new(policy, self.setup.cpu.workers, modules))
     }
 
-    /// Runs a chooser, a new one for each chance.
+    /// Runs a chooser, a new one for each random start.
     ///
     /// # Errors
     ///

@@ -83,7 +83,7 @@ pub(crate) fn bound(name: &str, requests: Requests) -> f64 {
 }
 
 /// Makes a policy believe what `costs` says of a class on a module, as if it had been seen often.
-pub(crate) fn tell(policy: &mut Adaptive, module: usize, bytes: u64, cost: Cost) {
+pub(crate) fn set_known_cost(policy: &mut Adaptive, module: usize, bytes: u64, cost: Cost) {
     let size = usize::try_from(bytes).unwrap();
     let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, size, false);
     let learned = |time: Nanos| Learned::kept(time.0 as f64, bytes as f64, 1_000);

@@ -54,7 +54,7 @@ fn the_other_program_keeps_its_part() {
     }
 }
 
-/// The simulator's threads keep one nice value for a run; it is the one that the table asks for.
+/// The simulator's threads keep one nice value for a run; it is the one of the table.
 #[test]
 fn the_table_asks_for_the_nice_value_that_the_runs_have() {
     for (name, hogs) in [("16384", 0), ("16384", 1), ("mixed_tls", 1), ("64", 1)] {

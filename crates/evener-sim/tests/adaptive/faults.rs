@@ -5,9 +5,9 @@ use evener_sim::adaptive::Adaptive;
 use evener_sim::engine::Slowdown;
 use evener_sim::lab::{Choice, Chooser, Report, Sample, Setup, View, run};
 
-use crate::bench::{arranged, costs, tell, workload};
+use crate::bench::{arranged, costs, set_known_cost, workload};
 
-/// The policy with the true costs from the start, told of a change when it comes.
+/// The policy with the true costs from the start, and with the new ones at a change.
 struct Informed {
     policy: Adaptive,
     at: Nanos,
@@ -24,7 +24,7 @@ impl Informed {
     fn new(setup: &Setup, at: Nanos, change: Change) -> Self {
         let mut policy = Adaptive::new(setup, Objective::Throughput);
         for (bytes, cost) in costs() {
-            tell(&mut policy, 0, bytes, cost);
+            set_known_cost(&mut policy, 0, bytes, cost);
         }
         policy.estimator().freeze();
         policy.unguarded();
@@ -37,7 +37,7 @@ impl Informed {
             Change::Lost => self.policy.lose(0),
             Change::Slower(factor) => {
                 for (bytes, cost) in costs() {
-                    tell(&mut self.policy, 0, bytes, Cost { h: Nanos(cost.h.0 * factor), ..cost });
+                    set_known_cost(&mut self.policy, 0, bytes, Cost { h: Nanos(cost.h.0 * factor), ..cost });
                 }
             }
         }
@@ -69,7 +69,7 @@ fn both(name: &str, depth: u32, change: Change) -> [Report; 2] {
     let jobs = workload(name);
     let mut setup = arranged(&jobs, 0, depth);
     let at = Nanos::from_millis(200);
-    // Who knows hands in nothing that would fail: a job of the largest size takes less than 1 ms.
+    // A caller that knows this submits nothing that would fail: a job of the largest size takes less than 1 ms.
     let (faults, known_at) = (&mut setup.modules[0].spec.faults, at - Nanos::from_millis(1));
     match change {
         Change::Lost => faults.lost_at = Some(at),

@@ -6,7 +6,7 @@ use evener_core::{Cost, Nanos, Objective};
 use evener_sim::adaptive::Adaptive;
 use evener_sim::lab::run;
 
-use crate::bench::{arranged, costs, millis, planned, tell, workload};
+use crate::bench::{arranged, costs, millis, planned, set_known_cost, workload};
 
 type Lie = (&'static str, fn(Cost) -> Cost);
 
@@ -37,7 +37,7 @@ fn a_policy_with_wrong_costs_loses_no_more_than_the_guard_allows() {
             for (word, lie) in LIES {
                 let mut policy = Adaptive::new(&setup, Objective::Throughput);
                 for (bytes, cost) in costs() {
-                    tell(&mut policy, 0, bytes, lie(cost));
+                    set_known_cost(&mut policy, 0, bytes, lie(cost));
                 }
                 policy.estimator().freeze();
                 let took = millis(run(&setup, &jobs, &mut policy).unwrap().makespan);

@@ -13,7 +13,7 @@ use crate::bench::{WORKLOADS, costs, workload};
 /// Waking the module's worker; part of what a request waits for.
 const WAKE: Nanos = Nanos::from_micros(20);
 
-/// A caller that asks the table for each request and learns from what it took.
+/// A caller that queries the table for each request and learns from its cost.
 struct Caller {
     estimator: Estimator,
     random: Random,

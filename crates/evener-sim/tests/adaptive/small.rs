@@ -13,7 +13,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 
-use crate::bench::tell;
+use crate::bench::set_known_cost;
 
 /// A few jobs of up to three classes.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ fn makespan_us(case: &Case) -> f64 {
     for (module, costs) in case.modules.iter().enumerate() {
         for (class, &(d, h)) in costs.iter().enumerate() {
             let [c, d, h] = [case.c[class], d, h].map(Nanos::from_micros);
-            tell(&mut policy, module, SIZES[class], Cost { c, d, h });
+            set_known_cost(&mut policy, module, SIZES[class], Cost { c, d, h });
         }
     }
     let report = run(&setup, &jobs, &mut policy).unwrap();
@@ -156,7 +156,7 @@ const FACTOR_MAX: f64 = 2.0;
 /// it loses that race twice among four jobs, they take up to so much longer. No policy sees it coming.
 const RACE_LOST_MAX: f64 = 4.0;
 
-/// How far from the optimum a policy ends that takes jobs in another order or waits for nobody shows in the mean.
+/// How far from the optimum a policy ends that takes jobs in another order or never waits shows in the mean.
 #[test]
 fn few_jobs_end_near_the_optimum() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -53,28 +53,31 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
         "hog_cpu_ms",
         "ctx_switches",
     ];
-    let (mut seen, mut all) = (0, Vec::new());
+    let (mut rows_seen, mut all) = (0, Vec::new());
     for row in rows(POLICIES, &columns) {
         let Some(policy) = policy(&row) else { continue };
         let name = row.text("workload");
-        let ours = Means::of(&simulate(name, policy, row.text("hogs").parse().unwrap()));
-        let pairs = [(ours.makespan_ms, "makespan_ms"), (ours.crypto_ms, "crypto_cpu_ms")];
-        let mut errors = Errors::of(pairs.map(|(ours, column)| (ours, row.number(column))));
+        let simulated = Means::of(&simulate(name, policy, row.text("hogs").parse().unwrap()));
+        let pairs = [(simulated.makespan_ms, "makespan_ms"), (simulated.crypto_ms, "crypto_cpu_ms")];
+        let mut errors = Errors::of(pairs.map(|(simulated, column)| (simulated, row.number(column))));
         if policy == Policy::SharedQueue {
-            errors.0.extend(Errors::of([(ours.module_jobs, row.number("module_files"))]).0);
+            errors.0.extend(Errors::of([(simulated.module_jobs, row.number("module_files"))]).0);
         }
         if row.text("hogs") == "1" {
-            errors.0.extend(Errors::of([(ours.hog_ms, row.number("hog_cpu_ms"))]).0);
+            errors.0.extend(Errors::of([(simulated.hog_ms, row.number("hog_cpu_ms"))]).0);
         }
         let what = format!("{} hogs, {name}, {policy}", row.text("hogs"));
         let switches = row.number("ctx_switches");
-        println!("{what}: {:.2?} {ours:?}, reference {switches} switches", errors.0);
-        assert!((ours.switches - switches).abs() <= 0.05 * switches + 2.0, "{what}: {ours:?}, {switches}");
-        assert!(errors.largest() <= tolerance(name), "{what}: {:?} {ours:?}", errors.0);
+        println!("{what}: {:.2?} {simulated:?}, reference {switches} switches", errors.0);
+        assert!(
+            (simulated.switches - switches).abs() <= 0.05 * switches + 2.0,
+            "{what}: {simulated:?}, {switches}"
+        );
+        assert!(errors.largest() <= tolerance(name), "{what}: {:?} {simulated:?}", errors.0);
         all.extend(errors.0);
-        seen += 1;
+        rows_seen += 1;
     }
-    assert_eq!(seen, 68);
+    assert_eq!(rows_seen, 68);
     Errors(all).stay_within(5.0, 0.5, "policies against the reference");
 }
 
@@ -82,20 +85,20 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
 fn interrupts_take_what_the_reference_says() {
     let columns =
         ["hogs", "workload", "policy", "makespan_ms", "interrupt_ms", "crypto_cpu_ms", "total_share_pct"];
-    let mut seen = 0;
+    let mut rows_seen = 0;
     for row in rows(INTERRUPT, &columns) {
         let Some(policy) = policy(&row) else { continue };
         let name = row.text("workload");
-        let ours = Means::of(&simulate(name, policy, row.text("hogs").parse().unwrap()));
-        let share = 100.0 * (ours.crypto_ms + ours.interrupt_ms) / ours.makespan_ms;
-        let what = format!("{} hogs, {name}, {policy}: {ours:?}", row.text("hogs"));
+        let simulated = Means::of(&simulate(name, policy, row.text("hogs").parse().unwrap()));
+        let share = 100.0 * (simulated.crypto_ms + simulated.interrupt_ms) / simulated.makespan_ms;
+        let what = format!("{} hogs, {name}, {policy}: {simulated:?}", row.text("hogs"));
         let interrupt = row.number("interrupt_ms");
         let near = tolerance(name) / 100.0 * interrupt + 0.05;
-        assert!((ours.interrupt_ms - interrupt).abs() <= near, "{what}, reference {interrupt} ms");
+        assert!((simulated.interrupt_ms - interrupt).abs() <= near, "{what}, reference {interrupt} ms");
         assert!((share - row.number("total_share_pct")).abs() <= tolerance(name), "{what}");
-        seen += 1;
+        rows_seen += 1;
     }
-    assert_eq!(seen, 60);
+    assert_eq!(rows_seen, 60);
 }
 
 /// The learning policy on a raised module path, with one and with two requests outstanding.
@@ -103,7 +106,7 @@ fn interrupts_take_what_the_reference_says() {
 fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
     let costs = Series::Aes128.fit().costs;
     let columns = ["hogs", "workload", "policy", "makespan_ms", "crypto_cpu_ms", "lb_sync_ms", "lb_async_ms"];
-    let (mut seen, mut all) = (0, Vec::new());
+    let (mut rows_seen, mut all) = (0, Vec::new());
     for row in rows(POLICIES, &columns) {
         let (depth, bound) = match row.text("policy") {
             "adaptL" => (1, "lb_sync_ms"),
@@ -115,18 +118,20 @@ fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
             (setup.hogs, setup.modules[0].depth, setup.modules[0].priority) = (hogs, depth, 1);
         };
         let learner = || Learner::new(costs.len());
-        let ours = Means::of(&compare(&costs, &workload(name, &costs), change, learner).unwrap());
-        let pairs =
-            [(ours.makespan_ms, row.number("makespan_ms")), (ours.crypto_ms, row.number("crypto_cpu_ms"))];
+        let simulated = Means::of(&compare(&costs, &workload(name, &costs), change, learner).unwrap());
+        let pairs = [
+            (simulated.makespan_ms, row.number("makespan_ms")),
+            (simulated.crypto_ms, row.number("crypto_cpu_ms")),
+        ];
         let errors = Errors::of(pairs);
         let what = format!("{hogs} hogs, {name}, depth {depth}");
-        println!("{what}: {:.2?} {ours:?}", errors.0);
-        assert!(errors.largest() <= tolerance(name), "{what}: {:?} {ours:?}", errors.0);
-        assert!(hogs > 0 || ours.makespan_ms <= 1.02 * row.number(bound), "{what}: {ours:?}");
+        println!("{what}: {:.2?} {simulated:?}", errors.0);
+        assert!(errors.largest() <= tolerance(name), "{what}: {:?} {simulated:?}", errors.0);
+        assert!(hogs > 0 || simulated.makespan_ms <= 1.02 * row.number(bound), "{what}: {simulated:?}");
         all.extend(errors.0);
-        seen += 1;
+        rows_seen += 1;
     }
-    assert_eq!(seen, 34);
+    assert_eq!(rows_seen, 34);
     Errors(all).stay_within(5.0, 1.0, "learning policy against the reference");
 }
 

@@ -15,9 +15,13 @@ const ROUNDING_MS: f64 = 0.05 + 0.004;
 fn costs_are_those_of_the_reference() {
     for row in rows(BOUNDS, &["table", "size", "c_us", "d_us", "h_us"]) {
         let cost = cost(row.series(), row.size());
-        for (ours, column) in [(cost.c, "c_us"), (cost.d, "d_us"), (cost.h, "h_us")] {
-            let (us, theirs) = (ours.as_secs_f64() * 1e6, row.number(column));
-            assert!((us - theirs).abs() <= 0.005 * theirs + 0.005, "{} {column}: {us} {theirs}", row.size());
+        for (simulated, column) in [(cost.c, "c_us"), (cost.d, "d_us"), (cost.h, "h_us")] {
+            let (us, printed) = (simulated.as_secs_f64() * 1e6, row.number(column));
+            assert!(
+                (us - printed).abs() <= 0.005 * printed + 0.005,
+                "{} {column}: {us} {printed}",
+                row.size()
+            );
         }
     }
 }
@@ -51,9 +55,9 @@ fn the_bounds_move_as_the_reference_says_when_the_modules_own_time_is_a_fifth_of
             });
             let (low, high) = row.text(column).split_once("..").unwrap();
             let [low, high]: [f64; 2] = [low, high].map(|ms| ms.parse().unwrap());
-            let ours = [bounds[0].min(bounds[1]), bounds[0].max(bounds[1])];
-            let near = (ours[0] - low).abs() <= 0.51 && (ours[1] - high).abs() <= 0.51;
-            assert!(near, "{} {column}: {ours:?} {low} {high}", row.size());
+            let simulated = [bounds[0].min(bounds[1]), bounds[0].max(bounds[1])];
+            let near = (simulated[0] - low).abs() <= 0.51 && (simulated[1] - high).abs() <= 0.51;
+            assert!(near, "{} {column}: {simulated:?} {low} {high}", row.size());
         }
     }
 }
@@ -73,13 +77,13 @@ fn the_closed_form_of_the_shared_queue_is_that_of_the_reference() {
 fn work_conservation_is_that_of_the_reference() {
     let columns = ["table", "size", "column", "model", "predicted_ms"];
     let half = f64::from(JOBS) / 2.0;
-    let mut seen = 0;
+    let mut rows_seen = 0;
     for row in rows(CELLS, &columns).iter().filter(|row| row.text("model") == "W") {
         let ms = work_conservation(cost(row.series(), row.size()), [half, half]) / 1e6;
         assert!((ms - row.number("predicted_ms")).abs() < 0.01, "{}: {ms}", row.size());
-        seen += 1;
+        rows_seen += 1;
     }
-    assert_eq!(seen, 8);
+    assert_eq!(rows_seen, 8);
 }
 
 fn model(row: &Row) -> Option<Model> {
@@ -111,17 +115,17 @@ fn every_simulated_cell_is_that_of_the_reference() {
     let mut errors = Vec::new();
     for row in rows(CELLS, &columns) {
         let Some(model) = model(&row) else { continue };
-        let ours = predict(cost(row.series(), row.size()), model, policy(&row)).unwrap();
+        let simulated = predict(cost(row.series(), row.size()), model, policy(&row)).unwrap();
         let error = Errors::of([
-            (ours.makespan_ms, row.number("predicted_ms")),
-            (ours.module_jobs, row.number("pred_module_files")),
+            (simulated.makespan_ms, row.number("predicted_ms")),
+            (simulated.module_jobs, row.number("pred_module_files")),
         ]);
         let what = format!("{:?} {} {:?} {}", row.series(), row.size(), model, policy(&row));
-        assert!(error.largest() <= tolerance(row.size()), "{what}: {:?} {ours:?}", error.0);
+        assert!(error.largest() <= tolerance(row.size()), "{what}: {:?} {simulated:?}", error.0);
         errors.extend(error.0);
     }
     assert_eq!(errors.len(), 2 * 147);
-    // What is reached is far below what is asked: the two differ by rounding only.
+    // The errors are far below the bound: the two differ by rounding only.
     Errors(errors).stay_within(0.5, 0.05, "simulated cells");
 }
 

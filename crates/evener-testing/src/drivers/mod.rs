@@ -1,5 +1,5 @@
 //! Drivers that tests look into: of a core, with one that waits for a word and one that counts and takes its time ([`Fake`]), and of
-//! a module that errs as it is told ([`Scripted`]).
+//! a module with faults at chosen jobs ([`Scripted`]).
 
 mod scripted;
 
@@ -23,7 +23,7 @@ pub fn libcrypto() -> Libcrypto {
     Libcrypto::new().unwrap()
 }
 
-/// The multi-buffer library, or nothing, said aloud, where this machine has none.
+/// The multi-buffer library, or nothing and a line that says so, where this machine has none.
 #[must_use]
 pub fn multibuffer() -> Option<Multibuffer> {
     Multibuffer::load().inspect_err(|absent| println!("skipped: {absent}")).ok()
@@ -61,7 +61,7 @@ impl<D: InlineDriver, R: FnMut(&mut D, &mut [Box<Job<'_>>]) + Send> Around<D, R>
         Self { driver, run, forgets: |_| () }
     }
 
-    /// `forgets` is told of what is over, before the driver is.
+    /// `forgets` gets the sessions that have ended, before the driver does.
     pub fn forgetting<F: FnMut(HasEnded<'_>) + Send>(self, forgets: F) -> Around<D, R, F> {
         Around { driver: self.driver, run: self.run, forgets }
     }
@@ -99,7 +99,7 @@ pub fn watched(mut before: impl FnMut(&[Box<Job<'_>>]) + Send) -> impl InlineDri
     })
 }
 
-/// libcrypto, which waits before each burst until `may_go` says so: tests decide with it who comes first, where otherwise the
+/// libcrypto, which waits before each burst until `may_go` says so: tests decide with it which worker comes first, where otherwise the
 /// scheduler would.
 pub fn gated(may_go: impl Fn() -> bool + Send) -> impl InlineDriver {
     watched(move |_| {
@@ -116,9 +116,9 @@ pub struct OpenKeys(Arc<Mutex<BTreeSet<(usize, SessionId)>>>);
 impl OpenKeys {
     /// libcrypto under this number, as one that keeps something of each session that it sees, and enters that here.
     pub fn by(&self, number: usize) -> impl InlineDriver + use<> {
-        let (seen, over) = (Arc::clone(&self.0), Arc::clone(&self.0));
+        let (runs, over) = (Arc::clone(&self.0), Arc::clone(&self.0));
         let run = move |driver: &mut Libcrypto, burst: &mut [Box<Job<'_>>]| {
-            seen.lock().unwrap().extend(burst.iter().map(|job| (number, job.session().id())));
+            runs.lock().unwrap().extend(burst.iter().map(|job| (number, job.session().id())));
             driver.run(burst);
         };
         Around::new(libcrypto(), run).forgetting(move |has_ended: HasEnded<'_>| {
@@ -151,7 +151,7 @@ pub struct TestClock(Arc<Times>);
 #[derive(Debug, Default)]
 struct Times {
     now: AtomicU64,
-    /// For which somebody else had the core.
+    /// Time for which another thread had the core.
     lent: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! A module that does as it is told: no time, no thread, faults at the job that the test names.
+//! A scripted module: no time, no thread, faults at the job that the test names.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,13 +27,13 @@ pub enum Fault {
     Broken(u64),
     /// A bit is wrong in every result from this job on.
     WrongBytes(u64),
-    /// Every job from this one on is said not to be authentic.
+    /// Every job from this one on fails as not authentic.
     Denies(u64),
     /// Nothing is finished from this job on.
     Hang(u64),
     /// It goes away at this job.
     Gone(u64),
-    /// From this job on it takes a while, until it is told to [hurry](Seen::hurry).
+    /// From this job on it takes a while, until the test sets [hurry](ModuleLog::hurry).
     Slow(u64),
     /// From this job on it takes no job, though it holds none.
     Refuses(u64),
@@ -233,7 +233,7 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
                 let oldest = self.held.pop_front();
                 oldest.into_iter().for_each(|(number, job)| done.push(self.finish(number, job)));
             }
-            // The newest first: nobody promised an order.
+            // The newest first: the trait promises no order.
             _ => {
                 while let Some((number, job)) = self.held.pop_back() {
                     let job = self.finish(number, job);
@@ -277,9 +277,9 @@ pub fn cared_for<'m>(module: Box<dyn QueuedDriver<'m> + 'm>, check_every: u32) -
 pub fn module_is_best() -> Estimator {
     let mut costs = Estimator::new(1);
     for class in (0..Class::COUNT).filter_map(Class::from_index) {
-        let kept = |ns| Learned::kept(ns, 1_024.0, 16);
-        costs.keep_cpu(class, Method::Plain, 0, kept(1e9));
-        costs.keep_module(0, class, OnModule { d: kept(1e3), h: kept(1e3), ..OnModule::default() });
+        let restored = |ns| Learned::kept(ns, 1_024.0, 16);
+        costs.keep_cpu(class, Method::Plain, 0, restored(1e9));
+        costs.keep_module(0, class, OnModule { d: restored(1e3), h: restored(1e3), ..OnModule::default() });
     }
     costs.freeze();
     costs

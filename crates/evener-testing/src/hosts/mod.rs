@@ -98,10 +98,10 @@ impl Host {
     fn run(folder: &Path, socket: Socket, module: Module, limits: Limits) -> Self {
         let cancel = Cancel::default();
         let setup = setup(folder, socket, module, limits);
-        let (told, ready) = channel();
+        let (started, ready) = channel();
         let of_thread = cancel.clone();
         let thread =
-            thread::spawn(move || evener_host::run(setup, &of_thread, move || told.send(()).unwrap()));
+            thread::spawn(move || evener_host::run(setup, &of_thread, move || started.send(()).unwrap()));
         ready.recv_timeout(TIMEOUT).unwrap();
         Self { folder: folder.to_owned(), temporary: None, cancel, thread: Some(thread) }
     }
@@ -124,11 +124,11 @@ impl Host {
     }
 
     /// Waits until the report says so.
-    pub fn wait_for(&self, what: &str, says: impl Fn(&Value) -> bool) -> Value {
+    pub fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut report = Value::Null;
         let came = soon(|| {
             report = self.order("report");
-            says(&report)
+            is_so(&report)
         });
         assert!(came, "never {what}: {report:#}");
         report

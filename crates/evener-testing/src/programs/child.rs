@@ -22,9 +22,9 @@ pub fn code_of_child(body: impl FnOnce() -> u8) -> Option<u8> {
         unsafe { libc::_exit(code.into()) }
     }
     let mut status = -1;
-    // SAFETY: `status` is written; nobody else waits for this child.
+    // SAFETY: `status` is written; no other thread waits for this child.
     let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(waited, child, "nobody else waits for it");
+    assert_eq!(waited, child, "no other thread waits for it");
     let code = libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status));
     code.and_then(|code| u8::try_from(code).ok()).filter(|&code| code != PANICKED)
 }

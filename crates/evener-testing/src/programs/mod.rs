@@ -134,7 +134,7 @@ pub fn there_is(program: &str) -> bool {
     Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Says that a test could not be made, so that nobody takes it for passed.
+/// Says that a test could not be made, so that it is not taken for passed.
 pub fn skipped(reason: &str) {
     println!("skipped: {reason}");
 }

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 pub struct Process(Child);
 
 impl Process {
-    /// Starts this program as its ignored test `name`, with `variables` in its environment and nothing to read. Where nobody takes its
+    /// Starts this program as its ignored test `name`, with `variables` in its environment and nothing to read. Where no thread takes its
     /// [`lines`](Self::lines), it must not print more than the 64 KiB of a pipe.
     #[must_use]
     pub fn start(name: &str, variables: &[(&str, &OsStr)]) -> Self {

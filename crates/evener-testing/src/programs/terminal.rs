@@ -1,4 +1,4 @@
-//! A terminal of a test's own: a program asks there without echo, and somebody answers.
+//! A terminal of a test's own: a program prompts there without echo, and the test answers.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read as _;
@@ -14,7 +14,7 @@ use rustix::termios::{LocalModes, tcgetattr};
 
 use super::{Ran, Run};
 
-/// Runs `program` with a terminal of its own, and types the next line of `answers` whenever it has asked and turned
+/// Runs `program` with a terminal of its own, and types the next line of `answers` whenever it has prompted and turned
 /// the echo off. `run` starts another program in the place that is meant. Returns what came of it and all that stood on the terminal.
 pub fn at_a_terminal(
     run: impl FnOnce(&str) -> Run,

@@ -1,4 +1,4 @@
-//! Drivers of modules, asked directly or under a run that has nobody else.
+//! Drivers of modules, called directly or under a run that has no other worker.
 
 use evener::core::plan::Policy;
 use evener::{ModuleSetup, Report, Setup, run};
@@ -74,11 +74,11 @@ pub fn in_place(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Re
 ///
 /// # Panics
 ///
-/// Where the text was not told of its result once, or was told of one though there is none.
+/// Where the text was given its result not once, or was given one though there is none.
 pub fn apart(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
     let mut text = Apart { input: &spec.input, output: vec![0; spec.input.len()], is_taken: false };
     let done = driver.ask_for(&spec.session, &iv(spec), &mut text, timeout);
-    assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
+    assert_eq!(text.is_taken, done.is_ok(), "given once, or not at all");
     done.map(|()| text.output)
 }
 
@@ -102,7 +102,7 @@ impl Text for Apart<'_> {
     }
 
     fn take(&mut self, _: &[u8]) {
-        unreachable!("it is told where the result is to stand");
+        unreachable!("the result has a place of its own");
     }
 
     fn apart(&mut self) -> Option<(&[u8], &mut [u8])> {

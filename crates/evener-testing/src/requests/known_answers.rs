@@ -26,7 +26,7 @@ fn speaks_of(case: &Case, direction: Direction) -> bool {
     }
 }
 
-fn ask(case: &Case, session: &Arc<Session>, layout: Layout) -> JobSpec {
+fn spec_of(case: &Case, session: &Arc<Session>, layout: Layout) -> JobSpec {
     let (input, tag) = match session.direction() {
         Direction::Encrypt => (case.plaintext.clone(), Vec::new()),
         Direction::Decrypt => (case.ciphertext.clone(), case.tag.clone()),
@@ -36,7 +36,7 @@ fn ask(case: &Case, session: &Arc<Session>, layout: Layout) -> JobSpec {
 
 /// Every case with its questions, each in place and apart; a shift of 1 to 15 bytes that changes from case to case.
 fn questions() -> Vec<(Case, JobSpec)> {
-    let mut asked = Vec::new();
+    let mut questions_of = Vec::new();
     for (place, case) in evener_vectors::all().enumerate() {
         for direction in [Direction::Encrypt, Direction::Decrypt] {
             if !speaks_of(&case, direction) {
@@ -45,24 +45,24 @@ fn questions() -> Vec<(Case, JobSpec)> {
             let session = session(&case, direction);
             for in_place in [false, true] {
                 let layout = Layout { shift: 1 + place % 15, in_place };
-                asked.push((case.clone(), ask(&case, &session, layout)));
+                questions_of.push((case.clone(), spec_of(&case, &session, layout)));
             }
         }
     }
-    asked
+    questions_of
 }
 
 /// Fails unless the answer is what was published.
 fn check(case: &Case, spec: &JobSpec, answer: &Answer) {
-    let what = format!("{} {}: {}: {:?}", case.source, case.id, spec.what(), answer.outcome);
+    let case_name = format!("{} {}: {}: {:?}", case.source, case.id, spec.what(), answer.outcome);
     let done = matches!(answer.outcome, Outcome::Done { .. });
     match (case.valid, spec.session.direction()) {
         (true, Direction::Encrypt) => {
-            assert!(done && answer.output == case.ciphertext && answer.tag == case.tag, "{what}");
+            assert!(done && answer.output == case.ciphertext && answer.tag == case.tag, "{case_name}");
         }
-        (true, Direction::Decrypt) => assert!(done && answer.output == case.plaintext, "{what}"),
-        (false, Direction::Encrypt) => assert!(done && answer.tag != case.tag, "{what}"),
-        (false, Direction::Decrypt) => assert!(is_refusal(spec, answer.outcome), "{what}"),
+        (true, Direction::Decrypt) => assert!(done && answer.output == case.plaintext, "{case_name}"),
+        (false, Direction::Encrypt) => assert!(done && answer.tag != case.tag, "{case_name}"),
+        (false, Direction::Decrypt) => assert!(is_refusal(spec, answer.outcome), "{case_name}"),
     }
 }
 
@@ -81,9 +81,9 @@ fn is_refusal(spec: &JobSpec, outcome: Outcome) -> bool {
 ///
 /// Where an answer is not the published one.
 pub fn ask_all(route: &mut impl Route, takes: impl Fn(&JobSpec) -> bool) -> usize {
-    let mut asked = questions();
-    asked.retain(|(_, spec)| takes(spec));
-    let (cases, specs): (Vec<Case>, Vec<JobSpec>) = asked.into_iter().unzip();
+    let mut questions_of = questions();
+    questions_of.retain(|(_, spec)| takes(spec));
+    let (cases, specs): (Vec<Case>, Vec<JobSpec>) = questions_of.into_iter().unzip();
     let came = answers(route, &specs);
     cases.iter().zip(&specs).zip(&came).for_each(|((case, spec), answer)| check(case, spec, answer));
     specs.len()

@@ -1,4 +1,4 @@
-//! Jobs as data: one is asked, goes any way, and what came of it is judged, with the memory around it.
+//! Jobs as data: one is submitted by any path, and its result is judged, with the memory around it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub use route::{Direct, OnCore, OneBurst, compare, judged};
 
 /// What memory holds that no driver should have touched.
 pub const UNTOUCHED: u8 = 0xEE;
-/// Bytes behind the room that a session needs, to see who writes past it.
+/// Bytes behind the room that a session needs, to notice a driver that writes past it.
 const BEYOND_BYTES: usize = 48;
 
 /// Where a job's memory lies.
@@ -65,7 +65,7 @@ pub struct Answer {
 }
 
 impl JobSpec {
-    /// The name of what is asked, for messages.
+    /// The name of the request, for messages.
     #[must_use]
     pub fn what(&self) -> String {
         let padding = self.session.padding();

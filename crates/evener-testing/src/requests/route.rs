@@ -59,7 +59,7 @@ impl OnCore {
         Self(CoreDrivers::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
     }
 
-    /// What each method did since it was last asked.
+    /// What each method did since the last call.
     #[must_use]
     pub fn take_tallies(&mut self) -> [Tally; Method::ALL.len()] {
         self.0.take_tallies()
@@ -94,7 +94,7 @@ fn always_multi_buffer() -> Estimator {
     costs
 }
 
-/// What libcrypto says, asked alone.
+/// The answer of libcrypto alone.
 #[must_use]
 pub fn judged(spec: &JobSpec) -> Answer {
     answers(&mut Direct(libcrypto()), slice::from_ref(spec)).remove(0)

@@ -48,7 +48,7 @@ impl AdaptivePolicy {
         }
     }
 
-    /// How long a core rests that is to ask again after `time`. Where there is only one, each look takes it from the modules'
+    /// How long a core rests that is to claim again after `time`. Where there is only one, each look takes it from the modules'
     /// paths: then until modules may have done half of what waits, and no longer than a plan is good.
     fn rest(&self, queues: &ClassQueues<'_>, table: &Table, time: Nanos) -> Nanos {
         if self.fixed.cores > 1 {
@@ -56,7 +56,7 @@ impl AdaptivePolicy {
         }
         let state = self.state();
         let modules = || 0..state.modules;
-        // Who was not measured on a core yet may be waiting for this one.
+        // A worker whose class was not measured on a core yet may be waiting for this one.
         let is_measured =
             |queue: usize| modules().all(|module| state.guard.has_measure(state.ledger(queue, module)));
         let at_best = |queue: usize| {
@@ -128,7 +128,7 @@ impl AdaptivePolicy {
             && !state.guard.has_measure(ledger)
             && self.controls.count(queue) >= guard::TUNING.control_jobs_first
         {
-            // Owed again each time: what a core ran last may not have been sampled, and nobody waits for nothing.
+            // Owed again each time: what a core ran last may not have been sampled, and no module is to wait in vain.
             self.controls.owe(queue);
             return false;
         }

@@ -2,7 +2,7 @@
 //! then where the order gives it none.
 //!
 //! A module takes a job ([`Controls::routed`]) -> the guard says whether one is due ([`Controls::owe`]) -> the next core that
-//! asks for work runs it ([`Controls::due`]) -> its sample is counted ([`Controls::measured`]).
+//! claims work runs it ([`Controls::due`]) -> its sample is counted ([`Controls::measured`]).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -26,7 +26,7 @@ impl Controls {
 
     /// A module takes some jobs; returns whether cores have measured too few of them: `is_new`, or none in a while.
     pub(super) fn routed(&self, queue: usize, jobs: u32, is_new: bool) -> bool {
-        // Relaxed, as all here: counts, which nothing else hangs on.
+        // Relaxed, as all here: counts, on which nothing else depends.
         let routed = self.0[queue].routed.fetch_add(jobs, Ordering::Relaxed);
         (is_new || u64::from(routed) >= TUNING.control_period) && !cfg!(mutant = "controls_forgotten")
     }
@@ -41,7 +41,7 @@ impl Controls {
         self.0[queue].is_owed.store(true, Ordering::Relaxed);
     }
 
-    /// A queue of which a core is to run a job, where one waits; the worker that asks runs it.
+    /// A queue of which a core is to run a job, where one waits; the worker that claims runs it.
     pub(super) fn due(&self, waits: impl Fn(usize) -> bool) -> Option<usize> {
         let owed = |queue: &usize| self.0[*queue].is_owed.load(Ordering::Relaxed) && waits(*queue);
         let queue = (0..self.0.len()).find(owed)?;

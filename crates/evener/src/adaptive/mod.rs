@@ -1,4 +1,4 @@
-//! Who takes what, by cost: the live side of the adaptive policy. What workers measured goes in, a table that they ask comes out.
+//! Which worker takes what, by cost: the live side of the adaptive policy. Measurements of workers go in, a table for their claims comes out.
 //!
 //! A worker queries it ([`AdaptivePolicy::next_for_core`], [`AdaptivePolicy::next_for_module`]: `claims.rs`) -> where the table is old that worker
 //! makes a new one (`planning.rs`) from costs, guard (`policy_state.rs`) and what waits (`planner_input.rs`,
@@ -126,7 +126,7 @@ impl AdaptivePolicy {
         word.since_ns.store(oldest.map_or(0, |(_, since)| since.0), Ordering::Relaxed);
     }
 
-    /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
+    /// What clocks do not show of a request on a module's path; nothing where it was not measured.
     pub(crate) fn overhead(&self, module: usize) -> Line {
         self.costs.known().estimator.overhead(module).unwrap_or_default()
     }
@@ -169,7 +169,7 @@ impl AdaptivePolicy {
         Nanos(self.busy_until_ns[worker].load(Ordering::Relaxed)) - now
     }
 
-    /// The least of that; nothing where there is nobody.
+    /// The least of that; nothing where there is none.
     fn least_busy(&self, workers: std::ops::Range<usize>, now: Nanos) -> Nanos {
         workers.map(|worker| self.busy(worker, now)).min().unwrap_or_default()
     }

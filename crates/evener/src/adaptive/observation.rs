@@ -28,7 +28,7 @@ pub(crate) struct Observation {
 }
 
 impl Observation {
-    /// What of it is news to who knows so much. `h` is what was seen, or less by up to what was waited: a mean between both is
+    /// What of it is new beside `known`. `h` is what was measured, or less by up to what was waited: a mean between both is
     /// as good as it was. Where a class is known, what a key takes is no cost of it: the means stay, and no other request is sent to
     /// find them out. But a key only adds: what took less than was known, key and all, is believed.
     pub(super) fn news(&self, known: &OnModule) -> ModuleSample {
@@ -61,17 +61,17 @@ impl AdaptivePolicy {
     /// Bursts that ran on a core. Their costs are known already (`Costs::record`).
     pub(crate) fn record_core(&self, queues: &ClassQueues<'_>, samples: &[CostSample]) {
         let state = &mut *self.state();
-        for seen in samples {
-            let queue = queues.queue_of(seen.class);
+        for sample in samples {
+            let queue = queues.queue_of(sample.class);
             self.controls.measured(queue);
             for module in 0..state.modules {
-                state.guard.control(state.ledger(queue, module), seen.jobs as u64, seen.core);
+                state.guard.control(state.ledger(queue, module), sample.jobs as u64, sample.core);
             }
-            state.record_share(seen.core, seen.wall);
-            self.core_measured(queue, seen);
+            state.record_share(sample.core, sample.wall);
+            self.core_measured(queue, sample);
         }
         // The table waits for the first cost of a class.
-        if samples.iter().any(|seen| seen.stands_for == 1) {
+        if samples.iter().any(|sample| sample.stands_for == 1) {
             self.planned_ns.store(0, Ordering::Relaxed);
         }
     }
@@ -82,21 +82,24 @@ impl AdaptivePolicy {
         module: usize,
         queues: &ClassQueues<'_>,
         class: Class,
-        seen: &Observation,
+        observation: &Observation,
     ) {
-        let sample = &seen.sample;
+        let sample = &observation.sample;
         self.paths_ns.fetch_add(sample.d.0, Ordering::Relaxed);
         let lambda = self.current().lambda();
         let state = &mut *self.state();
         let mut known = self.costs.known();
         let before = known.estimator.on_module(module, class);
         let is_first = before.d.samples == 0;
-        let news =
-            if self.alternation.takes_turns() { seen.news_in_turn(&before) } else { seen.news(&before) };
+        let news = if self.alternation.takes_turns() {
+            observation.news_in_turn(&before)
+        } else {
+            observation.news(&before)
+        };
         known.estimator.saw_module(module, class, &news);
         drop(known);
         let queue = queues.queue_of(class);
-        self.module_measured(module, class, queue, seen);
+        self.module_measured(module, class, queue, observation);
         self.book(state, (queue, module), sample.now, |guard, ledger| {
             guard.routed(ledger, sample.jobs, scaled(sample.d, lambda), sample.now);
         });
@@ -140,26 +143,26 @@ impl AdaptivePolicy {
     }
 
     /// A burst of a core was measured.
-    fn core_measured(&self, queue: usize, seen: &CostSample) {
+    fn core_measured(&self, queue: usize, sample: &CostSample) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
+        let (each, worked) = (sample.wall.0 / sample.jobs.max(1) as u64, sample.core.0 * sample.stands_for);
         // By itself: not beside the module's path, nor another program.
-        let is_alone = seen.wall - seen.core <= Nanos(seen.wall.0 / TUNING.beside_parts)
+        let is_alone = sample.wall - sample.core <= Nanos(sample.wall.0 / TUNING.beside_parts)
             || cfg!(mutant = "core_in_crowd");
         if let Some((module, core)) = turns.record_core(queue, is_alone.then_some(Nanos(each)), Nanos(worked))
         {
             drop(turns);
-            self.costs.known().estimator.took_turns(0, seen.class, &module, core);
+            self.costs.known().estimator.record_pair(0, sample.class, &module, core);
             self.planned_ns.store(0, Ordering::Relaxed);
         }
     }
 
     /// Results of the module were measured.
-    fn module_measured(&self, module: usize, class: Class, queue: usize, seen: &Observation) {
+    fn module_measured(&self, module: usize, class: Class, queue: usize, observation: &Observation) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        if let Some((sum, core)) = turns.record_module(queue, &seen.sample, seen.is_alone) {
+        if let Some((sum, core)) = turns.record_module(queue, &observation.sample, observation.is_alone) {
             drop(turns);
-            self.costs.known().estimator.took_turns(module, class, &sum, core);
+            self.costs.known().estimator.record_pair(module, class, &sum, core);
             self.planned_ns.store(0, Ordering::Relaxed);
         }
     }
@@ -198,13 +201,13 @@ mod tests {
     /// `h` in microseconds after so many results of this kind, of which `waited` went to cores.
     fn h_after(results: u32, h: u64, waited: u64, opened_key: bool) -> u64 {
         let (adaptive, queues, class) = adaptive(1);
-        let seen = Observation {
+        let observation = Observation {
             sample: sample(240, h),
             waited: Nanos::from_micros(waited),
             opened_key,
             is_alone: false,
         };
-        (0..results).for_each(|_| adaptive.record_module(0, &queues, class, &seen));
+        (0..results).for_each(|_| adaptive.record_module(0, &queues, class, &observation));
         adaptive.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
     }
 
@@ -230,7 +233,7 @@ mod tests {
     fn a_request_that_opened_a_key_is_a_try_all_the_same() {
         let (adaptive, queues, class) = adaptive(1);
         let now = Nanos::from_millis(10_000);
-        let seen = Observation {
+        let observation = Observation {
             sample: ModuleSample { now, ..sample(900, 480) },
             waited: Nanos::ZERO,
             opened_key: true,
@@ -238,7 +241,7 @@ mod tests {
         };
         let tries = || adaptive.costs.learned().tries_left(0, class, now);
         assert_eq!(tries(), 1);
-        adaptive.record_module(0, &queues, class, &seen);
+        adaptive.record_module(0, &queues, class, &observation);
         assert_eq!(tries(), 0);
     }
 }

@@ -17,7 +17,7 @@ use crate::queue::class_queues::ClassQueues;
 
 impl AdaptivePolicy {
     /// Leaves those classes alone of which it is known from the beginning that no module takes them: a short run is over
-    /// before anybody has looked.
+    /// before any worker has looked.
     pub(crate) fn begin(&self, queues: &ClassQueues<'_>) {
         let (state, known) = (self.state(), self.costs.known());
         let mut classes: Vec<Class> = known.estimator.all_cpu().map(|(class, ..)| class).collect();
@@ -60,7 +60,7 @@ impl AdaptivePolicy {
         let coming = |other: usize| if other == queue { count } else { 0 };
         let wants_try = queue < table.classes()
             && (0..self.fixed.capacities.len()).any(|module| table.takes_try(queue, module, coming));
-        // Who holds the state is about to plan, and others will come.
+        // The thread that holds the state is about to plan, and others will come.
         let wants_try = wants_try && !cfg!(mutant = "comers_unseen");
         let Some(mut state) = wants_try.then(|| self.state.try_lock().ok()).flatten() else { return };
         if state.may_try(true, now) {
@@ -139,7 +139,7 @@ impl AdaptivePolicy {
         let matters =
             |queue: usize| table.is_open(queue) || may_try && wants_try(queue) || has_turn == Some(queue);
         for (queue, &class) in classes.iter().enumerate() {
-            // A turn of the module is no reason for others to ask it.
+            // A turn of the module is no reason for others to give it jobs.
             let is_alone =
                 table.expected(queue, None) > Nanos::ZERO && (!matters(queue) || has_turn == Some(queue));
             queues.leave_alone(class, is_alone);
@@ -184,16 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn who_brings_a_class_that_no_table_knows_waits_for_the_one_that_is_being_made() {
+    fn a_worker_with_a_class_that_no_table_has_waits_for_the_table_that_is_being_made() {
         let (adaptive, queues, class) = adaptive(2);
         let (adaptive, queues) = (&adaptive, &queues);
         thread::scope(|scope| {
-            // As who makes a table holds it.
+            // As the thread that makes a table holds it.
             let state = adaptive.state();
-            let asks = scope.spawn(move || adaptive.modules_matter(queues, [class].into_iter(), 1, Nanos(1)));
+            let query =
+                scope.spawn(move || adaptive.modules_matter(queues, [class].into_iter(), 1, Nanos(1)));
             thread::sleep(Duration::from_millis(30));
             drop(state);
-            assert!(asks.join().unwrap(), "the module is known to pay");
+            assert!(query.join().unwrap(), "the module is known to pay");
         });
     }
 }

@@ -13,7 +13,7 @@ use crate::queue::class_queues::ClassQueues;
 /// Where a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Single {
-    /// It runs where the caller stands.
+    /// It runs on the caller's thread.
     Inline,
     /// The same, and what it takes is the control for those that go to this module.
     Control(LedgerKey),
@@ -105,7 +105,7 @@ impl AdaptivePolicy {
         Claim { queue, jobs_max: 1, each: self.table(queues, now).expected(queue, Some(module)) }
     }
 
-    /// Whether a module is out of service. The lock orders it: who put a job into its queue before it asks either learns that
+    /// Whether a module is out of service. The lock orders it: a caller that put a job into its queue and then asks either learns that
     /// the module is lost, or was in time for the module's worker to find the job there.
     pub(crate) fn is_lost(&self, module: usize) -> bool {
         self.state().lost[module]

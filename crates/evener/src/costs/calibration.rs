@@ -31,17 +31,17 @@ pub fn is_known(learned: &Estimator, (algorithm, direction): (Algorithm, Directi
         .any(|class| widths().any(|width| learned.cpu(class, Method::MultiBuffer, width).is_some()))
 }
 
-/// Puts the costs of the jobs asked for into `learned`, in place of what it knows of these sizes. Those that `multi`
+/// Puts the costs of these kinds of jobs into `learned`, in place of what it knows of these sizes. Those that `multi`
 /// does not support stay plain.
 pub fn measure(
     plain: &mut dyn InlineDriver,
     multi: &mut dyn InlineDriver,
-    asked: &[(Algorithm, Direction)],
+    kinds: &[(Algorithm, Direction)],
     clock: &dyn Clock,
     learned: &mut Estimator,
 ) {
     let mut memory = vec![0u8; SIZES[SIZES.len() - 1] * usize::from(LEAST_WIDTH[LEAST_WIDTH.len() - 1])];
-    for &(algorithm, direction) in asked {
+    for &(algorithm, direction) in kinds {
         if !multi.supports(algorithm, direction) || !plain.supports(algorithm, direction) {
             continue;
         }
@@ -106,7 +106,7 @@ fn pass(
         driver.run(jobs);
         spent += clock.now() - start;
     }
-    // What others do on the core is no cost of a burst; arming is none either, and a look at the thread's clock takes longer than
+    // What other programs do on the core is no cost of a burst; arming is none either, and a look at the thread's clock takes longer than
     // a short burst.
     let spent = spent.min(clock.thread_time() - core);
     spent.as_secs_f64() * 1e9 / float(bursts)

@@ -21,7 +21,7 @@ const MULTI: u8 = 1;
 const TRY: u8 = 2;
 /// No worker has measured the method in force in this run: the next burst is sampled.
 const FRESH: u8 = 4;
-/// No worker has asked yet: the estimator is to say what is in force.
+/// No worker has looked yet: the estimator is to say what is in force.
 const UNSET: u8 = 8;
 
 /// The costs of a run.
@@ -98,20 +98,20 @@ impl Costs {
 
     /// Whether it falls to this worker to sample what no worker has sampled yet.
     pub(crate) fn take_first(&self, class: Class, jobs: usize) -> bool {
-        // Relaxed: of those who see it, one takes it away.
+        // Relaxed: of the workers that see it, one takes it away.
         self.word(class, width_class(jobs)).fetch_and(!FRESH, Ordering::Relaxed) & FRESH != 0
     }
 
     /// The next burst of so many jobs is to be sampled, by the worker that runs it.
     pub(crate) fn sample_next(&self, class: Class, jobs: usize) {
-        // Relaxed: one bit of a byte that says all. Where no worker has looked yet, the first look sets it.
+        // Relaxed: one bit of a byte that has all state. Where no worker has looked yet, the first look sets it.
         self.word(class, width_class(jobs)).fetch_or(FRESH, Ordering::Relaxed);
     }
 
     /// How many of the first jobs of such a burst are to try the other method, if that falls to this worker.
     pub(crate) fn take_try(&self, class: Class, jobs: usize) -> Option<usize> {
         let word = self.word(class, width_class(jobs));
-        // Relaxed: of those who see it, one takes it away.
+        // Relaxed: of the workers that see it, one takes it away.
         if word.fetch_and(!TRY, Ordering::Relaxed) & TRY == 0 {
             return None;
         }
@@ -122,14 +122,14 @@ impl Costs {
     }
 
     /// Takes in what a burst took. Of many bursts alike a sample may get lost, where another thread is about to write.
-    pub(crate) fn record(&self, seen: &CostSample) {
-        let known = if seen.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
+    pub(crate) fn record(&self, sample: &CostSample) {
+        let known = if sample.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
         let Some(mut known) = known else { return };
-        known.estimator.saw_cpu(seen.class, seen.method, seen.jobs as u64, seen.bytes, seen.core);
-        let worked = known.worked.entry(seen.class).or_default();
-        *worked += Nanos(seen.core.0 * seen.stands_for);
+        known.estimator.saw_cpu(sample.class, sample.method, sample.jobs as u64, sample.bytes, sample.core);
+        let worked = known.worked.entry(sample.class).or_default();
+        *worked += Nanos(sample.core.0 * sample.stands_for);
         let may_try = *worked >= TUNING.try_work_min;
-        (0..WIDTHS).for_each(|width| self.write(&known.estimator, seen.class, width, may_try));
+        (0..WIDTHS).for_each(|width| self.write(&known.estimator, sample.class, width, may_try));
     }
 
     /// What is known, locked.

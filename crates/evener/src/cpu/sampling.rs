@@ -1,25 +1,25 @@
-//! Sampling: which bursts have their time taken, what of it waits to be told, and when it is time to look whether modules matter.
+//! Sampling: which bursts are timed, which samples wait to be recorded, and when it is time to check whether modules matter.
 //!
 //! One burst in [`SAMPLE_EVERY`] is sampled and stands for those before it. `burst -> `[`Sampling::turn`]` -> the clock, less what a look at
-//! it costs -> `[`Sampling::push`]` -> told when it is worth it (`[`Sampling::flush`]`)`.
+//! it costs -> `[`Sampling::push`]` -> recorded when it is worth it (`[`Sampling::flush`]`)`.
 
 use evener_core::Nanos;
 use evener_core::driver::Clock;
 
 use crate::costs::CostSample;
 
-/// One burst in so many has its time taken. That is two looks at a thread clock of 640 ns: 40 ns per burst.
+/// One burst in so many is timed. That is two readings of a thread clock of 640 ns: 40 ns per burst.
 const SAMPLE_EVERY: u64 = 32;
 
 /// Which of those: not a worker's first, whose code and tables are not in the caches yet. Two workers' first bursts, one after the
 /// other, look like a method that costs twice what it did.
 const SAMPLED: u64 = 1;
 
-/// Samples of short bursts that wait until they are told together, at most: each telling takes a lock and 50 ns, which are 1 % of 32
+/// Samples of short bursts that wait until they are recorded together, at most: each flush takes a lock and 50 ns, which are 1 % of 32
 /// single jobs of 8 bytes.
 pub(super) const SAMPLES_MAX: usize = 8;
 
-/// Work that a sample stands for and that does not wait. Assumed, not measured: 50 us, a thousand times what telling costs.
+/// Work that a sample stands for and that does not wait. Assumed, not measured: 50 us, a thousand times what a flush costs.
 const WORK_MAX: Nanos = Nanos::from_micros(50);
 
 /// Work between two looks at the clock where no worker queries the adaptive policy, at least, in jobs and units of 256 bytes: a look takes
@@ -36,12 +36,12 @@ pub(super) struct Sampling {
     /// Bursts at the last sample.
     sampled_at: u64,
     /// Work since the last look whether modules matter, in jobs and units of 256 bytes.
-    unlooked: u64,
+    unchecked_work: u64,
     /// What a look at the thread's clock costs; it is no cost of a burst. Measured with the first sample.
     look: Option<Nanos>,
     /// Samples for the adaptive policy; nothing is kept for other policies.
     samples: Option<Vec<CostSample>>,
-    /// Whether these are worth telling.
+    /// Whether these are worth a flush.
     is_flush_due: bool,
 }
 
@@ -54,7 +54,7 @@ impl Sampling {
     /// A burst of so many jobs is to be run, of which the first has so many bytes.
     #[inline]
     pub(super) fn count_work(&mut self, jobs: usize, bytes: usize) {
-        self.unlooked += LOOK_WORK_MAX.min((jobs + bytes / 256) as u64);
+        self.unchecked_work += LOOK_WORK_MAX.min((jobs + bytes / 256) as u64);
     }
 
     /// The next burst's turn: how many bursts its time is to stand for, where it is taken. The first burst of a worker stands for itself: it
@@ -85,7 +85,7 @@ impl Sampling {
         }
     }
 
-    /// Whether there are samples worth telling, or it is time to look: what is asked after each burst, and mostly `false`.
+    /// Whether there are samples worth a flush, or it is time to look; called after each burst, and mostly `false`.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
         self.is_flush_due || self.is_look_due()
@@ -93,23 +93,23 @@ impl Sampling {
 
     #[inline]
     const fn is_look_due(&self) -> bool {
-        self.unlooked >= LOOK_WORK_MIN
+        self.unchecked_work >= LOOK_WORK_MIN
     }
 
     /// Whether some bursts have passed since this was last so.
     pub(super) fn take_look_due(&mut self) -> bool {
         let is_time = self.is_look_due();
         if is_time {
-            self.unlooked = 0;
+            self.unchecked_work = 0;
         }
         is_time
     }
 
-    /// Tells samples since the last time: at once, or where they are worth it.
-    pub(super) fn flush(&mut self, at_once: bool, tell: impl FnOnce(&[CostSample])) {
+    /// Records the samples since the last time: at once, or where they are worth it.
+    pub(super) fn flush(&mut self, at_once: bool, record: impl FnOnce(&[CostSample])) {
         if let (true, Some(samples)) = (self.is_flush_due || at_once, &mut self.samples) {
             if !samples.is_empty() {
-                tell(samples);
+                record(samples);
                 samples.clear();
             }
             self.is_flush_due = false;

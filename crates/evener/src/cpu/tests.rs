@@ -23,8 +23,8 @@ impl Clock for Steady {
     }
 }
 
-/// How many samples were told at a time, of a thousand single jobs that take so long.
-fn told(work: u64) -> Vec<usize> {
+/// How many samples were flushed at a time, of a thousand single jobs that take so long.
+fn flushed_counts(work: u64) -> Vec<usize> {
     let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
     let (session, mut room) = (Arc::new(session), [0; 16]);
     let mut burst = [Job::in_place(&mut room)];
@@ -33,25 +33,25 @@ fn told(work: u64) -> Vec<usize> {
         Steady { work, looks: AtomicU64::new(0) },
     );
     core_drivers.learn();
-    let mut told = Vec::new();
+    let mut flushed_counts = Vec::new();
     for _ in 0..1_000 {
         burst[0].arm(Arc::clone(&session), &[2; 16], 16);
         core_drivers.run(&mut burst, &clock);
-        core_drivers.flush_samples(false, |samples| told.push(samples.len()));
+        core_drivers.flush_samples(false, |samples| flushed_counts.push(samples.len()));
     }
-    core_drivers.flush_samples(true, |samples| told.push(samples.len()));
-    told
+    core_drivers.flush_samples(true, |samples| flushed_counts.push(samples.len()));
+    flushed_counts
 }
 
 #[test]
 fn samples_of_short_jobs_are_told_eight_at_a_time_but_the_first_ones_at_once_and_none_is_kept() {
-    let short = told(100);
-    assert_eq!((&short[..2], short.iter().sum()), (&[1, 1][..], told(3_000).len()), "{short:?}");
+    let short = flushed_counts(100);
+    assert_eq!((&short[..2], short.iter().sum()), (&[1, 1][..], flushed_counts(3_000).len()), "{short:?}");
     assert!(short[2..short.len() - 1].iter().all(|&count| count == SAMPLES_MAX), "{short:?}");
 }
 
 #[test]
 fn a_sample_that_stands_for_much_work_waits_for_no_other() {
-    let long = told(3_000);
+    let long = flushed_counts(3_000);
     assert!(long.len() >= 30 && long.iter().all(|&count| count == 1), "{long:?}");
 }

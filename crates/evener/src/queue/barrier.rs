@@ -1,7 +1,7 @@
 //! The barrier of a measurement: workers stop before their next claim, and are let go all at once.
 //!
 //! A measurement: [`hold`](Barrier::hold) -> each worker finishes what it has, [stops](Barrier::stop)
-//! and says for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
+//! and records for which hold and on which core -> [`all_stand`](Barrier::all_stand) ->
 //! [`spread`](Barrier::spread) -> [`release`](Barrier::release) -> modules' workers leave, then the others: where they share a core,
 //! it is no chance which of them has it first.
 
@@ -22,11 +22,11 @@ pub struct Barrier {
     turn: AtomicU32,
     /// For each worker the last hold that it stopped for, or [`GONE`]. The worker writes it, the holder reads it.
     ///
-    /// A count of those who stand would not do: one that is slow to leave would still be counted by the next hold.
-    stands: Vec<CachePadded<AtomicU32>>,
-    /// For each worker the core that it stood on when it last looked. The worker writes it, the holder reads it.
+    /// A count of stopped workers would not do: one that is slow to leave would still be counted by the next hold.
+    stopped_at: Vec<CachePadded<AtomicU32>>,
+    /// For each worker the core that it ran on when it last looked. The worker writes it, the holder reads it.
     cores: Vec<CachePadded<AtomicU32>>,
-    /// For each worker the core that it is asked to move to, or [`NOWHERE`]. The holder writes it, the worker takes it away.
+    /// For each worker the core that it is to move to, or [`NOWHERE`]. The holder writes it, the worker takes it away.
     places: Vec<CachePadded<AtomicU32>>,
     /// The first of the workers that leave before the others.
     first: usize,
@@ -37,7 +37,7 @@ pub struct Barrier {
 /// What a worker that ended leaves: the holder does not wait for it. Even, so that no hold has this number.
 const GONE: u32 = u32::MAX - 1;
 
-/// Where nobody is asked to move to.
+/// No core: the worker stays where it is.
 const NOWHERE: u32 = u32::MAX;
 
 /// How long the holder sleeps before it looks where the workers are. Short, so that what was prepared for them
@@ -47,11 +47,11 @@ const SPREAD_NAP: Duration = Duration::from_micros(50);
 /// Time after which the holder gives up: several times what Linux takes to balance two cores (measured: up to 4 ms).
 const TIMEOUT: Nanos = Nanos::from_millis(20);
 
-/// The same where it was in vain lately. Workers that cannot stand alone, because others want the cores too, will not be
+/// The same where it was in vain lately. Workers that cannot have cores of their own, because others want the cores too, will not be
 /// able to in the next round either.
 const TIMEOUT_MIN: Nanos = Nanos::from_millis(1);
 
-/// Looks between two offers of the core to others. Assumed, not measured: 64.
+/// Looks between two offers of the core to others. Assumed, not measured: 64, because a yield takes about half a microsecond, as long as so many looks.
 const LOOKS_PER_YIELD: u32 = 64;
 
 impl Barrier {
@@ -61,7 +61,7 @@ impl Barrier {
         let words = |word| (0..workers).map(|_| CachePadded::new(AtomicU32::new(word))).collect();
         Self {
             turn: AtomicU32::new(0),
-            stands: words(0),
+            stopped_at: words(0),
             cores: words(0),
             places: words(NOWHERE),
             first: workers,
@@ -95,23 +95,29 @@ impl Barrier {
         is_hold(self.turn.load(Ordering::Acquire))
     }
 
-    /// Whether every worker that has not ended stands.
+    /// Whether every worker that has not ended has stopped.
     #[must_use]
     pub fn all_stand(&self) -> bool {
         let turn = self.turn.load(Ordering::Relaxed);
         // Acquire pairs with the Release in `stop`: what the worker did before it stopped is over.
-        self.stands.iter().map(|stand| stand.load(Ordering::Acquire)).all(|at| at == turn || at == GONE)
+        self.stopped_at
+            .iter()
+            .map(|stop_turn| stop_turn.load(Ordering::Acquire))
+            .all(|at| at == turn || at == GONE)
     }
 
-    /// The worker stands no more, and will stop again.
+    /// The worker runs again, and will stop at the next hold.
     pub(crate) fn come_back(&self, worker: usize) {
-        self.stands[worker].store(0, Ordering::Release);
+        self.stopped_at[worker].store(0, Ordering::Release);
     }
 
-    /// Whether those who stand do so on different cores. Two on one core would start one after the other.
+    /// Whether stopped workers are on different cores. Two on one core would start one after the other.
     fn are_spread(&self) -> bool {
-        let at_work =
-            self.stands.iter().zip(&self.cores).filter(|(stand, _)| is_hold(stand.load(Ordering::Acquire)));
+        let at_work = self
+            .stopped_at
+            .iter()
+            .zip(&self.cores)
+            .filter(|(stop_turn, _)| is_hold(stop_turn.load(Ordering::Acquire)));
         // Relaxed: a hint; the scheduler may move a thread at any time.
         let mut cores: Vec<u32> = at_work.map(|(_, core)| core.load(Ordering::Relaxed)).collect();
         let workers = cores.len();
@@ -120,27 +126,28 @@ impl Barrier {
         cores.len() == workers
     }
 
-    /// Asks each of those who stand to move to a core of its own, if there are as many.
-    fn ask_to_move(&self) {
+    /// Assigns a core to each stopped worker, if there are as many.
+    fn assign_cores(&self) {
         let Ok(allowed) = sched_getaffinity(None) else { return };
         let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
-        let at_work = self.stands.iter().zip(&self.places);
-        let places =
-            at_work.filter(|(stand, _)| is_hold(stand.load(Ordering::Acquire))).map(|(_, place)| place);
+        let at_work = self.stopped_at.iter().zip(&self.places);
+        let places = at_work
+            .filter(|(stop_turn, _)| is_hold(stop_turn.load(Ordering::Acquire)))
+            .map(|(_, place)| place);
         let places: Vec<_> = places.collect();
         if places.len() <= cores.len() {
             for (place, core) in places.iter().zip(cores) {
-                // Relaxed: a hint, as where they stand.
+                // Relaxed: a hint, as the cores that they are on.
                 place.store(u32::try_from(core).unwrap_or(NOWHERE), Ordering::Relaxed);
             }
         }
     }
 
-    /// Waits, asleep, until those who stand do so on different cores, and asks them to move there where the system has not
-    /// put them; returns whether they do. Not longer than 20 ms, for workers may be more than cores, and half as
+    /// Waits, asleep, until stopped workers are on different cores, and assigns them cores where the system has not
+    /// put them; returns whether they are. Not longer than 20 ms, for workers may be more than cores, and half as
     /// long after each time in vain.
     ///
-    /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stood or
+    /// Without it a measurement of some milliseconds is one of the kernel's balancing: two threads that stopped or
     /// woke while the holder was awake often share a core, and the second starts up to 4 ms late.
     #[must_use]
     pub fn spread(&self) -> bool {
@@ -155,14 +162,14 @@ impl Barrier {
             } else if SystemClock.now() - start >= timeout {
                 break false;
             }
-            self.ask_to_move();
+            self.assign_cores();
         };
         let next = if is_spread { TIMEOUT } else { Nanos(timeout.0 / 2).max(TIMEOUT_MIN) };
         self.timeout.store(next.0, Ordering::Relaxed);
         is_spread
     }
 
-    /// Stands busily while workers are held, unless `end` comes; passes at once when nobody measures.
+    /// Spins while workers are held, unless `end` comes; returns at once where no measurement runs.
     pub fn stop(&self, worker: usize, end: impl Fn() -> bool) {
         for look in 1u32.. {
             let turn = self.turn.load(Ordering::Acquire);
@@ -170,8 +177,8 @@ impl Barrier {
                 return;
             }
             if !is_hold(turn) {
-                if worker >= self.first || self.have_led(turn) {
-                    if is_hold(self.stands[worker].load(Ordering::Relaxed)) {
+                if worker >= self.first || self.first_have_left(turn) {
+                    if is_hold(self.stopped_at[worker].load(Ordering::Relaxed)) {
                         self.come_back(worker);
                     }
                     return;
@@ -183,7 +190,7 @@ impl Barrier {
                 move_to(self.places[worker].swap(NOWHERE, Ordering::Relaxed));
             }
             self.cores[worker].store(core_now(), Ordering::Relaxed);
-            self.stands[worker].store(turn, Ordering::Release);
+            self.stopped_at[worker].store(turn, Ordering::Release);
             std::hint::spin_loop();
             // Where workers and holder are more than cores, the holder must come to submit. Costs the start of
             // the measurement half a microsecond at most where they are not.
@@ -193,15 +200,15 @@ impl Barrier {
         }
     }
 
-    /// Whether those who leave first have left, after the release that made `turn`.
-    fn have_led(&self, turn: u32) -> bool {
+    /// Whether the workers that leave first have left, after the release that made `turn`.
+    fn first_have_left(&self, turn: u32) -> bool {
         let held = turn.wrapping_sub(1);
-        self.stands[self.first..].iter().all(|stand| stand.load(Ordering::Relaxed) != held)
+        self.stopped_at[self.first..].iter().all(|stop_turn| stop_turn.load(Ordering::Relaxed) != held)
     }
 
     /// The worker ended and stops no more.
     pub fn leave(&self, worker: usize) {
-        self.stands[worker].store(GONE, Ordering::Release);
+        self.stopped_at[worker].store(GONE, Ordering::Release);
     }
 }
 
@@ -235,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stood_for_one_hold_must_come_again_for_the_next() {
+    fn a_worker_that_stopped_for_one_hold_must_stop_again_for_the_next() {
         let barrier = Barrier::new(2);
         for _ in 0..3 {
             barrier.hold();
@@ -250,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leads_leaves_before_the_others_and_who_is_gone_is_not_waited_for() {
+    fn leading_workers_leave_before_the_others_and_an_ended_one_is_not_waited_for() {
         let barrier = Barrier::new(3).led_by(1);
         let leaves = |worker| {
             let looks = std::cell::Cell::new(0);
@@ -271,7 +278,7 @@ mod tests {
     fn workers_that_share_a_core_are_waited_for_less_each_time_until_they_stand_alone() {
         let barrier = Barrier::new(2);
         barrier.hold();
-        // Both are this thread, which the kernel may move between the looks: so the cores are said by hand.
+        // Both are this thread, which the kernel may move between the looks: so the cores are set by hand.
         (0..2).for_each(|worker| look(&barrier, worker));
         barrier.cores.iter().for_each(|core| core.store(7, Ordering::Relaxed));
         let patience_after = |is_spread: bool| {
@@ -289,7 +296,7 @@ mod tests {
         let barrier = Barrier::new(allowed.count() as usize + 1);
         barrier.hold();
         (1..allowed.count() as usize + 1).for_each(|worker| look(&barrier, worker));
-        barrier.ask_to_move();
+        barrier.assign_cores();
         let mut places: Vec<u32> = barrier.places.iter().map(|place| place.load(Ordering::Relaxed)).collect();
         assert_eq!(places.remove(0), NOWHERE, "it does not stand");
         places.sort_unstable();
@@ -300,15 +307,15 @@ mod tests {
             move_to(place);
             assert_eq!(sched_getaffinity(None).unwrap(), allowed);
         }
-        // One more than there are cores stands nowhere better.
+        // One more than there are cores has no better core.
         barrier.places.iter().for_each(|place| place.store(NOWHERE, Ordering::Relaxed));
         look(&barrier, 0);
-        barrier.ask_to_move();
+        barrier.assign_cores();
         assert!(barrier.places.iter().all(|place| place.load(Ordering::Relaxed) == NOWHERE));
     }
 
     #[test]
-    fn who_left_is_not_waited_for_and_holding_twice_is_holding_once() {
+    fn an_ended_worker_is_not_waited_for_and_holding_twice_is_holding_once() {
         let barrier = Barrier::new(2);
         barrier.leave(1);
         barrier.hold();

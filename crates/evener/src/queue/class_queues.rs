@@ -49,7 +49,7 @@ impl<'m> ClassQueues<'m> {
     /// Says whether the plan has anything for modules, and wakes their workers where that is new: also to a sleep in
     /// which no barrier waits for them.
     pub(crate) fn let_modules(&self, matter: bool) {
-        // Release pairs with the Acquire in `modules_matter`: who sees it finds the table.
+        // Release pairs with the Acquire in `modules_matter`: a thread that sees it finds the table.
         if self.modules_matter.swap(matter, Ordering::Release) != matter {
             self.modules.ring_all();
         }

@@ -41,7 +41,7 @@ impl EndedSessions {
         self.count.load(Ordering::Acquire) != cursor.0.load(Ordering::Relaxed)
     }
 
-    /// Has `forget` told which sessions ended since the thread last looked, if any did.
+    /// Calls `forget` with the sessions that ended since the thread last looked, if any did.
     pub(crate) fn poll(&self, cursor: &Cursor, forget: impl FnOnce(HasEnded<'_>)) {
         if !self.has_news(cursor) {
             return;
@@ -68,28 +68,28 @@ impl EndedSessions {
 mod tests {
     use super::*;
 
-    /// Of these sessions, those that a thread is told have ended.
-    fn told(ended: &EndedSessions, cursor: &Cursor, of: std::ops::Range<u64>) -> Vec<u64> {
-        let mut told = Vec::new();
-        ended.poll(cursor, |has_ended| told.extend(of.filter(|id| has_ended(SessionId(*id)))));
-        told
+    /// Of these sessions, those that are reported to a thread as ended.
+    fn ended_of(ended: &EndedSessions, cursor: &Cursor, of: std::ops::Range<u64>) -> Vec<u64> {
+        let mut ended_of = Vec::new();
+        ended.poll(cursor, |has_ended| ended_of.extend(of.filter(|id| has_ended(SessionId(*id)))));
+        ended_of
     }
 
     #[test]
     fn each_thread_hears_once_of_each_session_and_who_is_too_late_of_all() {
         let (ended, early, late) = (EndedSessions::default(), Cursor::default(), Cursor::default());
-        assert_eq!(told(&ended, &early, 0..9), [0; 0]);
+        assert_eq!(ended_of(&ended, &early, 0..9), [0; 0]);
         ended.add(SessionId(3));
         ended.add(SessionId(5));
         assert!(ended.has_news(&early));
-        assert_eq!(told(&ended, &early, 0..9), [3, 5]);
-        assert_eq!(told(&ended, &early, 0..9), [0; 0]);
+        assert_eq!(ended_of(&ended, &early, 0..9), [3, 5]);
+        assert_eq!(ended_of(&ended, &early, 0..9), [0; 0]);
         ended.add(SessionId(4));
-        assert_eq!(told(&ended, &early, 0..9), [4]);
+        assert_eq!(ended_of(&ended, &early, 0..9), [4]);
         (10..10 + REMEMBERED_MAX as u64 - 3).for_each(|id| ended.add(SessionId(id)));
-        assert_eq!(told(&ended, &late, 0..9), [3, 4, 5]);
+        assert_eq!(ended_of(&ended, &late, 0..9), [3, 4, 5]);
         (1_000..1_001 + REMEMBERED_MAX as u64).for_each(|id| ended.add(SessionId(id)));
-        assert_eq!(told(&ended, &late, 0..9), (0..9).collect::<Vec<_>>());
+        assert_eq!(ended_of(&ended, &late, 0..9), (0..9).collect::<Vec<_>>());
         assert!(!ended.has_news(&late));
     }
 }

@@ -1,4 +1,4 @@
-//! The limit on core time: what threads spend is charged, and who has spent too much sleeps.
+//! The limit on core time: what threads spend is charged, and a thread that has spent too much sleeps.
 
 use std::sync::PoisonError;
 use std::thread;

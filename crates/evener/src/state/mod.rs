@@ -47,7 +47,7 @@ pub(crate) struct Shared<'m> {
     /// The same of each module.
     each_does: Vec<Vec<[bool; 2]>>,
     reports: Mutex<Vec<WorkerReport>>,
-    /// Jobs for modules only that failed before any worker had them. Written by those who submit.
+    /// Jobs for modules only that failed before any worker had them. Written by submitters.
     rejected: AtomicU64,
     pub(crate) callers: AtomicU32,
     /// Whether the barrier was used, so that the time of the last job matters.
@@ -137,7 +137,7 @@ impl<'m> Shared<'m> {
         assert!(!self.backlog.is_broken(), "a worker panicked and its jobs are lost");
     }
 
-    /// A thread of the run panicked: wakes everybody who may wait for it.
+    /// A thread of the run panicked: wakes all threads that may wait for it.
     pub(crate) fn break_down(&self) {
         self.backlog.break_down();
         self.completions.iter().for_each(Completions::wake_all);

@@ -9,7 +9,7 @@ use crate::ModuleSetup;
 use crate::cpu::is_module_only;
 use crate::state::report::WorkerReport;
 
-/// Who is reported to have had jobs that found no module when they came.
+/// The name in reports of jobs that found no module when they came.
 const NO_WORKER: &str = "no worker";
 
 impl<'m> Shared<'m> {

@@ -1,4 +1,4 @@
-//! What everybody did, collected at the end of a run.
+//! What callers, workers and modules did, collected at the end of a run.
 
 use evener_core::guard::Counters;
 use evener_core::{Estimator, JobError, Method, Nanos, Tally};

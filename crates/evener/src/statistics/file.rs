@@ -19,7 +19,7 @@ use super::record::{self, FILE_BYTES};
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
 /// became another program, or that of an ended one.
 pub(super) fn create(places: &Directories) -> io::Result<Mapping> {
-    // Before anything is made: a signal would end a program that never asked for a file.
+    // Before anything is made: a signal would end a program that does not know of the file.
     may_extend_to(FILE_BYTES as u64)?;
     let directory = places.open_or_make(geteuid().as_raw())?;
     let directory = CheckedFd::new(directory)?;

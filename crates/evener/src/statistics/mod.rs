@@ -2,7 +2,7 @@
 //!
 //! A count: [`LocalCounter`] (in the caller's own memory) -> [`Statistics::flush`], [`ThreadDigests`] (in a thread's) ->
 //! [`ThreadDigests::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`evener_fd::Directories`) ->
-//! [`Record`], in a process that reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` tells all of it.
+//! [`Record`], in a process that reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` describes it.
 
 mod file;
 mod process;
@@ -62,7 +62,7 @@ impl LocalCounter {
         self.requests() == 0
     }
 
-    /// Requests that are not in the file. `left` goes on below 0 where nobody flushes.
+    /// Requests that are not in the file. `left` goes on below 0 where no thread flushes.
     const fn requests(&self) -> u32 {
         FLUSH_REQUESTS.wrapping_sub(self.left)
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 
 use evener_core::statistics::{Header, NAME_BYTES};
 
-/// A process, told from any other that had or will have its number.
+/// A process, distinct from any other that had or will have its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) pid: u32,
@@ -32,9 +32,9 @@ impl Identity {
     /// Whether it still runs. Where the system does not say enough, it does.
     pub(super) fn runs(&self) -> bool {
         match look(self.pid) {
-            Ok(seen) => {
-                let same_start = self.start == 0 || self.start == seen.identity.start;
-                same_start && (self.boot == 0 || seen.identity.boot == 0 || self.boot == seen.identity.boot)
+            Ok(found) => {
+                let same_start = self.start == 0 || self.start == found.identity.start;
+                same_start && (self.boot == 0 || found.identity.boot == 0 || self.boot == found.identity.boot)
             }
             Err(error) => {
                 error.kind() != io::ErrorKind::NotFound || !fs::exists("/proc/self/stat").unwrap_or(false)
@@ -98,11 +98,11 @@ mod tests {
 
     #[test]
     fn this_process_runs_and_one_that_began_at_another_time_does_not() {
-        let seen = look(std::process::id()).unwrap().identity;
-        assert!(seen.runs() && seen.start > 0 && seen.boot > 0);
-        assert!(!Identity { start: seen.start + 1, ..seen }.runs());
-        assert!(!Identity { boot: seen.boot ^ 1, ..seen }.runs());
-        assert!(!Identity { pid: u32::MAX, ..seen }.runs());
-        assert!(Identity { start: 0, boot: 0, ..seen }.runs());
+        let own = look(std::process::id()).unwrap().identity;
+        assert!(own.runs() && own.start > 0 && own.boot > 0);
+        assert!(!Identity { start: own.start + 1, ..own }.runs());
+        assert!(!Identity { boot: own.boot ^ 1, ..own }.runs());
+        assert!(!Identity { pid: u32::MAX, ..own }.runs());
+        assert!(Identity { start: 0, boot: 0, ..own }.runs());
     }
 }

@@ -31,7 +31,7 @@ impl Record {
         self.identity.pid
     }
 
-    /// Whether it had ended when this is asked.
+    /// Whether it had ended when the file was read.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         !self.identity.runs()
@@ -94,7 +94,7 @@ impl std::ops::AddAssign for Totals {
     }
 }
 
-/// Why the counts of a process cannot be told.
+/// Why the counts of a process cannot be read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -141,10 +141,11 @@ pub fn of_user(places: &Directories, uid: u32) -> Vec<Found> {
 /// directories are looked at where the process has ended.
 #[must_use]
 pub fn of_process(places: &Directories, uid: u32, pid: u32) -> Option<Result<Record, RecordError>> {
-    let owner = std::fs::metadata(format!("/proc/{pid}")).map_or(uid, |seen| seen.uid());
-    let here = places.of(owner);
-    let theirs = here.iter().filter_map(|path| Some(own_view(pid)?.join(path.strip_prefix("/").ok()?)));
-    for path in here.iter().cloned().chain(theirs) {
+    let owner = std::fs::metadata(format!("/proc/{pid}")).map_or(uid, |stat| stat.uid());
+    let own_paths = places.of(owner);
+    let foreign_paths =
+        own_paths.iter().filter_map(|path| Some(own_view(pid)?.join(path.strip_prefix("/").ok()?)));
+    for path in own_paths.iter().cloned().chain(foreign_paths) {
         let Ok(directory) = open_private(&path, owner) else { continue };
         match read(directory.as_fd(), owner, pid) {
             Err(RecordError::Io(error)) if error.kind() == io::ErrorKind::NotFound => {}
@@ -216,8 +217,8 @@ fn read(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<Record, RecordE
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file: OwnedFd =
         fs::openat(directory, file_name(pid), flags, Mode::empty()).map_err(io::Error::from)?;
-    let seen = fs::fstat(&file).map_err(io::Error::from)?;
-    if FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile || seen.st_uid != uid {
+    let stat = fs::fstat(&file).map_err(io::Error::from)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_uid != uid {
         return Err(RecordError::Unreadable(Unreadable::NotOurs));
     }
     let mut bytes = Vec::with_capacity(FILE_BYTES);

@@ -33,7 +33,7 @@ pub struct ThreadDigests {
     left: Cell<u32>,
     /// Messages that went into the file.
     flushed: Cell<u32>,
-    /// Nobody flushes any more but the messages themselves.
+    /// Only the messages themselves flush any more.
     has_ended: Cell<bool>,
 }
 

@@ -86,7 +86,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.core_drivers.forget(has_ended));
     }
 
-    /// Runs jobs where the caller stands.
+    /// Runs jobs on the caller's thread.
     fn crypt_here(&mut self, jobs: &mut [Box<Job<'m>>]) {
         self.shared.work_on(&mut self.core_drivers, jobs);
         self.shared.learn_from(&mut self.core_drivers, count(jobs.len()));
@@ -185,9 +185,9 @@ impl<'r, 'm> Caller<'r, 'm> {
         self.waiting = waiting;
     }
 
-    /// Where jobs are dealt out, moves those into `kept` that fall to the callers that work for themselves. Each
+    /// Where jobs are dealt out, moves those into `share` that fall to the callers that work for themselves. Each
     /// brings its own jobs, so of the jobs of each the share of all callers stays.
-    fn keep_share(&mut self, waiting: &mut Vec<Box<Job<'m>>>, kept: &mut Vec<Box<Job<'m>>>) {
+    fn keep_share(&mut self, waiting: &mut Vec<Box<Job<'m>>>, share: &mut Vec<Box<Job<'m>>>) {
         let own = self.shared.callers_work;
         if self.shared.plan.dispatch != Dispatch::RoundRobin || own == 0 {
             return;
@@ -196,7 +196,7 @@ impl<'r, 'm> Caller<'r, 'm> {
         for job in std::mem::take(waiting) {
             let is_own = self.dealt % hands < own && !is_module_only(&job);
             self.dealt += 1;
-            if is_own { kept.push(job) } else { waiting.push(job) }
+            if is_own { share.push(job) } else { waiting.push(job) }
         }
     }
 

@@ -37,9 +37,9 @@ pub struct StreamReceiver<'r, 'm> {
 struct Ends<'r, 'm> {
     completions: &'r Completions<'m>,
     owner: u32,
-    /// The inlet is gone.
+    /// The sender was dropped.
     no_more: AtomicBool,
-    /// The outlet is gone, so that no thread would ever make room.
+    /// The receiver was dropped, so that no thread would ever make room.
     nobody_listens: AtomicBool,
 }
 
@@ -53,9 +53,9 @@ impl Drop for Ends<'_, '_> {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Submitted {
-    /// It will come out of the outlet.
+    /// It will come out of the receiver.
     Yes,
-    /// The outlet is gone; the job was dropped.
+    /// The receiver was dropped, and with it the job.
     NobodyListens,
 }
 
@@ -135,7 +135,7 @@ impl Drop for StreamSender<'_, '_> {
 }
 
 impl<'m> StreamReceiver<'_, 'm> {
-    /// The next job in order; waits for it. `None` when the inlet is gone and everything has come out.
+    /// The next job in order; waits for it. `None` when the sender was dropped and all jobs have come out.
     ///
     /// # Panics
     ///
@@ -200,7 +200,7 @@ impl<'m> StreamReceiver<'_, 'm> {
 
 impl Drop for StreamReceiver<'_, '_> {
     fn drop(&mut self) {
-        // What came and was not taken out is dropped here, and no longer on its way.
+        // Jobs that came back and were not taken out are dropped here, and are no longer on their way.
         self.ends.completions.release(self.early_count);
         self.ends.nobody_listens.store(true, Ordering::Release);
         self.ends.completions.wake_all();

@@ -173,7 +173,7 @@ impl<'m> Shared<'m> {
         let queues = self.backlog.class_queues();
         adaptive.alternation.set_core_working(true);
         if adaptive.alternation.has_turn() {
-            // Only what is asked for below.
+            // Only what is used below.
         } else if queues.modules_matter() {
             self.backlog.publish_to_modules(burst);
         } else {

@@ -7,14 +7,14 @@ use zeroize::Zeroizing;
 
 use crate::CoreDrivers;
 
-/// Jobs per algorithm and direction that are always checked: a known answer before use. Assumed, not measured: 4.
+/// Jobs per algorithm and direction that are always checked: a known answer before use. Assumed, not measured: 4, because a module that computes wrongly at all is wrong from the start.
 const ALWAYS: u32 = 4;
 
 /// The sampler.
 pub(crate) struct Verifier<'m> {
     every: u32,
-    /// Jobs seen, `[algorithm][direction]`.
-    seen: Vec<[u32; 2]>,
+    /// Jobs so far, `[algorithm][direction]`.
+    job_counts: Vec<[u32; 2]>,
     captured: Vec<Capture<'m>>,
     pub(crate) checked: u64,
 }
@@ -31,8 +31,8 @@ struct Capture<'m> {
 
 impl<'m> Verifier<'m> {
     pub(crate) fn new(every: u32) -> Self {
-        let seen = vec![[0; 2]; Algorithm::ALL.len()];
-        Self { every: every.max(1), seen, captured: Vec::new(), checked: 0 }
+        let job_counts = vec![[0; 2]; Algorithm::ALL.len()];
+        Self { every: every.max(1), job_counts, captured: Vec::new(), checked: 0 }
     }
 
     /// Captures a job that is about to be handed to the module, if its turn to be checked has come.
@@ -41,9 +41,9 @@ impl<'m> Verifier<'m> {
         if session.is_for_modules_only() {
             return;
         }
-        let seen = &mut self.seen[session.algorithm().index()][session.direction() as usize];
-        *seen = seen.wrapping_add(1);
-        if *seen <= ALWAYS || *seen % self.every == 0 {
+        let job_counts = &mut self.job_counts[session.algorithm().index()][session.direction() as usize];
+        *job_counts = job_counts.wrapping_add(1);
+        if *job_counts <= ALWAYS || *job_counts % self.every == 0 {
             self.captured.push(Capture {
                 ticket: job.ticket,
                 session: job.session_ref(),
@@ -100,7 +100,7 @@ fn with_room(input: &[u8], output_bytes: usize) -> Zeroizing<Vec<u8>> {
     room
 }
 
-/// Whether a module's result is the right one; makes it so where it is not. Where the CPU's driver cannot tell,
+/// Whether a module's result is the right one; makes it so where it is not. Where the CPU's driver fails,
 /// the module is believed.
 fn settle(job: &mut Job<'_>, right: &Job<'_>) -> bool {
     if matches!(

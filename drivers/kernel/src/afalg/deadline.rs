@@ -1,7 +1,7 @@
 //! Single requests with a deadline: a thread of the driver, a reader, sleeps in the kernel in the caller's place.
 //!
 //! 1. A runner opens the key, for the kernel may sleep over keys.
-//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, who sends it
+//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, which sends it
 //!    (`reader.rs`).
 //! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's room; or the time is
 //!    over, the caller leaves, and the reader stays behind with all that the kernel still writes to.
@@ -52,12 +52,12 @@ impl DeadlineDriver {
     pub(crate) fn new(device: Arc<Afalg>, stuck: Arc<AtomicUsize>) -> Self {
         let pool = Arc::new(SyscallPool::new(device, Arc::clone(&stuck), 1));
         let (has_runner, idle, clocks) = Default::default();
-        Self { pool, has_runner, idle, clocks, stuck, creator: Creator::here() }
+        Self { pool, has_runner, idle, clocks, stuck, creator: Creator::current() }
     }
 
     fn reader(&self) -> io::Result<Reader> {
-        if let Some(kept) = self.idle.take() {
-            return Ok(kept);
+        if let Some(idle_one) = self.idle.take() {
+            return Ok(idle_one);
         }
         let reader = Reader::start(&self.stuck)?;
         let mut clocks = self.clocks();
@@ -145,7 +145,7 @@ impl SingleDriver for DeadlineDriver {
 impl Drop for DeadlineDriver {
     fn drop(&mut self) {
         // In a forked child there is no runner, and locks may be held by threads that are not here.
-        if self.creator.is_here() && self.pool.close(SHUTDOWN_GRACE) {
+        if self.creator.is_current() && self.pool.close(SHUTDOWN_GRACE) {
             self.pool.keys.close_idle();
         }
     }
@@ -154,7 +154,7 @@ impl Drop for DeadlineDriver {
 impl From<Attempt> for Failure {
     fn from(attempt: Attempt) -> Self {
         match attempt {
-            // The one who repeats it has the input.
+            // The caller repeats it and has the input.
             Attempt::Short { .. } => Self::Errno(libc::EINTR),
             Attempt::Failed(errno) => Self::of(errno),
         }

@@ -27,7 +27,7 @@ pub struct Standing {
     pub refused: Option<String>,
 }
 
-/// Looks at the kernel's list, and asks AF_ALG for every driver on it that a device stands behind.
+/// Reads the kernel's list, and binds at AF_ALG every driver on it that has a device.
 #[must_use]
 pub fn survey() -> Survey {
     survey_of(ffi::socket().map(drop), list, bind)
@@ -52,7 +52,7 @@ fn survey_of(
         Ok(text) => proc_crypto::parse(&text),
         Err(error) => return nothing(error.to_string()),
     };
-    let ours = |entry: &&CryptoEntry| entry.door().is_some() && !entry.algorithms().is_empty();
+    let is_usable = |entry: &&CryptoEntry| entry.door().is_some() && !entry.algorithms().is_empty();
     let standing = |entry: &CryptoEntry| {
         let bound = bind(entry.door().unwrap_or_default(), &entry.driver);
         // Kernels from 7.2 on list such drivers and let no program bind them.
@@ -60,9 +60,9 @@ fn survey_of(
         Standing { driver: entry.driver.clone(), does: entry.name.clone(), refused }
     };
     let hardware: Vec<Standing> =
-        all.iter().filter(ours).filter(|it| it.is_hardware()).map(standing).collect();
+        all.iter().filter(is_usable).filter(|entry| entry.is_hardware()).map(standing).collect();
     if hardware.is_empty() {
-        let software = all.iter().filter(ours).count();
+        let software = all.iter().filter(is_usable).count();
         return nothing(format!(
             "behind AF_ALG stands no device, only the kernel's own software ({software} drivers)"
         ));
@@ -103,7 +103,7 @@ mod tests {
     fn a_driver_that_is_listed_and_not_admitted_is_shown_with_the_kernel_s_reason() {
         let list = || Ok([DEVICE, SOFTWARE].concat());
         let bind = |door: &str, driver: &str| {
-            assert_eq!((door, driver), ("skcipher", "virtio_crypto_aes_cbc"), "no software is asked for");
+            assert_eq!((door, driver), ("skcipher", "virtio_crypto_aes_cbc"), "no software driver is bound");
             Err(errno(libc::ENOENT))
         };
         let Survey { hardware, nothing } = survey_of(Ok(()), list, bind);
@@ -134,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn who_may_have_no_socket_of_the_family_is_told_so() {
-        let told = std::thread::spawn(|| {
+    fn a_process_that_may_have_no_socket_of_the_family_gets_that_reason() {
+        let opened = std::thread::spawn(|| {
             crate::devcrypto::mock_node::forbid(libc::AF_ALG, libc::EPERM)?;
             let opened = crate::Module::open(&"afalg:virtio_crypto_aes_cbc".parse().unwrap());
             io::Result::Ok((survey(), opened.map(drop)))
         });
-        let Ok((survey, opened)) = told.join().unwrap() else {
+        let Ok((survey, opened)) = opened.join().unwrap() else {
             return println!("skipped: no filter for system calls");
         };
         let why = "AF_ALG cannot be used: Operation not permitted (os error 1)".to_owned();

@@ -50,7 +50,7 @@ pub(super) fn set_tag_bytes(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<
 
 /// A socket for requests, one at a time, of the transform.
 pub(super) fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: no address is asked for.
+    // SAFETY: no address is returned.
     let fd =
         unsafe { libc::accept4(socket.as_raw_fd(), ptr::null_mut(), ptr::null_mut(), libc::SOCK_CLOEXEC) };
     owned(fd)
@@ -160,9 +160,9 @@ fn socklen(bytes: usize) -> libc::socklen_t {
 
 /// Puts another file at a descriptor's number, as a program does that takes any number for free.
 #[cfg(test)]
-pub(crate) fn put_over(number: c_int, theirs: BorrowedFd<'_>) {
-    // SAFETY: takes numbers. Whose the number is does not matter: owners look before they use or close theirs.
-    assert_eq!(unsafe { libc::dup2(theirs.as_raw_fd(), number) }, number);
+pub(crate) fn put_over(number: c_int, foreign: BorrowedFd<'_>) {
+    // SAFETY: takes numbers. Any owner of the number may lose it: owners check before they use or close it.
+    assert_eq!(unsafe { libc::dup2(foreign.as_raw_fd(), number) }, number);
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 //!
 //! A key is a transform socket; each request in flight has a socket of its own, accepted from it, because several reads on
 //! one socket do not keep CBC's chain on all drivers (smuellerDD/libkcapi#96). `AIO` brings nothing: the kernel
-//! waits for the operation within `io_submit`, where nothing frees who called it (measured, Linux 6.1), so threads wait instead.
+//! waits for the operation within `io_submit`, where nothing frees the calling thread (measured, Linux 6.1), so threads wait instead.
 //!
 //! Every socket is looked at before it is used or closed, for the program may have closed it and have another file at its number
 //! (`evener_fd`). Between `sendmsg` and the `read` behind it nothing is looked at again: a caller that sends is in the kernel all that time.
 //!
 //! The path of a request: socket of the key (kept between requests) -> `sendmsg` with operation, IV and data -> `read`,
-//! which sleeps until the driver has answered. A caller who waits for one alone does the former, and a thread of the driver the latter
+//! which sleeps until the driver has answered. A caller that waits for one alone does the former, and a thread of the driver the latter
 //! (`deadline.rs`).
 
 #[cfg(target_os = "linux")]
@@ -103,15 +103,15 @@ fn chosen(
     bind: impl Fn(&str, &str) -> io::Result<()>,
 ) -> Result<(CryptoEntry, &'static str), OpenError> {
     let find = || Ok(proc_crypto::find(&list()?, name));
-    let (mut found, mut asked) = (find()?, Vec::new());
+    let (mut found, mut bound) = (find()?, Vec::new());
     if found.is_none() {
-        // A template is made when it is first asked for, and listed from then on. Not asked where it is listed: at each door that
+        // A template is made when it is first bound, and listed from then on. Not bound here where it is listed: at each door that
         // is not its own the kernel looks for a module to load, some 20 ms beside a slow core.
-        asked.extend(["skcipher", "hash", "aead"].map(|door| bind(door, name)));
+        bound.extend(["skcipher", "hash", "aead"].map(|door| bind(door, name)));
         found = find()?;
     }
     let Some(entry) = found else {
-        let error = asked.into_iter().filter_map(Result::err).next();
+        let error = bound.into_iter().filter_map(Result::err).next();
         let errno = error.and_then(|error| error.raw_os_error()).unwrap_or(libc::ENOENT);
         return Err(OpenError::NoSuchDriver { name: name.to_owned(), errno });
     };
@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// As a kernel lists them: one for us, one that does what nobody of ours does, and one that no socket reaches.
+    /// As a kernel lists them: one for us, one with an algorithm that we lack, and one that no socket reaches.
     const LISTED: &str = "name : cbc(aes)\ndriver : device-cbc\ntype : skcipher\nasync : yes\n\n\
                           name : crc32c\ndriver : crc32c-generic\ntype : shash\n\n\
                           name : aes\ndriver : aes-generic\ntype : cipher\n\n";
@@ -216,15 +216,15 @@ mod tests {
 
     #[test]
     fn a_driver_that_no_door_knows_is_none_and_the_kernel_s_number_says_so() {
-        let asked = Cell::new(0);
+        let bound = Cell::new(0);
         let bind = |_: &str, name: &str| {
             assert_eq!(name, "nobodys");
-            asked.set(asked.get() + 1);
+            bound.set(bound.get() + 1);
             Err(errno(libc::ENOENT))
         };
         let error = chosen_of("nobodys", bind).unwrap_err();
         assert_eq!(error, OpenError::NoSuchDriver { name: "nobodys".to_owned(), errno: libc::ENOENT });
-        assert_eq!(asked.get(), 3, "it might be one of each kind");
+        assert_eq!(bound.get(), 3, "it might be one of each kind");
         assert_eq!(
             error.to_string(),
             "the kernel has no driver \"nobodys\" that AF_ALG admits (No such file or directory (os error 2))"
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_driver_that_is_listed_and_cannot_be_bound_is_refused_with_the_kernel_s_reason() {
         let bind = |door: &str, driver: &str| {
-            assert_eq!((door, driver), ("skcipher", "device-cbc"), "asked for once, at its own door");
+            assert_eq!((door, driver), ("skcipher", "device-cbc"), "bound once, at its own door");
             Err(errno(libc::EPERM))
         };
         let error = chosen_of("device-cbc", bind).unwrap_err();

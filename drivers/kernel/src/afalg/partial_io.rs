@@ -20,11 +20,11 @@ const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
 
 /// Our end of a pair at whose other end `serve` stands for the kernel.
 fn request_socket(serve: impl FnOnce(UnixStream) + Send + 'static) -> CheckedFd {
-    let (ours, theirs) = UnixStream::pair().unwrap();
-    // A driver that waits for what never comes has failed; it must not stand here for ever.
-    ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    thread::spawn(move || serve(theirs));
-    checked(ours)
+    let (driver_end, kernel_end) = UnixStream::pair().unwrap();
+    // A driver that waits for what never comes has failed; it must not wait here for ever.
+    driver_end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    thread::spawn(move || serve(kernel_end));
+    checked(driver_end)
 }
 
 /// Reads `bytes` bytes and inverts them.
@@ -175,11 +175,11 @@ fn a_message_to_hash_that_goes_out_in_parts_is_hashed_whole() {
     assert_eq!(task.tag[..16], expected.to_be_bytes());
 }
 
-/// Puts a file of the program's at the number of `ours`; returns its other end, which sees what is done there.
-fn put_over(ours: &CheckedFd) -> UnixStream {
-    let (theirs, end) = UnixStream::pair().unwrap();
+/// Puts a file of the program's at the number of `driver_end`; returns its other end, which sees what is done there.
+fn put_over(driver_end: &CheckedFd) -> UnixStream {
+    let (kernel_end, end) = UnixStream::pair().unwrap();
     end.set_nonblocking(true).unwrap();
-    ffi::put_over(ours.known().number(), theirs.as_fd());
+    ffi::put_over(driver_end.known().number(), kernel_end.as_fd());
     end
 }
 

@@ -13,7 +13,7 @@ pub(super) struct CryptoEntry {
     kind: String,
     is_async: bool,
     is_internal: bool,
-    /// Lengths of keys in bytes, where they are told.
+    /// Lengths of keys in bytes, where they are listed.
     key_bytes: Option<(usize, usize)>,
 }
 
@@ -74,7 +74,7 @@ impl CryptoEntry {
         Algorithm::ALL.iter().filter(named).copied().filter(fits).collect()
     }
 
-    /// Whether a device of its own stands behind it, as far as the kernel tells: it answers later, and it is not one of
+    /// Whether a device of its own stands behind it, as far as the kernel shows: it answers later, and it is not one of
     /// the implementations that use instructions of the cores.
     pub(super) fn is_hardware(&self) -> bool {
         self.is_async && !self.is_internal && !self.is_software()

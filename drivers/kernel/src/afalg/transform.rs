@@ -11,7 +11,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::ffi::{self, Operation};
 use crate::pool::device::{Spec, Task};
 
-/// A key: the transform, and sockets for requests that nobody uses now.
+/// A key: the transform, and sockets for requests that no request uses now.
 pub(crate) struct Transform {
     pub(super) socket: CheckedFd,
     pub(super) idle: Mutex<Vec<CheckedFd>>,
@@ -21,8 +21,8 @@ impl Transform {
     /// A socket for one request.
     pub(super) fn request_socket(&self) -> io::Result<CheckedFd> {
         // The lock must not be held while a new one is made.
-        let kept = self.idle().pop();
-        kept.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(CheckedFd::new), Ok)
+        let idle_one = self.idle().pop();
+        idle_one.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(CheckedFd::new), Ok)
     }
 
     pub(super) fn idle(&self) -> MutexGuard<'_, Vec<CheckedFd>> {
@@ -59,7 +59,7 @@ impl From<io::Error> for Attempt {
 }
 
 impl<'a> Operation<'a> {
-    /// That of a cipher, of whose `iv` as much counts as it has.
+    /// The request of a cipher, with as much of `iv` as the cipher has.
     pub(super) fn of(spec: Spec, iv: &'a [u8; 16]) -> Self {
         let encrypts = spec.direction == Direction::Encrypt;
         Self { encrypts, iv: &iv[..spec.algorithm.iv_bytes()], aad_bytes: None }

@@ -1,10 +1,10 @@
-//! AF_ALG where it is not: Linux has it and nobody else. All ends at the first call, which says that the family is unknown.
+//! AF_ALG on systems other than Linux, which lack it: the first call fails because the family is unknown.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 #[derive(Clone, Copy, Debug)]
-#[expect(dead_code, reason = "as on Linux, where the kernel is told")]
+#[expect(dead_code, reason = "as on Linux, where the kernel gets it")]
 pub(super) struct Operation<'a> {
     pub(super) encrypts: bool,
     pub(super) iv: &'a [u8],

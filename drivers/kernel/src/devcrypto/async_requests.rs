@@ -103,7 +103,7 @@ impl Chunks<'_> {
 
     fn sleep(&self, until: PollFlags) -> Result<(), Failure> {
         let node = self.key.node.checked()?;
-        let mut asked = [PollFd::new(&node, until)];
-        retry_on_intr(|| poll(&mut asked, None)).map(drop).map_err(Failure::of)
+        let mut polled = [PollFd::new(&node, until)];
+        retry_on_intr(|| poll(&mut polled, None)).map(drop).map_err(Failure::of)
     }
 }

@@ -15,9 +15,9 @@ const LONG: usize = 4 * CHUNK_BYTES;
 
 /// Puts a file of the program's at the session's number; its other end sees what is done there.
 fn replace(key: &OpenSession) -> UnixStream {
-    let (theirs, end) = UnixStream::pair().unwrap();
+    let (foreign, end) = UnixStream::pair().unwrap();
     end.set_nonblocking(true).unwrap();
-    put_over(key.node.known().number(), theirs.as_fd());
+    put_over(key.node.known().number(), foreign.as_fd());
     end
 }
 
@@ -48,7 +48,7 @@ fn no_call_is_made_where_the_program_has_another_file_by_now() {
     assert_eq!(device.run(&key, &mut task), Err(Failure::Lost));
     assert_eq!(task.text(), text(LONG), "the thread that does it again has the input");
     drop(key);
-    let made = Call::ALL.map(|call| node.seen(call).len());
+    let made = Call::ALL.map(|call| node.calls(call).len());
     assert!(made.iter().all(|&count| count == 0), "no session is closed there either: {made:?}");
     assert!(is_untouched(&end));
 }
@@ -61,12 +61,12 @@ fn memory_that_was_left_with_a_node_whose_descriptor_is_gone_is_never_used_again
     let device = DevCrypto::open(Path::new(NODE)).unwrap();
     device.queue().unwrap().store(true, Ordering::Relaxed);
     let key = device.open_key(KEY, &[7; 16]).unwrap();
-    let (number, (theirs, end)) = (key.node.known().number(), UnixStream::pair().unwrap());
+    let (number, (foreign, end)) = (key.node.known().number(), UnixStream::pair().unwrap());
     end.set_nonblocking(true).unwrap();
     // While the second chunk is left.
     node.ends(move |call, before| {
         if call == Call::Leave && before == 1 {
-            put_over(number, theirs.as_fd());
+            put_over(number, foreign.as_fd());
         }
         Fate::Answered
     });
@@ -74,5 +74,5 @@ fn memory_that_was_left_with_a_node_whose_descriptor_is_gone_is_never_used_again
     assert_eq!(device.run(&key, &mut task), Err(Failure::Lost));
     assert!(task.room.is_empty(), "it stays with the node");
     drop(key);
-    assert!(node.seen(Call::Fetch).is_empty() && is_untouched(&end));
+    assert!(node.calls(Call::Fetch).is_empty() && is_untouched(&end));
 }

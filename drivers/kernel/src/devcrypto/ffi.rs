@@ -80,7 +80,7 @@ pub(super) struct Lent<'n> {
     out: VecDeque<usize>,
     /// Where the last part ended: none overlaps another.
     end: usize,
-    /// A signal ended a call, or the program closed the node's descriptor, so that nobody knows what is out.
+    /// A signal ended a call, or the program closed the node's descriptor, so that what is out is unknown.
     is_lost: bool,
 }
 
@@ -96,7 +96,7 @@ pub(super) enum Back {
 }
 
 impl<'n> Lent<'n> {
-    /// One for each descriptor at a time: who else fetches there gets what is meant for this one.
+    /// One for each descriptor at a time: another that fetches there gets results that are meant for this one.
     pub(super) fn new(node: &'n CheckedFd, room: Zeroizing<Vec<u8>>) -> Self {
         Self { node, room, out: VecDeque::new(), end: 0, is_lost: false }
     }
@@ -121,7 +121,7 @@ impl<'n> Lent<'n> {
         let op = CryptOp { session, op, len, src: start, dst: start, iv, ..CryptOp::default() };
         // SAFETY: the number belongs to this record.
         let call = unsafe { Setter::<{ Call::Leave.number() }, CryptOp>::new(op) };
-        // SAFETY: the IV is read during the call. The part is the node's from now on: nobody reaches it through this type, and its
+        // SAFETY: the IV is read during the call. The part is the node's from now on: no thread reaches it through this type, and its
         // memory is not given back or freed before the node has.
         let left = unsafe { ioctl(node, call) };
         self.is_lost |= left == Err(rustix::io::Errno::INTR);
@@ -147,7 +147,7 @@ impl<'n> Lent<'n> {
                 self.out.pop_front();
                 Ok(Back::Failed(errno.raw_os_error()))
             }
-            // A signal, or somebody else's.
+            // A signal, or the result of another process.
             _ => {
                 self.is_lost = true;
                 Err(io::Error::from_raw_os_error(libc::EINTR))
@@ -174,7 +174,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Whether a node keeps requests for those who fetch them later: then it says of a new descriptor that none is finished.
+/// Whether a node keeps requests until they are fetched: then it says of a new descriptor that none is finished.
 pub(super) fn is_queue(node: &CheckedFd) -> bool {
     matches!(Lent::new(node, Zeroizing::default()).fetch(), Ok(Back::NotYet))
 }

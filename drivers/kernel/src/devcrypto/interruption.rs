@@ -1,4 +1,4 @@
-//! Calls of OCF that signals end: before anything was done, in the midst, and when all was done and nobody told so yet.
+//! Calls of OCF that signals end: before anything was done, in the midst, and when all was done and the call had not returned yet.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::
 const ENDED: [Fate; 3] = [Fate::Before, Fate::Midst, Fate::After];
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));
 
-/// The node and what it does when no signal comes; nothing, said aloud, where the system has no such filters.
+/// The node and what it does when no signal comes; nothing, and a line that says so, where the system has no such filters.
 fn mock_node() -> Option<(MockNode, DevCrypto)> {
     match MockNode::new() {
         Ok(node) => Some((node, DevCrypto::open(Path::new(NODE)).unwrap())),
@@ -25,8 +25,8 @@ fn mock_node() -> Option<(MockNode, DevCrypto)> {
     }
 }
 
-fn count_interrupted(seen: &[RecordedCall]) -> usize {
-    seen.iter().filter(|seen| seen.is_interrupted).count()
+fn count_interrupted(calls: &[RecordedCall]) -> usize {
+    calls.iter().filter(|made| made.is_interrupted).count()
 }
 
 #[test]
@@ -36,9 +36,9 @@ fn signals_while_a_node_is_opened_change_nothing_of_what_it_says() {
     let stormy = DevCrypto::open(Path::new(NODE)).unwrap();
     assert_eq!((stormy.algorithms(), stormy.detail()), (calm.algorithms(), calm.detail()));
     for call in [Call::OpenSession, Call::SessionInfo] {
-        let (ended, count) = (count_interrupted(&node.seen(call)), calm.algorithms().len());
+        let (ended, count) = (count_interrupted(&node.calls(call)), calm.algorithms().len());
         assert_eq!(
-            (ended, node.seen(call).len()),
+            (ended, node.calls(call).len()),
             (2 * count, 3 * count),
             "{call:?}: twice, then it goes well"
         );
@@ -53,7 +53,7 @@ fn a_request_that_a_signal_ended_is_given_up_and_never_made_twice() {
         node.ends(move |_, before| if before == 1 { fate } else { Fate::Answered });
         let mut task = task(KEY, 3 * CHUNK_BYTES);
         assert_eq!(device.run(&key, &mut task), GIVEN_UP, "{fate:?}");
-        let interrupted: Vec<bool> = node.seen(Call::Crypt).iter().map(|seen| seen.is_interrupted).collect();
+        let interrupted: Vec<bool> = node.calls(Call::Crypt).iter().map(|made| made.is_interrupted).collect();
         assert_eq!(interrupted, [false, true], "{fate:?}: the first piece, the second once, and no third");
         // What the node left: a request is never begun anew on a text that may have been replaced.
         let done = CHUNK_BYTES + ENDED.iter().position(|&it| it == fate).unwrap() * CHUNK_BYTES / 2;
@@ -68,7 +68,7 @@ fn a_request_that_a_signal_ended_is_given_up_and_never_made_twice() {
     assert!(is_inverted_once(&whole));
 }
 
-/// As [`stand_in`], at a node that keeps requests for those who fetch them later.
+/// As [`stand_in`], at a node that keeps requests until they are fetched.
 fn queue() -> Option<(MockNode, DevCrypto)> {
     let (node, plain) = mock_node()?;
     assert!(plain.queue().is_none() && plain.detail().starts_with("OCF, "), "{}", plain.detail());
@@ -95,15 +95,15 @@ fn the_pieces_of_a_request_are_left_side_by_side_where_the_node_keeps_them() {
     let mut whole = task(KEY, LONG);
     assert_eq!(device.run(&key, &mut whole), Ok(()));
     assert!(is_inverted_once(&whole));
-    let out: Vec<usize> = node.seen(Call::Leave).iter().map(|seen| seen.left).collect();
+    let out: Vec<usize> = node.calls(Call::Leave).iter().map(|made| made.left).collect();
     assert_eq!(out, [1, 2, 2, 3, 4, 5], "outstanding after each");
-    assert_eq!((node.seen(Call::Fetch).len(), node.seen(Call::Crypt).len()), (7, 0));
+    assert_eq!((node.calls(Call::Fetch).len(), node.calls(Call::Crypt).len()), (7, 0));
     // One chunk, and what has to wait for the chunk in front, go as they always did.
     let cbc = Spec { algorithm: Algorithm::Aes128Cbc, ..KEY };
     for (spec, bytes, calls) in [(KEY, CHUNK_BYTES, 1), (cbc, LONG, 5)] {
         node.ends(|_, _| Fate::Answered);
         assert_eq!(device.run(&key, &mut task(spec, bytes)), Ok(()));
-        assert_eq!((node.seen(Call::Leave).len(), node.seen(Call::Crypt).len()), (0, calls));
+        assert_eq!((node.calls(Call::Leave).len(), node.calls(Call::Crypt).len()), (0, calls));
     }
 }
 
@@ -120,7 +120,7 @@ fn a_piece_that_fails_fails_its_request_when_all_others_are_back() {
         let mut task = task(KEY, LONG);
         assert_eq!(device.run(&key, &mut task), Err(Failure::Errno(libc::EIO)), "{call:?}");
         assert_eq!(task.room.len(), LONG, "{call:?}: its memory is its own again");
-        assert_eq!(node.seen(Call::Fetch).len(), left, "{call:?}: each that was left is fetched");
+        assert_eq!(node.calls(Call::Fetch).len(), left, "{call:?}: each that was left is fetched");
     }
 }
 
@@ -139,7 +139,7 @@ fn memory_of_which_nobody_knows_whether_it_is_back_is_never_used_again() {
             node.ends(|_, _| Fate::Answered);
             let mut next = task(KEY, LONG);
             assert_eq!(device.run(&key, &mut next), Ok(()));
-            assert!(is_inverted_once(&next) && node.seen(Call::Leave).is_empty(), "{call:?} {fate:?}");
+            assert!(is_inverted_once(&next) && node.calls(Call::Leave).is_empty(), "{call:?} {fate:?}");
         }
     }
 }
@@ -206,8 +206,8 @@ fn signals_to_the_threads_that_wait_end_no_request() {
     assert!(
         done.iter().all(|job| job.outcome() == Outcome::Done { written: BYTES } && job.output() == right)
     );
-    let seen = node.seen(Call::Crypt);
-    assert_eq!((done.len(), seen.len(), count_interrupted(&seen)), (JOBS, JOBS, 0), "each came once");
+    let calls = node.calls(Call::Crypt);
+    assert_eq!((done.len(), calls.len(), count_interrupted(&calls)), (JOBS, JOBS, 0), "each came once");
 }
 
 const JOBS: usize = 60;

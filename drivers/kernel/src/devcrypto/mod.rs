@@ -37,11 +37,11 @@ pub(crate) struct DevCrypto {
     node: PathBuf,
     algorithms: Vec<Algorithm>,
     detail: String,
-    /// Of a node that keeps requests for those who fetch them later: whether that is made use of.
+    /// Of a node that keeps requests until they are fetched: whether that is used.
     queue: Option<AtomicBool>,
 }
 
-/// A session, closed when it goes. The program may close the descriptor, so each use begins with a look whether it is ours still.
+/// A session, closed when it is dropped. The program may close the descriptor, so each use begins with a look whether it is ours still.
 pub(crate) struct OpenSession {
     node: CheckedFd,
     number: u32,
@@ -50,7 +50,7 @@ pub(crate) struct OpenSession {
 }
 
 impl DevCrypto {
-    /// Opens the node and asks it for a session of each algorithm.
+    /// Opens the node and makes a session of each algorithm.
     pub(crate) fn open(node: &Path) -> Result<Self, OpenError> {
         let mut this =
             Self { node: node.to_owned(), algorithms: Vec::new(), detail: String::new(), queue: None };
@@ -146,7 +146,7 @@ impl Device for DevCrypto {
 }
 
 impl OpenSession {
-    /// The name of the kernel's driver behind it, where the node tells.
+    /// The name of the kernel's driver behind it, where the node names it.
     fn driver(&self, algorithm: Algorithm) -> Option<String> {
         let info = uninterrupted(|| ffi::session_info(self.node.checked()?, self.number)).ok()?;
         let place = ocf::SESSION_INFO_PLACES[usize::from(!algorithm.is_cipher())];
@@ -165,7 +165,7 @@ impl Drop for OpenSession {
 }
 
 /// Makes a call again as long as signals end it. Only for questions, and for sessions, of which one too many goes with its
-/// descriptor: a request that a signal ended may have begun, and nobody knows on which text.
+/// descriptor: a request that a signal ended may have begun, and on which text is unknown.
 fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

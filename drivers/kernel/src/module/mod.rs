@@ -1,4 +1,4 @@
-//! Opens a module behind the kernel by its name, asks it known answers, and hands out drivers for as many runs as there are.
+//! Opens a module behind the kernel by its name, checks known answers, and hands out drivers for as many runs as there are.
 
 mod name;
 
@@ -35,7 +35,7 @@ pub struct Module {
     runners: u32,
 }
 
-/// The interface that it is asked by.
+/// The kernel's interface to it.
 #[derive(Clone, Debug)]
 enum Interface {
     Afalg(Arc<Afalg>),
@@ -48,7 +48,7 @@ enum Interface {
 const UNITS_MAX: u32 = 4;
 
 impl Module {
-    /// Looks for it, asks it known answers, and measures how many requests it works on side by side.
+    /// Looks for it, checks known answers, and measures how many requests it works on side by side.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Module {
         Ok(module)
     }
 
-    /// Looks for it and asks it nothing, in less than a millisecond: for a caller that compares its first results itself. It is handed
+    /// Looks for it without any request, in less than a millisecond: for a caller that compares its first results itself. It is handed
     /// two requests, one more than the modules seen so far work on.
     ///
     /// # Errors
@@ -277,8 +277,8 @@ const TRIAL_JOBS: usize = 8;
 const TRIAL_BYTES: usize = 4_096;
 const TRIAL_PASSES: u32 = 3;
 
-/// Chunks of the request that shows whether a node's queue pays, and how much faster it must be for that. Assumed, not measured: 4 and
-/// a tenth.
+/// Chunks of the request that shows whether a node's queue pays, and how much faster it must be for that. Assumed, not measured: 4, because fewer overlap little, and
+/// a tenth, because passes differ by less.
 const QUEUE_CHUNKS: usize = 4;
 const QUEUE_GAIN_MIN: f64 = 1.1;
 

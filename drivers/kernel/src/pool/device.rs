@@ -121,7 +121,7 @@ impl Task {
     }
 }
 
-/// What the submitter of a job is told of a failure.
+/// The error of a job after a failure.
 pub(crate) fn error_of(failure: Failure, spec: Spec) -> JobError {
     let opens = spec.algorithm.is_aead() && spec.direction == Direction::Decrypt;
     match failure {

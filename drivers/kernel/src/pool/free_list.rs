@@ -1,8 +1,8 @@
-//! What is kept from one request for the next: a few of a kind, for so many callers at once.
+//! A free list: buffers of one request are kept for the next, a few of a kind, for so many callers at once.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Of each kind. Assumed, not measured: 8, for so many callers at once.
+/// Of each kind. Assumed, not measured: 8, because so many callers at once are usual, and more allocate for themselves.
 const FREE_MAX: usize = 8;
 
 pub(crate) struct FreeList<T>(Mutex<Vec<T>>);

@@ -102,7 +102,7 @@ impl<K> KeyCache<K> {
         over
     }
 
-    /// Closes all that nobody uses.
+    /// Closes all that no request uses.
     pub(crate) fn close_idle(&self) {
         while self.take_oldest().is_some() {}
     }
@@ -143,7 +143,7 @@ impl<K> Entry<K> {
 const KEY_REJECTED: i32 = 129;
 
 /// Why the kernel did not take `key`, by its number. Modules that are full say `EINVAL` as well (QEMU's with 128 keys): then
-/// `takes` is asked whether another key of that length goes in, which is no secret.
+/// `takes` says whether another key of that length goes in, which is no secret.
 pub(crate) fn why_refused(errno: i32, key: &[u8], takes: impl FnOnce(&[u8]) -> bool) -> Failure {
     match errno {
         libc::ENOSPC | libc::ENOMEM | libc::EBUSY | libc::EAGAIN => Failure::Full,

@@ -1,4 +1,4 @@
-//! The process in which something was made, asked for at each request: its number would be a system call.
+//! The process in which something was made, checked at each request by a word that a fork wipes: its number would take a system call.
 
 use std::process;
 
@@ -11,7 +11,7 @@ pub(crate) struct Creator {
 
 impl Creator {
     /// This process.
-    pub(crate) fn here() -> Self {
+    pub(crate) fn current() -> Self {
         Self {
             #[cfg(target_os = "linux")]
             mark: marked().ok(),
@@ -19,8 +19,8 @@ impl Creator {
         }
     }
 
-    /// Whether this is that process. Where the system has no memory that a fork wipes, its number tells.
-    pub(crate) fn is_here(&self) -> bool {
+    /// Whether this is that process. Where the system has no memory that a fork wipes, its number decides.
+    pub(crate) fn is_current(&self) -> bool {
         #[cfg(target_os = "linux")]
         if let Some(mark) = &self.mark {
             use evener_ring::Words as _;

@@ -1,4 +1,4 @@
-//! Requests for which the thread that asks sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
+//! Requests for which the calling thread sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
 //! them, and nothing frees that thread from a module that never answers.
 //!
 //! `ask_for -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a room, so that the input is
@@ -17,7 +17,7 @@ use crate::process::wipe::wipe;
 
 type Room = Zeroizing<Vec<u8>>;
 
-/// A module behind the kernel, asked by the threads that wait for it. Of one process: a forked child makes its own.
+/// A module behind the kernel, called by the threads that wait for it. Of one process: a forked child makes its own.
 pub(crate) struct BlockingDriver<D: Device> {
     device: Arc<D>,
     keys: KeyCache<D::Key>,
@@ -31,9 +31,9 @@ impl<D: Device> BlockingDriver<D> {
 
     /// A room of so many bytes at least.
     fn room(&self, bytes: usize) -> Room {
-        let kept = self.rooms.take().filter(|room| room.len() >= bytes);
+        let idle_one = self.rooms.take().filter(|room| room.len() >= bytes);
         // Never grown, because what was in it would stay behind unwiped.
-        kept.unwrap_or_else(|| Zeroizing::new(vec![0; bytes.next_power_of_two()]))
+        idle_one.unwrap_or_else(|| Zeroizing::new(vec![0; bytes.next_power_of_two()]))
     }
 
     /// The result of a text whose place is the input's.
@@ -86,7 +86,7 @@ impl<D: Device> SingleDriver for BlockingDriver<D> {
     }
 
     fn core_time(&self) -> Nanos {
-        // All is done on threads of those who ask.
+        // All is done on the callers' threads.
         Nanos::ZERO
     }
 

@@ -59,7 +59,7 @@ impl<'m, D: Device> JobDriver<'m, D> {
             stuck,
             pool,
             runners: Vec::new(),
-            creator: Creator::here(),
+            creator: Creator::current(),
             runners_max,
             held: Vec::new(),
             answered: Vec::new(),
@@ -89,10 +89,10 @@ impl<'m, D: Device> JobDriver<'m, D> {
     /// In a forked child there are no runners, and what lies in the kernel is the parent's: what was held is lost here, and
     /// everything begins anew.
     fn check_fork(&mut self) {
-        if self.creator.is_here() {
+        if self.creator.is_current() {
             return;
         }
-        self.creator = Creator::here();
+        self.creator = Creator::current();
         self.lose_held();
         self.runners.drain(..).for_each(mem::forget);
         let new = pool(&self.profile, &self.device, &self.stuck);
@@ -146,7 +146,7 @@ impl<'m, D: Device> JobDriver<'m, D> {
     }
 
     /// The request of a job that owns its memory and needs nothing beside its text there: two copies less. A failed one may have
-    /// replaced a part of its input; who lends jobs memory of their own keeps the input elsewhere (`offload.rs` of the runtime).
+    /// replaced a part of its input; a caller that lends jobs memory of their own keeps the input elsewhere (`offload.rs` of the runtime).
     fn task_in_its_own_room(&self, job: &mut Job<'_>) -> Option<Task> {
         let (session, text_bytes, iv) = (job.session(), job.input_bytes(), *job.iv());
         let (algorithm, direction) = (session.algorithm(), session.direction());
@@ -241,7 +241,7 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
 
     fn forget(&mut self, has_ended: HasEnded<'_>) {
         // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
-        if self.creator.is_here() {
+        if self.creator.is_current() {
             self.pool.release_keys(self.pool.keys.forget(has_ended));
         }
     }
@@ -249,7 +249,7 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
 
 impl<D: Device> Drop for JobDriver<'_, D> {
     fn drop(&mut self) {
-        if !self.creator.is_here() {
+        if !self.creator.is_current() {
             return;
         }
         self.pool.drop_waiting();
@@ -295,10 +295,10 @@ fn publish(task: &Task, job: &mut Job<'_>) {
     }
     let mut text = task.text();
     if job.session().padding() == Padding::Pkcs7 && direction == Direction::Decrypt {
-        let Some(kept) = text.last_chunk().and_then(text_bytes) else {
+        let Some(text_len) = text.last_chunk().and_then(text_bytes) else {
             return job.fail(JobError::BadPadding);
         };
-        text = &text[..text.len() - evener_core::BLOCK_BYTES + kept];
+        text = &text[..text.len() - evener_core::BLOCK_BYTES + text_len];
     }
     let tag_start = task.aad_bytes + task.text_bytes;
     let tag_bytes = if direction == Direction::Encrypt { algorithm.tag_bytes() } else { 0 };

@@ -41,7 +41,7 @@ pub(crate) fn is_active(name: &CStr) -> bool {
     unsafe { OSSL_PROVIDER_available(ptr::null_mut(), name.as_ptr()) == 1 }
 }
 
-/// Whether fetches ask for `fips=yes` by default.
+/// Whether fetches have `fips=yes` by default.
 pub(crate) fn asks_for_fips() -> bool {
     // SAFETY: null: the default library.
     unsafe { EVP_default_properties_is_fips_enabled(ptr::null_mut()) == 1 }

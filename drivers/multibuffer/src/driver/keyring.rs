@@ -6,12 +6,12 @@ use std::sync::Arc;
 use evener_core::{HasEnded, Session, SessionCache, SessionId};
 
 /// Sessions whose keys are kept: those of 64 threads that combine, twice. Looking through as many takes less than
-/// preparing a key. Assumed, not measured: 128.
+/// preparing a key. Assumed, not measured: 128, because that is two for each of so many threads.
 const SESSIONS_MAX: usize = 128;
 
 /// Keys by session. A burst may have more sessions than are kept, so what it uses is held apart.
 pub(crate) struct Keyring<K> {
-    kept: SessionCache<Arc<K>, SESSIONS_MAX>,
+    cache: SessionCache<Arc<K>, SESSIONS_MAX>,
     held: Vec<Arc<K>>,
     /// The session of the last key in `held`.
     last: Option<SessionId>,
@@ -19,14 +19,14 @@ pub(crate) struct Keyring<K> {
 
 impl<K> Default for Keyring<K> {
     fn default() -> Self {
-        Self { kept: SessionCache::default(), held: Vec::new(), last: None }
+        Self { cache: SessionCache::default(), held: Vec::new(), last: None }
     }
 }
 
 impl<K> Keyring<K> {
     /// The keys of `session`, prepared by `prepare` where they are not kept.
     pub(crate) fn keys(&mut self, session: &Session, prepare: impl FnOnce(&Session) -> Arc<K>) -> &Arc<K> {
-        let Ok(keys) = self.kept.prepared(session, |session| Ok::<_, Infallible>(prepare(session)));
+        let Ok(keys) = self.cache.prepared(session, |session| Ok::<_, Infallible>(prepare(session)));
         keys
     }
 
@@ -53,7 +53,7 @@ impl<K> Keyring<K> {
 
     /// Drops the keys of sessions that are over. Between bursts nothing else has them.
     pub(crate) fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.kept.forget(has_ended);
+        self.cache.forget(has_ended);
     }
 }
 

@@ -67,11 +67,11 @@ impl Multibuffer {
     /// [`Unavailable`] with the reason.
     pub fn load_from(path: &Path) -> Result<Self, Unavailable> {
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| Unavailable::NotFound { said: "a path has no zero byte in it".to_owned() })?;
+            .map_err(|_| Unavailable::NotFound { reason: "a path has no zero byte in it".to_owned() })?;
         load_first_of(&[name.as_c_str()], |name| Self::load_named(name, self_test::wrong_answers))
     }
 
-    fn load_named(name: &CStr, ask: impl FnOnce(&mut Self) -> Wrong) -> Result<Self, Unavailable> {
+    fn load_named(name: &CStr, self_test: impl FnOnce(&mut Self) -> Wrong) -> Result<Self, Unavailable> {
         let manager = Manager::load(name)?;
         let mut driver = Self {
             profile: profile(&manager),
@@ -83,7 +83,7 @@ impl Multibuffer {
             tails: Tails::default(),
             wrong: Wrong::default(),
         };
-        driver.wrong = ask(&mut driver);
+        driver.wrong = self_test(&mut driver);
         match offered().any(|(algorithm, direction)| driver.supports(algorithm, direction)) {
             true => Ok(driver),
             false => Err(Unavailable::SelfTest { version: driver.manager.version().to_owned() }),

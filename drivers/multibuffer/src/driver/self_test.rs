@@ -1,6 +1,6 @@
-//! Known answers, asked of the library before it is used: a processor, a build or a patch of the library that
+//! Known answers, checked before the library is used: a processor, a build or a patch of the library that
 //! computes something else loses the algorithm, and the user loses no data. The system's library, which stays mapped, is
-//! asked once in a process; the verdict holds for every thread.
+//! checked once in a process; the verdict holds for every thread.
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use evener_core::{Algorithm, Direction, InlineDriver as _};
 
 use super::{Multibuffer, is_offered};
 
-/// Jobs in a burst: one more than lanes, so that full lanes and a rest are both asked.
+/// Jobs in a burst: one more than lanes, so that full lanes and a rest are both checked.
 const WIDTH: usize = 17;
 
 /// What gives a wrong answer.
 pub(crate) type Wrong = Arc<[(Algorithm, Direction)]>;
 
-/// What gives a wrong answer of the library that the system has under `name`: asked by the first driver that needs to
-/// know, while the others wait. To ask takes some 0.5 ms.
+/// What gives a wrong answer of the library that the system has under `name`: found out by the first driver that needs to
+/// know, while the others wait. The check takes some 0.5 ms.
 pub(crate) fn wrong_answers_of(name: &'static CStr, driver: &mut Multibuffer) -> Wrong {
     static KNOWN: Mutex<Vec<(&CStr, Wrong)>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, wrong)) = known.iter().find(|(asked, _)| *asked == name) {
+    if let Some((_, wrong)) = known.iter().find(|(checked, _)| *checked == name) {
         return Arc::clone(wrong);
     }
     let wrong = wrong_answers(driver);

@@ -20,7 +20,7 @@ const fn in_memory(bytes: u64) -> usize {
 }
 
 impl Manager {
-    /// Encrypts or decrypts a message with AES-GCM and returns the tag, which nobody has compared yet.
+    /// Encrypts or decrypts a message with AES-GCM and returns the tag, which is still to be compared.
     ///
     /// # Panics
     ///

@@ -64,7 +64,7 @@ impl Handle {
         let stays = if is_the_systems { libc::RTLD_NODELETE } else { 0 };
         // SAFETY: `name` ends with a zero. Initialisers run: the library's only look at the processor.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL | stays) };
-        NonNull::new(handle).map(Self).ok_or_else(|| Unavailable::NotFound { said: last_error() })
+        NonNull::new(handle).map(Self).ok_or_else(|| Unavailable::NotFound { reason: last_error() })
     }
 
     fn symbols(&self) -> Option<Symbols> {
@@ -135,12 +135,12 @@ pub(crate) fn load_first_of<'n, T>(
     Err(why.unwrap_or(Unavailable::OtherProcessor))
 }
 
-/// What the loader said last on this thread.
+/// The loader's last error on this thread.
 fn last_error() -> String {
     // SAFETY: the function takes nothing and returns a text of this thread, or null.
-    let said = unsafe { libc::dlerror() };
+    let reason = unsafe { libc::dlerror() };
     // SAFETY: the text stays until the next call of the loader, which comes after this copy.
-    unsafe { text(said) }
+    unsafe { text(reason) }
 }
 
 /// A copy of a C text; empty for null.

@@ -115,7 +115,7 @@ impl Manager {
 
     /// Starts afresh after a refusal, so that the library forgets every address it was given.
     pub(super) fn restart(&mut self) {
-        // SAFETY: the memory has the length that the library asked for; it is cleared and set up again.
+        // SAFETY: the memory has the length that the library requires; it is cleared and set up again.
         let placed = unsafe { place(&self.library, &self.memory) };
         debug_assert!(placed.is_some(), "it worked when the manager was made");
     }
@@ -135,7 +135,7 @@ fn check_processor(library: &Library) -> Result<(), Unavailable> {
 
 /// Sets a manager up in `memory` and reads its table.
 fn start(library: &Library, memory: &Memory) -> Result<ImbManager, Unavailable> {
-    // SAFETY: the memory has the length that the library asked for.
+    // SAFETY: the memory has the length that the library requires.
     let manager =
         unsafe { place(library, memory) }.ok_or(Unavailable::DoesNotStart { code: libc::ENOMEM })?;
     // SAFETY: the start of a manager has this shape in every known release, and is set up.
@@ -155,10 +155,10 @@ fn start(library: &Library, memory: &Memory) -> Result<ImbManager, Unavailable> 
 unsafe fn place(library: &Library, memory: &Memory) -> Option<NonNull<ImbManager>> {
     let symbols = library.symbols();
     let start: *mut c_void = memory.start().as_ptr().cast();
-    // SAFETY: the caller's promise; the last argument asks for cleared memory.
+    // SAFETY: the caller's promise; the last argument has the memory cleared.
     let manager = unsafe { (symbols.place_manager)(start, 0, 1) };
     let manager = NonNull::new(manager)?;
-    // SAFETY: the manager was placed; no answer is asked for.
+    // SAFETY: the manager was placed; no answer is returned.
     unsafe { (symbols.init_auto)(manager.as_ptr(), ptr::null_mut()) };
     Some(manager)
 }

@@ -35,7 +35,7 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this length, zeroed at first; nobody else refers to it any more.
+        // SAFETY: allocated with this length, zeroed at first; nothing else refers to it any more.
         let bytes = unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) };
         bytes.zeroize();
         // SAFETY: allocated with this layout, freed once.

@@ -6,7 +6,7 @@ use std::{env, fs, process};
 
 use evener_driver_multibuffer::{BareLoop, Multibuffer, Unavailable};
 
-/// What comes of loading a library that says it is of `version` and has `functions`, which nobody may call.
+/// What comes of loading a library that says it is of `version` and has `functions`, which must not be called.
 /// Nothing where there is no C compiler.
 fn load_impostor(name: &str, version: &str, functions: &[&str]) -> Option<Option<Unavailable>> {
     let place = env::temp_dir().join(format!("evener-{name}-{}", process::id()));

@@ -2,13 +2,13 @@
 //!
 //! Steps: a clock of which each instruction takes two nanoseconds (`Icount::NEAR_AM3358`) -> what a command, an update or an
 //! upload keeps the processor busy for -> thousands of instructions, by every way side by side. A module works in real time beside that
-//! clock, so nothing is said of how long anything takes.
+//! clock, so it shows nothing of how long anything takes.
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use super::{
-    CALLER, CIPHERS, VIRTIO, WAYS, WITH, WITHOUT, Window, busy, by_way, curl, enc, in_turn, median,
+    CALLER, CIPHERS, CONFIGURATIONS, VIRTIO, WITH, WITHOUT, Window, busy, by_way, curl, enc, in_turn, median,
     speed_command, updates,
 };
 
@@ -30,23 +30,25 @@ pub(crate) fn all(rounds: usize, url: &str) -> Result<(), String> {
     // The first alarm in a guest's life rings at once.
     drop(update(0, UPDATES[0], &[]));
     println!("thousands of instructions, medians of {rounds}");
-    println!("{:28}{}  over the last", "", WAYS.map(|way| format!("{:>14}", way.name)).concat());
-    tell("openssl list -providers", rounds, &|way| {
+    println!("{:28}{}  over the last", "", CONFIGURATIONS.map(|way| format!("{:>14}", way.name)).concat());
+    print_row("openssl list -providers", rounds, &|way| {
         let mut command = by_way(way, "openssl");
         instructions(command.args(["list", "-providers"]).stdout(Stdio::null()))
     })?;
     for bytes in FILES {
         file("/tmp/text", bytes)?;
-        tell(&format!("openssl enc, {bytes} B"), rounds, &|way| instructions(&mut enc(way, &CIPHERS[0])))?;
+        print_row(&format!("openssl enc, {bytes} B"), rounds, &|way| {
+            instructions(&mut enc(way, &CIPHERS[0]))
+        })?;
     }
     for bytes in UPDATES {
-        tell(&format!("an update of {bytes} B"), rounds, &|way| update(way, bytes, &[]))?;
+        print_row(&format!("an update of {bytes} B"), rounds, &|way| update(way, bytes, &[]))?;
     }
     let longest = UPDATES[UPDATES.len() - 1];
-    tell("the same, forced", rounds, &|way| update(way, longest, &FORCED))?;
+    print_row("the same, forced", rounds, &|way| update(way, longest, &FORCED))?;
     for bytes in UPLOADS {
         file("/tmp/file", bytes)?;
-        tell(&format!("an upload of {bytes} B"), rounds, &|way| instructions(&mut curl(way, url)))?;
+        print_row(&format!("an upload of {bytes} B"), rounds, &|way| instructions(&mut curl(way, url)))?;
     }
     Ok(())
 }
@@ -56,11 +58,15 @@ fn file(path: &str, bytes: usize) -> Result<(), String> {
 }
 
 /// Prints a row: every way, and the module's over that without it.
-fn tell(what: &str, rounds: usize, measure: &dyn Fn(usize) -> Result<f64, String>) -> Result<(), String> {
-    let counted: [f64; WAYS.len()] = in_turn(rounds, measure)?.map(median);
+fn print_row(
+    heading: &str,
+    rounds: usize,
+    measure: &dyn Fn(usize) -> Result<f64, String>,
+) -> Result<(), String> {
+    let counted: [f64; CONFIGURATIONS.len()] = in_turn(rounds, measure)?.map(median);
     let ratios =
         [WITH, CALLER, VIRTIO].map(|way| format!("  {:.3}", counted[way] / counted[WITHOUT])).concat();
-    println!("{what:28}{}{ratios}", counted.map(|thousands| format!("{thousands:14.1}")).concat());
+    println!("{heading:28}{}{ratios}", counted.map(|thousands| format!("{thousands:14.1}")).concat());
     Ok(())
 }
 
@@ -72,8 +78,8 @@ fn update(way: usize, bytes: u32, variables: &[(&str, &str)]) -> Result<f64, Str
         let window = Window::open()?;
         let output = command.output().map_err(|error| error.to_string())?;
         let (_, busy) = window.close()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        updates(&said).map(|done| (done, busy)).ok_or_else(|| format!("openssl speed said {said:?}"))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        updates(&stderr).map(|done| (done, busy)).ok_or_else(|| format!("openssl speed said {stderr:?}"))
     };
     let ((short, short_busy), (long, long_busy)) = (run(1)?, run(2)?);
     Ok((long_busy - short_busy) / (long - short) * INSTRUCTIONS_PER_MS * 1e-3)

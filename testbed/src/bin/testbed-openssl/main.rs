@@ -1,12 +1,12 @@
 //! Runs in the guest: how fast OpenSSL is by several ways, and what an upload costs, one way after the other in turn.
 //!
 //! `testbed-openssl speed ROUNDS [CIPHER ...]` | `testbed-openssl uploads ROUNDS URL` | `testbed-openssl count ROUNDS
-//! URL` | `testbed-openssl waits ROUNDS`. A way is a configuration of OpenSSL and what its command is told besides ([`WAYS`]). Core time is what the
+//! URL` | `testbed-openssl waits ROUNDS`. A configuration is a file of OpenSSL, variables and words for its command ([`CONFIGURATIONS`]). Core time is what the
 //! guest's idle time lacks, so the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts
-//! instructions, and tells core time in these. Prints medians and leaves every round in `/out/report.json`;
+//! instructions, and gives core time in these. Prints medians and leaves every round in `/out/report.json`;
 //! `cargo xtask guest` starts it (docs/testbed.md).
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to who runs it")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "prints for the user")]
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Instant;
@@ -25,32 +25,42 @@ const WITH_MODULE: &str = "/etc/evener.cnf";
 const SUITE: &str = "ECDHE-ECDSA-AES128-SHA256";
 
 /// How OpenSSL is to do its work.
-struct Way {
+struct Configuration {
     name: &'static str,
     configuration: &'static str,
     /// Variables over it.
     variables: &'static [(&'static str, &'static str)],
-    /// What `openssl` is told besides.
+    /// Further words for `openssl`.
     words: &'static [&'static str],
 }
 
-const WAYS: [Way; 6] = [
-    Way { name: "default", configuration: "/dev/null", variables: &[], words: &[] },
-    Way { name: "afalg engine", configuration: "/dev/null", variables: &[], words: &["-engine", "afalg"] },
-    Way { name: "provider", configuration: WITH_MODULE, variables: &[], words: &[] },
-    Way {
+const CONFIGURATIONS: [Configuration; 6] = [
+    Configuration { name: "default", configuration: "/dev/null", variables: &[], words: &[] },
+    Configuration {
+        name: "afalg engine",
+        configuration: "/dev/null",
+        variables: &[],
+        words: &["-engine", "afalg"],
+    },
+    Configuration { name: "provider", configuration: WITH_MODULE, variables: &[], words: &[] },
+    Configuration {
         name: "wait = caller",
         configuration: WITH_MODULE,
         variables: &[("EVENER_WAIT", "caller")],
         words: &[],
     },
-    Way {
+    Configuration {
         name: "virtio",
         configuration: WITH_MODULE,
         variables: &[("EVENER_MODULES", "virtio:0000:00:10.0")],
         words: &[],
     },
-    Way { name: "no module", configuration: WITH_MODULE, variables: &[("EVENER_MODULES", "")], words: &[] },
+    Configuration {
+        name: "no module",
+        configuration: WITH_MODULE,
+        variables: &[("EVENER_MODULES", "")],
+        words: &[],
+    },
 ];
 
 const ENGINE: usize = 1;
@@ -84,7 +94,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let done = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["speed", rounds, ref ciphers @ ..] => {
-            number(rounds).and_then(|rounds| speed::all(rounds, &speed::asked(ciphers)?))
+            number(rounds).and_then(|rounds| speed::all(rounds, &speed::ciphers_named(ciphers)?))
         }
         ["uploads", rounds, url] => number(rounds).and_then(|rounds| uploads(rounds, url)),
         ["waits", rounds] => number(rounds).and_then(waits::all),
@@ -106,7 +116,7 @@ fn number(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&rounds| rounds > 0).ok_or_else(|| format!("{text}: no number of rounds"))
 }
 
-/// Leaves what was measured to who runs this.
+/// Leaves the measurements to the caller of the guest.
 fn report(what: &Value) -> Result<(), String> {
     fs::write(REPORT, format!("{what:#}\n")).map_err(|error| format!("{REPORT}: {error}"))
 }
@@ -128,14 +138,16 @@ fn in_turn<T, const N: usize>(
 
 fn openssl(way: usize, words: &[&str]) -> Command {
     let mut command = by_way(way, "openssl");
-    command.args(words).args(WAYS[way].words);
+    command.args(words).args(CONFIGURATIONS[way].words);
     command
 }
 
 /// `program` by the configuration of a way.
 fn by_way(way: usize, program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env("OPENSSL_CONF", WAYS[way].configuration).envs(WAYS[way].variables.iter().copied());
+    command
+        .env("OPENSSL_CONF", CONFIGURATIONS[way].configuration)
+        .envs(CONFIGURATIONS[way].variables.iter().copied());
     command.stdin(Stdio::null());
     command
 }
@@ -144,7 +156,7 @@ fn by_way(way: usize, program: &str) -> Command {
 struct Cipher {
     /// As in reports.
     name: &'static str,
-    /// As `openssl` is told it.
+    /// Its name for `openssl`.
     word: &'static str,
     /// In hexadecimal digits.
     key: &'static str,
@@ -167,8 +179,8 @@ fn speed_command(way: usize, cipher: &Cipher, bytes: u32, seconds: u32) -> Comma
 
 /// How many updates were done, of what `openssl speed` says:
 /// `Doing AES-128-CBC for 1s on 1024 size blocks: 15258 AES-128-CBC's in 1.00s`.
-fn updates(said: &str) -> Option<f64> {
-    said.split(speed::BEGINS).nth(1)?.split(' ').next()?.parse().ok()
+fn updates(stderr: &str) -> Option<f64> {
+    stderr.split(speed::BEGINS).nth(1)?.split(' ').next()?.parse().ok()
 }
 
 /// The encryption of /tmp/text.
@@ -202,25 +214,25 @@ fn uploads(rounds: usize, url: &str) -> Result<(), String> {
     for (bytes, with_ms, without_ms) in PAPER {
         fs::write("/tmp/file", vec![0x42; bytes]).map_err(|error| error.to_string())?;
         let ways = [WITHOUT, WITH, CALLER, VIRTIO];
-        let mut seen: [[Vec<f64>; 2]; 4] = Default::default();
+        let mut measured: [[Vec<f64>; 2]; 4] = Default::default();
         for round in 0..rounds {
             for turn in 0..ways.len() {
                 let place = (round + turn) % ways.len();
                 let (wall, core) = busy(&mut curl(ways[place], url))?;
-                seen[place][0].push(wall);
-                seen[place][1].push(core);
+                measured[place][0].push(wall);
+                measured[place][1].push(core);
             }
         }
-        let kept: serde_json::Map<_, _> = ways
+        let medians_by_way: serde_json::Map<_, _> = ways
             .iter()
-            .zip(&seen)
+            .zip(&measured)
             .map(|(&way, [wall, core])| {
-                (WAYS[way].name.to_owned(), json!({ "wall_ms": wall, "core_ms": core }))
+                (CONFIGURATIONS[way].name.to_owned(), json!({ "wall_ms": wall, "core_ms": core }))
             })
             .collect();
         let paper = json!({ "with_ms": with_ms, "without_ms": without_ms });
-        rows.push(json!({ "bytes": bytes, "paper": paper, "ways": kept }));
-        let [without, with @ ..] = seen.map(|way| way.map(median));
+        rows.push(json!({ "bytes": bytes, "paper": paper, "ways": medians_by_way }));
+        let [without, with @ ..] = measured.map(|way| way.map(median));
         let all = std::iter::once(without).chain(with);
         let columns: String = all.map(|[wall, core]| format!("  {wall:>9.1} {core:>9.1}")).collect();
         let over =
@@ -265,7 +277,7 @@ impl Window {
     }
 }
 
-/// Idle time of the guest's one processor so far, in milliseconds, which the kernel tells to the nanosecond. /proc/stat
+/// Idle time of the guest's one processor so far, in milliseconds, which the kernel counts to the nanosecond. /proc/stat
 /// has the same in steps of 10 ms; what it has as busy are ticks, of which an emulated core misses most where it often
 /// sleeps: 13 where 84 were not idle, beside the engine.
 fn idle_ms() -> Result<f64, String> {

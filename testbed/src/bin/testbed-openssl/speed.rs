@@ -11,14 +11,15 @@ use std::process::Stdio;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CIPHERS, Cipher, ENC_BUFFER, WAYS, Window, busy, enc, in_turn, median, report, speed_command, updates,
+    CIPHERS, CONFIGURATIONS, Cipher, ENC_BUFFER, Window, busy, enc, in_turn, median, report, speed_command,
+    updates,
 };
 
 /// The papers' sizes, in bytes: of one update each.
 const SIZES: [u32; 8] = [8, 16, 64, 256, 1_024, 4_096, 8_192, 16_384];
 
 /// How long a size is tried: as `openssl speed` does by itself, for in less time what a program learns at first weighs more; and one
-/// second where modules are not asked and nothing is learned.
+/// second where modules are not used and nothing is learned.
 const fn seconds(bytes: u32) -> u32 {
     if bytes < 1_024 { 1 } else { 3 }
 }
@@ -40,8 +41,8 @@ pub(crate) struct Run {
     pub(crate) core_ns: f64,
 }
 
-/// The ciphers of these names, both where none is said.
-pub(crate) fn asked(names: &[&str]) -> Result<Vec<&'static Cipher>, String> {
+/// The ciphers of these names, both where none is named.
+pub(crate) fn ciphers_named(names: &[&str]) -> Result<Vec<&'static Cipher>, String> {
     let known = |name: &&str| {
         let found = CIPHERS.iter().find(|cipher| cipher.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| format!("{name}: there are {}", CIPHERS.map(|cipher| cipher.name).join(", ")))
@@ -77,18 +78,18 @@ fn row(cipher: &Cipher, work: &str, bytes: usize, of: &str, runs: &[Vec<Run>; CO
         [|run: &Run| run.rate, |run: &Run| run.core_ns].map(|value| median(runs.iter().map(value).collect()))
     });
     let best = medians[0][0].max(medians[1][0]);
-    let columns = WAYS
+    let columns = CONFIGURATIONS
         .iter()
         .zip(medians)
         .map(|(way, [rate, core_ns])| format!("  {} {rate:.3} {core_ns:.2} {:.3}", way.name, rate / best));
     println!("{name}, {work}, {of}:{}", columns.collect::<String>());
     let ways: Map<_, _> =
-        WAYS.iter().zip(runs).map(|(way, runs)| (way.name.to_owned(), kept(runs))).collect();
+        CONFIGURATIONS.iter().zip(runs).map(|(way, runs)| (way.name.to_owned(), as_json(runs))).collect();
     json!({ "algorithm": name, "work": work, "bytes": bytes, "of": of, "ways": ways })
 }
 
 /// Every round.
-fn kept(runs: &[Run]) -> Value {
+fn as_json(runs: &[Run]) -> Value {
     let all = |value: fn(&Run) -> f64| runs.iter().map(value).collect::<Vec<_>>();
     json!({ "megabytes_per_second": all(|run| run.rate), "core_ns_per_byte": all(|run| run.core_ns) })
 }
@@ -101,28 +102,34 @@ pub(crate) fn speed(way: usize, cipher: &Cipher, bytes: u32) -> Result<Run, Stri
     let (Some(mut stdout), Some(mut stderr)) = (child.stdout.take(), child.stderr.take()) else {
         return Err("openssl speed has no output".to_owned());
     };
-    let mut said = String::new();
-    read_until(&mut stderr, &mut said, |said| said.contains(BEGINS)).map_err(text)?;
+    let mut printed = String::new();
+    read_until(&mut stderr, &mut printed, |printed| printed.contains(BEGINS)).map_err(text)?;
     let window = Window::open()?;
-    read_until(&mut stderr, &mut said, |said| said.split(BEGINS).nth(1).is_some_and(|it| it.contains('\n')))
-        .map_err(text)?;
+    read_until(&mut stderr, &mut printed, |printed| {
+        printed.split(BEGINS).nth(1).is_some_and(|it| it.contains('\n'))
+    })
+    .map_err(text)?;
     let (_, busy_ms) = window.close()?;
-    stderr.read_to_string(&mut said).map_err(text)?;
+    stderr.read_to_string(&mut printed).map_err(text)?;
     let mut table = String::new();
     stdout.read_to_string(&mut table).map_err(text)?;
     let status = child.wait().map_err(text)?;
-    let odd = || format!("{command:?}: {status}, said {said:?} and {table:?}");
-    let (done, rate) = updates(&said).zip(rate(&table)).filter(|_| status.success()).ok_or_else(odd)?;
+    let odd = || format!("{command:?}: {status}, said {printed:?} and {table:?}");
+    let (done, rate) = updates(&printed).zip(rate(&table)).filter(|_| status.success()).ok_or_else(odd)?;
     Ok(Run { rate, core_ns: busy_ms * 1e6 / (done * f64::from(bytes)) })
 }
 
-/// Adds what comes to `said` until it is `enough`, or nothing comes any more.
-fn read_until(from: &mut impl Read, said: &mut String, enough: impl Fn(&str) -> bool) -> std::io::Result<()> {
+/// Adds what comes to `printed` until it is `enough`, or nothing comes any more.
+fn read_until(
+    from: &mut impl Read,
+    printed: &mut String,
+    enough: impl Fn(&str) -> bool,
+) -> std::io::Result<()> {
     let mut bytes = [0; 512];
-    while !enough(said) {
+    while !enough(printed) {
         match from.read(&mut bytes)? {
             0 => break,
-            count => said.push_str(&String::from_utf8_lossy(&bytes[..count])),
+            count => printed.push_str(&String::from_utf8_lossy(&bytes[..count])),
         }
     }
     Ok(())
@@ -161,12 +168,12 @@ mod tests {
 
     #[test]
     fn the_window_opens_where_speed_begins_and_closes_where_it_tells_its_updates() {
-        let (mut from, mut said) = (Drops(SAID.as_bytes()), String::new());
-        read_until(&mut from, &mut said, |said| said.contains(BEGINS)).unwrap();
-        assert!(said.ends_with("1024 size blocks: "), "{said:?}");
-        assert_eq!(updates(&said), None);
-        read_until(&mut from, &mut said, |_| false).unwrap();
-        assert_eq!((said.as_str(), updates(&said)), (SAID, Some(15_258.0)));
+        let (mut from, mut printed) = (Drops(SAID.as_bytes()), String::new());
+        read_until(&mut from, &mut printed, |printed| printed.contains(BEGINS)).unwrap();
+        assert!(printed.ends_with("1024 size blocks: "), "{printed:?}");
+        assert_eq!(updates(&printed), None);
+        read_until(&mut from, &mut printed, |_| false).unwrap();
+        assert_eq!((printed.as_str(), updates(&printed)), (SAID, Some(15_258.0)));
     }
 
     #[test]
@@ -181,8 +188,9 @@ mod tests {
 
     #[test]
     fn ciphers_are_asked_for_by_name_and_are_both_where_none_is_said() {
-        let names =
-            |words: &[&str]| asked(words).map(|all| all.iter().map(|one| one.name).collect::<Vec<_>>());
+        let names = |words: &[&str]| {
+            ciphers_named(words).map(|all| all.iter().map(|one| one.name).collect::<Vec<_>>())
+        };
         assert_eq!(names(&[]), Ok(vec!["AES-128-CBC", "AES-256-CBC"]));
         assert_eq!(names(&["aes-256-cbc"]), Ok(vec!["AES-256-CBC"]));
         assert!(names(&["AES-128-GCM"]).is_err_and(|reason| reason.contains("AES-128-CBC")));

@@ -1,10 +1,10 @@
 //! What it costs to wait for AF_ALG in different ways, bare: system calls, threads and copies, and nothing of Evener's.
 //!
 //! OpenSSL's engine and the provider's two ways to wait stand beside them, by `openssl speed`. The bare ways say how near to
-//! the engine a caller can come that a module which hangs is not to keep, and one whose input is to stay whole until the result is there.
+//! the engine a caller can come that must leave a module which hangs, and one whose input is to stay whole until the result is there.
 //!
 //! Steps of a bare request: [`AlgSocket::send`] has the kernel copy the text -> [`AlgSocket::receive`] sleeps until the module has answered, on the
-//! caller's thread or on one of our own, which are told by [`thread::park`] -> the result is where the text was.
+//! caller's thread or on one of our own, which wait by [`thread::park`] -> the result is where the text was.
 
 use std::io::IoSlice;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -22,7 +22,7 @@ use nix::sys::socket::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{CALLER, CIPHERS, Cipher, ENGINE, WAYS, WITH, Window, in_turn, median, report, speed};
+use super::{CALLER, CIPHERS, CONFIGURATIONS, Cipher, ENGINE, WITH, Window, in_turn, median, report, speed};
 
 /// Sizes at which requests go to the module, in bytes.
 const SIZES: [u32; 4] = [1_024, 4_096, 8_192, 16_384];
@@ -41,7 +41,7 @@ const IV: [u8; 16] = [0; 16];
 /// The ways of OpenSSL that stand beside.
 const PROGRAMS: [usize; 3] = [ENGINE, WITH, CALLER];
 
-/// Who waits for a bare request, and what is copied beside what the kernel copies.
+/// Which thread waits for a bare request, and what is copied beside what the kernel copies.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bare {
     /// The caller, into its own text.
@@ -84,23 +84,23 @@ struct Cost {
 /// A row: all ways in turn, in each round.
 fn at(bytes: u32, rounds: usize) -> Result<Value, String> {
     const ALL: usize = PROGRAMS.len() + BARE.len();
-    let seen: [Vec<Cost>; ALL] = in_turn(rounds, &|way| match way.checked_sub(PROGRAMS.len()) {
+    let costs: [Vec<Cost>; ALL] = in_turn(rounds, &|way| match way.checked_sub(PROGRAMS.len()) {
         None => by_program(PROGRAMS[way], &CIPHERS[0], bytes),
         Some(bare) => by_hand(BARE[bare].0, bytes as usize),
     })?;
-    let names = PROGRAMS.map(|way| WAYS[way].name).into_iter().chain(BARE.map(|(_, name)| name));
-    let medians = seen.each_ref().map(|costs| {
+    let names = PROGRAMS.map(|way| CONFIGURATIONS[way].name).into_iter().chain(BARE.map(|(_, name)| name));
+    let medians = costs.each_ref().map(|costs| {
         [|cost: &Cost| cost.wall_us, |cost: &Cost| cost.core_us]
             .map(|value| median(costs.iter().map(value).collect()))
     });
     let engine = medians[0];
     println!("{bytes} B");
     let mut ways = Map::new();
-    for ((name, costs), [wall, core]) in names.zip(&seen).zip(medians) {
+    for ((name, costs), [wall, core]) in names.zip(&costs).zip(medians) {
         println!("    {name:<20} {wall:7.1} {core:7.1}  {:.2} {:.2}", wall / engine[0], core / engine[1]);
         let all = |value: fn(&Cost) -> f64| costs.iter().map(value).collect::<Vec<_>>();
-        let kept = json!({ "wall_us": all(|cost| cost.wall_us), "core_us": all(|cost| cost.core_us) });
-        ways.insert(name.to_owned(), kept);
+        let all_costs = json!({ "wall_us": all(|cost| cost.wall_us), "core_us": all(|cost| cost.core_us) });
+        ways.insert(name.to_owned(), all_costs);
     }
     Ok(json!({ "bytes": bytes, "ways": ways }))
 }
@@ -151,7 +151,7 @@ impl AlgSocket {
         let waiter = Waiter {
             socket: self,
             rooms: [(); 2].map(|()| Mutex::new(vec![0; bytes])),
-            asked: 0.into(),
+            posted: 0.into(),
             answered: 0.into(),
         };
         let cost = thread::scope(|scope| {
@@ -175,7 +175,7 @@ struct Waiter<'s> {
     /// Of every other request each: a thread that reads before the caller sends has the next one's.
     rooms: [Mutex<Vec<u8>>; 2],
     /// Requests so far; [`OVER`] where there are no more.
-    asked: AtomicU32,
+    posted: AtomicU32,
     answered: AtomicU32,
 }
 
@@ -192,20 +192,20 @@ impl Waiter<'_> {
     /// The runner's life. An error ends it, and the caller hears nothing.
     fn run(&self, way: Bare, caller: &Thread) {
         for number in 1.. {
-            while way != Bare::Posted && self.asked.load(Acquire) < number {
+            while way != Bare::Posted && self.posted.load(Acquire) < number {
                 thread::park();
             }
             let mut room = self.room(number);
             let sent = if way == Bare::Thread { self.socket.send(&room) } else { Ok(()) };
-            let is_over = way != Bare::Posted && self.asked.load(Acquire) == OVER;
+            let is_over = way != Bare::Posted && self.posted.load(Acquire) == OVER;
             if is_over || sent.and_then(|()| self.socket.receive(&mut room)).is_err() {
                 return;
             }
             drop(room);
-            // Release: what the room holds is seen by who sees the number.
+            // Release: a thread that sees the number sees what the room holds.
             self.answered.store(number, Release);
             caller.unpark();
-            if self.asked.load(Acquire) == OVER {
+            if self.posted.load(Acquire) == OVER {
                 return;
             }
         }
@@ -238,7 +238,7 @@ impl Waiter<'_> {
             Bare::Reader | Bare::Posted => self.socket.send(text)?,
         }
         if let Some(runner) = runner {
-            self.asked.store(number, Release);
+            self.posted.store(number, Release);
             if way != Bare::Posted {
                 runner.unpark();
             }
@@ -256,7 +256,7 @@ impl Waiter<'_> {
 
     /// Lets the runner end: one that reads is given something to read.
     fn end(&self, way: Bare, text: &[u8], runner: Option<&Thread>) {
-        self.asked.store(OVER, Release);
+        self.posted.store(OVER, Release);
         if way == Bare::Posted {
             self.socket.send(text).ok();
         }

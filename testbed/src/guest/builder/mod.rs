@@ -1,6 +1,6 @@
 //! What a guest is made of, and its start: a builder (Gamma et al., 1994) whose product is a running virtual machine.
 //!
-//! Steps: what was asked for (here) -> programs, files and settings (`payload.rs`) -> an initramfs in a folder of this boot -> QEMU's command
+//! Steps: what the guest is to have (here) -> programs, files and settings (`payload.rs`) -> an initramfs in a folder of this boot -> QEMU's command
 //! line (`qemu_words.rs`) -> QEMU connects to our socket, and init says `up` (`start.rs`).
 //!
 //! | guest | made by | ends by |
@@ -182,7 +182,7 @@ impl Builder {
     }
 
     /// Takes the guest of [`Builder::lend`], where there is one: programs, files and kernel modules are brought into it, and
-    /// what else was said goes for a guest of its own only. A folder is shared with either ([`Guest::shared_folder`]).
+    /// other settings hold for a guest of its own only. A folder is shared with either ([`Guest::shared_folder`]).
     #[must_use]
     pub fn in_common(self) -> Self {
         Self { in_common: true, ..self }
@@ -193,7 +193,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Error::NoQemu`] and [`Error::NotUp`] where the test bed is not there, [`Error::OldQemu`] where a newer QEMU is needed for
-    /// what was asked: tests print these as the reason for which they are skipped ([`Error::is_absence`]).
+    /// what it is to have: tests print these as the reason for which they are skipped ([`Error::is_absence`]).
     /// [`Error::NotOfProfile`] where no guest of its profile can be that. [`Error::TimeLimit`] and [`Error::Ended`] where the guest
     /// does not come up, [`Error::Protocol`] where vfio-pci has not taken the module for user space.
     pub fn boot(self) -> Result<Guest, Error> {

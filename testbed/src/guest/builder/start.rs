@@ -53,7 +53,7 @@ impl Builder {
         let unpacked = guest.run(&shared_guest::welcome(&self.kernel_modules))?;
         match unpacked.status {
             0 => Ok(guest),
-            _ => Err(Error::Protocol { who: "the guest", said: unpacked.stderr }),
+            _ => Err(Error::Protocol { peer: "the guest", answer: unpacked.stderr }),
         }
     }
 
@@ -83,7 +83,7 @@ impl Builder {
         let mut guest = machine.answers(listener.as_ref(), ends, self.limit)?;
         let line = guest.line()?;
         let boot_s = line.strip_prefix("up ").and_then(|seconds| seconds.parse().ok());
-        guest.boot_s = boot_s.ok_or(Error::Protocol { who: "the guest", said: line })?;
+        guest.boot_s = boot_s.ok_or(Error::Protocol { peer: "the guest", answer: line })?;
         Ok(guest)
     }
 

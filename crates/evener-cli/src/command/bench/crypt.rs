@@ -29,7 +29,7 @@ pub(crate) struct Crypt {
 
     /// In which direction.
     #[arg(long, value_enum, default_value = "encrypt")]
-    direction: Way,
+    direction: CryptDirection,
 
     /// Plaintext bytes of the jobs; each size is measured by itself.
     #[arg(
@@ -69,7 +69,7 @@ pub(crate) struct Crypt {
     one_by_one: bool,
 
     /// Beside a program that wants so many per cent of a core. At 0 there is none: rounds follow each other in the same way, and
-    /// what the whole machine was busy for is told.
+    /// the busy time of the whole machine is printed.
     #[arg(
         long,
         value_name = "PERCENT",
@@ -103,7 +103,7 @@ pub(crate) struct Crypt {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Way {
+enum CryptDirection {
     Encrypt,
     Decrypt,
 }
@@ -129,14 +129,14 @@ enum Place {
 pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     let mut machine = Machine::new(&arguments.module_options)?;
     let direction = match arguments.direction {
-        Way::Encrypt => Direction::Encrypt,
-        Way::Decrypt => Direction::Decrypt,
+        CryptDirection::Encrypt => Direction::Encrypt,
+        CryptDirection::Decrypt => Direction::Decrypt,
     };
     machine.load_or_measure_costs(&[(arguments.algorithm, direction)], false);
     let experiment = experiment(arguments, direction)?;
     let mut learned = machine.learned.clone();
-    let tell = |cell: &str| output::line(format_args!("measuring {cell}"));
-    let mut results = measure(&experiment, &machine, &mut learned, tell)?;
+    let print_cell = |cell: &str| output::line(format_args!("measuring {cell}"));
+    let mut results = measure(&experiment, &machine, &mut learned, print_cell)?;
     results.module_requests = machine.module_requests();
     if arguments.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
@@ -156,7 +156,7 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
 }
 
 impl Crypt {
-    /// Who else is to want the cores.
+    /// Threads that compete for the cores.
     fn beside(&self) -> Option<NeighbourSpec> {
         let is_asked = self.hog.is_some() || self.probe_latency;
         is_asked.then(|| NeighbourSpec { hog_percent: self.hog.unwrap_or(0), probe: self.probe_latency })
@@ -219,7 +219,7 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
             contenders.push(Contender::BareMultiBuffer { workers });
         }
     }
-    let ours = |&policy: &Policy| Contender::Evener {
+    let as_contender = |&policy: &Policy| Contender::Evener {
         policy,
         // The papers' policies have one aim.
         objective: if policy == Policy::Adaptive { arguments.objective } else { Objective::Throughput },
@@ -227,6 +227,6 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         modules,
         singly: arguments.one_by_one,
     };
-    contenders.extend(arguments.policies.iter().map(ours));
+    contenders.extend(arguments.policies.iter().map(as_contender));
     contenders
 }

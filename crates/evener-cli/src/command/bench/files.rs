@@ -38,7 +38,7 @@ pub(crate) struct Files {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 
-    /// Whom to compare with: cp, openssl, age; who is not installed is left out.
+    /// Programs to compare with: cp, openssl, age; one that is not installed is left out.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cp,openssl,age", value_parser = rival_parser())]
     rivals: Vec<Rival>,
 

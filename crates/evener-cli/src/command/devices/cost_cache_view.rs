@@ -38,7 +38,7 @@ impl CostCacheView {
         let file = cost_cache::file(&machine.processor);
         let held = file
             .as_ref()
-            .map_or_else(|| Ok(CostFile::default()), |file| cost_cache::read(file, &machine.equipment()));
+            .map_or_else(|| Ok(CostFile::default()), |file| cost_cache::read(file, &machine.cost_scope()));
         let (cost_file, complaint) =
             held.map_or_else(|it| (CostFile::default(), Some(it)), |cost_file| (cost_file, None));
         let sources: Vec<CostSource> = cost_file.sources().map(CostSource::new).collect();
@@ -67,7 +67,7 @@ impl CostCacheView {
 impl CostSource {
     fn new((source, classes): (&Source, usize)) -> Self {
         let (name, detail) = name_and_detail(source);
-        Self { name: name.to_owned(), detail: detail.to_owned(), classes, line: what(source, classes) }
+        Self { name: name.to_owned(), detail: detail.to_owned(), classes, line: source_text(source, classes) }
     }
 }
 
@@ -75,12 +75,13 @@ impl CostSource {
 pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
     let nothing = "nothing was learned yet, so there is nothing to forget\n".to_owned();
     let Some(file) = cost_cache::file(&machine.processor) else { return output::answer(nothing.as_bytes()) };
-    let held = cost_cache::read(&file, &machine.equipment());
+    let held = cost_cache::read(&file, &machine.cost_scope());
     let shown = PathDisplay(&file).to_string();
-    let answer = match (cost_cache::forget(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
+    let answer = match (cost_cache::remove(&file).with_context(|| format!("cannot remove {shown}"))?, held) {
         (false, _) => nothing,
         (true, Ok(cost_file)) => {
-            let sources = cost_file.sources().map(|(source, count)| format!("  {}\n", what(source, count)));
+            let sources =
+                cost_file.sources().map(|(source, count)| format!("  {}\n", source_text(source, count)));
             format!("removed {shown}\n{}", sources.collect::<String>())
         }
         (true, Err(_)) => format!("removed {shown}, which could not be read\n"),
@@ -89,7 +90,7 @@ pub(crate) fn forget(machine: &Machine) -> anyhow::Result<Exit> {
 }
 
 /// `plain, 12 classes of jobs (OpenSSL 3.0.19)`.
-fn what(source: &Source, classes: usize) -> String {
+fn source_text(source: &Source, classes: usize) -> String {
     let (name, detail) = name_and_detail(source);
     let classes = if classes == 1 { "1 class".to_owned() } else { format!("{classes} classes") };
     format!("{name}, {classes} of jobs ({detail})")

@@ -1,4 +1,4 @@
-//! Modules that the user asks about by name: what each would do for a run, or why it cannot be used.
+//! Modules that the user names: what each would do for a run, or why it cannot be used.
 
 use std::fmt::Write as _;
 
@@ -40,11 +40,11 @@ impl ModuleCheck {
     pub(crate) fn text(all: &[Self]) -> String {
         let mut text = String::new();
         for Self { name, detail, does, refused } in all {
-            let what = match refused {
+            let verdict = match refused {
                 Some(reason) => format!("refused: {reason}"),
                 None => format!("{}; {}", does.join(", "), detail.as_deref().unwrap_or_default()),
             };
-            writeln!(text, "  {name}: {what}").expect("a String takes everything");
+            writeln!(text, "  {name}: {verdict}").expect("a String takes everything");
         }
         text
     }

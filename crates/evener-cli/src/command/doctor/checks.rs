@@ -1,4 +1,4 @@
-//! What in a configuration keeps Evener's provider from being asked: one sentence and one cure each.
+//! What in a configuration keeps Evener's provider from being used: one sentence and one cure each.
 
 use std::env;
 use std::fs;
@@ -134,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// From 3.5 on the random generators prefer the default provider by themselves; what is read here cannot know the
-    /// version, so the line is asked for everywhere.
+    /// version, so the line is required everywhere.
     fn random(&self, start: &str) -> Option<Finding> {
         let section = self.cnf.value(start, "random");
         let properties =
@@ -148,7 +148,7 @@ impl Reader<'_> {
         Some(Finding::new("no-random-section", fact, cure))
     }
 
-    /// Crypto modules that the provider is told to use and cannot open: it goes on without them.
+    /// Crypto modules that the configuration names and the provider cannot open: it goes on without them.
     fn offload(&self, evener: &str) -> Vec<Finding> {
         let set = env::var("EVENER_MODULES").ok();
         let names = set.as_deref().or_else(|| self.cnf.value(evener, "modules")).unwrap_or_default();
@@ -170,11 +170,11 @@ impl Reader<'_> {
     }
 
     fn fips(&self, start: &str, providers: &str) -> Option<Finding> {
-        let asks = self.properties(start).is_some_and(|properties| properties.contains("fips=yes"));
+        let wants_fips = self.properties(start).is_some_and(|properties| properties.contains("fips=yes"));
         let loads =
             self.cnf.section(providers).any(|(name, section)| name == "fips" && self.is_activated(section));
         let kernel = fs::read_to_string("/proc/sys/crypto/fips_enabled").is_ok_and(|text| text.trim() == "1");
-        (asks || loads || kernel).then(fips)
+        (wants_fips || loads || kernel).then(fips)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a program's file says of itself, read without running it: libraries, symbols, well-known texts.
+//! What a program's file contains, read without running it: libraries, symbols, well-known texts.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 /// A program or library.
 pub(super) struct Elf {
     pub(super) path: PathBuf,
-    /// Names of the libraries that it asks for.
+    /// Names of the libraries that it needs (DT_NEEDED).
     pub(super) needed: Vec<String>,
     /// Functions that it calls in others.
     pub(super) imports: BTreeSet<String>,
     /// Functions that others may call in it.
     pub(super) exports: BTreeSet<String>,
     pub(super) is_go: bool,
-    /// Which of the texts asked for occur in it.
+    /// Which of the wanted texts occur in it.
     pub(super) texts: Vec<&'static str>,
     run_path: Vec<PathBuf>,
 }
@@ -48,9 +48,9 @@ impl Elf {
     /// The files behind `needed` and behind theirs, as far as they are found where loaders look.
     pub(super) fn libraries(&self, texts: &[&'static str]) -> Vec<Self> {
         let mut waiting: VecDeque<(String, Vec<PathBuf>)> = self.wanted().collect();
-        let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+        let (mut visited, mut found) = (BTreeSet::new(), Vec::new());
         while let Some((name, run_path)) = waiting.pop_front() {
-            if !seen.insert(name.clone()) {
+            if !visited.insert(name.clone()) {
                 continue;
             }
             let places = run_path.into_iter().chain(search_path());
@@ -92,7 +92,7 @@ fn dynamic(file: &ElfFile64<'_, Endianness>, path: &Path) -> (Vec<String>, Vec<P
     (needed, run_path)
 }
 
-/// Where loaders look besides: what the environment says, the directories of ld.so.conf, the usual ones.
+/// Where loaders look besides: what the environment names, the directories of ld.so.conf, the usual ones.
 fn search_path() -> impl Iterator<Item = PathBuf> {
     let set = env::var_os("LD_LIBRARY_PATH").map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
     let mut configured: Vec<PathBuf> = Vec::new();

@@ -1,4 +1,4 @@
-//! `evener doctor`: who serves each algorithm, and if it is not Evener's provider, why.
+//! `evener doctor`: which provider serves each algorithm, and if it is not Evener's provider, why.
 //!
 //! Steps: the configuration that OpenSSL would read ([`checks`]) -> a fresh process that fetches every algorithm
 //! ([`probe`]) -> a given program ([`program`]), or Python and Node ([`runtimes`]) -> findings, each with its cure.

@@ -23,7 +23,7 @@ pub(super) struct Probe {
     pub(super) algorithms: Vec<Served>,
 }
 
-/// Who serves an algorithm.
+/// The provider that serves an algorithm.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Served {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! A program: whose cryptography it runs, and what in it keeps Evener's provider out. It is read, never started.
+//! A program: which cryptography it runs, and what in it keeps Evener's provider out. It is read, never started.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,12 +18,12 @@ pub(super) struct Inspection {
     /// In words.
     pub(super) crypto: String,
     #[serde(skip)]
-    what: Crypto,
+    source: Crypto,
     #[serde(skip)]
-    seen: Vec<Peculiarity>,
+    peculiarities_found: Vec<Peculiarity>,
 }
 
-/// Whose cryptography.
+/// Where its cryptography comes from.
 enum Crypto {
     /// A shared libcrypto.
     Shared(PathBuf),
@@ -70,9 +70,14 @@ pub(super) fn inspect(path: &Path) -> anyhow::Result<Inspection> {
     let texts: Vec<&'static str> = MARKS.iter().map(|mark| mark.0).chain([OPENSSL]).collect();
     let program = Elf::read(&path, &texts).with_context(|| format!("cannot read {}", PathDisplay(&path)))?;
     let libraries = program.libraries(&texts);
-    let what = crypto(&program, &libraries);
-    let seen = peculiarities(&path, &program);
-    Ok(Inspection { path: PathDisplay(&path).to_string(), crypto: what.in_words(), what, seen })
+    let source = crypto(&program, &libraries);
+    let peculiarities_found = peculiarities(&path, &program);
+    Ok(Inspection {
+        path: PathDisplay(&path).to_string(),
+        crypto: source.in_words(),
+        source,
+        peculiarities_found,
+    })
 }
 
 fn crypto(program: &Elf, libraries: &[Elf]) -> Crypto {
@@ -104,19 +109,19 @@ fn peculiarities(path: &Path, program: &Elf) -> Vec<Peculiarity> {
     let first = |names: &[&str]| {
         names.iter().find(|name| program.imports.contains(**name)).map(|name| (*name).to_owned())
     };
-    let mut seen = Vec::new();
+    let mut peculiarities_found = Vec::new();
     if has_raised_rights(path) {
-        seen.push(Peculiarity::RaisedRights);
+        peculiarities_found.push(Peculiarity::RaisedRights);
     }
-    seen.extend(first(&OWN_CONTEXT).map(Peculiarity::OwnContext));
-    seen.extend(first(&OWN_PROPERTIES).map(Peculiarity::OwnProperties));
-    seen.extend(first(&LOW_LEVEL).map(Peculiarity::LowLevel));
-    seen
+    peculiarities_found.extend(first(&OWN_CONTEXT).map(Peculiarity::OwnContext));
+    peculiarities_found.extend(first(&OWN_PROPERTIES).map(Peculiarity::OwnProperties));
+    peculiarities_found.extend(first(&LOW_LEVEL).map(Peculiarity::LowLevel));
+    peculiarities_found
 }
 
 /// Set-user-id, set-group-id or capabilities: the loader then sets `AT_SECURE`.
 fn has_raised_rights(path: &Path) -> bool {
-    let mode = fs::metadata(path).map_or(0, |seen| seen.permissions().mode());
+    let mode = fs::metadata(path).map_or(0, |peculiarities_found| peculiarities_found.permissions().mode());
     let mut room = [0_u8; 64];
     mode & 0o6000 != 0 || rustix::fs::getxattr(path, "security.capability", &mut room[..]).is_ok()
 }
@@ -135,12 +140,12 @@ impl Crypto {
 impl Inspection {
     /// Whether its cryptography loads providers at all.
     pub(super) fn may_see_us(&self) -> bool {
-        matches!(&self.what, Crypto::Inside) || self.libcrypto_directory().is_some()
+        matches!(&self.source, Crypto::Inside) || self.libcrypto_directory().is_some()
     }
 
     /// Where its libcrypto lies, if that has providers and this command can load it too.
     pub(super) fn libcrypto_directory(&self) -> Option<&Path> {
-        match &self.what {
+        match &self.source {
             Crypto::Shared(path) if is_version_3(path) => path.parent(),
             _ => None,
         }
@@ -150,7 +155,7 @@ impl Inspection {
 /// One finding for each thing that is in the way.
 pub(super) fn findings(inspection: &Inspection) -> Vec<Finding> {
     let path = &inspection.path;
-    let mut found: Vec<Finding> = match &inspection.what {
+    let mut found: Vec<Finding> = match &inspection.source {
         Crypto::Shared(library) if is_version_3(library) => vec![],
         Crypto::Shared(library) => {
             let fact = format!("{} is not libcrypto.so.3, which this command can ask", PathDisplay(library));
@@ -179,7 +184,9 @@ pub(super) fn findings(inspection: &Inspection) -> Vec<Finding> {
             )]
         }
     };
-    found.extend(inspection.seen.iter().map(|seen| seen.finding(path)));
+    found.extend(
+        inspection.peculiarities_found.iter().map(|peculiarities_found| peculiarities_found.finding(path)),
+    );
     found
 }
 

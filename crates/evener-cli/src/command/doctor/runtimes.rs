@@ -1,4 +1,4 @@
-//! Python and Node, where they are installed: asked by a few lines that they run.
+//! Python and Node, where they are installed: queried by a few lines that they run.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Finding;
 
-/// What an interpreter said.
+/// What an interpreter printed.
 #[derive(Serialize)]
 pub(super) struct Runtime {
     name: &'static str,
@@ -38,12 +38,12 @@ const CONFIGURE_NODE: &str =
     "start it with OPENSSL_CONF set and a `nodejs_conf` line in that file, or with --openssl-config=FILE";
 
 pub(super) fn installed() -> Vec<Runtime> {
-    let asked = [
+    let runtimes = [
         ("Python ssl", "python3", "-c", SSL, CONFIGURE),
         ("Python cryptography", "python3", "-c", CRYPTOGRAPHY, CONFIGURE),
         ("Node", "node", "-e", NODE, CONFIGURE_NODE),
     ];
-    asked
+    runtimes
         .into_iter()
         .filter_map(|(name, program, option, script, cure)| query(name, program, [option, script], cure))
         .collect()

@@ -1,4 +1,4 @@
-//! From options to keys: which format, which key, and the passphrases that are asked for on the way.
+//! Makes keys from options: which format, which key, and prompts for passphrases.
 //!
 //! Path: options -> [`Way`] (exactly one, checked) -> the files are read -> [`Sealer`] or [`Opener`].
 
@@ -196,7 +196,8 @@ impl KeyOptions {
             recipients.add_file(&text).with_context(|| PathDisplay(file).to_string())?;
         }
         for file in &self.identities {
-            let added = recipients.add_identity_file(&read_secret(file)?, &mut |what| ask(file, what));
+            let added =
+                recipients.add_identity_file(&read_secret(file)?, &mut |kind| prompt_passphrase(file, kind));
             added.with_context(|| PathDisplay(file).to_string())?;
         }
         Ok(recipients)
@@ -208,7 +209,7 @@ impl KeyOptions {
             identities.add_passphrase(text(&passphrase)?);
         }
         for file in &self.identities {
-            let added = identities.add_file(&read_secret(file)?, &mut |what| ask(file, what));
+            let added = identities.add_file(&read_secret(file)?, &mut |kind| prompt_passphrase(file, kind));
             added.with_context(|| PathDisplay(file).to_string())?;
         }
         Ok(identities)
@@ -228,7 +229,7 @@ impl KeyOptions {
     }
 }
 
-/// Whether a passphrase is asked for twice.
+/// Whether a passphrase is to be typed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeat {
     Yes,
@@ -280,8 +281,8 @@ fn from_terminal(repeat: Repeat) -> anyhow::Result<Zeroizing<Vec<u8>>> {
 }
 
 /// Asks for the passphrase of an encrypted key file.
-fn ask(file: &Path, what: &str) -> Option<SecretString> {
-    let prompt = format!("Passphrase of {what} {}: ", PathDisplay(file));
+fn prompt_passphrase(file: &Path, kind: &str) -> Option<SecretString> {
+    let prompt = format!("Passphrase of {kind} {}: ", PathDisplay(file));
     rpassword::prompt_password(prompt).ok().map(SecretString::from)
 }
 

@@ -32,8 +32,8 @@ pub(crate) fn text(report: &Report) -> String {
     }
     let emulated = report.emulated();
     if !emulated.is_empty() {
-        let what = emulated.join(" and ");
-        write_line(&mut text, format_args!("emulated: {what}; this is no speed of Evener"));
+        let emulated_names = emulated.join(" and ");
+        write_line(&mut text, format_args!("emulated: {emulated_names}; this is no speed of Evener"));
     }
     shares(&mut text, &report.workers);
     for worker in &report.workers {
@@ -41,8 +41,8 @@ pub(crate) fn text(report: &Report) -> String {
     }
     if report.guard_locks > 0 {
         let times = counted(report.guard_locks, "time");
-        let what = "jobs of a class were kept on the CPU, because modules had cost more than they saved";
-        write_line(&mut text, format_args!("{times} {what}"));
+        let reason = "jobs of a class were kept on the CPU, because modules had cost more than they saved";
+        write_line(&mut text, format_args!("{times} {reason}"));
     }
     if report.already_done > 0 {
         let there = counted(report.already_done, "output");
@@ -63,7 +63,7 @@ pub(crate) fn text(report: &Report) -> String {
     text
 }
 
-/// Who did which part of the bytes, and how.
+/// Which worker did which part of the bytes, and how.
 fn shares(text: &mut String, workers: &[Worker]) {
     let rows = rows(workers);
     let all = rows.iter().fold([0; 3], |all, row| add(all, row.1));

@@ -294,9 +294,9 @@ mod tests {
             ..Candidate::default()
         };
         // 98 of 216 us are seen (docs/kernel.md).
-        let told = way(216_000, Overhead::Measured(Nanos(118_000)));
-        assert!(told.about_clocks().unwrap().ends_with("; d is x 2.2 of what they show"));
-        assert!((told.json()["clock_factor"].as_f64().unwrap() - 216.0 / 98.0).abs() < 1e-9);
+        let measured = way(216_000, Overhead::Measured(Nanos(118_000)));
+        assert!(measured.about_clocks().unwrap().ends_with("; d is x 2.2 of what they show"));
+        assert!((measured.json()["clock_factor"].as_f64().unwrap() - 216.0 / 98.0).abs() < 1e-9);
         for none in
             [way(10, Overhead::Measured(Nanos(10))), way(10, Overhead::Unknown), way(10, Overhead::Whole)]
         {

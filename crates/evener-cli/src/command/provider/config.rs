@@ -20,7 +20,7 @@ Examples:
   OPENSSL_CONF=$PWD/evener.cnf openssl list -providers")]
 pub(crate) struct Config {
     #[command(flatten)]
-    what: ConfigOptions,
+    options: ConfigOptions,
 }
 
 /// What goes into the file.
@@ -51,7 +51,7 @@ fn real_module(text: &str) -> Result<ModuleSpec, String> {
 }
 
 pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
-    let text = arguments.what.text("evener provider config")?;
+    let text = arguments.options.text("evener provider config")?;
     output::answer(text.as_bytes())
 }
 
@@ -124,7 +124,7 @@ impl Base<'_> {
         let properties = self.properties(&algorithms)?;
         let random_properties = match self.known.value(&random, "properties") {
             None => "properties = provider=default\n".to_owned(),
-            Some(kept) => format!("# properties = {kept}, as the system has it\n"),
+            Some(properties) => format!("# properties = {properties}, as the system has it\n"),
         };
         let node = match self.known.value(TOP, "nodejs_conf") {
             None => format!("nodejs_conf = {start}\n"),
@@ -172,10 +172,10 @@ impl Base<'_> {
         ))
     }
 
-    /// The system's own wishes, and evener where they leave a choice.
+    /// The system's own properties, and evener's where they leave a choice.
     fn properties(&self, algorithms: &str) -> anyhow::Result<String> {
-        let kept = self.known.value(algorithms, "default_properties").unwrap_or("");
-        let parts = kept.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let properties = self.known.value(algorithms, "default_properties").unwrap_or("");
+        let parts = properties.split(',').map(str::trim).filter(|part| !part.is_empty());
         let mut parts: Vec<&str> = parts.filter(|part| *part != EVENER).collect();
         if let Some(fips) = parts.iter().find(|part| part.trim_start_matches('?').starts_with("fips=yes")) {
             bail!("the system's OpenSSL asks for {fips}: Evener stands aside there and has no configuration");
@@ -188,5 +188,5 @@ impl Base<'_> {
     }
 }
 
-/// Evener where it has the algorithm, anybody else where not.
+/// Evener where it has the algorithm, any other provider where not.
 const EVENER: &str = "?provider=evener";

@@ -23,7 +23,7 @@ impl File {
         match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error).with_context(|| format!("cannot look at {}", PathDisplay(&self.path))),
-            Ok(seen) if seen.is_file() && is_ours(&self.path) => Ok(()),
+            Ok(metadata) if metadata.is_file() && is_ours(&self.path) => Ok(()),
             Ok(_) => {
                 bail!("{} is there already and not Evener's: it is left as it is", PathDisplay(&self.path))
             }
@@ -36,7 +36,7 @@ impl File {
     }
 }
 
-/// Where a unit is told its environment already, if it is.
+/// The file that sets the unit's environment already, if one does.
 pub(super) fn sets_openssl_conf(root: &Path, unit: &str) -> Option<PathBuf> {
     let folders =
         ["etc/systemd/system", "run/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"];

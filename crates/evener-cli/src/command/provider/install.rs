@@ -1,6 +1,6 @@
 //! `evener provider install`: a service, a user or a system gets the provider, by files that were not there before.
 //!
-//! Steps: who ([`Scope`]) -> the configuration and the drop-in that names it ([`File`]) -> checks of all -> written one
+//! Steps: for which programs ([`Scope`]) -> the configuration and the drop-in that names it ([`File`]) -> checks of all -> written one
 //! after the other, each whole -> how to undo it.
 
 use std::env;
@@ -34,7 +34,7 @@ pub(crate) struct Install {
     root: PathBuf,
 
     #[command(flatten)]
-    what: ConfigOptions,
+    options: ConfigOptions,
 }
 
 #[derive(clap::Args)]
@@ -61,7 +61,7 @@ struct Plan {
 }
 
 pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
-    let module = arguments.what.module()?;
+    let module = arguments.options.module()?;
     let there = below(&arguments.root, &module);
     if !there.is_file() {
         bail!("{} is not there: install it first, or name it with --module", PathDisplay(&there));
@@ -91,7 +91,7 @@ impl Install {
 
     fn for_unit(&self, unit: &str) -> anyhow::Result<Plan> {
         check_unit(unit)?;
-        if let Some(file) = sets_openssl_conf(&self.root, unit).filter(|_| !self.what.has_base()) {
+        if let Some(file) = sets_openssl_conf(&self.root, unit).filter(|_| !self.options.has_base()) {
             bail!("{} sets OPENSSL_CONF for {unit}: name that configuration with --base", PathDisplay(&file));
         }
         let cnf = PathBuf::from(format!("/etc/evener/{unit}.cnf"));
@@ -131,7 +131,7 @@ impl Install {
 
     /// The configuration at `cnf`, then the drop-ins: what names a file comes after it.
     fn files(&self, cnf: &Path, drop_ins: Vec<(PathBuf, String)>) -> anyhow::Result<Vec<File>> {
-        let mut files = vec![File { path: below(&self.root, cnf), text: self.what.text(WRITER)? }];
+        let mut files = vec![File { path: below(&self.root, cnf), text: self.options.text(WRITER)? }];
         files.extend(drop_ins.into_iter().map(|(path, text)| File {
             path: below(&self.root, &path),
             text: format!("# Written by `{WRITER}`.\n{text}"),
@@ -142,9 +142,9 @@ impl Install {
 
 impl Plan {
     fn text(&self) -> String {
-        let lines = |what: &str, lines: &mut dyn Iterator<Item = String>| {
+        let lines = |heading: &str, lines: &mut dyn Iterator<Item = String>| {
             let lines: Vec<String> = lines.map(|line| format!("  {line}\n")).collect();
-            format!("{what}\n{}", lines.concat())
+            format!("{heading}\n{}", lines.concat())
         };
         let paths = || self.files.iter().map(|file| PathDisplay(&file.path).to_string());
         let after = || self.afterwards.iter().cloned();

@@ -49,7 +49,7 @@ impl<C> Timed<C> {
         Self { inner, questions: 0, paid: Duration::ZERO, in_vain: Duration::ZERO }
     }
 
-    fn ask(&mut self, of: impl FnOnce(&mut C) -> Choice) -> Choice {
+    fn timed(&mut self, of: impl FnOnce(&mut C) -> Choice) -> Choice {
         self.questions += 1;
         let start = Instant::now();
         let choice = of(&mut self.inner);
@@ -65,11 +65,11 @@ impl<C: Chooser> Chooser for Timed<C> {
     }
 
     fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        self.ask(|inner| inner.cpu_takes(index, view))
+        self.timed(|inner| inner.cpu_takes(index, view))
     }
 
     fn module_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        self.ask(|inner| inner.module_takes(index, view))
+        self.timed(|inner| inner.module_takes(index, view))
     }
 
     fn observe(&mut self, sample: &Sample) {

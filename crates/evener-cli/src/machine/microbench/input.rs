@@ -124,8 +124,8 @@ fn run_one<'m>(
     while done.is_empty() && SystemClock.now() - wall < SILENCE_MAX {
         driver.poll(&mut done, SILENCE_MAX);
     }
-    let seen = SystemClock.thread_time() + driver.core_time() - core;
-    let (d, all) = (seen + overhead.at(bytes), SystemClock.now() - wall);
+    let clocked = SystemClock.thread_time() + driver.core_time() - core;
+    let (d, all) = (clocked + overhead.at(bytes), SystemClock.now() - wall);
     if done.is_empty() {
         driver.abandon(&mut done);
     }

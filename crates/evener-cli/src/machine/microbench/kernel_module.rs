@@ -88,9 +88,9 @@ pub(crate) fn first_costs(
     let mut driver = module.driver();
     let cores = evener::core_budget().workers();
     let mut row = |bytes: usize| {
-        let asked = overhead::CostQuery { bytes, overhead, cores };
+        let query = overhead::CostQuery { bytes, overhead, cores };
         let mut core = work_of((algorithm, direction), bytes);
-        let (sample, c) = overhead::costs(&mut *driver, &mut jobs, &asked, &SystemClock, &mut core)?;
+        let (sample, c) = overhead::costs(&mut *driver, &mut jobs, &query, &SystemClock, &mut core)?;
         let each = |cost: Nanos| Nanos(cost.0 / sample.jobs);
         Some((to_u64(bytes), Cost { c, d: each(sample.d), h: each(sample.h) }))
     };

@@ -1,6 +1,6 @@
 //! A microbenchmark of one kind of job whose costs are not known yet: a few bursts on this core, a few jobs on a module.
 //!
-//! Steps: one small job says about how long the others take -> as large a part of the size asked for as
+//! Steps: one small job shows about how long the others take -> as large a part of the wanted size as
 //! the time allows -> bursts or jobs like those of a run -> samples for the estimator. Modules behind the kernel are measured in more
 //! detail ([`kernel_module`]).
 

@@ -2,7 +2,7 @@
 //!
 //! On one core the module's path works on the core that it is held against, and what else moves both (a host that is busy, a
 //! clock that is lowered) moves them together. So bursts of core and module follow each other, neither beside the other
-//! (`evener::weigh::turns`) -> one pair, a ratio ([`Estimator::took_turns`]) -> `d` and `h` at the speed that the core
+//! (`evener::weigh::turns`) -> one pair, a ratio ([`Estimator::record_pair`]) -> `d` and `h` at the speed that the core
 //! has now ([`OnModule::at_speed_of`]). One pair that is far off is left out, two in a row are believed, as all costs
 //! are ([`Learned`]).
 
@@ -61,11 +61,11 @@ impl Estimator {
     /// # Panics
     ///
     /// Where there is no such module.
-    pub fn took_turns(&mut self, module: usize, class: Class, seen: &ModuleSample, core: Nanos) {
-        if self.is_frozen || seen.jobs == 0 || core == Nanos::ZERO {
+    pub fn record_pair(&mut self, module: usize, class: Class, sample: &ModuleSample, core: Nanos) {
+        if self.is_frozen || sample.jobs == 0 || core == Nanos::ZERO {
             return;
         }
-        let ratio = float((seen.d + seen.h).0) / float(seen.jobs) / float(core.0);
+        let ratio = float((sample.d + sample.h).0) / float(sample.jobs) / float(core.0);
         let known = self.modules[module].entry(class).or_default();
         // A ratio is of no size: as of jobs without bytes.
         known.in_turn.record(1, 0, nanos(ratio * WHOLE));
@@ -136,8 +136,8 @@ mod tests {
     fn a_core_that_is_half_as_fast_for_a_while_makes_its_module_half_as_fast() {
         let mut known = known();
         let at = |known: &Estimator, c| known.on_module(0, class()).at_speed_of(16_384, Some(us(c)));
-        assert_eq!(at(&known, 800), Some((us(100), us(200))), "nobody has held them against each other");
-        known.took_turns(0, class(), &sample(100, 200), us(400));
+        assert_eq!(at(&known, 800), Some((us(100), us(200))), "no pair compared the two yet");
+        known.record_pair(0, class(), &sample(100, 200), us(400));
         assert_eq!(at(&known, 400), Some((us(100), us(200))));
         assert_eq!(at(&known, 800), Some((us(200), us(400))));
         assert_eq!(known.on_module(0, class()).at_speed_of(16_384, None), Some((us(100), us(200))));
@@ -147,10 +147,10 @@ mod tests {
     fn one_pair_from_a_slow_moment_is_left_out_and_two_are_believed() {
         let mut known = known();
         let ratio = |known: &Estimator| known.on_module(0, class()).ratio().unwrap();
-        (0..4).for_each(|_| known.took_turns(0, class(), &sample(100, 200), us(400)));
-        known.took_turns(0, class(), &sample(900, 300), us(400));
+        (0..4).for_each(|_| known.record_pair(0, class(), &sample(100, 200), us(400)));
+        known.record_pair(0, class(), &sample(900, 300), us(400));
         assert!((ratio(&known) - 0.75).abs() < 1e-6, "{}", ratio(&known));
-        known.took_turns(0, class(), &sample(900, 300), us(400));
+        known.record_pair(0, class(), &sample(900, 300), us(400));
         assert!((ratio(&known) - 3.0).abs() < 1e-6, "{}", ratio(&known));
     }
 
@@ -161,38 +161,38 @@ mod tests {
         let ratio = |known: &Estimator| known.on_module(0, class()).ratio().unwrap();
         assert!((ratio(&known) - 0.75).abs() < 1e-6);
         // A calibration in a slow moment of the module: after three pairs half of its error is gone.
-        (0..3).for_each(|_| known.took_turns(0, class(), &sample(60, 120), us(400)));
+        (0..3).for_each(|_| known.record_pair(0, class(), &sample(60, 120), us(400)));
         assert!((ratio(&known) - 0.6).abs() < 1e-3, "{}", ratio(&known));
     }
 
     #[test]
-    fn who_is_sure_has_pairs_enough_that_agree() {
+    fn a_sure_ratio_has_enough_pairs_that_agree() {
         let mut known = known();
         let sure = |known: &Estimator, even| known.on_module(0, class()).is_sure_beside(even);
-        (0..8).for_each(|_| known.took_turns(0, class(), &sample(100, 200), us(400)));
+        (0..8).for_each(|_| known.record_pair(0, class(), &sample(100, 200), us(400)));
         assert_eq!((sure(&known, 1.0), sure(&known, 0.76)), (true, false));
-        known.took_turns(0, class(), &sample(900, 300), us(400));
+        known.record_pair(0, class(), &sample(900, 300), us(400));
         assert!(!sure(&known, 1.0), "the last one said something else");
     }
 
     #[test]
-    fn who_is_surely_near_has_pairs_enough_that_agree() {
+    fn a_ratio_surely_near_has_enough_pairs_that_agree() {
         let mut known = known();
         let near = |known: &Estimator, even| known.on_module(0, class()).is_surely_near(even);
-        (0..3).for_each(|_| known.took_turns(0, class(), &sample(100, 200), us(400)));
+        (0..3).for_each(|_| known.record_pair(0, class(), &sample(100, 200), us(400)));
         assert!(!near(&known, 0.75), "so few agree by chance");
-        (0..24).for_each(|_| known.took_turns(0, class(), &sample(100, 200), us(400)));
+        (0..24).for_each(|_| known.record_pair(0, class(), &sample(100, 200), us(400)));
         assert_eq!([0.75, 0.757, 0.80].map(|even| near(&known, even)), [true, true, false]);
     }
 
     #[test]
     fn costs_that_are_kept_are_all_of_one_speed() {
         let mut known = known();
-        known.took_turns(0, class(), &sample(100, 200), us(400));
+        known.record_pair(0, class(), &sample(100, 200), us(400));
         // The core became slower, and the module has not been used since.
         (0..40).for_each(|_| known.saw_cpu(class(), Method::Plain, 16, 16 * 16_384, us(16 * 600)));
-        let kept = known.at_todays_speed(class(), &known.on_module(0, class()), 16);
-        let (d, h) = kept.at(16_384).unwrap();
+        let converted = known.at_todays_speed(class(), &known.on_module(0, class()), 16);
+        let (d, h) = converted.at(16_384).unwrap();
         assert!(d.0.abs_diff(150_000) < 1_000 && h.0.abs_diff(300_000) < 2_000, "{d} {h}");
     }
 }

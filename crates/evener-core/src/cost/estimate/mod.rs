@@ -87,18 +87,18 @@ impl Estimator {
     /// # Panics
     ///
     /// Where there is no such module.
-    pub fn saw_module(&mut self, module: usize, class: Class, seen: &ModuleSample) {
+    pub fn saw_module(&mut self, module: usize, class: Class, sample: &ModuleSample) {
         if !self.is_frozen {
             let known = self.modules[module].entry(class).or_default();
             known.is_tried = false;
-            known.d.record(seen.jobs, seen.bytes, seen.d);
-            known.h.record(seen.jobs, seen.bytes, seen.h);
-            known.last = seen.now;
+            known.d.record(sample.jobs, sample.bytes, sample.d);
+            known.h.record(sample.jobs, sample.bytes, sample.h);
+            known.last = sample.now;
         }
     }
 
     /// Core time of a request on a module's path beside what threads' clocks show: the kernel's own threads and interrupts
-    /// are on no such clock. `None` where nobody measured it, as of a module without a kernel's driver.
+    /// are on no such clock. `None` where it was not measured, as of a module without a kernel's driver.
     #[must_use]
     pub fn overhead(&self, module: usize) -> Option<Line> {
         self.overhead.get(&module).copied()
@@ -137,10 +137,10 @@ impl Estimator {
         let at_once = match known.d.samples {
             0 => TUNING.tries_max.saturating_sub(known.tries),
             1 => 2_u32.saturating_sub(known.tries),
-            // One more tells. Left for later, a short run would forget it, and its heirs would never believe any.
+            // One more confirms the first. Were it left for later, a short run would end before it, and so would every run after it.
             _ => u32::from(known.may_be_less() && !known.is_tried),
         };
-        // Tries that failed have told nothing, and are no reason to leave it at that.
+        // Tries that failed brought no sample, so they are no reason to stop.
         let is_over = (known.d.samples < 2 || known.may_be_less()) && cfg!(mutant = "failed_tries_final");
         at_once.max(u32::from(now - known.last >= known.pause() && !is_over))
     }

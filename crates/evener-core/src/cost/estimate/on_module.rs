@@ -17,7 +17,7 @@ pub struct OnModule {
     pub last: Nanos,
     /// It was tried since it was sampled.
     pub is_tried: bool,
-    /// What `d + h` is of `c`, in millionths, where core and module took turns ([`Estimator::took_turns`]).
+    /// What `d + h` is of `c`, in millionths, where core and module took turns ([`Estimator::record_pair`]).
     pub in_turn: Learned,
 }
 

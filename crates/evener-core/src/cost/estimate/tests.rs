@@ -62,10 +62,10 @@ fn a_mean_that_was_kept_from_a_bad_moment_goes_with_the_second_try_and_not_with_
 #[test]
 fn a_module_that_does_not_pay_is_not_tried_again_because_a_try_took_longer_still() {
     let at = |us: u64| Nanos::from_micros(us);
-    let seen = |d, h| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(h), now: at(1) };
+    let sample = |d, h| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(h), now: at(1) };
     let left = |samples: &[(u64, u64)]| {
         let mut estimator = Estimator::new(1);
-        let all = samples.iter().map(|&(d, h)| seen(d, h));
+        let all = samples.iter().map(|&(d, h)| sample(d, h));
         all.for_each(|sample| estimator.saw_module(0, class(64), &sample));
         estimator.tries_left(0, class(64), at(2))
     };
@@ -77,7 +77,7 @@ fn a_module_that_does_not_pay_is_not_tried_again_because_a_try_took_longer_still
 }
 
 #[test]
-fn who_asks_by_an_old_plan_gets_no_try_more_than_there_are_and_one_that_is_out_is_no_reason_for_another() {
+fn an_old_plan_grants_no_more_tries_than_are_left_and_a_try_that_is_out_is_no_reason_for_another() {
     let at = |us: u64| Nanos::from_micros(us);
     let mut estimator = Estimator::new(1);
     let tries =
@@ -94,23 +94,23 @@ fn who_asks_by_an_old_plan_gets_no_try_more_than_there_are_and_one_that_is_out_i
 
 /// A virtual machine that stood still for a moment, as one of many: two requests of 2 ms after many of 250 us.
 #[test]
-fn what_a_few_samples_threw_over_is_tried_again_soon_and_what_was_always_so_is_not() {
+fn a_mean_that_few_samples_changed_is_tried_again_soon_and_one_that_was_always_so_is_not() {
     let at = |us: u64| Nanos::from_micros(us);
-    let seen = |d, h, now| ModuleSample { jobs: 1, bytes: 16_384, d: at(d), h: at(h), now: at(now) };
+    let sample = |d, h, now| ModuleSample { jobs: 1, bytes: 16_384, d: at(d), h: at(h), now: at(now) };
     let mut estimator = Estimator::new(1);
     let kept = Learned::kept(240_000.0, 16_384.0, 16);
     estimator.keep_module(0, class(16_384), OnModule { d: kept, h: kept, ..OnModule::default() });
-    (1..=2).for_each(|now| estimator.saw_module(0, class(16_384), &seen(2_000, 3_000, now)));
+    (1..=2).for_each(|now| estimator.saw_module(0, class(16_384), &sample(2_000, 3_000, now)));
     assert_eq!(estimator.on_module(0, class(16_384)).d.at(16_384), Some(at(2_000)));
     // After ten times what it takes, and not after a second; twice, and it is known again.
     let tries = |estimator: &Estimator, now| estimator.tries_left(0, class(16_384), at(now));
     assert_eq!([2, 50_001, 50_002].map(|now| tries(&estimator, now)), [0, 0, 1]);
     [50_002, 100_002]
         .into_iter()
-        .for_each(|now| estimator.saw_module(0, class(16_384), &seen(250, 250, now)));
+        .for_each(|now| estimator.saw_module(0, class(16_384), &sample(250, 250, now)));
     assert_eq!(estimator.on_module(0, class(16_384)).d.at(16_384), Some(at(250)));
     // What stays as it became is believed in the end.
-    (1..=8).for_each(|_| estimator.saw_module(0, class(16_384), &seen(250, 250, 200_000)));
+    (1..=8).for_each(|_| estimator.saw_module(0, class(16_384), &sample(250, 250, 200_000)));
     assert_eq!([1_199_999, 1_200_000].map(|now| tries(&estimator, now)), [0, 1]);
 }
 
@@ -122,13 +122,13 @@ fn tries_that_fail_are_tried_again_once_in_a_while_and_after_long_at_any_price()
         |estimator: &mut Estimator, now| (0..10).filter(|_| estimator.tries(0, class(64), at(now))).count();
     // The first ones fail, and nothing is known.
     assert_eq!([1, 1_000_000, 1_000_001, 1_500_000].map(|now| tries(&mut estimator, now)), [4, 0, 1, 0]);
-    let seen = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };
+    let sample = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };
     // The one that is to confirm the first sample fails.
-    estimator.saw_module(0, class(64), &seen(400, 1_600_000));
+    estimator.saw_module(0, class(64), &sample(400, 1_600_000));
     assert_eq!([1_600_001, 2_600_000].map(|now| tries(&mut estimator, now)), [0, 1]);
     // It was faster, and the next one fails.
-    (0..8).for_each(|_| estimator.saw_module(0, class(64), &seen(400, 3_000_000)));
-    estimator.saw_module(0, class(64), &seen(100, 3_000_000));
+    (0..8).for_each(|_| estimator.saw_module(0, class(64), &sample(400, 3_000_000)));
+    estimator.saw_module(0, class(64), &sample(100, 3_000_000));
     assert_eq!([3_000_001, 4_000_000, 4_000_001].map(|now| tries(&mut estimator, now)), [1, 0, 1]);
     let long = |begun, now| estimator.is_long_untried(0, class(64), at(begun), at(now));
     assert_eq!([14_000_000, 14_000_001].map(|now| long(0, now)), [false, true]);

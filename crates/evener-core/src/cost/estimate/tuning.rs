@@ -22,25 +22,25 @@ tuning! {
     /// Surprises in a row that make a new mean: one may be a thread that was kept from its core.
     ["L2"] surprises_max: u32 = 2, 1, 100, "samples in a row", "the least that is more than one";
     /// Samples after which a mean is settled.
-    ["L2"] settled: u32 = 8, 1, 1_000, "samples", "Assumed, not measured: 8, because a sample weighs an eighth";
+    ["L2"] settled: u32 = 8, 1, 1_000, "samples", "Assumed, not measured: 8, because a mean of weight 1/8 has replaced two thirds of its first value by then";
     /// Pairs before which a ratio is doubted.
-    ["L3"] pairs_min: u32 = 4, 1, 1_000, "pairs", "Assumed, not measured: 4, because one sample weighs an eighth";
+    ["L3"] pairs_min: u32 = 4, 1, 1_000, "pairs", "Assumed, not measured: 4, because the mean error of four pairs is half of that of one";
     /// Pairs that a calibration of some ten passes, or what an earlier run knew, is worth against those of today.
     ["L3"] pairs_kept: u32 = 3, 1, 1_000, "pairs", "Assumed, not measured: 3, because after as many pairs of a run half of its error is to be gone";
     /// By so many standard errors a ratio must differ from where the decision turns.
     ["L3"] sure: f64 = 2.0, 0.0, 10.0, "standard errors", "statistics: 19 of 20 cases";
-    /// Who is so little apart may be taken for even: to know better is not worth what turns cost.
-    ["L3"] near: f64 = 0.04, 0.0, 0.5, "part of the ratio", "Assumed, not measured: 0.04, because to know better is worth less than turns cost";
+    /// Core and module whose ratio differs from even by less are taken for even.
+    ["L3"] near: f64 = 0.04, 0.0, 0.5, "part of the ratio", "Assumed, not measured: 0.04, because a wrong choice then loses 4 % at most";
     /// Jobs of a class that are sent to a module of which nothing is known.
     ["R6"] tries_max: u32 = 4, 1, 100, "jobs", "Assumed, not measured: 4, because two that agree settle a mean (L2) and two may fail";
     /// Least time after which a class that does not pay on a module is tried there once more.
     ["R6"] retry_after: Nanos = Nanos::from_millis(1_000), Nanos::from_millis(10), Nanos::from_millis(60_000), "time",
-        "Assumed, not measured: 1 s, because a module that recovered is then seen within a second";
+        "Assumed, not measured: 1 s, because a module that recovered is then used again within a second";
     /// Such a try takes the module for at most one in so many parts of its time.
-    ["R6"] retry_parts: u64 = 100, 2, 10_000, "parts of the module's time", "Assumed, not measured: 100, because 1 % of the module is little";
-    /// A try that is known to come last of all that waits is due only after so many times the usual time: what it keeps somebody waiting is
+    ["R6"] retry_parts: u64 = 100, 2, 10_000, "parts of the module's time", "Assumed, not measured: 100, because 1 % of the module's time is within the noise of a run";
+    /// A try that is known to come last of all that waits is due only after so many times the usual time: the time for which it delays the end is
     /// one in a thousand parts of that time.
-    ["R6"] late_try_pauses: u64 = 10, 1, 1_000, "times the usual time", "Assumed, not measured: 10, because the text's thousandth follows";
+    ["R6"] late_try_pauses: u64 = 10, 1, 1_000, "times the usual time", "Assumed, not measured: 10, because with retry_parts, 100, a delay of one part in a thousand follows";
     /// The same of a class of which something sudden is believed on few samples.
     ["R6"] retry_parts_shaken: u64 = 10, 2, 10_000, "parts of the module's time", "Assumed, not measured: 10, because what was sudden may be over soon";
 }

@@ -1,4 +1,4 @@
-//! Known answers, which a driver's library or module is asked before it is used.
+//! Known answers, which are checked before a driver's library or module is used.
 
 mod table;
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     /// Does what `wrong` makes of the right answers.
-    fn said(known: &Known, direction: Direction, wrong: fn(&mut Job<'_>)) -> String {
+    fn message(known: &Known, direction: Direction, wrong: fn(&mut Job<'_>)) -> String {
         let answer = known.check(direction, 2, |jobs| {
             for job in jobs {
                 let done = bytes(if direction == Direction::Encrypt { known.sealed } else { known.text });
@@ -260,22 +260,22 @@ mod tests {
     fn a_wrong_answer_is_told_with_its_example_and_the_first_bytes() {
         let of = |algorithm| KNOWN.iter().find(|known| known.algorithm == algorithm).unwrap();
         let (cbc, md5) = (of(Algorithm::Aes128Cbc), of(Algorithm::Md5));
-        assert_eq!(said(cbc, Direction::Decrypt, |_| ()), "right");
+        assert_eq!(message(cbc, Direction::Decrypt, |_| ()), "right");
         let flipped: fn(&mut Job<'_>) = |job| {
             job.room_mut()[17] ^= 1;
             job.done(64);
         };
         assert_eq!(
-            said(cbc, Direction::Encrypt, flipped),
+            message(cbc, Direction::Encrypt, flipped),
             "AES-128-CBC encrypt of the example in SP 800-38A, appendix F with a key of 16 bytes came out wrong: \
              expected 86cb9b507219ee95 at byte 17, got 87cb9b507219ee95"
         );
         assert_eq!(
-            said(md5, Direction::Encrypt, |job| job.publish(&[], &[0; 16])),
+            message(md5, Direction::Encrypt, |job| job.publish(&[], &[0; 16])),
             "MD5 encrypt of the example in RFC 1321 came out wrong: expected 900150983cd24fb0 at byte 0, got \
              0000000000000000"
         );
-        let failed = said(cbc, Direction::Encrypt, |job| job.fail(crate::JobError::ModuleFull));
+        let failed = message(cbc, Direction::Encrypt, |job| job.fail(crate::JobError::ModuleFull));
         assert!(failed.ends_with(&format!("got nothing ({})", crate::JobError::ModuleFull)), "{failed}");
     }
 }

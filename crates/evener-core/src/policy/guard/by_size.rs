@@ -44,14 +44,14 @@ impl BySize {
         self.stays_after(load, 0, now)
     }
 
-    /// The same after so many that went without being asked about: it is control in the place of any of them.
-    pub fn stays_after(&mut self, load: Load, unasked: u32, now: Nanos) -> bool {
+    /// The same after `skipped` requests that were routed without this question: it is control in the place of any of them.
+    pub fn stays_after(&mut self, load: Load, skipped: u32, now: Nanos) -> bool {
         let (guard, class) = (self.of(load), class(load));
         if guard.is_locked(class, now) {
             guard.kept_inline(class, 1);
             return true;
         }
-        (0..=unasked).fold(false, |is_control, _| guard.is_control(class) || is_control)
+        (0..=skipped).fold(false, |is_control, _| guard.is_control(class) || is_control)
     }
 
     /// Takes what a request took that stayed.

@@ -32,8 +32,8 @@ pub(super) struct Ledger {
     routed: Mean,
     /// Inline cost of a job before any was measured.
     pub(super) assumed: Option<Nanos>,
-    /// Jobs that [`Guard::is_control`] was asked about.
-    asked_jobs: u64,
+    /// Jobs that [`Guard::is_control`] chose from.
+    eligible_jobs: u64,
     /// Loss since the class last stood even.
     lost: Nanos,
     /// What its routed jobs would have cost inline in that time.
@@ -52,7 +52,7 @@ impl Default for Ledger {
             control: Mean::default(),
             routed: Mean::default(),
             assumed: None,
-            asked_jobs: 0,
+            eligible_jobs: 0,
             lost: Nanos::ZERO,
             inline: Nanos::ZERO,
             locked_until: Nanos::ZERO,
@@ -64,7 +64,7 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// What `jobs` cost inline; nothing where nobody knows.
+    /// What `jobs` cost inline; nothing where no job was measured.
     pub(super) fn inline_of(&self, jobs: u64) -> Nanos {
         match self.assumed {
             Some(each) if self.control.jobs == 0 => Nanos(each.0.saturating_mul(jobs)),
@@ -77,8 +77,8 @@ impl Ledger {
             return true;
         }
         let (round, place) =
-            (self.asked_jobs / TUNING.control_period, self.asked_jobs % TUNING.control_period);
-        self.asked_jobs += 1;
+            (self.eligible_jobs / TUNING.control_period, self.eligible_jobs % TUNING.control_period);
+        self.eligible_jobs += 1;
         // The fractions of multiples of the golden ratio lie evenly, and so do their leading six bits.
         let golden = 0x9E37_79B9_7F4A_7C15_u64;
         let is_place = place == round.wrapping_mul(golden) >> (u64::BITS - TUNING.control_period.ilog2());
@@ -86,14 +86,14 @@ impl Ledger {
         is_place && round % self.stretch() == 0
     }
 
-    /// Whether few control jobs tell enough.
+    /// Whether few control jobs are enough.
     fn has_measured_long(&self) -> bool {
         let is_long = self.control.jobs >= 2 && self.control.cost >= TUNING.control_time_first;
         is_long && !cfg!(mutant = "long_controls_counted")
     }
 
     /// Of so many rounds one has a control job: their price is what such a job takes more than a routed one. A power of two, so that a
-    /// longer stretch asks at some of the places of a shorter one.
+    /// longer stretch has its controls at some of the places of a shorter one.
     fn stretch(&self) -> u64 {
         if self.routed.jobs < TUNING.control_period || cfg!(mutant = "controls_at_any_price") {
             return 1;

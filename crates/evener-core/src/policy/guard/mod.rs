@@ -20,7 +20,7 @@
 //! keeps to it, for control and routed jobs alike.
 //!
 //! The loss of a class is a sum that never falls below zero: a gain pays back what was lost before it and is forgotten beyond that. A
-//! class that could save up credit would earn an hour and then, when its module grows slow, lose for minutes before anybody steps in.
+//! class that could save up credit would earn an hour and then, when its module grows slow, lose for minutes before the guard locked it.
 
 mod by_size;
 mod counters;

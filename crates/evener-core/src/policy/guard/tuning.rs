@@ -12,9 +12,9 @@ tuning! {
     /// Where the price of controls is more than one in so many parts of what is routed, fewer will do, for a core would have to become that
     /// much faster before routing were wrong. Beside a module that takes a thirteenth of a core's time, one job in 64 inline were a fifth of
     /// all time. A multiple of the period.
-    ["G1"] control_share: u64 = 256, 64, 1 << 20, "parts of what is routed", "Assumed, not measured: one in 256, because 0.4 % is below what is noticed";
+    ["G1"] control_share: u64 = 256, 64, 1 << 20, "parts of what is routed", "Assumed, not measured: one in 256, because 0.4 % is below the noise of a run";
     /// Controls are at most so many times as rare: a changed core must not be noticed after minutes only. A power of two.
-    ["G1"] control_stretch_max: u64 = 64, 1, 1 << 16, "times the period", "Assumed, not measured: 64, because one in 4096 jobs is soon there";
+    ["G1"] control_stretch_max: u64 = 64, 1, 1 << 16, "times the period", "Assumed, not measured: 64, because the next control, after 4096 jobs, is seconds away at 1,000 jobs a second";
     /// So many jobs are measured inline before any is routed: their mean is within 12 % of the true one in 19 of 20 cases where single jobs
     /// vary by 30 %.
     ["G1"] control_jobs_first: u64 = 8, 1, 1_000, "jobs", "statistics, as the text says";
@@ -41,12 +41,12 @@ tuning! {
     ["G3"] lock_first: Nanos = Nanos::from_millis(125), Nanos::from_millis(1), Nanos::from_millis(10_000), "time", "a hundred times what a trial may lose, and more";
     /// The longest lock.
     ["G3"] lock_max: Nanos = Nanos::from_millis(300_000), Nanos::from_millis(1_000), Nanos::from_millis(3_600_000), "time",
-        "Assumed, not measured: 5 min, because a module that was mended is then seen within minutes";
+        "Assumed, not measured: 5 min, because a repaired module is then used again within minutes";
     /// Routed jobs after which a trial is judged.
     ["G3"] trial_jobs: u64 = 256, 8, 1 << 20, "jobs", "Assumed, not measured: 256, because noise of 30 % in single jobs leaves 2 % in their mean";
     /// Requests of more bytes than two to this are entered at their share of that: one that lost its core for a slice is no verdict on its
     /// class. So many bytes take about half a millisecond, a tenth of what a class may always lose.
-    ["G4"] entered_whole: u32 = 22, 4, 30, "power of two, bytes", "Assumed, not measured: 22, because the text's half a millisecond follows at 8 GB/s";
+    ["G4"] entered_whole: u32 = 22, 4, 30, "power of two, bytes", "Assumed, not measured: 22, because 4 MiB take half a millisecond at 8 GB/s";
 }
 
 // A control lies at a place of each period that follows from the leading bits of a product; and a period's share is whole.

@@ -1,4 +1,4 @@
-//! Who may take which job: policies, one file each, under the papers' names.
+//! Which worker may take which job: policies, one file each, under the papers' names.
 //!
 //! A policy is a pure function from a [`Snapshot`] to a [`Plan`]; callers and workers look the plan up in
 //! O(1). Five are those of paper 002 (Kaneko, Saito, Kikuchi, 2015) and need no costs: their plan is made once.
@@ -108,7 +108,7 @@ pub const LONG_JOB_BYTES: u64 = 4 << 10;
 pub const CLAIM_BYTES_MAX: u64 = 512 << 10;
 
 /// What a CPU worker takes in a queue that it shares with its like: whole fills of its lanes, at most
-/// [`CLAIM_JOBS_MAX`], and less towards the end so that nobody waits for the last one.
+/// [`CLAIM_JOBS_MAX`], and less towards the end so that no worker waits long for the last one.
 fn cpu_take(snapshot: &Snapshot) -> Take {
     let jobs_min = match snapshot.cpu_width {
         0 | 1 => 4, // Adjacent jobs: claims of one cost memory-bound algorithms 17 to 35 %.

@@ -1,4 +1,4 @@
-//! Identities: who opens files, and new ones.
+//! Identities: the secrets that open files, and new ones.
 
 use std::time::SystemTime;
 
@@ -12,30 +12,30 @@ use super::identity_file::{AskPassphrase, Secret, secrets};
 use super::passphrase::passphrase_identity;
 use crate::error::FormatError;
 
-/// Who opens files. Keys are wiped when they are dropped, as far as the crate `age` does.
+/// The identities that open files. Keys are wiped when they are dropped, as far as the crate `age` does.
 #[derive(Default)]
 pub struct Identities {
     all: Vec<Box<dyn Identity + Send + Sync>>,
 }
 
 impl Identities {
-    /// Adds anyone who knows `passphrase`.
+    /// Adds the identity that `passphrase` is.
     pub fn add_passphrase(&mut self, passphrase: SecretString) {
         self.all.push(Box::new(passphrase_identity(passphrase)));
     }
 
     /// Adds the identities of a file: age identities one a line, or an SSH private key, or age identities
-    /// encrypted by age with a passphrase. `ask` is called for encrypted SSH keys and files.
+    /// encrypted by age with a passphrase. `prompt` is called for encrypted SSH keys and files.
     ///
     /// # Errors
     ///
     /// [`FormatError::Identity`] or [`FormatError::Unsupported`]; no text of the file is repeated.
-    pub fn add_file(&mut self, bytes: &[u8], ask: &mut AskPassphrase<'_>) -> Result<(), FormatError> {
-        for secret in secrets(bytes, ask)? {
+    pub fn add_file(&mut self, bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<(), FormatError> {
+        for secret in secrets(bytes, prompt)? {
             match secret {
                 Secret::Native(identity) => self.all.push(Box::new(identity)),
                 Secret::Ssh(ssh::Identity::Encrypted(key)) => {
-                    let passphrase = ask("the SSH key").ok_or_else(no_passphrase)?;
+                    let passphrase = prompt("the SSH key").ok_or_else(no_passphrase)?;
                     let key =
                         key.decrypt(passphrase).map_err(|_| identity("wrong passphrase for the SSH key"))?;
                     self.all.push(Box::new(ssh::Identity::from(key)));

@@ -20,9 +20,9 @@ pub(super) enum Secret {
     Ssh(ssh::Identity),
 }
 
-pub(super) fn secrets(bytes: &[u8], ask: &mut AskPassphrase<'_>) -> Result<Vec<Secret>, FormatError> {
+pub(super) fn secrets(bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<Vec<Secret>, FormatError> {
     if is_armored(bytes) || bytes.starts_with(b"age-encryption.org/") {
-        return native_secrets(&decrypted_file(bytes, ask)?);
+        return native_secrets(&decrypted_file(bytes, prompt)?);
     }
     let text = std::str::from_utf8(bytes).map_err(|_| identity("the file is not text"))?;
     if text.trim_start().starts_with("-----BEGIN") {
@@ -69,7 +69,7 @@ fn unsupported_ssh_key(key: &UnsupportedKey) -> String {
 }
 
 /// The text of an identity file that is itself an age file under a passphrase.
-fn decrypted_file(bytes: &[u8], ask: &mut AskPassphrase<'_>) -> Result<Zeroizing<String>, FormatError> {
+fn decrypted_file(bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<Zeroizing<String>, FormatError> {
     let damaged = |_| identity("the encrypted file is damaged");
     let not_mine = |error: DecryptError| match error {
         DecryptError::DecryptionFailed => identity("wrong passphrase for the encrypted file"),
@@ -79,7 +79,7 @@ fn decrypted_file(bytes: &[u8], ask: &mut AskPassphrase<'_>) -> Result<Zeroizing
     if !decryptor.is_scrypt() {
         return Err(identity("the encrypted file is not encrypted with a passphrase"));
     }
-    let key = passphrase_identity(ask("the identity file").ok_or_else(no_passphrase)?);
+    let key = passphrase_identity(prompt("the identity file").ok_or_else(no_passphrase)?);
     let keys = std::iter::once(&key as &dyn Identity);
     let mut text = Zeroizing::new(String::new());
     decryptor.decrypt(keys).map_err(not_mine)?.read_to_string(&mut text).map_err(damaged)?;

@@ -1,4 +1,4 @@
-//! Who a file in the age format is for, and who may open it: recipients, identities, passphrases.
+//! Keys of the age format: recipients that a file is for, identities that open it, passphrases.
 //!
 //! Text as age and rage take it -> [`Recipients`] (for sealing) or [`Identities`] (for opening). Plugins are not
 //! called.

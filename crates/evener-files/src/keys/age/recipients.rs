@@ -1,4 +1,4 @@
-//! Recipients: who files are sealed for, and how a header shows that it is for them.
+//! Recipients: the public keys that files are sealed for, and how a header shows that it is for them.
 
 use age::ssh::ParseRecipientKeyError;
 use age::{Identity, Recipient, scrypt, ssh, tag, tagpq, x25519};
@@ -16,7 +16,7 @@ use crate::error::FormatError;
 /// Bytes of the SHA-256 of an SSH public key that stand in a stanza.
 const SSH_TAG_BYTES: usize = 4;
 
-/// Who files are sealed for.
+/// The recipients that files are sealed for.
 #[derive(Default)]
 pub struct Recipients {
     all: Vec<Box<dyn Recipient + Send + Sync>>,
@@ -24,7 +24,7 @@ pub struct Recipients {
     matchers: Vec<StanzaMatcher>,
 }
 
-/// What tells that a stanza of a header is for a recipient.
+/// What shows that a stanza of a header is for a recipient.
 pub(crate) enum StanzaMatcher {
     /// It opens the stanza: the passphrase, or the identity that the recipient was made from.
     Opens(Box<dyn Identity + Send + Sync>),
@@ -35,7 +35,7 @@ pub(crate) enum StanzaMatcher {
 }
 
 impl Recipients {
-    /// Anyone who knows `passphrase`; stands alone.
+    /// The recipient that `passphrase` is; stands alone.
     ///
     /// Each file then costs about a second of a core and 256 MiB while its key is derived, one file at a time
     /// in the whole process: meant for a few files.
@@ -93,7 +93,7 @@ impl Recipients {
         Ok(())
     }
 
-    /// Adds the recipients that belong to the identities of an identity file. `ask` is called where the file
+    /// Adds the recipients that belong to the identities of an identity file. `prompt` is called where the file
     /// itself is encrypted; an encrypted SSH key needs no passphrase here.
     ///
     /// # Errors
@@ -102,9 +102,9 @@ impl Recipients {
     pub fn add_identity_file(
         &mut self,
         bytes: &[u8],
-        ask: &mut AskPassphrase<'_>,
+        prompt: &mut AskPassphrase<'_>,
     ) -> Result<(), FormatError> {
-        for secret in secrets(bytes, ask)? {
+        for secret in secrets(bytes, prompt)? {
             match secret {
                 Secret::Native(identity) => {
                     self.push(identity.to_public(), StanzaMatcher::Opens(Box::new(identity)));

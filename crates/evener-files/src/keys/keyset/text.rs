@@ -222,11 +222,11 @@ pub(super) fn wrong(fact: String) -> FormatError {
 
 /// Position only: serde's own texts may repeat what stands in the file.
 fn malformed_json(error: &serde_json::Error) -> FormatError {
-    let what = match error.classify() {
+    let category = match error.classify() {
         serde_json::error::Category::Data => "not as in a Tink keyset",
         _ => "not JSON",
     };
-    wrong(format!("{what} at line {}, column {}", error.line(), error.column()))
+    wrong(format!("{category} at line {}, column {}", error.line(), error.column()))
 }
 
 /// Numbers of Tink's enum HashType.

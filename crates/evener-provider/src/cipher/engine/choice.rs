@@ -1,4 +1,4 @@
-//! The engine that was chosen for an update, and what the guard is told of it afterwards.
+//! The engine that was chosen for an update, and what is recorded of it in the guard afterwards.
 
 use evener::offload::policy::{Concurrency, Turn};
 use evener_core::{Job, Nanos};
@@ -7,7 +7,7 @@ use super::{BlockBatch, BlockError, Engine, Fallback};
 
 /// What the guard and the policy say about the update under way.
 pub(crate) struct ModuleChoice {
-    /// `None` where nobody judges.
+    /// `None` where no guard judges.
     pub(crate) turn: Option<Turn>,
     /// The engine that is to do it.
     pub(crate) engine: Option<&'static dyn Engine>,

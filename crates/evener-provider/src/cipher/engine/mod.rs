@@ -57,7 +57,7 @@ impl BlockRequest<'_> {
         }
     }
 
-    /// Runs `work`, which nobody is to take for a part of it.
+    /// Runs `work`, whose time is not the engine's.
     pub(crate) fn excluding<T>(&self, work: impl FnOnce() -> T) -> T {
         match self.turn {
             Some(turn) => turn.excluding(work),
@@ -103,7 +103,7 @@ pub enum BlockError {
 
 /// Another way to do block work.
 pub trait Engine: Sync {
-    /// Whether it wants work of this kind and length now; asked for each update of at least the threshold.
+    /// Whether it wants work of this kind and length now; called for each update of at least the threshold.
     fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool;
 
     /// Requests that a new one would find before it.
@@ -132,9 +132,9 @@ pub trait Engine: Sync {
         Err(BlockError::Undone)
     }
 
-    /// Gives up what it has made of a session, with which nobody comes any more: its context was freed or has another key. The calling
+    /// Releases what it has made of a session, with which no request comes any more: its context was freed or has another key. The calling
     /// thread is the program's and waits for nothing here. An engine that keeps nothing between requests need not have it.
-    fn forget(&self, _session: SessionId) {}
+    fn close_session(&self, _session: SessionId) {}
 }
 
 /// The inner cipher of the libcrypto that loaded us, in contexts of our own. May be used by several threads at once.

@@ -6,18 +6,18 @@ use evener_core::{Algorithm, Direction, SessionId};
 
 use super::Engine;
 
-/// Engines of this process, asked in this order.
+/// Engines of this process, offered work in this order.
 static ENGINES: RwLock<Vec<&'static dyn Engine>> = RwLock::new(Vec::new());
 
-/// Adds an engine behind those that are there. It is asked by every library context of the process.
+/// Adds an engine behind those that are there. Every library context of the process offers it work.
 pub fn add_engine(engine: &'static dyn Engine) {
     ENGINES.write().unwrap_or_else(PoisonError::into_inner).push(engine);
 }
 
 /// Tells all engines that a session has ended. Not under the lock, for they may call the system.
-pub(crate) fn forget(session: SessionId) {
+pub(crate) fn close_session(session: SessionId) {
     let engine = |at: usize| ENGINES.read().unwrap_or_else(PoisonError::into_inner).get(at).copied();
-    (0..).map_while(engine).for_each(|engine| engine.forget(session));
+    (0..).map_while(engine).for_each(|engine| engine.close_session(session));
 }
 
 /// All of them, which stay as they are for as long as this is held.

@@ -78,7 +78,7 @@ fn install_shadow(ctx: &mut CipherCtx) -> Option<()> {
 /// The tag that the inner context holds, made or given, all 16 bytes of it and how many count; `None` where there is none.
 pub(super) fn stored_tag(ctx: &CipherCtx) -> Option<(Block, usize)> {
     let (inner, encrypts) = (ctx.inner(), ctx.message.encrypts);
-    // One that encrypts tells what it holds. Where that is nothing, it raises an error that is nobody's business.
+    // A context that encrypts answers with what it holds. Where that is nothing, it raises an error, which is dropped.
     let tag = ctx.prov().core.quietly(|| inner.init(true, None, None).then(|| inner.tag()).flatten());
     let len = inner.tag_bytes();
     inner.init(encrypts, None, None);
@@ -176,7 +176,7 @@ pub(super) fn end(
 /// Zeros for a shadow that catches up.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// Brings the shadow to where the message is, whose sum is `sum`, and forgets the data context.
+/// Brings the shadow to where the message is, whose sum is `sum`, and drops the data context.
 pub(super) fn replay(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     let (shadow, encrypts) = (ctx.inner(), ctx.message.encrypts);
     let gcm = state(ctx);

@@ -3,13 +3,13 @@
 //! Path of a message: [`init`] with a nonce of 96 bits -> small updates go to the inner context and are counted ([`update`]) -> a large
 //! one for which helpers come ([`data_context::split`]) -> [`last`]. A message is in one of three states:
 //!
-//! | state | what works on the text | what holds what the program set and asks for |
+//! | state | what works on the text | what holds what the program set and queries |
 //! |---|---|---|
 //! | not known (`is_known` false) | the inner context | the inner context |
 //! | known, not split (`data` empty) | the inner context; its bytes are counted here | the inner context |
 //! | split (`data` set) | the data context, started where the last split ended | the shadow context, now the inner one |
 //!
-//! A program may ask a message that was split for its nonce, lengths and tag, which the data context has not; the shadow context has the
+//! A program may query a message that was split for its nonce, lengths and tag, which the data context has not; the shadow context has the
 //! message's own and answers. Whatever else the program does in the middle of it, the shadow is first brought to where the message is
 //! ([`restore`]) and does it itself. docs/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
 
@@ -67,14 +67,14 @@ pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         // Refused, it may be the inner one's all the same.
         ctx.message.forget_key();
     }
-    // The inner direction is what was asked for, even where something else of the call was refused.
+    // The inner direction is the one of the call, even where something else of the call was refused.
     ctx.message.started(call.encrypts, call.key.filter(|_| answer == 1), None);
     record_parameters(ctx, call);
     Ok(answer)
 }
 
-/// What may be set and asked for at the shadow while the message is ahead of it. EVP repeats padding and the length of the key
-/// at each init of a context that was told of them; they mean nothing here.
+/// What may be set and queried at the shadow while the message is ahead of it. EVP repeats padding and the length of the key
+/// at each init of a context that has them set; they mean nothing here.
 fn is_for_shadow(param: &Param) -> bool {
     match params::key(param).to_bytes() {
         b"tag" | b"keylen" | b"padding" => true,
@@ -152,7 +152,7 @@ fn update_unsplit(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c
     match (answer, call.is_aad()) {
         (1, true) => gcm.aad_bytes += call.len() as u64,
         (1, false) => gcm.text_bytes += call.len() as u64,
-        // How much of it went in is not told.
+        // How much of it went in is unknown.
         _ => gcm.is_known = false,
     }
     settle(ctx);
@@ -187,23 +187,23 @@ pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) ->
     let encrypts = ctx.message.encrypts;
     let given = if encrypts { None } else { data_context::stored_tag(ctx) };
     if !encrypts && given.is_none() {
-        // Refused: the program has not said what the tag is to be, and may still do so.
+        // Refused: the program has not set the expected tag, and may still do so.
         return Ok(finish(ctx));
     }
     let ended = data_context::sum(ctx).and_then(|sum| Some((sum, data_context::tag(ctx, sum)?)));
     let Some((sum, tag)) = ended else { return Err(ctx.fail()) };
-    let kept = match given {
+    let accepted = match given {
         None => Some((tag, BLOCK_BYTES)),
         Some(given) => is_same(&tag[..given.1], &given.0[..given.1]).then_some(given),
     };
-    let Some(kept) = kept else {
+    let Some(accepted) = accepted else {
         // The shadow, brought to where the message is, refuses it itself.
         data_context::replay(ctx, sum).ok_or_else(|| ctx.fail())?;
         state(ctx).is_known = false;
         settle(ctx);
         return Ok(finish(ctx));
     };
-    data_context::end(ctx, kept, finish).ok_or_else(|| ctx.fail())
+    data_context::end(ctx, accepted, finish).ok_or_else(|| ctx.fail())
 }
 
 /// Whether two tags are the same; no branch depends on a byte of them but the answer's.

@@ -51,13 +51,13 @@ pub(super) fn mask(ecb: InnerContext<'_>, block: Block) -> Option<Block> {
     Some(block)
 }
 
-/// Ends `inner` and takes its tag. A context that decrypts does not tell it, one that encrypts does; and turning it around
+/// Ends `inner` and takes its tag. A context that decrypts does not give it, one that encrypts does; and turning it around
 /// changes nothing else.
 pub(super) fn final_tag(inner: InnerContext<'_>, encrypts: bool) -> Option<Block> {
     ((encrypts || inner.init(true, None, None)) && inner.finish()).then(|| inner.tag()).flatten()
 }
 
-/// Whether turning a context around tells the tag of what it decrypted, and lets it hold another: tried once per library
+/// Whether turning a context around gives the tag of what it decrypted, and lets it hold another: tried once per library
 /// context.
 fn reads_back_tags(row: &CipherRow, key_bytes: usize) -> bool {
     let (key, iv, text) = ([0x42; 32], [0x17; BLOCK_BYTES], [0x55; 40]);
@@ -101,10 +101,10 @@ pub(super) fn share(
     ctx.counts().split.fetch_add(1, Relaxed);
     ctx.count_request(Count::Split, cut.bulk);
     let (encrypts, key) = (message.encrypts, message.key());
-    let worker = |context, ecb, kept| Worker {
+    let worker = |context, ecb, owner| Worker {
         context,
         ecb,
-        _kept: kept,
+        _kept: owner,
         encrypts,
         hash,
         counter,

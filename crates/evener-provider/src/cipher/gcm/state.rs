@@ -19,7 +19,7 @@ pub(super) const NONCE_BYTES_MAX: usize = 128;
 pub(crate) struct Gcm {
     /// The message began with a nonce of 96 bits and all that came is counted here.
     pub(super) is_known: bool,
-    /// Something was set that a new context would not have: TLS's IV, or what nobody knows. For good.
+    /// Something was set that a new context would not have: TLS's IV, or an unknown parameter. For good.
     pub(super) has_foreign_parameter: bool,
     pub(super) nonce: [u8; NONCE_BYTES],
     pub(super) aad_bytes: u64,

@@ -1,7 +1,7 @@
 //! The session of a key, for as long as a context has that key.
 //!
 //! Made when a request first needs it -> shared by copies of the context -> the last of them takes another key, or is freed -> the
-//! engines are told, so that no key stays open at a module. A request takes the session alone, so telling costs it nothing.
+//! engines are notified, so that no key stays open at a module. A request takes the session alone, so this costs it nothing.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use evener_core::Session;
 
 use crate::cipher::engine::registry;
 
-/// A session that engines are told of when it ends.
+/// A session whose end engines are notified of.
 pub(crate) struct KeySession(Arc<Session>);
 
 impl KeySession {
@@ -26,7 +26,7 @@ impl KeySession {
 impl Drop for KeySession {
     fn drop(&mut self) {
         if !cfg!(mutant = "keys_stay_at_modules") {
-            registry::forget(self.0.id());
+            registry::close_session(self.0.id());
         }
     }
 }

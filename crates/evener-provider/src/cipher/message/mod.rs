@@ -15,7 +15,7 @@ use zeroize::{Zeroize as _, ZeroizeOnDrop};
 use key_session::KeySession;
 use record_mode::RecordMode;
 
-/// Who holds the truth about the message.
+/// Which object holds the state of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// The inner context, for good or until the next init.

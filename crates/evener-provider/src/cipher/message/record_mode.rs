@@ -1,13 +1,13 @@
-//! What libssl told of the records of a context: their version, and whether a MAC is inside the ciphertext.
+//! What libssl has set about the records of a context: their version, and whether a MAC is inside the ciphertext.
 
 use evener_core::BLOCK_BYTES;
 
-/// What libssl told about the records of a context.
+/// What libssl has set about the records of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct RecordMode {
     /// As on the wire; `None` where it was no number.
     pub(crate) version: Option<usize>,
-    /// Bytes of the MAC inside the ciphertext: 0 under Encrypt-then-MAC. Unknown until it was said.
+    /// Bytes of the MAC inside the ciphertext: 0 under Encrypt-then-MAC. Unknown until it was set.
     pub(crate) mac_bytes: Option<usize>,
 }
 

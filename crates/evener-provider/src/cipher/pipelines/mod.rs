@@ -5,7 +5,7 @@
 //! held, for each pipe as OpenSSL holds it in a context of its own (`buffering.rs`). Decryption of one message fills a core
 //! by itself, so there each pipe has an inner context, and they take turns.
 //!
-//! The inner context of the cipher context is asked for what all pipes share: whether keys and IVs have the right length,
+//! The inner context of the cipher context is queried for what all pipes share: whether keys and IVs have the right length,
 //! and whether the last block is padded.
 
 pub(crate) mod state;
@@ -78,7 +78,7 @@ fn decrypting(
     own.inner().init(false, Some(session.key()), Some(iv)).then_some(own).ok_or(Reason::Pipes)
 }
 
-/// A piece of each message; false where an inner context refused one and said why.
+/// A piece of each message; false where an inner context refused one and raised the reason.
 pub(crate) fn update(ctx: &mut CipherCtx, calls: &[Update]) -> Result<bool, Reason> {
     with_pipes(ctx, calls.len(), |ctx, pipes| {
         if !pipes.encrypts {
@@ -235,7 +235,7 @@ fn run(
         return move_on(chains, jobs);
     }
     // What would have gone to a module and stays is timed as the other ways are.
-    let told = choice.filter(ModuleChoice::stays);
+    let stayed = choice.filter(ModuleChoice::stays);
     let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Turn::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
@@ -244,10 +244,10 @@ fn run(
     } else {
         in_turn(ctx, session, &mut jobs)?;
     }
-    ctx.count_event(Count::Locked, told.is_some_and(ModuleChoice::end).into(), bytes);
-    // One for which no driver was free tells nothing.
-    let told = judged.filter(|_| stays || is_burst);
-    told.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end().into(), bytes));
+    ctx.count_event(Count::Locked, stayed.is_some_and(ModuleChoice::end).into(), bytes);
+    // One for which no driver was free is no measurement.
+    let measured = judged.filter(|_| stays || is_burst);
+    measured.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end().into(), bytes));
     move_on(chains, jobs)
 }
 

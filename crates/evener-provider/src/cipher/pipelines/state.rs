@@ -11,7 +11,7 @@ use crate::inner_cipher::context::OwnContext;
 pub(crate) struct PipelineState {
     pub(super) encrypts: bool,
     pub(super) session: Arc<KeySession>,
-    /// As the inner contexts of `all` were told.
+    /// As set in the inner contexts of `all`.
     pub(super) padding: bool,
     pub(super) all: Vec<PipelineMessage>,
 }

@@ -12,7 +12,7 @@ const NUMBERS: c_int = 64;
 /// Closes every descriptor but the standard ones, ours or not.
 pub fn close_all() {
     for number in 3..NUMBERS {
-        // SAFETY: takes a number. That they are others' is what is tried; owners look before they use or close theirs.
+        // SAFETY: takes a number. That they belong to other owners is the point of the test; owners check before they use or close them.
         unsafe { libc::close(number) };
     }
 }
@@ -36,7 +36,7 @@ impl Occupied {
             this.files.push(tempfile::tempfile().unwrap());
             // SAFETY: takes numbers.
             let event = unsafe { libc::eventfd(0, libc::EFD_NONBLOCK) };
-            // SAFETY: just opened, and nobody else's.
+            // SAFETY: just opened, and nothing else owns it.
             this.events.push(unsafe { OwnedFd::from_raw_fd(event) });
         }
         this

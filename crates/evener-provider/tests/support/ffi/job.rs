@@ -62,12 +62,12 @@ impl<'b> Fibre<'b> {
         let argument = (&raw mut body).cast();
         let size = size_of_val(&body);
         // SAFETY: the body lives until the job is finished, since `drop` insists on that.
-        let said =
+        let code =
             unsafe { ASYNC_start_job(&raw mut self.job, self.wait, &raw mut answer, run, argument, size) };
-        if said == 2 {
+        if code == 2 {
             return Step::Paused;
         }
-        assert_eq!(said, 3, "what ASYNC_start_job says of a job that is finished");
+        assert_eq!(code, 3, "what ASYNC_start_job says of a job that is finished");
         self.job = ptr::null_mut();
         Step::Finished
     }

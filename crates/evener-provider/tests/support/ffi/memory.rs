@@ -23,7 +23,7 @@ thread_local! {
     static IS_CALLER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What helpers asked for and gave back.
+/// What helpers allocated and freed.
 static ASKED_BY_HELPERS: AtomicU32 = AtomicU32::new(0);
 static FREED_BY_HELPERS: AtomicU32 = AtomicU32::new(0);
 

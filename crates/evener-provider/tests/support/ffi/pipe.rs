@@ -72,9 +72,9 @@ impl Library {
     pub fn count(&self, key: &std::ffi::CStr) -> u32 {
         let mut value = 0_u32;
         let mut params = [number_param(key, &mut value), Param::END];
-        let said = call!(self.handle, "OSSL_PROVIDER_get_params"(self.provider, params.as_mut_ptr()):
+        let code = call!(self.handle, "OSSL_PROVIDER_get_params"(self.provider, params.as_mut_ptr()):
             fn(Opaque, *mut Param) -> c_int);
-        assert_eq!(said, 1);
+        assert_eq!(code, 1);
         value
     }
 
@@ -197,7 +197,7 @@ impl<'k> PipelineContext<'k> {
                     true => entry!(kind, CIPHER_PIPELINE_ENCRYPT_INIT: CipherPipelineInit),
                     false => entry!(kind, CIPHER_PIPELINE_DECRYPT_INIT: CipherPipelineInit),
                 };
-                // SAFETY: arrays of the lengths that are said.
+                // SAFETY: arrays of the lengths that are passed.
                 unsafe { init(self.ctx, key, key_len, ivs.len(), ivs.as_ptr(), 16, ptr::null()) }
             }
         };

@@ -74,9 +74,9 @@ impl Key {
     /// The key, where the provider gives it away.
     pub fn bytes(&self) -> Option<Vec<u8>> {
         let (mut key, mut len) = (ptr::null::<c_uchar>(), 0_usize);
-        let said = call!(c"EVP_SKEY_get0_raw_key"(self.0, &raw mut key, &raw mut len):
+        let code = call!(c"EVP_SKEY_get0_raw_key"(self.0, &raw mut key, &raw mut len):
             fn(Opaque, *mut *const c_uchar, *mut usize) -> c_int);
-        if said != 1 {
+        if code != 1 {
             return None;
         }
         // SAFETY: so many bytes of the object, which lives.
@@ -85,10 +85,10 @@ impl Key {
 
     /// Init of a context with this key.
     pub fn init(&self, ctx: &CipherCtx, cipher: &Cipher, iv: &[u8], encrypts: bool) -> bool {
-        let said = call!(c"EVP_CipherInit_SKEY"(
+        let code = call!(c"EVP_CipherInit_SKEY"(
                 ctx.0, cipher.0, self.0, iv.as_ptr(), iv.len(), c_int::from(encrypts), ptr::null()):
             fn(Opaque, Opaque, Opaque, *const c_uchar, usize, c_int, *const Param) -> c_int);
-        said == 1
+        code == 1
     }
 }
 

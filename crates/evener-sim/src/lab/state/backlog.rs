@@ -48,7 +48,7 @@ impl Backlog {
         &mut self.lists[self.open[self.turn]]
     }
 
-    /// Deals the jobs of a list whose worker is gone to the others; the last list, and one that all share, stays.
+    /// Deals the jobs of a list whose worker ended to the others; the last list, and one that all share, stays.
     pub(crate) fn close(&mut self, list: usize) {
         if self.open.len() < 2 || !self.open.contains(&list) {
             return;

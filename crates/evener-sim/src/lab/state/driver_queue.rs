@@ -42,7 +42,7 @@ impl DriverQueue {
         self.waiting.push_back(call);
     }
 
-    /// Bells of the threads to wake for what waits, before results are asked for.
+    /// Bells of the threads to wake for what waits, before the worker polls.
     pub(crate) fn threads_to_wake(&mut self) -> impl Iterator<Item = EventId> {
         let wanted = self.idle.min(self.waiting.len());
         let wanted = if cfg!(mutant = "simulated_threads_woken_one_by_one") { wanted.min(1) } else { wanted };

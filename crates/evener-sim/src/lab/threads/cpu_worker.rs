@@ -1,4 +1,4 @@
-//! A worker of the CPU path: it asks the chooser, computes job after job of its claim, and asks again.
+//! A worker of the CPU path: it claims at the chooser, computes job after job of its claim, and claims again.
 
 use std::collections::VecDeque;
 

@@ -25,7 +25,7 @@ pub(crate) struct Threads {
     pub(crate) ports: Vec<ModulePort>,
     /// Requests that may be outstanding, by module.
     places: Vec<Vec<RequestSlot>>,
-    /// Where the threads of its driver find their work, by module; nobody comes there where there are none.
+    /// Where the threads of its driver find their work, by module; unused where there are none.
     pub(crate) driver_queues: Vec<DriverQueue>,
     /// Threads of drivers, by module.
     pub(crate) runners: Vec<Vec<ThreadId>>,
@@ -70,9 +70,9 @@ impl Threads {
     ) {
         let place = |index| RequestSlot { index, done: engine.event() };
         self.places.push((0..side.depth as usize).map(place).collect());
-        let asked =
+        let wanted =
             if cfg!(mutant = "a_thread_for_each_request") { side.depth } else { side.path.runners.count };
-        let count = if side.path.runner_share > 0.0 { asked.max(1) } else { 0 };
+        let count = if side.path.runner_share > 0.0 { wanted.max(1) } else { 0 };
         let rested = ThreadSpec { is_rested: true, ..spec(side) };
         let mut runner = || {
             let events = [engine.event(), engine.event()];
@@ -82,7 +82,7 @@ impl Threads {
         self.driver_queues.push(DriverQueue::new(side.path.runners.together as usize, engine.event()));
     }
 
-    /// Workers in their order; who comes first gets a core first.
+    /// Workers in their order; the first gets a core first.
     fn spawn_workers(&mut self, setup: &Setup, engine: &mut Engine<'_, RunState<'_>>) {
         let cpu = (0..setup.cpu.workers).map(|index| Worker { path: Path::Cpu, index });
         let modules = (0u32..).zip(&setup.modules).map(|(index, _)| Worker { path: Path::Module, index });

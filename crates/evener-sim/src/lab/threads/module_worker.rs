@@ -48,7 +48,7 @@ enum Stage {
     Ready,
     /// Has prepared a request.
     Front(InFlight),
-    /// Has asked the driver for results, or waited for some.
+    /// Has polled the driver, or waited for results.
     Polling,
     /// Has waited for a request.
     Returned(InFlight),
@@ -247,10 +247,10 @@ impl ModuleWorker {
 
     fn end(&mut self, context: &mut Context<'_, RunState<'_>>, in_flight: InFlight) -> Step {
         let InFlight { own, runner, kernel, work: service, .. } = in_flight;
-        let seen = own.whole() + runner.whole() + kernel.front;
+        let clocked = own.whole() + runner.whole() + kernel.front;
         let took = match self.path.kernel_waits {
-            true => Took { core: seen + kernel.back, interrupt: Nanos::ZERO, service },
-            false => Took { core: seen, interrupt: kernel.back, service },
+            true => Took { core: clocked + kernel.back, interrupt: Nanos::ZERO, service },
+            false => Took { core: clocked, interrupt: kernel.back, service },
         };
         let nth = self.remove(&in_flight);
         context.world.finish_job(self.worker, (nth, in_flight.job), context.now, took);

@@ -55,7 +55,7 @@ impl Verdict {
     }
 }
 
-/// What came of checking a claim.
+/// The result of checking a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// Whether the claim holds.
@@ -71,7 +71,7 @@ impl Finding {
         Self { verdict, numbers, because: because.into() }
     }
 
-    /// True or false, and nothing between.
+    /// Holds or does not hold.
     fn that(holds: bool, numbers: Vec<f64>, because: impl Into<String>) -> Self {
         Self::new(if holds { Verdict::True } else { Verdict::False }, numbers, because)
     }
@@ -127,7 +127,7 @@ struct Claim {
     check: fn(&Tables) -> Result<Finding, TableError>,
 }
 
-/// A claim with what came of it.
+/// A claim with its finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     /// Paper: `000` to `004`.

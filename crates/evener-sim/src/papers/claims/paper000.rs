@@ -19,7 +19,7 @@ fn pair(tables: &Tables, one: &str, other: &str) -> Result<Pair, TableError> {
     Pair::read(&tables.seed000_table2, "file_size_bytes_nominal", one, other)
 }
 
-/// The three ways by size: CPU only, module only, both.
+/// The three policies by size: CPU only, module only, both.
 fn ways(tables: &Tables) -> Result<Vec<(f64, [f64; 3])>, TableError> {
     let single = pair(tables, "cpu_only_ms", "module_only_ms")?;
     let both = tables.seed000_table2.numbers("module_and_cpu_ms")?;

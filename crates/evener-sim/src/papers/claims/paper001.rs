@@ -1,4 +1,4 @@
-//! Paper 001: what its figure 7 is said to show. The text has no numbers of it.
+//! Paper 001: what the text says of its figure 7. The text gives no numbers for it.
 
 use super::{Claim, Finding, Tables, Verdict};
 use crate::papers::table::TableError;

@@ -1,4 +1,4 @@
-//! Paper 002: the shared queue against four other ways, on the AM3358.
+//! Paper 002: the shared queue against four other policies, on the AM3358.
 
 use super::sizes::{Between, Pair};
 use super::{Claim, Finding, Tables, Verdict};
@@ -6,10 +6,10 @@ use crate::papers::table::TableError;
 
 /// By the ids of `vectors/papers/seed002_claims.csv`.
 pub(super) const CLAIMS: &[Claim] = claims! {
-    "C1" "16384 B: proposed is 2.11 times CPU only" => |it| speed_up(it, "cpu_only_ms", 2.11);
-    "C2" "16384 B: proposed is 1.32 times module only" => |it| speed_up(it, "module_only_ms", 1.32);
-    "C3" "16384 B: proposed is 1.38 times round robin" => |it| speed_up(it, "round_robin_ms", 1.38);
-    "C4" "16384 B: proposed is 1.5 times polling" => |it| speed_up(it, "polling_ms", 1.5);
+    "C1" "16384 B: proposed is 2.11 times CPU only" => |tables| speed_up(tables, "cpu_only_ms", 2.11);
+    "C2" "16384 B: proposed is 1.32 times module only" => |tables| speed_up(tables, "module_only_ms", 1.32);
+    "C3" "16384 B: proposed is 1.38 times round robin" => |tables| speed_up(tables, "round_robin_ms", 1.38);
+    "C4" "16384 B: proposed is 1.5 times polling" => |tables| speed_up(tables, "polling_ms", 1.5);
     "C5" "CPU only and proposed cross between 1500 and 2048 B" => crossover;
     "C6" "round robin is very near to proposed from 1024 to 4096 B" => round_robin_is_near;
     "C7" "round robin is slower than module only above about 13 000 B only" => round_robin_falls_behind;
@@ -28,14 +28,14 @@ pub(super) const CLAIMS: &[Claim] = claims! {
 
 /// How far a ratio may be from the one that the paper prints with two decimals.
 const RATIO_TOLERANCE: f64 = 0.01;
-/// "Very near" is within 5 %, and so is "high performance" of the fastest way. Ours.
+/// "Very near" is within 5 %, and so is "high performance" of the fastest policy. The bound is ours, not the paper's.
 const NEAR: f64 = 0.05;
-/// "About" so many bytes is within 10 %. Ours.
+/// "About" so many bytes is within 10 %. The bound is ours, not the paper's.
 const ABOUT: f64 = 0.1;
-/// The ways of table 2.
+/// The policies of table 2.
 const WAYS: [&str; 5] = ["cpu_only_ms", "module_only_ms", "round_robin_ms", "polling_ms", "proposed_ms"];
 
-/// The name of a way as people write it.
+/// The name of a policy as text.
 fn spoken(column: &str) -> String {
     column.trim_end_matches("_ms").replace('_', " ")
 }

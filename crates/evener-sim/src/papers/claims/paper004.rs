@@ -12,11 +12,11 @@ pub(super) const CLAIMS: &[Claim] = claims! {
     "C5" "8192 B grows linearly with the processes (figure 8)" => grows_linearly;
 };
 
-/// "About 30 %" is 25 to 35 %. Ours.
+/// "About 30 %" is 25 to 35 %. The bound is ours, not the paper's.
 const ABOUT_PERCENT: f64 = 5.0;
-/// "Nearly all" is nine of ten and more. Ours.
+/// "Nearly all" is nine of ten and more. The bound is ours, not the paper's.
 const NEARLY_ALL: f64 = 0.9;
-/// Six processes that grow "linearly" reach at least nine tenths of six times one. Ours.
+/// Six processes that grow "linearly" reach at least nine tenths of six times one. The bound is ours.
 const LINEAR: f64 = 0.9;
 
 /// Rate with six processes over rate with one, ECB, in the row of `size_bytes`.

@@ -1,10 +1,10 @@
-//! What turns cost and what came of them, by class: one core and one module behind the kernel.
+//! What turns cost and what they measured, by class: one core and one module behind the kernel.
 //!
 //! There the module's path works on the core that it is held against. What a request shows beside a core that works is not what it
 //! takes of a core that rests (docs/results/guest-afalg.md), and a moment in which the machine is slow is slow for both. So each
 //! gets a turn now and then: a short burst on the module while the core rests ([`Turns::begin_module`]), or some jobs on the core
 //! while the module rests ([`Turns::begin_core`]). What either took by itself ([`Turns::record_core`],
-//! [`Turns::record_module`]) makes a pair -> [`Estimator::took_turns`](evener_core::Estimator::took_turns).
+//! [`Turns::record_module`]) makes a pair -> [`Estimator::record_pair`](evener_core::Estimator::record_pair).
 //!
 //! The way that is in force works between turns and is measured by that. What turns cost is counted beforehand and bounded by a
 //! part of the work ([`Turns::is_due`]).
@@ -15,11 +15,11 @@ use evener_core::estimate::ModuleSample;
 use crate::adaptive::tuning::TUNING;
 use crate::costs::overhead::LEAD;
 
-/// Who has a turn.
+/// Which of the two has a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::adaptive) enum Phase {
-    /// Nobody: all do as the plan says.
-    Nobody,
+    /// None: both do as the plan says.
+    ByPlan,
     /// The module, with so many requests yet to begin, until then at the longest.
     Module { queue: usize, left: u32, until: Nanos },
     /// A core.
@@ -35,7 +35,7 @@ pub(in crate::adaptive) struct TrialCost {
     pub(in crate::adaptive) turn: Nanos,
     /// Whether modules take it: then it is the core's turn, else the module's.
     pub(in crate::adaptive) is_open: bool,
-    /// Whether pairs say surely who is faster.
+    /// Whether pairs say surely which of the two is faster.
     pub(in crate::adaptive) is_sure: bool,
     /// Jobs that wait.
     pub(in crate::adaptive) waiting: u32,
@@ -68,7 +68,7 @@ pub(in crate::adaptive) struct Turns {
 impl Turns {
     /// Of a module that holds so many requests.
     pub(in crate::adaptive) fn new(queues: usize, held: u32) -> Self {
-        Self { phase: Phase::Nobody, held, lead: LEAD, accounts: vec![Account::default(); queues], next: 0 }
+        Self { phase: Phase::ByPlan, held, lead: LEAD, accounts: vec![Account::default(); queues], next: 0 }
     }
 
     /// Of so many queues one after the other.
@@ -95,8 +95,8 @@ impl Turns {
         Nanos((other - own).0.saturating_mul(self.count(trial).into())) + to_and_fro
     }
 
-    /// Whether the one who rests is to have a turn: what that may cost is a small part of what was worked, or for the first one of
-    /// what waits.
+    /// Whether the idle one of the two is to have a turn: it may cost a small part of the work done so far, or for the first one of
+    /// the work that waits.
     pub(in crate::adaptive) fn is_due(&self, queue: usize, trial: &TrialCost) -> bool {
         let (account, count) = (&self.accounts[queue], self.count(trial));
         let parts = if trial.is_sure { TUNING.parts_where_sure } else { TUNING.parts };
@@ -104,7 +104,7 @@ impl Turns {
         let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(trial.waiting.into()) };
         let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
         let is_cheap = account.spent + self.price(trial) <= allowed || cfg!(mutant = "turns_endless");
-        self.phase == Phase::Nobody && trial.waiting >= count + TUNING.left_min && is_cheap
+        self.phase == Phase::ByPlan && trial.waiting >= count + TUNING.left_min && is_cheap
     }
 
     /// It is the module's turn.
@@ -148,36 +148,36 @@ impl Turns {
     pub(in crate::adaptive) fn record_module(
         &mut self,
         queue: usize,
-        seen: &ModuleSample,
+        sample: &ModuleSample,
         is_alone: bool,
     ) -> Option<(ModuleSample, Nanos)> {
         let account = &mut self.accounts[queue];
-        account.worked += seen.d;
+        account.worked += sample.d;
         let lead = self.lead;
-        self.lead = lead.saturating_sub(u32::try_from(seen.jobs).unwrap_or(u32::MAX));
+        self.lead = lead.saturating_sub(u32::try_from(sample.jobs).unwrap_or(u32::MAX));
         let is_warm = lead == 0 || cfg!(mutant = "lead_believed");
         let is_by_itself = is_alone || cfg!(mutant = "beside_believed");
         if !(is_by_itself && is_warm) {
             return None;
         }
-        account.add(seen);
+        account.add(sample);
         // In its turn the pair is made when the turn is over.
         if matches!(self.phase, Phase::Module { .. }) { None } else { account.pair() }
     }
 }
 
 impl Account {
-    fn add(&mut self, seen: &ModuleSample) {
+    fn add(&mut self, sample: &ModuleSample) {
         let sum = &mut self.module;
         if sum.jobs >= TUNING.measured_max {
             (sum.jobs, sum.bytes, sum.d, sum.h) =
                 (sum.jobs / 2, sum.bytes / 2, Nanos(sum.d.0 / 2), Nanos(sum.h.0 / 2));
         }
-        sum.jobs += seen.jobs;
-        sum.bytes += seen.bytes;
-        sum.d += seen.d;
-        sum.h += seen.h;
-        sum.now = seen.now;
+        sum.jobs += sample.jobs;
+        sum.bytes += sample.bytes;
+        sum.d += sample.d;
+        sum.h += sample.h;
+        sum.now = sample.now;
     }
 
     /// Both halves, where both are there; they are used once.
@@ -212,11 +212,11 @@ mod tests {
         let closed = trial(200, 300, false);
         let mut worked = [0, 0];
         for (at, is_sure) in [false, true].into_iter().enumerate() {
-            turns.phase = Phase::Nobody;
+            turns.phase = Phase::ByPlan;
             let trial = TrialCost { is_sure, ..closed };
             assert!(at == 1 || turns.is_due(0, &trial), "the first one by what waits");
             turns.begin_module(0, &trial, us(0));
-            turns.phase = Phase::Nobody;
+            turns.phase = Phase::ByPlan;
             while !turns.is_due(0, &trial) {
                 turns.record_core(0, Some(us(200)), us(20_000));
                 worked[at] += 20;
@@ -247,12 +247,12 @@ mod tests {
         turns.begin_module(0, &trial(300, 250, false), us(0));
         assert_eq!(turns.record_module(0, &sample(12, 900), true), None, "it warms up");
         assert_eq!(turns.record_module(0, &sample(9, 250), true), None, "in its turn");
-        turns.phase = Phase::Nobody;
+        turns.phase = Phase::ByPlan;
         assert_eq!(turns.record_core(0, Some(us(300)), us(0)), Some((sample(9, 250), us(300))));
         assert_eq!(turns.record_core(0, Some(us(300)), us(0)), None);
         // The module is in force: the core has a turn, and requests behind it complete the pair.
         turns.begin_core(0, &trial(300, 250, true));
-        turns.phase = Phase::Nobody;
+        turns.phase = Phase::ByPlan;
         assert_eq!(turns.record_core(0, Some(us(310)), us(0)), None);
         (0..2).for_each(|_| assert_eq!(turns.record_module(0, &sample(6, 900), true), None, "it warms up"));
         assert_eq!(turns.record_module(0, &sample(5, 240), true), None);
@@ -272,7 +272,7 @@ mod tests {
         let mut turns = Turns::new(1, 2);
         (0..100).for_each(|_| _ = turns.record_module(0, &sample(1, 800), true));
         (0..100).for_each(|_| _ = turns.record_module(0, &sample(1, 200), true));
-        let (seen, _) = turns.record_core(0, Some(us(300)), us(0)).unwrap();
-        assert!(seen.jobs <= 32 && seen.d < Nanos(us(230).0 * seen.jobs), "{seen:?}");
+        let (sample, _) = turns.record_core(0, Some(us(300)), us(0)).unwrap();
+        assert!(sample.jobs <= 32 && sample.d < Nanos(us(230).0 * sample.jobs), "{sample:?}");
     }
 }

@@ -2,22 +2,22 @@
 //!
 //! ```text
 //!            offer_to_module, by the core's worker            its last request is drained, or its time is over
-//!   Nobody ──────────────────────────────────────> Module ────────────────────────────────────────────────────> Nobody
-//!            module_in_turn, by the module's worker           the core asks again after its jobs, or none wait
-//!   Nobody ──────────────────────────────────────> Core ──────────────────────────────────────────────────────> Nobody
+//!   ByPlan ──────────────────────────────────────> Module ────────────────────────────────────────────────────> ByPlan
+//!            module_in_turn, by the module's worker           the core claims again after its jobs, or none wait
+//!   ByPlan ──────────────────────────────────────> Core ──────────────────────────────────────────────────────> ByPlan
 //! ```
 //!
 //! | phase | the core's worker | the module's worker |
 //! |---|---|---|
-//! | Nobody | does as the plan says | does as the plan says |
+//! | ByPlan | does as the plan says | does as the plan says |
 //! | Module | rests | takes the requests of the turn, one by one |
 //! | Core | waits until the module is drained, then runs the jobs of the turn | takes nothing |
 //!
-//! A worker that was told to wait sleeps at its doorbell; what it was told may be old by then. So each change counts a version up
-//! ([`Alternation::mark_changed`]) before the doorbell is rung, and the worker compares it with the version that it asked at
+//! A worker whose claim was answered with a wait sleeps at its doorbell; the answer may be out of date by then. So each change counts a version up
+//! ([`Alternation::mark_changed`]) before the doorbell is rung, and the worker compares it with the version of its last claim
 //! ([`Alternation::has_changed`]) before it sleeps.
 //!
-//! What turns cost and what came of them stands in `accounts.rs`; who begins and ends them in `protocol.rs`; the flags that workers read without
+//! What turns cost and measured is in `accounts.rs`; what begins and ends them in `protocol.rs`; the flags that workers read without
 //! the lock are here.
 
 pub(super) mod accounts;
@@ -50,14 +50,14 @@ pub(crate) struct Alternation {
     core_changes: AtomicU32,
     /// The rest, by that, from which it was last woken because the module took no more; odd, so that the first one is another.
     woken_in: AtomicU32,
-    /// Times that what each of [`WorkerKind`] is told where turns are taken may have become another.
+    /// Times that the answer to each [`WorkerKind`] may have changed.
     version: [AtomicU32; 2],
-    /// How often it had when each last asked.
+    /// The value of `version` at the last claim of each.
     seen_version: [AtomicU32; 2],
 }
 
 impl Alternation {
-    /// Turns, or none: then nothing here ever says otherwise than the plan.
+    /// With turns, or without: then the plan alone decides.
     pub(super) fn new(turns: Option<Turns>) -> Self {
         Self {
             turns: turns.map(Mutex::new),
@@ -77,31 +77,31 @@ impl Alternation {
 
     /// Whether one of the two has a turn.
     pub(crate) fn has_turn(&self) -> bool {
-        // Relaxed: who is told an old answer asks again soon.
+        // Relaxed: a worker that got an old answer claims again soon.
         self.has_turn.load(Ordering::Relaxed)
     }
 
-    /// A worker asks what it is to take.
-    pub(super) fn note_query(&self, who: WorkerKind) {
+    /// A worker is about to claim.
+    pub(super) fn note_query(&self, worker: WorkerKind) {
         if self.turns.is_some() {
             // Relaxed: the doorbell that is rung after each change orders it, `docs/ring.md`.
-            let version = self.version[who as usize].load(Ordering::Relaxed);
-            self.seen_version[who as usize].store(version, Ordering::Relaxed);
+            let version = self.version[worker as usize].load(Ordering::Relaxed);
+            self.seen_version[worker as usize].store(version, Ordering::Relaxed);
         }
     }
 
-    /// Whether what a worker was told when it last asked may be true no more. Asked by who listens at its doorbell: between the question and that
-    /// nobody could wake it.
-    pub(crate) fn has_changed(&self, who: WorkerKind) -> bool {
-        let [version, seen] =
-            [&self.version, &self.seen_version].map(|words| words[who as usize].load(Ordering::Relaxed));
-        version != seen && !cfg!(mutant = "turns_unheard")
+    /// Whether the answer to a worker's last claim may be out of date. The worker calls it once it listens at its doorbell: between the claim and that
+    /// no ring could wake it.
+    pub(crate) fn has_changed(&self, worker: WorkerKind) -> bool {
+        let [version, answered] =
+            [&self.version, &self.seen_version].map(|words| words[worker as usize].load(Ordering::Relaxed));
+        version != answered && !cfg!(mutant = "turns_unheard")
     }
 
-    /// What these are told may have become another; before they are woken.
+    /// The answer to these workers may have changed; call it before they are woken.
     pub(super) fn mark_changed(&self, to: &[WorkerKind]) {
         if self.turns.is_some() {
-            to.iter().for_each(|who| _ = self.version[*who as usize].fetch_add(1, Ordering::Relaxed));
+            to.iter().for_each(|worker| _ = self.version[*worker as usize].fetch_add(1, Ordering::Relaxed));
         }
     }
 
@@ -120,7 +120,7 @@ impl Alternation {
         (self.turns.is_some() && changes % 2 == 0).then_some(changes)
     }
 
-    /// The module has been told to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
+    /// The module was to take nothing of what waits: whether the only core, which rests, is to be woken for it. Once in a rest, for
     /// the plan may leave it to the module all the same.
     pub(crate) fn should_wake_core(&self, queues: &ClassQueues<'_>) -> bool {
         let Some(rests) = self.core_rest().filter(|_| !self.has_turn() && !queues.is_empty()) else {
@@ -156,7 +156,7 @@ impl Alternation {
     pub(super) fn queue_of_module_turn(&self) -> Option<usize> {
         match self.turns()?.phase {
             Phase::Module { queue, .. } => Some(queue),
-            Phase::Core { .. } | Phase::Nobody => None,
+            Phase::Core { .. } | Phase::ByPlan => None,
         }
     }
 

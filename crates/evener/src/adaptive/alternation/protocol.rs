@@ -1,7 +1,7 @@
 //! Turns of the only core and the only module, beside the plan: how one begins and ends (`accounts.rs` has what it costs), and
-//! what becomes of what they took.
+//! what becomes of the costs that they measured.
 //!
-//! The core's worker asks once in a while ([`AdaptivePolicy::offer_to_module`]) -> jobs are shown to the module, the core rests
+//! The core's worker offers once in a while ([`AdaptivePolicy::offer_to_module`]) -> jobs are shown to the module, the core rests
 //! ([`AdaptivePolicy::next_for_core`]), the module takes them ([`AdaptivePolicy::next_for_module`]) -> it is drained
 //! ([`AdaptivePolicy::on_module_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
 //! worker sees that it is the core's turn, drains, and the core runs its jobs.
@@ -43,7 +43,7 @@ impl AdaptivePolicy {
         Some(requests.saturating_sub(queues.waiting(queue)) as usize)
     }
 
-    /// What the core is told in a turn; `None`: what the plan says.
+    /// What the core is to take in a turn; `None`: the plan decides.
     pub(in crate::adaptive) fn core_in_turn(
         &self,
         queues: &ClassQueues<'_>,
@@ -68,14 +68,14 @@ impl AdaptivePolicy {
             }
             _ => {}
         }
-        turns.phase = Phase::Nobody;
+        turns.phase = Phase::ByPlan;
         drop(turns);
         self.turn_is_over(queues, now);
         // Jobs that wait for cores alone come first.
         Some(Err(Nanos::ZERO))
     }
 
-    /// What the module is told in a turn; `None`: what the plan says. It may have come to the core's turn.
+    /// What the module is to take in a turn; `None`: the plan decides. The core's turn may begin here.
     pub(in crate::adaptive) fn module_in_turn(
         &self,
         table: &Table,
@@ -95,7 +95,7 @@ impl AdaptivePolicy {
                 Some(Ok(Claim { queue, jobs_max: 1, each: table.expected(queue, Some(0)) }))
             }
             Phase::Core { .. } => Some(Err(TUNING.plan_age_on_one_core)),
-            Phase::Nobody => {
+            Phase::ByPlan => {
                 let is_alarmed = self.alternation.take_alarm();
                 let (queue, trial) = self.due_to_core(&mut turns, table, queues, is_alarmed)?;
                 turns.begin_core(queue, &trial);
@@ -137,7 +137,7 @@ impl AdaptivePolicy {
         };
         let is_over = left == 0;
         if is_over {
-            turns.phase = Phase::Nobody;
+            turns.phase = Phase::ByPlan;
             drop(turns);
             // The other half of the pair: the next burst of the core.
             self.costs.sample_next(queues.classes()[queue], PLAN_WIDTH);
@@ -153,7 +153,7 @@ impl AdaptivePolicy {
         queues.modules.ring_all();
     }
 
-    /// What the one who rests could have a turn with.
+    /// What a turn of the idle one of the two would cost.
     fn trial(&self, table: &Table, queue: usize, class: Class, waiting: u32) -> Option<TrialCost> {
         let (c, latency) = (table.expected(queue, None), table.expected(queue, Some(0)));
         if c == Nanos::ZERO || latency == Nanos::ZERO {

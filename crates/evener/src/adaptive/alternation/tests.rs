@@ -21,7 +21,7 @@ fn sample(turn: u64) -> ModuleSample {
     ModuleSample { jobs: 1, bytes: 16_384, d: us(turn), h: us(2 * turn), now: NOW }
 }
 
-fn seen(turn: u64, is_alone: bool) -> Observation {
+fn observation(turn: u64, is_alone: bool) -> Observation {
     Observation { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
 }
 
@@ -32,16 +32,16 @@ fn burst(class: Class, each: u64) -> CostSample {
 
 /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
 fn beside(turn: u64, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
-    beside_of(&sample(turn), waiting)
+    competing(&sample(turn), waiting)
 }
 
-fn beside_of(seen: &ModuleSample, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
+fn competing(observation: &ModuleSample, waiting: usize) -> (AdaptivePolicy, ClassQueues<'static>, Class) {
     let class = job(session(), 16_384).class();
     let mut learned = Estimator::new(1);
     learned.keep_overhead(0, Line { fixed_ns: 100_000, per_byte_ps: 0 });
     for _ in 0..16 {
         learned.saw_cpu(class, Method::Plain, 16, 16 * 16_384, us(16 * 400));
-        learned.saw_module(0, class, seen);
+        learned.saw_module(0, class, observation);
     }
     learned.pair_up(0, 16);
     let (adaptive, queues) = (adaptive_with(1, learned), ClassQueues::new(4_096));
@@ -64,11 +64,11 @@ fn a_class_of_which_costs_are_known_begins_on_the_module_without_a_job_of_the_co
     let (adaptive, queues, class) = beside(100, 100);
     assert!((0..30).all(|_| module_takes(&adaptive, &queues)));
     // What they took is no loss, for it is known what the core would have taken.
-    (0..300).for_each(|_| adaptive.record_module(0, &queues, class, &seen(100, true)));
+    (0..300).for_each(|_| adaptive.record_module(0, &queues, class, &observation(100, true)));
     assert!(module_takes(&adaptive, &queues) && !adaptive.alternation.has_turn());
     // Until the core's turn says otherwise.
     adaptive.record_core(&queues, &[burst(class, 40)]);
-    (0..300).for_each(|_| adaptive.record_module(0, &queues, class, &seen(100, true)));
+    (0..300).for_each(|_| adaptive.record_module(0, &queues, class, &observation(100, true)));
     assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn());
 }
 
@@ -82,8 +82,8 @@ fn the_core_rests_while_the_module_has_its_turn_and_the_pair_decides() {
     assert!(module_takes(&adaptive, &queues) && !adaptive.on_module_drained(&queues, NOW));
     assert_eq!((0..24).filter(|_| module_takes(&adaptive, &queues)).count(), 23);
     // It is faster than was known.
-    (0..12).for_each(|_| adaptive.record_module(0, &queues, class, &seen(900, true)));
-    (0..9).for_each(|_| adaptive.record_module(0, &queues, class, &seen(220, true)));
+    (0..12).for_each(|_| adaptive.record_module(0, &queues, class, &observation(900, true)));
+    (0..9).for_each(|_| adaptive.record_module(0, &queues, class, &observation(220, true)));
     assert!(adaptive.on_module_drained(&queues, NOW) && !adaptive.alternation.has_turn());
     let ratio = || adaptive.costs.learned().on_module(0, class).ratio().unwrap();
     let before = ratio();
@@ -118,7 +118,8 @@ fn the_module_rests_while_the_core_has_its_turn() {
 #[test]
 fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_by_its_own_question() {
     let (adaptive, queues, class) = beside(300, 4_000);
-    let news = || [WorkerKind::Core, WorkerKind::Module].map(|who| adaptive.alternation.has_changed(who));
+    let news =
+        || [WorkerKind::Core, WorkerKind::Module].map(|worker| adaptive.alternation.has_changed(worker));
     adaptive.set_oldest(0, Some((class, NOW)));
     assert!(adaptive.next_for_core(&queues, NOW).is_err(), "it leaves them to the module");
     assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn(), "it is the core's");
@@ -139,8 +140,8 @@ fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_
 #[test]
 fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a_core_may_want_them() {
     // The core was measured, so that nothing is owed.
-    let row = |seen: &ModuleSample, waiting| {
-        let (adaptive, queues, class) = beside_of(seen, waiting);
+    let row = |observation: &ModuleSample, waiting| {
+        let (adaptive, queues, class) = competing(observation, waiting);
         adaptive.record_core(&queues, &[burst(class, 400)]);
         adaptive.next_for_module(0, &queues, NOW).map(|claim| claim.jobs_max)
     };
@@ -168,9 +169,9 @@ fn the_module_s_worker_takes_many_at_a_time_and_the_last_ones_one_by_one_where_a
 fn requests_beside_a_core_that_works_change_nothing_that_is_known() {
     let (adaptive, queues, class) = beside(300, 0);
     let known = || adaptive.costs.learned().on_module(0, class).at(16_384).unwrap();
-    (0..50).for_each(|_| adaptive.record_module(0, &queues, class, &seen(700, false)));
+    (0..50).for_each(|_| adaptive.record_module(0, &queues, class, &observation(700, false)));
     assert_eq!(known(), (us(300), us(600)));
-    (0..50).for_each(|_| adaptive.record_module(0, &queues, class, &seen(700, true)));
+    (0..50).for_each(|_| adaptive.record_module(0, &queues, class, &observation(700, true)));
     assert_eq!(known(), (us(700), us(1_400)));
 }
 
@@ -179,7 +180,7 @@ fn jobs_beside_a_module_that_works_are_no_half_of_a_pair() {
     let (adaptive, queues, class) = beside(300, 0);
     let pairs = || adaptive.costs.learned().on_module(0, class).in_turn.samples;
     let before = pairs();
-    (0..21).for_each(|_| adaptive.record_module(0, &queues, class, &seen(300, true)));
+    (0..21).for_each(|_| adaptive.record_module(0, &queues, class, &observation(300, true)));
     adaptive.record_core(&queues, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
     assert_eq!(pairs(), before);
     adaptive.record_core(&queues, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
@@ -192,7 +193,7 @@ fn where_the_guard_would_lock_a_class_it_is_the_cores_turn_at_once() {
     adaptive.record_core(&queues, &[burst(class, 400)]);
     assert!(module_takes(&adaptive, &queues), "so few are not worth a turn");
     // Perhaps the machine stood still for a moment.
-    adaptive.record_module(0, &queues, class, &seen(20_000, true));
+    adaptive.record_module(0, &queues, class, &observation(20_000, true));
     assert!(!module_takes(&adaptive, &queues) && adaptive.alternation.has_turn());
     adaptive.plan_anew(&queues, NOW);
     assert!(adaptive.current().is_open(0), "the pair decides, not the guard");
@@ -216,6 +217,6 @@ fn what_tries_cost_in_their_turn_is_not_held_against_the_class() {
     let (adaptive, queues, class) = beside(500, 24);
     adaptive.record_core(&queues, &[burst(class, 400)]);
     adaptive.offer_to_module(&queues, class, 4_000, NOW);
-    (0..24).for_each(|_| adaptive.record_module(0, &queues, class, &seen(1_600, true)));
+    (0..24).for_each(|_| adaptive.record_module(0, &queues, class, &observation(1_600, true)));
     assert!(!adaptive.state().is_locked(0, 0, NOW));
 }

@@ -8,7 +8,7 @@ use evener_core::driver::Clock;
 
 use super::{CpuLoss, OTHERS_MAX, REST};
 
-/// By the machine's idle time, which Linux tells in `/proc/stat`: what of it is missing.
+/// By the machine's idle time, which Linux counts in `/proc/stat`: what of it is missing.
 #[derive(Clone, Copy, Debug)]
 pub struct IdleTime {
     /// Core time that other programs use, per time that passes.
@@ -16,7 +16,7 @@ pub struct IdleTime {
 }
 
 impl IdleTime {
-    /// Looks what others use, asleep; `None` where that is much, or the system does not tell.
+    /// Measures, asleep, what other programs use; `None` where that is much, or the system does not say.
     #[must_use]
     pub fn new(clock: &dyn Clock) -> Option<Self> {
         let rest = || thread::sleep(Duration::from(REST));
@@ -42,7 +42,7 @@ impl CpuLoss for IdleTime {
     }
 }
 
-/// Time that all cores together were idle since some moment, and how many they are; `None` where the system does not tell.
+/// Time that all cores together were idle since some moment, and how many they are; `None` where the system does not say.
 #[must_use]
 pub fn idle_time() -> Option<(Nanos, u32)> {
     idle(&std::fs::read_to_string("/proc/stat").ok()?, rustix::param::clock_ticks_per_second())

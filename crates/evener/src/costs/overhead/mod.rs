@@ -30,7 +30,7 @@ pub const SIZES: [usize; 5] = [16, 1_024, 4_096, 8_192, 16_384];
 /// a core and a module behind the kernel change places.
 pub const COST_SIZES: [usize; 7] = [16, 256, 512, 1_024, 4_096, 8_192, 16_384];
 
-/// How long a look at what is there without the module takes, and how long the module is kept busy with each size: idle time is told in hundredths of
+/// How long a look at what is there without the module takes, and how long the module is kept busy with each size: idle time is counted in hundredths of
 /// a second.
 const REST: Nanos = Nanos::from_millis(200);
 const BURST: Nanos = Nanos::from_millis(200);
@@ -61,12 +61,12 @@ const OTHERS_MAX: f64 = 0.1;
 
 /// How core time that goes to a module's path is found out.
 pub trait CpuLoss {
-    /// Core time that was lost while `burst` ran; `None` where the system does not tell.
+    /// Core time that was lost while `burst` ran; `None` where the system does not say.
     fn during(&mut self, clock: &dyn Clock, burst: &mut dyn FnMut()) -> Option<Nanos>;
 }
 
 /// What threads' clocks do not see of a module's path, of one request, by keeping it busy with `jobs`, which are armed and
-/// have room for each of [`SIZES`]; `None` where `loss` cannot tell or the module fails one.
+/// have room for each of [`SIZES`]; `None` where `loss` is unknown or the module fails one.
 pub fn overhead<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     mut jobs: Vec<Box<Job<'m>>>,
@@ -105,11 +105,11 @@ pub struct CostQuery {
 pub fn costs<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     jobs: &mut Vec<Box<Job<'m>>>,
-    asked: &CostQuery,
+    query: &CostQuery,
     clock: &dyn Clock,
     core: &mut dyn FnMut(),
 ) -> Option<(ModuleSample, Nanos)> {
-    let (held, CostQuery { bytes, overhead, cores }) = (jobs.len() as u64, *asked);
+    let (held, CostQuery { bytes, overhead, cores }) = (jobs.len() as u64, *query);
     let mut passes: Vec<(ModuleSample, Nanos, Nanos)> = Vec::new();
     // In millionths.
     let ratio = |(sample, c, wall): &(ModuleSample, Nanos, Nanos)| {

@@ -17,7 +17,7 @@ fn idle_time_is_all_that_no_program_used() {
     assert_eq!(idle("cpu  1 2\n", 100), None);
 }
 
-/// Time as a module makes it pass: of each request 60 us on the caller's clock, `HIDDEN` on nobody's, and then 20 us in
+/// Time as a module makes it pass: of each request 60 us on the caller's clock, `HIDDEN` on no clock, and then 20 us in
 /// which the core is free. The first request opens a key, for a millisecond.
 #[derive(Default)]
 struct World {
@@ -154,8 +154,8 @@ fn the_cost_of_a_first_request_is_that_of_the_ones_behind_it_and_fits_into_the_t
     let mut costs = |overhead: Line, cores: usize| {
         let world = World::default();
         let mut jobs = one_job(&mut room);
-        let asked = CostQuery { bytes: 16_384, overhead, cores };
-        let (sample, _) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut || ()).unwrap();
+        let query = CostQuery { bytes: 16_384, overhead, cores };
+        let (sample, _) = costs(&mut driver(&world), &mut jobs, &query, &world, &mut || ()).unwrap();
         [sample.d.0 / sample.jobs / 1_000, sample.h.0 / sample.jobs / 1_000]
     };
     // 197 us of 217: what is left is of no use. Of the path of which only clocks are known more than half is left.
@@ -185,9 +185,9 @@ fn a_machine_that_is_slow_for_a_while_is_slow_for_core_and_module() {
         world.slow.store(if pass == 5 { 1 } else { slow }, Ordering::Relaxed);
         world.now_ns.fetch_add(slow * 300_000, Ordering::Relaxed);
     };
-    let asked = CostQuery { bytes: 16_384, overhead: HIDDEN, cores: 1 };
+    let query = CostQuery { bytes: 16_384, overhead: HIDDEN, cores: 1 };
     let mut jobs = one_job(&mut room);
-    let (sample, c) = costs(&mut driver(&world), &mut jobs, &asked, &world, &mut core).unwrap();
+    let (sample, c) = costs(&mut driver(&world), &mut jobs, &query, &world, &mut core).unwrap();
     // The least time of the module, held against the core of that pass, would say 0.24.
     let each = (sample.d + sample.h).0 / sample.jobs;
     assert_eq!(each * 1_000 / c.0, 217_344 * 1_000 / 300_000);

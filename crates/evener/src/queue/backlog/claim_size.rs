@@ -25,7 +25,7 @@ pub(super) fn claim_from<'m>(queue: &Ring<Box<Job<'m>>>, take: &Take, jobs: &mut
     claimed
 }
 
-/// Puts long jobs in front, for who takes a long one last ends last. Each of them has its turn in its stream
+/// Puts long jobs in front, for a worker that takes a long one last ends last. Each of them has its turn in its stream
 /// already, so the order in which they come out stays.
 pub(super) fn sort_longest_first(jobs: &mut [Box<Job<'_>>]) {
     let bytes = |job: &Job<'_>| job.input_bytes();

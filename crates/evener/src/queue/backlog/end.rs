@@ -25,7 +25,7 @@ impl Backlog<'_> {
         }
     }
 
-    /// No more jobs will reach worker_queues: said by `close`, or by the monitor when it has handed out the last one.
+    /// No more jobs will reach the queues of workers: called by `close`, or by the monitor when it has handed out the last one.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.wake_workers();
@@ -50,7 +50,7 @@ impl Backlog<'_> {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// A session has ended: each worker is to hear of it, also who sleeps.
+    /// A session has ended: wakes each worker that sleeps, so that it releases the key.
     pub(crate) fn end_session(&self, session: SessionId) {
         self.ended.add(session);
         self.wake_workers();

@@ -61,7 +61,7 @@ pub(crate) struct Backlog<'m> {
     /// A thread of the run panicked: no thread waits for room any more.
     broken: AtomicBool,
     barrier: Barrier,
-    /// Sessions that ended. They are no jobs, but who sleeps for jobs is to hear of them.
+    /// Sessions that ended. They are no jobs, but workers that sleep for jobs are woken for them.
     ended: EndedSessions,
 }
 

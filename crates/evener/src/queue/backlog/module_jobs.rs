@@ -39,7 +39,7 @@ impl<'m> Backlog<'m> {
         self.worker_queues[worker].leave_service();
     }
 
-    /// Whether the module of `worker` is out of service; to be asked again after a job was put there.
+    /// Whether the module of `worker` is out of service; to be checked again after a job was put there.
     pub(crate) fn is_out_of_service(&self, worker: usize) -> bool {
         self.worker_queues[worker].is_out_of_service()
     }

@@ -39,7 +39,7 @@ impl Backlog<'_> {
         self.barrier.is_held() && !self.is_closed()
     }
 
-    /// Where the worker numbered `worker` stands while workers are held.
+    /// Where the worker numbered `worker` waits while workers are held.
     pub(crate) fn stop_at_barrier(&self, worker: usize) {
         self.barrier.stop(worker, || self.is_closed());
     }

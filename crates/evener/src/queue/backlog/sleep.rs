@@ -1,4 +1,4 @@
-//! Who sleeps at the backlog, and who is woken.
+//! Which workers and submitters sleep at the backlog, and what wakes them.
 //!
 //! A worker or submitter that found nothing listens at the doorbell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
 //! [`wait_for_room`](Backlog::wait_for_room)); who puts something there rings afterwards. The protocol of a bell is

@@ -18,7 +18,7 @@ pub(super) struct WorkerQueue<'m> {
     pub(super) dealt: Ring<Box<Job<'m>>>,
     /// Jobs that only this module may do.
     pub(super) module_only: Ring<Box<Job<'m>>>,
-    /// Rung when jobs were put into this queue, and when the worker is to look around.
+    /// Rung when jobs were put into this queue, and when the worker is to look elsewhere.
     pub(super) work: Doorbell,
     /// How far the worker has read the list of sessions that ended.
     pub(super) cursor: Cursor,
@@ -35,7 +35,8 @@ const IDLE: u32 = 1;
 /// A job is on its way to the queue. Written by the monitor; the worker that wakes for another reason leaves it.
 const SERVED: u32 = 2;
 
-/// Single requests that wait for one module at most; more find it busy and go elsewhere. Assumed, not measured: 16.
+/// Single requests that wait for one module at most; more find it busy and go elsewhere. Assumed, not measured: 16, because
+/// a caller behind so many is served sooner by its own core.
 pub(super) const SINGLES_MAX: usize = 16;
 
 impl WorkerQueue<'_> {
@@ -65,12 +66,12 @@ impl WorkerQueue<'_> {
     /// The module is out of service: what is bound to it is to be taken away afterwards.
     pub(super) fn leave_service(&self) {
         self.is_out_of_service.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `is_out_of_service`: of two fences one is first, so either who has put a job there sees that nobody
-        // will take it, or the worker finds it when it takes all away.
+        // Pairs with the fence in `is_out_of_service`: of two fences one is first, so either the caller that has put a job there sees that no
+        // worker will take it, or the worker finds it when it takes all away.
         fence(Ordering::SeqCst);
     }
 
-    /// Whether the module is out of service; to be asked again after a job was put here.
+    /// Whether the module is out of service; to be checked again after a job was put here.
     pub(super) fn is_out_of_service(&self) -> bool {
         fence(Ordering::SeqCst);
         self.is_out_of_service.load(Ordering::Relaxed)
@@ -78,7 +79,7 @@ impl WorkerQueue<'_> {
 
     /// The worker found nothing here, for the monitor to see. Without effect where a job is on its way.
     pub(super) fn set_idle(&self) {
-        // Only from BUSY: a worker that woke for another reason while a job is on its way is not told twice.
+        // Only from BUSY: a worker that woke for another reason while a job is on its way is not reported idle twice.
         // The exchange may fail, which means that the monitor knows already.
         // Release pairs with the Acquire in `take_idle`.
         self.state.compare_exchange(BUSY, IDLE, Ordering::Release, Ordering::Relaxed).ok();
@@ -86,7 +87,7 @@ impl WorkerQueue<'_> {
 
     /// The worker has claimed what the monitor handed over.
     pub(super) fn set_busy(&self) {
-        // Relaxed: the monitor touches the state again only after it was told IDLE.
+        // Relaxed: the monitor touches the state again only after it has read IDLE.
         self.state.store(BUSY, Ordering::Relaxed);
     }
 

@@ -37,7 +37,7 @@ pub(super) struct Feedback<'r, 'm> {
     since_idle: usize,
     /// How often the only core had changed between work and rest when results last came, where it rested.
     core_rested: Option<u32>,
-    /// Results of which nothing was told yet.
+    /// Results that are not recorded yet.
     pub(super) pending: PendingSamples,
     /// Time since results last came in which the worker redid what the module had failed.
     excluded_time: Nanos,
@@ -56,7 +56,7 @@ pub(super) struct Batch<'j, 'm> {
 }
 
 impl<'r, 'm> Feedback<'r, 'm> {
-    /// Nothing was told yet; `None` where no policy learns.
+    /// Nothing is recorded yet; `None` where no policy learns.
     pub(super) fn new(shared: &'r Shared<'m>, module: usize) -> Option<Self> {
         let adaptive = shared.adaptive.as_ref()?;
         Some(Self {
@@ -139,7 +139,7 @@ impl<'r, 'm> Feedback<'r, 'm> {
         }
     }
 
-    /// Tells what was not told yet. What of the time in the module is core time of the path is `d`: what clocks show, and what they
+    /// Records what is pending. What of the time in the module is core time of the path is `d`: what clocks show, and what they
     /// miss.
     fn flush(&mut self, batch: &Batch<'_, '_>, core_time: Nanos) {
         let (adaptive, now) = (self.adaptive, batch.now);
@@ -149,8 +149,8 @@ impl<'r, 'm> Feedback<'r, 'm> {
         let wants_clock = adaptive.cores() == 1 && !adaptive.alternation.takes_turns();
         let beside = if wants_clock { self.mark_process() - core } else { Nanos::ZERO };
         for group in self.pending.take() {
-            let seen = Nanos(core.0 * group.jobs / all_jobs);
-            let observation = self.observation(&group, seen, beside, now);
+            let clocked = Nanos(core.0 * group.jobs / all_jobs);
+            let observation = self.observation(&group, clocked, beside, now);
             adaptive.record_module(self.module, self.queues, group.class, &observation);
         }
         if let Some(class) = failed_class {
@@ -159,13 +159,13 @@ impl<'r, 'm> Feedback<'r, 'm> {
         }
     }
 
-    /// A group of which clocks have `seen` this core time. One core cannot have spent more than has passed, less what its own jobs took,
+    /// A group of which clocks have `clocked` this core time. One core cannot have spent more than has passed, less what its own jobs took,
     /// `beside`.
-    fn observation(&self, group: &SampleGroup, seen: Nanos, beside: Nanos, now: Nanos) -> Observation {
+    fn observation(&self, group: &SampleGroup, clocked: Nanos, beside: Nanos, now: Nanos) -> Observation {
         let SampleGroup { held, is_alone, opened_key, jobs, bytes, passed, excluded_time, overhead, .. } =
             *group;
-        let all = seen + overhead;
-        let most = if self.adaptive.cores() == 1 { (passed - beside).max(seen) } else { all };
+        let all = clocked + overhead;
+        let most = if self.adaptive.cores() == 1 { (passed - beside).max(clocked) } else { all };
         let d = match self.adaptive.alternation.takes_turns() {
             _ if cfg!(mutant = "more_than_passed") => all,
             true => all_of_passed(all, passed, held),
@@ -178,7 +178,7 @@ impl<'r, 'm> Feedback<'r, 'm> {
     }
 
     /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and
-    /// what was to be told goes on behind it: by so much later, which is returned. Otherwise the module worked on, for an unknown time.
+    /// what is pending goes on behind it: by so much later, which is returned. Otherwise the module worked on, for an unknown time.
     pub(super) fn exclude(&mut self, core: Nanos, core_time: impl FnOnce() -> Nanos) -> Nanos {
         if self.adaptive.alternation.takes_turns() && !cfg!(mutant = "checks_believed") {
             self.core_mark += core;

@@ -1,14 +1,14 @@
 //! Pending samples: results of a module that the adaptive policy has not got yet.
 //!
 //! On the only core whatever is done about a result keeps the next request from the module: a look at a thread's clock is a system
-//! call, and telling takes four locks. Where nothing is about to be decided, some results are told together:
+//! call, and recording takes four locks. Where nothing is about to be decided, some results are recorded together:
 //! `result -> [`PendingSamples::add`] -> [`PendingSamples::is_due`] -> [`PendingSamples::take`] -> each part to the policy`.
 
 use evener_core::{Class, Nanos};
 
-/// Results that are told together: some 15 ms of them where turns are taken. With 8 telling and asking took some 2 % of the core in the guest of
+/// Results that are recorded together: some 15 ms of them where turns are taken. With 8, recording and claiming took some 2 % of the core in the guest of
 /// docs/testbed.md.
-const TOGETHER: u64 = 64;
+const GROUPED_MAX: u64 = 64;
 
 /// Results that came about alike, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl SampleGroup {
     }
 }
 
-/// What was not told yet, in its order.
+/// Results that are not recorded yet, in their order.
 #[derive(Default)]
 pub(crate) struct PendingSamples(Vec<SampleGroup>);
 
@@ -56,10 +56,10 @@ impl PendingSamples {
         }
     }
 
-    /// Whether it is time to tell, where it may wait at all: for results of a module that was alone.
+    /// Whether it is time to record, where it may wait at all: for results of a module that was alone.
     pub(crate) fn is_due(&self) -> bool {
         let is_alone = self.0.last().is_some_and(|last| last.is_alone && !last.opened_key);
-        !is_alone || self.jobs() >= TOGETHER || cfg!(mutant = "told_one_by_one")
+        !is_alone || self.jobs() >= GROUPED_MAX || cfg!(mutant = "told_one_by_one")
     }
 
     /// Jobs of all parts.
@@ -67,7 +67,7 @@ impl PendingSamples {
         self.0.iter().map(|part| part.jobs).sum()
     }
 
-    /// All parts, which are told now.
+    /// All groups, which are recorded now.
     pub(crate) fn take(&mut self) -> Vec<SampleGroup> {
         std::mem::take(&mut self.0)
     }
@@ -96,22 +96,27 @@ mod tests {
     }
 
     #[test]
-    fn many_results_of_a_module_that_works_by_itself_are_told_together_and_nothing_is_lost() {
+    fn many_results_of_a_module_that_works_by_itself_are_recorded_together_and_nothing_is_lost() {
         let mut pending = PendingSamples::default();
         let until_due = (1..).find(|_| {
             pending.add(part(16_384, true));
             pending.is_due()
         });
-        assert_eq!(until_due, Some(TOGETHER));
-        let [passed, overhead] = [300 * TOGETHER, 100 * TOGETHER].map(Nanos::from_micros);
-        let all =
-            SampleGroup { jobs: TOGETHER, bytes: TOGETHER * 16_384, passed, overhead, ..part(16_384, true) };
+        assert_eq!(until_due, Some(GROUPED_MAX));
+        let [passed, overhead] = [300 * GROUPED_MAX, 100 * GROUPED_MAX].map(Nanos::from_micros);
+        let all = SampleGroup {
+            jobs: GROUPED_MAX,
+            bytes: GROUPED_MAX * 16_384,
+            passed,
+            overhead,
+            ..part(16_384, true)
+        };
         assert_eq!(pending.take(), [all]);
         assert_eq!(pending.jobs(), 0);
     }
 
     #[test]
-    fn what_came_about_otherwise_is_told_at_once_and_as_a_part_of_its_own() {
+    fn a_result_that_came_about_otherwise_is_recorded_at_once_and_in_a_group_of_its_own() {
         let mut pending = PendingSamples::default();
         pending.add(part(16_384, true));
         pending.add(part(4_096, true));

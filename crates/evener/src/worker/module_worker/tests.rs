@@ -35,8 +35,8 @@ const fn us(micros: u64) -> Nanos {
 struct Times(Arc<Mutex<State>>);
 
 struct State {
-    /// Who takes a step.
-    who: usize,
+    /// The worker that takes a step.
+    worker: usize,
     /// By thread: its time, and what it has used of the cores.
     now: Vec<Nanos>,
     used: Vec<Nanos>,
@@ -49,51 +49,51 @@ struct State {
 impl Times {
     fn new(threads: usize, cores: usize) -> Self {
         let (now, used, free) = (vec![us(1); threads], vec![Nanos::ZERO; threads], vec![Nanos::ZERO; cores]);
-        Self(Arc::new(Mutex::new(State { who: 0, now, used, free, worked: Nanos::ZERO })))
+        Self(Arc::new(Mutex::new(State { worker: 0, now, used, free, worked: Nanos::ZERO })))
     }
 
     fn at<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
-        look(&mut self.0.lock().expect("nobody panics here"))
+        look(&mut self.0.lock().expect("no thread panics here"))
     }
 
     /// A thread goes on, at `when` at the earliest and as soon as it has a core.
-    fn begin(&self, who: usize, when: Nanos) {
+    fn begin(&self, worker: usize, when: Nanos) {
         self.at(|state| {
             let core = state.free.iter().min().copied().unwrap_or_default();
-            state.who = who;
-            state.now[who] = state.now[who].max(when).max(core);
+            state.worker = worker;
+            state.now[worker] = state.now[worker].max(when).max(core);
         });
     }
 
     /// It works on a core, of which its clock shows `shown`.
     fn work(&self, time: Nanos, shown: Nanos) {
         self.at(|state| {
-            let who = state.who;
+            let worker = state.worker;
             let core = state.free.iter_mut().min().expect("a machine has a core");
-            state.now[who] = state.now[who].max(*core) + time;
-            state.used[who] += shown;
+            state.now[worker] = state.now[worker].max(*core) + time;
+            state.used[worker] += shown;
             state.worked += time;
-            *core = state.now[who];
+            *core = state.now[worker];
         });
     }
 
     /// It sleeps.
     fn sleep(&self, time: Nanos) {
-        self.at(|state| state.now[state.who] += time);
+        self.at(|state| state.now[state.worker] += time);
     }
 
-    fn of(&self, who: usize) -> Nanos {
-        self.at(|state| state.now[who])
+    fn of(&self, worker: usize) -> Nanos {
+        self.at(|state| state.now[worker])
     }
 }
 
 impl Clock for Times {
     fn now(&self) -> Nanos {
-        self.at(|state| state.now[state.who])
+        self.at(|state| state.now[state.worker])
     }
 
     fn thread_time(&self) -> Nanos {
-        self.at(|state| state.used[state.who])
+        self.at(|state| state.used[state.worker])
     }
 }
 
@@ -168,8 +168,8 @@ impl QueuedDriver<'static> for Failing {
     }
 
     fn submit(&mut self, job: Box<Job<'static>>) -> Result<(), (Box<Job<'static>>, Refusal)> {
-        assert!(self.held.len() < self.profile.width as usize, "it is asked for no more than it takes");
-        let mut came = self.came.lock().expect("nobody panics here");
+        assert!(self.held.len() < self.profile.width as usize, "it is given no more than it takes");
+        let mut came = self.came.lock().expect("no thread panics here");
         came.push(self.times.now());
         let fate = (self.fates)(came.len() as u64, self.first);
         let Takes { d, overhead, h, .. } = self.takes;
@@ -218,7 +218,7 @@ struct Machine {
     module: ModuleWorker<'static, 'static>,
     cores: Vec<CoreDrivers>,
     take: Take,
-    /// By worker: who rests, until when, and by which doorbell it is woken.
+    /// By worker: whether it rests, until when, and by which doorbell it is woken.
     resting: Vec<Option<(Nanos, Ticket<'static>, IdleSpan)>>,
     session: &'static Session,
     /// Jobs that are to be submitted.
@@ -238,7 +238,7 @@ struct Kind {
     /// Whether core and module take turns: the module is the kernel's.
     takes_turns: bool,
     /// What is known beforehand of the module.
-    knows: Option<Takes>,
+    known: Option<Takes>,
     /// Jobs under way, and how many are brought at a time.
     jobs: usize,
     burst: usize,
@@ -300,7 +300,7 @@ impl Machine {
             self.step();
         }
         assert_eq!(self.module.quarantine, None);
-        let came = self.came.lock().expect("nobody panics here");
+        let came = self.came.lock().expect("no thread panics here");
         came.clone()
     }
 
@@ -326,31 +326,31 @@ impl Machine {
     }
 
     fn step(&mut self) {
-        (0..self.resting.len()).for_each(|who| self.hear(who));
-        let when = |who: usize| match &self.resting[who] {
+        (0..self.resting.len()).for_each(|worker| self.poll_doorbell(worker));
+        let when = |worker: usize| match &self.resting[worker] {
             Some((until, ..)) => *until,
-            None => self.times.of(who),
+            None => self.times.of(worker),
         };
-        let who = (0..self.resting.len()).min_by_key(|&who| when(who)).expect("there are workers");
-        assert!(when(who) < Nanos(u64::MAX), "nobody would ever do anything");
-        self.wake(who, when(who));
-        if who < self.cores.len() { self.step_core(who) } else { self.step_module() }
+        let worker = (0..self.resting.len()).min_by_key(|&worker| when(worker)).expect("there are workers");
+        assert!(when(worker) < Nanos(u64::MAX), "no worker would ever do anything");
+        self.wake(worker, when(worker));
+        if worker < self.cores.len() { self.step_core(worker) } else { self.step_module() }
     }
 
     /// Wakes a worker whose bell was rung.
-    fn hear(&mut self, who: usize) {
-        let Some((until, ticket, rest)) = self.resting[who].take() else { return };
-        let doorbell = self.shared.backlog.doorbell_of(who);
+    fn poll_doorbell(&mut self, worker: usize) {
+        let Some((until, ticket, rest)) = self.resting[worker].take() else { return };
+        let doorbell = self.shared.backlog.doorbell_of(worker);
         let is_rung = doorbell.wait(ticket, Some(std::time::Duration::ZERO));
         // Nothing is rung between.
         let until = if is_rung { self.times.now() } else { until };
-        self.resting[who] = Some((until, doorbell.listen(), rest));
+        self.resting[worker] = Some((until, doorbell.listen(), rest));
     }
 
-    fn wake(&mut self, who: usize, when: Nanos) {
-        self.times.begin(who, when);
-        let Some((_, _, rest)) = self.resting[who].take() else { return };
-        if who < self.cores.len() {
+    fn wake(&mut self, worker: usize, when: Nanos) {
+        self.times.begin(worker, when);
+        let Some((_, _, rest)) = self.resting[worker].take() else { return };
+        if worker < self.cores.len() {
             self.shared.end_idle(&rest);
         } else {
             self.module.mark_core();
@@ -388,11 +388,11 @@ impl Machine {
 /// What is known of the costs at the beginning: of cores all, of the module what the kind says.
 fn learned(kind: &Kind, session: &'static Session) -> Estimator {
     let class = job(session, BYTES).class();
-    let kept = |time: Nanos| Learned::kept(time.0 as f64, BYTES as f64, 16);
+    let restored = |time: Nanos| Learned::kept(time.0 as f64, BYTES as f64, 16);
     let mut learned = Estimator::new(1);
-    learned.keep_cpu(class, Method::Plain, 0, kept(kind.takes.c));
-    if let Some(Takes { d, h, .. }) = kind.knows {
-        learned.keep_module(0, class, OnModule { d: kept(d), h: kept(h), ..OnModule::default() });
+    learned.keep_cpu(class, Method::Plain, 0, restored(kind.takes.c));
+    if let Some(Takes { d, h, .. }) = kind.known {
+        learned.keep_module(0, class, OnModule { d: restored(d), h: restored(h), ..OnModule::default() });
     }
     if kind.takes_turns {
         learned.keep_overhead(0, Line { fixed_ns: kind.takes.overhead.0, per_byte_ps: 0 });
@@ -414,14 +414,14 @@ const fn healthy(_: u64, _: u64) -> Fate {
 /// On two cores, or one; a request is back later than a core would have done it.
 fn two_cores() -> Kind {
     let takes = Takes { c: us(1_000), redo: us(1_000), d: us(100), overhead: us(0), h: us(600) };
-    Kind { cores: 2, width: 2, takes, takes_turns: false, knows: Some(takes), jobs: 256, burst: 1 }
+    Kind { cores: 2, width: 2, takes, takes_turns: false, known: Some(takes), jobs: 256, burst: 1 }
 }
 
 /// The module's path works on the only core, and is faster than that.
 fn turns() -> Kind {
     let takes = Takes { c: us(400), redo: us(400), d: us(60), overhead: us(150), h: us(100) };
-    let knows = Some(Takes { d: us(210), h: us(420), ..takes });
-    Kind { cores: 1, width: 2, takes, takes_turns: true, knows, jobs: 4_000, burst: 4_000 }
+    let known = Some(Takes { d: us(210), h: us(420), ..takes });
+    Kind { cores: 1, width: 2, takes, takes_turns: true, known, jobs: 4_000, burst: 4_000 }
 }
 
 /// Holds runs with two requests that fail, the first of them of these numbers, against a run with none.
@@ -449,7 +449,7 @@ fn two_requests_that_fail_change_nothing_of_what_a_module_is_given() {
     for (name, kind) in [
         ("two cores", two),
         ("two cores, one request", Kind { width: 1, ..two }),
-        ("two cores, a new module", Kind { knows: None, ..two }),
+        ("two cores, a new module", Kind { known: None, ..two }),
         ("two cores, bursts", Kind { jobs: 24, burst: 24, ..two }),
         ("one core", Kind { cores: 1, ..two }),
         ("one core, bursts", Kind { cores: 1, jobs: 24, burst: 24, ..two }),
@@ -462,15 +462,15 @@ fn two_requests_that_fail_change_nothing_of_what_a_module_is_given() {
 fn two_requests_that_fail_in_a_turn_or_at_its_end_change_nothing_of_what_a_module_is_given() {
     let turns = turns();
     fail_two("turns", &turns, Nanos::from_millis(1_000), &[2, 24, 60]);
-    // It is thought to be so slow that it has nothing but its turns at first; the second one tells.
+    // It is thought to be so slow that it has nothing but its turns at first; the second one shows otherwise.
     let takes = Takes { d: us(560), h: us(1_120), ..turns.takes };
-    let slow = Kind { knows: Some(takes), ..turns };
+    let slow = Kind { known: Some(takes), ..turns };
     fail_two("turns, thought slow", &slow, Nanos::from_millis(4_500), &[1, 13, 14, 15, 18, 22, 23, 24, 25]);
 }
 
 #[test]
 fn a_module_whose_tries_have_all_failed_is_asked_again_after_a_second() {
-    let (kind, time) = (Kind { knows: None, ..two_cores() }, Nanos::from_millis(2_500));
+    let (kind, time) = (Kind { known: None, ..two_cores() }, Nanos::from_millis(2_500));
     let (all, all_last) = counts(&kind, time, healthy, 0);
     let (some, last) = counts(&kind, time, |number, first| failing(number <= first), 4);
     assert!(last * 100 > all_last * 95 && some * 100 > all * 55, "{some} of {all}");
@@ -479,7 +479,7 @@ fn a_module_whose_tries_have_all_failed_is_asked_again_after_a_second() {
 #[test]
 fn a_module_that_would_come_last_of_all_is_asked_again_after_long() {
     // The first two are believed to take 12 ms each, and the cores are done with four jobs in two: so 1000 of that.
-    let kind = Kind { knows: None, jobs: 4, burst: 4, ..two_cores() };
+    let kind = Kind { known: None, jobs: 4, burst: 4, ..two_cores() };
     let fates: Fates = |number, _| if number <= 2 { Fate::Slow(20) } else { Fate::Done };
     let came = Machine::new(&kind, fates, 0).run(Nanos::from_millis(14_000));
     let before = came.iter().filter(|when| **when < Nanos::from_millis(12_000)).count();
@@ -490,7 +490,7 @@ fn a_module_that_would_come_last_of_all_is_asked_again_after_long() {
 #[test]
 fn a_module_that_fails_more_than_it_is_worth_is_left_alone_for_longer_and_longer() {
     let takes = Takes { c: us(1_000), redo: us(1_000), d: us(600), overhead: us(0), h: us(100) };
-    let kind = Kind { cores: 1, takes, knows: Some(takes), ..two_cores() };
+    let kind = Kind { cores: 1, takes, known: Some(takes), ..two_cores() };
     let of = |fates| counts(&kind, Nanos::from_millis(10_000), fates, 0).0;
     // Two of three cost 600 us each, and the third saves 400; one of nine costs as much, and the others save 3200.
     let most = of(|number, _| failing(number % 3 != 0));
@@ -502,7 +502,7 @@ fn a_module_that_fails_more_than_it_is_worth_is_left_alone_for_longer_and_longer
 fn what_a_core_takes_to_redo_a_request_is_no_measure_for_the_module() {
     // Its cores do many jobs side by side, each in an eighth of the time that one takes by itself.
     let takes = Takes { c: us(100), redo: us(800), d: us(60), overhead: us(150), h: us(100) };
-    let kind = Kind { takes, knows: Some(Takes { d: us(210), h: us(420), ..takes }), ..turns() };
+    let kind = Kind { takes, known: Some(Takes { d: us(210), h: us(420), ..takes }), ..turns() };
     let of = |fates| counts(&kind, Nanos::from_millis(6_000), fates, 0).0;
     let (all, some) = (of(healthy), of(|number, _| failing(number % 24 > 20)));
     assert!(all > 24 && some <= all + 24, "{all} {some}");
@@ -532,7 +532,7 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
         (module.progress, module.feedback.expect("the policy learns").pending.jobs())
     };
     assert_eq!(after_a_check(&turns()), (us(6_000), 1));
-    // Elsewhere the module works on meanwhile, and nobody knows for how long.
+    // Elsewhere the module works on meanwhile, and for how long is unknown.
     assert_eq!(after_a_check(&two_cores()), (us(5_000), 0));
 }
 
@@ -540,9 +540,9 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
 fn the_only_core_goes_on_as_soon_as_the_module_is_left_nothing() {
     for turn in [210, 350] {
         let takes = Takes { d: us(60), overhead: us(turn - 60), ..turns().takes };
-        let knows = Some(Takes { d: us(turn), h: us(8 * turn), ..takes });
+        let known = Some(Takes { d: us(turn), h: us(8 * turn), ..takes });
         for jobs in (20..400).step_by(4) {
-            let kind = Kind { width: 8, takes, knows, jobs, burst: jobs, ..turns() };
+            let kind = Kind { width: 8, takes, known, jobs, burst: jobs, ..turns() };
             let idle = Machine::new(&kind, healthy, 0).idle_in_burst();
             // What the module takes beside the path for the last request, and the microsecond at which all begins.
             assert!(idle <= takes.h + us(1), "{turn} us, {jobs} jobs: {idle}");

@@ -10,7 +10,7 @@ use std::{io, mem, process, ptr};
 pub(super) struct Notice {
     /// Its name.
     pub(super) id: u64,
-    /// Who waits.
+    /// The thread that waits.
     pub(super) thread: u32,
     /// The call's number.
     pub(super) number: u64,
@@ -83,7 +83,7 @@ pub(super) fn next(listener: BorrowedFd<'_>) -> Option<Notice> {
     (code == 0).then_some(Notice { id: raw.id, thread: raw.pid, number, argument })
 }
 
-/// Lets a call return 0, or fail with `errno` where that is not 0; false where nobody waits any more.
+/// Lets a call return 0, or fail with `errno` where that is not 0; false where no thread waits any more.
 pub(super) fn answer(listener: BorrowedFd<'_>, id: u64, errno: c_int) -> bool {
     let mut raw = libc::seccomp_notif_resp { id, val: 0, error: -errno, flags: 0 };
     // SAFETY: the kernel reads the record.

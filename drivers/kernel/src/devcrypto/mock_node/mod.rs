@@ -1,7 +1,7 @@
 //! A node in the kernel's place whose calls end when and how a test wants: answered, or by a signal that really comes.
 //!
 //! A thread of the test makes a call -> a filter holds it (`ffi.rs`) -> this node's thread does all, half or nothing of it in the
-//! caller's memory, signals the caller, and answers only who still waits. What it computes is each byte inverted, so that a byte
+//! caller's memory, signals the caller, and answers only a thread that still waits. What it computes is each byte inverted, so that a byte
 //! which was lost or went through twice is seen.
 
 mod ffi;
@@ -21,7 +21,7 @@ use rustix::thread::set_no_new_privs;
 use crate::ocf::{Call, CryptOp, SESSION_INFO_BYTES, SESSION_INFO_PLACES, SessionOp};
 use ffi::Notice;
 
-/// Any file that opens: what it does is never asked.
+/// Any file that opens: it is never used.
 pub(super) const NODE: &str = "/dev/null";
 
 /// How far a call has got when the signal comes to its caller.
@@ -72,40 +72,40 @@ struct Shared {
 struct State {
     /// Of each call, and how many of its kind came before it.
     fate: Box<dyn FnMut(Call, usize) -> Fate + Send>,
-    seen: Vec<RecordedCall>,
+    calls: Vec<RecordedCall>,
 }
 
 impl Default for State {
     fn default() -> Self {
-        Self { fate: Box::new(|_, _| Fate::Answered), seen: Vec::new() }
+        Self { fate: Box::new(|_, _| Fate::Answered), calls: Vec::new() }
     }
 }
 
 impl MockNode {
-    /// Answers all calls, until it is told otherwise. The error where the system has no such filters.
+    /// Answers all calls, until another fate is set. The error where the system has no such filters.
     pub(super) fn new() -> io::Result<Self> {
         ffi::take_signals();
         set_no_new_privs(true)?;
         let listener = ffi::answer_for(&Call::ALL.map(Call::number))?;
         let shared = Arc::new(Shared::default());
-        let seen = Arc::clone(&shared);
-        let serves = thread::spawn(move || serve(&listener, &seen));
+        let served = Arc::clone(&shared);
+        let serves = thread::spawn(move || serve(&listener, &served));
         Ok(Self { shared, serves: Some(serves) })
     }
 
-    /// From now on it keeps requests for those who fetch them later.
+    /// From now on it keeps requests until they are fetched.
     pub(super) fn keep(&self) {
         *self.shared.queue.lock().unwrap() = Some(VecDeque::new());
     }
 
     /// From now on calls end so; those that came before are forgotten.
     pub(super) fn ends(&self, fate: impl FnMut(Call, usize) -> Fate + Send + 'static) {
-        *self.shared.state() = State { fate: Box::new(fate), seen: Vec::new() };
+        *self.shared.state() = State { fate: Box::new(fate), calls: Vec::new() };
     }
 
     /// Calls of a kind since then.
-    pub(super) fn seen(&self, call: Call) -> Vec<RecordedCall> {
-        self.shared.state().seen.iter().copied().filter(|seen| seen.call == call).collect()
+    pub(super) fn calls(&self, call: Call) -> Vec<RecordedCall> {
+        self.shared.state().calls.iter().copied().filter(|made| made.call == call).collect()
     }
 }
 
@@ -136,14 +136,14 @@ fn serve(listener: &OwnedFd, shared: &Shared) {
         let Some(notice) = ffi::next(listener.as_fd()) else { continue };
         let is_it = |call: &Call| u64::from(call.number()) == notice.number;
         let call = Call::ALL.into_iter().find(is_it).unwrap();
-        // Locked until it is known how the call ended, so that who asks learns of that.
+        // Locked until it is known how the call ended, so that a reader of the state sees that.
         let mut state = shared.state();
-        let before = state.seen.iter().filter(|seen| seen.call == call).count();
+        let before = state.calls.iter().filter(|made| made.call == call).count();
         let fate = (state.fate)(call, before);
         let mut queue = shared.queue.lock().unwrap();
         let ended = end(listener, &memory, &mut queue, notice, call, fate);
         let left = queue.as_ref().map_or(0, VecDeque::len);
-        state.seen.push(RecordedCall { call, is_interrupted: ended.is_none(), left });
+        state.calls.push(RecordedCall { call, is_interrupted: ended.is_none(), left });
         if let Some(errno) = ended {
             ffi::answer(listener.as_fd(), notice.id, errno);
         }
@@ -179,7 +179,7 @@ fn end(
     Some(work(memory, queue, notice, call, [done, 2]).max(errno))
 }
 
-/// Signals who made a call; false where that thread holds signals off.
+/// Signals the thread that made a call; false where that thread holds signals off.
 fn is_ended(listener: &OwnedFd, notice: Notice) -> bool {
     // Asked before the signal comes: its handler holds the next one off.
     let holds_off = holds_off(notice.thread);

@@ -160,7 +160,7 @@ fn runners_that_never_come_back_keep_nobody_and_hold_nothing_of_the_callers() {
         let lost = Outcome::Failed(JobError::ModuleLost);
         assert!(given_back.iter().all(|job| job.outcome() == lost));
     }
-    // The driver is gone, its runners are not, and their module takes nothing.
+    // The driver was dropped, its runners live, and their module takes nothing.
     assert_eq!(stuck.load(Ordering::Relaxed), 2);
     let mut room = [7; 64];
     let mut job = Job::in_place(&mut room);
@@ -199,11 +199,12 @@ fn no_signal_of_the_program_ends_a_call_into_the_kernel() {
     driver.poll(&mut done, Nanos::from_millis(5_000));
     let mask = u64::from_str_radix(std::str::from_utf8(done[0].tag()).unwrap(), 16).unwrap();
     // All that can be blocked: not KILL and STOP, nor the two that the C library keeps for itself.
-    let kept = [libc::SIGKILL, libc::SIGSTOP, 32, 33].iter().fold(0, |mask, number| mask | 1 << (number - 1));
-    assert_eq!(mask | kept, u64::MAX, "{mask:#x}");
+    let unblockable =
+        [libc::SIGKILL, libc::SIGSTOP, 32, 33].iter().fold(0, |mask, number| mask | 1 << (number - 1));
+    assert_eq!(mask | unblockable, u64::MAX, "{mask:#x}");
 }
 
-/// A device that closes keys when it is told to, and tells on which thread.
+/// A device that closes keys when the test lets it, and records on which thread.
 #[derive(Clone, Default)]
 struct Sticking {
     closes: Arc<(Mutex<bool>, Condvar)>,
@@ -216,10 +217,10 @@ struct Stuck(Sticking);
 impl Drop for Stuck {
     fn drop(&mut self) {
         self.0.threads.lock().unwrap().push(thread::current().id());
-        let (closes, told) = &*self.0.closes;
+        let (closes, closing) = &*self.0.closes;
         // Not for ever, so that the thread of the test sees what it did.
         let timeout = Duration::from_secs(10);
-        drop(told.wait_timeout_while(closes.lock().unwrap(), timeout, |closes| !*closes).unwrap());
+        drop(closing.wait_timeout_while(closes.lock().unwrap(), timeout, |closes| !*closes).unwrap());
     }
 }
 

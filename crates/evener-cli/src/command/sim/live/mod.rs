@@ -109,10 +109,10 @@ fn predict_again(path: &Path) -> anyhow::Result<Results> {
         let modules = size.modules.iter().map(OnModule::module).collect();
         let machine = Simulated { cores, scheduler: kernel.scheduler(cores), workers, width, modules };
         let measured = size.measured();
-        for told in &mut size.policies {
-            let policy = told.policy.parse().map_err(anyhow::Error::msg)?;
-            let live = told.live_runs.iter().copied().unzip();
-            *told = line(&machine, &measured, policy, size.jobs, &live)?;
+        for policy_line in &mut size.policies {
+            let policy = policy_line.policy.parse().map_err(anyhow::Error::msg)?;
+            let live = policy_line.live_runs.iter().copied().unzip();
+            *policy_line = line(&machine, &measured, policy, size.jobs, &live)?;
         }
     }
     Ok(results)

@@ -69,10 +69,10 @@ pub(super) fn behind_the_kernel([many, few]: [Path; 2], overhead: Nanos, waits: 
 /// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
 /// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
 /// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
-fn shares(seen: Nanos, overhead: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
+fn shares(clocked: Nanos, overhead: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
     // No request takes more core time than all cores have until the next is done, whatever a calibration says.
-    let overhead = overhead.min(Nanos(between.0 * cores) - seen).min(between);
-    let (d, h) = (seen + overhead, between - overhead);
+    let overhead = overhead.min(Nanos(between.0 * cores) - clocked).min(between);
+    let (d, h) = (clocked + overhead, between - overhead);
     if cores > 1 || cfg!(mutant = "module_works_all_the_time") {
         return [d, overhead, h];
     }
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn a_module_of_which_the_path_takes_the_only_core_works_as_long_as_single_requests_wait_for_it() {
-        let of = |seen, overhead, waits, cores| {
-            let [seen, overhead, waits] = [seen, overhead, waits].map(Nanos::from_micros);
-            shares(seen, overhead, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
+        let of = |clocked, overhead, waits, cores| {
+            let [clocked, overhead, waits] = [clocked, overhead, waits].map(Nanos::from_micros);
+            shares(clocked, overhead, Nanos::from_micros(255), waits, cores).map(|time| time.0 / 1_000)
         };
         assert_eq!(of(180, 67, 110, 1), [255, 67, 43]);
         assert_eq!(of(180, 67, 50, 1), [255, 67, 0], "it was done before the kernel was");

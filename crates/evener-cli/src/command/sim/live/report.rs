@@ -110,7 +110,7 @@ impl Size {
         }
     }
 
-    /// What [`Size::new`] was told of.
+    /// The measurements that [`Size::new`] was given.
     pub(super) fn measured(&self) -> Measured {
         Measured {
             bytes: self.bytes,

@@ -11,7 +11,7 @@ const BY_DEADLINE_SINCE: (u32, u32) = (6, 6);
 /// The usual configuration, where the kernel does not tell.
 const TICKS_PER_SECOND: u32 = 250;
 
-/// What decides who gets a core.
+/// What decides which thread gets a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SchedulerFacts {
     is_by_deadline: bool,

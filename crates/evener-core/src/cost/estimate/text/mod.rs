@@ -1,6 +1,6 @@
 //! Learned costs as text, so that they outlive a run.
 //!
-//! The path of a file: [`CostFile::parse`] -> [`CostFile::estimator`] for the [`Equipment`] at hand -> a run ->
+//! The path of a file: [`CostFile::parse`] -> [`CostFile::estimator`] for the [`CostScope`] of this machine -> a run ->
 //! [`CostFile::renew`] with what it learned -> [`CostFile::text`]. What it holds is advice: every number is brought into a
 //! sane range, and costs of another processor, library version or module are left out.
 //!
@@ -44,11 +44,11 @@ const HEAD: &str = "evener costs 1";
 /// Samples that a kept mean counts as at most, so that what is measured now moves it: two weights of a sample.
 pub const SAMPLES_MAX: u32 = 16;
 
-/// Sources that a file keeps at most, those used last first. Assumed, not measured: 32, because nobody alternates
+/// Sources that a file keeps at most, those used last first. Assumed, not measured: 32, because no machine alternates
 /// between more.
 const PARTS_MAX: usize = 32;
 
-/// Whose costs they are.
+/// What the costs belong to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A method of the CPU, by the library behind it and its version.
@@ -59,13 +59,13 @@ pub enum Source {
 
 /// What a machine computes with: the costs of nothing else are taken from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Equipment {
+pub struct CostScope {
     processor: String,
     methods: Vec<Source>,
     modules: Vec<Source>,
 }
 
-impl Equipment {
+impl CostScope {
     /// A processor by its model, libraries by method (`None` where there is none), modules in the estimator's order.
     #[must_use]
     pub fn new(processor: &str, libraries: [Option<&str>; Method::ALL.len()], modules: &[Profile]) -> Self {
@@ -118,11 +118,11 @@ impl CostFile {
     ///
     /// [`BadLine`], the first one; the rest of such a file is not to be trusted.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
-        let (mut cost_file, mut is_astray) = (Self::default(), false);
+        let (mut cost_file, mut is_skipping) = (Self::default(), false);
         for (number, line) in text.lines().enumerate() {
             let read = match HEADS.get(number) {
                 Some(read_head) => read_head(&mut cost_file, line),
-                None => cost_file.read(number, line, &mut is_astray),
+                None => cost_file.read(number, line, &mut is_skipping),
             };
             read.map_err(|wrong| BadLine { line: number + 1, wrong })?;
         }
@@ -133,19 +133,19 @@ impl CostFile {
         }
     }
 
-    /// Reads a line below the head. `is_astray` says whether it stands below a line that was not understood.
-    fn read(&mut self, number: usize, line: &str, is_astray: &mut bool) -> Result<(), Wrong> {
+    /// Reads a line below the head. `is_skipping` says whether it stands below a line that was not understood.
+    fn read(&mut self, number: usize, line: &str, is_skipping: &mut bool) -> Result<(), Wrong> {
         match Line::parse(line)? {
             Line::Source(source) => {
-                *is_astray = false;
+                *is_skipping = false;
                 self.parts.push(Part::new(source));
             }
             Line::Unknown => {
-                *is_astray = true;
+                *is_skipping = true;
                 self.unknown_line.get_or_insert(number + 1);
             }
             Line::Old => {}
-            _ if *is_astray && !cfg!(mutant = "costs_of_others_read") => {}
+            _ if *is_skipping && !cfg!(mutant = "costs_of_others_read") => {}
             Line::Overhead(overhead) => return self.read_overhead(overhead),
             Line::Cost(key, mean) => return self.read_cost(key, mean),
         }
@@ -179,36 +179,36 @@ impl CostFile {
 
     /// Whether it was written on such a processor.
     #[must_use]
-    pub fn is_for(&self, here: &Equipment) -> bool {
-        self.processor == here.processor
+    pub fn is_for(&self, scope: &CostScope) -> bool {
+        self.processor == scope.processor
     }
 
     /// What of it counts here, each mean as [`SAMPLES_MAX`] samples at most.
     #[must_use]
-    pub fn estimator(&self, here: &Equipment) -> Estimator {
-        let mut estimator = here.no_costs();
-        if !self.is_for(here) {
+    pub fn estimator(&self, scope: &CostScope) -> Estimator {
+        let mut estimator = scope.no_costs();
+        if !self.is_for(scope) {
             return estimator;
         }
         for part in &self.parts {
-            if here.methods.contains(&part.source) {
+            if scope.methods.contains(&part.source) {
                 part.to_cpu(&mut estimator);
             }
-            for module in (0..here.modules.len()).filter(|&module| here.modules[module] == part.source) {
+            for module in (0..scope.modules.len()).filter(|&module| scope.modules[module] == part.source) {
                 part.to_module(module, &mut estimator);
             }
         }
         estimator
     }
 
-    /// Takes in what a run on `here` learned, at `now_s` seconds since 1970. What it holds of other modules and
+    /// Takes in what a run on `scope` learned, at `now_s` seconds since 1970. What it holds of other modules and
     /// library versions stays.
-    pub fn renew(&mut self, here: &Equipment, learned: &Estimator, now_s: u64) {
-        if !self.is_for(here) {
-            *self = Self { processor: here.processor.clone(), ..Self::default() };
+    pub fn renew(&mut self, scope: &CostScope, learned: &Estimator, now_s: u64) {
+        if !self.is_for(scope) {
+            *self = Self { processor: scope.processor.clone(), ..Self::default() };
         }
         self.saved_s = now_s;
-        for (module, source) in here.modules.iter().enumerate().rev() {
+        for (module, source) in scope.modules.iter().enumerate().rev() {
             let part = self.in_front(source);
             part.overhead = learned.overhead(module).or(part.overhead);
             let part = &mut part.costs;
@@ -218,7 +218,7 @@ impl CostFile {
                 part.insert((class, Quantity::H, 0), bare(known.h));
             }
         }
-        for source in here.methods.iter().rev() {
+        for source in scope.methods.iter().rev() {
             let part = &mut self.in_front(source).costs;
             let of_source = |method| matches!(source, Source::Cpu(own, _) if *own == method);
             for (class, _, width, mean) in learned.all_cpu().filter(|(_, method, ..)| of_source(*method)) {

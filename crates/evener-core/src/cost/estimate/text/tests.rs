@@ -12,33 +12,33 @@ fn module(name: &str, detail: &str) -> Profile {
     Profile { name: name.to_owned(), detail: detail.to_owned(), width: 1, emulated: true }
 }
 
-fn here() -> Equipment {
-    Equipment::new("X 1", LIBRARIES, &[module("slow", "1.0"), module("fast", "2.0")])
+fn scope() -> CostScope {
+    CostScope::new("X 1", LIBRARIES, &[module("slow", "1.0"), module("fast", "2.0")])
 }
 
 fn class(bytes: usize) -> Class {
     Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true)
 }
 
-fn seen(d: u64, h: u64) -> ModuleSample {
+fn sample(d: u64, h: u64) -> ModuleSample {
     ModuleSample { jobs: 1, bytes: 16_384, d: Nanos(d), h: Nanos(h), now: Nanos(7) }
 }
 
 /// 20 samples of a core, two of the second module.
 fn learned() -> Estimator {
-    let mut learned = here().no_costs();
+    let mut learned = scope().no_costs();
     for _ in 0..20 {
         learned.saw_cpu(class(16_384), Method::MultiBuffer, 16, 16 * 16_384, Nanos(16 * 4_000));
     }
     learned.saw_cpu(class(1 << 21), Method::Plain, 1, 1 << 21, Nanos(1_000_000));
-    learned.saw_module(1, class(16_384), &seen(300, 900));
-    learned.saw_module(1, class(16_384), &seen(300, 900));
+    learned.saw_module(1, class(16_384), &sample(300, 900));
+    learned.saw_module(1, class(16_384), &sample(300, 900));
     learned
 }
 
 fn cost_file() -> CostFile {
     let mut cost_file = CostFile::default();
-    cost_file.renew(&here(), &learned(), 1_795_304_000);
+    cost_file.renew(&scope(), &learned(), 1_795_304_000);
     cost_file
 }
 
@@ -63,7 +63,7 @@ fn the_file_is_as_the_format_says_and_is_read_back_as_it_was() {
 
 #[test]
 fn what_was_learned_is_known_again_and_counts_as_sixteen_samples_at_most() {
-    let again = CostFile::parse(FILE).unwrap().estimator(&here());
+    let again = CostFile::parse(FILE).unwrap().estimator(&scope());
     let mean = |method, bytes, width| again.cpu(class(bytes), method, width).copied();
     let of_core = Learned::kept(4_000.0, 16_384.0, SAMPLES_MAX);
     assert_eq!(mean(Method::MultiBuffer, 16_384, 16), Some(of_core));
@@ -76,7 +76,7 @@ fn what_was_learned_is_known_again_and_counts_as_sixteen_samples_at_most() {
 
 #[test]
 fn new_samples_move_what_was_kept() {
-    let mut again = cost_file().estimator(&here());
+    let mut again = cost_file().estimator(&scope());
     for _ in 0..16 {
         again.saw_cpu(class(16_384), Method::MultiBuffer, 16, 16 * 16_384, Nanos(16 * 6_000));
     }
@@ -87,17 +87,17 @@ fn new_samples_move_what_was_kept() {
 #[test]
 fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
     let newer = [Some("OpenSSL 3.0.20"), LIBRARIES[1]];
-    let other = Equipment::new("X 1", newer, &[module("fast", "2.1")]);
+    let other = CostScope::new("X 1", newer, &[module("fast", "2.1")]);
     let known = cost_file().estimator(&other);
     assert_eq!(known.all_cpu().map(|row| row.1).collect::<Vec<_>>(), [Method::MultiBuffer]);
     assert_eq!(known.all_on_module(0).count(), 0);
     let mut renewed = cost_file();
     renewed.renew(&other, &known, 1);
-    assert_eq!(renewed.estimator(&here()), cost_file().estimator(&here()));
-    let elsewhere = Equipment::new("X 2", LIBRARIES, &[]);
+    assert_eq!(renewed.estimator(&scope()), cost_file().estimator(&scope()));
+    let elsewhere = CostScope::new("X 2", LIBRARIES, &[]);
     assert_eq!(cost_file().estimator(&elsewhere), elsewhere.no_costs());
     renewed.renew(&elsewhere, &learned(), 2);
-    assert_eq!(renewed.estimator(&here()), here().no_costs());
+    assert_eq!(renewed.estimator(&scope()), scope().no_costs());
     assert_eq!(renewed.sources().count(), 2);
 }
 
@@ -105,9 +105,9 @@ fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
 fn the_sources_used_last_are_kept() {
     let mut cost_file = cost_file();
     for number in 0..2 * PARTS_MAX {
-        let one = Equipment::new("X 1", [None, None], &[module("of many", &number.to_string())]);
+        let one = CostScope::new("X 1", [None, None], &[module("of many", &number.to_string())]);
         let mut learned = one.no_costs();
-        learned.saw_module(0, class(16_384), &seen(1, 1));
+        learned.saw_module(0, class(16_384), &sample(1, 1));
         cost_file.renew(&one, &learned, 3);
     }
     assert_eq!(cost_file.sources().count(), PARTS_MAX);
@@ -120,7 +120,7 @@ fn numbers_beyond_reason_are_brought_into_range() {
     let mean = |cost: &str| {
         let of = "c AES-128-CBC encrypt 16384 out-of-place 16";
         let text = FILE.replace(&format!("{of} 20 4000.0 16384.0"), &format!("{of} {cost}"));
-        let known = CostFile::parse(&text).unwrap().estimator(&here());
+        let known = CostFile::parse(&text).unwrap().estimator(&scope());
         *known.cpu(class(16_384), Method::MultiBuffer, 16).unwrap()
     };
     assert_eq!(mean("3 4000.06 16384.01"), Learned::kept(4000.1, 16_384.0, 3));
@@ -160,13 +160,13 @@ fn the_first_line_that_is_wrong_is_named() {
 fn a_class_of_which_half_is_known_is_left_out() {
     for line in FILE.lines().filter(|line| line.starts_with(['d', 'h'])) {
         let cost_file = CostFile::parse(&FILE.replacen(&format!("{line}\n"), "", 1)).unwrap();
-        assert_eq!(cost_file.estimator(&here()).all_on_module(1).count(), 0, "{line}");
+        assert_eq!(cost_file.estimator(&scope()).all_on_module(1).count(), 0, "{line}");
     }
 }
 
 #[test]
 fn names_with_line_ends_and_tabs_do_not_break_the_file() {
-    let odd = Equipment::new("X\n1", [Some("a\tb\u{1b}\r\nc"), None], &[module("m\t\n", "")]);
+    let odd = CostScope::new("X\n1", [Some("a\tb\u{1b}\r\nc"), None], &[module("m\t\n", "")]);
     let mut learned = odd.no_costs();
     learned.saw_cpu(class(64), Method::Plain, 1, 64, Nanos(50));
     learned.saw_module(
@@ -187,7 +187,7 @@ fn any_estimator() -> impl Strategy<Value = Estimator> {
     let cpu = (0..Class::COUNT, any::<bool>(), 0..WIDTHS, mean.clone());
     let on_module = (0..2_usize, 0..Class::COUNT, mean.clone(), mean);
     (prop::collection::vec(cpu, 0..40), prop::collection::vec(on_module, 0..40)).prop_map(|(cpu, modules)| {
-        let mut estimator = here().no_costs();
+        let mut estimator = scope().no_costs();
         for (index, is_multi, width, mean) in cpu {
             let class = Class::from_index(index).unwrap();
             estimator.keep_cpu(class, Method::ALL[usize::from(is_multi)], width, kept_mean(class, mean));
@@ -215,9 +215,9 @@ proptest! {
     #[test]
     fn whatever_was_learned_is_known_again(estimator in any_estimator()) {
         let mut cost_file = CostFile::default();
-        cost_file.renew(&here(), &estimator, 5);
+        cost_file.renew(&scope(), &estimator, 5);
         let again = CostFile::parse(&cost_file.text()).unwrap();
-        prop_assert_eq!(again.estimator(&here()), estimator);
+        prop_assert_eq!(again.estimator(&scope()), estimator);
         prop_assert_eq!(again.text(), cost_file.text());
     }
 
@@ -239,11 +239,11 @@ proptest! {
         }
         let text: String = text.into_iter().collect();
         if let Ok(cost_file) = CostFile::parse(&text) {
-            let known = cost_file.estimator(&here());
+            let known = cost_file.estimator(&scope());
             let sane = |mean: &Learned| mean.ns > 0.0 && mean.ns < 6e11 && mean.samples <= SAMPLES_MAX;
             prop_assert!(known.all_cpu().all(|row| sane(row.3)));
             prop_assert!(known.all_on_module(1).all(|(_, on)| sane(&on.d) && sane(&on.h)));
-            prop_assert_eq!(CostFile::parse(&cost_file.text()).unwrap().estimator(&here()), known);
+            prop_assert_eq!(CostFile::parse(&cost_file.text()).unwrap().estimator(&scope()), known);
         }
     }
 
@@ -260,20 +260,20 @@ fn what_clocks_do_not_show_of_a_module_outlives_the_run_that_measured_it() {
     let mut learned = learned();
     learned.keep_overhead(0, UNSEEN);
     let mut cost_file = cost_file();
-    cost_file.renew(&here(), &learned, 1_795_304_001);
+    cost_file.renew(&scope(), &learned, 1_795_304_001);
     let text = cost_file.text();
     assert!(text.contains("module slow\t1.0\nunseen 61000 2500\nmodule fast"), "{text}");
     // A run that measures none keeps the one that is there, and the other module has none.
     let mut again = CostFile::parse(&text).unwrap();
-    again.renew(&here(), &here().no_costs(), 1_795_304_002);
-    let known = again.estimator(&here());
+    again.renew(&scope(), &scope().no_costs(), 1_795_304_002);
+    let known = again.estimator(&scope());
     assert_eq!((known.overhead(0), known.overhead(1)), (Some(UNSEEN), None));
 }
 
 #[test]
 fn what_clocks_do_not_show_stands_below_a_module_once_and_is_a_sane_number() {
     let with = |lines: &str| CostFile::parse(&format!("{}{lines}", &FILE[..FILE.find("d AES").unwrap()]));
-    let most = with("unseen 18446744073709551615 9999999\n").unwrap().estimator(&here());
+    let most = with("unseen 18446744073709551615 9999999\n").unwrap().estimator(&scope());
     assert_eq!(most.overhead(1), Some(OVERHEAD_MAX));
     let wrong = |lines| with(lines).err().map(|bad| bad.wrong);
     assert_eq!(wrong("unseen 2 2\nunseen 2 2\n"), Some(Wrong::Twice));
@@ -292,10 +292,10 @@ fn what_another_version_wrote_is_left_out_and_the_rest_is_known() {
     // A newer one's is named; what was read before it and after the next source counts.
     let newer = read("2.0\nd AES", "2.0\nwatts 3\nd AES");
     assert_eq!(newer.unknown_line(), Some(9));
-    assert_eq!((newer.sources().count(), newer.estimator(&here()).all_on_module(1).count()), (3, 0));
-    // Costs of a source that is not known are nobody else's.
+    assert_eq!((newer.sources().count(), newer.estimator(&scope()).all_on_module(1).count()), (3, 0));
+    // Costs of an unknown source are given to no other source.
     let other = read("multi-buffer libipsec", "gpu libipsec");
-    let known = other.estimator(&here());
+    let known = other.estimator(&scope());
     assert_eq!((other.unknown_line(), known.all_cpu().count()), (Some(6), 1));
     assert_eq!(known.all_on_module(1).count(), 1);
 }

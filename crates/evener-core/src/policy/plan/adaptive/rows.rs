@@ -23,19 +23,19 @@ pub(super) struct Row {
     /// Whether the only module's path uses all core time by itself while it works on the class: no core gains by any job of it, however few
     /// wait.
     pub(super) keeps_all_cores: bool,
-    /// What everybody but one core could do of it.
+    /// What all workers but one core could do of it.
     pub(super) without_core: RestOfWorkers,
-    /// What everybody but this module could do of it.
+    /// What all workers but this module could do of it.
     pub(super) without_module: Vec<RestOfWorkers>,
 }
 
 /// What all workers but one do with the jobs of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RestOfWorkers {
-    /// Time from one job to the next, all of them working side by side. Infinite where nobody takes it.
+    /// Time from one job to the next, all of them working side by side. Infinite where no worker takes it.
     pub(super) drain: f64,
     /// Time until one job is done by the fastest of them, which may have one before it: `Tuning::busy`. Equals do not
-    /// count: who waits for its like waits for ever.
+    /// count: two that wait for each other wait for ever.
     pub(super) least: f64,
 }
 

@@ -1,7 +1,7 @@
 //! The table that workers ask: what does an idle worker take?
 //!
 //! A look walks over the classes in the planner's order to the first that waits, and adds up what waits of all of
-//! them for the question who would be done first.
+//! them for the question which worker would be done first.
 
 use super::input::{ModuleCapacity, PlanInput};
 use super::rows::{Order, RestOfWorkers, Row, float};
@@ -37,9 +37,9 @@ pub struct Table {
     share: f64,
     core_order: Vec<usize>,
     orders: Vec<Order>,
-    /// By class: what everybody but one core could do of it.
+    /// By class: what all workers but one core could do of it.
     without_core: Vec<RestOfWorkers>,
-    /// By module, then class: what everybody but that module could do of it. Beside each other, for a look-up reads
+    /// By module, then class: what all workers but that module could do of it. Beside each other, for a look-up reads
     /// all lanes.
     without_module: Vec<Vec<RestOfWorkers>>,
     /// Jobs of a class that must wait for cores to leave them to modules altogether: enough to keep those busy.
@@ -194,8 +194,8 @@ impl Table {
         self.wants_try(class, module, waiting(class)) && !is_late
     }
 
-    /// Whether a job of which it is known what it takes there would come last of all that waits: then a try is dear, and only now and then
-    /// worth it, for without any nobody would ever learn that it is so no more.
+    /// Whether a job whose cost there is known would be the last to end of all that waits: then a try is dear, and only now and then
+    /// worth it, for without tries a change would never be noticed.
     fn is_last(&self, class: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
         let cell = &self.rows[class].cells[module];
         cell.is_known

@@ -119,7 +119,7 @@ fn what_a_path_takes_the_only_core_for_by_itself_is_left_to_it_to_the_last_job()
     for waiting in 1..=40 {
         let core = table.core_takes(|_| waiting, Nanos::ZERO);
         assert!(matches!(core, Choice::AskAgainIn(_)), "{waiting}: {core:?}");
-        // Nor does the module leave it to the core, and nobody would do it.
+        // Nor does the module leave it to the core, and no worker would do it.
         assert_eq!(table.module_takes(0, |_| waiting, Nanos::ZERO), take(0), "{waiting}");
     }
 }
