@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use evener_core::{
 };
 use evener_driver_hosted::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
+use evener_fd::SystemError;
 
 use evener_testing::waiting::soon;
 use support::{Peer, STATUSES, nowhere};
@@ -191,7 +193,10 @@ fn where_nobody_listens_the_reason_is_the_system_s() {
     let name = format!("hosted:{}", nowhere().display()).parse().unwrap();
     let error = Module::open(&name).unwrap_err();
     let OpenError::Unreachable { error, .. } = error else { panic!("{error}") };
-    assert_eq!(error, ConnectionError::System { what: "its socket", errno: 2 });
+    assert_eq!(
+        error,
+        ConnectionError::System(SystemError::of("its socket")(io::Error::from_raw_os_error(2)))
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::mpsc::Receiver;
 
 use evener::{Caller, Cancel};
 use evener_core::{Direction, Job};
+use evener_fd::SystemError;
 use rustix::fs::FileType;
 
 use crate::armor;
@@ -177,7 +178,7 @@ pub(super) fn open_input(
     request: &Request,
     cancel: &Cancel,
 ) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
-    let cannot_read = |error| RequestError::Stdio { doing: "read the input", error };
+    let cannot_read = |error: io::Error| RequestError::Stdio(SystemError::of("read the input")(error));
     match request.sources.as_slice() {
         [Source::Stdin] => Ok(("-".into(), Box::new(InterruptibleReader::new(io::stdin(), cancel)))),
         [Source::Path(path)] => {
