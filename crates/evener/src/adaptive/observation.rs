@@ -65,9 +65,9 @@ impl AdaptivePolicy {
             let queue = queues.queue_of(seen.class);
             self.controls.measured(queue);
             for module in 0..state.modules {
-                state.guard.control(state.ledger(queue, module), seen.jobs as u64, seen.core);
+                state.guard.control(state.ledger(queue, module), seen.took.jobs, seen.took.core);
             }
-            state.record_share(seen.core, seen.wall);
+            state.record_share(seen.took.core, seen.took.wall);
             self.core_measured(queue, seen);
         }
         // The table waits for the first cost of a class.
@@ -142,9 +142,10 @@ impl AdaptivePolicy {
     /// A burst of a core was measured.
     fn core_measured(&self, queue: usize, seen: &CostSample) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        let (each, worked) = (seen.wall.0 / seen.jobs.max(1) as u64, seen.core.0 * seen.stands_for);
+        let took = &seen.took;
+        let (each, worked) = (took.wall.0 / took.jobs.max(1), took.core.0 * seen.stands_for);
         // By itself: not beside the module's path, nor another program.
-        let is_alone = seen.wall - seen.core <= Nanos(seen.wall.0 / TUNING.beside_parts)
+        let is_alone = took.wall - took.core <= Nanos(took.wall.0 / TUNING.beside_parts)
             || cfg!(mutant = "core_in_crowd");
         if let Some((module, core)) = turns.record_core(queue, is_alone.then_some(Nanos(each)), Nanos(worked))
         {

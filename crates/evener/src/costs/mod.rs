@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::estimate::{LEAST_WIDTH, WIDTHS, width_class};
 use evener_core::plan::adaptive::TUNING;
-use evener_core::{Class, Estimator, Method, Nanos};
+use evener_core::{Class, Estimator, Method, Nanos, Sample};
 
 /// Multi-buffer is in force; else plain.
 const MULTI: u8 = 1;
@@ -44,10 +44,7 @@ pub(crate) struct Known {
 pub(crate) struct CostSample {
     pub(crate) class: Class,
     pub(crate) method: Method,
-    pub(crate) jobs: usize,
-    pub(crate) bytes: u64,
-    pub(crate) core: Nanos,
-    pub(crate) wall: Nanos,
+    pub(crate) took: Sample,
     /// Bursts that it is the sample of.
     pub(crate) stands_for: u64,
 }
@@ -125,9 +122,9 @@ impl Costs {
     pub(crate) fn record(&self, seen: &CostSample) {
         let known = if seen.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
         let Some(mut known) = known else { return };
-        known.estimator.saw_cpu(seen.class, seen.method, seen.jobs as u64, seen.bytes, seen.core);
+        known.estimator.saw_cpu(seen.class, seen.method, seen.took.jobs, seen.took.bytes, seen.took.core);
         let worked = known.worked.entry(seen.class).or_default();
-        *worked += Nanos(seen.core.0 * seen.stands_for);
+        *worked += Nanos(seen.took.core.0 * seen.stands_for);
         let may_try = *worked >= TUNING.try_work_min;
         (0..WIDTHS).for_each(|width| self.write(&known.estimator, seen.class, width, may_try));
     }

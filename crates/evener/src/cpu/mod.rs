@@ -217,12 +217,13 @@ impl CoreDrivers {
         let (core, wall) = (clock.thread_time(), clock.now());
         self.run_by(method, part);
         let (core, wall) = (clock.thread_time() - core - look, clock.now() - wall);
-        let (jobs, class) = (part.len(), part[0].class());
+        let (jobs, class) = (part.len() as u64, part[0].class());
         let bytes = part.iter().map(|job| job.input_bytes() as u64).sum();
-        self.tallies[method as usize].sample(Sample { jobs: jobs as u64, bytes, core, wall });
+        let took = Sample { jobs, bytes, core, wall };
+        self.tallies[method as usize].sample(took);
         // Of several classes nothing could be said of any one.
         if part.iter().all(|job| job.class() == class) {
-            let sample = CostSample { class, method, jobs, bytes, core, wall, stands_for };
+            let sample = CostSample { class, method, took, stands_for };
             self.costs.record(&sample);
             self.sampling.push(sample);
         }
