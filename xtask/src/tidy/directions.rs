@@ -121,7 +121,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("xtask", Use(&["evener-testbed"]), &[]),
 ];
 
-const DRIVER_TESTS: &[&str] = &["evener-testing", "evener-vectors", "evener-driver-libcrypto"];
+// The papers' tables are read by the simulator.
+const DRIVER_TESTS: &[&str] = &["evener-testing", "evener-vectors", "evener-driver-libcrypto", "evener-sim"];
 const RUNTIME_TESTS: &[&str] = &[
     "evener-testing",
     "evener-vectors",

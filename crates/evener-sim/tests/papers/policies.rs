@@ -6,7 +6,7 @@ use evener_sim::bounds::{Requests, lower_bound};
 use evener_sim::lab::{Planned, Report, Setup, Workload};
 use evener_sim::papers::am3358::{Means, Mix, Series, compare, equal_jobs};
 
-use crate::golden::{Errors, INTERRUPT, POLICIES, Row, rows};
+use crate::golden::{Errors, INTERRUPT, POLICIES, Row, RowErrors, rows};
 use crate::learner::Learner;
 
 fn policy(row: &Row) -> Option<Policy> {
@@ -53,7 +53,7 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
         "hog_cpu_ms",
         "ctx_switches",
     ];
-    let (mut seen, mut all) = (0, Vec::new());
+    let mut all = RowErrors::default();
     for row in rows(POLICIES, &columns) {
         let Some(policy) = policy(&row) else { continue };
         let name = row.text("workload");
@@ -71,11 +71,9 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
         println!("{what}: {:.2?} {ours:?}, reference {switches} switches", errors.0);
         assert!((ours.switches - switches).abs() <= 0.05 * switches + 2.0, "{what}: {ours:?}, {switches}");
         assert!(errors.largest() <= tolerance(name), "{what}: {:?} {ours:?}", errors.0);
-        all.extend(errors.0);
-        seen += 1;
+        all.add(errors);
     }
-    assert_eq!(seen, 68);
-    Errors(all).stay_within(5.0, 0.5, "policies against the reference");
+    all.stay_within(68, [5.0, 0.5], "policies against the reference");
 }
 
 #[test]
@@ -103,7 +101,7 @@ fn interrupts_take_what_the_reference_says() {
 fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
     let costs = Series::Aes128.fit().costs;
     let columns = ["hogs", "workload", "policy", "makespan_ms", "crypto_cpu_ms", "lb_sync_ms", "lb_async_ms"];
-    let (mut seen, mut all) = (0, Vec::new());
+    let mut all = RowErrors::default();
     for row in rows(POLICIES, &columns) {
         let (depth, bound) = match row.text("policy") {
             "adaptL" => (1, "lb_sync_ms"),
@@ -123,11 +121,9 @@ fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
         println!("{what}: {:.2?} {ours:?}", errors.0);
         assert!(errors.largest() <= tolerance(name), "{what}: {:?} {ours:?}", errors.0);
         assert!(hogs > 0 || ours.makespan_ms <= 1.02 * row.number(bound), "{what}: {ours:?}");
-        all.extend(errors.0);
-        seen += 1;
+        all.add(errors);
     }
-    assert_eq!(seen, 34);
-    Errors(all).stay_within(5.0, 1.0, "learning policy against the reference");
+    all.stay_within(34, [5.0, 1.0], "learning policy against the reference");
 }
 
 #[test]
