@@ -11,7 +11,7 @@ use evener::core::plan::Policy;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{DriverFactory as _, Report, SystemClock};
-use evener_bench::contender::{Contender, Modules};
+use evener_bench::contender::{Contender, Modules, VisitPlan};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Measured, MeasuredOnModule, Module};
@@ -98,10 +98,15 @@ impl Stage<'_> {
         Contender::Evener { policy, objective, workers, modules, singly: false }
     }
 
+    /// One round.
+    fn once(&self, verify: bool) -> VisitPlan<'_> {
+        VisitPlan { budget: Nanos(1), verify, driver_factory: self.machine, learned: &self.learned }
+    }
+
     /// Runs once and compares results with libcrypto's, before anything is measured.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let checked = self.contender(Policy::Adaptive);
-        checked.visit(&self.load(ALONE_JOBS_MIN)?, Nanos(1), true, self.machine, &self.learned)?;
+        checked.visit(&self.load(ALONE_JOBS_MIN)?, self.once(true))?;
         Ok(())
     }
 
@@ -218,7 +223,7 @@ impl Stage<'_> {
         let clock = SystemClock;
         let (start, core) = (clock.now(), clock.process_time());
         // What else there is to do, memory and threads, is work of this process.
-        singly.visit(&load, Nanos(1), false, self.machine, &self.learned)?;
+        singly.visit(&load, self.once(false))?;
         Ok(Nanos(((clock.now() - start) - (clock.process_time() - core)).0 / jobs.max(1) as u64))
     }
 
