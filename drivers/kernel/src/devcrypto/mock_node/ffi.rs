@@ -9,13 +9,13 @@ use std::{io, mem, process, ptr};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notice {
     /// Its name.
-    pub(super) id: u64,
+    id: u64,
     /// Who waits.
-    pub(super) thread: u32,
+    thread: u32,
     /// The call's number.
-    pub(super) number: u64,
+    number: u64,
     /// Its argument: an address of ours.
-    pub(super) argument: u64,
+    argument: u64,
 }
 
 /// Where a filter finds the number of the system call, and the lower half of `ioctl`'s second argument.
