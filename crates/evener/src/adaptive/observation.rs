@@ -105,21 +105,6 @@ impl AdaptivePolicy {
         }
     }
 
-    /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
-    pub(crate) fn record_failed(
-        &self,
-        module: usize,
-        queues: &ClassQueues<'_>,
-        class: Class,
-        core: Nanos,
-        now: Nanos,
-    ) {
-        self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
-        let (lambda, queue) = (self.current().lambda(), queues.queue_of(class));
-        let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
-        self.book(&mut self.state(), (queue, module), now, |guard, ledger| guard.failed(ledger, core, now));
-    }
-
     /// Books something in a ledger of the guard.
     fn book(
         &self,
@@ -137,6 +122,21 @@ impl AdaptivePolicy {
         entry(&mut state.guard, ledger);
         let is_alarm = !was_locked && state.guard.is_locked(ledger, now);
         self.alternation.alarm(is_alarm);
+    }
+
+    /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
+    pub(crate) fn record_failed(
+        &self,
+        module: usize,
+        queues: &ClassQueues<'_>,
+        class: Class,
+        core: Nanos,
+        now: Nanos,
+    ) {
+        self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
+        let (lambda, queue) = (self.current().lambda(), queues.queue_of(class));
+        let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
+        self.book(&mut self.state(), (queue, module), now, |guard, ledger| guard.failed(ledger, core, now));
     }
 
     /// A burst of a core was measured.
