@@ -4,8 +4,8 @@
 use std::iter;
 
 use evener::core::driver::Clock as _;
-use evener::{DriverFactory, Setup, Submitted, SystemClock};
-use evener_core::{Estimator, Job, Nanos};
+use evener::{Setup, Submitted, SystemClock};
+use evener_core::{Job, Nanos};
 
 use super::{Contender, Visit, VisitPlan, Workload, arm_all, jobs};
 use crate::crypt::neighbours::{self, NeighbourSpec, Neighbours};

@@ -7,6 +7,7 @@
 //! costs and live runs are those of a report.
 
 mod measurement;
+mod module_costs;
 mod module_path;
 mod report;
 mod scheduler;
