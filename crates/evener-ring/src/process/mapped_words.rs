@@ -6,7 +6,7 @@ use std::slice;
 
 use crate::{Word, Words};
 
-/// Words that are mapped for as long as this lives; whoever made it unmaps them.
+/// Words that are mapped for as long as this lives; their maker unmaps them.
 #[derive(Debug)]
 pub(super) struct MappedWords {
     first: NonNull<Word>,

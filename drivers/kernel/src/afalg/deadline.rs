@@ -2,7 +2,7 @@
 //!
 //! 1. A runner opens the key, for the kernel may sleep over keys.
 //! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, who sends it
-//!    (`reader.rs`).
+//!    (`reader/`).
 //! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's room; or the time is
 //!    over, the caller leaves, and the reader stays behind with all that the kernel still writes to.
 //!

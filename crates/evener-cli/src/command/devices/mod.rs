@@ -8,6 +8,7 @@ macro_rules! put {
         writeln!($text, $($format)*).expect("a String takes everything")
     };
 }
+
 mod afalg;
 mod cost_cache_view;
 mod inventory;

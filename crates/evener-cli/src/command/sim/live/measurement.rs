@@ -10,18 +10,15 @@ use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
-use evener::{DriverFactory as _, Report, SystemClock};
+use evener::{DriverFactory as _, SystemClock};
 use evener_bench::contender::{Contender, Modules, VisitPlan};
 use evener_bench::workload::{Layout, Workload};
 use evener_sim::lab::Runners;
 use evener_sim::live::{Measured, Module};
-use serde::{Deserialize, Serialize};
 
+use super::module_costs::{CostOrigin, ModuleRuns, Run, medians};
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
-
-/// Samples of `d` and `h` from which on a learned cost is used; below them, what the path alone took.
-pub(super) const SAMPLES_MIN: u32 = 16;
 
 /// Part of the jobs that a path alone is measured with; all of them where that is all that is known of it.
 const ALONE_PART: usize = 4;
@@ -37,15 +34,6 @@ const KEEPS_ITS_JOB: &str = "emulated:d=1000+0,h=200000000+0";
 /// Measurements that a cost is taken from at least. Assumed, not measured: 5, so that a median has two on either side.
 pub(crate) const MEASURE_RUNS: usize = 5;
 
-/// One run.
-pub(crate) struct Run {
-    /// From the barrier to the end of the last job.
-    pub(crate) makespan: Nanos,
-    /// Jobs that modules did.
-    pub(crate) module_jobs: u64,
-    pub(super) report: Report,
-}
-
 /// What is run live.
 pub(crate) struct Stage<'a> {
     pub(crate) machine: &'a Machine,
@@ -56,16 +44,6 @@ pub(crate) struct Stage<'a> {
     pub(crate) learned: Estimator,
     /// What each measurement found.
     pub(crate) measured: Vec<(Measured, Vec<CostOrigin>)>,
-}
-
-/// Where a module's costs come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum CostOrigin {
-    /// The adaptive policy learned them.
-    Learned,
-    /// It sent too few jobs there; they are those of the module alone.
-    Alone,
 }
 
 impl Stage<'_> {
@@ -121,6 +99,11 @@ impl Stage<'_> {
         Ok(())
     }
 
+    /// What was measured ([`medians`]).
+    pub(crate) fn costs(&self) -> (Measured, Vec<CostOrigin>) {
+        medians(self.bytes, &self.measured)
+    }
+
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<CostOrigin>)> {
         self.run(Policy::Adaptive)?;
         let is_kernels = self.learned.overhead(0).is_some();
@@ -136,7 +119,15 @@ impl Stage<'_> {
         let cpu_alone = cpu_alone(&cpu, alone);
         let c = self.learned.c(self.class(), self.bytes, PLAN_WIDTH).unwrap_or(cpu_alone);
         let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
-        let (on_modules, sources) = self.on_modules(&modules, first.as_ref(), c, waits).into_iter().unzip();
+        let runs = ModuleRuns {
+            machine: self.machine,
+            learned: &self.learned,
+            class: self.class(),
+            bytes: self.bytes,
+            alone: &modules,
+            first: first.as_ref(),
+        };
+        let (on_modules, sources) = runs.costs_of_each(c, waits).into_iter().unzip();
         // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
         let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
         let single = if is_kernels { self.single(alone)? } else { Nanos::ZERO };
@@ -166,7 +157,7 @@ impl Stage<'_> {
         Ok(Nanos((one - long).0 / (jobs - few).max(1) as u64))
     }
 
-    pub(super) fn class(&self) -> Class {
+    fn class(&self) -> Class {
         Class::of(self.algorithm, Direction::Encrypt, self.bytes, true)
     }
 

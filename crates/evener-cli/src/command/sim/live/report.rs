@@ -8,7 +8,7 @@ use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModule, Module};
 use serde::{Deserialize, Serialize};
 
-use super::measurement::CostOrigin;
+use super::module_costs::CostOrigin;
 use super::scheduler::SchedulerFacts;
 use crate::machine::Machine;
 

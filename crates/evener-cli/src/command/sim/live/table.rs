@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::measurement::CostOrigin;
+use super::module_costs::CostOrigin;
 use super::report::{MachineFacts, OnModule, PolicyResult, Results, SplitResult, TimeResult};
 
 pub(super) fn table(results: &Results) -> String {
