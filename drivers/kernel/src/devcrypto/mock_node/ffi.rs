@@ -9,13 +9,13 @@ use std::{io, mem, process, ptr};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notice {
     /// Its name.
-    id: u64,
+    pub(super) id: u64,
     /// Who waits.
-    thread: u32,
+    pub(super) thread: u32,
     /// The call's number.
-    number: u64,
+    pub(super) number: u64,
     /// Its argument: an address of ours.
-    argument: u64,
+    pub(super) argument: u64,
 }
 
 /// Where a filter finds the number of the system call, and the lower half of `ioctl`'s second argument.

@@ -1,7 +1,7 @@
 //! A pool of a device that works when it is let.
 
 use super::*;
-use crate::pool::device::{Spec, takes_everything_without_keys};
+use crate::pool::device::{Failure, Spec, takes_everything_without_keys};
 use evener_core::{Algorithm, Direction, Padding};
 use zeroize::Zeroizing;
 
