@@ -17,3 +17,13 @@ pub mod statistics;
 
 pub use crypt::{contender, neighbours, report, workload};
 pub use error::BenchError;
+
+/// Results as JSON, for a file.
+///
+/// # Panics
+///
+/// Never: results are numbers, names and lists.
+#[must_use]
+pub fn to_json(results: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(results).expect("numbers, names and lists") + "\n"
+}

@@ -1,6 +1,7 @@
 //! A core's set of drivers that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
 
 use std::sync::Arc;
+use std::thread;
 
 use evener_core::{Algorithm, Direction, Family, Method, Padding, Session};
 use evener_testing::drivers::multibuffer;
@@ -36,9 +37,30 @@ fn assert_side_by_side(core_drivers: &mut OnCore) {
     assert!(jobs > 0, "no job went to multi-buffer");
 }
 
+/// Drivers that prefer multi-buffer, which must have done some of the work when this is dropped.
+struct SideBySide(OnCore);
+
+impl SideBySide {
+    fn new() -> Option<Self> {
+        core_drivers().map(Self)
+    }
+
+    fn compare(&mut self, specs: &[JobSpec]) {
+        compare(&mut self.0, specs);
+    }
+}
+
+impl Drop for SideBySide {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            assert_side_by_side(&mut self.0);
+        }
+    }
+}
+
 #[test]
 fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
-    let Some(mut core_drivers) = core_drivers() else { return };
+    let Some(mut core_drivers) = SideBySide::new() else { return };
     for (place, session) in kinds(1).enumerate() {
         let mut seeds = place..;
         for width in 1..=33 {
@@ -47,46 +69,42 @@ fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
                 .take(width)
                 .map(|seed| JobSpec::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
                 .collect();
-            compare(&mut core_drivers, &specs);
+            core_drivers.compare(&specs);
         }
     }
-    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn bursts_of_one_length_come_out_as_from_libcrypto() {
-    let Some(mut core_drivers) = core_drivers() else { return };
+    let Some(mut core_drivers) = SideBySide::new() else { return };
     for session in kinds(2) {
         for bytes in LENGTHS {
             let specs: Vec<JobSpec> = (0..9).map(|seed| JobSpec::noisy(&session, bytes, seed)).collect();
-            compare(&mut core_drivers, &specs);
+            core_drivers.compare(&specs);
         }
     }
-    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn what_is_longer_than_a_lane_counts_comes_out_as_from_libcrypto() {
-    let Some(mut core_drivers) = core_drivers() else { return };
+    let Some(mut core_drivers) = SideBySide::new() else { return };
     for session in kinds(3) {
         let specs: Vec<JobSpec> =
             LONG.iter().enumerate().map(|(seed, &bytes)| JobSpec::noisy(&session, bytes, seed)).collect();
-        compare(&mut core_drivers, &specs);
-        specs.iter().for_each(|spec| compare(&mut core_drivers, std::slice::from_ref(spec)));
+        core_drivers.compare(&specs);
+        specs.iter().for_each(|spec| core_drivers.compare(std::slice::from_ref(spec)));
     }
-    assert_side_by_side(&mut core_drivers);
 }
 
 #[test]
 fn many_sessions_and_algorithms_in_one_burst_are_kept_apart() {
-    let Some(mut core_drivers) = core_drivers() else { return };
+    let Some(mut core_drivers) = SideBySide::new() else { return };
     let sessions: Vec<Arc<Session>> = (0..7).flat_map(|round| kinds(10 + round)).collect();
     let one = |(seed, session): (usize, &Arc<Session>)| JobSpec::noisy(session, seed * 37 % 3000, seed);
     let mut specs: Vec<JobSpec> = sessions.iter().enumerate().map(one).collect();
-    compare(&mut core_drivers, &specs);
+    core_drivers.compare(&specs);
     specs.reverse();
-    compare(&mut core_drivers, &specs);
-    assert_side_by_side(&mut core_drivers);
+    core_drivers.compare(&specs);
 }
 
 // ---- chains: a text in jobs, each of which begins where the one before ended

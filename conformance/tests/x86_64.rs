@@ -1,5 +1,5 @@
 //! All drivers on a processor without AES instructions, beside Linux's own: what conformance asks of them, and the tests of those that
-//! other suites do not run there (the kernel's modules have a guest of their own, tests/kernel.rs), in the test bed's x86-64 guest.
+//! other suites do not run there (the kernel's modules have a guest of their own, tests/kernel), in the test bed's x86-64 guest.
 
 #![allow(clippy::print_stdout, reason = "what is skipped is said")]
 

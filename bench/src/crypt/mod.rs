@@ -17,7 +17,7 @@ use std::thread;
 use evener::{DriverFactory, Report};
 use evener_core::{Estimator, Method, Nanos};
 
-use crate::crypt::contender::{Contender, Modules, Visit};
+use crate::crypt::contender::{Contender, Modules, Visit, VisitPlan};
 use crate::crypt::neighbours::{NeighbourReport, NeighbourSpec, beside};
 use crate::crypt::report::{BesideResult, CellResult, ContenderResult, Results};
 use crate::crypt::workload::{Workload, log_normal_sizes, uniform_sizes};
@@ -69,11 +69,10 @@ fn measure_cell(
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
             let place = (place + run) % able.len();
+            let plan = VisitPlan { budget, verify: run == 0, driver_factory, learned };
             let visit = match experiment.beside {
-                None => able[place].visit(&load, budget, run == 0, driver_factory, learned)?,
-                Some(who) => {
-                    able[place].visit_beside(&load, budget, run == 0, driver_factory, learned, who)?
-                }
+                None => able[place].visit(&load, plan)?,
+                Some(who) => able[place].visit_beside(&load, plan, who)?,
             };
             // The next visit starts informed, as short programs do by the costs that are kept.
             if let Some(report) = &visit.report {

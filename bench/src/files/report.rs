@@ -49,6 +49,27 @@ pub struct CellResult {
     pub contenders: Vec<ContenderResult>,
 }
 
+impl CellResult {
+    /// `used` has one row per contender, one entry per run.
+    pub(super) fn new(contest: &Contest<'_>, direction: Direction, used: &[Vec<Used>]) -> Self {
+        let rows: Vec<_> = contest.contenders.iter().copied().zip(used).collect();
+        let shape = contest.shape;
+        Self {
+            folder: contest.folder.display().to_string(),
+            file_system: contest.work_dir.file_system(),
+            synced: contest.work_dir.is_on_disk(),
+            work: contest.work.name(),
+            direction: direction.to_string(),
+            files: shape.files,
+            bytes: shape.bytes,
+            contenders: rows
+                .iter()
+                .filter_map(|&row| ContenderResult::new(row, &rows, shape.bytes))
+                .collect(),
+        }
+    }
+}
+
 /// One contender in one cell.
 #[derive(Debug, Serialize)]
 pub struct ContenderResult {
@@ -71,27 +92,6 @@ pub struct Ratio {
     pub rival: &'static str,
     /// Below 1: Evener takes less time.
     pub ratio: Spread,
-}
-
-impl CellResult {
-    /// `used` has one row per contender, one entry per run.
-    pub(super) fn new(contest: &Contest<'_>, direction: Direction, used: &[Vec<Used>]) -> Self {
-        let rows: Vec<_> = contest.contenders.iter().copied().zip(used).collect();
-        let shape = contest.shape;
-        Self {
-            folder: contest.folder.display().to_string(),
-            file_system: contest.work_dir.file_system(),
-            synced: contest.work_dir.is_on_disk(),
-            work: contest.work.name(),
-            direction: direction.to_string(),
-            files: shape.files,
-            bytes: shape.bytes,
-            contenders: rows
-                .iter()
-                .filter_map(|&row| ContenderResult::new(row, &rows, shape.bytes))
-                .collect(),
-        }
-    }
 }
 
 type Row<'u> = (Contender, &'u Vec<Used>);
@@ -127,16 +127,6 @@ impl Results {
     pub(super) fn new(plan: &Plan, programs: Vec<Program>, cells: Vec<CellResult>) -> Self {
         let (machine, runs, processes) = (plan.machine.clone(), plan.runs, plan.processes);
         Self { schema: "evener-bench-files/1", machine, programs, runs, processes, cells }
-    }
-
-    /// The results as JSON.
-    ///
-    /// # Panics
-    ///
-    /// Never: all of it can be JSON.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("numbers, names and lists")
     }
 
     /// The results as a table for people.

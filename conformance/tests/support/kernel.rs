@@ -1,9 +1,9 @@
-//! The suite of modules behind the kernel (tests/kernel.rs) in a guest: what it finds there, and what it must have met.
+//! The suite of modules behind the kernel (tests/kernel) in a guest: what it finds there, and what it must have met.
 
 use evener_testbed::{Builder, KernelLog};
 
 /// Its source.
-pub(crate) const SOURCE: &str = "conformance/tests/kernel.rs";
+pub(crate) const SOURCE: &str = "conformance/tests/kernel/main.rs";
 /// Its test that is not for a guest.
 pub(crate) const IN_THE_GUEST: &str = "all_of_this_holds_in_the_guest_where_a_module_stands_behind_af_alg";
 

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::Duration;
 
-use evener_arbiter::{Arbiter, ModuleCount, Refused};
+use evener_arbiter::{Arbiter, Module, ModuleCount, Refused};
 use evener_core::Nanos;
 use evener_ring::{Mapping, Words as _};
 
@@ -24,6 +24,13 @@ fn board(ground: &Ground, words: usize) -> Mapping {
     Mapping::shared(&file, words).unwrap()
 }
 
+/// A directory of its own with an attachment and a board.
+fn with_board(words: usize) -> (Ground, Arbiter, Mapping) {
+    let ground = Ground::new();
+    let (arbiter, board) = (ground.attach(), board(&ground, words));
+    (ground, arbiter, board)
+}
+
 fn word(board: &Mapping, at: usize) -> u32 {
     board.words()[at].load(SeqCst)
 }
@@ -32,9 +39,9 @@ fn set(board: &Mapping, at: usize, value: u32) {
     board.words()[at].store(value, SeqCst);
 }
 
-/// A child that holds a permit until it is killed.
-fn holder(ground: &Ground, arbiter: &Arbiter, capacity: u32) -> Child {
-    let board = board(ground, 1);
+/// An attachment, a module of so many permits, and a child that holds one of these until it is killed.
+fn held_by_another(ground: &Ground, capacity: u32) -> (Arbiter, Module, Child) {
+    let (arbiter, board) = (ground.attach(), board(ground, 1));
     let holder = child(|| {
         let _held = arbiter.module("m", capacity).try_acquire(AGES).unwrap();
         set(&board, 0, 1);
@@ -42,29 +49,31 @@ fn holder(ground: &Ground, arbiter: &Arbiter, capacity: u32) -> Child {
         false
     });
     until("it holds", || word(&board, 0) == 1);
-    holder
+    let module = arbiter.module("m", capacity);
+    (arbiter, module, holder)
+}
+
+/// Fails unless `what` was counted so often of the module.
+fn assert_counted(arbiter: &Arbiter, what: ModuleCount, times: u64) {
+    let counts = arbiter.snapshot().modules[0].counts.clone();
+    assert!(counts.contains(&(what, times)), "{counts:?}");
 }
 
 #[test]
 fn a_permit_of_a_process_that_was_killed_is_free_at_the_next_attempt() {
     let ground = Ground::new();
-    let arbiter = ground.attach();
-    let module = arbiter.module("m", 1);
-    let holder = holder(&ground, &arbiter, 1);
+    let (arbiter, module, holder) = held_by_another(&ground, 1);
     assert_eq!(module.try_acquire(LONG).unwrap_err(), Refused::Busy);
     holder.kill();
     // A thread that waits is the watcher; the process of the permit is dead when `kill` returns.
     drop(module.acquire(LONG, FOREVER).unwrap());
-    let counts = arbiter.snapshot().modules[0].counts.clone();
-    assert!(counts.contains(&(ModuleCount::Repaired, 1)), "{counts:?}");
+    assert_counted(&arbiter, ModuleCount::Repaired, 1);
 }
 
 #[test]
 fn a_waiter_that_was_killed_keeps_nobody_behind_it() {
     let ground = Ground::new();
-    let arbiter = ground.attach();
-    let module = arbiter.module("m", 1);
-    let held = module.try_acquire(AGES).unwrap();
+    let (arbiter, _module, held) = ground.with_held(1);
     let waiting = |count: usize| arbiter.snapshot().modules[0].waiting.len() == count;
     let wait = || child(|| arbiter.module("m", 1).acquire(LONG, FOREVER).is_ok());
     let first = wait();
@@ -79,9 +88,7 @@ fn a_waiter_that_was_killed_keeps_nobody_behind_it() {
 #[test]
 fn a_suspended_owner_keeps_its_permit_and_others_go_on_with_what_is_left() {
     let ground = Ground::new();
-    let arbiter = ground.attach();
-    let module = arbiter.module("m", 2);
-    let holder = holder(&ground, &arbiter, 2);
+    let (arbiter, module, holder) = held_by_another(&ground, 2);
     holder.signal(libc::SIGSTOP);
     for _ in 0..100 {
         drop(module.acquire(LONG, FOREVER).unwrap());
@@ -96,9 +103,7 @@ fn a_suspended_owner_keeps_its_permit_and_others_go_on_with_what_is_left() {
 #[test]
 fn a_suspended_waiter_is_passed_over_and_joins_again_when_it_goes_on() {
     let ground = Ground::new();
-    let arbiter = ground.attach();
-    let module = arbiter.module("m", 1);
-    let held = module.try_acquire(AGES).unwrap();
+    let (arbiter, module, held) = ground.with_held(1);
     let waiter = child(|| arbiter.module("m", 1).acquire(LONG, FOREVER).is_ok());
     until("it waits", || arbiter.snapshot().modules[0].waiting.len() == 1);
     waiter.signal(libc::SIGSTOP);
@@ -107,16 +112,13 @@ fn a_suspended_waiter_is_passed_over_and_joins_again_when_it_goes_on() {
     drop(module.acquire(LONG, FOREVER).unwrap());
     waiter.signal(libc::SIGCONT);
     assert!(waiter.ends_well());
-    let counts = arbiter.snapshot().modules[0].counts.clone();
-    assert!(counts.contains(&(ModuleCount::PassedOver, 1)), "{counts:?}");
+    assert_counted(&arbiter, ModuleCount::PassedOver, 1);
 }
 
 #[test]
 fn a_forked_child_has_places_of_its_own_and_gives_no_permit_of_its_parent_back() {
     let ground = Ground::new();
-    let arbiter = ground.attach();
-    let module = arbiter.module("m", 2);
-    let held = module.try_acquire(AGES).unwrap();
+    let (arbiter, module, held) = ground.with_held(2);
     let forked = child(move || {
         drop(held);
         let mine = module.try_acquire(AGES).unwrap();
@@ -130,9 +132,7 @@ fn a_forked_child_has_places_of_its_own_and_gives_no_permit_of_its_parent_back()
 
 #[test]
 fn a_child_that_outlives_its_parent_keeps_none_of_its_locks() {
-    let ground = Ground::new();
-    let arbiter = ground.attach();
-    let board = board(&ground, 2);
+    let (_ground, arbiter, board) = with_board(2);
     let parent = child(|| {
         let _held = arbiter.module("m", 1).try_acquire(AGES).unwrap();
         // This one never asks the arbiter, and lives until it is told.
@@ -189,9 +189,7 @@ fn a_program_that_closes_all_descriptors_goes_on_alone() {
 
 #[test]
 fn two_namespaces_of_process_numbers_share_and_a_death_in_one_is_seen_in_the_other() {
-    let ground = Ground::new();
-    let arbiter = ground.attach();
-    let board = board(&ground, 1);
+    let (_ground, arbiter, board) = with_board(1);
     let elsewhere = child(|| {
         if !ffi::number_children_anew() {
             set(&board, 0, 2);

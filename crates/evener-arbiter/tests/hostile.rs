@@ -1,5 +1,5 @@
 //! Whatever lies in the place of anchor and segment, and whatever writes into them, a process is told in one line or goes on.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic; what is skipped is said")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 
@@ -11,7 +11,7 @@ use std::thread;
 use evener_arbiter::NoArbiter;
 use evener_core::Nanos;
 
-use support::ffi::{become_user, child, uid};
+use support::ffi::{become_user, child};
 use support::{AGES, FOREVER, Ground, LONG, fill};
 
 const NOBODY: u32 = 65_534;
@@ -74,10 +74,7 @@ fn a_directory_that_others_may_write_to_is_refused() {
 
 #[test]
 fn what_belongs_to_another_user_is_refused() {
-    if uid() != 0 {
-        return println!("skipped: only root may give files away");
-    }
-    let ground = Ground::new();
+    let Some(ground) = Ground::for_root("give files away") else { return };
     instead(&ground, |anchor| {
         File::create(anchor).unwrap();
         fs::set_permissions(anchor, Permissions::from_mode(0o600)).unwrap();
@@ -90,10 +87,7 @@ fn what_belongs_to_another_user_is_refused() {
 
 #[test]
 fn another_user_gets_neither_directory_nor_segment() {
-    if uid() != 0 {
-        return println!("skipped: only root may become another user");
-    }
-    let ground = Ground::new();
+    let Some(ground) = Ground::for_root("become another user") else { return };
     let arbiter = ground.attach();
     let held = arbiter.module("m", 1).try_acquire(AGES).unwrap();
     let bytes = fs::read(ground.anchor()).unwrap();

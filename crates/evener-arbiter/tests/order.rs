@@ -53,10 +53,16 @@ fn as_many_hold_permits_as_there_are_and_the_next_is_refused() {
     assert!(other.try_acquire(LONG).is_ok());
 }
 
+/// A module of so many permits in a directory of its own.
+fn grounded(name: &str, capacity: u32) -> (Ground, Module) {
+    let ground = Ground::new();
+    let module = ground.attach().module(name, capacity);
+    (ground, module)
+}
+
 #[test]
 fn a_wait_ends_when_its_time_is_over() {
-    let ground = Ground::new();
-    let module = ground.attach().module("one", 1);
+    let (_ground, module) = grounded("one", 1);
     // Said to take no time, so that the outlook is good.
     let held = module.try_acquire(Nanos::ZERO).unwrap();
     assert_eq!(module.acquire(LONG, Nanos::from_millis(30)).unwrap_err(), Refused::TimedOut);
@@ -66,8 +72,7 @@ fn a_wait_ends_when_its_time_is_over() {
 
 #[test]
 fn a_process_has_as_many_requests_at_once_as_it_has_places_and_no_more() {
-    let ground = Ground::new();
-    let module = ground.attach().module("many", 64);
+    let (_ground, module) = grounded("many", 64);
     let held: Vec<_> = (0..32).map(|_| module.try_acquire(LONG).unwrap()).collect();
     assert_eq!(module.try_acquire(LONG).unwrap_err(), Refused::NoPlace);
     drop(held);

@@ -190,8 +190,7 @@ fn an_input_that_cannot_be_read_is_named_and_the_others_are_done() {
 
 #[test]
 fn an_input_without_permission_is_named_and_the_others_are_done() {
-    let place = Place::open_to_all();
-    let Some(unprivileged) = place.without_rights() else { return };
+    let Some((place, unprivileged)) = Place::for_nobody() else { return };
     place.write("in/a", "text");
     common::allow(&place.write("in/b", "text"), 0o000);
     let ran = place.program(unprivileged[0]).args(&unprivileged[1..]).arg(place.join("evener"));
@@ -204,8 +203,7 @@ fn an_input_without_permission_is_named_and_the_others_are_done() {
 
 #[test]
 fn a_node_without_permission_is_named_with_the_reason_and_nothing_is_written() {
-    let place = Place::open_to_all();
-    let Some(unprivileged) = place.without_rights() else { return };
+    let Some((place, unprivileged)) = Place::for_nobody() else { return };
     place.write("in", "text");
     let node = place.write("node", "");
     common::allow(&node, 0o000);

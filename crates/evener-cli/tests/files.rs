@@ -100,9 +100,9 @@ fn a_link_named_as_input_is_followed() {
 #[test]
 fn outputs_go_where_the_help_says() {
     let place = Place::with_key();
-    place.write("a", "text");
-    place.write("b", "text");
-    place.write("in/c", "text");
+    for name in ["a", "b", "in/c"] {
+        place.write(name, "text");
+    }
     fs::create_dir(place.join("there")).unwrap();
     let encrypt = |output: &str, inputs: &[&str]| {
         place

@@ -8,7 +8,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{EVENER, Place, files, noise, skipped, there_is};
+use common::{EVENER, Place, files, noise};
 
 /// Lengths in bytes around an age chunk, an openssl block and a whole run of segments.
 const SIZES: [usize; 10] = [0, 1, 15, 16, 17, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, 1 << 20, 10 << 20];
@@ -65,10 +65,7 @@ fn recipient(place: &Place, identity: &str) -> String {
 
 #[test]
 fn age_and_the_command_read_each_other() {
-    if !there_is("age") {
-        return skipped("age is not installed");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["age"]) else { return };
     place.evener().args(["keygen", "--age", "id"]).run().succeeded();
     let to = recipient(&place, "id");
     place.write("recipients", format!("# one a line\n{to}\n"));
@@ -80,10 +77,7 @@ fn age_and_the_command_read_each_other() {
 
 #[test]
 fn what_age_has_armored_is_read_in_a_tree_and_from_a_pipe_and_counts_as_done_afterwards() {
-    if !there_is("age") {
-        return skipped("age is not installed");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["age"]) else { return };
     place.evener().args(["keygen", "--age", "id"]).run().succeeded();
     let age = filter(&place, "age", &["-a", "-r", &recipient(&place, "id")]);
     other_writes(&place, &["-i", "id"], &age);
@@ -105,10 +99,7 @@ fn what_age_has_armored_is_read_in_a_tree_and_from_a_pipe_and_counts_as_done_aft
 
 #[test]
 fn age_and_the_command_read_what_the_other_sealed_with_a_passphrase_from_the_terminal() {
-    if !there_is("age") {
-        return skipped("age is not installed");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["age"]) else { return };
     let text = noise(7, 200_000);
     place.write("plain", &text);
     let typed = |program: &str, arguments: &[&str], answers: &[&str]| {
@@ -145,10 +136,7 @@ fn a_passphrase_on_the_terminal_is_asked_for_twice_and_must_be_the_same() {
 
 #[test]
 fn age_and_the_command_read_each_other_with_keys_of_ssh() {
-    if !there_is("age") || !there_is("ssh-keygen") {
-        return skipped("age or ssh-keygen is not installed");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["age", "ssh-keygen"]) else { return };
     for kind in ["ed25519", "rsa"] {
         let (secret, public) = (format!("id_{kind}"), format!("id_{kind}.pub"));
         place.program("ssh-keygen").args(["-q", "-t", kind, "-N", "", "-f", &secret]).run().succeeded();
@@ -160,10 +148,7 @@ fn age_and_the_command_read_each_other_with_keys_of_ssh() {
 
 #[test]
 fn an_identity_of_age_keygen_is_one_for_the_command() {
-    if !there_is("age") || !there_is("age-keygen") {
-        return skipped("age is not installed");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["age", "age-keygen"]) else { return };
     place.program("age-keygen").args(["-o", "theirs.id"]).run().succeeded();
     let to = recipient(&place, "theirs.id");
     other_reads(&place, &["-i", "theirs.id"], &filter(&place, "age", &["-d", "-i", "theirs.id"]));
@@ -172,10 +157,7 @@ fn an_identity_of_age_keygen_is_one_for_the_command() {
 
 #[test]
 fn openssl_enc_and_the_command_read_each_other() {
-    if !there_is("openssl") {
-        return skipped("openssl is not installed");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["openssl"]) else { return };
     place.write_secret("passphrase", "open sesame\n");
     for cipher in ["aes-128-cbc", "aes-192-cbc", "aes-256-cbc"] {
         let option = format!("-{cipher}");

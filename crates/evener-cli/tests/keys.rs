@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use common::{Place, noise, skipped, there_is};
+use common::{Place, noise};
 use serde_json::Value;
 
 fn mode(path: &Path) -> u32 {
@@ -95,10 +95,7 @@ fn an_age_identity_goes_to_a_file_or_to_standard_output_and_its_recipient_to_sta
 
 #[test]
 fn ssh_keys_are_recipients_and_identities() {
-    if !there_is("ssh-keygen") {
-        return skipped("there is no ssh-keygen");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["ssh-keygen"]) else { return };
     for kind in ["ed25519", "rsa"] {
         place.program("ssh-keygen").args(["-q", "-N", "", "-t", kind, "-f", kind]).run().succeeded();
         let public = fs::read_to_string(place.join(format!("{kind}.pub"))).unwrap();
@@ -128,10 +125,15 @@ fn recipients_and_identities_that_are_none_are_refused_in_one_line() {
 #[test]
 fn a_passphrase_from_a_file_is_its_first_line() {
     let place = Place::new();
-    place.write_secret("pass", "correct horse\nbattery staple\n");
-    place.write_secret("same", "correct horse");
-    place.write_secret("other", "correct horse ");
-    place.write_secret("empty", "\n");
+    let files = [
+        ("pass", "correct horse\nbattery staple\n"),
+        ("same", "correct horse"),
+        ("other", "correct horse "),
+        ("empty", "\n"),
+    ];
+    for (name, text) in files {
+        place.write_secret(name, text);
+    }
     opens(&place, &["--passphrase-file", "pass"], &["--passphrase-file", "same"]);
     place.write("plain", "text");
     let run = |verb: &str, pass: &str, from: &str| {
@@ -146,10 +148,7 @@ fn a_passphrase_from_a_file_is_its_first_line() {
 /// `script` gives the command a terminal of its own; what comes on its input is typed there.
 #[test]
 fn a_passphrase_is_asked_for_twice_on_the_terminal_and_not_shown() {
-    if !there_is("script") {
-        return skipped("there is no `script` to make a terminal");
-    }
-    let place = Place::new();
+    let Some(place) = Place::with_programs(&["script"]) else { return };
     place.write("plain", "text");
     let (first, again) = ("Passphrase: ", "again: ");
     let encrypt = "encrypt -p -q -o sealed plain";

@@ -4,10 +4,8 @@
 
 mod common;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Child, Stdio, id};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,9 +14,8 @@ use common::activity::write_statistics;
 use common::{EVENER, Place};
 use evener::core::Direction::Encrypt;
 use evener::core::statistics::{Count, Kind, Row};
-use rustix::fs::{OFlags, fcntl_setfl};
+use evener_testing::programs::new_terminal;
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
 /// `evener top` at a terminal of its own.
@@ -30,24 +27,14 @@ struct Live {
 
 impl Live {
     fn start(place: &Place, options: &[&str]) -> Self {
-        let other_end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&other_end).unwrap();
-        unlockpt(&other_end).unwrap();
-        fcntl_setfl(&other_end, OFlags::NONBLOCK).unwrap();
-        let name = ptsname(&other_end, Vec::new()).unwrap();
-        let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
-        let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-        let own_end = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap();
+        let (terminal, programs_end) = new_terminal();
         // setsid becomes the command: what begins no session yet needs no process of its own for that.
         let mut run = place.program("setsid").env("TERM", "xterm");
         run.command.env("EVENER_STATISTICS_DIR", place.join("stats"));
         run.command.args(["-c", EVENER, "top"]).args(options);
-        run.command.stdin(own_end.try_clone().unwrap()).stdout(own_end).stderr(Stdio::piped());
-        let mut live = Self {
-            terminal: File::from(other_end),
-            child: run.command.spawn().unwrap(),
-            seen: vt100::Parser::new(24, 80, 0),
-        };
+        run.command.stdin(programs_end.try_clone().unwrap()).stdout(programs_end).stderr(Stdio::piped());
+        let mut live =
+            Self { terminal, child: run.command.spawn().unwrap(), seen: vt100::Parser::new(24, 80, 0) };
         drop(run);
         live.resize(24, 80);
         live
@@ -239,22 +226,25 @@ fn each_signal_that_ends_gives_the_terminal_back() {
     assert_eq!((live.ended(), live.is_given_back()), (Some(130), true), "Ctrl-C");
 }
 
-#[test]
-fn a_terminal_that_goes_away_ends_it() {
+/// One that shows a process with four requests.
+fn live_with_four_requests(options: &[&str]) -> (Place, Live) {
     let place = Place::new();
     write_statistics(&place, id(), b"one", &counts(1));
-    let mut live = Live::start(&place, &[]);
+    let mut live = Live::start(&place, options);
     live.until_it_shows("so far  4 req");
+    (place, live)
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it() {
+    let (_place, mut live) = live_with_four_requests(&[]);
     live.terminal = File::open("/dev/null").unwrap();
     assert_eq!(live.ended(), Some(130));
 }
 
 #[test]
 fn a_suspension_gives_the_terminal_back_and_takes_it_again() {
-    let place = Place::new();
-    write_statistics(&place, id(), b"one", &counts(1));
-    let mut live = Live::start(&place, &[]);
-    live.until_it_shows("so far  4 req");
+    let (_place, mut live) = live_with_four_requests(&[]);
     let stat = format!("/proc/{}/stat", live.child.id());
     live.press("\x1a");
     live.until("stopped", |_| fs::read_to_string(&stat).unwrap().contains(") T "));
@@ -270,10 +260,7 @@ fn a_suspension_gives_the_terminal_back_and_takes_it_again() {
 
 #[test]
 fn a_screen_of_any_size_is_filled_and_no_more() {
-    let place = Place::new();
-    write_statistics(&place, id(), b"one", &counts(1));
-    let mut live = Live::start(&place, &["--interval", "0.2"]);
-    live.until_it_shows("so far  4 req");
+    let (_place, mut live) = live_with_four_requests(&["--interval", "0.2"]);
     for (rows, columns) in [(1, 1), (2, 7), (5, 20), (200, 300), (24, 80), (6, 80)] {
         live.resize(rows, columns);
         let keys = "q quit  h help  up/down or k/j choose  s sort  p pause";

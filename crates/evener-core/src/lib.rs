@@ -44,6 +44,6 @@ pub use guard::Guard;
 pub use job::{Job, JobError, Outcome, SessionRef, TAG_BYTES_MAX};
 pub use method::Method;
 pub use objective::Objective;
-pub use session::{Padding, Session, SessionError, SessionId};
+pub use session::{Padding, Session, SessionError, SessionId, WithIv};
 pub use tally::{Sample, Tally};
 pub use units::{BLOCK_BYTES, Nanos};

@@ -89,3 +89,15 @@ impl fmt::Display for Nanos {
         }
     }
 }
+
+/// Adds up counts, field by field.
+macro_rules! sum_fields {
+    ($type:ty: $($field:ident),+ $(,)?) => {
+        impl std::ops::AddAssign for $type {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field += other.$field;)+
+            }
+        }
+    };
+}
+pub(crate) use sum_fields;

@@ -239,13 +239,16 @@ fn of_long_jobs_as_few_are_measured_first_as_take_ten_milliseconds() {
     }
 }
 
+/// Nanoseconds of a job inline, and jobs of a burst, of those that are routed for long.
+const INLINE_NS: u64 = 20_000;
+const BURST: u64 = 16;
+
 #[test]
 fn costs_that_are_ten_times_what_was_planned_lose_milliseconds_in_an_hour() {
-    let (inline_ns, burst) = (20_000, 16);
-    let mut guard = knowing(inline_ns);
+    let mut guard = knowing(INLINE_NS);
     let mut now = 0;
     while now < 3_600 * SECOND {
-        now = route_until_locked(&mut guard, burst, 10 * inline_ns, now) + 100 * MS;
+        now = route_until_locked(&mut guard, BURST, 10 * INLINE_NS, now) + 100 * MS;
         while guard.is_locked(0, Nanos(now)) {
             now += 100 * MS;
         }
@@ -253,51 +256,48 @@ fn costs_that_are_ten_times_what_was_planned_lose_milliseconds_in_an_hour() {
     let counters = guard.counters(0);
     // 1 + 2 + .. + 2048 eighths of a second are 12 locks; 300 s fit 11 times into the rest, the last one is cut by the hour.
     assert_eq!(counters.locks, 23);
-    let overshoot = burst * 9 * inline_ns;
+    let overshoot = BURST * 9 * INLINE_NS;
     let bound = 5 * MS + overshoot + 22 * (MS + overshoot);
     assert!(counters.lost > Nanos::from_millis(20) && counters.lost <= Nanos(bound), "{counters:?}");
 }
 
 #[test]
 fn an_hour_of_gain_buys_no_loss() {
-    let (inline_ns, burst) = (20_000, 16);
-    let mut guard = knowing(inline_ns);
+    let mut guard = knowing(INLINE_NS);
     let mut now = 0;
     while now < 3_600 * SECOND {
-        now += 1_000 * inline_ns / 2;
-        guard.routed(0, 1_000, Nanos(1_000 * inline_ns / 2), Nanos(now));
+        now += 1_000 * INLINE_NS / 2;
+        guard.routed(0, 1_000, Nanos(1_000 * INLINE_NS / 2), Nanos(now));
     }
-    route_until_locked(&mut guard, burst, 10 * inline_ns, now);
+    route_until_locked(&mut guard, BURST, 10 * INLINE_NS, now);
     let lost = guard.counters(0).lost;
-    assert!(lost > Nanos(5 * MS) && lost <= Nanos(5 * MS + burst * 9 * inline_ns), "{lost}");
+    assert!(lost > Nanos(5 * MS) && lost <= Nanos(5 * MS + BURST * 9 * INLINE_NS), "{lost}");
 }
 
 #[test]
 fn an_hour_of_small_loss_buys_no_large_one() {
-    let (inline_ns, burst) = (20_000, 16);
-    let mut guard = knowing(inline_ns);
+    let mut guard = knowing(INLINE_NS);
     for second in 0..3_600 {
         guard.routed(0, 50_000, Nanos(SECOND + SECOND / 1_000), Nanos(second * SECOND));
     }
     let before = guard.counters(0);
     assert_eq!((before.locks, before.lost), (0, Nanos::from_millis(3_600)));
-    route_until_locked(&mut guard, burst, 10 * inline_ns, 3_600 * SECOND);
+    route_until_locked(&mut guard, BURST, 10 * INLINE_NS, 3_600 * SECOND);
     let lost = guard.counters(0).lost - before.lost;
     assert!(lost <= Nanos::from_millis(210), "2 % of ten seconds, and a burst, but {lost}");
 }
 
 #[test]
 fn what_is_forgotten_is_not_allowed_a_second_time() {
-    let (inline_ns, burst) = (20_000, 16);
-    let mut guard = knowing(inline_ns);
-    let (jobs, per_mille) = (10 * SECOND / inline_ns, 1_019);
+    let mut guard = knowing(INLINE_NS);
+    let (jobs, per_mille) = (10 * SECOND / INLINE_NS, 1_019);
     for job in 0..jobs {
-        guard.routed(0, 1, Nanos(inline_ns * per_mille / 1_000), Nanos(job * inline_ns));
+        guard.routed(0, 1, Nanos(INLINE_NS * per_mille / 1_000), Nanos(job * INLINE_NS));
     }
     assert_eq!(guard.counters(0).locks, 0);
-    route_until_locked(&mut guard, burst, 10 * inline_ns, 10 * SECOND);
+    route_until_locked(&mut guard, BURST, 10 * INLINE_NS, 10 * SECOND);
     let Counters { lost, routed_jobs, .. } = guard.counters(0);
-    let bound = Nanos(routed_jobs * inline_ns / 50 + burst * 9 * inline_ns);
+    let bound = Nanos(routed_jobs * INLINE_NS / 50 + BURST * 9 * INLINE_NS);
     assert!(lost <= bound, "{lost} of {bound}");
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use evener_core::JobError;
+use evener_fd::SystemError;
 
 /// A fact about a key or a file that stops the work on it. Texts are one line, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,13 +71,8 @@ pub enum FormatError {
 #[non_exhaustive]
 pub enum FileError {
     /// The system refused something.
-    #[error("cannot {doing}: {error}")]
-    Io {
-        /// What was tried, as in "cannot ... ".
-        doing: &'static str,
-        /// The system's answer.
-        error: io::Error,
-    },
+    #[error("cannot {0}")]
+    Io(SystemError),
     /// The file or the key does not fit the format.
     #[error(transparent)]
     Format(#[from] FormatError),
@@ -122,8 +118,8 @@ pub enum FileError {
 
 impl FileError {
     /// Wraps an error of the system: `cannot {doing}: ...`.
-    pub(crate) fn io(doing: &'static str) -> impl Fn(rustix::io::Errno) -> Self {
-        move |errno| Self::Io { doing, error: errno.into() }
+    pub(crate) fn io<E: Into<io::Error>>(doing: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::Io(SystemError::of(doing)(error))
     }
 
     /// What a failed job means for its file.
@@ -138,7 +134,7 @@ impl FileError {
 
     /// Whether every other file would meet the same: no room left on the disk.
     pub(crate) fn stops_the_run(&self) -> bool {
-        let Self::Io { error, .. } = self else { return false };
-        matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        let Self::Io(error) = self else { return false };
+        matches!(error.answer().kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }
 }

@@ -1,10 +1,10 @@
 //! The request for a run: keys, inputs, output and options, and why it may be refused as a whole.
 
-use std::io;
 use std::path::PathBuf;
 
 use evener::core::plan::Policy;
 use evener::core::{Budget, Estimator, Objective};
+use evener_fd::SystemError;
 
 use crate::format::{Opener, Sealer};
 
@@ -109,11 +109,6 @@ pub enum RequestError {
         needed_bytes: u64,
     },
     /// Standard input or output failed.
-    #[error("cannot {doing}: {error}")]
-    Stdio {
-        /// What was tried.
-        doing: &'static str,
-        /// The system's answer.
-        error: io::Error,
-    },
+    #[error("cannot {0}")]
+    Stdio(SystemError),
 }

@@ -68,22 +68,19 @@ fn run(target: &str, body: fn(&[u8])) {
     }
 }
 
-#[test]
-fn a_spoilt_tink_header_is_an_error() {
-    run("tink_header", bodies::tink_header);
+/// A test for each target: its seeds, spoilt, go into its body.
+macro_rules! targets {
+    ($($claim:ident: $target:ident;)*) => {$(
+        #[test]
+        fn $claim() {
+            run(stringify!($target), bodies::$target);
+        }
+    )*};
 }
 
-#[test]
-fn a_spoilt_keyset_is_an_error() {
-    run("keyset", bodies::keyset);
-}
-
-#[test]
-fn a_spoilt_age_header_or_key_file_is_an_error() {
-    run("age_header", bodies::age_header);
-}
-
-#[test]
-fn a_spoilt_openssl_header_is_an_error() {
-    run("openssl_header", bodies::openssl_header);
+targets! {
+    a_spoilt_tink_header_is_an_error: tink_header;
+    a_spoilt_keyset_is_an_error: keyset;
+    a_spoilt_age_header_or_key_file_is_an_error: age_header;
+    a_spoilt_openssl_header_is_an_error: openssl_header;
 }

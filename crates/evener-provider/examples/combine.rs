@@ -7,11 +7,7 @@
 //! are also what is usual; it takes two and a half minutes. A fifth number is the milliseconds of a segment, usually 800.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "it stops where it cannot go on, and prints a table"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "prints, and stops where it cannot go on")]
 
 use std::env;
 use std::process::Command;

@@ -6,11 +6,7 @@
 //! called through the provider's table.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "it stops where it cannot go on, and prints a table"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "prints, and stops where it cannot go on")]
 
 use std::env;
 use std::path::Path;

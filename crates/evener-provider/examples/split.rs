@@ -7,11 +7,7 @@
 //! minutes. `EVENER_THREADS` and `EVENER_SPLIT` say how. Each row is a process of its own, which has learned nothing.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "it stops where it cannot go on, and prints a table"
-)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "prints, and stops where it cannot go on")]
 
 use std::env;
 use std::hint::{black_box, spin_loop};

@@ -4,12 +4,7 @@
 //! The provider is linked into this program, so that it combines without a trial.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test may panic, and says what it skips"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that says what it skips")]
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -20,7 +15,7 @@ mod support;
 
 use evener_testing::programs::in_child;
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors};
-use support::{Random, bytes, in_program, usual};
+use support::{Random, both_providers, bytes, in_program, usual};
 
 const AUTO: &[(&str, &str)] = &[("EVENER_COMBINE", "auto")];
 
@@ -30,25 +25,23 @@ const STEPS: usize = 150;
 /// The providers; `together` threads wait for each other.
 fn providers(together: u32) -> (Provider, Provider) {
     combine_always(together);
-    DEFAULT.add_builtin("evener", OSSL_provider_init);
-    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
-    // Ours has hushed this program's panics.
-    drop(std::panic::take_hook());
-    both
+    both_providers(OSSL_provider_init)
 }
 
 fn combined(evener: &Provider) -> u32 {
     evener.count(c"evener-combined").unwrap()
 }
 
-/// Whether the provider combines at all here; a line that says why not.
-fn is_able(evener: &Provider) -> bool {
-    let says = evener.says(c"buildinfo").unwrap();
-    let able = !says.contains("combine = auto:");
-    if !able {
-        println!("skipped: {says}");
-    }
-    able
+/// Runs `body` in a program whose provider combines four threads; a line where it cannot here.
+fn with_combining(name: &str, body: impl FnOnce(&Provider)) {
+    in_program(name, "", AUTO, || {
+        let (_default, evener) = providers(4);
+        let says = evener.says(c"buildinfo").unwrap();
+        if says.contains("combine = auto:") {
+            return println!("skipped: {says}");
+        }
+        body(&evener);
+    });
 }
 
 /// Two contexts that are treated alike: ours, and the default provider's as the judge.
@@ -132,14 +125,10 @@ fn threads(count: u64, steps: usize) {
 
 #[test]
 fn whatever_threads_do_together_comes_out_as_by_default() {
-    in_program("whatever_threads_do_together_comes_out_as_by_default", "", AUTO, || {
-        let (_default, evener) = providers(4);
-        if !is_able(&evener) {
-            return;
-        }
+    with_combining("whatever_threads_do_together_comes_out_as_by_default", |evener| {
         threads(12, STEPS);
         // Some 900 of the updates could be; how many meet is the scheduler's affair.
-        let combined = combined(&evener);
+        let combined = combined(evener);
         assert!(combined > 40, "{combined} combined");
     });
 }
@@ -155,11 +144,7 @@ impl Drop for End<'_> {
 
 #[test]
 fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
-    in_program("parent_and_children_go_on_when_a_process_forks_while_its_threads_combine", "", AUTO, || {
-        let (_default, evener) = providers(4);
-        if !is_able(&evener) {
-            return;
-        }
+    with_combining("parent_and_children_go_on_when_a_process_forks_while_its_threads_combine", |evener| {
         // libcrypto sets itself up once and takes locks meanwhile, which a child that is forked then finds taken for
         // ever, whichever provider it is: every name and step is used before the first fork.
         (0..30).for_each(|seed| program(seed, 40));
@@ -178,15 +163,15 @@ fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
                 let held = in_child(|| {
                     // Alone, and then with threads of its own, which combine too.
                     program(child, 10);
-                    let before = combined(&evener);
+                    let before = combined(evener);
                     threads(6, 40);
-                    combined(&evener) > before
+                    combined(evener) > before
                 });
                 assert!(held, "child {child}");
             }
             drop(end);
         });
-        assert!(combined(&evener) > 40);
+        assert!(combined(evener) > 40);
     });
 }
 

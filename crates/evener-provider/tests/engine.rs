@@ -15,7 +15,7 @@ use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_
 mod support;
 
 use support::ffi::{CipherCtx, DEFAULT, LibCtx, Provider, clear_errors, errors};
-use support::{bytes, in_program};
+use support::{bytes, in_program, started};
 
 const FROM_4096: &[(&str, &str)] = &[("EVENER_THRESHOLD", "4096"), ("EVENER_GUARD", "off")];
 
@@ -42,48 +42,47 @@ impl Engine for Elsewhere {
     }
 }
 
+/// Spoils memory and says, or panics, why it did nothing else.
+struct Failing {
+    spoils: fn(&mut Memory<'_>),
+    why: fn() -> BlockError,
+}
+
 /// Leaves all undone, having spoiled output that is not input.
-struct Lazy;
+static LAZY: Failing = Failing { spoils: spoil_apart, why: || BlockError::Undone };
 
-impl Engine for Lazy {
+/// Loses what it gets.
+static FATAL: Failing = Failing { spoils: spoil_in_place, why: || BlockError::Lost };
+
+/// Panics over what it gets.
+static PANICKING: Failing = Failing { spoils: spoil_in_place, why: || panic!("a bug") };
+
+fn spoil_apart(memory: &mut Memory<'_>) {
+    if let Memory::Apart { dst, .. } = memory {
+        dst.fill(0xEE);
+    }
+}
+
+fn spoil_in_place(memory: &mut Memory<'_>) {
+    if let Memory::InPlace { room, .. } = memory {
+        room.fill(0xEE);
+    }
+}
+
+impl Engine for Failing {
     fn takes(&self, _: Algorithm, _: Direction, _: usize) -> bool {
         true
     }
 
     fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
-        if let Memory::Apart { dst, .. } = &mut block_request.memory {
-            dst.fill(0xEE);
-        }
-        Err(BlockError::Undone)
-    }
-}
-
-/// Loses what it gets, or panics.
-struct Fatal {
-    panics: bool,
-}
-
-impl Engine for Fatal {
-    fn takes(&self, _: Algorithm, _: Direction, _: usize) -> bool {
-        true
-    }
-
-    fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
-        if let Memory::InPlace { room, .. } = &mut block_request.memory {
-            room.fill(0xEE);
-        }
-        assert!(!self.panics, "a bug");
-        Err(BlockError::Lost)
+        (self.spoils)(&mut block_request.memory);
+        Err((self.why)())
     }
 }
 
 /// All that comes out of a message in chunks, in place or apart.
 fn crypt(provider: &str, name: &str, encrypts: bool, in_place: bool) -> Vec<u8> {
-    let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
-    let ctx = CipherCtx::new();
-    let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
-    assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)));
-    ctx.set_padding(encrypts);
+    let ctx = started(name, provider, encrypts, encrypts);
     let mut out = Vec::new();
     for len in [4096, 80_000, 16, 65_536] {
         let data = bytes(len as u64, len);
@@ -128,7 +127,7 @@ fn raw_work_may_be_done_by_another_thread() {
 fn what_an_engine_leaves_undone_is_done_and_counted() {
     in_program("what_an_engine_leaves_undone_is_done_and_counted", "", FROM_4096, || {
         let (_default, evener) = providers();
-        add_engine(&Lazy);
+        add_engine(&LAZY);
         compare();
         let redone = evener.count(c"evener-redone").unwrap();
         assert!(redone >= 4 * 4 * 3, "{redone}");
@@ -157,7 +156,7 @@ fn beside_an_active_fips_provider_nothing_is_served() {
     });
 }
 
-fn lose(engine: &'static Fatal, reason: &str) {
+fn lose(engine: &'static Failing, reason: &str) {
     let _providers = providers();
     add_engine(engine);
     let cipher = DEFAULT.cipher("AES-128-CBC", "provider=evener").unwrap();
@@ -183,13 +182,13 @@ fn lose(engine: &'static Fatal, reason: &str) {
 #[test]
 fn a_message_whose_input_was_lost_fails_until_the_next_init() {
     in_program("a_message_whose_input_was_lost_fails_until_the_next_init", "", FROM_4096, || {
-        lose(&Fatal { panics: false }, "work was lost");
+        lose(&FATAL, "work was lost");
     });
 }
 
 #[test]
 fn a_panic_never_leaves_the_provider() {
     in_program("a_panic_never_leaves_the_provider", "", FROM_4096, || {
-        lose(&Fatal { panics: true }, "internal error caught");
+        lose(&PANICKING, "internal error caught");
     });
 }

@@ -5,7 +5,6 @@
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
-use std::path::Path;
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -26,7 +25,7 @@ use evener_testing::drivers::Around;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
-use support::{bytes, in_program};
+use support::{both_providers, bytes, in_program};
 
 const LEN: usize = 16_384;
 
@@ -54,9 +53,7 @@ fn a_module_that_is_too_slow_is_locked_out_and_told_of() {
     let directory = place.path().join("stats").display().to_string();
     let variables = [("EVENER_THRESHOLD", "4096"), ("EVENER_STATISTICS_DIR", &directory)];
     in_program("a_module_that_is_too_slow_is_locked_out_and_told_of", "", &variables, || {
-        DEFAULT.add_builtin("evener", OSSL_provider_init);
-        let (_default, _evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
-        drop(std::panic::take_hook());
+        let _both = both_providers(OSSL_provider_init);
         add_engine(&SLOW);
         let encrypt = |count: u64| (0..count).for_each(same);
         // And one of each 64, of which the first is one.
@@ -172,9 +169,7 @@ impl Message {
 fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
     with_slow_lanes("lanes_that_are_too_slow_are_locked_out_of_pipelines", || {
         offer_pipelines_anyway();
-        let library = Library::open(Path::new("libcrypto.so.3"), OSSL_provider_init);
-        let _judge = DEFAULT.load("default").unwrap();
-        drop(std::panic::take_hook());
+        let (library, _judge) = Library::system(OSSL_provider_init);
         let kind = library.kind("AES-128-CBC").unwrap();
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let (key, iv) = (bytes(1, 16), bytes(2, 16));

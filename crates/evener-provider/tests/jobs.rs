@@ -2,12 +2,7 @@
 //! forgotten, however the program waits.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test, which says what it skips"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that says what it skips")]
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
@@ -18,7 +13,7 @@ mod support;
 
 use support::ffi::job::{Fibre, Step, are_ready, clean_up};
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider};
-use support::{Random, bytes, in_program};
+use support::{Random, both_providers, bytes, in_program};
 
 /// Without the guard, which keeps the first requests of each size where they are: `guard.rs`.
 const AUTO: &[(&str, &str)] = &[("EVENER_COMBINE", "auto"), ("EVENER_GUARD", "off")];
@@ -28,10 +23,7 @@ const MESSAGES: u64 = 5;
 
 /// The providers; `None` with a line where lanes cannot be had here.
 fn providers() -> Option<(Provider, Provider)> {
-    DEFAULT.add_builtin("evener", OSSL_provider_init);
-    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
-    // Ours has hushed this program's panics.
-    drop(std::panic::take_hook());
+    let both = both_providers(OSSL_provider_init);
     let says = both.1.says(c"buildinfo").unwrap();
     if says.contains("combine = auto:") {
         println!("skipped: {says}");
@@ -109,6 +101,14 @@ fn run(mut fibres: Vec<Fibre<'_>>, mut waits: impl FnMut(&Fibre<'_>)) {
     }
 }
 
+/// Runs `body` in a program whose provider encrypts jobs together, with a count of the messages that came out right.
+fn with_jobs(name: &str, body: impl FnOnce(&Provider, &AtomicU32)) {
+    in_program(name, "", AUTO, || {
+        let Some((_default, evener)) = providers() else { return };
+        body(&evener, &AtomicU32::new(0));
+    });
+}
+
 #[test]
 fn whatever_jobs_do_together_comes_out_as_by_default() {
     in_program("whatever_jobs_do_together_comes_out_as_by_default", "", AUTO, || {
@@ -136,16 +136,14 @@ fn whatever_jobs_do_together_comes_out_as_by_default() {
 
 #[test]
 fn full_lanes_are_run_without_waiting_for_more() {
-    in_program("full_lanes_are_run_without_waiting_for_more", "", AUTO, || {
-        let Some((_default, evener)) = providers() else { return };
-        let right = AtomicU32::new(0);
-        let mut all = fibres(0, 16, &right);
+    with_jobs("full_lanes_are_run_without_waiting_for_more", |evener, right| {
+        let mut all = fibres(0, 16, right);
         // The last one, which finds 15 others, is not put aside for its first long message.
         let paused = |fibre: &mut Fibre<'_>| fibre.step() == Step::Paused;
         assert!(all[..15].iter_mut().all(paused));
-        assert_eq!(counts(&evener), [15, 0]);
+        assert_eq!(counts(evener), [15, 0]);
         let is_left = paused(&mut all[15]);
-        assert!(counts(&evener)[1] > 0, "its message is done, and no caller was resumed");
+        assert!(counts(evener)[1] > 0, "its message is done, and nobody was resumed");
         all.truncate(if is_left { 16 } else { 15 });
         run(all, |_| ());
         assert_eq!(right.load(Relaxed), 16);
@@ -154,50 +152,44 @@ fn full_lanes_are_run_without_waiting_for_more() {
 
 #[test]
 fn a_program_that_polls_is_woken_for_every_job_that_is_paused() {
-    in_program("a_program_that_polls_is_woken_for_every_job_that_is_paused", "", AUTO, || {
-        let Some((_default, evener)) = providers() else { return };
-        let right = AtomicU32::new(0);
-        run(fibres(1, 7, &right), |fibre| {
+    with_jobs("a_program_that_polls_is_woken_for_every_job_that_is_paused", |evener, right| {
+        run(fibres(1, 7, right), |fibre| {
             let descriptors = fibre.descriptors();
             assert_eq!(descriptors.len(), 1);
             assert!(are_ready(&descriptors));
         });
         assert_eq!(right.load(Relaxed), 7);
-        assert!(counts(&evener)[0] > 0);
+        assert!(counts(evener)[0] > 0);
     });
 }
 
 #[test]
 fn a_program_that_gave_a_function_is_called_back_for_every_pause() {
     static CALLS: AtomicU32 = AtomicU32::new(0);
-    in_program("a_program_that_gave_a_function_is_called_back_for_every_pause", "", AUTO, || {
-        let Some((_default, evener)) = providers() else { return };
-        let right = AtomicU32::new(0);
-        let all = fibres(2, 5, &right);
+    with_jobs("a_program_that_gave_a_function_is_called_back_for_every_pause", |evener, right| {
+        let all = fibres(2, 5, right);
         all.iter().for_each(|fibre| fibre.call_back(&CALLS));
         run(all, |fibre| assert!(fibre.descriptors().is_empty()));
         assert_eq!(right.load(Relaxed), 5);
         assert!(CALLS.load(Relaxed) > 0);
-        assert_eq!(CALLS.load(Relaxed), counts(&evener)[0]);
+        assert_eq!(CALLS.load(Relaxed), counts(evener)[0]);
     });
 }
 
 #[test]
 fn a_request_that_waits_is_encrypted_by_another_threads_job() {
-    in_program("a_request_that_waits_is_encrypted_by_another_threads_job", "", AUTO, || {
-        let Some((_default, evener)) = providers() else { return };
-        let right = AtomicU32::new(0);
-        let mut waiting = fibres(3, 3, &right);
+    with_jobs("a_request_that_waits_is_encrypted_by_another_threads_job", |evener, right| {
+        let mut waiting = fibres(3, 3, right);
         assert!(waiting.iter_mut().all(|fibre| fibre.step() == Step::Paused));
-        assert_eq!(counts(&evener), [3, 0]);
+        assert_eq!(counts(evener), [3, 0]);
         thread::scope(|scope| {
             scope.spawn(|| {
-                run(fibres(4, 3, &right), |_| ());
+                run(fibres(4, 3, right), |_| ());
                 clean_up();
             });
         });
         assert_eq!(right.load(Relaxed), 3);
-        let by_the_other = counts(&evener)[1];
+        let by_the_other = counts(evener)[1];
         run(waiting, |_| ());
         assert_eq!(right.load(Relaxed), 6);
         // More than the other thread's own messages.

@@ -5,20 +5,16 @@
 
 mod support;
 
+use support::ffi::clear_errors;
 use support::ffi::memory::{by_helpers, fail_from, intercept, spare};
-use support::ffi::{CipherCtx, DEFAULT, clear_errors};
 use support::pair::SPLIT;
-use support::{bytes, in_program, usual};
+use support::{bytes, in_program, started, usual};
 
 const NAMES: &[&str] = &["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM"];
 
 /// Two updates and an end, the first update without memory from the allocation with this number on.
 fn message(name: &str, provider: &str, encrypts: bool, number: Option<u32>) -> (Vec<Vec<u8>>, u32) {
-    let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
-    let ctx = CipherCtx::new();
-    let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
-    assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)));
-    ctx.set_padding(false);
+    let ctx = started(name, provider, encrypts, false);
     let mut out = Vec::new();
     let mut refused = 0;
     for len in [200_000, 65_536] {

@@ -6,11 +6,11 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a test may panic; the host says that it serves"
+    reason = "a test; its host says that it serves"
 )]
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -29,7 +29,7 @@ use support::ffi::job::{Fibre, Step, are_ready, clean_up};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT, Provider};
 use support::pair::Pair;
-use support::{bytes, in_program};
+use support::{both_providers, bytes, in_program};
 
 /// Where the host takes orders, in the program under test.
 const CONTROL: &str = "PROVIDER_TEST_CONTROL";
@@ -75,9 +75,7 @@ fn control() -> PathBuf {
 
 /// The providers, linked in so that a child that is forked has the same.
 fn providers() -> (Provider, Provider) {
-    DEFAULT.add_builtin("evener", OSSL_provider_init);
-    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
-    drop(std::panic::take_hook());
+    let both = both_providers(OSSL_provider_init);
     assert_eq!(both.1.count(c"evener-modules"), Some(1), "{:?}", both.1.says(c"buildinfo"));
     both
 }
@@ -359,8 +357,7 @@ fn jobs_are_put_aside_until_their_results_are_there() {
 fn jobs_that_wait_for_a_host_that_is_killed_are_woken_and_lose_nothing() {
     let name = "jobs_that_wait_for_a_host_that_is_killed_are_woken_and_lose_nothing";
     with_host(name, "emulated:d=0+0,h=900000000+0", ALL, || {
-        let (_default, evener) = providers();
-        let right = AtomicU32::new(0);
+        let ((_default, evener), right) = (providers(), AtomicU32::new(0));
         let body = |seed| {
             let right = &right;
             move || {
@@ -388,9 +385,7 @@ const PIPES: u32 = 16;
 fn with_pipes(name: &str, more: &[(&str, &str)], body: impl FnOnce(&Library, &dyn Fn(u64) -> bool)) {
     with_host(name, AT_ONCE, more, || {
         offer_pipelines_anyway();
-        let library = Library::open(Path::new("libcrypto.so.3"), OSSL_provider_init);
-        let _judge = DEFAULT.load("default").unwrap();
-        drop(std::panic::take_hook());
+        let (library, _judge) = Library::system(OSSL_provider_init);
         let kind = library.kind("AES-128-CBC").unwrap();
         let cipher = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         // Two pieces of each message and its end, by both; whether all came out alike.

@@ -2,12 +2,7 @@
 //! pieces; through EVP of a libcrypto that has pipelines, and through the provider's table in the system's.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
-    reason = "a test, which says what it skips"
-)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that says what it skips")]
 
 use std::env;
 use std::ffi::OsStr;
@@ -21,9 +16,6 @@ use support::ffi::pipe::{Kind, Library, PipelineContext};
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors};
 use support::{Random, bytes, in_program};
 
-/// The system's libcrypto, which judges, and under whose name alone the loader finds it.
-const SYSTEM: &str = "libcrypto.so.3";
-
 /// Without the guard, which keeps the first requests of each size where they are: `guard.rs`.
 const UNGUARDED: &[(&str, &str)] = &[("EVENER_GUARD", "off")];
 
@@ -34,16 +26,10 @@ fn later(path: &OsStr) -> Library {
     library
 }
 
-fn system() -> Library {
+/// The system's, which judges too.
+fn system() -> (Library, Provider) {
     offer_pipelines_anyway();
-    Library::open(Path::new(SYSTEM), OSSL_provider_init)
-}
-
-fn judge() -> Provider {
-    let judge = DEFAULT.load("default").unwrap();
-    // Ours has hushed this program's panics.
-    drop(std::panic::take_hook());
-    judge
+    Library::system(OSSL_provider_init)
 }
 
 fn aes_128(library: &Library) -> Option<Kind> {
@@ -52,6 +38,16 @@ fn aes_128(library: &Library) -> Option<Kind> {
         println!("skipped: no pipelines here: is libipsec-mb installed?");
     }
     kind
+}
+
+/// Runs `body` in a program of its own with AES-128-CBC of the system's libcrypto, a key and an IV.
+fn with_aes_128(name: &str, body: impl FnOnce(&Kind, &[u8], &[u8])) {
+    in_program(name, "", &[], || {
+        let (library, _judge) = system();
+        if let Some(kind) = aes_128(&library) {
+            body(&kind, &bytes(1, 16), &bytes(2, 16));
+        }
+    });
 }
 
 /// A pipeline, and a context of its own by default for each of its messages.
@@ -135,7 +131,8 @@ fn messages(kind: &Kind, name: &str, seed: u64) {
 }
 
 fn all_messages(library: &Library) {
-    let _judge = judge();
+    let _judge = DEFAULT.load("default").unwrap();
+    drop(std::panic::take_hook());
     for (seed, name) in (0..24).zip(["AES-128-CBC", "AES-192-CBC", "AES-256-CBC"].into_iter().cycle()) {
         let Some(kind) = library.kind(name) else {
             println!("skipped: no pipelines here: is libipsec-mb installed?");
@@ -149,7 +146,7 @@ fn all_messages(library: &Library) {
 #[test]
 fn each_message_of_a_pipeline_comes_out_as_by_default() {
     let name = "each_message_of_a_pipeline_comes_out_as_by_default";
-    in_program(name, "", UNGUARDED, || all_messages(&system()));
+    in_program(name, "", UNGUARDED, || all_messages(&system().0));
 }
 
 #[test]
@@ -164,20 +161,16 @@ fn each_message_of_a_pipeline_through_evp_comes_out_as_by_default() {
 
 #[test]
 fn whole_blocks_go_in_place() {
-    in_program("whole_blocks_go_in_place", "", &[], || {
-        let library = system();
-        let _judge = judge();
-        let Some(kind) = aes_128(&library) else { return };
+    with_aes_128("whole_blocks_go_in_place", |kind, key, iv| {
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
-        let (key, iv) = (bytes(1, 16), bytes(2, 16));
-        let mut pipes = PipelineContext::new(&kind);
-        assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 16]));
+        let mut pipes = PipelineContext::new(kind);
+        assert!(pipes.init(true, true, Some(key), &[Some(iv); 16]));
         let mut rooms: Vec<Vec<u8>> = (0..16).map(|seed| bytes(seed, 16_384)).collect();
         let texts = rooms.clone();
         assert_eq!(pipes.update(&mut rooms, None, &[16_384; 16]), Some(vec![16_384; 16]));
         for (room, text) in rooms.iter().zip(&texts) {
             let judge = CipherCtx::new();
-            assert!(judge.init(Some(&by_default), Some(&key), Some(&iv), Some(true)));
+            assert!(judge.init(Some(&by_default), Some(key), Some(iv), Some(true)));
             assert!(judge.update(text).unwrap() == *room);
         }
     });
@@ -185,22 +178,18 @@ fn whole_blocks_go_in_place() {
 
 #[test]
 fn pipes_that_share_memory_take_turns() {
-    in_program("pipes_that_share_memory_take_turns", "", &[], || {
-        let library = system();
-        let _judge = judge();
-        let Some(kind) = aes_128(&library) else { return };
-        let (key, iv) = (bytes(1, 16), bytes(2, 16));
+    with_aes_128("pipes_that_share_memory_take_turns", |kind, key, iv| {
         // The second pipe encrypts, in place, what the first one made: one memory, which each names.
         let mut shared = bytes(3, 4096);
-        let mut pipes = PipelineContext::new(&kind);
-        assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 2]));
+        let mut pipes = PipelineContext::new(kind);
+        assert!(pipes.init(true, true, Some(key), &[Some(iv); 2]));
         let text = shared.clone();
         assert!(pipes.update_shared(&mut shared));
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let mut expected = text;
         for _ in 0..2 {
             let judge = CipherCtx::new();
-            assert!(judge.init(Some(&by_default), Some(&key), Some(&iv), Some(true)));
+            assert!(judge.init(Some(&by_default), Some(key), Some(iv), Some(true)));
             expected = judge.update(&expected).unwrap();
         }
         assert!(shared == expected);
@@ -209,19 +198,15 @@ fn pipes_that_share_memory_take_turns() {
 
 #[test]
 fn a_call_that_does_not_fit_is_refused_whole() {
-    in_program("a_call_that_does_not_fit_is_refused_whole", "", &[], || {
-        let library = system();
-        let _judge = judge();
-        let Some(kind) = aes_128(&library) else { return };
-        let (key, iv) = (bytes(1, 16), bytes(2, 16));
-        let mut pipes = PipelineContext::new(&kind);
+    with_aes_128("a_call_that_does_not_fit_is_refused_whole", |kind, key, iv| {
+        let mut pipes = PipelineContext::new(kind);
         let mut rooms = vec![bytes(3, 64), bytes(4, 64)];
         let before = rooms.clone();
         assert!(pipes.update(&mut rooms, None, &[64, 64]).is_none(), "before any init");
-        assert!(!pipes.init(true, true, None, &[Some(&iv[..]); 2]), "without a key");
+        assert!(!pipes.init(true, true, None, &[Some(iv); 2]), "without a key");
         // Told the cipher once more, EVP forgets the number of pipes (3.5, 4.0: `numpipes` is set, then the context reset).
-        assert!(!pipes.init(false, true, Some(&key[..5]), &[Some(&iv[..]); 2]), "a key of five bytes");
-        assert!(pipes.init(false, true, Some(&key), &[Some(&iv[..]); 2]));
+        assert!(!pipes.init(false, true, Some(&key[..5]), &[Some(iv); 2]), "a key of five bytes");
+        assert!(pipes.init(false, true, Some(key), &[Some(iv); 2]));
         let mut outs = vec![vec![0; 64], vec![0; 63]];
         assert!(pipes.update(&mut rooms, Some(&mut outs), &[64, 64]).is_none(), "no room in the second");
         assert!(outs[0].iter().all(|&byte| byte == 0), "nothing of the first was done");
@@ -236,7 +221,7 @@ fn a_call_that_does_not_fit_is_refused_whole() {
 #[test]
 fn a_core_that_knows_of_no_pipelines_is_offered_none() {
     in_program("a_core_that_knows_of_no_pipelines_is_offered_none", "", &[], || {
-        let library = Library::open(Path::new(SYSTEM), OSSL_provider_init);
+        let (library, _judge) = Library::system(OSSL_provider_init);
         if library.has_pipelines() {
             println!("skipped: this libcrypto has pipelines");
             return;

@@ -53,6 +53,12 @@ fn beside<A: 'static, B>(other: impl FnOnce() -> A + 'static, own: impl FnOnce()
     (other.join().expect("the other body ends"), own)
 }
 
+/// A thing for two threads.
+fn shared<T>(thing: T) -> (Arc<T>, Arc<T>) {
+    let thing = Arc::new(thing);
+    (thing.clone(), thing)
+}
+
 fn join(threads: [thread::JoinHandle<()>; 2]) {
     threads.into_iter().for_each(|thread| thread.join().expect("the thread ends"));
 }
@@ -72,8 +78,7 @@ fn a_model_tries_both_orders_of_a_push_and_a_pop() {
     let observed = std::sync::Arc::new(std::sync::Mutex::new(BTreeSet::new()));
     let outcomes = observed.clone();
     model(1, move || {
-        let ring = Arc::new(ring());
-        let producer = ring.clone();
+        let (ring, producer) = shared(ring());
         let (_, popped) = beside(move || producer.push(7), || ring.pop());
         observed.lock().unwrap().insert(popped);
     });
@@ -83,8 +88,7 @@ fn a_model_tries_both_orders_of_a_push_and_a_pop() {
 #[test]
 fn an_item_is_written_before_it_is_published() {
     model(3, || {
-        let ring = Arc::new(ring());
-        let producer = ring.clone();
+        let (ring, producer) = shared(ring());
         let (pushed, popped) = beside(move || producer.push(7), || ring.pop());
         assert_eq!(pushed, Ok(()));
         assert_eq!(popped.or_else(|| ring.pop()), Some(7));
@@ -94,8 +98,7 @@ fn an_item_is_written_before_it_is_published() {
 #[test]
 fn a_slot_is_emptied_before_it_is_filled_again() {
     model(3, || {
-        let ring = Arc::new(full_ring());
-        let producer = ring.clone();
+        let (ring, producer) = shared(full_ring());
         let (pushed, popped) = beside(move || producer.push(3), || ring.pop());
         assert_eq!(popped, Some(1));
         let rest = if pushed.is_ok() { vec![2, 3] } else { vec![2] };
@@ -106,8 +109,7 @@ fn a_slot_is_emptied_before_it_is_filled_again() {
 #[test]
 fn batches_of_one_producer_leave_in_order_across_the_wrap() {
     model(3, || {
-        let ring = Arc::new(ring());
-        let producer = ring.clone();
+        let (ring, producer) = shared(ring());
         let (pushed, mut popped) = beside(
             move || {
                 let mut items = vec![1, 2, 3];
@@ -125,8 +127,7 @@ fn batches_of_one_producer_leave_in_order_across_the_wrap() {
 #[test]
 fn a_single_push_does_not_split_a_batch() {
     model(3, || {
-        let ring = Arc::new(Ring::at(Heap::starting_at(u32::MAX - 1, 4)));
-        let producer = ring.clone();
+        let (ring, producer) = shared(Ring::at(Heap::starting_at(u32::MAX - 1, 4)));
         let (count, single) = beside(move || push_all(&producer, [1, 2]), || ring.push(9));
         assert_eq!((count, single), (2, Ok(())));
         let mut popped = pop_many(&ring, 4);
@@ -138,8 +139,7 @@ fn a_single_push_does_not_split_a_batch() {
 #[test]
 fn producers_are_refused_only_by_a_full_ring() {
     model(3, || {
-        let ring = Arc::new(ring());
-        let producer = ring.clone();
+        let (ring, producer) = shared(ring());
         let (other, own) = beside(move || producer.push(1), || ring.push(2));
         assert_eq!((other, own), (Ok(()), Ok(())));
         let mut popped = pop_many(&ring, 2);
@@ -151,8 +151,7 @@ fn producers_are_refused_only_by_a_full_ring() {
 #[test]
 fn consumers_leave_only_an_empty_ring() {
     model(3, || {
-        let ring = Arc::new(full_ring());
-        let consumer = ring.clone();
+        let (ring, consumer) = shared(full_ring());
         let (other, own) = beside(move || consumer.pop(), || ring.pop());
         let mut popped = [other, own];
         popped.sort_unstable();
@@ -163,8 +162,7 @@ fn consumers_leave_only_an_empty_ring() {
 #[test]
 fn a_batch_and_a_single_pop_take_each_item_once() {
     model(3, || {
-        let ring = Arc::new(full_ring());
-        let consumer = ring.clone();
+        let (ring, consumer) = shared(full_ring());
         let (mut popped, single) = beside(move || pop_many(&consumer, 2), || ring.pop());
         assert!(popped.is_sorted());
         popped.extend(single);
@@ -192,8 +190,7 @@ fn three_threads_move_each_item_once() {
 #[test]
 fn the_length_stays_within_the_capacity() {
     model(3, || {
-        let ring = Arc::new(full_ring());
-        let other = ring.clone();
+        let (ring, other) = shared(full_ring());
         let ((), len) = beside(
             move || {
                 other.pop();

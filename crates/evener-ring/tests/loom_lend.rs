@@ -51,23 +51,33 @@ impl Buffer {
     }
 }
 
-/// Slots, with a thread that serves each until it is closed.
-struct HelperPool {
+/// A helper slot, with a thread that serves at it.
+struct HelperPool<T = ()> {
     slots: Arc<[HelperSlot; 1]>,
-    thread: thread::JoinHandle<()>,
+    thread: thread::JoinHandle<T>,
 }
 
 impl HelperPool {
+    /// One whose thread serves until the slot is closed.
     fn new() -> Self {
-        let slots = Arc::new([HelperSlot::new()]);
-        let served = slots.clone();
-        let thread = thread::spawn(move || while served[0].serve() {});
-        Self { slots, thread }
+        Self::serving(|slot| while slot.serve() {})
     }
 
     fn leave(self) {
         self.slots[0].close();
-        self.thread.join().expect("the thread ends");
+        self.ended();
+    }
+}
+
+impl<T: 'static> HelperPool<T> {
+    fn serving(serve: impl FnOnce(&HelperSlot) -> T + 'static) -> Self {
+        let slots = Arc::new([HelperSlot::new()]);
+        let served = slots.clone();
+        Self { slots, thread: thread::spawn(move || serve(&served[0])) }
+    }
+
+    fn ended(self) -> T {
+        self.thread.join().expect("the thread ends")
     }
 }
 
@@ -87,30 +97,31 @@ fn each_number_is_claimed_once() {
 #[test]
 fn each_part_is_worked_on_once_and_seen_by_the_lender() {
     model(3, || {
-        let helper_pool = HelperPool::new();
-        let buffer = Buffer::new();
-        let ((), lent) =
-            lend(&*helper_pool.slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
-        assert_eq!(buffer.sums(), [1, 1]);
-        assert_eq!(lent.served + lent.taken_back, 1);
-        helper_pool.leave();
+        lend_both_ways(HelperPool::new());
     });
+}
+
+/// Lends a buffer to the pool, and works on it from the other end.
+fn lend_both_ways(helper_pool: HelperPool) {
+    let buffer = Buffer::new();
+    let ((), lent) = lend(&*helper_pool.slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
+    assert_eq!(buffer.sums(), [1, 1]);
+    assert_eq!(lent.served + lent.taken_back, 1);
+    helper_pool.leave();
 }
 
 #[test]
 fn what_a_helper_did_is_seen_by_the_lender() {
     model(4, || {
-        let slots = Arc::new([HelperSlot::new()]);
-        let served = slots.clone();
-        let server = thread::spawn(move || served[0].serve());
+        let helper_pool = HelperPool::serving(HelperSlot::serve);
         let buffer = Buffer::new();
-        let ((), lent) = lend(&*slots, &|| buffer.work(Claims::back), || ());
+        let ((), lent) = lend(&*helper_pool.slots, &|| buffer.work(Claims::back), || ());
         let sums = buffer.sums();
         assert_eq!(sums, if lent.served == 1 { [1, 1] } else { [0, 0] });
         if lent.served == 0 {
-            slots[0].close();
+            helper_pool.slots[0].close();
         }
-        assert_eq!(server.join().expect("the thread ends"), lent.served == 1);
+        assert_eq!(helper_pool.ended(), lent.served == 1);
     });
 }
 
@@ -130,27 +141,19 @@ fn a_seat_serves_one_call_after_the_other() {
 #[test]
 fn one_that_looks_on_before_it_sleeps_misses_nothing() {
     model(2, || {
-        let slots = Arc::new([HelperSlot::new()]);
-        let served = slots.clone();
-        let server = thread::spawn(move || {
+        let helper_pool = HelperPool::serving(|slot| {
             let mut looks = [true, false].into_iter().cycle();
-            while served[0].serve_awake(|| looks.next() == Some(true)) {}
+            while slot.serve_awake(|| looks.next() == Some(true)) {}
         });
-        let buffer = Buffer::new();
-        let ((), lent) = lend(&*slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
-        assert_eq!(buffer.sums(), [1, 1]);
-        assert_eq!(lent.served + lent.taken_back, 1);
-        slots[0].close();
-        server.join().expect("the slot was closed");
+        lend_both_ways(helper_pool);
     });
 }
 
 #[test]
 fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
     model(2, || {
-        let slots = Arc::new([HelperSlot::new()]);
-        let (served, other) = (slots.clone(), slots.clone());
-        let server = thread::spawn(move || while served[0].serve() {});
+        let helper_pool = HelperPool::new();
+        let other = helper_pool.slots.clone();
         let call = |slots: &[HelperSlot; 1]| {
             let buffer = Buffer::new();
             let ((), lent) = lend(slots, &|| buffer.work(Claims::back), || buffer.work(Claims::front));
@@ -158,10 +161,9 @@ fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
             assert!(lent.served + lent.taken_back <= 1);
         };
         let second = thread::spawn(move || call(&other));
-        call(&slots);
+        call(&helper_pool.slots);
         second.join().expect("the second lender returns");
-        slots[0].close();
-        server.join().expect("the slot was closed");
+        helper_pool.leave();
     });
 }
 
@@ -184,18 +186,15 @@ fn a_lender_that_panics_waits_first() {
 #[test]
 fn work_that_panics_counts_as_ended() {
     model(2, || {
-        let slots = Arc::new([HelperSlot::new()]);
-        let served = slots.clone();
-        let server =
-            thread::spawn(
-                move || {
-                    while catch_unwind(AssertUnwindSafe(|| served[0].serve())).unwrap_or(true) {}
+        let helper_pool =
+            HelperPool::serving(
+                |slot| {
+                    while catch_unwind(AssertUnwindSafe(|| slot.serve())).unwrap_or(true) {}
                 },
             );
-        let ((), lent) = lend(&*slots, &|| std::panic::resume_unwind(Box::new(())), || ());
+        let ((), lent) = lend(&*helper_pool.slots, &|| std::panic::resume_unwind(Box::new(())), || ());
         assert!(lent == Lent { served: 1, taken_back: 0 } || lent == Lent { served: 0, taken_back: 1 });
-        slots[0].close();
-        server.join().expect("the slot was closed");
+        helper_pool.leave();
     });
 }
 

@@ -165,6 +165,11 @@ pub fn jobs<'m>(cases: &'m [Case], rooms: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>
     both.map(job).collect()
 }
 
+/// Does `body` with the cases and the jobs that are armed for them. A body that stands still fails.
+pub fn with_jobs(cases: Vec<Case>, body: impl FnOnce(&[Case], Vec<Box<Job<'_>>>) + Send + 'static) {
+    without_standstill(move || body(&cases, jobs(&cases, &mut rooms(&cases))));
+}
+
 /// Does `body` under every policy, with the cases and jobs that are armed for them anew. A body that stands still fails.
 pub fn under_every_policy(
     cases: Vec<Case>,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
 
-use evener_fd::CheckedFd;
+use evener_fd::{CheckedFd, SystemError};
 use evener_ring::Region;
 
 use crate::address::Address;
@@ -55,20 +55,8 @@ pub enum Refused {
     #[error("another process has {0}")]
     Taken(Address),
     /// The system refused something else.
-    #[error("{what}: {error}")]
-    System {
-        /// The request to it.
-        what: String,
-        /// Its answer.
-        error: io::Error,
-    },
-}
-
-impl Refused {
-    fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
-        let what = what.into();
-        |error| Self::System { what, error }
-    }
+    #[error(transparent)]
+    System(#[from] SystemError),
 }
 
 /// A function that no other process can take from here on, and that is as it was.
@@ -147,7 +135,8 @@ fn folder(address: Address) -> PathBuf {
 
 /// What of a function the system refused.
 fn refused_by(what: &str, address: Address) -> impl FnOnce(io::Error) -> Refused {
-    Refused::system(format!("{what} of {address}"))
+    let what = format!("{what} of {address}");
+    move |error| SystemError::of(what)(error).into()
 }
 
 /// A function of which this process alone disposes, until this is dropped.
@@ -256,7 +245,7 @@ fn open(path: &Path, address: Address) -> Result<CheckedFd, Refused> {
     let file = OpenOptions::new().read(true).write(true).open(path).map(OwnedFd::from);
     file.and_then(CheckedFd::new).map_err(|error| match error.raw_os_error() {
         Some(libc::EBUSY) => Refused::Taken(address),
-        _ => Refused::System { what: path.display().to_string(), error },
+        _ => SystemError::of(path.display().to_string())(error).into(),
     })
 }
 

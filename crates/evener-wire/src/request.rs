@@ -244,8 +244,12 @@ mod tests {
         let image = image([0, 3, 7, 0, 0, 0, 16, 64, 64, 0, 0, 0, 0, 13, 20, 0, 2, 0]);
         let operation =
             Operation::Chain { iv_bytes: 16, src_bytes: 64, dst_bytes: 64, aad_bytes: 13, hash_bytes: 20 };
-        let request = DataRequest { opcode: 0, algorithm: 3, session: 7, operation };
-        same(request, image, 72 + 16 + 64 + 13, 64 + 20 + 1);
+        same(
+            DataRequest { opcode: 0, algorithm: 3, session: 7, operation },
+            image,
+            72 + 16 + 64 + 13,
+            64 + 20 + 1,
+        );
     }
 
     #[test]

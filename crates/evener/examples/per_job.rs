@@ -12,33 +12,18 @@ use std::thread;
 
 use evener::{CoreDrivers, Setup, Submitted, SystemClock, run};
 use evener_core::driver::Clock as _;
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Padding, Profile, Session};
+use evener_core::{Algorithm, Direction, Job, Nanos, Padding, Session};
+use evener_testing::drivers::{Around, libcrypto};
 
-/// Says done.
-struct Idle(Profile);
-
-impl InlineDriver for Idle {
-    fn profile(&self) -> &Profile {
-        &self.0
-    }
-
-    fn supports(&self, _: Algorithm, _: Direction) -> bool {
-        true
-    }
-
-    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+/// In place of libcrypto's work one that says done.
+fn core_drivers() -> CoreDrivers {
+    let idle = Around::new(libcrypto(), |_, burst: &mut [Box<Job<'_>>]| {
         for job in burst {
             let bytes = job.input_bytes();
             job.done(bytes);
         }
-    }
-
-    fn forget(&mut self, _: HasEnded<'_>) {}
-}
-
-fn core_drivers() -> CoreDrivers {
-    let profile = Profile { name: "idle".to_owned(), detail: String::new(), width: 1, emulated: true };
-    CoreDrivers::new(Box::new(Idle(profile)), None)
+    });
+    CoreDrivers::new(Box::new(idle), None)
 }
 
 fn arm(session: &Arc<Session>, jobs: &mut [Box<Job<'_>>]) {

@@ -5,8 +5,8 @@ use std::thread;
 
 use evener::{Report, Setup, run};
 use evener_core::plan::Policy;
-use evener_testing::cases::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms};
-use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted};
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms, with_jobs};
+use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted, setup_with_module};
 use evener_testing::waiting::without_standstill;
 
 /// Memory for the jobs of one burst.
@@ -51,13 +51,10 @@ fn callers_on_several_threads_each_get_their_own_jobs_back_in_order() {
 
 #[test]
 fn a_burst_of_mixed_algorithms_comes_back_in_the_callers_order() {
-    without_standstill(|| {
-        let cases = mixed_cases(100);
-        let mut rooms = rooms(&cases);
-        let mut armed = jobs(&cases, &mut rooms);
+    with_jobs(mixed_cases(100), |cases, mut armed| {
         let ((), report) = run(Setup::default(), |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
         assert_eq!(marks(&armed), (0..100).collect::<Vec<_>>());
-        check_all(&cases, &armed);
+        check_all(cases, &armed);
         assert_eq!(report.total().jobs + report.total().failed, 100);
     });
 }
@@ -86,10 +83,8 @@ fn a_burst_may_be_wider_than_home_and_backlog() {
 fn an_empty_burst_comes_back_empty() {
     without_standstill(|| {
         for policy in Policy::ALL {
-            let modules = vec![scripted(Scripted::new(Fault::None), 8)];
-            let setup = Setup { policy, modules, ..plain_setup(1) };
             let mut none = Vec::new();
-            run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut none));
+            run(setup_with_module(policy), |runtime| runtime.caller(plain_drivers()).crypt(&mut none));
             assert!(none.is_empty());
         }
     });

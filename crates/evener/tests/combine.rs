@@ -256,7 +256,11 @@ fn requests_that_the_driver_refuses_go_back_to_their_callers() {
 }
 
 /// Two threads, or four, that stand in the driver for as long as the flag is up: all permits are held.
-fn with_all_permits_held(then: impl FnOnce(&Combiner)) {
+fn with_all_permits_held(then: impl FnOnce(&Combiner) + Send + 'static) {
+    without_standstill(|| hold_all_permits(then));
+}
+
+fn hold_all_permits(then: impl FnOnce(&Combiner)) {
     let (hold, held) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicUsize::new(0)));
     let (holds, counted) = (hold.clone(), held.clone());
     let combiner = scripted(2, move |_| {
@@ -283,23 +287,19 @@ fn with_all_permits_held(then: impl FnOnce(&Combiner)) {
 
 #[test]
 fn where_all_permits_are_held_by_threads_that_do_not_go_on_a_caller_does_its_work_itself() {
-    without_standstill(|| {
-        with_all_permits_held(|combiner| {
-            let mut room = noise(9, BYTES_MIN);
-            assert_eq!(encrypt(combiner, 0, &session(2), &mut room), Verdict::Inline);
-            assert!(room == noise(9, BYTES_MIN));
-        });
+    with_all_permits_held(|combiner| {
+        let mut room = noise(9, BYTES_MIN);
+        assert_eq!(encrypt(combiner, 0, &session(2), &mut room), Verdict::Inline);
+        assert!(room == noise(9, BYTES_MIN));
     });
 }
 
 #[test]
 fn another_generation_starts_afresh_beside_permits_that_nobody_gives_back() {
-    without_standstill(|| {
-        with_all_permits_held(|combiner| {
-            // What a child of fork sees: permits held and requests lent by threads that it does not have.
-            let mut room = noise(9, BYTES_MIN);
-            assert_eq!(encrypt(combiner, 1, &session(2), &mut room), Verdict::Inline);
-            assert_eq!(combiner.counts(1).combined, 0);
-        });
+    with_all_permits_held(|combiner| {
+        // What a child of fork sees: permits held and requests lent by threads that it does not have.
+        let mut room = noise(9, BYTES_MIN);
+        assert_eq!(encrypt(combiner, 1, &session(2), &mut room), Verdict::Inline);
+        assert_eq!(combiner.counts(1).combined, 0);
     });
 }

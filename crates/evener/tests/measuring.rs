@@ -8,7 +8,9 @@ use std::time::Duration;
 use evener::{ModuleSetup, Setup, Submitted, core_budget, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Nanos};
-use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, rooms, under_every_policy};
+use evener_testing::cases::{
+    Case, cbc_cases, check_all, jobs, mixed_cases, rooms, under_every_policy, with_jobs,
+};
 use evener_testing::drivers::{
     Fault, Scripted, TestClock, gated_drivers, plain_drivers, plain_setup, scripted, setup_with_module,
 };
@@ -75,9 +77,7 @@ fn a_hold_in_the_middle_of_work_returns_when_everybody_stands() {
 
 #[test]
 fn a_module_takes_no_more_jobs_once_it_is_held() {
-    without_standstill(|| {
-        let cases = cbc_cases(300);
-        let mut rooms = rooms(&cases);
+    with_jobs(cbc_cases(300), |cases, mut armed| {
         let module = Scripted::new(Fault::Slow(0)).with_pause(Duration::from_millis(10));
         let log = module.seen();
         let setup = Setup {
@@ -86,7 +86,6 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
             home_jobs: 512,
             ..Setup::default()
         };
-        let mut armed = jobs(&cases, &mut rooms);
         let (came, _) = run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
             assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
@@ -98,7 +97,7 @@ fn a_module_takes_no_more_jobs_once_it_is_held() {
             runtime.release();
             std::iter::from_fn(|| receiver.next()).collect::<Vec<_>>()
         });
-        check_all(&cases, &came);
+        check_all(cases, &came);
     });
 }
 

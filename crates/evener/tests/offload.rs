@@ -11,7 +11,7 @@ use std::time::Duration;
 use evener::offload::{Offload, OutOfService, Request, Waker};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
-    Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Padding, Session,
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, JobError, Nanos, Padding, Session, WithIv,
 };
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -164,13 +164,7 @@ struct Single<E> {
 }
 
 impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single<E> {
-    fn ask_for(
-        &self,
-        _: &Session,
-        _: &[u8; 16],
-        text: &mut dyn Text,
-        timeout: Nanos,
-    ) -> Result<(), Unanswered> {
+    fn ask_for(&self, _: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
         assert_eq!((text.input(), timeout), (&TEXT[..], ALLOWED));
         (self.ends)(self.count.fetch_add(1, Relaxed)).map(|()| text.take(&right()))
     }

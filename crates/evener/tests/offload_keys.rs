@@ -12,7 +12,7 @@ use evener::offload::{Offload, Request};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Padding, Profile, QueuedDriver, Refusal,
-    Session, SessionId,
+    Session, SessionId, WithIv,
 };
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
@@ -120,13 +120,8 @@ impl SingleDriver for Called {
         true
     }
 
-    fn ask_for(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        _: Nanos,
-    ) -> Result<(), Unanswered> {
+    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
+        let WithIv { session, iv } = keyed;
         self.0.open.lock().unwrap().insert(session.id());
         let mut room = text.input().to_vec();
         let mut burst = [Job::in_place(&mut room)];

@@ -202,9 +202,7 @@ fn a_cancelled_job_is_as_it_was_submitted() {
 fn a_run_without_jobs_ends() {
     without_standstill(|| {
         for policy in Policy::ALL {
-            let modules = vec![scripted(Scripted::new(Fault::None), 32)];
-            let setup = Setup { policy, modules, ..plain_setup(3) };
-            let (answer, report) = run(setup, |_| 7);
+            let (answer, report) = run(setup_with_module(policy), |_| 7);
             assert_eq!((answer, report.total().jobs), (7, 0));
         }
         let (_, report) = run(Setup::default(), |_| ());

@@ -165,38 +165,40 @@ fn text_and_result() -> (Vec<u8>, Vec<u8>) {
     (data, whole)
 }
 
-#[test]
-fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
+/// Does `body` with a text and its result until the fault happened so often, by an error and by a panic.
+fn until_failed(often: u32, in_the_middle: bool, body: impl Fn(&InjectedFault, &[u8], &[u8])) {
     let _turn = turn();
     let (data, whole) = text_and_result();
     for panics in [false, true] {
-        let fault = InjectedFault::new(panics, false);
-        while fault.failures.load(Relaxed) < 4 {
-            for result in split_both(&data, 64, 2, Some(&fault)) {
-                assert!(result == whole);
-            }
+        let fault = InjectedFault::new(panics, in_the_middle);
+        while fault.failures.load(Relaxed) < often {
+            body(&fault, &data, &whole);
         }
     }
 }
 
 #[test]
-fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_no_byte_apart() {
-    let _turn = turn();
-    let (data, whole) = text_and_result();
-    for panics in [false, true] {
-        let fault = InjectedFault::new(panics, true);
-        while fault.failures.load(Relaxed) < 2 {
-            let failures = || fault.failures.load(Relaxed);
-            let (mut in_place, mut output, before) = (data.clone(), vec![0; data.len()], failures());
-            let call = helper_pool().begin(load(data.len()), 2, FROM_ANY);
-            let helpers = call.helpers().expect("a slot is free");
-            let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(&fault));
-            assert_eq!(done, failures() == before);
-            assert_eq!(in_place == whole, done);
-            assert!(share(helpers, &mut Parts::apart(&data, &mut output, 4096), Some(&fault)));
-            assert!(output == whole);
+fn a_helper_that_fails_or_panics_before_a_part_costs_no_byte() {
+    until_failed(4, false, |fault, data, whole| {
+        for result in split_both(data, 64, 2, Some(fault)) {
+            assert!(result == whole);
         }
-    }
+    });
+}
+
+#[test]
+fn a_helper_that_leaves_a_part_in_the_middle_fails_the_call_in_place_and_costs_no_byte_apart() {
+    until_failed(2, true, |fault, data, whole| {
+        let failures = || fault.failures.load(Relaxed);
+        let (mut in_place, mut output, before) = (data.to_vec(), vec![0; data.len()], failures());
+        let call = helper_pool().begin(load(data.len()), 2, FROM_ANY);
+        let helpers = call.helpers().expect("a slot is free");
+        let done = share(helpers, &mut Parts::in_place(&mut in_place, 4096), Some(fault));
+        assert_eq!(done, failures() == before);
+        assert_eq!(in_place == whole, done);
+        assert!(share(helpers, &mut Parts::apart(data, &mut output, 4096), Some(fault)));
+        assert!(output == whole);
+    });
 }
 
 #[test]

@@ -10,7 +10,7 @@ use evener::{Setup, StreamReceiver, StreamSender, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job, JobError, Outcome};
 use evener_testing::cases::{
-    Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms, under_every_policy,
+    Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms, under_every_policy, with_jobs,
 };
 use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted, setup_with_module};
 use evener_testing::waiting::without_standstill;
@@ -106,14 +106,11 @@ fn a_stream_may_be_longer_than_its_home_and_the_backlog() {
 
 #[test]
 fn a_stream_holds_no_more_jobs_than_its_home_even_while_the_first_is_late() {
-    without_standstill(|| {
+    with_jobs(cbc_cases(200), |_, armed| {
         // Jobs that came early wait for the first, which a hanging module has; meanwhile no more may go in.
-        let cases = cbc_cases(200);
-        let mut rooms = rooms(&cases);
         let modules = vec![scripted(Scripted::new(Fault::Hang(0)), 32)];
         let setup =
             Setup { policy: Policy::RoundRobin, modules, home_jobs: 16, backlog_jobs: 256, ..plain_setup(1) };
-        let armed = jobs(&cases, &mut rooms);
         let went_in = std::sync::atomic::AtomicU64::new(0);
         run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
@@ -271,10 +268,7 @@ fn jobs_of_a_stream_that_was_given_up_never_reach_the_next() {
 
 #[test]
 fn waiting_for_all_leaves_all_to_be_taken_in_order() {
-    without_standstill(|| {
-        let cases = mixed_cases(100);
-        let mut rooms = rooms(&cases);
-        let mut armed = jobs(&cases, &mut rooms);
+    with_jobs(mixed_cases(100), |cases, mut armed| {
         let (came, _) = run(plain_setup(2), |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
             assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
@@ -287,6 +281,6 @@ fn waiting_for_all_leaves_all_to_be_taken_in_order() {
             came
         });
         assert_eq!(marks(&came), in_order(100));
-        check_all(&cases, &came);
+        check_all(cases, &came);
     });
 }

@@ -113,7 +113,7 @@ const T2_INVENTED: [Row; 2] = [(0, 24_000, 6_000, 10_000), (16_384, 64_000, 16_0
 
 #[cfg(test)]
 mod tests {
-    use evener_vectors::papers::{AM3358_COSTS, SEED004_TABLE2, SEED004_TABLE3, Table};
+    use evener_sim::papers::table::{AM3358_COSTS, SEED004_TABLE2, SEED004_TABLE3, Table};
 
     use super::*;
 

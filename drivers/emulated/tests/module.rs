@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener_core::{
@@ -13,6 +14,7 @@ use evener_core::{
 };
 use evener_driver_emulated::{Control, CostedCpu, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
+use evener_testing::{noise, requests};
 use rustix::time::{ClockId, clock_gettime};
 
 const INSTANT: &str = "emulated:d=0+0,h=0+0,depth=64";
@@ -21,9 +23,9 @@ const TIMEOUT: Nanos = Nanos::from_millis(2_000);
 #[test]
 fn results_are_those_of_libcrypto() {
     let mut libcrypto = Libcrypto::new().unwrap();
-    let text = pattern(100 * 16);
-    for session in every_session() {
-        let results = {
+    let text = noise(7, 100 * 16);
+    for session in requests::kinds(7) {
+        let ours = {
             let mut dst = vec![0xEE; text.len() + 16];
             let mut room = [&text[..], &[0xEE; 16]].concat();
             let jobs = vec![Job::apart(&text, &mut dst), Job::in_place(&mut room)];
@@ -53,7 +55,7 @@ fn associated_data_and_tag_reach_the_module_and_come_back() {
             }
             result_of(&jobs[0])
         };
-        let text = pattern(100);
+        let text = noise(7, 100);
         let sealed = run(false, Direction::Encrypt, &text, &[]);
         assert_eq!(run(true, Direction::Encrypt, &text, &[]), sealed, "{algorithm}");
         let opened = run(true, Direction::Decrypt, &sealed.1, &sealed.2);
@@ -64,7 +66,7 @@ fn associated_data_and_tag_reach_the_module_and_come_back() {
 #[test]
 fn what_is_not_authentic_is_told_and_cleared_when_it_is_handed_back() {
     let session = session(Algorithm::Aes256Gcm, Direction::Decrypt, Padding::None);
-    let mut room = pattern(64);
+    let mut room = noise(7, 64);
     let mut module = module(INSTANT);
     let done = drain(&mut module, arm_all(vec![Job::in_place(&mut room)], &session, 64));
     assert_eq!(done[0].outcome(), Outcome::Failed(JobError::NotAuthentic));
@@ -113,9 +115,9 @@ fn a_fault_meets_the_jobs_it_is_meant_for_and_leaves_their_memory_as_submitted()
 
 #[test]
 fn wrong_bytes_differ_in_one_bit_and_claim_success() {
-    for session in every_session() {
+    for session in requests::kinds(7) {
         let run = |fault| {
-            let text = pattern(160);
+            let text = noise(7, 160);
             let mut dst = vec![0; 176];
             let mut module = module(INSTANT);
             module.control().set_fault(fault, When::ALWAYS);
@@ -211,7 +213,7 @@ fn a_short_job_on_a_second_unit_overtakes_a_long_one() {
         let mut done = Vec::new();
         for (mark, (room, bytes)) in [(&mut long[..], 10_000), (&mut short[..], 10)].into_iter().enumerate() {
             let mut job = Job::in_place(room);
-            job.arm(&session, &[0; 16], bytes);
+            job.arm(&*session, &[0; 16], bytes);
             job.mark = mark as u64;
             module.submit(job).unwrap();
         }
@@ -280,7 +282,7 @@ fn a_job_that_needs_more_core_time_than_d_is_counted() {
 
 #[test]
 fn a_costed_core_uses_up_c_and_computes_the_same() {
-    let text = pattern(160);
+    let text = noise(7, 160);
     let session = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::Pkcs7);
     let run = |driver: &mut dyn InlineDriver| {
         let mut rooms = vec![vec![0; 176]; 10];
@@ -327,33 +329,8 @@ fn module<'m>(preset: &str) -> Emulated<'m> {
     module
 }
 
-fn every_session() -> Vec<Session> {
-    let paddings = |algorithm: Algorithm| match algorithm.needs_whole_blocks() {
-        true => vec![Padding::None, Padding::Pkcs7],
-        false => vec![Padding::None],
-    };
-    let directions = |algorithm: Algorithm| match algorithm.is_cipher() {
-        true => vec![Direction::Encrypt, Direction::Decrypt],
-        false => vec![Direction::Encrypt],
-    };
-    let mut sessions = Vec::new();
-    for &algorithm in Algorithm::ALL {
-        for direction in directions(algorithm) {
-            sessions.extend(
-                paddings(algorithm).into_iter().map(|padding| session(algorithm, direction, padding)),
-            );
-        }
-    }
-    sessions
-}
-
-fn session(algorithm: Algorithm, direction: Direction, padding: Padding) -> Session {
-    let key: Vec<u8> = (0..=255).take(algorithm.key_bytes().unwrap_or(20)).collect();
-    Session::new(algorithm, direction, padding, &key).unwrap()
-}
-
-fn pattern(bytes: usize) -> Vec<u8> {
-    (0..=u8::MAX).cycle().map(|byte| byte.wrapping_mul(31).wrapping_add(7)).take(bytes).collect()
+fn session(algorithm: Algorithm, direction: Direction, padding: Padding) -> Arc<Session> {
+    requests::session(algorithm, direction, padding, 7)
 }
 
 fn arm_all<'m>(mut jobs: Vec<Box<Job<'m>>>, session: &'m Session, input_bytes: usize) -> Vec<Box<Job<'m>>> {

@@ -95,7 +95,7 @@ impl Text for InPlace {
 /// Asks once; whether the text is right then, or as it was.
 fn ask(driver: &dyn SingleDriver, session: &Arc<Session>) -> (Result<(), Unanswered>, bool) {
     let mut text = InPlace(TEXT.to_vec());
-    let done = driver.ask_for(session, &[7; 16], &mut text, TIMEOUT);
+    let done = driver.ask_for(session.with_iv(&[7; 16]), &mut text, TIMEOUT);
     let mut burst = [job(session)];
     Libcrypto::new().unwrap().run(&mut burst);
     let expected = if done.is_ok() { burst[0].output() } else { &TEXT };

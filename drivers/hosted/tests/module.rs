@@ -5,6 +5,7 @@
 
 mod support;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use evener_core::{
 };
 use evener_driver_hosted::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
+use evener_fd::SystemError;
 
 use evener_testing::waiting::soon;
 use support::{Peer, STATUSES, nowhere};
@@ -84,6 +86,13 @@ fn drain<'m>(driver: &mut dyn QueuedDriver<'m>, mut jobs: Vec<Box<Job<'m>>>) -> 
     jobs
 }
 
+/// A host, and its module.
+fn scene(offer: &str) -> (Peer, Module) {
+    let peer = Peer::start();
+    let module = open(&peer, offer);
+    (peer, module)
+}
+
 fn open(peer: &Peer, offer: &str) -> Module {
     Module::open(&peer.name(offer)).unwrap()
 }
@@ -128,8 +137,7 @@ fn compare(driver: &mut dyn QueuedDriver<'static>, session: &Arc<Session>, bytes
 
 #[test]
 fn associated_data_and_tags_reach_the_host_and_come_back() {
-    let peer = Peer::start();
-    let module = open(&peer, ",offer=all");
+    let (_peer, module) = scene(",offer=all");
     let mut driver = module.driver();
     for &algorithm in Algorithm::ALL.iter().filter(|algorithm| algorithm.is_aead()) {
         let seal = session(algorithm, Direction::Encrypt, Padding::None, 1);
@@ -154,8 +162,7 @@ fn associated_data_and_tags_reach_the_host_and_come_back() {
 
 #[test]
 fn by_default_a_host_gets_only_what_costs_more_than_two_copies() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let does = |algorithm, direction| module.supports(algorithm, direction);
     assert!(does(Algorithm::Aes256Cbc, Direction::Encrypt) && does(Algorithm::Sha256, Direction::Encrypt));
     assert!(
@@ -191,7 +198,10 @@ fn where_nobody_listens_the_reason_is_the_system_s() {
     let name = format!("hosted:{}", nowhere().display()).parse().unwrap();
     let error = Module::open(&name).unwrap_err();
     let OpenError::Unreachable { error, .. } = error else { panic!("{error}") };
-    assert_eq!(error, ConnectionError::System { what: "its socket", errno: 2 });
+    assert_eq!(
+        error,
+        ConnectionError::System(SystemError::of("its socket")(io::Error::from_raw_os_error(2)))
+    );
 }
 
 #[test]
@@ -216,8 +226,7 @@ fn jobs<'m>(rooms: &'m mut [Vec<u8>], session: &Arc<Session>) -> Vec<Box<Job<'m>
 
 #[test]
 fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_each() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     let count = usize::try_from(DEPTH).unwrap();
     let (session, rooms) = (cbc(1), rooms(count + 1));
@@ -249,8 +258,7 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
 
 #[test]
 fn a_host_that_is_awake_is_not_kicked() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     let (session, rooms) = (cbc(1), rooms(12));
     let mut waiting = jobs(rooms, &session);
@@ -276,8 +284,7 @@ fn a_host_that_is_awake_is_not_kicked() {
 
 #[test]
 fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     peer.orders.is_idle.store(true, SeqCst);
     for job in drain(&mut *driver, jobs(rooms(4), &cbc(1))) {
@@ -291,8 +298,7 @@ fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext()
 
 #[test]
 fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     let (session, rooms) = (cbc(1), rooms(20));
     peer.orders.ends_after.store(peer.orders.requests.load(SeqCst).try_into().unwrap(), SeqCst);
@@ -318,8 +324,7 @@ fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
 
 #[test]
 fn a_host_that_hangs_is_left_with_the_jobs_as_they_were_and_no_data_behind() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     peer.orders.hangs.store(true, SeqCst);
     let (session, rooms) = (cbc(1), rooms(5));
@@ -365,8 +370,7 @@ fn no_text_stays_in_shared_memory_after_its_job() {
 
 #[test]
 fn a_status_becomes_the_job_s_outcome_and_the_input_stays() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     for (status, error) in STATUSES {
         peer.orders.status.store(status, SeqCst);
@@ -378,8 +382,7 @@ fn a_status_becomes_the_job_s_outcome_and_the_input_stays() {
 
 #[test]
 fn a_session_is_opened_once_and_closed_when_nobody_has_it_any_more() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     let opened = || peer.orders.created.load(SeqCst) - peer.orders.closed.load(SeqCst);
     let mut run = |session: &Arc<Session>| {
@@ -400,8 +403,7 @@ fn a_session_is_opened_once_and_closed_when_nobody_has_it_any_more() {
 #[test]
 fn a_full_host_gets_a_new_session_for_an_old_one_and_says_full_where_none_can_go() {
     const NO_SPACE: i64 = -5;
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     peer.orders.refusal.store(NO_SPACE, SeqCst);
     peer.orders.sessions_max.store(2, SeqCst);
@@ -426,8 +428,7 @@ fn a_full_host_gets_a_new_session_for_an_old_one_and_says_full_where_none_can_go
 
 #[test]
 fn a_host_that_refuses_a_key_answers_that_job_and_stays() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     drain(&mut *driver, jobs(rooms(1), &cbc(1)));
     peer.orders.takes_none.store(true, SeqCst);
@@ -443,8 +444,7 @@ fn a_host_that_refuses_a_key_answers_that_job_and_stays() {
 
 #[test]
 fn what_is_longer_than_the_host_or_the_memory_takes_is_not_sent() {
-    let peer = Peer::start();
-    let module = open(&peer, "");
+    let (peer, module) = scene("");
     let mut driver = module.driver();
     let before = peer.orders.requests.load(SeqCst);
     let session = cbc(1);

@@ -38,6 +38,23 @@ pub(crate) fn version() -> String {
     text.to_string_lossy().into_owned()
 }
 
+/// What `fetch` of a type found, and by which function it is given back.
+macro_rules! fetched {
+    ($method:ident, $free:ident) => {
+        impl Drop for $method {
+            fn drop(&mut self) {
+                // SAFETY: this is the one reference that `fetch` was given; contexts count their own.
+                unsafe { $free(self.0.as_ptr()) }
+            }
+        }
+
+        // SAFETY: a fetched method is constant but for its reference count, which libcrypto changes atomically.
+        unsafe impl Send for $method {}
+        // SAFETY: as above; nothing here changes it through a shared reference.
+        unsafe impl Sync for $method {}
+    };
+}
+
 /// An implementation of a cipher.
 pub(crate) struct Cipher(NonNull<EvpCipher>);
 
@@ -50,17 +67,7 @@ impl Cipher {
     }
 }
 
-impl Drop for Cipher {
-    fn drop(&mut self) {
-        // SAFETY: this is the one reference that `fetch` was given; contexts count their own.
-        unsafe { EVP_CIPHER_free(self.0.as_ptr()) }
-    }
-}
-
-// SAFETY: a fetched method is constant but for its reference count, which libcrypto changes atomically.
-unsafe impl Send for Cipher {}
-// SAFETY: as above; nothing here changes it through a shared reference.
-unsafe impl Sync for Cipher {}
+fetched!(Cipher, EVP_CIPHER_free);
 
 /// A context with its key set and its own padding off.
 pub(crate) struct CipherContext(NonNull<EvpCipherCtx>);
@@ -234,17 +241,7 @@ impl Digest {
     }
 }
 
-impl Drop for Digest {
-    fn drop(&mut self) {
-        // SAFETY: this is the one reference that `fetch` was given; contexts count their own.
-        unsafe { EVP_MD_free(self.0.as_ptr()) }
-    }
-}
-
-// SAFETY: a fetched method is constant but for its reference count, which libcrypto changes atomically.
-unsafe impl Send for Digest {}
-// SAFETY: as above; nothing here changes it through a shared reference.
-unsafe impl Sync for Digest {}
+fetched!(Digest, EVP_MD_free);
 
 /// A context for a hash.
 pub(crate) struct DigestContext {
@@ -291,17 +288,7 @@ impl Hmac {
     }
 }
 
-impl Drop for Hmac {
-    fn drop(&mut self) {
-        // SAFETY: this is the one reference that `fetch` was given; contexts count their own.
-        unsafe { EVP_MAC_free(self.0.as_ptr()) }
-    }
-}
-
-// SAFETY: a fetched method is constant but for its reference count, which libcrypto changes atomically.
-unsafe impl Send for Hmac {}
-// SAFETY: as above; nothing here changes it through a shared reference.
-unsafe impl Sync for Hmac {}
+fetched!(Hmac, EVP_MAC_free);
 
 /// A context for HMAC with its key set; wiped when it is dropped.
 pub(crate) struct HmacContext {

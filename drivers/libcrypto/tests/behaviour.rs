@@ -27,8 +27,8 @@ fn padded_encryption_is_unpadded_encryption_of_the_padded_text() {
 #[test]
 fn padded_decryption_needs_no_more_room_than_its_input() {
     for algorithm in with_padding() {
-        let encrypt = session(algorithm, Direction::Encrypt, Padding::Pkcs7);
-        let decrypt = session(algorithm, Direction::Decrypt, Padding::Pkcs7);
+        let [encrypt, decrypt] = [Direction::Encrypt, Direction::Decrypt]
+            .map(|direction| session(algorithm, direction, Padding::Pkcs7));
         for bytes in 0..=4 * BLOCK_BYTES + 1 {
             let src = pattern(bytes);
             let encrypted = run_apart(&encrypt, &src, bytes + BLOCK_BYTES).unwrap();

@@ -31,7 +31,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in, as by the runtime's own tests.
     ("evener", Use(&["evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
-    ("evener-files", Use(&["evener", "evener-core"]), RUNTIME_TESTS),
+    ("evener-files", Use(&["evener", "evener-core", "evener-fd"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
@@ -121,7 +121,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("xtask", Use(&["evener-testbed"]), &[]),
 ];
 
-const DRIVER_TESTS: &[&str] = &["evener-testing", "evener-vectors", "evener-driver-libcrypto"];
+// The papers' tables are read by the simulator.
+const DRIVER_TESTS: &[&str] = &["evener-testing", "evener-vectors", "evener-driver-libcrypto", "evener-sim"];
 const RUNTIME_TESTS: &[&str] = &[
     "evener-testing",
     "evener-vectors",

@@ -169,29 +169,34 @@ mod tests {
         check(&[package(rooms)], files).iter().map(Finding::to_string).collect()
     }
 
+    /// The one finding in these files.
+    fn the_finding<const N: usize>(files: [(&str, &str); N]) -> String {
+        let mut found = found(&[], &files.map(|(path, text)| file(path, text)));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found.remove(0)
+    }
+
     #[test]
     fn a_circle_is_found_through_what_a_module_hands_on() {
-        let files = [
-            file("lib.rs", "mod a;\nmod b;"),
-            file("a.rs", "use crate::b::Thing;\npub struct Own;"),
-            file("b/mod.rs", "mod deep;\npub use deep::Thing;"),
-            file("b/deep.rs", "pub struct Thing(pub crate::a::Own);"),
-        ];
-        let found = found(&[], &files);
-        assert!(found.len() == 1 && found[0].contains("2 files use each other in a circle"), "{found:?}");
-        assert!(found[0].contains("a.rs -> b/deep.rs (Thing)"), "{found:?}");
+        let found = the_finding([
+            ("lib.rs", "mod a;\nmod b;"),
+            ("a.rs", "use crate::b::Thing;\npub struct Own;"),
+            ("b/mod.rs", "mod deep;\npub use deep::Thing;"),
+            ("b/deep.rs", "pub struct Thing(pub crate::a::Own);"),
+        ]);
+        assert!(found.contains("2 files use each other in a circle"), "{found}");
+        assert!(found.contains("a.rs -> b/deep.rs (Thing)"), "{found}");
     }
 
     #[test]
     fn a_circle_is_found_through_a_method_whose_block_stands_apart_from_its_type() {
-        let files = [
-            file("lib.rs", "mod a;\nmod b;\nmod t;"),
-            file("t.rs", "pub struct T;"),
-            file("a.rs", "use crate::t::T;\nimpl T { pub fn far(&self) { crate::b::go(self); } }"),
-            file("b.rs", "use crate::t::T;\npub fn go(t: &T) { t.far(); }"),
-        ];
-        let found = found(&[], &files);
-        assert!(found.len() == 1 && found[0].contains("b.rs -> a.rs (.far())"), "{found:?}");
+        let found = the_finding([
+            ("lib.rs", "mod a;\nmod b;\nmod t;"),
+            ("t.rs", "pub struct T;"),
+            ("a.rs", "use crate::t::T;\nimpl T { pub fn far(&self) { crate::b::go(self); } }"),
+            ("b.rs", "use crate::t::T;\npub fn go(t: &T) { t.far(); }"),
+        ]);
+        assert!(found.contains("b.rs -> a.rs (.far())"), "{found}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
         &[
             "src/entry/",
             "src/inner_cipher/",
-            "src/cipher/context.rs",
+            "src/cipher/context/mod.rs",
             "src/inner_provider/",
             "src/statistics/thread_digests.rs",
             "src/core/",
@@ -46,6 +46,7 @@ const RING: &[&str] = &[
     "src/lending/helper_slot.rs",
     "src/lending/parts.rs",
     "src/lending/try_pool.rs",
+    "src/process/mapped_words.rs",
     "src/process/mapping.rs",
     "src/process/per_fork.rs",
     "src/process/per_process.rs",

@@ -43,6 +43,19 @@ impl Modules {
     }
 }
 
+/// How a contender is visited.
+#[derive(Clone, Copy)]
+pub struct VisitPlan<'v> {
+    /// How long jobs are done over and over.
+    pub budget: Nanos,
+    /// Whether one more round is compared with the right answers.
+    pub verify: bool,
+    /// Who makes drivers.
+    pub driver_factory: &'v dyn DriverFactory,
+    /// What was learned of costs before.
+    pub learned: &'v Estimator,
+}
+
 /// Who does the jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contender {
@@ -133,14 +146,8 @@ impl Contender {
     /// # Errors
     ///
     /// [`BenchError::WrongResult`], or [`BenchError::Library`] where a driver cannot be had.
-    pub fn visit(
-        &self,
-        load: &Workload,
-        budget: Nanos,
-        verify: bool,
-        driver_factory: &dyn DriverFactory,
-        learned: &Estimator,
-    ) -> Result<Visit, BenchError> {
+    pub fn visit(&self, load: &Workload, plan: VisitPlan<'_>) -> Result<Visit, BenchError> {
+        let VisitPlan { budget, verify, driver_factory, learned } = plan;
         let mut memory = load.memory();
         if verify {
             self.verify(load, &mut memory, driver_factory, learned)?;

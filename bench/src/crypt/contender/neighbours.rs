@@ -4,10 +4,10 @@
 use std::iter;
 
 use evener::core::driver::Clock as _;
-use evener::{DriverFactory, Setup, Submitted, SystemClock};
-use evener_core::{Estimator, Job, Nanos};
+use evener::{Setup, Submitted, SystemClock};
+use evener_core::{Job, Nanos};
 
-use super::{Contender, Visit, Workload, arm_all, jobs};
+use super::{Contender, Visit, VisitPlan, Workload, arm_all, jobs};
 use crate::crypt::neighbours::{self, NeighbourSpec, Neighbours};
 use crate::error::BenchError;
 
@@ -21,12 +21,10 @@ impl Contender {
     pub fn visit_beside(
         &self,
         load: &Workload,
-        budget: Nanos,
-        verify: bool,
-        driver_factory: &dyn DriverFactory,
-        learned: &Estimator,
+        plan: VisitPlan<'_>,
         spec: NeighbourSpec,
     ) -> Result<Visit, BenchError> {
+        let VisitPlan { budget, verify, driver_factory, learned } = plan;
         let mut memory = load.memory();
         if verify {
             self.verify(load, &mut memory, driver_factory, learned)?;

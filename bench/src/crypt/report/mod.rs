@@ -101,16 +101,6 @@ impl Results {
         }
     }
 
-    /// The results as JSON.
-    ///
-    /// # Panics
-    ///
-    /// Never: all of it can be JSON.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("numbers, names and lists")
-    }
-
     /// The results as a table for people.
     #[must_use]
     pub fn to_text(&self) -> String {

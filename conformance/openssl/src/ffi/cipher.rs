@@ -1,6 +1,6 @@
 //! Ciphers: fetched methods and contexts.
 
-use std::ffi::{CStr, CString, c_int, c_uchar, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_uchar, c_uint, c_void};
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 
@@ -14,7 +14,7 @@ use evener_evp_sys::{
     OSSL_PARAM_construct_size_t, OSSL_PARAM_construct_uint, OSSL_PROVIDER_get_params,
 };
 
-use super::{Library, int, provider_name};
+use super::{Library, fetched, int, provider_name};
 
 /// Key, IV or tag; longer than any that libcrypto reads or writes (an IV of GCM: 128 bytes).
 pub type Octets = [u8; 128];
@@ -31,11 +31,7 @@ impl Cipher {
     /// What `library` prefers for `name`; `None` where it has none.
     #[must_use]
     pub fn fetch(library: &'static Library, name: &str) -> Option<Self> {
-        let name = CString::new(name).ok()?;
-        // SAFETY: the library lives on and the name ends in nul; null: no properties but its own.
-        let cipher = unsafe { EVP_CIPHER_fetch(library.0.as_ptr(), name.as_ptr(), ptr::null()) };
-        ERR_clear_error();
-        NonNull::new(cipher).map(Self)
+        fetched(library, name, EVP_CIPHER_fetch).map(Self)
     }
 
     /// The name of the provider that serves it.

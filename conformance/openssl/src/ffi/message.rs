@@ -1,6 +1,6 @@
 //! Hashes and MACs.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{self, NonNull};
 
 use evener_evp_sys::{
@@ -10,7 +10,7 @@ use evener_evp_sys::{
     EvpMd, EvpMdCtx, OSSL_PARAM_construct_end, OSSL_PARAM_construct_utf8_string,
 };
 
-use super::{Library, provider_name};
+use super::{Library, fetched, provider_name};
 
 /// A hash at work.
 pub struct Digest {
@@ -25,11 +25,8 @@ impl Digest {
     /// Begins a message with what `library` prefers for `name`; `None` where it has none.
     #[must_use]
     pub fn fetch(library: &'static Library, name: &str) -> Option<Self> {
-        let name = CString::new(name).ok()?;
-        // SAFETY: the library lives on and the name ends in nul; null: no properties but its own.
-        let method = unsafe { EVP_MD_fetch(library.0.as_ptr(), name.as_ptr(), ptr::null()) };
-        ERR_clear_error();
-        let made = Self { method: NonNull::new(method)?, context: NonNull::new(EVP_MD_CTX_new())? };
+        let method = fetched(library, name, EVP_MD_fetch)?;
+        let made = Self { method, context: NonNull::new(EVP_MD_CTX_new())? };
         // SAFETY: context and method are alive; there are no parameters.
         let code = unsafe { EVP_DigestInit_ex2(made.context.as_ptr(), made.method.as_ptr(), ptr::null()) };
         (code == 1).then_some(made)

@@ -8,13 +8,14 @@ mod cipher;
 mod fork;
 mod message;
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 
 use evener_evp_sys::{
-    OSSL_LIB_CTX_load_config, OSSL_LIB_CTX_new, OSSL_PROVIDER_get0_name, OsslLibCtx, OsslProvider,
+    ERR_clear_error, OSSL_LIB_CTX_load_config, OSSL_LIB_CTX_new, OSSL_PROVIDER_get0_name, OsslLibCtx,
+    OsslProvider,
 };
 
 pub use cipher::{Answer, Cipher, Context, Octets, SPARE_BYTES};
@@ -39,6 +40,19 @@ impl Library {
         let loaded = unsafe { OSSL_LIB_CTX_load_config(made.0.as_ptr(), path.as_ptr()) };
         (loaded == 1).then(|| &*Box::leak(Box::new(made)))
     }
+}
+
+/// What `library` prefers for `name`, by libcrypto's function for such methods; `None` where it has none.
+fn fetched<M>(
+    library: &'static Library,
+    name: &str,
+    fetch: unsafe extern "C" fn(*mut OsslLibCtx, *const c_char, *const c_char) -> *mut M,
+) -> Option<NonNull<M>> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: the library lives on and the name ends in nul; null: no properties but its own.
+    let method = unsafe { fetch(library.0.as_ptr(), name.as_ptr(), ptr::null()) };
+    ERR_clear_error();
+    NonNull::new(method)
 }
 
 fn provider_name(provider: *const OsslProvider) -> String {

@@ -43,8 +43,7 @@ pub(super) const LINES_MAX: usize = 32;
 impl Attachment {
     pub(super) fn new(origin: &Origin, weight: u32) -> Result<Self, NoArbiter> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
-        let here = Mapping::wiped_by_fork(1)
-            .map_err(|error| NoArbiter::System { what: "memory that a fork wipes", error })?;
+        let here = Mapping::wiped_by_fork(1).map_err(NoArbiter::of("memory that a fork wipes"))?;
         // Relaxed: nobody else knows the mapping yet.
         here.words().iter().for_each(|word| word.store(1, Relaxed));
         let about = About { pid: getpid().as_raw_nonzero().get().unsigned_abs(), weight, name: name() };
@@ -67,7 +66,7 @@ impl Attachment {
         attachment.lines[0]
             .place
             .set(place)
-            .map_err(|_| NoArbiter::System { what: "a place", error: io::ErrorKind::AlreadyExists.into() })?;
+            .map_err(|_| NoArbiter::of("a place")(io::ErrorKind::AlreadyExists))?;
         Ok(attachment)
     }
 

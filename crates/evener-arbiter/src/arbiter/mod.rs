@@ -73,7 +73,7 @@ impl Arbiter {
             shape: options.shape,
         };
         let weight = options.weight.clamp(1, WEIGHT_MAX);
-        let word = || Mapping::wiped_by_fork(1).map_err(|error| NoArbiter::System { what: FORKS, error });
+        let word = || Mapping::wiped_by_fork(1).map_err(NoArbiter::of(FORKS));
         let attached = PerProcess::new(word()?);
         let first = Attachment::new(&origin, weight)?;
         attached.get_or_make(|| Some(first));

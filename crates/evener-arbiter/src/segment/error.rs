@@ -2,6 +2,8 @@
 
 use std::io;
 
+use evener_fd::SystemError;
+
 /// Why there is no arbiter for this process. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -28,18 +30,13 @@ pub enum NoArbiter {
     #[error("the arbiter has no place for one more process")]
     Full,
     /// The system's error.
-    #[error("{what}: {error}")]
-    System {
-        /// What was asked of it.
-        what: &'static str,
-        /// What it said.
-        error: io::Error,
-    },
+    #[error(transparent)]
+    System(#[from] SystemError),
 }
 
 impl NoArbiter {
     /// To be mapped over an error of the system's.
-    pub(super) fn of<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
-        move |error| Self::System { what, error: error.into() }
+    pub(crate) fn of<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |error| Self::System(SystemError::of(what)(error))
     }
 }

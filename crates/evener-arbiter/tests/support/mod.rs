@@ -2,6 +2,7 @@
 #![allow(
     dead_code,
     unreachable_pub,
+    clippy::print_stdout,
     clippy::unwrap_used,
     reason = "a test's support: not each test uses all of it"
 )]
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener_arbiter::{Arbiter, NoArbiter, Options, Shape};
+use evener_arbiter::{Arbiter, Module, NoArbiter, Options, Permit, Shape};
 use evener_core::Nanos;
 use evener_fd::Directories;
 use evener_ring::{Segment, Words as _};
@@ -53,6 +54,23 @@ impl Ground {
 
     pub fn try_attach(&self) -> Result<Arbiter, NoArbiter> {
         Arbiter::attach(&self.options())
+    }
+
+    /// An attachment, a module of so many permits, and one of these, which is held.
+    pub fn with_held(&self, capacity: u32) -> (Arbiter, Module, Permit) {
+        let arbiter = self.attach();
+        let module = arbiter.module("m", capacity);
+        let held = module.try_acquire(AGES).unwrap();
+        (arbiter, module, held)
+    }
+
+    /// One for a test that only root can do; `what` it does, where that is skipped.
+    pub fn for_root(what: &str) -> Option<Self> {
+        if ffi::uid() == 0 {
+            return Some(Self::new());
+        }
+        println!("skipped: only root may {what}");
+        None
     }
 
     /// The anchor, once there is one.

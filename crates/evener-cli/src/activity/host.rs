@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// A host, and what it answered.
 #[derive(Debug)]
@@ -26,11 +26,19 @@ pub(crate) struct Host {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct HostReport {
     pub(crate) module: Module,
-    pub(crate) connections: u64,
-    pub(crate) turned_away: u64,
-    pub(crate) broken_off: u64,
+    #[serde(flatten)]
+    pub(crate) connections: ConnectionCounts,
     pub(crate) clients: Vec<Client>,
     pub(crate) totals: Totals,
+}
+
+/// Connections since the host began: all, and what some came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct ConnectionCounts {
+    #[serde(rename = "connections")]
+    pub(crate) all: u64,
+    pub(crate) turned_away: u64,
+    pub(crate) broken_off: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -41,7 +49,7 @@ pub(crate) struct Module {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Client {
-    pub(crate) in_flight: u64,
+    in_flight: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -219,7 +227,7 @@ mod tests {
     fn a_report_is_read_with_fields_that_nobody_knows_and_without_control_characters() {
         let one_line = REPORT.replace('\n', " ") + "\n";
         let report = asked("report", one_line.into_bytes()).answer.unwrap();
-        assert_eq!((report.in_flight(), report.clients.len(), report.connections), (7, 2, 9));
+        assert_eq!((report.in_flight(), report.clients.len(), report.connections.all), (7, 2, 9));
         assert_eq!(report.totals, Totals { requests: 70, bytes: 1000, refused: 5, failed: 6 });
         assert_eq!(report.module.name, "c\u{fffd}[2Jpu");
     }

@@ -9,6 +9,6 @@ mod process;
 mod reading;
 
 pub(crate) use change::Change;
-pub(crate) use host::{Host, HostReport};
+pub(crate) use host::{ConnectionCounts, Host, HostReport};
 pub(crate) use process::Process;
 pub(crate) use reading::{Reading, Sources};

@@ -48,6 +48,19 @@ impl Process {
         sum
     }
 
+    /// All sizes of a kind and direction together, under the row of the smallest size.
+    pub(crate) fn by_kind(&self) -> Vec<(Row, Totals)> {
+        let mut found: Vec<(Row, Totals)> = Vec::new();
+        for (row, totals) in &self.rows {
+            let first = Row::of(row.kind(), row.direction(), 0);
+            match found.last_mut().filter(|(last, _)| *last == first) {
+                Some((_, sum)) => *sum += *totals,
+                None => found.push((first, *totals)),
+            }
+        }
+        found
+    }
+
     /// One count over all rows.
     pub(crate) fn count(&self, count: Count) -> u64 {
         self.totals().of(count)

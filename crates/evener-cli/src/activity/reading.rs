@@ -14,7 +14,7 @@ pub(crate) struct Sources {
     pub(crate) places: Directories,
     pub(crate) uid: u32,
     /// Control sockets that were named.
-    pub(crate) hosts: Vec<PathBuf>,
+    hosts: Vec<PathBuf>,
 }
 
 /// What was read. Each file is as it was when it was read; together they may never have been.

@@ -1,5 +1,8 @@
 //! Sizes, rates and shares as people write and read them.
 
+/// The papers' sizes in bytes, at which jobs are measured unless others are asked for.
+pub(crate) const USUAL_SIZES: &str = "8,16,64,256,1024,4096,8192,16384";
+
 /// Reads a size: a whole number of bytes, or of KiB, MiB or GiB with the letter K, M or G behind it.
 ///
 /// # Errors

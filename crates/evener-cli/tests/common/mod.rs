@@ -45,6 +45,20 @@ impl Place {
         Self(Folder::open_to_all())
     }
 
+    /// One for a test that needs programs of other hands; nothing, said aloud, where one is not installed.
+    pub fn with_programs(names: &[&str]) -> Option<Self> {
+        let Some(absent) = names.iter().find(|name| !there_is(name)) else { return Some(Self::new()) };
+        skipped(&format!("{absent} is not installed"));
+        None
+    }
+
+    /// One that is open to all, and how to start a program without rights there.
+    pub fn for_nobody() -> Option<(Self, &'static [&'static str])> {
+        let place = Self::open_to_all();
+        let nobody = place.without_rights()?;
+        Some((place, nobody))
+    }
+
     /// A keyset with segments of 4 KiB, so that small files have many.
     pub fn keyset(&self, name: &str) -> PathBuf {
         let path = self.join(name);

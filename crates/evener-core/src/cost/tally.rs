@@ -1,8 +1,6 @@
 //! What a worker did: exact counts, and core and wall time of a sample of its bursts.
 
-use std::ops::AddAssign;
-
-use crate::units::Nanos;
+use crate::units::{Nanos, sum_fields};
 
 /// Time of one measured burst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,23 +34,14 @@ pub struct Tally {
     pub sampled: Sample,
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Self) {
-        self.bursts += other.bursts;
-        self.jobs += other.jobs;
-        self.bytes += other.bytes;
-        self.failed += other.failed;
-        self.redone += other.redone;
-        self.sampled_bursts += other.sampled_bursts;
-        self.add_sample(other.sampled);
-    }
-}
+sum_fields!(Sample: jobs, bytes, core, wall);
+sum_fields!(Tally: bursts, jobs, bytes, failed, redone, sampled_bursts, sampled);
 
 impl Tally {
     /// Adds the time of a measured burst.
     pub fn sample(&mut self, sample: Sample) {
         self.sampled_bursts += 1;
-        self.add_sample(sample);
+        self.sampled += sample;
     }
 
     /// Estimated core time of everything in it: the sample's core time per byte, or per job where jobs have
@@ -66,13 +55,6 @@ impl Tally {
         let scaled = u128::from(self.sampled.core.0) * u128::from(whole);
         let core = scaled.checked_div(u128::from(part))?;
         Some(Nanos(u64::try_from(core).unwrap_or(u64::MAX)))
-    }
-
-    fn add_sample(&mut self, sample: Sample) {
-        self.sampled.jobs += sample.jobs;
-        self.sampled.bytes += sample.bytes;
-        self.sampled.core += sample.core;
-        self.sampled.wall += sample.wall;
     }
 }
 

@@ -8,7 +8,7 @@ pub mod cache;
 pub mod known_answers;
 
 use crate::job::algorithm::{Algorithm, Direction};
-use crate::job::session::{Session, SessionId};
+use crate::job::session::{SessionId, WithIv};
 use crate::job::{Job, JobError};
 use crate::units::Nanos;
 
@@ -119,13 +119,7 @@ pub trait SingleDriver: Send + Sync {
     /// # Errors
     ///
     /// Why the text was given nothing.
-    fn ask_for(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        timeout: Nanos,
-    ) -> Result<(), Unanswered>;
+    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered>;
 
     /// As [`QueuedDriver::core_time`]: that of threads of the driver, without the callers' own.
     fn core_time(&self) -> Nanos;

@@ -21,6 +21,7 @@ pub mod padding;
 pub mod session;
 mod session_ref;
 mod span;
+mod ticket;
 
 use std::fmt;
 
@@ -33,6 +34,7 @@ use crate::job::span::Span;
 pub use self::outcome::{JobError, Outcome};
 pub use self::session_ref::SessionRef;
 pub use self::span::{Memory, Parts};
+pub use self::ticket::Ticket;
 
 /// Longest tag or digest in bytes (SHA-256).
 pub const TAG_BYTES_MAX: usize = 32;
@@ -51,15 +53,6 @@ pub struct Job<'m> {
     pub mark: u64,
     /// Place in its stream, written by the runtime when the job is submitted.
     pub ticket: Ticket,
-}
-
-/// Where a job goes when it is finished, and its turn there. Written by the runtime only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ticket {
-    /// Index of the stream or caller that submitted the job.
-    pub owner: u32,
-    /// Turn within it.
-    pub turn: u32,
 }
 
 impl<'m> Job<'m> {

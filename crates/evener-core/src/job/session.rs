@@ -55,6 +55,15 @@ impl fmt::Display for SessionError {
 
 impl std::error::Error for SessionError {}
 
+/// A session with the IV of one request.
+#[derive(Clone, Copy, Debug)]
+pub struct WithIv<'a> {
+    /// The session.
+    pub session: &'a Session,
+    /// The IV; of a nonce its first bytes.
+    pub iv: &'a [u8; 16],
+}
+
 /// Key + algorithm + direction + padding. The key is wiped when the session is dropped.
 pub struct Session {
     id: SessionId,
@@ -105,6 +114,12 @@ impl Session {
     #[inline]
     pub const fn is_for_modules_only(&self) -> bool {
         self.is_for_modules_only
+    }
+
+    /// Returns it with the IV of one request.
+    #[must_use]
+    pub const fn with_iv<'a>(&'a self, iv: &'a [u8; 16]) -> WithIv<'a> {
+        WithIv { session: self, iv }
     }
 
     /// The session's name.

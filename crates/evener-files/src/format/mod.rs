@@ -18,18 +18,24 @@ pub(crate) use body::Recognized;
 pub use body::{Body, Iv, Opened, Sealing};
 pub use segmentation::{Cut, Growth, Layout, Segment};
 
-/// What new files are sealed with.
-pub enum Sealer {
-    /// Tink streaming AEAD under the primary key of a keyset.
+/// A format with what it seals or opens files with; `A` is what the age format wants for that.
+pub enum Format<A> {
+    /// Tink streaming AEAD: sealed under the primary key of a keyset, opened under any that is enabled.
     Tink(tink::Tink),
-    /// The age format for recipients or a passphrase.
-    Age(Recipients),
-    /// What `openssl enc -pbkdf2` reads. Not authenticated.
+    /// The age format: sealed for recipients or a passphrase, opened under any of some identities or passphrases.
+    Age(A),
+    /// What `openssl enc -pbkdf2` reads and writes. Not authenticated.
     OpensslEnc(openssl_enc::OpensslEnc),
 }
 
-impl Sealer {
-    /// Room that a segment needs in either form, in bytes.
+/// What new files are sealed with.
+pub type Sealer = Format<Recipients>;
+
+/// What files are opened with.
+pub type Opener = Format<Identities>;
+
+impl<A> Format<A> {
+    /// Room that a segment of any file needs in either form, in bytes.
     #[must_use]
     pub fn slot_bytes(&self) -> u64 {
         match self {
@@ -38,7 +44,9 @@ impl Sealer {
             Self::OpensslEnc(_) => openssl_enc::OpensslEnc::slot_bytes(),
         }
     }
+}
 
+impl Sealer {
     /// Begins a new file under fresh random values (salt, nonce prefix or file key), so that no two files share
     /// a nonce under one key. A caller that writes a file again, or another plaintext to the same place, calls
     /// this again; a segment may be encrypted twice only from the same bytes.
@@ -81,27 +89,7 @@ impl Sealer {
     }
 }
 
-/// What files are opened with.
-pub enum Opener {
-    /// Tink streaming AEAD under any enabled key of a keyset.
-    Tink(tink::Tink),
-    /// The age format under any of some identities or passphrases.
-    Age(Identities),
-    /// What `openssl enc -pbkdf2` wrote. Not authenticated.
-    OpensslEnc(openssl_enc::OpensslEnc),
-}
-
 impl Opener {
-    /// Room that a segment of any file needs in either form, in bytes.
-    #[must_use]
-    pub fn slot_bytes(&self) -> u64 {
-        match self {
-            Self::Tink(tink) => tink.slot_bytes(),
-            Self::Age(_) => age::slot_bytes(),
-            Self::OpensslEnc(_) => openssl_enc::OpensslEnc::slot_bytes(),
-        }
-    }
-
     /// Reads the header from `start`, the first bytes of a file; `whole` says that they are all of it.
     ///
     /// # Errors

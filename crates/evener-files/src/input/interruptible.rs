@@ -50,7 +50,7 @@ impl<F: AsFd> Read for InterruptibleReader<F> {
 pub(crate) fn read_error(error: io::Error) -> FileError {
     match error.get_ref() {
         Some(inner) if inner.is::<Stopped>() => FileError::Stopped,
-        _ => FileError::Io { doing: "read", error },
+        _ => FileError::io("read")(error),
     }
 }
 

@@ -14,7 +14,13 @@ use crate::input::source_file::SourceFile;
 /// look.
 pub(crate) const START_BYTES: usize = 2_048;
 
-/// Lets `read` have as much of the start of a source as it requests; the second argument says that it is all.
+/// What keys are tried with: who runs the job of segment 0, and jobs that are free.
+pub(crate) struct KeyTrial<'t, 'c, 'm> {
+    pub(crate) caller: &'t mut Caller<'c, 'm>,
+    pub(crate) slots: &'t mut Vec<Box<Job<'m>>>,
+}
+
+/// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
 pub(crate) fn read_header<T>(
     source: &SourceFile,
     read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,
@@ -30,11 +36,10 @@ pub(crate) fn read_header<T>(
 }
 
 /// The candidate under which segment 0 authenticates; with a single one that is found out later.
-pub(super) fn choose<'m>(
+pub(super) fn choose(
     mut candidates: Vec<Body>,
     source: &SourceFile,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<Body, FileError> {
     if candidates.len() == 1 {
         return Ok(candidates.swap_remove(0));
@@ -49,7 +54,7 @@ pub(super) fn choose<'m>(
             captured.resize(bytes, 0);
             source.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
         }
-        if authenticates(&body, &captured[..bytes], segment.last, caller, slots)? {
+        if authenticates(&body, &captured[..bytes], segment.last, keys)? {
             return Ok(body);
         }
     }
@@ -57,29 +62,27 @@ pub(super) fn choose<'m>(
 }
 
 /// Whether segment 0 authenticates under a candidate.
-pub(crate) fn authenticates<'m>(
+pub(crate) fn authenticates(
     body: &Body,
     cipher: &[u8],
     last: bool,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<bool, FileError> {
-    let opened = opened_segment(body, cipher, last, caller, slots)?;
+    let opened = opened_segment(body, cipher, last, keys)?;
     let authenticates = opened.is_some();
-    slots.extend(opened);
+    keys.slots.extend(opened);
     Ok(authenticates)
 }
 
-/// The job that opened segment 0 under a candidate, for its output to be compared; the caller puts it back into
-/// `slots`. `None` where the segment does not open.
+/// The job that opened segment 0 under a candidate, for its output to be compared; who has it puts it back into
+/// the slots. `None` where the segment does not open.
 pub(crate) fn opened_segment<'m>(
     body: &Body,
     cipher: &[u8],
     last: bool,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, 'm>,
 ) -> Result<Option<Box<Job<'m>>>, FileError> {
-    let mut job = slots.pop().expect("a file is opened while a slot is free");
+    let mut job = keys.slots.pop().expect("a file is opened while a slot is free");
     let mut is_ready = job.room_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
     if is_ready {
         job.room_mut()[..cipher.len()].copy_from_slice(cipher);
@@ -87,16 +90,16 @@ pub(crate) fn opened_segment<'m>(
         is_ready = armed.is_ok();
     }
     if !is_ready {
-        slots.push(job);
+        keys.slots.push(job);
         return Ok(None);
     }
     let mut burst = vec![job];
-    caller.crypt(&mut burst);
+    keys.caller.crypt(&mut burst);
     let outcome = burst[0].outcome();
     if matches!(outcome, Outcome::Done { .. }) {
         return Ok(burst.pop());
     }
-    slots.append(&mut burst);
+    keys.slots.append(&mut burst);
     match outcome {
         Outcome::Failed(JobError::NotAuthentic | JobError::BadPadding | JobError::BadLength) => Ok(None),
         Outcome::Failed(error) => Err(FileError::of_job(0, error)),

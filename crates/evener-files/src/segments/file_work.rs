@@ -1,9 +1,8 @@
 //! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
-use evener::Caller;
-use evener_core::{Direction, Job};
+use evener_core::Direction;
 
-use super::candidates::{choose, offset_and_len, read_header};
+use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
 use crate::error::FileError;
 use crate::format::{Body, Layout, Segment};
 use crate::input::source_file::SourceFile;
@@ -22,12 +21,11 @@ pub(crate) struct FileWork {
 }
 
 impl FileWork {
-    /// Reads or makes the header of a source. `slot` is room to try keys in.
-    pub(crate) fn open<'m>(
+    /// Reads or makes the header of a source.
+    pub(crate) fn open(
         task: &Task,
         source: SourceFile,
-        caller: &mut Caller<'_, 'm>,
-        slot: &mut Vec<Box<Job<'m>>>,
+        keys: &mut KeyTrial<'_, '_, '_>,
     ) -> Result<Self, FileError> {
         match task {
             Task::Encrypt(sealer) => {
@@ -38,7 +36,7 @@ impl FileWork {
             }
             Task::Decrypt(opener) => {
                 let candidates = read_header(&source, |start, whole| opener.open(start, whole))?;
-                let body = choose(candidates, &source, caller, slot)?;
+                let body = choose(candidates, &source, keys)?;
                 let layout = body.cut().of_cipher(source.len())?;
                 Ok(Self { source, body, layout, direction: Direction::Decrypt, header: Vec::new() })
             }

@@ -6,5 +6,7 @@ pub(crate) mod job;
 pub(crate) mod slots;
 pub(crate) mod span;
 
-pub(crate) use candidates::{START_BYTES, authenticates, offset_and_len, opened_segment, read_header};
+pub(crate) use candidates::{
+    KeyTrial, START_BYTES, authenticates, offset_and_len, opened_segment, read_header,
+};
 pub(crate) use file_work::FileWork;

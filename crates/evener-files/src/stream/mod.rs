@@ -17,6 +17,7 @@ use crate::error::FileError;
 use crate::format::Body;
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError};
+use crate::segments::KeyTrial;
 use crate::segments::job::Block;
 use crate::segments::slots::plan_slots;
 
@@ -58,7 +59,8 @@ pub(crate) fn run(
     let (result, report) = evener::run(setup, |runtime| {
         let mut caller = runtime.caller(driver_factory.core_drivers());
         let mut slots = slots;
-        let stream = SegmentReader::open(&request.task, input, &mut caller, &mut slots)?;
+        let keys = &mut KeyTrial { caller: &mut caller, slots: &mut slots };
+        let stream = SegmentReader::open(&request.task, input, keys)?;
         output.write(&mut [IoSlice::new(&stream.header)])?;
         if stream.direction == Direction::Encrypt && stream.body.is_chained() {
             pipe.one_by_one(stream, &mut caller, slots, &mut output)

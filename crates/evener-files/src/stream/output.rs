@@ -4,6 +4,7 @@ use std::io::{self, IoSlice, Write as _};
 use std::path::{Path, PathBuf};
 
 use evener_core::{Direction, Job};
+use evener_fd::SystemError;
 use rustix::fs::Mode;
 
 use crate::error::FileError;
@@ -24,9 +25,9 @@ impl Output {
         let Target::Path(path) = &request.target else {
             return Ok(Self { draft: None, written: 0, target: "-".into() });
         };
-        let failed = |error: FileError| RequestError::Stdio {
-            doing: "write the output",
-            error: io::Error::other(error.to_string()),
+        let failed = |error: FileError| {
+            let answer = io::Error::other(error.to_string());
+            RequestError::Stdio(SystemError::of("write the output")(answer))
         };
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
@@ -62,7 +63,7 @@ impl Output {
                 let mut stdout = io::stdout().lock();
                 let written = parts.iter().try_for_each(|part| stdout.write_all(part));
                 let flushed = written.and_then(|()| stdout.flush());
-                flushed.map_err(|error| FileError::Io { doing: "write to standard output", error })?;
+                flushed.map_err(FileError::io("write to standard output"))?;
             }
         }
         self.written += bytes;

@@ -5,8 +5,9 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 
-use evener::{Caller, Cancel};
+use evener::Cancel;
 use evener_core::{Direction, Job};
+use evener_fd::SystemError;
 use rustix::fs::FileType;
 
 use crate::armor;
@@ -15,7 +16,7 @@ use crate::format::{Body, Opened, Opener};
 use crate::input::interruptible::{InterruptibleReader, read_error};
 use crate::request::{Request, RequestError, Source, Task};
 use crate::segments::job::{self, Block};
-use crate::segments::{START_BYTES, authenticates};
+use crate::segments::{KeyTrial, START_BYTES, authenticates};
 
 /// The input after its header was read (or made), in either direction.
 pub(super) struct SegmentReader {
@@ -37,11 +38,10 @@ pub(super) struct ReadSegment<'m> {
 
 impl SegmentReader {
     /// Makes or reads the header.
-    pub(super) fn open<'m>(
+    pub(super) fn open(
         task: &Task,
         mut input: Box<dyn Read + Send>,
-        caller: &mut Caller<'_, 'm>,
-        slots: &mut Vec<Box<Job<'m>>>,
+        keys: &mut KeyTrial<'_, '_, '_>,
     ) -> Result<Self, FileError> {
         match task {
             Task::Encrypt(sealer) => {
@@ -57,7 +57,7 @@ impl SegmentReader {
                 let header_bytes = bodies.first().map_or(0, |body| body.cut().header_bytes());
                 let header_bytes = usize::try_from(header_bytes).expect("a header is short");
                 let mut rest = start.split_off(header_bytes.min(start.len()));
-                let body = choose(bodies, &mut rest, &mut input, caller, slots)?;
+                let body = choose(bodies, &mut rest, &mut input, keys)?;
                 let input = Box::new(Cursor::new(rest).chain(input));
                 Ok(Self { body, direction: Direction::Decrypt, header: Vec::new(), input })
             }
@@ -125,12 +125,11 @@ fn open_start(opener: &Opener, input: &mut dyn Read) -> Result<(Vec<u8>, Vec<Bod
 
 /// The candidate under which segment 0 authenticates; `rest` holds what was read beyond the header and grows
 /// as far as a candidate needs.
-fn choose<'m>(
+fn choose(
     mut candidates: Vec<Body>,
     rest: &mut Vec<u8>,
     input: &mut dyn Read,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<Body, FileError> {
     if candidates.len() == 1 {
         return Ok(candidates.swap_remove(0));
@@ -143,7 +142,7 @@ fn choose<'m>(
         let came = read_full(input, &mut rest[old..])?;
         rest.truncate(old + came);
         let last = rest.len() <= full;
-        if authenticates(&body, &rest[..full.min(rest.len())], last, caller, slots)? {
+        if authenticates(&body, &rest[..full.min(rest.len())], last, keys)? {
             return Ok(body);
         }
     }
@@ -177,7 +176,7 @@ pub(super) fn open_input(
     request: &Request,
     cancel: &Cancel,
 ) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
-    let cannot_read = |error| RequestError::Stdio { doing: "read the input", error };
+    let cannot_read = |error: io::Error| RequestError::Stdio(SystemError::of("read the input")(error));
     match request.sources.as_slice() {
         [Source::Stdin] => Ok(("-".into(), Box::new(InterruptibleReader::new(io::stdin(), cancel)))),
         [Source::Path(path)] => {

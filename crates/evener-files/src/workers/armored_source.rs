@@ -42,7 +42,7 @@ fn copy(from: &mut impl io::Read, to: &mut File, is_stopped: impl Fn() -> bool) 
             Ok(0) => return Ok(total),
             Ok(bytes) => {
                 let written = to.write_all(&part[..bytes]);
-                written.map_err(|error| FileError::Io { doing: "write the output", error })?;
+                written.map_err(FileError::io("write the output"))?;
                 total += bytes as u64;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

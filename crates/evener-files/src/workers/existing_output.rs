@@ -5,8 +5,7 @@
 
 use std::io::IoSliceMut;
 
-use evener::Caller;
-use evener_core::{BLOCK_BYTES, Job};
+use evener_core::BLOCK_BYTES;
 use rustix::fs::{FileType, Stat};
 
 use crate::error::{FileError, FormatError};
@@ -14,19 +13,18 @@ use crate::format::{Body, Cut, Layout, Recognized};
 use crate::input::source_file::SourceFile;
 use crate::output::{OutputDir, mtime_of};
 use crate::request::{Request, Task};
-use crate::segments::{START_BYTES, offset_and_len, opened_segment, read_header};
+use crate::segments::{KeyTrial, START_BYTES, offset_and_len, opened_segment, read_header};
 use crate::walk::Item;
 
 /// Whether the finished result of `item` stands under its final name; what else stands there is an error. With
 /// `force` nothing counts as finished, with `resume` time and length decide.
 ///
 /// Comes before [`crate::segments::FileWork::open`], so that no key is derived for a file whose time or length does not fit.
-pub(super) fn is_finished<'m>(
+pub(super) fn is_finished(
     request: &Request,
     item: &Item,
     source: &SourceFile,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<bool, FileError> {
     let OutputDir { is_new, .. } = &*item.dir;
     let Some(stat) = (if *is_new { None } else { item.dir.stat(&item.name)? }) else { return Ok(false) };
@@ -43,7 +41,7 @@ pub(super) fn is_finished<'m>(
     let existing = item.dir.open_file(&item.name)?;
     let is_fit = mtime_of(&existing.stat) == mtime_of(&source.stat)
         && is_same_length(&request.task, source, &existing)?
-        && (request.options.resume || do_keys_confirm(&request.task, source, &existing, caller, slots)?);
+        && (request.options.resume || do_keys_confirm(&request.task, source, &existing, keys)?);
     if is_fit { Ok(true) } else { Err(FileError::Exists) }
 }
 
@@ -71,12 +69,11 @@ const fn is_of_length(layout: &Layout, bytes: u64) -> bool {
 }
 
 /// Whether the keys of this run show that one file is the other, encrypted.
-fn do_keys_confirm<'m>(
+fn do_keys_confirm(
     task: &Task,
     source: &SourceFile,
     existing: &SourceFile,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<bool, FileError> {
     let (bodies, cipher, plain) = match task {
         Task::Encrypt(sealer) => {
@@ -98,7 +95,7 @@ fn do_keys_confirm<'m>(
         }
     };
     for body in bodies {
-        if is_encrypted(&body, plain, cipher, caller, slots)? {
+        if is_encrypted(&body, plain, cipher, keys)? {
             return Ok(true);
         }
     }
@@ -114,19 +111,18 @@ fn fitting<T>(found: Result<Vec<T>, FileError>) -> Result<Vec<T>, FileError> {
 }
 
 /// Whether segment 0 of `cipher` opens under `body`, and what comes out is how `plain` begins.
-fn is_encrypted<'m>(
+fn is_encrypted(
     body: &Body,
     plain: &SourceFile,
     cipher: &SourceFile,
-    caller: &mut Caller<'_, 'm>,
-    slots: &mut Vec<Box<Job<'m>>>,
+    keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<bool, FileError> {
     let Ok(layout) = body.cut().of_cipher(cipher.len()) else { return Ok(false) };
     let segment = layout.segment(0);
     let (offset, bytes) = offset_and_len(&segment.cipher);
     let mut captured = vec![0; bytes];
     cipher.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
-    let Some(job) = opened_segment(body, &captured, segment.last, caller, slots)? else { return Ok(false) };
+    let Some(job) = opened_segment(body, &captured, segment.last, keys)? else { return Ok(false) };
     let text = job.output();
     // Where more follows than the first segment, the lengths have been compared.
     let is_whole = !segment.last || text.len() as u64 == plain.len();
@@ -135,6 +131,6 @@ fn is_encrypted<'m>(
         plain.read(&mut [IoSliceMut::new(start)], 0)?;
         start == text
     };
-    slots.push(job);
+    keys.slots.push(job);
     Ok(begins)
 }

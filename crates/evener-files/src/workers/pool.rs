@@ -18,7 +18,7 @@ use crate::error::FileError;
 use crate::format::Opener;
 use crate::report::{Progress, Summary};
 use crate::request::{self, Request};
-use crate::segments::{FileWork, slots};
+use crate::segments::{FileWork, KeyTrial, slots};
 use crate::walk::{Item, Walk};
 
 /// The threads of a run and what they have in common.
@@ -143,10 +143,11 @@ fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>
     if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
         source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
     }
-    if is_finished(worker.run.request, item, &source, &mut worker.caller, &mut worker.slots)? {
+    let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
+    if is_finished(worker.run.request, item, &source, keys)? {
         return Ok(None);
     }
-    FileWork::open(task, source, &mut worker.caller, &mut worker.slots).map(Some)
+    FileWork::open(task, source, keys).map(Some)
 }
 
 /// Takes spans of a large file until there are none.

@@ -4,14 +4,11 @@ use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr;
 use std::time::Instant;
 
-macro_rules! libcrypto {
-    ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        #[link(name = "crypto")]
-        unsafe extern "C" { $(fn $name($(_: $argument),*) $(-> $result)?;)* }
-    };
-}
+#[macro_use]
+#[path = "../../tests/support/ffi/libcrypto.rs"]
+mod libcrypto;
 
-type Opaque = *mut c_void;
+use libcrypto::Opaque;
 
 libcrypto! {
     fn OSSL_PROVIDER_set_default_search_path(Opaque, *const c_char) -> c_int;

@@ -86,7 +86,7 @@ pub(crate) struct Settings {
     pub(crate) combine: Combine,
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.
     pub(crate) threads: usize,
-    pub(crate) split: Split,
+    split: Split,
     pub(crate) guard: Guard,
     pub(crate) wait: Wait,
     pub(crate) statistics: StatisticsFile,
@@ -162,13 +162,15 @@ const KEYS: &[Key] = &[
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
-/// Settings whose values are a few words.
+/// Settings of which a few words can be asked for, and behind an `else` so many bytes, one at least.
 macro_rules! choices {
-    ($($field:ident: $type:ident { $($word:literal => $variant:ident),* })*) => {
+    ($($field:ident: $type:ident { $($word:literal => $variant:ident),* $(, else $bytes:ident)? })*) => {
         $(
             fn $field(settings: &mut Settings, value: &str) -> Option<()> {
                 settings.$field = match value {
                     $($word => $type::$variant,)*
+                    $(number => $type::$bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),)?
+                    #[allow(unreachable_patterns, reason = "where it may be so many bytes")]
                     _ => return None,
                 };
                 Some(())
@@ -182,6 +184,8 @@ choices! {
     wait: Wait { "apart" => Apart, "caller" => Caller }
     statistics: StatisticsFile { "on" => On, "off" => Off }
     combine: Combine { "off" => Off, "auto" => Auto }
+    split: Split { "off" => Off, "auto" => Auto, else Bytes }
+    threshold: Threshold { "off" => Off, "auto" => Auto, else Bytes }
 }
 
 fn threads(settings: &mut Settings, value: &str) -> Option<()> {
@@ -192,26 +196,8 @@ fn threads(settings: &mut Settings, value: &str) -> Option<()> {
     Some(())
 }
 
-fn split(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.split = match value {
-        "off" => Split::Off,
-        "auto" => Split::Auto,
-        number => Split::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
-    };
-    Some(())
-}
-
 fn modules(settings: &mut Settings, value: &str) -> Option<()> {
     settings.modules = module_names::names(value)?;
-    Some(())
-}
-
-fn threshold(settings: &mut Settings, value: &str) -> Option<()> {
-    settings.threshold = match value {
-        "auto" => Threshold::Auto,
-        "off" => Threshold::Off,
-        number => Threshold::Bytes(number.parse().ok().filter(|&bytes| bytes > 0)?),
-    };
     Some(())
 }
 
@@ -318,22 +304,28 @@ mod tests {
         assert_eq!(read(&[one], &[("EVENER_MODULES", "")], false).0.modules, []);
     }
 
+    /// What `field` is where nothing is written, where `other` is, where the variable says `usual` over it, and where a word is written that is none.
+    fn chosen<T>(
+        (key, variable): (&str, &str),
+        [usual, other, none]: [&str; 3],
+        field: fn(Settings) -> T,
+    ) -> [T; 4] {
+        let over = read(&[(key, other)], &[(variable, usual)], false).0;
+        let (kept, complaints) = read(&[(key, none)], &[], false);
+        assert_eq!(complaints.len(), 1);
+        [read(&[], &[], false).0, read(&[(key, other)], &[], false).0, over, kept].map(field)
+    }
+
     #[test]
     fn callers_combine_only_where_somebody_asks_for_it() {
-        assert_eq!(read(&[], &[], false).0.combine, Combine::Off);
-        assert_eq!(read(&[("combine", "auto")], &[], false).0.combine, Combine::Auto);
-        assert_eq!(read(&[("combine", "auto")], &[("EVENER_COMBINE", "off")], false).0.combine, Combine::Off);
-        let (settings, complaints) = read(&[("combine", "on")], &[], false);
-        assert_eq!((settings.combine, complaints.len()), (Combine::Off, 1));
+        let found = chosen(("combine", "EVENER_COMBINE"), ["off", "auto", "on"], |read| read.combine);
+        assert_eq!(found, [Combine::Off, Combine::Auto, Combine::Off, Combine::Off]);
     }
 
     #[test]
     fn a_caller_waits_in_the_kernel_only_where_somebody_asks_for_it() {
-        assert_eq!(read(&[], &[], false).0.wait, Wait::Apart);
-        assert_eq!(read(&[("wait", "caller")], &[], false).0.wait, Wait::Caller);
-        assert_eq!(read(&[("wait", "caller")], &[("EVENER_WAIT", "apart")], false).0.wait, Wait::Apart);
-        let (settings, complaints) = read(&[("wait", "here")], &[], false);
-        assert_eq!((settings.wait, complaints.len()), (Wait::Apart, 1));
+        let found = chosen(("wait", "EVENER_WAIT"), ["apart", "caller", "here"], |read| read.wait);
+        assert_eq!(found, [Wait::Apart, Wait::Caller, Wait::Apart, Wait::Apart]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use evener_ossl_sys::{
     GetParams, GettableParams, NewCtx, Param, SetCtxParams, number,
 };
 
+use super::parameter_lists::entries;
 use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
@@ -18,18 +19,20 @@ use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_provider::dispatch_table::{entry_at, erased};
+use crate::inner_provider::dispatch_table::erased;
 use crate::state::rows::CipherRow;
 
 /// The functions that stand in a cipher's table instead of the inner ones.
 pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
-    vec![
-        entry_at!(slot, CIPHER_NEWCTX, newctx: NewCtx),
-        entry_at!(slot, CIPHER_GETTABLE_PARAMS, gettable_params: GettableParams),
-        entry_at!(slot, CIPHER_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
-        entry_at!(slot, CIPHER_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
-        (number::CIPHER_ENCRYPT_INIT, erased!(encrypt_init, CipherInit)),
-        (number::CIPHER_DECRYPT_INIT, erased!(decrypt_init, CipherInit)),
+    let mut functions = entries![slot;
+        CIPHER_NEWCTX newctx: NewCtx,
+        CIPHER_GETTABLE_PARAMS gettable_params: GettableParams,
+        CIPHER_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+        CIPHER_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
+    ];
+    functions.extend([
+        (number::CIPHER_ENCRYPT_INIT, erased!(init::<1>, CipherInit)),
+        (number::CIPHER_DECRYPT_INIT, erased!(init::<0>, CipherInit)),
         (number::CIPHER_ENCRYPT_SKEY_INIT, erased!(encrypt_skey_init, CipherSkeyInit)),
         (number::CIPHER_DECRYPT_SKEY_INIT, erased!(decrypt_skey_init, CipherSkeyInit)),
         (number::CIPHER_UPDATE, erased!(update, CipherUpdate)),
@@ -39,7 +42,8 @@ pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
         (number::CIPHER_DUPCTX, erased!(dupctx, DupCtx)),
         (number::CIPHER_GET_CTX_PARAMS, erased!(get_ctx_params, GetParams)),
         (number::CIPHER_SET_CTX_PARAMS, erased!(set_ctx_params, SetCtxParams)),
-    ]
+    ]);
+    functions
 }
 
 /// No key and no IV.
@@ -231,32 +235,20 @@ dispatch! {
         })
     }
 
-    fn encrypt_init(
+    fn init[ENCRYPTS](
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        if let Some(iv) = next_iv(ctx, true, key, (iv, iv_len), params) {
-            ctx.next_message(true, iv);
+        let encrypts = ENCRYPTS == 1;
+        if let Some(iv) = next_iv(ctx, encrypts, key, (iv, iv_len), params) {
+            ctx.next_message(encrypts, iv);
         } else if ctx.hot.is_tracked {
             // SAFETY: the caller's arguments, as they came.
-            return unsafe { any_init::<1>(ctx, key, key_len, iv, iv_len, params) };
+            return unsafe { any_init::<ENCRYPTS>(ctx, key, key_len, iv, iv_len, params) };
         }
+        let inner = if encrypts { ctx.hot.encrypt_init } else { ctx.hot.decrypt_init };
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.hot.encrypt_init)(ctx.hot.inner, key, key_len, iv, iv_len, params) }
-    }
-
-    fn decrypt_init(
-        ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
-    ) -> c_int {
-        let Some(ctx) = context_of(ctx) else { return 0 };
-        if let Some(iv) = next_iv(ctx, false, key, (iv, iv_len), params) {
-            ctx.next_message(false, iv);
-        } else if ctx.hot.is_tracked {
-            // SAFETY: the caller's arguments, as they came.
-            return unsafe { any_init::<0>(ctx, key, key_len, iv, iv_len, params) };
-        }
-        // SAFETY: as above.
-        unsafe { (ctx.hot.decrypt_init)(ctx.hot.inner, key, key_len, iv, iv_len, params) }
+        unsafe { inner(ctx.hot.inner, key, key_len, iv, iv_len, params) }
     }
 
     fn encrypt_skey_init(

@@ -4,16 +4,15 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
-use evener_ossl_sys::{CtxParamsList, DigestDigest, Dispatch, GettableParams, NewCtx, number};
+use evener_ossl_sys::{CtxParamsList, DigestDigest, GettableParams, NewCtx, number};
 
 use evener_core::statistics::Kind;
 
-use super::parameter_lists::{context_lists, method_lists};
-use super::{digest_stats, provider_of};
-use crate::core::find;
+use super::digest_stats;
+use super::parameter_lists::{context_lists, method_lists, passed_through};
 use crate::ffi::dispatch;
 use crate::inner_provider::InnerProvider;
-use crate::inner_provider::dispatch_table::{Offer, Wrapped, entry_at};
+use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
 use crate::state::rows::DigestRow;
 
@@ -35,15 +34,13 @@ fn known(name: &str) -> bool {
     matches!(name, "SHA1" | "MD5") || name.starts_with("SHA2-")
 }
 
-fn row(provider: *mut c_void, functions: &[Dispatch]) -> Option<DigestRow> {
-    Some(DigestRow {
-        provider,
-        newctx: find!(functions, DIGEST_NEWCTX: NewCtx)?,
-        digest: find!(functions, DIGEST_DIGEST: DigestDigest),
-        gettable: find!(functions, DIGEST_GETTABLE_PARAMS: GettableParams),
-        settable_ctx: find!(functions, DIGEST_SETTABLE_CTX_PARAMS: CtxParamsList),
-        gettable_ctx: find!(functions, DIGEST_GETTABLE_CTX_PARAMS: CtxParamsList),
-    })
+passed_through! {
+    DigestRow in digests;
+    DIGEST_NEWCTX newctx: NewCtx = newctx [?],
+    DIGEST_DIGEST digest: DigestDigest = digest,
+    DIGEST_GETTABLE_PARAMS gettable_params: GettableParams = gettable,
+    DIGEST_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList = settable_ctx,
+    DIGEST_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList = gettable_ctx,
 }
 
 /// OpenSSL's first name, as it is counted: `SHA2-256` is `SHA-256`.
@@ -52,20 +49,6 @@ fn kind(name: &str) -> Kind {
         "SHA1" => Kind::named("SHA-1"),
         name => Kind::named(&name.replace("SHA2-", "SHA-")),
     }
-}
-
-fn replacements(slot: usize) -> Vec<(c_int, evener_ossl_sys::Function)> {
-    vec![
-        entry_at!(slot, DIGEST_NEWCTX, newctx: NewCtx),
-        entry_at!(slot, DIGEST_DIGEST, digest: DigestDigest),
-        entry_at!(slot, DIGEST_GETTABLE_PARAMS, gettable_params: GettableParams),
-        entry_at!(slot, DIGEST_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
-        entry_at!(slot, DIGEST_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
-    ]
-}
-
-fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p DigestRow> {
-    provider_of(provctx)?.bound()?.digests.rows.get(slot)
 }
 
 method_lists! { gettable_params: gettable }

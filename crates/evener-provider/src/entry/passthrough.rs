@@ -10,17 +10,16 @@ use std::ptr;
 use evener_ossl_sys::{CtxParamsList, Function, GettableParams, NewCtx};
 
 use super::cipher::{gettable_params, row_of};
-use super::parameter_lists::context_lists;
+use super::parameter_lists::{context_lists, entries};
 use crate::ffi::dispatch;
-use crate::inner_provider::dispatch_table::entry_at;
 
 /// The functions that stand in such a table instead of the inner ones.
 pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
-    vec![
-        entry_at!(slot, CIPHER_NEWCTX, newctx: NewCtx),
-        entry_at!(slot, CIPHER_GETTABLE_PARAMS, gettable_params: GettableParams),
-        entry_at!(slot, CIPHER_SETTABLE_CTX_PARAMS, settable_ctx_params: CtxParamsList),
-        entry_at!(slot, CIPHER_GETTABLE_CTX_PARAMS, gettable_ctx_params: CtxParamsList),
+    entries![slot;
+        CIPHER_NEWCTX newctx: NewCtx,
+        CIPHER_GETTABLE_PARAMS gettable_params: GettableParams,
+        CIPHER_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+        CIPHER_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
     ]
 }
 

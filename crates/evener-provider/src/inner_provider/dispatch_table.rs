@@ -3,7 +3,7 @@
 //! A table of ours is the inner one with some functions replaced. A number that this provider does not know is left
 //! out: the function behind it would be called with a context of ours and take it for one of its own.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{Algorithm, Dispatch, Function};
@@ -85,6 +85,19 @@ impl<R> Offer<R> {
             description: ptr::null(),
         });
         Self { rows: rows.into(), algorithms: algorithms.into(), _tables: tables }
+    }
+
+    /// Wraps all algorithms of an operation that have the functions of a row; some are replaced, and none is added.
+    pub(crate) fn passed(
+        inner: &InnerProvider,
+        (operation, known): (c_int, fn(c_int) -> bool),
+        row: fn(*mut c_void, &[Dispatch]) -> Option<R>,
+        replacements: fn(usize) -> Vec<(c_int, Function)>,
+    ) -> Self {
+        Self::new(inner, operation, |_, functions, slot| {
+            let (row, replaced) = (row(inner.provider_ctx, functions)?, replacements(slot));
+            Some(Wrapped { row, known, replaced, added: Vec::new() })
+        })
     }
 
     /// The list for the core; `None` where there is nothing in it.

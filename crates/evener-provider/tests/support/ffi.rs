@@ -7,12 +7,8 @@ use evener_ossl_sys::{
     PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderInit,
 };
 
-macro_rules! libcrypto {
-    ($(fn $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        #[link(name = "crypto")]
-        unsafe extern "C" { $(fn $name($(_: $argument),*) $(-> $result)?;)* }
-    };
-}
+#[macro_use]
+mod libcrypto;
 
 pub mod descriptor;
 pub mod job;
@@ -21,7 +17,7 @@ pub mod pipe;
 pub mod skey;
 pub mod tables;
 
-type Opaque = *mut c_void;
+use libcrypto::Opaque;
 
 libcrypto! {
     fn OSSL_LIB_CTX_new() -> Opaque;
@@ -352,20 +348,20 @@ impl CipherCtx {
 
     /// The answer for a length.
     pub fn length(&self, key: &CStr) -> Option<usize> {
-        let mut value: usize = 0;
-        let data = (&raw mut value).cast();
-        let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<usize>()), Param::END];
-        // SAFETY: a list that ends, with room for a length.
-        let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
-        (answered == 1 && params[0].return_size != PARAM_UNMODIFIED).then_some(value)
+        self.answer(key)
     }
 
     /// The answer for a number.
     pub fn number(&self, key: &CStr) -> Option<c_uint> {
-        let mut value: c_uint = 0;
+        self.answer(key)
+    }
+
+    /// The answer for an unsigned integer, which may be of any length that `T` has.
+    fn answer<T: Copy + Default>(&self, key: &CStr) -> Option<T> {
+        let mut value = T::default();
         let data = (&raw mut value).cast();
-        let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<c_uint>()), Param::END];
-        // SAFETY: a list that ends, with room for a number.
+        let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<T>()), Param::END];
+        // SAFETY: a list that ends, with room for what is asked.
         let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
         (answered == 1 && params[0].return_size != PARAM_UNMODIFIED).then_some(value)
     }

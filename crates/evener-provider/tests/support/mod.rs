@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
+use evener_ossl_sys::ProviderInit;
 pub use evener_testing::{Random, noise as bytes};
+use ffi::{CipherCtx, DEFAULT, Provider};
 
 pub mod ffi;
 pub mod pair;
@@ -81,6 +83,25 @@ pub fn in_program(name: &str, text: &str, variables: &[(&str, &str)], body: impl
     assert!(output.status.success(), "{:?}\n{stdout}\n{stderr}", output.status);
     assert!(stdout.contains("1 passed"), "no test is called {name}: {stdout}");
     assert!(stderr.is_empty(), "a provider prints nothing: {stderr}");
+}
+
+/// The default provider and ours, which `init` of this program begins.
+pub fn both_providers(init: ProviderInit) -> (Provider, Provider) {
+    DEFAULT.add_builtin("evener", init);
+    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    // Ours has hushed this program's panics.
+    drop(std::panic::take_hook());
+    both
+}
+
+/// A context in mid-message by the provider `who`, under the key and IV that noise of seed 1 and 2 is.
+pub fn started(name: &str, who: &str, encrypts: bool, pads: bool) -> CipherCtx {
+    let cipher = DEFAULT.cipher(name, &format!("provider={who}")).unwrap();
+    let ctx = CipherCtx::new();
+    let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+    assert!(ctx.init(Some(&cipher), Some(&key), Some(&iv), Some(encrypts)));
+    ctx.set_padding(pads);
+    ctx
 }
 
 /// The folder of the module, in the fresh process.

@@ -2,17 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
-use std::ptr::{self, NonNull};
-use std::slice;
+use std::ptr;
 
+use super::mapped_words::MappedWords;
 use crate::{Word, Words};
 
 /// Mapped words, unmapped when this is dropped.
 #[derive(Debug)]
-pub struct Mapping {
-    first: NonNull<Word>,
-    word_count: usize,
-}
+pub struct Mapping(MappedWords);
 
 impl Mapping {
     /// Maps the first `word_count` words of `file`, shared with all that map or read it.
@@ -38,7 +35,7 @@ impl Mapping {
     /// The system's; kernels before 4.14 have no such memory.
     pub fn wiped_by_fork(word_count: usize) -> io::Result<Self> {
         let mapping = Self::new(word_count, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)?;
-        let (address, bytes) = (mapping.first.as_ptr().cast(), bytes_of(word_count)?);
+        let (address, bytes) = (mapping.0.address(), bytes_of(word_count)?);
         // SAFETY: the range is this mapping's, and its words may become zero in a child at any time.
         let code = unsafe { libc::madvise(address, bytes, libc::MADV_WIPEONFORK) };
         if code == 0 { Ok(mapping) } else { Err(io::Error::last_os_error()) }
@@ -52,32 +49,24 @@ impl Mapping {
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let first = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { first, word_count })
+        // SAFETY: so many words were mapped there just now, and stay until this is dropped.
+        Ok(Self(unsafe { MappedWords::new(memory, word_count) }?))
     }
 }
 
 impl Words for Mapping {
     #[inline]
     fn words(&self) -> &[Word] {
-        // SAFETY: the mapping begins on a page, holds so many words and lives as long as `self`; every bit pattern is a
-        // word, and the words change through their atomics only, here and in other processes.
-        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.word_count) }
+        self.0.words()
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        let bytes = self.word_count * size_of::<Word>();
         // SAFETY: this is the range that was mapped, and what `words` lent ended before.
-        unsafe { libc::munmap(self.first.as_ptr().cast(), bytes) };
+        unsafe { libc::munmap(self.0.address(), self.0.word_count * size_of::<Word>()) };
     }
 }
-
-// SAFETY: the mapping belongs to the process, not to the thread that made it.
-unsafe impl Send for Mapping {}
-// SAFETY: it lends atomics only.
-unsafe impl Sync for Mapping {}
 
 /// In bytes.
 fn length_of(file: BorrowedFd<'_>) -> io::Result<u64> {

@@ -1,9 +1,13 @@
 //! Shares memory and counts between processes, and keeps apart what a fork must part.
 
 #[cfg(not(any(loom, miri)))]
+mod mapped_words;
+#[cfg(not(any(loom, miri)))]
 mod mapping;
 mod per_fork;
 mod per_process;
+#[cfg(not(any(loom, miri)))]
+mod process_value;
 #[cfg(not(any(loom, miri)))]
 mod region;
 #[cfg(not(any(loom, miri)))]
@@ -16,6 +20,8 @@ mod words;
 pub use mapping::Mapping;
 pub use per_fork::PerFork;
 pub use per_process::PerProcess;
+#[cfg(not(any(loom, miri)))]
+pub use process_value::ProcessValue;
 #[cfg(not(any(loom, miri)))]
 pub(crate) use region::Shared;
 #[cfg(not(any(loom, miri)))]

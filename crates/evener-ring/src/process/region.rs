@@ -28,25 +28,12 @@ pub struct OutOfRegion;
 
 impl Region {
     /// Makes a region of `byte_count` zero bytes, rounded up to whole pages, and the file to send to a peer. It can neither
-    /// shrink nor grow. Core dumps leave it out.
+    /// shrink nor grow. Its pages come when they are touched or lent to a device, so that a peer may have a part of it at first. Core dumps leave it out.
     ///
     /// # Errors
     ///
     /// `EFBIG` where this process may not make files so long; the system's otherwise.
     pub fn create(name: &CStr, byte_count: usize) -> io::Result<(Self, File)> {
-        Self::make(name, byte_count, libc::MAP_POPULATE)
-    }
-
-    /// The same, whose pages come when they are touched or lent to a device: for a peer that is to have a part of it at first.
-    ///
-    /// # Errors
-    ///
-    /// The system's.
-    pub fn create_bare(name: &CStr, byte_count: usize) -> io::Result<(Self, File)> {
-        Self::make(name, byte_count, 0)
-    }
-
-    fn make(name: &CStr, byte_count: usize, more: libc::c_int) -> io::Result<(Self, File)> {
         let byte_count =
             byte_count.max(1).checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         let file_bytes = byte_count.try_into().map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -64,7 +51,7 @@ impl Region {
         if code != 0 {
             return Err(io::Error::last_os_error());
         }
-        let region = Self::map(&file, 0, byte_count, more)?;
+        let region = Self::map(&file, 0, byte_count)?;
         Ok((region, file))
     }
 
@@ -94,11 +81,11 @@ impl Region {
         if !has_all || bytes == 0 || offset % PAGE as u64 != 0 {
             return refused("shorter than the region that it is to hold, or not on a page");
         }
-        Self::map(file, at, bytes, 0)
+        Self::map(file, at, bytes)
     }
 
-    fn map(file: &File, offset: libc::off_t, byte_count: usize, more: libc::c_int) -> io::Result<Self> {
-        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | more);
+    fn map(file: &File, offset: libc::off_t, byte_count: usize) -> io::Result<Self> {
+        let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping at a place that the kernel chooses touches no memory of ours.
         let memory =
             unsafe { libc::mmap(ptr::null_mut(), byte_count, access, kind, file.as_raw_fd(), offset) };

@@ -5,16 +5,15 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::ptr::{self, NonNull};
-use std::slice;
+use std::ptr;
 
+use super::mapped_words::MappedWords;
 use crate::{Word, Words};
 
 /// An attached segment of words, detached when this is dropped. A forked child has it too.
 #[derive(Debug)]
 pub struct Segment {
-    first: NonNull<Word>,
-    word_count: usize,
+    words: MappedWords,
     number: i32,
 }
 
@@ -80,31 +79,24 @@ impl Segment {
         if memory.addr() == usize::MAX {
             return Err(io::Error::last_os_error());
         }
-        let first = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { first, word_count, number })
+        // SAFETY: the segment begins on a page, was seen or made to hold so many words, cannot become shorter, and stays attached until this is dropped.
+        Ok(Self { words: unsafe { MappedWords::new(memory, word_count) }?, number })
     }
 }
 
 impl Words for Segment {
     #[inline]
     fn words(&self) -> &[Word] {
-        // SAFETY: the segment begins on a page, was seen or made to hold so many words, cannot become shorter, and stays attached as long as
-        // `self` lives; every bit pattern is a word, and the words change through atomics only, here and in other processes.
-        unsafe { slice::from_raw_parts(self.first.as_ptr(), self.word_count) }
+        self.words.words()
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
         // SAFETY: this is where it was attached, and what `words` lent ended before.
-        unsafe { libc::shmdt(self.first.as_ptr().cast_const().cast()) };
+        unsafe { libc::shmdt(self.words.address()) };
     }
 }
-
-// SAFETY: the mapping belongs to the process, not to the thread that made it.
-unsafe impl Send for Segment {}
-// SAFETY: it lends atomics only.
-unsafe impl Sync for Segment {}
 
 /// Read and write for its owner, nothing for others.
 const MODE: libc::c_int = 0o600;

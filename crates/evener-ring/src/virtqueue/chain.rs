@@ -1,6 +1,6 @@
 //! A chain of pieces: where the data of one request lies.
 
-use super::{Malformed, NEXT, PIECES_MAX, WRITE};
+use super::{Malformed, NEXT, PIECES_MAX, TABLE, WRITE};
 
 /// Bytes of a descriptor, in the queue and in a table.
 pub const PIECE_BYTES: usize = 16;
@@ -35,7 +35,7 @@ impl Tables for NoTables {
 /// One request as the device took it. The memory is kept from request to request.
 #[derive(Debug)]
 pub struct Chain {
-    pub(crate) head: u16,
+    head: u16,
     pieces: Vec<Piece>,
 }
 
@@ -114,24 +114,26 @@ pub fn write_table(pieces: &[Piece], into: &mut [u8]) {
 /// A descriptor as it was copied out of shared memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Copied {
-    pub(crate) address: u64,
-    pub(crate) len: u32,
-    pub(crate) flags: u16,
-    pub(crate) next: u16,
+    pub(crate) piece: Piece,
+    /// Whether the piece is a table with the rest of the chain.
+    pub(crate) is_table: bool,
+    /// Where the chain goes on.
+    pub(crate) next: Option<u16>,
 }
 
 impl Copied {
-    pub(crate) fn from_bytes(bytes: &[u8; PIECE_BYTES]) -> Self {
-        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *bytes;
+    pub(crate) const fn new((address, len): (u64, u32), flags: u16, next: u16) -> Self {
         Self {
-            address: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            len: u32::from_le_bytes([i, j, k, l]),
-            flags: u16::from_le_bytes([m, n]),
-            next: u16::from_le_bytes([o, p]),
+            piece: Piece { address, len, is_writable: flags & WRITE != 0 },
+            is_table: flags & TABLE != 0,
+            next: if flags & NEXT != 0 { Some(next) } else { None },
         }
     }
 
-    pub(crate) const fn piece(self) -> Piece {
-        Piece { address: self.address, len: self.len, is_writable: self.flags & WRITE != 0 }
+    pub(crate) fn from_bytes(bytes: &[u8; PIECE_BYTES]) -> Self {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *bytes;
+        let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let len = u32::from_le_bytes([i, j, k, l]);
+        Self::new((address, len), u16::from_le_bytes([m, n]), u16::from_le_bytes([o, p]))
     }
 }

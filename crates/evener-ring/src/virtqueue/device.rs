@@ -2,8 +2,8 @@
 
 use super::chain::Copied;
 use super::{
-    Chain, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, QUIET,
-    QueueMemory, TABLE, Tables, passes, size_of_queue,
+    Chain, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, PIECE_BYTES, PIECES_MAX, QUIET, QueueMemory,
+    Tables, passes, size_of_queue,
 };
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -172,28 +172,22 @@ impl<H: QueueMemory> Device<H> {
         // A loop ends in `push`, which takes no more than PIECES_MAX.
         loop {
             let copied = self.descriptor(at);
-            if copied.flags & TABLE != 0 {
+            if copied.is_table {
                 return follow_table(copied, tables, chain);
             }
-            chain.push(copied.piece())?;
-            if copied.flags & NEXT == 0 {
-                return Ok(());
+            chain.push(copied.piece)?;
+            match copied.next {
+                None => return Ok(()),
+                Some(next) if next >= self.size => return Err(Malformed::Next(next)),
+                Some(next) => at = next,
             }
-            if copied.next >= self.size {
-                return Err(Malformed::Next(copied.next));
-            }
-            at = copied.next;
         }
     }
 
     fn descriptor(&self, at: u16) -> Copied {
         let descriptor = &self.queue_memory.descriptors()[usize::from(at)];
-        Copied {
-            address: descriptor.address.load(Relaxed),
-            len: descriptor.len.load(Relaxed),
-            flags: descriptor.flags.load(Relaxed),
-            next: descriptor.next.load(Relaxed),
-        }
+        let place = (descriptor.address.load(Relaxed), descriptor.len.load(Relaxed));
+        Copied::new(place, descriptor.flags.load(Relaxed), descriptor.next.load(Relaxed))
     }
 }
 
@@ -202,9 +196,10 @@ const SHORT_PIECES: usize = 64;
 
 /// Copies the table at once and then follows the copy, so that the driver cannot change it in between.
 fn follow_table(table: Copied, tables: &impl Tables, chain: &mut Chain) -> Result<(), Malformed> {
-    if table.flags & NEXT != 0 {
+    if table.next.is_some() {
         return Err(Malformed::Nested);
     }
+    let table = table.piece;
     let byte_count = usize::try_from(table.len).unwrap_or(usize::MAX);
     if byte_count == 0 || byte_count % PIECE_BYTES != 0 || byte_count > PIECES_MAX * PIECE_BYTES {
         return Err(Malformed::TableBytes(table.len));
@@ -224,14 +219,12 @@ fn follow_table(table: Copied, tables: &impl Tables, chain: &mut Chain) -> Resul
     loop {
         let bytes = copy.chunks_exact(PIECE_BYTES).nth(usize::from(at)).ok_or(Malformed::Next(at))?;
         let copied = Copied::from_bytes(bytes.try_into().expect("a chunk has the bytes of a piece"));
-        if copied.flags & TABLE != 0 {
+        if copied.is_table {
             return Err(Malformed::Nested);
         }
-        chain.push(copied.piece())?;
-        if copied.flags & NEXT == 0 {
-            return Ok(());
-        }
-        at = copied.next;
+        chain.push(copied.piece)?;
+        let Some(next) = copied.next else { return Ok(()) };
+        at = next;
     }
 }
 

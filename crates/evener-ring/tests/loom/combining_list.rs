@@ -10,7 +10,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
 
-use super::beside;
+use super::{beside, shared};
 
 /// Adds one to what is lent; the reply is what stood there.
 struct AddOne;
@@ -83,8 +83,7 @@ fn lend_and_serve(hall: &CombiningList<AddOne>, hint: usize) {
 #[test]
 fn what_is_lent_is_worked_on_once_and_seen_by_its_caller() {
     model(3, || {
-        let hall: Hall = Arc::new(CombiningList::new(2));
-        let other = hall.clone();
+        let (hall, other): (Hall, Hall) = shared(CombiningList::new(2));
         beside(move || lend_and_serve(&other, 0), || lend_and_serve(&hall, 1));
         assert_eq!(hall.waiting(), 0);
     });
@@ -115,8 +114,7 @@ fn a_loan_that_is_taken_is_seen_by_the_taker() {
 #[test]
 fn what_is_not_run_comes_back_untouched() {
     model(3, || {
-        let hall: Hall = Arc::new(CombiningList::new(2));
-        let other = hall.clone();
+        let (hall, other): (Hall, Hall) = shared(CombiningList::new(2));
         let lend = |hall: &CombiningList<AddOne>| {
             let mut number = Watched::new(7);
             let answer = hall.lend(0, &mut number, |_| {
@@ -133,9 +131,8 @@ fn what_is_not_run_comes_back_untouched() {
 #[test]
 fn a_slot_serves_one_caller_after_the_other() {
     model(3, || {
-        let hall: Hall = Arc::new(CombiningList::new(1));
-        let other = hall.clone();
-        // One slot for two callers: the one that finds it in use does its work itself.
+        let (hall, other): (Hall, Hall) = shared(CombiningList::new(1));
+        // One slot for two callers: the one who finds it in use does its work itself.
         beside(
             move || lend_and_serve(&other, 0),
             || {
@@ -149,8 +146,7 @@ fn a_slot_serves_one_caller_after_the_other() {
 #[test]
 fn a_waiting_caller_knows_when_it_was_taken() {
     model(2, || {
-        let hall: Hall = Arc::new(CombiningList::new(2));
-        let taker = hall.clone();
+        let (hall, taker): (Hall, Hall) = shared(CombiningList::new(2));
         let taken = Arc::new(AtomicUsize::new(0));
         let count = taken.clone();
         let mut number = Watched::new(7);
@@ -171,54 +167,50 @@ fn a_waiting_caller_knows_when_it_was_taken() {
     });
 }
 
-#[test]
-fn a_caller_that_panics_leaves_no_memory_behind_that_is_used() {
-    model(2, || {
-        let hall: Hall = Arc::new(CombiningList::new(2));
-        let other = hall.clone();
-        beside(
-            move || {
-                let mut number = Watched::new(7);
-                let lent = AssertUnwindSafe(|| {
-                    other.lend(0, &mut number, |_| std::panic::resume_unwind(Box::new(())))
-                });
-                // Where the other was faster, none waits and none panics.
-                _ = catch_unwind(lent);
-                number.set(|_| 9);
-            },
-            || serve(&hall),
-        );
+/// A lender with a number, and beside it one who serves, at a hall for two.
+fn lender_beside(lend: fn(&Hall, &mut Watched), serve: fn(&Hall)) {
+    model(2, move || {
+        let (hall, other): (Hall, Hall) = shared(CombiningList::new(2));
+        let lender = move || {
+            let mut number = Watched::new(7);
+            lend(&other, &mut number);
+        };
+        beside(lender, || serve(&hall));
     });
 }
 
 #[test]
+fn a_caller_that_panics_leaves_no_memory_behind_that_is_used() {
+    let lend = |hall: &Hall, number: &mut Watched| {
+        let lent = AssertUnwindSafe(|| hall.lend(0, number, |_| std::panic::resume_unwind(Box::new(()))));
+        // Where the other was faster, nobody waits and nobody panics.
+        _ = catch_unwind(lent);
+        number.set(|_| 9);
+    };
+    lender_beside(lend, |hall| serve(hall));
+}
+
+#[test]
 fn those_whom_a_panic_leaves_without_answer_come_back_broken() {
-    model(2, || {
-        let hall: Hall = Arc::new(CombiningList::new(2));
-        let other = hall.clone();
-        beside(
-            move || {
-                let mut number = Watched::new(7);
-                let answer = other.lend(0, &mut number, |look| {
-                    if !look.is_taken {
-                        drop(other.take());
-                    }
-                    thread::yield_now();
-                });
-                number.set(|_| 9);
-                assert!(matches!(answer, LendOutcome::Unused | LendOutcome::Broken), "{answer:?}");
-            },
-            || {
-                let mut batch = hall.take();
-                let work = AssertUnwindSafe(|| {
-                    batch.run(2, |loans| {
-                        loans.into_iter().for_each(|loan| _ = loan.add_one());
-                        std::panic::resume_unwind(Box::new(()))
-                    })
-                });
-                assert!(catch_unwind(work).is_err());
-            },
-        );
+    let lend = |hall: &Hall, number: &mut Watched| {
+        let answer = hall.lend(0, number, |look| {
+            if !look.is_taken {
+                drop(hall.take());
+            }
+            thread::yield_now();
+        });
+        number.set(|_| 9);
+        assert!(matches!(answer, LendOutcome::Unused | LendOutcome::Broken), "{answer:?}");
+    };
+    lender_beside(lend, |hall| {
+        let mut batch = hall.take();
+        let work = AssertUnwindSafe(|| {
+            batch.run(2, |loans| {
+                loans.into_iter().for_each(|loan| _ = loan.add_one());
+                std::panic::resume_unwind(Box::new(()))
+            })
+        });
+        assert!(catch_unwind(work).is_err());
     });
 }
 

@@ -5,21 +5,20 @@
 //! budget and the guard (`guard_feed.rs`). Nothing here decides; all of that is `evener_core`'s.
 
 mod busy_index;
+mod chooser;
 mod guard_feed;
+mod plan_input;
 
 use std::num::NonZero;
 
 use evener_core::budget::{Budget, PercentOutOfRange};
-use evener_core::estimate::{self, Estimator, Learned, ModuleSample, OnModule, width_class};
+use evener_core::estimate::{self, Estimator, Learned, OnModule, width_class};
 use evener_core::guard::Counters;
 use evener_core::plan::Take;
-use evener_core::plan::adaptive::{
-    Choice as Decision, ClassInput, CostOnModule, ModuleCapacity, PlanInput, TUNING, Table, all_of_turn,
-    cap_percent, plan,
-};
+use evener_core::plan::adaptive::{ModuleCapacity, TUNING, Table, cap_percent, plan};
 use evener_core::{Algorithm, Class, Direction, Method, Nanos, Objective};
 
-use crate::lab::{Choice, Chooser, ModuleCost, Path, Sample, Setup, View, Which, Workload};
+use crate::lab::{ModuleCost, Setup, View, Workload};
 use busy_index::BusyIndex;
 use guard_feed::GuardFeed;
 
@@ -203,125 +202,6 @@ impl Adaptive {
         }
         &self.table.as_ref().expect("made where it was missing").1
     }
-
-    fn plan_input(&self, view: &View<'_>) -> PlanInput {
-        let threads = u32::try_from(self.cpu.count()).unwrap_or(u32::MAX);
-        let spare = view.cores as f64 - f64::from(view.competing) - f64::from(threads);
-        let modules = self.capacities.len().max(1) as f64;
-        let class = |at: usize| self.class(at, view);
-        PlanInput {
-            objective: self.objective,
-            cpu_workers: threads,
-            share: fair_share(view.cores, view.competing),
-            lambda: 1.0 - (spare / modules).clamp(0.0, 1.0),
-            yields: !self.takes_turns,
-            capacities: self.capacities.clone(),
-            classes: (0..view.classes.len()).map(class).collect(),
-        }
-    }
-
-    fn class(&self, at: usize, view: &View<'_>) -> ClassInput {
-        let (class, bytes) = (self.classes[at], size(view.classes[at].bytes));
-        let on_module = |module: usize| {
-            let tries_left = self.estimator.tries_left(module, class, view.now);
-            let is_long_untried = self.estimator.is_long_untried(module, class, Nanos::ZERO, view.now);
-            match self.estimator.on_module(module, class).at(bytes) {
-                Some((d, h)) if self.takes_turns => {
-                    let d = all_of_turn(d, h, self.capacities[module].depth);
-                    CostOnModule::Known { d, h, tries_left: 0, is_long_untried }
-                }
-                _ if self.lost[module] || self.guard_feed.is_locked(at, view.now) => CostOnModule::Never,
-                Some((d, h)) => {
-                    CostOnModule::Known { d, h: h.max(self.late(module, view)), tries_left, is_long_untried }
-                }
-                None => CostOnModule::Unknown { tries_left },
-            }
-        };
-        let on_modules = (0..self.capacities.len()).map(on_module).collect();
-        ClassInput { c: self.estimator.c(class, bytes, 1), waiting: view.classes[at].waiting, on_modules }
-    }
-
-    /// How long a module has been busy with its oldest request, where that is longer than it should be: what it
-    /// takes for a job now is at least that.
-    fn late(&self, module: usize, view: &View<'_>) -> Nanos {
-        let Some(oldest) = self.modules.oldest(module) else { return Nanos::ZERO };
-        let expected = self.expected_time(Path::Module, module, oldest.class, view);
-        let (age, depth) = (view.now - oldest.since, u64::from(self.capacities[module].depth));
-        let is_late = expected > Nanos::ZERO && age.0 > expected.0.saturating_mul(depth + 1);
-        if is_late { Nanos(age.0 / depth) } else { Nanos::ZERO }
-    }
-
-    /// Time that a job takes at a worker; nothing where that is not known.
-    fn expected_time(&self, path: Path, index: usize, at: usize, view: &View<'_>) -> Nanos {
-        let (class, bytes) = (self.classes[at], size(view.classes[at].bytes));
-        let known = match path {
-            Path::Cpu => self.estimator.c(class, bytes, 1),
-            Path::Module => self.estimator.on_module(index, class).at(bytes).map(|(d, h)| d + h),
-        };
-        known.unwrap_or_default()
-    }
-
-    /// Records that a worker starts jobs of class `at`; returns the choice that says so.
-    fn start(&mut self, path: Path, index: u32, at: usize, view: &View<'_>) -> Choice {
-        let each = self.expected_time(path, index as usize, at, view);
-        let (busy, jobs) = match path {
-            Path::Cpu => (&mut self.cpu, self.claims.jobs(view.classes[at].waiting, each)),
-            Path::Module => (&mut self.modules, 1),
-        };
-        busy.start(index as usize, at, jobs, view.now, Nanos(each.0.saturating_mul(u64::from(jobs))));
-        Choice::Take { which: Which::OfClass(at), jobs }
-    }
-
-    /// How long a worker of this path may not begin anything.
-    fn paused_for(&mut self, path: Path, now: Nanos) -> Option<Nanos> {
-        let asks_fair = path == Path::Cpu || self.objective == Objective::Cpu;
-        let fair = self.fair.as_mut().filter(|_| asks_fair);
-        fair.into_iter().chain(&mut self.budget).find_map(|budget| budget.may_spend(now).err())
-    }
-
-    /// Whether a core leaves what waits to a module that is to be tried and has nothing to do: jobs that come one
-    /// by one would all be taken by the core, which is sooner there.
-    fn leaves_for_a_try(&mut self, view: &View<'_>) -> bool {
-        let Some(module) = self.modules.idle() else { return false };
-        let Some((_, table)) = &self.table else { return false };
-        let wants = |&class: &usize| table.wants_try(class, module, view.classes[class].waiting);
-        let Some(class) = (0..view.classes.len()).find(wants) else { return false };
-        let may = self.leaves[class] > 0;
-        self.leaves[class] = self.leaves[class].saturating_sub(1);
-        may
-    }
-
-    fn answer(&mut self, decision: Decision, path: Path, index: u32, view: &View<'_>) -> Choice {
-        match decision {
-            Decision::Take { class, .. } => self.start(path, index, class, view),
-            Decision::AskAgainIn(time) => Choice::AskAgainIn(time),
-            // The next plan may say otherwise of what waits.
-            Decision::Leave if view.waiting() > 0 => Choice::RestAtMost(TUNING.plan_age_max),
-            Decision::Leave => Choice::Rest,
-        }
-    }
-
-    fn learn(&mut self, sample: &Sample) {
-        let (class, module) = (self.classes[sample.class], sample.worker.index as usize);
-        let is_new = match sample.worker.path {
-            Path::Cpu => {
-                let is_new = self.estimator.cpu(class, Method::Plain, 1).is_none();
-                self.estimator.saw_cpu(class, Method::Plain, 1, sample.bytes, sample.core);
-                is_new
-            }
-            Path::Module if self.takes_turns => false,
-            Path::Module => {
-                let is_new = self.estimator.on_module(module, class).d.samples == 0;
-                let (d, h) = (sample.core + sample.interrupt, sample.service);
-                let seen = ModuleSample { jobs: 1, bytes: sample.bytes, d, h, now: sample.now };
-                self.estimator.saw_module(module, class, &seen);
-                is_new
-            }
-        };
-        if is_new {
-            self.table = None;
-        }
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "costs and sizes are far below 2^53")]
@@ -337,75 +217,4 @@ fn size(bytes: u64) -> usize {
 fn fair_share(cores: usize, competing: u32) -> f64 {
     let cores = cores as f64;
     (cores / (cores + f64::from(competing))).min(1.0)
-}
-
-impl Chooser for Adaptive {
-    fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        if let Some(time) = self.paused_for(Path::Cpu, view.now) {
-            self.guard_feed.end_rest(index);
-            return Choice::AskAgainIn(time);
-        }
-        if let Some(class) = self.guard_feed.take_owed(view.classes).filter(|_| !self.takes_turns) {
-            self.guard_feed.end_rest(index);
-            return self.start(Path::Cpu, index, class, view);
-        }
-        let modules_busy = self.modules.least_busy(view.now);
-        self.plan(view);
-        if self.leaves_for_a_try(view) {
-            self.guard_feed.end_rest(index);
-            return Choice::AskAgainIn(LEAVE_FOR);
-        }
-        let (_, table) = self.table.as_ref().expect("made above");
-        let decision = table.core_takes(|class| view.classes[class].waiting, modules_busy);
-        let left = (0..view.classes.len()).find(|&at| view.classes[at].waiting > 0 && table.is_open(at));
-        match (decision, left) {
-            // For the least effect on other programs a core that rests is the aim, not a loss.
-            (Decision::AskAgainIn(_), Some(class)) if self.objective != Objective::Cpu => {
-                let share = fair_share(view.cores, view.competing);
-                if self.guard_feed.record_rest(index, class, share, view.now) {
-                    self.table = None;
-                }
-            }
-            _ => self.guard_feed.end_rest(index),
-        }
-        self.answer(decision, Path::Cpu, index, view)
-    }
-
-    fn module_takes(&mut self, index: u32, view: &View<'_>) -> Choice {
-        if let Some(time) = self.paused_for(Path::Module, view.now) {
-            return Choice::AskAgainIn(time);
-        }
-        let cores_busy = self.cpu.least_busy(view.now);
-        let module = index as usize;
-        let decision = self.plan(view).module_takes(module, |class| view.classes[class].waiting, cores_busy);
-        if let Decision::Take { class, is_try } = decision {
-            self.guard_feed.record_routed(class);
-            if is_try {
-                self.table = None;
-                if !self.estimator.tries(module, self.classes[class], view.now) {
-                    return Choice::AskAgainIn(Nanos(1));
-                }
-            }
-        }
-        self.answer(decision, Path::Module, index, view)
-    }
-
-    fn observe(&mut self, sample: &Sample) {
-        let busy = if sample.worker.path == Path::Cpu { &mut self.cpu } else { &mut self.modules };
-        busy.finish(sample.worker.index as usize);
-        self.learn(sample);
-        for budget in self.budget.iter_mut().chain(&mut self.fair) {
-            budget.spent(sample.core + sample.interrupt);
-        }
-        let lambda = self.table.as_ref().map_or(1.0, |(_, table)| table.lambda());
-        if self.guard_feed.record(sample, lambda) {
-            self.table = None;
-        }
-    }
-
-    fn lose(&mut self, index: u32) {
-        self.lost[index as usize] = true;
-        self.modules.remove_worker(index as usize);
-        self.table = None;
-    }
 }

@@ -18,8 +18,8 @@ use super::{Engine, World};
 impl Task {
     /// Asks for the next slice where it has had the last one.
     pub(super) fn renew(&mut self, slice: u64) {
-        if self.vruntime >= self.deadline {
-            self.deadline = self.vruntime + self.weighted(slice);
+        if self.vruntime >= self.due.deadline {
+            self.due.deadline = self.vruntime + self.weighted(slice);
         }
     }
 }
@@ -42,14 +42,14 @@ impl<S: World> Engine<'_, S> {
     /// The order in which threads get a core: the least first.
     pub(super) fn deadline_order(&self, core: usize, thread: ThreadId) -> (Reverse<i32>, bool, u64) {
         let task = &self.tasks[thread.0];
-        (Reverse(task.spec.priority), !self.is_eligible(core, thread), task.deadline)
+        (Reverse(task.spec.priority), !self.is_eligible(core, thread), task.due.deadline)
     }
 
     /// Notes how far the thread on a core, which falls asleep, is behind the mean; one that is ahead lingers.
     pub(super) fn record_lag(&mut self, core: usize) {
         let Some(thread) = self.cores[core].current else { return };
         if self.is_eligible(core, thread) || cfg!(mutant = "nobody_lingers") {
-            self.tasks[thread.0].lag = self.lag(core, thread);
+            self.tasks[thread.0].due.lag = self.lag(core, thread);
         } else {
             self.cores[core].lingering.push(thread);
         }
@@ -72,7 +72,7 @@ impl<S: World> Engine<'_, S> {
             let at = first.and_then(|first| lingering.iter().position(|&other| other == first));
             let Some(at) = at else { return };
             let thread = self.cores[core].lingering.remove(at);
-            self.tasks[thread.0].lag = 0;
+            self.tasks[thread.0].due.lag = 0;
         }
     }
 
@@ -87,10 +87,10 @@ impl<S: World> Engine<'_, S> {
         let task = &mut self.tasks[thread.0];
         if let Some((mean, others)) = mean {
             let all = i128::from(others) + i128::from(task.spec.weight);
-            let behind = i128::from(mean) - i128::from(task.lag) * all / i128::from(others);
+            let behind = i128::from(mean) - i128::from(task.due.lag) * all / i128::from(others);
             task.vruntime = u64::try_from(behind.max(0)).unwrap_or(u64::MAX);
         }
-        task.deadline = task.vruntime + task.weighted(slice);
+        task.due.deadline = task.vruntime + task.weighted(slice);
     }
 
     /// Whether a thread that has just come back goes before the one that runs.
@@ -99,7 +99,7 @@ impl<S: World> Engine<'_, S> {
         // The mean is one with the thread itself.
         self.cores[core].queue.push(thread);
         let running = &self.tasks[current.0];
-        let is_shielded = running.vruntime < running.shield && self.is_eligible(core, current);
+        let is_shielded = running.vruntime < running.due.shield && self.is_eligible(core, current);
         let rivals = self.cores[core].queue.iter().chain([&current]);
         let first = rivals.min_by_key(|&&rival| self.deadline_order(core, rival)).copied();
         self.cores[core].queue.pop();

@@ -119,7 +119,7 @@ impl<'w, S: World> Engine<'w, S> {
         let core = (0..self.cores.len()).min_by_key(|&core| self.cores[core].load()).unwrap_or(0);
         let mut task = Task::new(spec, core);
         match self.rules.slice() {
-            Some(slice) => task.deadline = task.vruntime + task.weighted(slice),
+            Some(slice) => task.due.deadline = task.vruntime + task.weighted(slice),
             None if spec.is_rested => task.vruntime = 0,
             None => {}
         }
@@ -166,7 +166,7 @@ impl<'w, S: World> Engine<'w, S> {
     /// Core time of a thread so far, by its own clock: without interrupts.
     #[must_use]
     pub fn core_time(&self, thread: ThreadId) -> Nanos {
-        Nanos(self.tasks[thread.0].core_time)
+        Nanos(self.tasks[thread.0].progress.core_time)
     }
 
     /// Core time of all interrupts so far; no thread's clock has it.
@@ -195,7 +195,8 @@ impl<'w, S: World> Engine<'w, S> {
             core.catch_up(self.now, self.rules.tick.0);
             let Some(thread) = core.current.filter(|_| !core.is_interrupted(self.now)) else { continue };
             let task = &self.tasks[thread.0];
-            let computed = if task.spins_on.is_some() { u64::MAX } else { self.now + task.remaining };
+            let computed =
+                if task.waiting.spins_on.is_some() { u64::MAX } else { self.now + task.progress.remaining };
             let own = computed.min(core.next_tick);
             next = Some(next.map_or(own, |at| at.min(own)));
         }
@@ -242,7 +243,7 @@ impl<'w, S: World> Engine<'w, S> {
             Entry::Timer { thread } => self.wake(thread),
             Entry::Limit { thread, event, wait } => {
                 let waits = self.events[event.0].waiter == Some(thread);
-                if waits && self.tasks[thread.0].waits == wait {
+                if waits && self.tasks[thread.0].waiting.count == wait {
                     self.events[event.0].waiter = None;
                     self.wake(thread);
                 }

@@ -67,7 +67,7 @@ impl Core {
     pub(super) fn switch_to(&mut self, thread: ThreadId, task: &mut Task) {
         self.switches += u64::from(self.last != Some(thread));
         (self.last, self.current) = (Some(thread), Some(thread));
-        task.ran = 0;
-        task.shield = task.deadline;
+        task.progress.ran = 0;
+        task.due.shield = task.due.deadline;
     }
 }

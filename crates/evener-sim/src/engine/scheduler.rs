@@ -254,11 +254,11 @@ impl<S: World> Engine<'_, S> {
             Fairness::ByCoreTime(rules) => {
                 let slice = rules.slice(1 + rivals.count() as u64);
                 let ahead = running.vruntime.saturating_sub(self.tasks[first.0].vruntime);
-                running.ran > slice || running.ran >= rules.granularity.0 && ahead > slice
+                running.progress.ran > slice || running.progress.ran >= rules.granularity.0 && ahead > slice
             }
             Fairness::ByDeadline { slice } => {
                 self.tasks[current.0].renew(slice.0);
-                running.vruntime >= running.deadline || running.vruntime >= running.shield
+                running.vruntime >= running.due.deadline || running.vruntime >= running.due.shield
             }
         }
     }

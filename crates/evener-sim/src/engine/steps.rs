@@ -42,14 +42,14 @@ impl<S: World> Engine<'_, S> {
         let Some(thread) = self.cores[core].current else {
             return self.pick(core) || self.rules.slice().is_none() && self.pull(core);
         };
-        if let Some(event) = self.tasks[thread.0].spins_on {
+        if let Some(event) = self.tasks[thread.0].waiting.spins_on {
             if !self.events[event.0].take() {
                 return false;
             }
             let task = &mut self.tasks[thread.0];
-            (task.spins_on, task.remaining) = (None, 0);
+            (task.waiting.spins_on, task.progress.remaining) = (None, 0);
         }
-        if self.tasks[thread.0].remaining > 0 {
+        if self.tasks[thread.0].progress.remaining > 0 {
             return false;
         }
         // The kernel brings a thread's slice up to date wherever the thread reads its own clock.
@@ -73,7 +73,7 @@ impl<S: World> Engine<'_, S> {
             };
             match self.bodies[thread.0].next(&mut context) {
                 Step::Compute(Nanos(0)) => {}
-                Step::Compute(time) => return self.tasks[thread.0].remaining = time.0,
+                Step::Compute(time) => return self.tasks[thread.0].progress.remaining = time.0,
                 Step::Wait(event) => {
                     if self.waits(thread, event, None) {
                         return self.fall_asleep(core);
@@ -86,7 +86,7 @@ impl<S: World> Engine<'_, S> {
                 }
                 Step::Spin(event) => {
                     if !self.events[event.0].take() {
-                        return self.tasks[thread.0].spins_on = Some(event);
+                        return self.tasks[thread.0].waiting.spins_on = Some(event);
                     }
                 }
                 Step::Sleep(time) => {
@@ -111,9 +111,9 @@ impl<S: World> Engine<'_, S> {
             return false;
         }
         self.events[event.0].waiter = Some(thread);
-        self.tasks[thread.0].waits += 1;
+        self.tasks[thread.0].waiting.count += 1;
         if let Some(time) = at_most {
-            let wait = self.tasks[thread.0].waits;
+            let wait = self.tasks[thread.0].waiting.count;
             self.event_queue.add(self.now + time.0, Entry::Limit { thread, event, wait });
         }
         true

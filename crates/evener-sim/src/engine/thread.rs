@@ -85,7 +85,7 @@ impl<S> Context<'_, S> {
     /// Core time of a thread so far, without interrupts.
     #[must_use]
     pub fn core_time(&self, thread: ThreadId) -> Nanos {
-        Nanos(self.tasks[thread.0].core_time)
+        Nanos(self.tasks[thread.0].progress.core_time)
     }
 
     /// Whether the request whose end set this event last has failed.
@@ -117,6 +117,17 @@ impl Event {
 /// Virtual time at the start: far enough from nothing for any credit.
 pub(super) const LEVEL: u64 = 1 << 40;
 
+/// When a thread is due in an order by deadlines. Virtual times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Due {
+    /// By which it has had its slice.
+    pub(super) deadline: u64,
+    /// Up to which nobody takes its core who is not more behind.
+    pub(super) shield: u64,
+    /// How far it was behind the mean of its core when it fell asleep.
+    pub(super) lag: i64,
+}
+
 /// A thread as the scheduler keeps it. Times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
@@ -125,21 +136,29 @@ pub(super) struct Task {
     pub(super) core: usize,
     /// Weighted core time; the queue's order.
     pub(super) vruntime: u64,
-    /// By deadlines: the virtual time by which it has had its slice.
-    pub(super) deadline: u64,
-    /// By deadlines: the virtual time up to which no thread takes its core that is not further behind.
-    pub(super) shield: u64,
-    /// By deadlines: how far it was behind the mean of its core when it fell asleep.
-    pub(super) lag: i64,
+    /// What counts where threads are ordered by deadlines.
+    pub(super) due: Due,
+    pub(super) progress: Progress,
+    pub(super) waiting: Waiting,
+}
+
+/// How far a thread is. Times in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Progress {
     /// What is left of its step.
     pub(super) remaining: u64,
     /// Core time since it was picked.
     pub(super) ran: u64,
     /// Core time since its start.
     pub(super) core_time: u64,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
     pub(super) spins_on: Option<EventId>,
     /// How often it waited for an event so far, so that a time limit is known to be its own.
-    pub(super) waits: u64,
+    pub(super) count: u64,
 }
 
 impl Task {
@@ -148,28 +167,23 @@ impl Task {
             spec,
             core,
             vruntime: LEVEL,
-            deadline: 0,
-            shield: 0,
-            lag: 0,
-            remaining: 0,
-            ran: 0,
-            core_time: 0,
-            spins_on: None,
-            waits: 0,
+            due: Due { deadline: 0, shield: 0, lag: 0 },
+            progress: Progress { remaining: 0, ran: 0, core_time: 0 },
+            waiting: Waiting { spins_on: None, count: 0 },
         }
     }
 
     /// Adds core time that it used.
     pub(super) fn charge(&mut self, span: u64) {
         self.interrupt(span);
-        self.core_time += span;
-        self.remaining = self.remaining.saturating_sub(span);
+        self.progress.core_time += span;
+        self.progress.remaining = self.progress.remaining.saturating_sub(span);
     }
 
     /// Adds core time that an interrupt took from it: the scheduler counts it, the thread's clock does not.
     pub(super) fn interrupt(&mut self, span: u64) {
         self.vruntime += self.weighted(span);
-        self.ran += span;
+        self.progress.ran += span;
     }
 
     /// `span` as virtual time: the lighter the thread, the longer.

@@ -22,6 +22,7 @@ tables! {
     SEED002_TABLE_A2: "seed002_tableA2.csv", "Paper 002, table A.2: as table 2 with AES-256-CBC, three policies.";
     WORKLOAD_UNIFORM8: "golden/workload_mixed_uniform8.csv", "Sizes of 4000 jobs, evenly over those of paper 002.";
     WORKLOAD_TLS: "golden/workload_mixed_tls.csv", "Sizes of 4000 jobs, many small and many of 16384 bytes.";
+    AM3358_COSTS: "am3358_costs.csv", "Costs of one job on the AM3358 by key length and size, derived from paper 002.";
     SEED003_TABLE1: "seed003_table1.csv", "Paper 003, table 1: ms for an upload by size, with the module and without.";
     SEED004_TABLE2: "seed004_table2.csv", "Paper 004, table 2: AES-128-ECB, one process, Mbit/s by size and system.";
     SEED004_TABLE3: "seed004_table3.csv", "Paper 004, table 3: AES-128-CBC, one process.";
@@ -82,7 +83,7 @@ impl Table {
 }
 
 /// The cells of one line.
-fn split(line: &str) -> Vec<String> {
+pub(crate) fn split(line: &str) -> Vec<String> {
     let (mut cells, mut quoted) = (vec![String::new()], false);
     for sign in line.chars() {
         match sign {
@@ -110,5 +111,37 @@ mod tests {
         let table = Table::new("a,b\n1,x\n");
         assert_eq!(table.numbers("c"), Err(TableError::NoColumn("c".into())));
         assert_eq!(table.numbers("b"), Err(TableError::NotANumber { column: "b".into(), cell: "x".into() }));
+    }
+
+    #[test]
+    fn the_headline_of_paper_002_stands_in_its_table() {
+        let last = |column| *SEED002_TABLE2.numbers(column).unwrap().last().unwrap();
+        assert_eq!(last("file_size_bytes"), 16384.0);
+        assert!((last("cpu_only_ms") / last("proposed_ms") - 2.11).abs() < 0.005);
+    }
+
+    #[test]
+    fn the_costs_add_up_to_the_single_resource_columns_they_come_from() {
+        let tables = [(128.0, SEED002_TABLE2), (192.0, SEED002_TABLE_A1), (256.0, SEED002_TABLE_A2)];
+        let costs = |column| AM3358_COSTS.numbers(column).unwrap();
+        let bits = costs("key_bits");
+        for (row, size) in costs("size_bytes").into_iter().enumerate() {
+            let table = tables.iter().find(|(key, _)| *key == bits[row]).unwrap().1;
+            let sizes = table.numbers("file_size_bytes").unwrap();
+            let at = sizes.iter().position(|listed| *listed == size).unwrap();
+            let per_job_us = |column| table.numbers(column).unwrap()[at] * 1000.0 / 4000.0;
+            assert!((per_job_us("cpu_only_ms") - costs("c_us")[row]).abs() < 0.01);
+            assert!((per_job_us("module_only_ms") - costs("d_us")[row] - costs("h_us")[row]).abs() < 0.02);
+        }
+        assert_eq!(bits.len(), 24);
+    }
+
+    #[test]
+    fn paper_004_has_ten_cells_per_system_and_mode() {
+        let tables = [SEED004_TABLE2, SEED004_TABLE3, SEED004_TABLE4, SEED004_TABLE5];
+        let all = tables.map(|table| table.numbers("proposed_mbps").unwrap().len());
+        assert_eq!(all, [5; 4]);
+        assert!(SEED004_TABLE3.cells("mode").unwrap().iter().all(|mode| mode == "cbc"));
+        assert_eq!(SEED000_TABLE2.numbers("module_and_cpu_ms").unwrap().len(), 9);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::*;
 use crate::papers::claims::Verdict;
-use crate::papers::table::{SEED002_TABLE2, SEED004_TABLE5};
+use crate::papers::table::{SEED002_TABLE2, SEED004_TABLE5, split};
 
 /// The same for all tests: it takes a while.
 fn report() -> Report {
@@ -105,19 +105,6 @@ fn what_constants_were_chosen_on_or_what_is_not_claimed_is_marked() {
     for mark in ["~", "*", "?"] {
         assert!(text.lines().any(|line| line.contains("error %") && line.contains(mark)), "{mark}");
     }
-}
-
-/// The cells of one CSV line.
-fn split(line: &str) -> Vec<String> {
-    let (mut cells, mut quoted) = (vec![String::new()], false);
-    for part in line.chars() {
-        match part {
-            '"' => quoted = !quoted,
-            ',' if !quoted => cells.push(String::new()),
-            other => cells.last_mut().unwrap().push(other),
-        }
-    }
-    cells
 }
 
 #[test]

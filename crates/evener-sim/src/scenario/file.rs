@@ -5,30 +5,42 @@ use toml::Spanned;
 
 pub(super) type Number = Spanned<u64>;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct File {
-    pub(super) name: Spanned<String>,
-    pub(super) source: String,
-    pub(super) policies: Vec<Spanned<String>>,
-    pub(super) machine: Machine,
-    pub(super) costs: Vec<CostRow>,
-    pub(super) cpu: Cpu,
-    #[serde(default)]
-    pub(super) module: Vec<Module>,
-    pub(super) workload: Spanned<Work>,
-    pub(super) chance: Spanned<Chance>,
+/// A section of the file with its keys; any other key is an error.
+macro_rules! section {
+    ($(#[$about:meta])* struct $name:ident { $($(#[$of_key:meta])* $key:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(super) struct $name {
+            $($(#[$of_key])* pub(super) $key: $type,)*
+        }
+    };
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Machine {
-    pub(super) cores: Number,
-    pub(super) ticks_per_second: Number,
-    pub(super) competing_programs: Number,
-    pub(super) first: First,
-    pub(super) monitor_ns: Number,
-    pub(super) limit_s: Number,
+section! {
+    struct File {
+        name: Spanned<String>,
+        source: String,
+        policies: Vec<Spanned<String>>,
+        machine: Machine,
+        costs: Vec<CostRow>,
+        cpu: Cpu,
+        #[serde(default)]
+        module: Vec<Module>,
+        workload: Spanned<Work>,
+        chance: Spanned<Chance>,
+    }
+}
+
+section! {
+    struct Machine {
+        cores: Number,
+        ticks_per_second: Number,
+        competing_programs: Number,
+        first: First,
+        monitor_ns: Number,
+        limit_s: Number,
+    }
 }
 
 /// The workers that are created first.
@@ -39,48 +51,48 @@ pub(super) enum First {
     Module,
 }
 
-/// A size with the costs of its jobs.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CostRow {
-    pub(super) bytes: Number,
-    pub(super) c_ns: Number,
-    pub(super) d_ns: Number,
-    pub(super) h_ns: Number,
+section! {
+    /// A size with what its jobs cost.
+    struct CostRow {
+        bytes: Number,
+        c_ns: Number,
+        d_ns: Number,
+        h_ns: Number,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Cpu {
-    pub(super) workers: Number,
-    pub(super) nice: Spanned<i32>,
-    pub(super) cap: Option<Cap>,
-    /// Core time to claim and complete a job, beside its cost; 0 where it is not given, as for modules.
-    pub(super) hand_over_ns: Option<Number>,
+section! {
+    struct Cpu {
+        workers: Number,
+        nice: Spanned<i32>,
+        cap: Option<Cap>,
+        /// Beside each job, to claim it and complete it; 0 where it is not given, as for modules.
+        hand_over_ns: Option<Number>,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Cap {
-    pub(super) share_permille: Number,
-    pub(super) holds_module_path: bool,
-    pub(super) counts_interrupts: bool,
+section! {
+    struct Cap {
+        share_permille: Number,
+        holds_module_path: bool,
+        counts_interrupts: bool,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Module {
-    pub(super) units: Number,
-    pub(super) depth: Number,
-    pub(super) priority: Spanned<i32>,
-    pub(super) path: ModulePath,
-    pub(super) slow: Option<Slow>,
-    pub(super) lost_at_ms: Option<Number>,
-    pub(super) hand_over_ns: Option<Number>,
-    /// One result in so many is checked by the core, and the first four; none where it is not given.
-    pub(super) check_every: Option<Number>,
-    /// Its own costs, where they are not those of the scenario.
-    pub(super) costs: Option<Vec<ModuleCostRow>>,
+section! {
+    struct Module {
+        units: Number,
+        depth: Number,
+        priority: Spanned<i32>,
+        path: ModulePath,
+        slow: Option<Slow>,
+        lost_at_ms: Option<Number>,
+        hand_over_ns: Option<Number>,
+        /// One result in so many is checked by the core, and the first four; none where it is not given.
+        check_every: Option<Number>,
+        /// Its own costs, where they are not those of the scenario.
+        costs: Option<Vec<ModuleCostRow>>,
+    }
 }
 
 /// The threads that run the core's part of the path.
@@ -92,30 +104,30 @@ pub(super) enum ModulePath {
     Interrupt,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Slow {
-    pub(super) at_ms: Number,
-    pub(super) factor: Number,
+section! {
+    struct Slow {
+        at_ms: Number,
+        factor: Number,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ModuleCostRow {
-    pub(super) bytes: Number,
-    pub(super) d_ns: Number,
-    pub(super) h_ns: Number,
+section! {
+    struct ModuleCostRow {
+        bytes: Number,
+        d_ns: Number,
+        h_ns: Number,
+    }
 }
 
-/// Either `list`, or `jobs` and `sizes`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Work {
-    pub(super) list: Option<List>,
-    pub(super) jobs: Option<Number>,
-    pub(super) sizes: Option<Spanned<Vec<Weighted>>>,
-    pub(super) seed: u64,
-    pub(super) arrivals: Arrivals,
+section! {
+    /// Either `list`, or `jobs` and `sizes`.
+    struct Work {
+        list: Option<List>,
+        jobs: Option<Number>,
+        sizes: Option<Spanned<Vec<Weighted>>>,
+        seed: u64,
+        arrivals: Arrivals,
+    }
 }
 
 /// A list that is built into the simulator.
@@ -126,22 +138,22 @@ pub(super) enum List {
     Tls,
 }
 
-/// A size and how often it is drawn.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Weighted {
-    pub(super) bytes: Number,
-    pub(super) weight: Number,
+section! {
+    /// A size and how often it is drawn.
+    struct Weighted {
+        bytes: Number,
+        weight: Number,
+    }
 }
 
-/// `at_once` alone, `poisson` with `mean_ns`, or `bursts` with all three.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Arrivals {
-    pub(super) kind: Spanned<Kind>,
-    pub(super) mean_ns: Option<Number>,
-    pub(super) on_ns: Option<Number>,
-    pub(super) off_ns: Option<Number>,
+section! {
+    /// `at_once` alone, `poisson` with `mean_ns`, or `bursts` with all three.
+    struct Arrivals {
+        kind: Spanned<Kind>,
+        mean_ns: Option<Number>,
+        on_ns: Option<Number>,
+        off_ns: Option<Number>,
+    }
 }
 
 /// How jobs arrive.
@@ -153,10 +165,10 @@ pub(super) enum Kind {
     Bursts,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Chance {
-    pub(super) jitter_permille: Number,
-    pub(super) seeds: Vec<u64>,
-    pub(super) tick_phases_permille: Vec<Number>,
+section! {
+    struct Chance {
+        jitter_permille: Number,
+        seeds: Vec<u64>,
+        tick_phases_permille: Vec<Number>,
+    }
 }

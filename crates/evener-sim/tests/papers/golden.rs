@@ -66,6 +66,27 @@ pub(crate) fn measured(series: Series, size: u64, column: &str) -> f64 {
 /// Errors in per cent, as the bars of a model ask for them.
 pub(crate) struct Errors(pub(crate) Vec<f64>);
 
+/// Errors of all rows of a table.
+#[derive(Default)]
+pub(crate) struct RowErrors {
+    rows: usize,
+    errors: Vec<f64>,
+}
+
+impl RowErrors {
+    pub(crate) fn add(&mut self, of_row: Errors) {
+        self.rows += 1;
+        self.errors.extend(of_row.0);
+    }
+
+    /// Fails where there were not so many rows, or errors are above the bars, as of [`Errors::stay_within`].
+    #[track_caller]
+    pub(crate) fn stay_within(self, rows: usize, [largest, mean]: [f64; 2], what: &str) {
+        assert_eq!(self.rows, rows, "{what}");
+        Errors(self.errors).stay_within(largest, mean, what);
+    }
+}
+
 impl Errors {
     pub(crate) fn of(pairs: impl IntoIterator<Item = (f64, f64)>) -> Self {
         Self(pairs.into_iter().map(|(predicted, measured)| 100.0 * (predicted / measured - 1.0)).collect())

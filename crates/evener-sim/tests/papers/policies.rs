@@ -6,7 +6,7 @@ use evener_sim::bounds::{Requests, lower_bound};
 use evener_sim::lab::{Planned, Report, Setup, Workload};
 use evener_sim::papers::am3358::{Means, Mix, Series, compare, equal_jobs};
 
-use crate::golden::{Errors, INTERRUPT, POLICIES, Row, rows};
+use crate::golden::{Errors, INTERRUPT, POLICIES, Row, RowErrors, rows};
 use crate::learner::Learner;
 
 fn policy(row: &Row) -> Option<Policy> {
@@ -53,7 +53,7 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
         "hog_cpu_ms",
         "ctx_switches",
     ];
-    let (mut rows_seen, mut all) = (0, Vec::new());
+    let mut all = RowErrors::default();
     for row in rows(POLICIES, &columns) {
         let Some(policy) = policy(&row) else { continue };
         let name = row.text("workload");
@@ -69,16 +69,11 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
         let what = format!("{} hogs, {name}, {policy}", row.text("hogs"));
         let switches = row.number("ctx_switches");
         println!("{what}: {:.2?} {simulated:?}, reference {switches} switches", errors.0);
-        assert!(
-            (simulated.switches - switches).abs() <= 0.05 * switches + 2.0,
-            "{what}: {simulated:?}, {switches}"
-        );
+        assert!((simulated.switches - switches).abs() <= 0.05 * switches + 2.0, "{what}: {simulated:?}, {switches}");
         assert!(errors.largest() <= tolerance(name), "{what}: {:?} {simulated:?}", errors.0);
-        all.extend(errors.0);
-        rows_seen += 1;
+        all.add(errors);
     }
-    assert_eq!(rows_seen, 68);
-    Errors(all).stay_within(5.0, 0.5, "policies against the reference");
+    all.stay_within(68, [5.0, 0.5], "policies against the reference");
 }
 
 #[test]
@@ -106,7 +101,7 @@ fn interrupts_take_what_the_reference_says() {
 fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
     let costs = Series::Aes128.fit().costs;
     let columns = ["hogs", "workload", "policy", "makespan_ms", "crypto_cpu_ms", "lb_sync_ms", "lb_async_ms"];
-    let (mut rows_seen, mut all) = (0, Vec::new());
+    let mut all = RowErrors::default();
     for row in rows(POLICIES, &columns) {
         let (depth, bound) = match row.text("policy") {
             "adaptL" => (1, "lb_sync_ms"),
@@ -128,11 +123,9 @@ fn a_chooser_that_learns_reaches_what_the_reference_reaches() {
         println!("{what}: {:.2?} {simulated:?}", errors.0);
         assert!(errors.largest() <= tolerance(name), "{what}: {:?} {simulated:?}", errors.0);
         assert!(hogs > 0 || simulated.makespan_ms <= 1.02 * row.number(bound), "{what}: {simulated:?}");
-        all.extend(errors.0);
-        rows_seen += 1;
+        all.add(errors);
     }
-    assert_eq!(rows_seen, 34);
-    Errors(all).stay_within(5.0, 1.0, "learning policy against the reference");
+    all.stay_within(34, [5.0, 1.0], "learning policy against the reference");
 }
 
 #[test]

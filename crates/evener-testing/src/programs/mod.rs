@@ -13,7 +13,7 @@ mod terminal;
 pub use child::{code_of_child, in_child, is_right_in_child};
 pub use process::Process;
 pub use schema::misfits;
-pub use terminal::at_a_terminal;
+pub use terminal::{at_a_terminal, new_terminal};
 
 /// A command on its way.
 #[derive(Debug)]

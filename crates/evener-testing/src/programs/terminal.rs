@@ -22,27 +22,34 @@ pub fn at_a_terminal(
     arguments: &[&str],
     answers: &[&str],
 ) -> (Ran, String) {
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    fcntl_setfl(&master, OFlags::NONBLOCK).unwrap();
-    let name = ptsname(&master, Vec::new()).unwrap();
-    let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
-    let name = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
-    let slave = OpenOptions::new().read(true).write(true).custom_flags(flags).open(name).unwrap();
+    let (file, programs_end) = new_terminal();
     // setsid makes standard input the terminal that /dev/tty means; timeout lets nothing wait for ever.
     let mut run = run("setsid");
     run.command.args(["-c", "-w", "timeout", "--foreground", "300", program]).args(arguments);
-    run.command.stdin(slave).stdout(Stdio::piped()).stderr(Stdio::piped());
+    run.command.stdin(programs_end).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = run.command.spawn().unwrap();
     // The command holds the terminal open too.
     run.command.stdin(Stdio::null());
-    let mut terminal = Terminal { file: File::from(master), shown: String::new(), child };
+    let mut terminal = Terminal { file, shown: String::new(), child };
     answers.iter().for_each(|answer| terminal.answer(answer));
     while terminal.is_in_use() {
         sleep(PAUSE);
     }
     (Ran::of(&run.command, terminal.child), terminal.shown)
+}
+
+/// Both ends of a new terminal: that of who sits there, at which nothing waits, and the program's.
+#[must_use]
+pub fn new_terminal() -> (File, File) {
+    let our_end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&our_end).unwrap();
+    unlockpt(&our_end).unwrap();
+    fcntl_setfl(&our_end, OFlags::NONBLOCK).unwrap();
+    let name = ptsname(&our_end, Vec::new()).unwrap();
+    let flags = i32::try_from(OFlags::NOCTTY.bits()).unwrap();
+    let path = std::path::Path::new(std::ffi::OsStr::from_bytes(name.to_bytes()));
+    let programs_end = OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).unwrap();
+    (File::from(our_end), programs_end)
 }
 
 struct Terminal {

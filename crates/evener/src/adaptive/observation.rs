@@ -65,9 +65,9 @@ impl AdaptivePolicy {
             let queue = queues.queue_of(sample.class);
             self.controls.measured(queue);
             for module in 0..state.modules {
-                state.guard.control(state.ledger(queue, module), sample.jobs as u64, sample.core);
+                state.guard.control(state.ledger(queue, module), sample.took.jobs, sample.took.core);
             }
-            state.record_share(sample.core, sample.wall);
+            state.record_share(sample.took.core, sample.took.wall);
             self.core_measured(queue, sample);
         }
         // The table waits for the first cost of a class.
@@ -108,21 +108,6 @@ impl AdaptivePolicy {
         }
     }
 
-    /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
-    pub(crate) fn record_failed(
-        &self,
-        module: usize,
-        queues: &ClassQueues<'_>,
-        class: Class,
-        core: Nanos,
-        now: Nanos,
-    ) {
-        self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
-        let (lambda, queue) = (self.current().lambda(), queues.queue_of(class));
-        let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
-        self.book(&mut self.state(), (queue, module), now, |guard, ledger| guard.failed(ledger, core, now));
-    }
-
     /// Books something in a ledger of the guard.
     fn book(
         &self,
@@ -142,12 +127,28 @@ impl AdaptivePolicy {
         self.alternation.alarm(is_alarm);
     }
 
+    /// Jobs that a module failed, on which its path spent so much core time: a loss, and no news of what the class costs.
+    pub(crate) fn record_failed(
+        &self,
+        module: usize,
+        queues: &ClassQueues<'_>,
+        class: Class,
+        core: Nanos,
+        now: Nanos,
+    ) {
+        self.paths_ns.fetch_add(core.0, Ordering::Relaxed);
+        let (lambda, queue) = (self.current().lambda(), queues.queue_of(class));
+        let core = if cfg!(mutant = "failures_are_free") { Nanos::ZERO } else { scaled(core, lambda) };
+        self.book(&mut self.state(), (queue, module), now, |guard, ledger| guard.failed(ledger, core, now));
+    }
+
     /// A burst of a core was measured.
     fn core_measured(&self, queue: usize, sample: &CostSample) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        let (each, worked) = (sample.wall.0 / sample.jobs.max(1) as u64, sample.core.0 * sample.stands_for);
+        let took = &sample.took;
+        let (each, worked) = (took.wall.0 / took.jobs.max(1), took.core.0 * sample.stands_for);
         // By itself: not beside the module's path, nor another program.
-        let is_alone = sample.wall - sample.core <= Nanos(sample.wall.0 / TUNING.beside_parts)
+        let is_alone = took.wall - took.core <= Nanos(took.wall.0 / TUNING.beside_parts)
             || cfg!(mutant = "core_in_crowd");
         if let Some((module, core)) = turns.record_core(queue, is_alone.then_some(Nanos(each)), Nanos(worked))
         {

@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::estimate::{LEAST_WIDTH, WIDTHS, width_class};
 use evener_core::plan::adaptive::TUNING;
-use evener_core::{Class, Estimator, Method, Nanos};
+use evener_core::{Class, Estimator, Method, Nanos, Sample};
 
 /// Multi-buffer is in force; else plain.
 const MULTI: u8 = 1;
@@ -44,10 +44,7 @@ pub(crate) struct Known {
 pub(crate) struct CostSample {
     pub(crate) class: Class,
     pub(crate) method: Method,
-    pub(crate) jobs: usize,
-    pub(crate) bytes: u64,
-    pub(crate) core: Nanos,
-    pub(crate) wall: Nanos,
+    pub(crate) took: Sample,
     /// Bursts that it is the sample of.
     pub(crate) stands_for: u64,
 }
@@ -125,9 +122,9 @@ impl Costs {
     pub(crate) fn record(&self, sample: &CostSample) {
         let known = if sample.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
         let Some(mut known) = known else { return };
-        known.estimator.saw_cpu(sample.class, sample.method, sample.jobs as u64, sample.bytes, sample.core);
+        known.estimator.saw_cpu(sample.class, sample.method, sample.took.jobs, sample.took.bytes, sample.took.core);
         let worked = known.worked.entry(sample.class).or_default();
-        *worked += Nanos(sample.core.0 * sample.stands_for);
+        *worked += Nanos(sample.took.core.0 * sample.stands_for);
         let may_try = *worked >= TUNING.try_work_min;
         (0..WIDTHS).for_each(|width| self.write(&known.estimator, sample.class, width, may_try));
     }

@@ -78,7 +78,7 @@ impl Sampling {
     /// Takes in a sample.
     pub(super) fn push(&mut self, sample: CostSample) {
         if let Some(samples) = &mut self.samples {
-            let (core, stands_for) = (sample.core, sample.stands_for);
+            let (core, stands_for) = (sample.took.core, sample.stands_for);
             samples.push(sample);
             let work = Nanos(core.0 * stands_for);
             self.is_flush_due |= stands_for == 1 || work >= WORK_MAX || samples.len() >= SAMPLES_MAX;

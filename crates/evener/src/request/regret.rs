@@ -6,13 +6,13 @@
 //! threads that combine are judged together ([`crate::request::combine`]).
 //! Only requests that another way wants come here: small ones see no clock.
 
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use evener_core::driver::Clock as _;
 use evener_core::guard::{BySize, Load};
 use evener_core::statistics::Kind;
 use evener_core::{Direction, Nanos};
-use evener_ring::{Mapping, PerProcess};
+use evener_ring::ProcessValue;
 
 use crate::SystemClock;
 
@@ -47,19 +47,16 @@ pub struct Regret {
 /// The guard of this process; a forked child has one of its own. `None` where the kernel cannot tell a forked child from its
 /// parent, and for the moment in which another thread makes it.
 pub fn regret() -> Option<&'static Regret> {
-    place()?.get_or_make(|| Some(Regret { guard: Mutex::new(BySize::new(Kind::CIPHERS * WAYS)) }))
+    REGRET.get_or_make(|| Some(Regret { guard: Mutex::new(BySize::new(Kind::CIPHERS * WAYS)) }))
 }
 
 /// Makes the guard's place. To be called before threads fork: a child whose parent's other thread was about it would wait for
 /// that thread, which it has not.
 pub fn prepare() {
-    _ = place();
+    REGRET.prepare();
 }
 
-fn place() -> Option<&'static PerProcess<Regret, Mapping>> {
-    static REGRET: OnceLock<Option<PerProcess<Regret, Mapping>>> = OnceLock::new();
-    REGRET.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new)).as_ref()
-}
+static REGRET: ProcessValue<Regret> = ProcessValue::new();
 
 impl Regret {
     /// Begins a request of so many bytes that may go this way.

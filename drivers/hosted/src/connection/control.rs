@@ -46,7 +46,7 @@ pub(crate) struct Agreement {
 impl Control {
     /// Connects to a host of one whom the program trusts with its keys: before anything is sent, by what the kernel says of who listens.
     pub(crate) fn connect(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
-        let failed = |errno: Errno| ConnectionError::system("its socket", &errno.into());
+        let failed = |errno: Errno| ConnectionError::system("its socket", errno.into());
         let address = SocketAddrUnix::new(path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let socket = socket.map_err(failed)?;
@@ -56,12 +56,12 @@ impl Control {
         }
         let connected =
             until(Instant::now() + Duration::from(SILENCE_MAX), || Ok(connect(&socket, &address)?));
-        connected.map_err(|error| ConnectionError::system("its socket", &error))?;
+        connected.map_err(|error| ConnectionError::system("its socket", error))?;
         let uid = socket_peercred(&socket).map_err(failed)?.uid.as_raw();
         if !trusted.has(uid, geteuid().as_raw()) {
             return Err(ConnectionError::Stranger { uid });
         }
-        let socket = CheckedFd::new(socket).map_err(|error| ConnectionError::system("its socket", &error))?;
+        let socket = CheckedFd::new(socket).map_err(|error| ConnectionError::system("its socket", error))?;
         Ok(Self { socket })
     }
 
@@ -114,7 +114,7 @@ impl Control {
     pub(crate) fn start(&self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), ConnectionError> {
         let ring = RingDescriptor { ring: 0, has_file: true }.to_bytes();
         for (message, event) in [(Message::SetRingCall, call), (Message::SetRingKick, kick)] {
-            let event = event.checked().map_err(|error| ConnectionError::system("an event", &error))?;
+            let event = event.checked().map_err(|error| ConnectionError::system("an event", error))?;
             self.send(message, &ring, Some(event))?;
         }
         self.send(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes(), None)
@@ -161,7 +161,7 @@ impl Control {
         payload: &[u8],
         file: Option<BorrowedFd<'_>>,
     ) -> Result<(), ConnectionError> {
-        let failed = |error: io::Error| ConnectionError::system("a message to the host", &error);
+        let failed = |error: io::Error| ConnectionError::system("a message to the host", error);
         let payload_bytes = u32::try_from(payload.len()).expect("a message is short");
         let mut bytes = Zeroizing::new(Vec::with_capacity(HEADER_BYTES + payload.len()));
         bytes.extend_from_slice(&Header::request(message, payload_bytes).to_bytes());
@@ -201,7 +201,7 @@ impl Control {
         while !room.is_empty() {
             let read =
                 until(deadline, || Ok(recv(self.socket.checked()?, &mut *room, RecvFlags::empty())?.0));
-            match read.map_err(|error| ConnectionError::system("the host's answer", &error))? {
+            match read.map_err(|error| ConnectionError::system("the host's answer", error))? {
                 0 => return Err(ConnectionError::Gone),
                 read if read < room.len() && Instant::now() >= deadline => {
                     return Err(ConnectionError::Silent);

@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
+use evener_fd::SystemError;
 use evener_ring::virtqueue::Malformed;
 use evener_wire::WireError;
 use rustix::io::Errno;
@@ -11,13 +12,8 @@ use rustix::io::Errno;
 #[non_exhaustive]
 pub enum ConnectionError {
     /// The system refused.
-    #[error("{what}: {error}", error = io::Error::from_raw_os_error(*.errno))]
-    System {
-        /// What was asked of it.
-        what: &'static str,
-        /// Its number.
-        errno: i32,
-    },
+    #[error(transparent)]
+    System(#[from] SystemError),
     /// The host or device took longer for an answer than it may.
     #[error("it does not answer")]
     Silent,
@@ -59,14 +55,15 @@ pub enum ConnectionError {
 }
 
 impl ConnectionError {
-    pub(crate) fn system(what: &'static str, error: &io::Error) -> Self {
+    /// What the system's answer to `what` means for the connection.
+    pub(crate) fn system(what: &'static str, error: io::Error) -> Self {
         if error.raw_os_error() == Some(Errno::BADF.raw_os_error()) {
             return Self::Closed;
         }
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => Self::Silent,
             ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Gone,
-            _ => Self::System { what, errno: error.raw_os_error().unwrap_or(0) },
+            _ => Self::System(SystemError::of(what)(error)),
         }
     }
 }

@@ -17,9 +17,7 @@ pub(crate) mod test_peer;
 pub(crate) mod wait;
 pub(crate) mod wire_mapping;
 
-use std::ffi::CStr;
 use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -95,7 +93,7 @@ impl Connection {
     pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
         let control = Control::connect(path, trusted)?;
         // Pages come when they are touched: most programs have few requests at a time.
-        let (region, memory) = shared(Region::create_bare)?;
+        let (region, memory) = shared()?;
         let linked = link::host(control, &region, &memory, PARTS)?;
         Ok(Self::over(linked, region))
     }
@@ -105,7 +103,7 @@ impl Connection {
     pub(crate) fn to_device(
         open: impl FnOnce(&Arc<Region>, layout::Parts, usize) -> Result<OpenLink, ConnectionError>,
     ) -> Result<Self, ConnectionError> {
-        let (region, _) = shared(Region::create_bare)?;
+        let (region, _) = shared()?;
         let linked = open(&region, PARTS, layout::CONTROL_AT)?;
         Ok(Self::over(linked, region))
     }
@@ -348,11 +346,9 @@ impl Connection {
     }
 }
 
-type CreateRegion = fn(&CStr, usize) -> io::Result<(Region, File)>;
-
-fn shared(create: CreateRegion) -> Result<(Arc<Region>, File), ConnectionError> {
-    let made = create(c"evener-hosted", REGION_BYTES);
-    let (region, memory) = made.map_err(|error| ConnectionError::system("shared memory", &error))?;
+fn shared() -> Result<(Arc<Region>, File), ConnectionError> {
+    let made = Region::create(c"evener-hosted", REGION_BYTES);
+    let (region, memory) = made.map_err(|error| ConnectionError::system("shared memory", error))?;
     Ok((Arc::new(region), memory))
 }
 

@@ -277,8 +277,7 @@ mod tests {
     fn one_request_behind_a_leader_who_waits_for_more_is_called_for() {
         let (scene, mut other) = Scene::new(Events::Index);
         thread::scope(|scope| {
-            let leader = scene.sleeper(scope, 3, LONG);
-            let follower = scene.sleeper(scope, 1, LONG);
+            let [leader, follower] = [3, 1].map(|requests| scene.sleeper(scope, requests, LONG));
             let all = [(); 4].map(|()| other.take());
             other.give_back(&all[3]);
             assert_eq!(at_once(follower.join().unwrap()), 1);
@@ -304,8 +303,7 @@ mod tests {
     fn what_somebody_who_does_not_wait_finds_is_told_to_those_who_do() {
         let (scene, mut other) = Scene::new(Events::Index);
         thread::scope(|scope| {
-            let leader = scene.sleeper(scope, 1, LONG);
-            let follower = scene.sleeper(scope, 1, LONG);
+            let [leader, follower] = [(); 2].map(|()| scene.sleeper(scope, 1, LONG));
             let (first, second) = (other.take(), other.take());
             // Who leads is called, and comes too late to find it.
             let mut state = scene.shared.lock();

@@ -1,5 +1,6 @@
 //! The other side of a connection, for tests that say when a request comes back, and whether anybody is called.
 
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -48,7 +49,10 @@ impl Link for Silent {
 
     fn lend(&mut self, _: &Arc<Region>, span: Range<usize>) -> Result<(), ConnectionError> {
         if self.lent.is_refused.load(Relaxed) {
-            return Err(ConnectionError::System { what: "memory for the device", errno: libc::ENOMEM });
+            return Err(ConnectionError::system(
+                "memory for the device",
+                io::Error::from_raw_os_error(libc::ENOMEM),
+            ));
         }
         self.lent.spans.lock().unwrap().push(span);
         Ok(())

@@ -96,16 +96,16 @@ pub(crate) fn spin_until(
 /// An event that two processes share; sleeping on it is the kernel's.
 pub(crate) fn event() -> Result<CheckedFd, ConnectionError> {
     let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
-    made.and_then(CheckedFd::new).map_err(|error| ConnectionError::system("an event", &error))
+    made.and_then(CheckedFd::new).map_err(|error| ConnectionError::system("an event", error))
 }
 
 /// Rings an event.
 pub(crate) fn ring(event: &CheckedFd) -> Result<(), ConnectionError> {
-    let event = event.checked().map_err(|error| ConnectionError::system("a kick", &error))?;
+    let event = event.checked().map_err(|error| ConnectionError::system("a kick", error))?;
     match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
         // An event that is full was rung.
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
-        Err(errno) => Err(ConnectionError::system("a kick", &errno.into())),
+        Err(errno) => Err(ConnectionError::system("a kick", errno.into())),
     }
 }
 
@@ -123,7 +123,7 @@ const END: u64 = 1;
 impl Waiter {
     /// `call` is rung when something came back; on `end` nothing happens but that the other side goes away, or answers there.
     pub(crate) fn new(call: CheckedFd, end: Option<&CheckedFd>) -> Result<Self, ConnectionError> {
-        Self::watching(call, end).map_err(|error| ConnectionError::system("a place to wait", &error))
+        Self::watching(call, end).map_err(|error| ConnectionError::system("a place to wait", error))
     }
 
     fn watching(call: CheckedFd, end: Option<&CheckedFd>) -> io::Result<Self> {
@@ -151,14 +151,14 @@ impl Waiter {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        let epoll = self.epoll.checked().map_err(|error| ConnectionError::system("a wait", &error))?;
+        let epoll = self.epoll.checked().map_err(|error| ConnectionError::system("a wait", error))?;
         let mut room = [MaybeUninit::uninit(); 2];
         match epoll::wait(epoll, &mut room, Some(&timeout)) {
             Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => {
                 Err(ConnectionError::Gone)
             }
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(ConnectionError::system("a wait", &errno.into())),
+            Err(errno) => Err(ConnectionError::system("a wait", errno.into())),
         }
     }
 }

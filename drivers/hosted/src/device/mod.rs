@@ -159,7 +159,7 @@ impl Drop for Device {
 
 /// What the system refused.
 fn refused(what: &'static str) -> impl Fn(std::io::Error) -> ConnectionError {
-    move |error| ConnectionError::system(what, &error)
+    move |error| ConnectionError::system(what, error)
 }
 
 /// Repeats `is_done` until it holds, for `timeout` at most; says whether it does.

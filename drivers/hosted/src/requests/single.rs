@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, BLOCK_BYTES, Direction, HasEnded, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, BLOCK_BYTES, Direction, HasEnded, JobError, Nanos, Padding, Session, WithIv};
 use evener_ring::wipe;
 
 use crate::connection::error::ConnectionError;
@@ -38,13 +38,8 @@ impl SingleDriver for SingleRequests {
             && bytes <= DATA_BYTES_MAX.min(self.capabilities.request_bytes_max())
     }
 
-    fn ask_for(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        timeout: Nanos,
-    ) -> Result<(), Unanswered> {
+    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
+        let WithIv { session, iv } = keyed;
         let full = Err(Unanswered::Failed(JobError::ModuleFull));
         let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
         let lengths = Lengths { text: text.input().len(), aad: 0 };

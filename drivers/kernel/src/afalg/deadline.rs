@@ -1,8 +1,8 @@
 //! Single requests with a deadline: a thread of the driver, a reader, sleeps in the kernel in the caller's place.
 //!
 //! 1. A runner opens the key, for the kernel may sleep over keys.
-//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, which sends it
-//!    (`reader.rs`).
+//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, who sends it
+//!    (`reader/`).
 //! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's room; or the time is
 //!    over, the caller leaves, and the reader stays behind with all that the kernel still writes to.
 //!
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, HasEnded, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, Direction, HasEnded, JobError, Nanos, Padding, WithIv};
 
 use super::Afalg;
 use super::exchange::CHUNK_BYTES;
@@ -80,13 +80,8 @@ impl SingleDriver for DeadlineDriver {
         bytes <= CHUNK_BYTES && is_for_callers(self.pool.device(), algorithm, bytes)
     }
 
-    fn ask_for(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        timeout: Nanos,
-    ) -> Result<(), Unanswered> {
+    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
+        let WithIv { session, iv } = keyed;
         let (timeout, bytes) = (Duration::from(timeout), text.input().len());
         if !self.takes(session.algorithm(), bytes) || session.padding() != Padding::None || !self.has_runner()
         {

@@ -144,14 +144,19 @@ fn memory_of_which_nobody_knows_whether_it_is_back_is_never_used_again() {
     }
 }
 
+/// Every session is refused.
+fn no_session(call: Call, _: usize) -> Fate {
+    match call {
+        Call::OpenSession => Fate::Refused(libc::EINVAL),
+        _ => Fate::Answered,
+    }
+}
+
 #[test]
 fn a_key_that_a_node_refuses_is_told_from_a_node_that_is_full() {
     let Some((node, device)) = mock_node() else { return };
     // The key, and then another in its place.
-    node.ends(|call, _| match call {
-        Call::OpenSession => Fate::Refused(libc::EINVAL),
-        _ => Fate::Answered,
-    });
+    node.ends(no_session);
     assert_eq!(device.open_key(KEY, &[7; 16]).err(), Some(Failure::Full));
     node.ends(|call, before| match (call, before) {
         (Call::OpenSession, 0) => Fate::Refused(libc::EINVAL),
@@ -163,10 +168,7 @@ fn a_key_that_a_node_refuses_is_told_from_a_node_that_is_full() {
 #[test]
 fn a_node_that_takes_no_session_of_ours_does_nothing_for_us() {
     let Some((node, _)) = mock_node() else { return };
-    node.ends(|call, _| match call {
-        Call::OpenSession => Fate::Refused(libc::EINVAL),
-        _ => Fate::Answered,
-    });
+    node.ends(no_session);
     let does = "none of OCF's algorithms that Evener has".to_owned();
     let nothing = OpenError::NothingForUs { name: NODE.to_owned(), does };
     assert_eq!(DevCrypto::open(Path::new(NODE)).map(drop), Err(nothing.clone()));

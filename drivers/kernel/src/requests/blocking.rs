@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
-use evener_core::{Algorithm, Direction, HasEnded, JobError, Nanos, Padding, Session};
+use evener_core::{Algorithm, Direction, HasEnded, JobError, Nanos, Padding, WithIv};
 use zeroize::Zeroizing;
 
 use crate::pool::device::{Device, Failure, Spec, error_of, is_for_callers};
@@ -63,13 +63,8 @@ impl<D: Device> SingleDriver for BlockingDriver<D> {
         is_for_callers(&*self.device, algorithm, bytes)
     }
 
-    fn ask_for(
-        &self,
-        session: &Session,
-        iv: &[u8; 16],
-        text: &mut dyn Text,
-        _: Nanos,
-    ) -> Result<(), Unanswered> {
+    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
+        let WithIv { session, iv } = keyed;
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
         if session.padding() != Padding::None || !self.takes(spec.algorithm, text.input().len()) {
             return Err(Unanswered::Failed(JobError::ModuleFull));

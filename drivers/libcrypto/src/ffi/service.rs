@@ -11,29 +11,25 @@ use evener_evp_sys::{
 
 use super::owned;
 
-/// The provider that serves a cipher under these properties.
-pub(crate) fn cipher(name: &CStr, properties: &CStr) -> Option<String> {
-    // SAFETY: both texts end in nul and are read during the call only; null: the default library.
-    let cipher = unsafe { EVP_CIPHER_fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
-    let cipher = owned(cipher).ok()?.as_ptr();
-    // SAFETY: a fetched method names its provider as long as it lives.
-    let name = name_of(unsafe { EVP_CIPHER_get0_provider(cipher) });
-    // SAFETY: this is the one reference that the fetch gave, and the name was copied.
-    unsafe { EVP_CIPHER_free(cipher) };
-    name
+/// The provider that serves a method under these properties, by libcrypto's functions for this kind of method.
+macro_rules! served {
+    ($what:literal, $name:ident: $fetch:ident, $provider:ident, $free:ident) => {
+        #[doc = concat!("The provider that serves ", $what, " under these properties.")]
+        pub(crate) fn $name(name: &CStr, properties: &CStr) -> Option<String> {
+            // SAFETY: both texts end in nul and are read during the call only; null: the default library.
+            let method = unsafe { $fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
+            let method = owned(method).ok()?.as_ptr();
+            // SAFETY: a fetched method names its provider as long as it lives.
+            let name = name_of(unsafe { $provider(method) });
+            // SAFETY: this is the one reference that the fetch gave, and the name was copied.
+            unsafe { $free(method) };
+            name
+        }
+    };
 }
 
-/// The provider that serves a digest under these properties.
-pub(crate) fn digest(name: &CStr, properties: &CStr) -> Option<String> {
-    // SAFETY: as for a cipher.
-    let digest = unsafe { EVP_MD_fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
-    let digest = owned(digest).ok()?.as_ptr();
-    // SAFETY: as for a cipher.
-    let name = name_of(unsafe { EVP_MD_get0_provider(digest) });
-    // SAFETY: as for a cipher.
-    unsafe { EVP_MD_free(digest) };
-    name
-}
+served!("a cipher", cipher: EVP_CIPHER_fetch, EVP_CIPHER_get0_provider, EVP_CIPHER_free);
+served!("a digest", digest: EVP_MD_fetch, EVP_MD_get0_provider, EVP_MD_free);
 
 /// Whether a provider of that name is active.
 pub(crate) fn is_active(name: &CStr) -> bool {

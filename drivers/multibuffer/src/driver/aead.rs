@@ -5,6 +5,7 @@ use zeroize::Zeroizing;
 
 use super::Multibuffer;
 use super::padding_in_place::front;
+use crate::ffi::AeadMessage;
 
 /// Length of a tag in bytes.
 const TAG_BYTES: usize = 16;
@@ -33,22 +34,20 @@ impl Multibuffer {
     fn run_gcm(&mut self, job: &mut Job<'_>, direction: Direction) -> [u8; TAG_BYTES] {
         let manager = &self.manager;
         let keys = self.gcm.keys(job.session(), |session| manager.gcm_keys(session.key()));
-        let (bytes, parts) = (job.input_bytes(), job.parts());
-        let span = front(parts.memory, bytes);
-        self.manager.gcm(keys, direction, nonce(parts.iv), parts.aad, span)
+        self.manager.gcm(keys, message(job, direction))
     }
 
     fn run_chacha(&mut self, job: &mut Job<'_>, direction: Direction) -> [u8; TAG_BYTES] {
         let mut key = Zeroizing::new([0; 32]);
         key.copy_from_slice(job.session().key());
-        let (bytes, parts) = (job.input_bytes(), job.parts());
-        let span = front(parts.memory, bytes);
-        self.manager.chacha20_poly1305(&key, direction, nonce(parts.iv), parts.aad, span)
+        self.manager.chacha20_poly1305(&key, message(job, direction))
     }
 }
 
-fn nonce(iv: &[u8; 16]) -> &[u8; 12] {
-    iv.first_chunk().expect("12 of 16 bytes")
+fn message<'m>(job: &'m mut Job<'_>, direction: Direction) -> AeadMessage<'m> {
+    let (bytes, parts) = (job.input_bytes(), job.parts());
+    let nonce = parts.iv.first_chunk().expect("12 of 16 bytes");
+    AeadMessage { direction, nonce, aad: parts.aad, span: front(parts.memory, bytes) }
 }
 
 /// Compares in the same time wherever the first difference is.

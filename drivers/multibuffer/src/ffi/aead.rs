@@ -19,20 +19,22 @@ const fn in_memory(bytes: u64) -> usize {
     if bytes < usize::MAX as u64 { bytes as usize } else { usize::MAX }
 }
 
+/// A message to be encrypted or decrypted with associated data.
+pub(crate) struct AeadMessage<'m> {
+    pub(crate) direction: Direction,
+    pub(crate) nonce: &'m [u8; 12],
+    pub(crate) aad: &'m [u8],
+    pub(crate) span: Span<'m>,
+}
+
 impl Manager {
     /// Encrypts or decrypts a message with AES-GCM and returns the tag, which is still to be compared.
     ///
     /// # Panics
     ///
     /// Where the message is longer than [`GCM_BYTES_MAX`].
-    pub(crate) fn gcm(
-        &mut self,
-        keys: &GcmKeys,
-        direction: Direction,
-        nonce: &[u8; 12],
-        aad: &[u8],
-        span: Span<'_>,
-    ) -> [u8; 16] {
+    pub(crate) fn gcm(&mut self, keys: &GcmKeys, message: AeadMessage<'_>) -> [u8; 16] {
+        let AeadMessage { direction, nonce, aad, span } = message;
         let (src, dst, bytes) = span.addresses();
         assert!(bytes <= GCM_BYTES_MAX, "{bytes} bytes are too many for GCM");
         let functions = match direction {
@@ -67,14 +69,8 @@ impl Manager {
     /// # Panics
     ///
     /// Where the message is longer than [`CHACHA_BYTES_MAX`].
-    pub(crate) fn chacha20_poly1305(
-        &mut self,
-        key: &[u8; 32],
-        direction: Direction,
-        nonce: &[u8; 12],
-        aad: &[u8],
-        span: Span<'_>,
-    ) -> [u8; 16] {
+    pub(crate) fn chacha20_poly1305(&mut self, key: &[u8; 32], message: AeadMessage<'_>) -> [u8; 16] {
+        let AeadMessage { direction, nonce, aad, span } = message;
         let (src, dst, bytes) = span.addresses();
         assert!(bytes <= CHACHA_BYTES_MAX, "{bytes} bytes are too many for ChaCha20-Poly1305");
         let (start, end) = (self.table.chacha_start.expect(CHECKED), self.table.chacha_end.expect(CHECKED));

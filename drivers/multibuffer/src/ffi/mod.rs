@@ -15,7 +15,7 @@ mod raw_loop;
 mod span;
 mod work;
 
-pub(crate) use aead::{CHACHA_BYTES_MAX, GCM_BYTES_MAX};
+pub(crate) use aead::{AeadMessage, CHACHA_BYTES_MAX, GCM_BYTES_MAX};
 pub(crate) use keys::{AesKeys, GcmKeys, HmacKeys, KeySize};
 pub(crate) use layout::{BURST_JOBS_MAX, LANE_BYTES_MAX};
 pub(crate) use library::{load_first, load_first_of};

@@ -97,29 +97,27 @@ impl Default for Builder {
     }
 }
 
+/// Setters of fields.
+macro_rules! sets {
+    ($($(#[$about:meta])* $field:ident: $type:ty;)*) => {$(
+        $(#[$about])*
+        #[must_use]
+        pub fn $field(self, $field: $type) -> Self {
+            Self { $field, ..self }
+        }
+    )*};
+}
+
 impl Builder {
-    /// Sets the kind of machine.
-    #[must_use]
-    pub fn profile(self, profile: Profile) -> Self {
-        Self { profile, ..self }
-    }
-
-    /// Sets the crypto module.
-    #[must_use]
-    pub fn module(self, module: Module) -> Self {
-        Self { module, ..self }
-    }
-
-    /// Sets how many CPUs the guest has. Two need three free cores of the host to behave.
-    #[must_use]
-    pub fn vcpus(self, vcpus: u8) -> Self {
-        Self { vcpus, ..self }
-    }
-
-    /// Sets the guest's memory in MiB, which is its file system, too: programs lie in it twice while it boots.
-    #[must_use]
-    pub fn memory_mib(self, memory_mib: u32) -> Self {
-        Self { memory_mib, ..self }
+    sets! {
+        /// Sets the kind of machine.
+        profile: Profile;
+        /// Sets the crypto module.
+        module: Module;
+        /// Sets how many CPUs the guest has. Two need three free cores of the host to behave.
+        vcpus: u8;
+        /// Sets the guest's memory in MiB, which is its file system, too: programs lie in it twice while it boots.
+        memory_mib: u32;
     }
 
     /// Lets guest time count instructions.

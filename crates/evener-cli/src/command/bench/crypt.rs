@@ -13,6 +13,7 @@ use evener_bench::workload::Layout;
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser};
 use crate::machine::processor::this_processor;
+use crate::terminal::units::{USUAL_SIZES, parse_bytes};
 use crate::terminal::{Exit, output};
 
 /// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, a bare loop
@@ -32,12 +33,7 @@ pub(crate) struct Crypt {
     direction: CryptDirection,
 
     /// Plaintext bytes of the jobs; each size is measured by itself.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "8,16,64,256,1024,4096,8192,16384",
-        value_parser = crate::terminal::units::parse_bytes
-    )]
+    #[arg(long, value_delimiter = ',', default_value = USUAL_SIZES, value_parser = parse_bytes)]
     sizes: Vec<u64>,
 
     /// One mix of sizes instead: log-normal, 64 B to 1 MiB, median 8 KiB, sigma 2; or the usual sizes, each as likely.
@@ -143,7 +139,7 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
         machine.save_costs(&learned).ok();
     }
     if let Some(path) = &arguments.json {
-        std::fs::write(path, results.to_json() + "\n")
+        std::fs::write(path, evener_bench::to_json(&results))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = &arguments.svg {

@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &Files) -> anyhow::Result<Exit> {
         outcome => outcome?,
     };
     if let Some(path) = &arguments.json {
-        std::fs::write(path, results.to_json() + "\n")
+        std::fs::write(path, evener_bench::to_json(&results))
             .with_context(|| format!("cannot write {}", PathDisplay(path)))?;
     }
     output::answer(results.to_text().as_bytes())

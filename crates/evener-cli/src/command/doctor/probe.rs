@@ -18,19 +18,19 @@ pub(super) struct Probe {
     /// Of libcrypto, as `3.0.19`.
     pub(super) version: String,
     pub(super) evener_active: bool,
-    pub(super) default_active: bool,
+    default_active: bool,
     pub(super) fips: bool,
-    pub(super) algorithms: Vec<Served>,
+    algorithms: Vec<Served>,
 }
 
 /// The provider that serves an algorithm.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Served {
-    pub(super) name: String,
+    name: String,
     /// A provider's name; null: none serves it.
-    pub(super) by: Option<String>,
+    by: Option<String>,
     /// Whether Evener's provider has it.
-    pub(super) evener_has_it: bool,
+    evener_has_it: bool,
 }
 
 /// What Evener's provider may have beside ciphers, under OpenSSL's names.

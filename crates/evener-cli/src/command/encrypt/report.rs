@@ -20,7 +20,7 @@ pub(crate) struct Report {
     pub(crate) files: u64,
     pub(crate) already_done: u64,
     pub(crate) bytes_in: u64,
-    pub(crate) bytes_out: u64,
+    bytes_out: u64,
     pub(crate) seconds: f64,
     /// Times that a class of jobs was kept on the CPU for a while, because modules had cost more than they saved.
     pub(crate) guard_locks: u64,
@@ -33,7 +33,7 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 pub(crate) struct Worker {
     pub(crate) name: String,
-    pub(crate) emulated: bool,
+    emulated: bool,
     pub(crate) plain: Work,
     pub(crate) multi_buffer: Work,
     pub(crate) module: Option<Module>,
@@ -42,10 +42,10 @@ pub(crate) struct Worker {
 /// What was done in one way.
 #[derive(Serialize)]
 pub(crate) struct Work {
-    pub(crate) bursts: u64,
+    bursts: u64,
     pub(crate) jobs: u64,
-    pub(crate) bytes: u64,
-    pub(crate) failed: u64,
+    bytes: u64,
+    failed: u64,
     pub(crate) redone: u64,
     /// Estimated from a sample of bursts; none was sampled where it is null.
     core_seconds: Option<f64>,
@@ -55,7 +55,7 @@ pub(crate) struct Work {
 #[derive(Serialize)]
 pub(crate) struct Module {
     #[serde(flatten)]
-    pub(crate) work: Work,
+    work: Work,
     checked: u64,
     pub(crate) quarantine: Option<String>,
 }

@@ -45,12 +45,17 @@ pub(crate) enum Overhead {
     Unknown,
 }
 
-/// Everything that was found out.
-pub(crate) struct Answer {
-    pub(crate) kind: JobKind,
+/// Under which circumstances a way is chosen.
+pub(crate) struct Circumstances {
     pub(crate) objective: Objective,
     pub(crate) load: CpuLoad,
     pub(crate) lambda: f64,
+}
+
+/// Everything that was found out.
+pub(crate) struct Answer {
+    pub(crate) kind: JobKind,
+    pub(crate) circumstances: Circumstances,
     pub(crate) ways: Vec<Candidate>,
     /// What a core takes.
     pub(crate) run_method: Method,
@@ -71,11 +76,15 @@ impl Answer {
         let size = bytes(u64::try_from(self.kind.bytes).unwrap_or(u64::MAX));
         let layout = if is_apart { "out of place" } else { "in place" };
         let jobs = if burst == 1 { "one job".to_owned() } else { format!("a burst of {burst} jobs") };
-        let cores = counted(u64::try_from(self.load.cores).unwrap_or(u64::MAX), "core");
+        let cores = counted(u64::try_from(self.circumstances.load.cores).unwrap_or(u64::MAX), "core");
         let width = self.ways.iter().map(|way| way.name.len()).max().unwrap_or_default() + 2;
         let mut text = String::new();
-        put!(text, "{algorithm} {direction}, {jobs} of {size}, {layout}; objective {}", self.objective);
-        put!(text, "{cores}, {:.1} threads of others; costs are of one job", self.load.others);
+        put!(
+            text,
+            "{algorithm} {direction}, {jobs} of {size}, {layout}; objective {}",
+            self.circumstances.objective
+        );
+        put!(text, "{cores}, {:.1} threads of others; costs are of one job", self.circumstances.load.others);
         put!(
             text,
             "   {:<24}{:>10}{:>10}{:>10}{:>10}{:>8}{:>11}  samples",
@@ -115,7 +124,7 @@ impl Answer {
             text,
             " {mark} {:<width$}{c:>10}{d:>10}{h:>10}{wait:>10}{:>8.2}{:>11}  {} ({when})",
             way.name,
-            self.lambda,
+            self.circumstances.lambda,
             shown(way.total()),
             way.samples
         );
@@ -134,7 +143,7 @@ impl Answer {
         let taken = modules().find(|way| way.is_chosen);
         let (c, d) = (core.c.unwrap_or_default(), module.d.unwrap_or_default());
         let reason = match taken {
-            Some(module) => why_module(core, module, self.lambda),
+            Some(module) => why_module(core, module, self.circumstances.lambda),
             None if d >= c => format!("{} would cost {d} of core time, the CPU {c}", module.name),
             None if self.kind.burst == 1 && module.total() > core.total() => {
                 let end = module.service();
@@ -175,11 +184,11 @@ impl Answer {
             "layout": if self.kind.is_apart { "out-of-place" } else { "in-place" },
             "size_bytes": self.kind.bytes,
             "burst": self.kind.burst,
-            "objective": self.objective.name(),
+            "objective": self.circumstances.objective.name(),
             "class": self.kind.class().to_string(),
-            "cores": self.load.cores,
-            "other_threads": self.load.others,
-            "lambda": self.lambda,
+            "cores": self.circumstances.load.cores,
+            "other_threads": self.circumstances.load.others,
+            "lambda": self.circumstances.lambda,
             "ways": self.ways.iter().map(Candidate::json).collect::<Vec<_>>(),
             "why": self.why(),
             "method_of_a_run": self.run_method.name(),

@@ -15,7 +15,7 @@ use crate::machine::cpu_load::CpuLoad;
 use crate::machine::microbench::{self, JobKind, NotMeasured};
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, output, units};
-use answer::{Answer, Candidate, Overhead};
+use answer::{Answer, Candidate, Circumstances, Overhead};
 
 /// Says where a job would go now, and why.
 ///
@@ -107,9 +107,7 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     choose(&mut ways, &table, &plan_input, learned.method(kind.class(), kind.burst));
     let answer = Answer {
         kind,
-        objective: arguments.objective,
-        load,
-        lambda: table.lambda(),
+        circumstances: Circumstances { objective: arguments.objective, load, lambda: table.lambda() },
         ways,
         run_method: learned.method(kind.class(), kind.burst),
         emulated: machine.emulated(),

@@ -4,7 +4,7 @@ use evener::core::statistics::{Count, Row};
 use evener::statistics::Totals;
 use serde::Serialize;
 
-use crate::activity::{Host, HostReport, Process, Reading};
+use crate::activity::{ConnectionCounts, Host, HostReport, Process, Reading};
 
 #[derive(Serialize)]
 struct StatusView<'r> {
@@ -67,9 +67,8 @@ struct ReportView<'r> {
     bytes: u64,
     refused: u64,
     failed: u64,
-    connections: u64,
-    turned_away: u64,
-    broken_off: u64,
+    #[serde(flatten)]
+    connections: ConnectionCounts,
 }
 
 pub(super) fn text(reading: &Reading) -> serde_json::Result<String> {
@@ -136,8 +135,6 @@ impl<'r> ReportView<'r> {
             refused: report.totals.refused,
             failed: report.totals.failed,
             connections: report.connections,
-            turned_away: report.turned_away,
-            broken_off: report.broken_off,
         }
     }
 }

@@ -94,13 +94,13 @@ fn hosts(page: &mut Page, hosts: &[Host]) {
             told.totals.failed
         }),
         ("evener_host_connections_total", "counter", "Connections since the host began.", |told| {
-            told.connections
+            told.connections.all
         }),
         ("evener_host_turned_away_total", "counter", "Connections that were turned away.", |told| {
-            told.turned_away
+            told.connections.turned_away
         }),
         ("evener_host_broken_off_total", "counter", "Connections that broke the protocol.", |told| {
-            told.broken_off
+            told.connections.broken_off
         }),
         ("evener_host_clients", "gauge", "Clients that are connected.", |told| told.clients.len() as u64),
         ("evener_host_in_flight", "gauge", "Requests that the module holds.", HostReport::in_flight),
@@ -122,20 +122,11 @@ fn hosts(page: &mut Page, hosts: &[Host]) {
 
 /// All sizes of a kind and direction together.
 fn by_kind(process: &Process) -> Vec<(Labels, Totals)> {
-    let mut found: Vec<(Row, Totals)> = Vec::new();
-    for (row, totals) in &process.rows {
-        // The row of the smallest size stands for all sizes.
-        let first = Row::of(row.kind(), row.direction(), 0);
-        match found.last_mut().filter(|(last, _)| *last == first) {
-            Some((_, sum)) => *sum += *totals,
-            None => found.push((first, *totals)),
-        }
-    }
     let of = |row: Row| {
         let process = of_process(process).with("algorithm", row.kind().name());
         process.with("direction", &row.direction().to_string())
     };
-    found.into_iter().map(|(row, totals)| (of(row), totals)).collect()
+    process.by_kind().into_iter().map(|(row, totals)| (of(row), totals)).collect()
 }
 
 fn of_process(process: &Process) -> Labels {

@@ -110,15 +110,7 @@ pub(super) fn detail_title(entry: &Entry<'_>) -> String {
 
 /// What a process did so far: a line for each kind of work and direction, the one with most bytes first.
 pub(super) fn details(process: &Process) -> Vec<String> {
-    let mut kinds: Vec<(Row, Totals)> = Vec::new();
-    for (row, totals) in &process.rows {
-        // The row of the smallest size stands for all sizes.
-        let first = Row::of(row.kind(), row.direction(), 0);
-        match kinds.last_mut().filter(|(last, _)| *last == first) {
-            Some((_, sum)) => *sum += *totals,
-            None => kinds.push((first, *totals)),
-        }
-    }
+    let mut kinds = process.by_kind();
     kinds.sort_by_key(|(row, totals)| (std::cmp::Reverse(totals.of(Count::Bytes)), *row));
     let line = |(row, totals): &(Row, Totals)| {
         let [direct, combined, split, routed] =

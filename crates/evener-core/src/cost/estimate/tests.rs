@@ -76,12 +76,15 @@ fn a_module_that_does_not_pay_is_not_tried_again_because_a_try_took_longer_still
     assert_eq!(left(&[(400, 700), (400, 700), (400, 100)]), 1);
 }
 
+/// How many of ten that ask at once are given a try, `now` in microseconds.
+fn tries(estimator: &mut Estimator, now: u64) -> usize {
+    (0..10).filter(|_| estimator.tries(0, class(64), Nanos::from_micros(now))).count()
+}
+
 #[test]
 fn an_old_plan_grants_no_more_tries_than_are_left_and_a_try_that_is_out_is_no_reason_for_another() {
     let at = |us: u64| Nanos::from_micros(us);
     let mut estimator = Estimator::new(1);
-    let tries =
-        |estimator: &mut Estimator, now| (0..10).filter(|_| estimator.tries(0, class(64), at(now))).count();
     assert_eq!(tries(&mut estimator, 1), TUNING.tries_max as usize);
     let sample = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };
     (2..=5).for_each(|now| estimator.saw_module(0, class(64), &sample(400, now)));
@@ -118,8 +121,6 @@ fn a_mean_that_few_samples_changed_is_tried_again_soon_and_one_that_was_always_s
 fn tries_that_fail_are_tried_again_once_in_a_while_and_after_long_at_any_price() {
     let at = |us: u64| Nanos::from_micros(us);
     let mut estimator = Estimator::new(1);
-    let tries =
-        |estimator: &mut Estimator, now| (0..10).filter(|_| estimator.tries(0, class(64), at(now))).count();
     // The first ones fail, and nothing is known.
     assert_eq!([1, 1_000_000, 1_000_001, 1_500_000].map(|now| tries(&mut estimator, now)), [4, 0, 1, 0]);
     let sample = |d, now| ModuleSample { jobs: 1, bytes: 64, d: at(d), h: at(1), now: at(now) };

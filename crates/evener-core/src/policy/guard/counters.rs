@@ -1,8 +1,6 @@
 //! What the guard saw and did, for reports.
 
-use std::ops::AddAssign;
-
-use crate::units::Nanos;
+use crate::units::{Nanos, sum_fields};
 
 /// What the guard saw and did, for reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,13 +19,4 @@ pub struct Counters {
     pub gained: Nanos,
 }
 
-impl AddAssign for Counters {
-    fn add_assign(&mut self, other: Self) {
-        self.locks += other.locks;
-        self.kept_inline_jobs += other.kept_inline_jobs;
-        self.control_jobs += other.control_jobs;
-        self.routed_jobs += other.routed_jobs;
-        self.lost += other.lost;
-        self.gained += other.gained;
-    }
-}
+sum_fields!(Counters: locks, kept_inline_jobs, control_jobs, routed_jobs, lost, gained);

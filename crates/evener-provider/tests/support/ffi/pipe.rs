@@ -9,6 +9,8 @@ use evener_ossl_sys::{
     NewCtx, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param, ProviderInit, SetCtxParams, number,
 };
 
+use super::{DEFAULT, Provider};
+
 type Opaque = *mut c_void;
 
 /// A libcrypto with `evener` in its default library context.
@@ -60,6 +62,15 @@ impl Library {
         let provider = load(c"evener".as_ptr());
         assert!(!provider.is_null());
         Self { handle, provider }
+    }
+
+    /// The system's libcrypto, under whose name alone the loader finds it, with its default provider, which judges.
+    pub fn system(init: ProviderInit) -> (Self, Provider) {
+        let library = Self::open(Path::new("libcrypto.so.3"), init);
+        let judge = DEFAULT.load("default").unwrap();
+        // Ours has hushed this program's panics.
+        drop(std::panic::take_hook());
+        (library, judge)
     }
 
     /// Whether EVP has pipelines.

@@ -7,5 +7,5 @@ mod run_state;
 
 pub(super) use backlog::JobId;
 pub(super) use driver_queue::DriverQueue;
-pub(super) use request::{Call, KeyState, ModulePort, Request, RequestSlot};
+pub(super) use request::{Call, KeyState, ModulePort, PathTime, Request, RequestSlot, part};
 pub(super) use run_state::{Answer, RunState, Took, pause};

@@ -3,6 +3,7 @@
 use evener_core::Nanos;
 
 use crate::engine::{EventId, ModuleId, ThreadId};
+use crate::rounding::round;
 
 /// Where a module worker submits its requests.
 #[derive(Clone, Copy)]
@@ -21,30 +22,33 @@ pub(crate) struct RequestSlot {
     pub(crate) done: EventId,
 }
 
+/// Core time before the module's work and behind it.
+#[derive(Clone, Copy)]
+pub(crate) struct PathTime {
+    pub(crate) front: Nanos,
+    pub(crate) back: Nanos,
+}
+
+impl PathTime {
+    /// So much of it in front.
+    pub(crate) fn of(whole: Nanos, front: f64) -> Self {
+        let front = part(whole, front);
+        Self { front, back: whole - front }
+    }
+
+    pub(crate) fn whole(self) -> Nanos {
+        self.front + self.back
+    }
+}
+
 /// What the kernel has to do for one job.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
-    /// Core time before the module's work.
-    pub(crate) front: Nanos,
+    pub(crate) path: PathTime,
     /// The module's work.
     pub(crate) work: Nanos,
-    /// Core time behind it.
-    pub(crate) back: Nanos,
     /// Set when it is done.
     pub(crate) done: EventId,
-}
-
-/// What a runner has to do for one job, and what the kernel has.
-#[derive(Clone, Copy)]
-pub(crate) struct Call {
-    /// Core time on the way into the kernel.
-    pub(crate) front: Nanos,
-    /// Core time on the way back.
-    pub(crate) back: Nanos,
-    /// The kernel's part.
-    pub(crate) request: Request,
-    /// Its place among those that may be outstanding.
-    pub(crate) place: usize,
 }
 
 /// The key that a module's first request opens.
@@ -55,4 +59,19 @@ pub(crate) enum KeyState {
     /// One thread opens it; these wait.
     Opening(Vec<EventId>),
     Open,
+}
+
+/// What a runner has to do for one job, and what the kernel has.
+#[derive(Clone, Copy)]
+pub(crate) struct Call {
+    /// On the way into the kernel, and back.
+    pub(crate) path: PathTime,
+    /// The kernel's part.
+    pub(crate) request: Request,
+    /// Its place among those that may be outstanding.
+    pub(crate) place: usize,
+}
+
+pub(crate) fn part(whole: Nanos, share: f64) -> Nanos {
+    Nanos(round(whole.as_secs_f64() * 1e9 * share))
 }

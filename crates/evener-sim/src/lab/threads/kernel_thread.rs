@@ -49,11 +49,11 @@ impl Thread<RunState<'_>> for KernelThread {
         let module = self.module;
         match self.stage {
             Stage::Idle => match context.world.inboxes[self.at].pop_front() {
-                Some(request) => self.go(Stage::Front(request), Step::Compute(request.front)),
+                Some(request) => self.go(Stage::Front(request), Step::Compute(request.path.front)),
                 None => Step::Wait(self.doorbell),
             },
-            Stage::Front(Request { work, back, done, .. }) if !self.waits => {
-                self.go(Stage::Idle, Step::Submit { module, work, interrupt: back, done })
+            Stage::Front(Request { work, path, done }) if !self.waits => {
+                self.go(Stage::Idle, Step::Submit { module, work, interrupt: path.back, done })
             }
             Stage::Front(request) => {
                 let step =
@@ -63,7 +63,7 @@ impl Thread<RunState<'_>> for KernelThread {
             Stage::Handed(request) => self.go(Stage::Answered(request), Step::Wait(self.answered)),
             Stage::Answered(request) => {
                 context.set_failed(request.done, context.has_failed(self.answered));
-                self.go(Stage::Back(request), Step::Compute(request.back))
+                self.go(Stage::Back(request), Step::Compute(request.path.back))
             }
             Stage::Back(request) => self.go(Stage::Idle, Step::Signal(request.done)),
         }

@@ -7,39 +7,22 @@ use evener_core::Nanos;
 
 use crate::engine::{Context, EventId, Step, Thread};
 use crate::lab::chooser::{Path, Worker};
-use crate::lab::state::{Answer, Call, JobId, ModulePort, Request, RequestSlot, RunState, Took, pause};
+use crate::lab::state::{
+    Answer, Call, JobId, ModulePort, PathTime, Request, RequestSlot, RunState, Took, part, pause,
+};
 use crate::lab::{CHECKED_FIRST, ModulePath, ModuleSide};
-use crate::rounding::round;
 
 /// A job on its way, with the core time of each part of the path.
 #[derive(Clone, Copy)]
 struct InFlight {
     job: JobId,
     place: RequestSlot,
-    own: Part,
-    runner: Part,
-    kernel: Part,
+    own: PathTime,
+    runner: PathTime,
+    kernel: PathTime,
     work: Nanos,
     /// What follows and is no cost of the path: hand-over and check.
     after: Nanos,
-}
-
-/// Core time before the module's work and behind it.
-#[derive(Clone, Copy)]
-struct Part {
-    front: Nanos,
-    back: Nanos,
-}
-
-impl Part {
-    fn of(whole: Nanos, front: f64) -> Self {
-        let front = part(whole, front);
-        Self { front, back: whole - front }
-    }
-
-    fn whole(self) -> Nanos {
-        self.front + self.back
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -206,7 +189,7 @@ impl ModuleWorker {
         let ModulePath { kernel_share, runner_share, front, .. } = self.path;
         let (kernel, runner) = (part(core, kernel_share), part(core, runner_share));
         let own = core - kernel - runner;
-        let [mut own, runner, kernel] = [own, runner, kernel].map(|whole| Part::of(whole, front));
+        let [mut own, runner, kernel] = [own, runner, kernel].map(|whole| PathTime::of(whole, front));
         self.prepared += 1;
         let side = &state.setup.modules[self.worker.index as usize];
         if self.prepared == 1 && self.has_runners() {
@@ -220,14 +203,13 @@ impl ModuleWorker {
     /// Hands a prepared request to the driver's thread, or to the kernel where there is none.
     fn hand_in(&mut self, state: &mut RunState<'_>, in_flight: InFlight) -> Step {
         self.outstanding.push_back(in_flight);
-        let InFlight { place, runner, kernel: Part { front, back }, work, .. } = in_flight;
-        let (module, request) = (self.module(), Request { front, work, back, done: place.done });
+        let InFlight { place, runner, kernel, work, .. } = in_flight;
+        let (module, request) = (self.module(), Request { path: kernel, work, done: place.done });
         self.stage = Stage::Ready;
         if !self.has_runners() {
             return state.submit(module, &self.port, request);
         }
-        let Part { front, back } = runner;
-        state.driver_queues[module].push(Call { front, back, request, place: place.index });
+        state.driver_queues[module].push(Call { path: runner, request, place: place.index });
         Step::Compute(Nanos::ZERO)
     }
 
@@ -279,8 +261,4 @@ impl Thread<RunState<'_>> for ModuleWorker {
 /// Whether the result of a module's job is checked, by its number from 1.
 const fn is_checked(number: u32, every: u32) -> bool {
     every > 0 && (number <= CHECKED_FIRST || number % every == 0)
-}
-
-fn part(whole: Nanos, share: f64) -> Nanos {
-    Nanos(round(whole.as_secs_f64() * 1e9 * share))
 }

@@ -57,7 +57,7 @@ impl Runner {
         let module = self.module;
         let Opening { driver, .. } = state.setup.modules[module].opening;
         match &mut state.keys[module] {
-            KeyState::Open => self.go(Stage::Front(call), Step::Compute(call.front)),
+            KeyState::Open => self.go(Stage::Front(call), Step::Compute(call.path.front)),
             KeyState::Opening(waiting) => {
                 waiting.push(self.answered);
                 self.go(Stage::Keyless(call), Step::Wait(self.answered))
@@ -73,7 +73,7 @@ impl Runner {
     fn wake_waiters(&mut self, call: Call) -> Step {
         match self.wake.pop() {
             Some(waiting) => self.go(Stage::Waking(call), Step::Signal(waiting)),
-            None => self.go(Stage::Front(call), Step::Compute(call.front)),
+            None => self.go(Stage::Front(call), Step::Compute(call.path.front)),
         }
     }
 }
@@ -116,7 +116,7 @@ impl Thread<RunState<'_>> for Runner {
             Stage::Handed(call) => self.go(Stage::Answered(call), Step::Wait(self.answered)),
             Stage::Answered(call) => {
                 context.set_failed(call.request.done, context.has_failed(self.answered));
-                self.go(Stage::Back(call), Step::Compute(call.back))
+                self.go(Stage::Back(call), Step::Compute(call.path.back))
             }
             Stage::Back(call) => {
                 self.stage = Stage::Idle;

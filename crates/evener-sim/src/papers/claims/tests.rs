@@ -140,33 +140,15 @@ fn changed(table: &'static str, from: &str, to: &str) -> Table {
 fn a_verdict_follows_the_table_and_not_the_paper() {
     let table2 = include_str!("../../../../../vectors/papers/seed002_table2.csv");
     let table3 = include_str!("../../../../../vectors/papers/seed002_table3.csv");
+    let in_table2 = |from, to| Tables { seed002_table2: changed(table2, from, to), ..Tables::PRINTED };
+    let in_table3 = |from, to| Tables { seed002_table3: changed(table3, from, to), ..Tables::PRINTED };
     let cases = [
-        (
-            "C1",
-            Tables { seed002_table2: changed(table2, "4715.85", "4600"), ..Tables::PRINTED },
-            Verdict::False,
-        ),
-        ("C6", Tables { seed002_table2: changed(table2, "518.4", "450"), ..Tables::PRINTED }, Verdict::True),
-        (
-            "C5",
-            Tables { seed002_table2: changed(table2, "442.44", "340"), ..Tables::PRINTED },
-            Verdict::False,
-        ),
-        (
-            "C7",
-            Tables { seed002_table2: changed(table2, "215.49", "400"), ..Tables::PRINTED },
-            Verdict::False,
-        ),
-        (
-            "C8",
-            Tables { seed002_table2: changed(table2, "3348.39", "4800"), ..Tables::PRINTED },
-            Verdict::False,
-        ),
-        (
-            "C16",
-            Tables { seed002_table3: changed(table3, "1225,2775", "1025,2975"), ..Tables::PRINTED },
-            Verdict::True,
-        ),
+        ("C1", in_table2("4715.85", "4600"), Verdict::False),
+        ("C6", in_table2("518.4", "450"), Verdict::True),
+        ("C5", in_table2("442.44", "340"), Verdict::False),
+        ("C7", in_table2("215.49", "400"), Verdict::False),
+        ("C8", in_table2("3348.39", "4800"), Verdict::False),
+        ("C16", in_table3("1225,2775", "1025,2975"), Verdict::True),
     ];
     for (id, tables, expected) in cases {
         assert_eq!(one(&tables, "002", id).verdict, expected, "{id}");

@@ -2,7 +2,7 @@
 
 use evener_core::cost::Line;
 use evener_core::estimate::ModuleSample;
-use evener_core::{Class, Estimator, Method, Nanos};
+use evener_core::{Class, Estimator, Method, Nanos, Sample};
 
 use super::*;
 use crate::adaptive::tests::adaptive_with;
@@ -25,9 +25,19 @@ fn observation(turn: u64, is_alone: bool) -> Observation {
     Observation { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
 }
 
+/// As that, but it took so long.
+fn delayed(burst: CostSample, wall: Nanos) -> CostSample {
+    CostSample { took: Sample { wall, ..burst.took }, ..burst }
+}
+
 fn burst(class: Class, each: u64) -> CostSample {
     let (core, bytes) = (us(16 * each), 16 * 16_384);
-    CostSample { class, method: Method::Plain, jobs: 16, bytes, core, wall: core, stands_for: 1 }
+    CostSample {
+        class,
+        method: Method::Plain,
+        took: Sample { jobs: 16, bytes, core, wall: core },
+        stands_for: 1,
+    }
 }
 
 /// The only core, which takes 400 us for what the only module takes `turn` for, and so many jobs that wait.
@@ -181,9 +191,9 @@ fn jobs_beside_a_module_that_works_are_no_half_of_a_pair() {
     let pairs = || adaptive.costs.learned().on_module(0, class).in_turn.samples;
     let before = pairs();
     (0..21).for_each(|_| adaptive.record_module(0, &queues, class, &observation(300, true)));
-    adaptive.record_core(&queues, &[CostSample { wall: us(16 * 450), ..burst(class, 400) }]);
+    adaptive.record_core(&queues, &[delayed(burst(class, 400), us(16 * 450))]);
     assert_eq!(pairs(), before);
-    adaptive.record_core(&queues, &[CostSample { wall: us(16 * 410), ..burst(class, 400) }]);
+    adaptive.record_core(&queues, &[delayed(burst(class, 400), us(16 * 410))]);
     assert_eq!(pairs(), before + 1);
 }
 

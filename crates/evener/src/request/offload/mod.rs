@@ -157,7 +157,7 @@ impl Offload {
         let queue = self.queue(generation);
         let (algorithm, bytes) = (session.algorithm(), text.input().len());
         queue.ask_for(make, |driver| {
-            driver.takes(algorithm, bytes).then(|| driver.ask_for(session, iv, text, allowed))
+            driver.takes(algorithm, bytes).then(|| driver.ask_for(session.with_iv(iv), text, allowed))
         })
     }
 

@@ -23,14 +23,14 @@ mod tuning;
 mod unsampled_run;
 
 use std::cell::Cell;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock};
 
 use evener_core::driver::Clock as _;
 use evener_core::guard::Load;
 use evener_core::statistics::Kind;
 use evener_core::{Class, Nanos};
-use evener_ring::{Mapping, PerProcess};
+use evener_ring::ProcessValue;
 
 use self::knowledge::{Choice, Learned};
 pub use self::measurement::Turn;
@@ -84,19 +84,16 @@ impl Concurrency {
 /// What this process has learned; a forked child begins anew. `None` where the kernel cannot tell a forked child from its
 /// parent, and for the moment in which another thread makes it.
 pub fn policy() -> Option<&'static Policy> {
-    place()?.get_or_make(|| Some(Policy::new()))
+    POLICY.get_or_make(|| Some(Policy::new()))
 }
 
 /// Makes the policy's place. To be called before threads fork: a child whose parent's other thread was about it would wait for
 /// that thread, which it has not.
 pub fn prepare() {
-    _ = place();
+    POLICY.prepare();
 }
 
-fn place() -> Option<&'static PerProcess<Policy, Mapping>> {
-    static POLICY: OnceLock<Option<PerProcess<Policy, Mapping>>> = OnceLock::new();
-    POLICY.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new)).as_ref()
-}
+static POLICY: ProcessValue<Policy> = ProcessValue::new();
 
 impl Policy {
     fn new() -> Self {

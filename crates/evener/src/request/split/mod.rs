@@ -22,13 +22,13 @@ mod spin;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, Load, Splits, Way};
-use evener_ring::{Claims, HelperSlot, Mapping, Part, PartBytes, Parts, PerProcess, lend};
+use evener_ring::{Claims, HelperSlot, Part, PartBytes, Parts, ProcessValue, lend};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
 use crate::SystemClock;
@@ -84,9 +84,8 @@ pub const KINDS: usize = 8;
 /// The helper pool of this process. Starts nothing; `None` where the kernel cannot tell a forked child from its parent, and for
 /// the moment in which another thread makes it.
 pub fn helper_pool() -> Option<&'static HelperPool> {
-    static POOL: OnceLock<Option<PerProcess<HelperPool, Mapping>>> = OnceLock::new();
-    let place = POOL.get_or_init(|| Mapping::wiped_by_fork(1).ok().map(PerProcess::new));
-    place.as_ref()?.get_or_make(|| Some(HelperPool::new()))
+    static POOL: ProcessValue<HelperPool> = ProcessValue::new();
+    POOL.get_or_make(|| Some(HelperPool::new()))
 }
 
 impl HelperPool {

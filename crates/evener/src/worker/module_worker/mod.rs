@@ -10,18 +10,17 @@
 //! | busy | fills the window, polls, settles what came | nothing is in flight; silence beyond the deadline, errors in a row, a wrong result: quarantined |
 //! | quarantined | redoes what the module held, then runs its queue on the core where nobody else would | the run ends |
 //!
-//! One job: `claim (claim.rs) -> submit -> poll -> (verify: verifier.rs) -> complete` (settlement.rs), and `-> redo -> complete` where the module failed.
+//! One job: `claim (claim.rs) -> submit -> poll (window.rs) -> (verify: verifier.rs) -> complete` (settlement.rs), and `-> redo -> complete` where the module failed.
 //! What results took goes to the adaptive policy ([`Feedback`], feedback.rs).
 
 mod claim;
 mod feedback;
 mod pending_samples;
 mod settlement;
-
-use std::thread;
+mod window;
 
 use evener_core::plan::Dispatch;
-use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
+use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Sample, Tally};
 
 use self::feedback::{Batch, Feedback};
 use crate::adaptive::WorkerKind;
@@ -158,83 +157,6 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             let start = self.shared.clock.thread_time();
             self.shared.backlog.stop_at_barrier(self.worker);
             self.barrier_time += self.shared.clock.thread_time() - start;
-        }
-    }
-
-    /// Hands jobs over while the module takes them and jobs wait; returns whether any was claimed.
-    fn fill(&mut self) -> bool {
-        let mut has_claimed = false;
-        while self.driver.in_flight() < self.width() && self.quarantine.is_none() {
-            has_claimed |= self.claimed.is_empty() && self.claim();
-            let Some(job) = self.claimed.pop() else { break };
-            if !self.hand_over(job) {
-                break;
-            }
-        }
-        has_claimed
-    }
-
-    fn width(&self) -> usize {
-        self.driver.profile().width.max(1) as usize
-    }
-
-    /// The number of the module among its like.
-    fn module(&self) -> usize {
-        self.worker - self.shared.cpu_workers
-    }
-
-    /// Hands one job to the module, or to the CPU where it is not for the module. `false` where the module
-    /// takes no more now.
-    fn hand_over(&mut self, job: Box<Job<'m>>) -> bool {
-        let session = job.session();
-        let is_for_module = self.driver.supports(session.algorithm(), session.direction())
-            && job.lengths_fit()
-            && !self.shared.cancel.is_cancelled();
-        if !is_for_module {
-            self.run_on_core(job);
-            return true;
-        }
-        self.verifier.capture(&job);
-        let class = job.class();
-        match self.driver.submit(job) {
-            Ok(()) => {
-                if let (Some(adaptive), 1) = (&self.shared.adaptive, self.driver.in_flight()) {
-                    adaptive.set_oldest(self.module(), Some((class, self.shared.clock.now())));
-                }
-                true
-            }
-            Err((job, refusal)) => {
-                self.refused(job, refusal);
-                false
-            }
-        }
-    }
-
-    fn refused(&mut self, job: Box<Job<'m>>, refusal: Refusal) {
-        self.verifier.drop_capture(&job);
-        self.claimed.push(job);
-        if refusal != Refusal::Full {
-            self.take_out_of_service(Quarantine::Lost);
-        }
-    }
-
-    /// Waits for results and settles them.
-    fn collect(&mut self) {
-        let silent = self.shared.clock.now() - self.progress;
-        let left = self.deadline - silent;
-        match self.driver.in_flight() {
-            // It refuses jobs though it holds none: no result would end a poll.
-            0 => thread::sleep(left.min(GLANCE).into()),
-            held if held < self.width() => _ = self.driver.poll(&mut self.done, left.min(GLANCE)),
-            _ => _ = self.driver.poll(&mut self.done, left),
-        }
-        if !self.done.is_empty() {
-            self.settle_all();
-        } else if left == Nanos::ZERO {
-            // It had no time left before it was asked once more: a thread that the system kept from running
-            // says nothing against the module.
-            self.busy += silent;
-            self.take_out_of_service(Quarantine::Hung);
         }
     }
 

@@ -10,19 +10,15 @@ use evener::core::estimate::PLAN_WIDTH;
 use evener::core::plan::Policy;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
-use evener::{DriverFactory as _, Report, SystemClock};
-use evener_bench::contender::{Contender, Modules};
+use evener::{DriverFactory as _, SystemClock};
+use evener_bench::contender::{Contender, Modules, VisitPlan};
 use evener_bench::workload::{Layout, Workload};
-use evener_sim::lab::{Opening, Runners};
-use evener_sim::live::{Measured, MeasuredOnModule, Module};
-use serde::{Deserialize, Serialize};
+use evener_sim::lab::Runners;
+use evener_sim::live::{Measured, Module};
 
-use super::module_path::{Path, behind_the_kernel};
+use super::module_costs::{CostOrigin, ModuleRuns, Run, medians};
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
-
-/// Samples of `d` and `h` from which on a learned cost is used; below them, what the path alone took.
-const SAMPLES_MIN: u32 = 16;
 
 /// Part of the jobs that a path alone is measured with; all of them where that is all that is known of it.
 const ALONE_PART: usize = 4;
@@ -38,15 +34,6 @@ const KEEPS_ITS_JOB: &str = "emulated:d=1000+0,h=200000000+0";
 /// Measurements that a cost is taken from at least. Assumed, not measured: 5, so that a median has two on either side.
 pub(crate) const MEASURE_RUNS: usize = 5;
 
-/// One run.
-pub(crate) struct Run {
-    /// From the barrier to the end of the last job.
-    pub(crate) makespan: Nanos,
-    /// Jobs that modules did.
-    pub(crate) module_jobs: u64,
-    report: Report,
-}
-
 /// What is run live.
 pub(crate) struct Stage<'a> {
     pub(crate) machine: &'a Machine,
@@ -57,16 +44,6 @@ pub(crate) struct Stage<'a> {
     pub(crate) learned: Estimator,
     /// What each measurement found.
     pub(crate) measured: Vec<(Measured, Vec<CostOrigin>)>,
-}
-
-/// Where a module's costs come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum CostOrigin {
-    /// The adaptive policy learned them.
-    Learned,
-    /// It sent too few jobs there; they are those of the module alone.
-    Alone,
 }
 
 impl Stage<'_> {
@@ -98,10 +75,15 @@ impl Stage<'_> {
         Contender::Evener { policy, objective, workers, modules, singly: false }
     }
 
+    /// One round.
+    fn once(&self, verify: bool) -> VisitPlan<'_> {
+        VisitPlan { budget: Nanos(1), verify, driver_factory: self.machine, learned: &self.learned }
+    }
+
     /// Runs once and compares results with libcrypto's, before anything is measured.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let checked = self.contender(Policy::Adaptive);
-        checked.visit(&self.load(ALONE_JOBS_MIN)?, Nanos(1), true, self.machine, &self.learned)?;
+        checked.visit(&self.load(ALONE_JOBS_MIN)?, self.once(true))?;
         Ok(())
     }
 
@@ -117,42 +99,9 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What was measured: medians of core times; and the least of what is the rest of a time that passed, which other programs make
-    /// longer and never shorter. Of a module behind the kernel that rest is median, too: what makes the core slower makes it longer,
-    /// and the costs are to be of one speed.
-    ///
-    /// # Panics
-    ///
-    /// Where nothing was measured.
+    /// What was measured ([`medians`]).
     pub(crate) fn costs(&self) -> (Measured, Vec<CostOrigin>) {
-        let (last, sources) = self.measured.last().expect("it was measured");
-        let sorted = |of: &dyn Fn(&Measured) -> Nanos| {
-            let mut values: Vec<Nanos> = self.measured.iter().map(|(measured, _)| of(measured)).collect();
-            values.sort_unstable();
-            values
-        };
-        let median = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[self.measured.len() / 2];
-        let least = |of: &dyn Fn(&Measured) -> Nanos| sorted(of)[0];
-        let on_module = |index: usize| {
-            let is_kernels = last.on_modules[index].overhead > Nanos::ZERO;
-            let h = |of: &Measured| of.on_modules[index].h;
-            MeasuredOnModule {
-                d: median(&|of| of.on_modules[index].d),
-                overhead: median(&|of| of.on_modules[index].overhead),
-                driver: median(&|of| of.on_modules[index].driver),
-                opening: Opening {
-                    own: median(&|of| of.on_modules[index].opening.own),
-                    driver: median(&|of| of.on_modules[index].opening.driver),
-                    wait: median(&|of| of.on_modules[index].opening.wait),
-                },
-                h: if is_kernels { median(&h) } else { least(&h) },
-                hand_over: least(&|of| of.on_modules[index].hand_over),
-                is_known: last.on_modules[index].is_known,
-            }
-        };
-        let on_modules = (0..sources.len()).map(on_module).collect();
-        let (c, hand_over, single) = (median(&|of| of.c), least(&|of| of.hand_over), median(&|of| of.single));
-        (Measured { bytes: self.bytes as u64, c, hand_over, single, on_modules }, sources.clone())
+        medians(self.bytes, &self.measured)
     }
 
     fn measure_once(&mut self) -> anyhow::Result<(Measured, Vec<CostOrigin>)> {
@@ -170,7 +119,15 @@ impl Stage<'_> {
         let cpu_alone = cpu_alone(&cpu, alone);
         let c = self.learned.c(self.class(), self.bytes, PLAN_WIDTH).unwrap_or(cpu_alone);
         let each = Nanos(cpu.makespan.0 * self.workers as u64 / alone as u64);
-        let (on_modules, sources) = self.on_modules(&modules, first.as_ref(), c, waits).into_iter().unzip();
+        let runs = ModuleRuns {
+            machine: self.machine,
+            learned: &self.learned,
+            class: self.class(),
+            bytes: self.bytes,
+            alone: &modules,
+            first: first.as_ref(),
+        };
+        let (on_modules, sources) = runs.costs_of_each(c, waits).into_iter().unzip();
         // Beside a module behind the kernel a run begins with what a calibration knows, of single jobs.
         let (c, hand_over) = if is_kernels { (each, Nanos::ZERO) } else { (c, each - cpu_alone) };
         let single = if is_kernels { self.single(alone)? } else { Nanos::ZERO };
@@ -218,52 +175,8 @@ impl Stage<'_> {
         let clock = SystemClock;
         let (start, core) = (clock.now(), clock.process_time());
         // What else there is to do, memory and threads, is work of this process.
-        singly.visit(&load, Nanos(1), false, self.machine, &self.learned)?;
+        singly.visit(&load, self.once(false))?;
         Ok(Nanos(((clock.now() - start) - (clock.process_time() - core)).0 / jobs.max(1) as u64))
-    }
-
-    /// Costs of each module, and its hand-over from the run in which modules were alone: time from one result to the
-    /// next less `d + h` and the checks. `first`: a run of a few, behind the kernel. `waits`: see [`Self::waits`].
-    fn on_modules(
-        &self,
-        alone: &Run,
-        first: Option<&Run>,
-        c: Nanos,
-        waits: Nanos,
-    ) -> Vec<(MeasuredOnModule, CostOrigin)> {
-        let reports = alone.report.workers.iter().filter_map(|worker| worker.module.as_ref());
-        let of_module = |(index, report): (usize, &evener::ModuleReport)| {
-            let capacity = self.machine.capacities()[index];
-            let depth = u64::from(capacity.depth);
-            let jobs = report.tally.jobs.max(1);
-            let checks = Nanos(c.0.saturating_mul(report.checked));
-            let seen = Nanos((report.tally.sampled.core - checks).0 / jobs);
-            let between = Nanos(report.tally.sampled.wall.0 / jobs);
-            let known = self.learned.on_module(index, self.class());
-            let is_known = known.d.samples > 0;
-            if let Some((overhead, first)) = self.learned.overhead(index).zip(first) {
-                let of = |run: &Run| Path::of(&run.report, run.makespan, index, c).unwrap_or_default();
-                let path = [of(alone), of(first)];
-                let on = behind_the_kernel(path, overhead.at(self.bytes as u64), waits);
-                return (MeasuredOnModule { is_known, ..on }, CostOrigin::Alone);
-            }
-            let d = seen;
-            // A request that waits behind another is not worked on.
-            let units = u64::from(capacity.units.min(capacity.depth));
-            let h = Nanos(between.0 * units) - if depth == 1 { d } else { Nanos::ZERO };
-            let whole = Nanos((alone.makespan - checks).0 / jobs);
-            let hand_over = if depth == 1 { whole - between } else { Nanos::ZERO };
-            match known.at(self.bytes).filter(|_| known.d.samples >= SAMPLES_MIN) {
-                Some((d, h)) => (
-                    MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() },
-                    CostOrigin::Learned,
-                ),
-                None => {
-                    (MeasuredOnModule { d, h, hand_over, is_known, ..Default::default() }, CostOrigin::Alone)
-                }
-            }
-        };
-        reports.enumerate().map(of_module).collect()
     }
 
     /// The modules as the simulator takes them.

@@ -7,6 +7,7 @@
 //! costs and live runs are those of a report.
 
 mod measurement;
+mod module_costs;
 mod module_path;
 mod report;
 mod scheduler;
@@ -16,18 +17,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use evener::DriverFactory as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction};
 use evener_bench::statistics::Spread;
 use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
 
 use self::measurement::{MEASURE_RUNS, Stage};
-use self::report::{OnModule, PolicyResult, Results, SCHEMA, Size};
-use self::scheduler::SchedulerFacts;
+use self::report::{MachineFacts, OnModule, PolicyResult, Results, SCHEMA, Size, SplitResult, TimeResult};
 use self::table::{csv, table};
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
+use crate::terminal::units::{USUAL_SIZES, parse_bytes};
 use crate::terminal::{Exit, PathDisplay, output};
 
 /// Runs policies on this machine and on the simulator, by costs that were learned here, and compares the two.
@@ -44,12 +44,7 @@ pub(crate) struct Live {
     algorithm: Algorithm,
 
     /// Plaintext bytes of the jobs; each size is run by itself.
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "8,16,64,256,1024,4096,8192,16384",
-        value_parser = crate::terminal::units::parse_bytes
-    )]
+    #[arg(long, value_delimiter = ',', default_value = USUAL_SIZES, value_parser = parse_bytes)]
     sizes: Vec<u64>,
 
     /// Jobs of a run.
@@ -104,10 +99,10 @@ fn predict_again(path: &Path) -> anyhow::Result<Results> {
     let text = fs::read(path).with_context(|| format!("cannot read {}", PathDisplay(path)))?;
     let mut results: Results = serde_json::from_slice(&text)
         .with_context(|| format!("{} is no report of evener sim live", PathDisplay(path)))?;
-    let Results { cores, kernel, workers, width, .. } = results;
+    let machine_facts = results.machine;
     for size in &mut results.sizes {
         let modules = size.modules.iter().map(OnModule::module).collect();
-        let machine = Simulated { cores, scheduler: kernel.scheduler(cores), workers, width, modules };
+        let machine = machine_facts.simulated(modules);
         let measured = size.measured();
         for policy_line in &mut size.policies {
             let policy = policy_line.policy.parse().map_err(anyhow::Error::msg)?;
@@ -135,10 +130,7 @@ fn measure(arguments: &Live) -> anyhow::Result<Results> {
         schema: SCHEMA.to_owned(),
         algorithm: arguments.algorithm.to_string(),
         emulated: machine.emulated(),
-        cores: evener::core_budget().workers(),
-        kernel: SchedulerFacts::here(),
-        workers: u32::try_from(workers)?,
-        width: machine.core_drivers().width(),
+        machine: MachineFacts::here(&machine, workers)?,
         runs: arguments.runs,
         sizes,
     })
@@ -171,14 +163,7 @@ fn size(arguments: &Live, machine: &Machine, workers: usize, bytes: u64) -> anyh
         }
     }
     let (measured, sources) = stage.costs();
-    let cores = evener::core_budget().workers();
-    let simulated = Simulated {
-        cores,
-        scheduler: SchedulerFacts::here().scheduler(cores),
-        workers: u32::try_from(workers)?,
-        width: machine.core_drivers().width(),
-        modules: stage.modules(),
-    };
+    let simulated = MachineFacts::here(machine, workers)?.simulated(stage.modules());
     let line = |(&policy, live): (&Policy, &(Vec<f64>, Vec<f64>))| {
         line(&simulated, &measured, policy, stage.jobs, live)
     };
@@ -203,13 +188,8 @@ fn line(
     let compared = Compared { jobs, live, predicted };
     Ok(PolicyResult {
         policy: policy.name().to_owned(),
-        live_ms,
-        predicted_ms: predicted.makespan_ms,
-        error_percent: compared.makespan_error_percent(),
+        time: TimeResult::new(live_ms, &compared),
         live_runs,
-        live_module_jobs: live.module_jobs,
-        predicted_module_jobs: predicted.module_jobs,
-        split_error_points: compared.split_error_points(),
-        split_error_percent: Some(compared.split_error_percent()).filter(|error| error.is_finite()),
+        split: SplitResult::new(&compared),
     })
 }

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use super::measurement::CostOrigin;
-use super::report::{OnModule, PolicyResult, Results};
+use super::module_costs::CostOrigin;
+use super::report::{MachineFacts, OnModule, PolicyResult, Results, SplitResult, TimeResult};
 
 pub(super) fn table(results: &Results) -> String {
-    let Results { algorithm, emulated, cores, workers, runs, .. } = results;
+    let Results { algorithm, emulated, machine: MachineFacts { cores, workers, .. }, runs, .. } = results;
     let mut text = format!(
         "{algorithm}, {cores} cores, {workers} CPU workers, medians of {runs} runs; emulated: {}\n\
          Simulated by learned costs, with nothing taken from the runs that are predicted. off: by how much, in per cent\n\
@@ -19,9 +19,9 @@ pub(super) fn table(results: &Results) -> String {
             "\n{} jobs of {} B: c {:.2} us, hand-over {:.2}, by itself {:.2}",
             size.jobs,
             size.bytes,
-            us(size.c_ns),
-            us(size.hand_over_ns),
-            us(size.single_ns)
+            us(size.core.c_ns),
+            us(size.core.hand_over_ns),
+            us(size.core.single_ns)
         )
         .ok();
         for module in &size.modules {
@@ -41,17 +41,17 @@ pub(super) fn table(results: &Results) -> String {
         }
         text += "\n  policy          live ms  predicted     off  modules' jobs live  predicted     off\n";
         for line in &size.policies {
-            let off = line.split_error_percent.map_or_else(|| "-".to_owned(), |error| format!("{error:+.1}"));
+            let off = line.split.error_percent.map_or_else(|| "-".to_owned(), |error| format!("{error:+.1}"));
             let mark = if line.is_judged() && !line.is_near() { " *" } else { "" };
             writeln!(
                 text,
                 "  {:<13} {:>9.2}  {:>9.2}  {:>+6.1}  {:>18.0}  {:>9.0}  {:>6}{mark}",
                 line.policy,
-                line.live_ms.median,
-                line.predicted_ms,
-                line.error_percent,
-                line.live_module_jobs,
-                line.predicted_module_jobs,
+                line.time.live_ms.median,
+                line.time.predicted_ms,
+                line.time.error_percent,
+                line.split.live_module_jobs,
+                line.split.predicted_module_jobs,
                 off
             )
             .ok();
@@ -68,8 +68,8 @@ fn summary(results: &Results) -> String {
     format!(
         "\n{near} of {} within 10 %; time off by {:.1} % at most, split by {:.1} % of all jobs at most\n",
         lines.len(),
-        worst(|line| line.error_percent),
-        worst(|line| line.split_error_points)
+        worst(|line| line.time.error_percent),
+        worst(|line| line.split.error_points)
     )
 }
 
@@ -84,12 +84,13 @@ pub(super) fn csv(results: &Results) -> String {
     );
     for size in &results.sizes {
         for line in &size.policies {
-            let PolicyResult { policy, live_ms, predicted_ms, error_percent, .. } = line;
-            let PolicyResult { live_module_jobs, predicted_module_jobs, split_error_points, .. } = line;
+            let PolicyResult { policy, time, split, .. } = line;
+            let TimeResult { live_ms, predicted_ms, error_percent } = time;
+            let SplitResult { live_module_jobs, predicted_module_jobs, error_points, .. } = split;
             writeln!(
                 text,
                 "{},{},{policy},{},{predicted_ms},{error_percent},{live_module_jobs},{predicted_module_jobs},\
-                 {split_error_points}",
+                 {error_points}",
                 size.bytes, size.jobs, live_ms.median
             )
             .ok();

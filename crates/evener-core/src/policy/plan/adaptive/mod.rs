@@ -89,7 +89,7 @@ pub fn plan(plan_input: &PlanInput) -> Table {
         row.keeps_all_cores =
             row.is_left_to_modules && row.cells.len() == 1 && row.cells.iter().all(takes_all);
         if row.keeps_all_cores && !cfg!(mutant = "last_ones_left_by_both") {
-            row.without_module = vec![RestOfWorkers { drain: f64::INFINITY, least: f64::INFINITY }];
+            row.without.module = vec![RestOfWorkers { drain: f64::INFINITY, least: f64::INFINITY }];
         }
     }
     Table::new(plan_input, lambda, rows, core_order, orders)

@@ -23,10 +23,17 @@ pub(super) struct Row {
     /// Whether the only module's path uses all core time by itself while it works on the class: no core gains by any job of it, however few
     /// wait.
     pub(super) keeps_all_cores: bool,
-    /// What all workers but one core could do of it.
-    pub(super) without_core: RestOfWorkers,
-    /// What all workers but this module could do of it.
-    pub(super) without_module: Vec<RestOfWorkers>,
+    /// What the others could do of it.
+    pub(super) without: Without,
+}
+
+/// What everybody but one worker could do of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Without {
+    /// But one core.
+    pub(super) core: RestOfWorkers,
+    /// But this module.
+    pub(super) module: Vec<RestOfWorkers>,
 }
 
 /// What all workers but one do with the jobs of a class.
@@ -49,11 +56,17 @@ pub(super) struct Cell {
     pub(super) latency: f64,
     /// Part of a core that the path uses while the module works on this class without a pause.
     pub(super) core_use: f64,
-    /// Jobs that may be sent to learn.
-    pub(super) tries_left: u32,
-    /// The same of requests that come alone, which may not pay where many jobs beside a busy core do.
-    pub(super) single_tries_left: u32,
     pub(super) is_known: bool,
+    pub(super) tries: Tries,
+}
+
+/// Jobs that may be sent to learn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Tries {
+    /// Of many that wait.
+    pub(super) left: u32,
+    /// Of requests that come alone, which may not pay where many jobs beside a busy core do.
+    pub(super) single_left: u32,
     /// One may come last of all that waits.
     pub(super) is_long_untried: bool,
 }
@@ -103,11 +116,13 @@ pub(super) fn row(plan_input: &PlanInput, lambda: f64, class: &ClassInput) -> Ro
         worked: 0.0,
         is_left_to_modules: false,
         keeps_all_cores: false,
-        without_core: RestOfWorkers {
-            drain: 1.0 / (cores_rate - core_rate + all_rate),
-            least: one * fastest.least,
+        without: Without {
+            core: RestOfWorkers {
+                drain: 1.0 / (cores_rate - core_rate + all_rate),
+                least: one * fastest.least,
+            },
+            module: (0..cells.len()).map(without_module).collect(),
         },
-        without_module: (0..cells.len()).map(without_module).collect(),
         cells,
     }
 }
@@ -155,32 +170,20 @@ fn cell(on_module: &CostOnModule, turn: Option<f64>, c: Option<f64>, rate_min: f
         d: 0.0,
         latency: 0.0,
         core_use: 0.0,
-        tries_left: 0,
-        single_tries_left: 0,
         is_known: false,
-        is_long_untried: false,
+        tries: Tries { left: 0, single_left: 0, is_long_untried: false },
     };
     match (*on_module, turn, c) {
         (CostOnModule::Known { d, h, tries_left, is_long_untried }, Some(turn), Some(c)) => {
             let (d, latency) = (float(d), float(d) + float(h));
             let pays = saves(on_module, c, lambda) && 1.0 / turn > rate_min;
             let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
-            let single_tries_left = tries_left;
-            let tries_left = if pays { 0 } else { tries_left };
-            let core_use = d / turn;
-            Cell {
-                gain,
-                d,
-                latency,
-                core_use,
-                tries_left,
-                single_tries_left,
-                is_known: true,
-                is_long_untried,
-            }
+            let left = if pays { 0 } else { tries_left };
+            let tries = Tries { left, single_left: tries_left, is_long_untried };
+            Cell { gain, d, latency, core_use: d / turn, is_known: true, tries }
         }
         (CostOnModule::Unknown { tries_left }, _, _) => {
-            Cell { tries_left, single_tries_left: tries_left, ..closed }
+            Cell { tries: Tries { left: tries_left, single_left: tries_left, ..closed.tries }, ..closed }
         }
         _ => closed,
     }
@@ -198,7 +201,7 @@ pub(super) struct Order {
 impl Order {
     pub(super) fn new(rows: &[Row], module: usize) -> Self {
         let cell = |class: usize| &rows[class].cells[module];
-        let mut tries: Vec<usize> = (0..rows.len()).filter(|&class| cell(class).tries_left > 0).collect();
+        let mut tries: Vec<usize> = (0..rows.len()).filter(|&class| cell(class).tries.left > 0).collect();
         tries.sort_by(|&a, &b| rows[b].c.unwrap_or(0.0).total_cmp(&rows[a].c.unwrap_or(0.0)));
         let mut gains: Vec<usize> = (0..rows.len()).filter(|&class| cell(class).gain > 0.0).collect();
         gains.sort_by(|&a, &b| cell(b).gain.total_cmp(&cell(a).gain));

@@ -55,9 +55,9 @@ impl Table {
         orders: Vec<Order>,
     ) -> Self {
         let modules = 0..plan_input.capacities.len();
-        let without = |module: usize| rows.iter().map(|row| row.without_module[module]).collect();
+        let without = |module: usize| rows.iter().map(|row| row.without.module[module]).collect();
         Self {
-            without_core: rows.iter().map(|row| row.without_core).collect(),
+            without_core: rows.iter().map(|row| row.without.core).collect(),
             without_module: modules.map(without).collect(),
             rows,
             lambda,
@@ -165,7 +165,7 @@ impl Table {
     /// Where there is no such class or module.
     #[must_use]
     pub fn wants_try(&self, class: usize, module: usize, count: u32) -> bool {
-        count > 0 && self.rows[class].cells[module].tries_left > 0 && self.is_worth_a_try(class, count)
+        count > 0 && self.rows[class].cells[module].tries.left > 0 && self.is_worth_a_try(class, count)
     }
 
     /// Whether a request that comes alone and stays on the core ([`Self::route`]) is wanted at `module` to learn what it takes there.
@@ -176,8 +176,8 @@ impl Table {
     #[must_use]
     pub fn wants_single_try(&self, class: usize, module: usize) -> bool {
         let tries_left = match cfg!(mutant = "single_tries_of_what_pays_for_many") {
-            true => self.rows[class].cells[module].tries_left,
-            false => self.rows[class].cells[module].single_tries_left,
+            true => self.rows[class].cells[module].tries.left,
+            false => self.rows[class].cells[module].tries.single_left,
         };
         tries_left > 0 && self.is_worth_a_try(class, 1)
     }
@@ -199,7 +199,7 @@ impl Table {
     fn is_last(&self, class: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
         let cell = &self.rows[class].cells[module];
         cell.is_known
-            && !cell.is_long_untried
+            && !cell.tries.is_long_untried
             && done_before(cell.latency, waiting, &self.without_module[module]).is_some()
     }
 

@@ -1,5 +1,5 @@
 //! What C holds for a cipher in use: the inner context, and what is known about the message in it. Data and what it needs to stay true;
-//! what is decided by it stands in `route.rs`, `calls.rs` and the files of the ways.
+//! what calls do to it stands in `transitions.rs`, what is decided by it in `route.rs`, `calls.rs` and the files of the ways.
 //!
 //! | group | what it has | who uses it |
 //! |---|---|---|
@@ -7,6 +7,8 @@
 //! | [`Inner`] | the inner cipher's other functions | what is not hot |
 //! | [`Message`] | key, IV, state of the message (`message/`) | inits, and updates above the threshold |
 //! | [`Pending`] | who helps with the update under way | updates above the threshold, for as long as they last |
+
+mod transitions;
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -18,12 +20,12 @@ use evener::statistics::LocalCounter;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
-use super::engine::choice::ModuleChoice;
-use super::gcm::state::Gcm;
-use super::message::{Message, State};
-use super::pipelines::state::PipelineState;
+use crate::cipher::engine::choice::ModuleChoice;
+use crate::cipher::gcm::state::Gcm;
+use crate::cipher::message::{Message, State};
+use crate::cipher::pipelines::state::PipelineState;
 use crate::core::errors::Reason;
-use crate::inner_cipher::call::{Init, Update};
+use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::InnerContext;
 use crate::state::rows::CipherRow;
 use crate::state::{Counts, ProvCtx};
@@ -60,9 +62,9 @@ pub(crate) struct Hot {
     /// `thresh` of a message that may take another way, decrypting and encrypting.
     first_thresh: [usize; 2],
     /// Messages that are at their end and not in the process's statistics yet.
-    pub(super) direct: LocalCounter,
+    pub(in crate::cipher) direct: LocalCounter,
     /// Which inits are short.
-    pub(super) iv_only: IvOnly,
+    pub(in crate::cipher) iv_only: IvOnly,
     pub(crate) decrypt_init: CipherInit,
     /// Length of the IV where that is known here, 0 where not.
     pub(crate) iv_bytes: usize,
@@ -102,14 +104,14 @@ pub(crate) struct Pending {
 /// do here is to count that message and to keep the IV. [`CipherCtx::init`] says so, and every call that is not the hot one takes it
 /// back, so that one byte is all that has to be looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IvOnly {
+pub(in crate::cipher) enum IvOnly {
     Decrypting,
     Encrypting,
     None,
 }
 
 impl IvOnly {
-    pub(super) const fn of(encrypts: bool) -> Self {
+    pub(in crate::cipher) const fn of(encrypts: bool) -> Self {
         if encrypts { Self::Encrypting } else { Self::Decrypting }
     }
 }
@@ -188,79 +190,5 @@ impl CipherCtx {
     pub(crate) fn forward(&mut self, call: &Update) -> c_int {
         self.hot.taken = self.hot.taken.wrapping_add(call.len());
         self.inner_update(call)
-    }
-
-    /// Whether an init in this direction with nothing but an IV is a short one.
-    #[inline]
-    pub(crate) fn is_iv_only(&self, encrypts: bool) -> bool {
-        self.hot.iv_only == IvOnly::of(encrypts)
-    }
-
-    /// What a short init does. The inner function, whose turn is next, refuses none of a key that it has taken; were it to, an
-    /// update would still start where the inner context says.
-    #[inline]
-    pub(crate) fn next_message(&mut self, encrypts: bool, iv: &[u8; 16]) {
-        debug_assert!(
-            self.message.is_as_begun() && self.hot.elsewhere.get() == 0,
-            "a call did not say that it came"
-        );
-        if self.hot.taken > 0 && self.hot.direct.record(self.hot.taken) {
-            // The next one shows it.
-            self.hot.iv_only = IvOnly::None;
-        }
-        self.hot.taken = 0;
-        self.message.iv = *iv;
-        self.hot.thresh = self.hot.first_thresh[usize::from(encrypts)];
-    }
-
-    /// A call came that is not the hot one.
-    pub(crate) fn end_iv_only(&mut self) {
-        self.hot.iv_only = IvOnly::None;
-    }
-
-    /// The program's IV, where an init without one would make OpenSSL take the moved one for it.
-    pub(crate) fn iv_again(&self, is_given: bool) -> Option<[u8; 16]> {
-        (!is_given && self.message.iv_moved && self.family() == Some(Family::Cbc)).then_some(self.message.iv)
-    }
-
-    /// Lets updates in where the message may take another way.
-    pub(crate) fn settle(&mut self) {
-        let routable = self.row().algorithm.is_some_and(|algorithm| self.message.is_routable(algorithm));
-        if self.message.state == State::Direct && routable {
-            self.hot.thresh = self.row().context_thresh(self.message.encrypts);
-        } else {
-            self.message.state = State::InnerOnly;
-            self.hot.thresh = usize::MAX;
-        }
-    }
-
-    /// Parameters were set, or refused after some of them were.
-    pub(crate) fn set(&mut self, all: bool, call: &Init<'_>) {
-        self.end_iv_only();
-        call.each_param(|key, number| self.message.parameter(key, number));
-        // In mid-message a change of padding also changes what is held back inside.
-        if !all || self.hot.taken > 0 {
-            self.message.state = State::InnerOnly;
-        }
-        // After final nothing is let in until the next init.
-        if self.hot.thresh != usize::MAX {
-            self.settle();
-        }
-    }
-
-    /// An update was refused. What the inner function refuses is handed back before; in a message that is still ours
-    /// something broke, and nothing more may come out of it.
-    pub(crate) fn refused(&mut self) {
-        if self.message.state == State::Owned {
-            self.message.state = State::Failed;
-        }
-    }
-
-    /// A key came that was not seen: everything is the inner context's.
-    pub(crate) fn lose_sight(&mut self) {
-        self.end_iv_only();
-        self.message.forget_key();
-        self.message.state = State::InnerOnly;
-        self.hot.thresh = usize::MAX;
     }
 }

@@ -10,6 +10,8 @@
 //! with all memory that the kernel writes to, stays with it; no thread waits for it once [`SyscallPool::close`] has given it up, and
 //! `stuck` counts it until it does come back.
 
+mod runner;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,11 +20,9 @@ use std::time::{Duration, Instant};
 use std::{io, mem};
 
 use evener_core::{Nanos, Session};
-use nix::sys::signal::SigSet;
 
-use crate::pool::device::{Device, Failure, Task};
+use crate::pool::device::{Device, Task};
 use crate::pool::key_cache::{Entry, KeyCache};
-use crate::process::clock::thread_time;
 
 /// How long a driver that goes waits for requests in the kernel. Assumed, not measured: 100 ms.
 pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
@@ -215,97 +215,6 @@ impl<D: Device> SyscallPool<D> {
         true
     }
 
-    /// A runner's life.
-    fn run(&self) {
-        // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
-        SigSet::all().thread_block().ok();
-        let mut mark = thread_time();
-        while let Some((mut task, key)) = self.next() {
-            task.answer = self.opened_by_device(&key).and_then(|opened| self.device.run(opened, &mut task));
-            // Before the task is seen, so that a key whose last request is back can be closed.
-            drop(key);
-            let now = thread_time();
-            self.core_ns.fetch_add((now - mem::replace(&mut mark, now)).0, Ordering::Relaxed);
-            self.finish(task);
-        }
-    }
-
-    fn next(&self) -> Option<(Task, Arc<Entry<D::Key>>)> {
-        let mut state = self.state();
-        loop {
-            if !state.over.is_empty() {
-                state = self.close_keys(state);
-                continue;
-            }
-            if state.is_closed {
-                return None;
-            }
-            if let Some(key) = state.wanted.pop() {
-                state = self.open_key(state, &key);
-                continue;
-            }
-            if let Some(next) = state.waiting.pop_front() {
-                state.running += 1;
-                return Some(next);
-            }
-            state.idle += 1;
-            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-            state.idle -= 1;
-        }
-    }
-
-    fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: &Entry<D::Key>) -> Guard<'s, D> {
-        state.running += 1;
-        drop(state);
-        // The thread that wants it sees what came of it.
-        _ = self.opened_by_device(key);
-        let mut state = self.state();
-        self.leave_kernel(&mut state);
-        self.opened.notify_all();
-        state
-    }
-
-    fn opened_by_device<'k>(&self, key: &'k Entry<D::Key>) -> Result<&'k D::Key, Failure> {
-        self.keys.opened(key, || self.device.open_key(key.spec, &key.bytes))
-    }
-
-    /// Closes what was given up; a runner that is in the kernel for that counts as running a request.
-    fn close_keys<'s>(&'s self, mut state: Guard<'s, D>) -> Guard<'s, D> {
-        let over = mem::take(&mut state.over);
-        state.running += 1;
-        drop(state);
-        drop(over);
-        let mut state = self.state();
-        self.leave_kernel(&mut state);
-        if state.is_closed {
-            self.done.notify_one();
-        }
-        state
-    }
-
-    /// A runner came back from the kernel.
-    fn leave_kernel(&self, state: &mut State<D::Key>) {
-        state.running -= 1;
-        if state.is_left {
-            self.stuck.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    fn finish(&self, task: Task) {
-        let mut state = self.state();
-        self.leave_kernel(&mut state);
-        if !state.is_left {
-            state.finished.push(task);
-        }
-        // While requests wait here the module has work: each wake-up costs as much core time as the module takes for a request.
-        let is_enough = state.waiting.is_empty() || state.finished.len() >= self.together || state.is_closed;
-        let is_heard = state.is_awaited && (is_enough || cfg!(mutant = "woken_for_each"));
-        drop(state);
-        if is_heard {
-            self.done.notify_one();
-        }
-    }
-
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
     fn state(&self) -> Guard<'_, D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -313,96 +222,4 @@ impl<D: Device> SyscallPool<D> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::pool::device::{Spec, takes_everything_without_keys};
-    use evener_core::{Algorithm, Direction, Padding};
-    use zeroize::Zeroizing;
-
-    /// A device that works on a request for each leave that it is given.
-    #[derive(Default)]
-    struct OneByOne {
-        leaves: Mutex<usize>,
-        given: Condvar,
-    }
-
-    impl Device for OneByOne {
-        takes_everything_without_keys!();
-
-        fn run(&self, (): &(), _: &mut Task) -> Result<(), Failure> {
-            let leaves = self.given.wait_while(self.leaves.lock().unwrap(), |leaves| *leaves == 0);
-            *leaves.unwrap() -= 1;
-            Ok(())
-        }
-    }
-
-    /// A pool of such a device, and so many requests at it.
-    fn desk_with(requests: usize) -> (Arc<OneByOne>, Arc<SyscallPool<OneByOne>>) {
-        let device: Arc<OneByOne> = Arc::default();
-        let pool = Arc::new(SyscallPool::new(Arc::clone(&device), Arc::default(), 3));
-        (0..requests as u64).for_each(|number| give(&pool, number));
-        (device, pool)
-    }
-
-    fn give(pool: &SyscallPool<OneByOne>, number: u64) {
-        let session =
-            Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[9; 16]).unwrap();
-        let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
-        let task = Task::over(number, spec, [0; 16], Zeroizing::default(), 0);
-        pool.submit(task, pool.key(&session));
-    }
-
-    /// Waits until the pool looks like that.
-    fn wait_until(pool: &SyscallPool<OneByOne>, is_so: impl Fn(&State<()>) -> bool) {
-        while !is_so(&pool.state()) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    #[test]
-    fn who_takes_results_is_woken_for_some_together_and_for_the_last_ones_at_once() {
-        const REQUESTS: usize = 5;
-        let (device, pool) = desk_with(REQUESTS);
-        let runner = pool.start_runner().unwrap();
-        let taken: Vec<usize> = std::thread::scope(|scope| {
-            let taker = scope.spawn(|| {
-                let (mut taken, mut all) = (Vec::new(), 0);
-                while all < REQUESTS {
-                    taken.push(pool.take(Duration::from_secs(60)).len());
-                    all += taken[taken.len() - 1];
-                }
-                taken
-            });
-            for ended in 1..=REQUESTS {
-                wait_until(&pool, |state| state.is_awaited);
-                *device.leaves.lock().unwrap() += 1;
-                device.given.notify_one();
-                wait_until(&pool, |state| state.waiting.len() + state.running == REQUESTS - ended);
-                // Who was woken has the time to take what there is.
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            taker.join().unwrap()
-        });
-        assert_eq!(taken, [3, 2]);
-        assert!(pool.close(Duration::from_secs(60)));
-        runner.join().unwrap();
-    }
-    #[test]
-    fn runners_that_sleep_are_woken_for_all_that_was_given_when_who_gave_it_asks_for_results() {
-        let (device, pool) = desk_with(0);
-        let runners = [pool.start_runner().unwrap(), pool.start_runner().unwrap()];
-        wait_until(&pool, |state| state.idle == 2);
-        (0..3).for_each(|number| give(&pool, number));
-        // Who was woken has the time to begin.
-        std::thread::sleep(Duration::from_millis(20));
-        let running = pool.state().running;
-        assert_eq!(running, 0);
-        assert!(pool.take(Duration::ZERO).is_empty());
-        wait_until(&pool, |state| (state.waiting.len(), state.running) == (1, 2));
-        *device.leaves.lock().unwrap() += 3;
-        device.given.notify_all();
-        wait_until(&pool, |state| state.finished.len() == 3);
-        assert!(pool.close(Duration::from_secs(60)));
-        runners.into_iter().for_each(|runner| runner.join().unwrap());
-    }
-}
+mod tests;

@@ -1,0 +1,186 @@
+//! Where a caller and the thread of a reader meet: a slot with what is asked and what came of it.
+//!
+//! | stage | who has the parcel | goes on by |
+//! |---|---|---|
+//! | idle | the caller | [`Slot::request`]: asked |
+//! | asked | the slot | the thread takes it: reading; the caller's time is over: left |
+//! | reading | the thread, in the kernel | the result: answered; the caller's time is over: left |
+//! | answered | the slot | the caller takes it: idle |
+//! | left | the slot, or the thread in the kernel | the thread comes back, gives all up and ends: over |
+//! | over | nobody | the thread ends |
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use evener_ring::Doorbell;
+use nix::sys::signal::SigSet;
+use nix::time::ClockId;
+use zeroize::Zeroizing;
+
+use super::Read;
+use crate::afalg::ffi::Operation;
+use crate::afalg::transform::{Attempt, read_all, send_all};
+
+/// What goes to the thread and comes back: in one box, and the same one for all requests.
+#[derive(Default)]
+pub(super) struct Parcel {
+    pub(super) read: Option<Read>,
+    /// Where the result comes to, and before that what is to be sent.
+    pub(super) room: Zeroizing<Vec<u8>>,
+    pub(super) failed: Option<Attempt>,
+}
+
+/// Caller and thread of one reader.
+pub(super) struct Slot {
+    stage: Mutex<Stage>,
+    /// Rung when there is something to read, or nothing will ever be.
+    pub(super) asked: Doorbell,
+    answered: Doorbell,
+    /// The thread's clock.
+    pub(super) clock: ClockId,
+    /// Threads that nobody waits for any more, of all readers and runners of one module.
+    stuck: Arc<AtomicUsize>,
+}
+
+/// How a request stands.
+pub(super) enum Stage {
+    Idle,
+    Asked(Box<Parcel>),
+    /// The thread is in the kernel.
+    Reading,
+    Answered(Box<Parcel>),
+    /// The caller left; with what the thread has not begun.
+    Left(Option<Box<Parcel>>),
+    /// The reader goes.
+    Over,
+}
+
+impl Parcel {
+    pub(super) fn make_room(&mut self, bytes: usize) {
+        if self.room.len() < bytes {
+            // Never grown, because what was in it would stay behind unwiped.
+            self.room = Zeroizing::new(vec![0; bytes.next_power_of_two()]);
+        }
+    }
+
+    /// Sends what is to be sent, and sleeps until the result is in the room.
+    fn go_through(&mut self) {
+        let Some(Read { socket, key, bytes, sends }) = &self.read else { return };
+        let room = &mut self.room[..*bytes];
+        let sends = sends.as_ref().filter(|_| !cfg!(mutant = "nothing_sent"));
+        let sent = match sends {
+            Some(iv) => send_all(socket, Operation::of(key.spec, iv), room),
+            None => socket.checked().map_err(Attempt::from),
+        };
+        self.failed = sent.and_then(|socket| read_all(socket, room)).err();
+    }
+}
+
+impl Slot {
+    pub(super) fn new(clock: ClockId, stuck: Arc<AtomicUsize>) -> Self {
+        let (asked, answered) = Default::default();
+        Self { stage: Mutex::new(Stage::Idle), asked, answered, clock, stuck }
+    }
+
+    /// Asks, and returns what came back.
+    pub(super) fn request(&self, parcel: Box<Parcel>, timeout: Duration) -> Option<Box<Parcel>> {
+        // Before the thread can answer: no look is needed between asking and sleeping.
+        let mut ticket = self.answered.listen();
+        *self.stage() = Stage::Asked(parcel);
+        self.asked.ring_one();
+        let (mut left, mut until) = (timeout, None);
+        loop {
+            let is_late = left.is_zero() || !self.answered.wait(ticket, Some(left));
+            ticket = self.answered.listen();
+            let mut stage = self.stage();
+            match std::mem::replace(&mut *stage, Stage::Reading) {
+                Stage::Answered(parcel) => {
+                    *stage = Stage::Idle;
+                    return Some(parcel);
+                }
+                under_way if is_late => {
+                    self.leave(stage, under_way);
+                    return None;
+                }
+                under_way => *stage = under_way,
+            }
+            drop(stage);
+            // Woken for nothing, which is rare: no clock was read before.
+            let now = Instant::now();
+            left = until.get_or_insert(now + timeout).saturating_duration_since(now);
+        }
+    }
+
+    /// Leaves the thread to itself, with what it has not begun.
+    fn leave(&self, mut stage: MutexGuard<'_, Stage>, under_way: Stage) {
+        // Relaxed: read before a driver is made, which may be a moment late.
+        self.stuck.fetch_add(1, Ordering::Relaxed);
+        // To close a socket or a key may be a call that takes as long as a request: not on this thread.
+        let parcel = if let Stage::Asked(parcel) = under_way { Some(parcel) } else { None };
+        *stage = Stage::Left(parcel);
+        drop(stage);
+        self.asked.ring_one();
+    }
+
+    /// The thread's life.
+    pub(super) fn live(&self) {
+        // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
+        SigSet::all().thread_block().ok();
+        while let Some(mut parcel) = self.next() {
+            parcel.go_through();
+            let mut stage = self.stage();
+            if matches!(*stage, Stage::Left(_)) {
+                break;
+            }
+            *stage = Stage::Answered(parcel);
+            drop(stage);
+            self.answered.ring_one();
+        }
+        let Stage::Left(left) = std::mem::replace(&mut *self.stage(), Stage::Over) else { return };
+        // Not under the lock.
+        drop(left);
+        self.stuck.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// What is to be read next. Who looks before it sleeps often finds it: the caller got the core with the answer.
+    fn next(&self) -> Option<Box<Parcel>> {
+        loop {
+            if let Some(next) = self.check() {
+                return next;
+            }
+            let ticket = self.asked.listen();
+            if let Some(next) = self.check() {
+                return next;
+            }
+            self.asked.wait(ticket, None);
+        }
+    }
+
+    /// What is to be read; `None` inside where nothing ever will be, and outside where nothing is yet.
+    fn check(&self) -> Option<Option<Box<Parcel>>> {
+        let mut stage = self.stage();
+        match std::mem::replace(&mut *stage, Stage::Reading) {
+            Stage::Asked(parcel) => Some(Some(parcel)),
+            over @ (Stage::Over | Stage::Left(_)) => {
+                *stage = over;
+                Some(None)
+            }
+            idle => {
+                *stage = idle;
+                None
+            }
+        }
+    }
+
+    /// The stage is whole between any two statements, so a panic elsewhere does not spoil it.
+    pub(super) fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The clock of the calling thread, as others may ask it: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` of
+/// `include/linux/posix-timers_types.h`, as in glibc's `pthread_getcpuclockid`.
+pub(super) fn own_clock() -> ClockId {
+    ClockId::from_raw(!rustix::thread::gettid().as_raw_nonzero().get() << 3 | 6)
+}

@@ -1,0 +1,113 @@
+//! The life of a runner: what there is to do next, into the kernel with it, and back.
+//!
+//! | what there is | what it does | first |
+//! |---|---|---|
+//! | keys that are over | closes them | always, also when the pool is closed |
+//! | nothing, and the pool is closed | ends | |
+//! | a key that somebody wants | opens it, and tells those who wait | before requests |
+//! | a request | runs it, and puts it to the finished ones | |
+//! | nothing | sleeps | |
+
+use std::mem;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use nix::sys::signal::SigSet;
+
+use super::{Guard, State, SyscallPool};
+use crate::pool::device::{Device, Failure, Task};
+use crate::pool::key_cache::Entry;
+use crate::process::clock::thread_time;
+
+impl<D: Device> SyscallPool<D> {
+    /// A runner's life.
+    pub(super) fn run(&self) {
+        // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
+        SigSet::all().thread_block().ok();
+        let mut mark = thread_time();
+        while let Some((mut task, key)) = self.next() {
+            task.answer = self.opened_by_device(&key).and_then(|opened| self.device.run(opened, &mut task));
+            // Before the task is seen, so that a key whose last request is back can be closed.
+            drop(key);
+            let now = thread_time();
+            self.core_ns.fetch_add((now - mem::replace(&mut mark, now)).0, Ordering::Relaxed);
+            self.finish(task);
+        }
+    }
+
+    fn next(&self) -> Option<(Task, Arc<Entry<D::Key>>)> {
+        let mut state = self.state();
+        loop {
+            if !state.over.is_empty() {
+                state = self.close_keys(state);
+                continue;
+            }
+            if state.is_closed {
+                return None;
+            }
+            if let Some(key) = state.wanted.pop() {
+                state = self.open_key(state, &key);
+                continue;
+            }
+            if let Some(next) = state.waiting.pop_front() {
+                state.running += 1;
+                return Some(next);
+            }
+            state.idle += 1;
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.idle -= 1;
+        }
+    }
+
+    fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: &Entry<D::Key>) -> Guard<'s, D> {
+        state.running += 1;
+        drop(state);
+        // The thread that wants it sees what came of it.
+        _ = self.opened_by_device(key);
+        let mut state = self.state();
+        self.leave_kernel(&mut state);
+        self.opened.notify_all();
+        state
+    }
+
+    fn opened_by_device<'k>(&self, key: &'k Entry<D::Key>) -> Result<&'k D::Key, Failure> {
+        self.keys.opened(key, || self.device.open_key(key.spec, &key.bytes))
+    }
+
+    /// Closes what was given up; a runner that is in the kernel for that counts as running a request.
+    fn close_keys<'s>(&'s self, mut state: Guard<'s, D>) -> Guard<'s, D> {
+        let over = mem::take(&mut state.over);
+        state.running += 1;
+        drop(state);
+        drop(over);
+        let mut state = self.state();
+        self.leave_kernel(&mut state);
+        if state.is_closed {
+            self.done.notify_one();
+        }
+        state
+    }
+
+    /// A runner came back from the kernel.
+    fn leave_kernel(&self, state: &mut State<D::Key>) {
+        state.running -= 1;
+        if state.is_left {
+            self.stuck.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn finish(&self, task: Task) {
+        let mut state = self.state();
+        self.leave_kernel(&mut state);
+        if !state.is_left {
+            state.finished.push(task);
+        }
+        // While requests wait here the module has work: each wake-up costs as much core time as the module takes for a request.
+        let is_enough = state.waiting.is_empty() || state.finished.len() >= self.together || state.is_closed;
+        let is_heard = state.is_awaited && (is_enough || cfg!(mutant = "woken_for_each"));
+        drop(state);
+        if is_heard {
+            self.done.notify_one();
+        }
+    }
+}
