@@ -18,7 +18,7 @@ use self::attachment::Attachment;
 use crate::costs::{self, Costs};
 use crate::gate::{Gate, Grant, Refused, Request, WEIGHT_MAX};
 use crate::layout::Shape;
-use crate::segment::{NoArbiter, Origin, Shared};
+use crate::segment::{NoArbiter, Origin, Shared, look, name_hash};
 use crate::world::World as _;
 
 pub use snapshot::{HolderView, ModuleView, ProcessView, Snapshot};
@@ -60,6 +60,12 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    fn origin(&self) -> Origin {
+        Origin { directories: self.directories.clone(), name: self.name.clone(), shape: self.shape }
+    }
+}
+
 impl Arbiter {
     /// Attaches the segment of this user, made where there is none.
     ///
@@ -67,11 +73,7 @@ impl Arbiter {
     ///
     /// [`NoArbiter`]: why this process goes on alone. Its text is for one line.
     pub fn attach(options: &Options) -> Result<Self, NoArbiter> {
-        let origin = Origin {
-            directories: options.directories.clone(),
-            name: options.name.clone(),
-            shape: options.shape,
-        };
+        let origin = options.origin();
         let weight = options.weight.clamp(1, WEIGHT_MAX);
         let word = || Mapping::wiped_by_fork(1).map_err(|error| NoArbiter::System { what: FORKS, error });
         let attached = PerProcess::new(word()?);
@@ -80,10 +82,21 @@ impl Arbiter {
         Ok(Self(Arc::new(Access { origin, weight, attached })))
     }
 
+    /// Reads what all processes have and want, where any of them has made a segment: nothing is made, and no place is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`NoArbiter`]: why what lies there is not believed.
+    pub fn look(options: &Options) -> Result<Option<Snapshot>, NoArbiter> {
+        let origin = options.origin();
+        Ok(look(&origin)?.map(|shared| snapshot::read(&shared)))
+    }
+
     /// Names a module that this process has, with the requests that it takes at a time. Who names it first says how many these are.
     #[must_use]
     pub fn module(&self, name: &str, capacity: u32) -> Module {
-        Module { arbiter: self.clone(), name: name.into(), capacity, known: Word64::new(0) }
+        let hash = name_hash(name);
+        Module { arbiter: self.clone(), name: name.into(), hash, capacity, known: Word64::new(0) }
     }
 
     /// Reads what all processes have and want: for `evener status`.
@@ -111,6 +124,7 @@ impl fmt::Debug for Access {
 pub struct Module {
     arbiter: Arbiter,
     name: Box<str>,
+    hash: [u32; 2],
     capacity: u32,
     /// Which attachment it was looked up in, its place in the segment and one more, and its permits: a child's may be another.
     known: Word64,
@@ -175,14 +189,14 @@ impl Module {
         }
     }
 
-    /// Returns how long a request that came now would wait at most, as all processes predict; none where no permit comes back, or there is no arbiter.
+    /// Returns how long a request that came now would wait at most, as all processes predict; as long as can be said where no permit comes back, and none where
+    /// there is no arbiter.
     #[must_use]
     pub fn expected_start(&self) -> Option<Nanos> {
         let attachment = self.arbiter.attachment()?;
         let (module, capacity) = self.known_in(attachment)?;
         let shared = attachment.shared();
-        let wait = gate(shared, module, capacity)?.expected_wait_ns(shared.now());
-        (wait < u64::MAX).then_some(Nanos(wait))
+        Some(Nanos(gate(shared, module, capacity)?.expected_wait_ns(shared.now())))
     }
 
     /// Returns what was learned of a class on this module, by whichever process.
@@ -213,19 +227,28 @@ impl Module {
     fn known_in(&self, attachment: &Attachment) -> Option<(usize, usize)> {
         // Relaxed: the words that it names were there before this process asked.
         let known = self.known.load(Relaxed);
-        if known >> 32 == u64::from(attachment.number()) && known & 0xFFFF != 0 {
-            return Some(((known & 0xFFFF) as usize - 1, (known >> 16 & 0xFFFF) as usize));
+        if known >> 32 != u64::from(attachment.number()) || known & 0xFFFF == 0 {
+            return self.look_up(attachment);
         }
-        self.look_up(attachment)
+        let (module, capacity) = ((known & 0xFFFF) as usize - 1, (known >> 16 & 0xFFFF) as usize);
+        if capacity == 0 {
+            return None;
+        }
+        match attachment.shared().is_called(module, self.hash) {
+            true => Some((module, capacity)),
+            false => self.look_up(attachment),
+        }
     }
 
+    /// Looks for its name, or gives it a place. Where there is none, this process does without for good: to look takes a lock of all.
     #[cold]
     fn look_up(&self, attachment: &Attachment) -> Option<(usize, usize)> {
-        let module = attachment.shared().module(&self.name, self.capacity)?;
-        let capacity = attachment.shared().capacity(module);
+        let found = attachment.shared().module(&self.name, self.capacity);
+        let found = found.map(|module| (module, attachment.shared().capacity(module)));
+        let (module, capacity) = found.unwrap_or_default();
         let known = u64::from(attachment.number()) << 32 | (capacity as u64) << 16 | (module as u64 + 1);
         self.known.store(known, Relaxed);
-        Some((module, capacity))
+        found
     }
 }
 

@@ -219,6 +219,12 @@ impl<'w, W: World> Gate<'w, W> {
         }
     }
 
+    /// Whether nobody has a permit or waits for one.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.front().is_none()
+            && (0..self.capacity).all(|permit| self.world.load(self.permit(permit)) == FREE)
+    }
+
     fn has_free(&self) -> bool {
         (0..self.capacity).any(|permit| self.world.load(self.permit(permit)) == FREE)
     }
