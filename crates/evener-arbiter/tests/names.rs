@@ -87,3 +87,17 @@ fn who_looks_makes_nothing_takes_no_place_and_sees_what_all_have() {
     drop(permit);
     assert!(Arbiter::look(&ground.options()).unwrap().unwrap().modules[0].holders.is_empty());
 }
+
+#[test]
+fn a_segment_that_was_taken_away_stays_with_those_who_have_it_and_the_next_makes_a_new_one() {
+    let ground = Ground::new();
+    assert!(!Arbiter::remove(&ground.options()).unwrap());
+    let old = ground.attach();
+    let held = old.module("old", 1).try_acquire(AGES).unwrap();
+    assert!(Arbiter::remove(&ground.options()).unwrap());
+    assert!(ground.path().read_dir().unwrap().next().is_none());
+    let new = ground.attach();
+    assert!(names(&new).is_empty() && names(&old) == ["old"]);
+    drop(held);
+    assert!(old.module("old", 1).try_acquire(LONG).is_ok());
+}

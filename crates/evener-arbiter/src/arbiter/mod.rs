@@ -18,7 +18,7 @@ use self::attachment::Attachment;
 use crate::costs::{self, Costs};
 use crate::gate::{Gate, Grant, Refused, Request, WEIGHT_MAX};
 use crate::layout::Shape;
-use crate::segment::{NoArbiter, Origin, Shared, look, name_hash};
+use crate::segment::{NoArbiter, Origin, Shared, look, name_hash, remove};
 use crate::world::World as _;
 
 pub use snapshot::{HolderView, ModuleView, ProcessView, Snapshot};
@@ -90,6 +90,16 @@ impl Arbiter {
     pub fn look(options: &Options) -> Result<Option<Snapshot>, NoArbiter> {
         let origin = options.origin();
         Ok(look(&origin)?.map(|shared| snapshot::read(&shared)))
+    }
+
+    /// Takes the segment of this user away, as where its words were spoilt: who has it goes on with those who have it, and who comes next makes a new one.
+    /// Whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoArbiter`]: why what lies there was left alone.
+    pub fn remove(options: &Options) -> Result<bool, NoArbiter> {
+        remove(&options.origin())
     }
 
     /// Names a module that this process has, with the requests that it takes at a time. Who names it first says how many these are.

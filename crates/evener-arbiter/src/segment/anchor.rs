@@ -62,18 +62,35 @@ pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), 
 
 /// Attaches the segment of this user where there is one, to be read only: no place is taken, and nobody sees that somebody looks.
 pub(crate) fn look(origin: &Origin) -> Result<Option<Shared>, NoArbiter> {
+    let Some((file, _)) = existing(origin)? else { return Ok(None) };
+    let found = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)?;
+    Ok(found.map(|(_, words)| Shared::new(words, file, origin.shape)))
+}
+
+/// Takes the segment of this user and its anchor away: those who have it go on among themselves, and whoever comes makes a new one. Whether
+/// there was one.
+pub(crate) fn remove(origin: &Origin) -> Result<bool, NoArbiter> {
+    let Some((file, directory)) = existing(origin)? else { return Ok(false) };
+    if let Some((_, words)) = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
+        words.remove();
+    }
+    rustix::fs::unlinkat(&directory, file_name(origin), rustix::fs::AtFlags::empty())
+        .map_err(NoArbiter::of(ANCHOR))?;
+    Ok(true)
+}
+
+/// Opens the file where there is one, and its directory.
+fn existing(origin: &Origin) -> Result<Option<(CheckedFd, OwnedFd)>, NoArbiter> {
     let uid = geteuid().as_raw();
     let directories = origin.directories.of(uid);
     let Some(directory) = directories.iter().find_map(|path| open_private(path, uid).ok()) else {
         return Ok(None);
     };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match rustix::fs::openat(&directory, file_name(origin), flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => return Ok(None),
-        opened => believed(origin, opened)?,
-    };
-    let found = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)?;
-    Ok(found.map(|(_, words)| Shared::new(words, file, origin.shape)))
+    match rustix::fs::openat(&directory, file_name(origin), flags, Mode::empty()) {
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        opened => Ok(Some((believed(origin, opened)?, directory))),
+    }
 }
 
 /// Opens the file, made where it is missing.

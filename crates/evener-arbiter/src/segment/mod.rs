@@ -21,7 +21,7 @@ use crate::gate::{self, Gate, Place};
 use crate::layout::{Header, Identity, Line, ModuleCount, NAME_BYTES, Shape};
 use crate::world::{World, elapsed_ms, millis};
 
-pub(crate) use anchor::{Origin, attach, look};
+pub(crate) use anchor::{Origin, attach, look, remove};
 pub use error::NoArbiter;
 
 /// A segment that this process has attached, and the anchor by which it shows that it lives.
