@@ -64,6 +64,15 @@ impl SharedModule {
         Asked { granted, waited: SystemClock.now() - began }
     }
 
+    /// The same for a request of which nothing is known.
+    ///
+    /// # Errors
+    ///
+    /// Why it is to be done elsewhere.
+    pub fn acquire_unjudged(&self, patience: Nanos) -> Result<Admission, Refused> {
+        self.acquire(Nanos::ZERO, patience).granted
+    }
+
     /// What others know of a class at `now`, worth so many samples at most.
     pub(super) fn known(&self, class: Class, samples_max: u32, now: Nanos) -> Option<Known> {
         let Costs { c, d, h, bytes, samples } = self.0.costs(class)?;
