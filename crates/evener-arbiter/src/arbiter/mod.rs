@@ -148,7 +148,18 @@ impl Module {
     /// [`Refused`]: the request is to be done elsewhere.
     #[inline]
     pub fn acquire(&self, predicted: Nanos, longest_wait: Nanos) -> Result<Permit, Refused> {
-        self.acquire_by(predicted, longest_wait, Discipline::Order)
+        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0, hopes: false };
+        self.acquire_by(request, Discipline::Order)
+    }
+
+    /// Gets a permit as [`acquire`](Self::acquire), and waits for so long though it is predicted to take longer: for a thread that has nothing else to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: its time is over.
+    pub fn wait_for(&self, predicted: Nanos, longest_wait: Nanos) -> Result<Permit, Refused> {
+        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0, hopes: true };
+        self.acquire_by(request, Discipline::Order)
     }
 
     /// Gets a permit where one is free and nobody waits for it.
@@ -167,20 +178,15 @@ impl Module {
     ///
     /// [`Refused`]: the request is to be done elsewhere.
     pub fn acquire_flag(&self, predicted: Nanos, longest_wait: Nanos) -> Result<Permit, Refused> {
-        self.acquire_by(predicted, longest_wait, Discipline::Flags)
+        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0, hopes: false };
+        self.acquire_by(request, Discipline::Flags)
     }
 
     #[inline]
-    fn acquire_by(
-        &self,
-        predicted: Nanos,
-        longest_wait: Nanos,
-        discipline: Discipline,
-    ) -> Result<Permit, Refused> {
+    fn acquire_by(&self, request: Request, discipline: Discipline) -> Result<Permit, Refused> {
         let attachment = self.arbiter.attachment().ok_or(Refused::NoPlace)?;
         let (module, capacity) = self.known_in(attachment).ok_or(Refused::NoPlace)?;
         let line = attachment.take_line().ok_or(Refused::NoPlace)?;
-        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0 };
         let gate = gate(attachment.shared(), module, capacity).ok_or(Refused::NoPlace)?;
         let (place, turn) = attachment.line(line);
         let granted = match discipline {
@@ -283,6 +289,12 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// Returns whether somebody waits for it: time for who has it for many requests to give it back.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        gate(self.attachment.shared(), self.module, self.capacity).is_some_and(|gate| gate.has_waiters())
+    }
+
     /// Returns what was granted.
     #[must_use]
     pub const fn grant(&self) -> &Grant {

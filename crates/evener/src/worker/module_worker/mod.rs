@@ -17,6 +17,7 @@ mod claim;
 mod feedback;
 mod pending_samples;
 mod settlement;
+mod turns;
 
 use std::thread;
 
@@ -24,6 +25,7 @@ use evener_core::plan::Dispatch;
 use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Refusal, Sample, Tally};
 
 use self::feedback::{Batch, Feedback};
+use self::turns::Turns;
 use crate::adaptive::WorkerKind;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{CoreTimeMeter, Shared};
@@ -66,6 +68,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     claim_wait: Option<Nanos>,
     meter: CoreTimeMeter,
+    /// Turns at the module, where other processes have it, too.
+    turns: Turns,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
@@ -93,6 +97,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             feedback: Feedback::new(shared, worker - shared.cpu_workers),
             claim_wait: None,
             meter: CoreTimeMeter::default(),
+            turns: Turns::new(setup.shared),
         }
     }
 
@@ -118,6 +123,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             self.fallback.forget(has_ended);
         });
         if self.holds_nothing() {
+            self.turns.rest();
             self.stop_at_barrier();
             self.shared.wait_for_budget(&mut self.meter);
         }
