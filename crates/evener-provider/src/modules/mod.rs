@@ -60,7 +60,7 @@ fn open_one(named: &ModuleName, wait: Wait, arbiter: Option<&Arbiter>) -> Result
             None => {
                 let shared_name = module.shared_name();
                 let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
-                shared = sharing::shared(arbiter, shared_name, sharing::HOST_PERMITS);
+                shared = sharing::shared(arbiter, shared_name, hosted::PERMITS);
                 let (module, driver) = twice(module);
                 let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
                 Offload::new(name, does, move || driver.driver())

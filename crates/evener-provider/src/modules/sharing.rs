@@ -10,10 +10,6 @@ use crate::config::{ArbiterUse, Complaint, Settings};
 use crate::core::errors::Reason;
 use crate::ffi;
 
-/// Requests that a host has at a time: as many as the segment has permits for one module. A host takes what waits in bursts of whole lanes, so
-/// that fewer would leave lanes empty.
-pub(super) const HOST_PERMITS: u32 = 64;
-
 /// One for all library contexts of the process.
 static ARBITER: OnceLock<Option<Arbiter>> = OnceLock::new();
 

@@ -140,8 +140,8 @@ impl AdaptivePolicy {
 
     /// Whether there is no module but those that other processes have.
     fn has_only_absent(&self) -> bool {
-        !cfg!(mutant = "left_to_absent_modules")
-            && self.absent.iter().all(|word| word.load(Ordering::Relaxed))
+        let has_any = !self.absent.is_empty() && !cfg!(mutant = "left_to_absent_modules");
+        has_any && self.absent.iter().all(|word| word.load(Ordering::Relaxed))
     }
 
     /// What clocks do not show of a request on a module's path; nothing where nobody has measured it.
