@@ -1,4 +1,4 @@
-//! One suite for every driver, method and door of Evener.
+//! One suite for every driver, method and way through Evener's runtime.
 //!
 //! Path of one check: a published case or seeded noise becomes a [`JobSpec`](evener_testing::requests::JobSpec) -> jobs are made of asks and
 //! go a [`Route`](evener_testing::requests::Route) (a driver, a core's set of drivers, [the runtime](ByRuntime)) -> answers come, which the publisher's

@@ -1,4 +1,4 @@
-//! Ways that jobs can go through the runtime: doors, policies, modules with and without faults.
+//! Ways that jobs can go through the runtime: as bursts of a caller or as a stream, policies, modules with and without faults.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! The same burst through every door of the runtime gives the same bytes, also where a module fails in between.
+//! The same burst by every way into the runtime gives the same bytes, also where a module fails in between.
 
 use evener_conformance::{ByRuntime, Door};
 use evener_core::plan::Policy;

@@ -1,3 +1,5 @@
+//! Words of the arbiter's segment, and what another process writes there meanwhile. The body stands in `fuzz/src/arbiter.rs`.
+
 #![no_main]
 
 #[path = "../src/arbiter.rs"]

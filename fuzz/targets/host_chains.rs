@@ -1,3 +1,5 @@
+//! Descriptor chains of a hostile client, beside a second reader of the specification. The body stands in `fuzz/src/chains.rs`.
+
 #![no_main]
 
 #[path = "../src/chains.rs"]

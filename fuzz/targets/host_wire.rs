@@ -1,3 +1,5 @@
+//! Each part of the wire between a host and its clients: what is accepted is written and read again. The body stands in `fuzz/src/wire.rs`.
+
 #![no_main]
 
 #[path = "../src/wire.rs"]

@@ -1,5 +1,5 @@
-//! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `ci`, `demo`,
-//! `figures`, `install`, `deb`, `testbed`.
+//! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `rooms`,
+//! `ci`, `demo`, `figures`, `install`, `deb`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -40,7 +40,9 @@ fn main() -> ExitCode {
 fn usage() -> ExitCode {
     eprintln!("usage: cargo xtask tidy         the house rules that no compiler checks");
     eprintln!("       cargo xtask tidy CRATE   circles, crowds and rooms of one crate");
-    eprintln!("       cargo xtask rooms        the table of rooms in docs/ARCHITECTURE.md, made anew");
+    eprintln!(
+        "       cargo xtask rooms        the tables of crates and rooms in docs/ARCHITECTURE.md, made anew"
+    );
     eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
     eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");

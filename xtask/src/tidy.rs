@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use std::{fmt, fs};
 
-use self::table::{DOCUMENT, with_table};
+use self::table::{DOCUMENT, with_tables};
 use crate::tree::{Tree, root};
 
 mod directions;
@@ -14,9 +14,9 @@ mod inside;
 mod lock;
 mod options;
 mod places;
-mod rooms;
 mod sentences;
 mod table;
+mod unsafe_code;
 mod variables;
 mod words;
 
@@ -69,12 +69,13 @@ pub(crate) fn inside(name: &str) -> ExitCode {
     }
 }
 
-/// Makes the table of rooms in the documents anew.
+/// Makes the tables of crates and rooms in the documents anew.
 pub(crate) fn write_rooms() -> ExitCode {
     let made = Tree::read().and_then(|tree| {
         let document = tree.files.iter().find(|file| file.path == DOCUMENT);
-        let text = document.and_then(|file| with_table(&file.text, &tree.packages, &tree.files));
-        let text = text.ok_or_else(|| format!("{DOCUMENT} has no place for the table of rooms"))?;
+        let text = document.and_then(|file| with_tables(&file.text, &tree.packages, &tree.files));
+        let text =
+            text.ok_or_else(|| format!("{DOCUMENT} has no place for the tables of crates and rooms"))?;
         fs::write(root().join(DOCUMENT), text).map_err(|error| error.to_string())
     });
     match made {
@@ -102,7 +103,7 @@ fn report(findings: &[Finding]) -> ExitCode {
 fn findings(tree: &Tree) -> Vec<Finding> {
     let mut all = directions::check(&tree.packages);
     all.extend(inside::check(&tree.packages, &tree.files));
-    all.extend(rooms::check(&tree.packages, &tree.files));
+    all.extend(unsafe_code::check(&tree.packages, &tree.files));
     all.extend(sentences::check(&tree.packages, &tree.files));
     all.extend(places::check(&tree.files));
     all.extend(words::check(&tree.files));

@@ -2,7 +2,7 @@
 //! a device that another process has, that hangs or whose owner was killed or has forked does no harm.
 //!
 //! Path: one guest with a module for user space -> this program in it, one ignored test after the other (`sessions.rs`, `processes.rs`,
-//! `later.rs`, `hangs.rs`), and programs as they are installed (`programs.rs`) -> QEMU's counts and throttle from outside -> the kernel's log.
+//! `lazy.rs`, `hangs.rs`), and programs as they are installed (`programs.rs`) -> QEMU's counts and throttle from outside -> the kernel's log.
 
 #![allow(clippy::print_stdout, clippy::panic, reason = "helpers of tests are tests; what is skipped is said")]
 

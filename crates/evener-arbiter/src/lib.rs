@@ -2,7 +2,7 @@
 //!
 //! The path of a request: [`Arbiter::attach`] (once; the segment is found or made) -> [`Arbiter::module`] (once; it is named in the segment) -> [`Module::acquire`] (a place of this process asks;
 //! the permit of last time is free, or it waits in order) -> [`Permit`], and the module works -> the permit is dropped, and who is next is rung.
-//! [`Module::expected_wait`] says how long that would take, counting the work of all processes; [`Module::costs`] what others learned.
+//! [`Module::expected_start`] says how long that would take, counting the work of all processes; [`Module::costs`] what others learned.
 //!
 //! | room | what it does |
 //! |---|---|

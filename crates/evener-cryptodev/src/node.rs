@@ -14,7 +14,7 @@ use crate::call::{self, Answer};
 use crate::clients::Clients;
 use crate::fuse::{self, Message, Reply, Request};
 
-/// The door of the kernel's CUSE.
+/// Where the kernel's CUSE is asked for a node.
 const CUSE: &str = "/dev/cuse";
 
 /// How often a server without requests checks whether it is to stop.

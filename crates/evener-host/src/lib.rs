@@ -1,12 +1,12 @@
 //! A process that owns a module and serves it to others: local programs through Evener's client, QEMU guests as a virtio-crypto
 //! device. The wire is vhost-user-crypto.
 //!
-//! The path of one client: [`run`] has one thread in front (`front/event_loop.rs`), which accepts it (`listener.rs`), asks the kernel who it is
-//! ([`Access`]), reads its messages (`connection.rs`, `socket.rs`) and sets up what the host knows of it (`messages.rs`, `state/client.rs`:
-//! `memory.rs`, `sessions.rs`, rings) -> one of the module's threads (`service/service_loop.rs`) takes its requests in its turn (`line.rs`,
-//! `request.rs`), has them done ([`Module`]) in memory of the host's own (`in_flight.rs`, `slots.rs`), and gives them back (`notify.rs`)
-//! -> the client goes and all that it had is wiped.
-//! Beside it `front/control.rs` takes commands (`admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
+//! The path of one client: [`run`] has one thread in front (`front/event_loop.rs`), which accepts it (`front/listener.rs`), asks the kernel who it is
+//! ([`Access`]), reads its messages (`front/connection.rs`, `front/socket.rs`) and sets up what the host knows of it (`front/messages.rs`,
+//! `state/client.rs`: `state/memory.rs`, `state/sessions.rs`, `state/ring.rs`) -> one of the module's threads (`service/service_loop.rs`) takes its
+//! requests in its turn (`service/run_queue.rs`, `service/request.rs`), has them done ([`Module`]) in memory of the host's own
+//! (`service/in_flight.rs`, `service/slots.rs`), and gives them back (`service/notify.rs`) -> the client goes and all that it had is wiped.
+//! Beside it `front/control.rs` takes commands (`front/admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
 #![allow(unsafe_code, reason = "room: data of jobs that outlive their function; asynchronous reads")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

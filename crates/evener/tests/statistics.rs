@@ -111,7 +111,7 @@ fn digest(ctx: usize) -> Kind {
     Kind::named(DIGESTS[ctx % DIGESTS.len()])
 }
 
-/// Does the steps as a provider's doors do, each by its short form where that will do.
+/// Does the steps as a provider's entry points do, each by its short form where that will do.
 fn hash(hashes: &ThreadDigests, statistics: &Statistics, steps: &[Step]) {
     // Addresses are no small numbers.
     let number = |ctx: usize| 0x1000 + ctx * 0x80;

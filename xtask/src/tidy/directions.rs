@@ -134,6 +134,23 @@ const RUNTIME_TESTS: &[&str] = &[
 const NOBODY_USES: &[&str] =
     &["evener-cli", "evener-conformance", "evener-conformance-openssl", "evener-testing", "xtask"];
 
+/// Each crate with what it may use, in words.
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, String)> {
+    DIRECTIONS.iter().map(|(name, may, _)| (*name, in_words(may)))
+}
+
+fn in_words(may: &May) -> String {
+    let short = |names: &[&'static str]| {
+        let short: Vec<_> = names.iter().map(|name| name.strip_prefix("evener-").unwrap_or(name)).collect();
+        short.join(", ")
+    };
+    match may {
+        Use([]) => "none".to_owned(),
+        Use(names) => short(names),
+        UseAll => format!("all but {}", short(NOBODY_USES)),
+    }
+}
+
 /// Findings for every edge that the table does not allow and every member without a row.
 pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
     packages.iter().flat_map(check_package).collect()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
-use super::table::{DOCUMENT, with_table};
+use super::table::{DOCUMENT, with_tables};
 use crate::crate_graph::{Arrow, Crate, Room, arrows, circles, room_of};
 use crate::tree::{Package, TextFile};
 
@@ -19,14 +19,16 @@ pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
     all
 }
 
-/// The table of rooms is made, not written.
+/// The tables of crates and rooms are made, not written.
 fn not_as_made(document: &TextFile, packages: &[Package], files: &[TextFile]) -> Option<Finding> {
-    match with_table(&document.text, packages, files) {
+    match with_tables(&document.text, packages, files) {
         Some(made) if made == document.text => None,
-        Some(_) => {
-            Some(Finding::new(DOCUMENT, 1, "its table of rooms is old: `cargo xtask rooms` makes it anew"))
-        }
-        None => Some(Finding::new(DOCUMENT, 1, "it has no place for the table of rooms")),
+        Some(_) => Some(Finding::new(
+            DOCUMENT,
+            1,
+            "its tables of crates and rooms are old: `cargo xtask rooms` makes them anew",
+        )),
+        None => Some(Finding::new(DOCUMENT, 1, "it has no place for the tables of crates and rooms")),
     }
 }
 

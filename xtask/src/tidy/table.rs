@@ -1,22 +1,69 @@
-//! The table of rooms for people: each room with its first sentence and what it may use, made from the rows and the sources.
+//! The tables for people: each crate with what it holds, may use and has of unsafe code, and each room with its first sentence and what
+//! it may use; made from what the checks go by.
 
+use super::{directions, unsafe_code};
 use crate::crate_graph::Room;
 use crate::tree::{Package, TextFile};
 
-/// The document that has the table.
+/// The document that has the tables.
 pub(super) const DOCUMENT: &str = "docs/ARCHITECTURE.md";
 
+const CRATES_BEGIN: &str = "<!-- The crates: made by `cargo xtask rooms`. -->\n";
+const CRATES_END: &str = "<!-- The end of the crates. -->\n";
 const BEGIN: &str = "<!-- The rooms: made by `cargo xtask rooms`. -->\n";
 const END: &str = "<!-- The end of the rooms. -->\n";
 
-/// The document with the table as it is to be; nothing where it has no place for one.
-pub(super) fn with_table(document: &str, packages: &[Package], files: &[TextFile]) -> Option<String> {
-    let (before, rest) = document.split_once(BEGIN)?;
-    let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{BEGIN}{}{END}{after}", table(packages, files)))
+/// Most files with unsafe code that a crate's row names one by one; of more it names the rooms.
+const NAMED_FILES_MAX: usize = 7;
+
+/// The document with the tables as they are to be; nothing where it has no place for one of them.
+pub(super) fn with_tables(document: &str, packages: &[Package], files: &[TextFile]) -> Option<String> {
+    let with_crates = with(document, (CRATES_BEGIN, CRATES_END), &crates(packages, files))?;
+    with(&with_crates, (BEGIN, END), &rooms(packages, files))
 }
 
-fn table(packages: &[Package], files: &[TextFile]) -> String {
+fn with(document: &str, (begin, end): (&str, &str), table: &str) -> Option<String> {
+    let (before, rest) = document.split_once(begin)?;
+    let (_, after) = rest.split_once(end)?;
+    Some(format!("{before}{begin}{table}{end}{after}"))
+}
+
+/// One row per crate, in the order of the directions: who is used stands above who uses.
+fn crates(packages: &[Package], files: &[TextFile]) -> String {
+    let mut text = "\n| crate | folder | holds | may use | unsafe code |\n|---|---|---|---|---|\n".to_owned();
+    for (name, may_use) in directions::rows() {
+        let Some(package) = packages.iter().find(|package| package.name == name) else { continue };
+        let folder = &package.folder;
+        let holds = description(folder, files).replace('|', "\\|");
+        let unsafe_code = unsafe_places(unsafe_code::files_of(name));
+        text.push_str(&format!("| `{name}` | `{folder}` | {holds} | {may_use} | {unsafe_code} |\n"));
+    }
+    text.push('\n');
+    text
+}
+
+/// What a crate's manifest says of it.
+fn description<'f>(folder: &str, files: &'f [TextFile]) -> &'f str {
+    let manifest = files.iter().find(|file| file.path == format!("{folder}/Cargo.toml"));
+    let lines = manifest.map(|file| file.text.as_str()).unwrap_or_default().lines();
+    let said = lines.filter_map(|line| line.strip_prefix("description = \"")).next();
+    said.map(|said| said.trim_end_matches('"')).unwrap_or_default()
+}
+
+fn unsafe_places(listed: &[&str]) -> String {
+    let sources: Vec<&str> = listed.iter().filter_map(|path| path.strip_prefix("src/")).collect();
+    if sources.is_empty() {
+        return if listed.is_empty() { "no".to_owned() } else { "in tests".to_owned() };
+    }
+    if sources.len() <= NAMED_FILES_MAX {
+        return format!("`{}`", sources.join("`, `"));
+    }
+    let mut rooms: Vec<&str> = sources.iter().filter_map(|path| path.split('/').next()).collect();
+    rooms.dedup();
+    format!("{} files in `{}/`", sources.len(), rooms.join("/`, `"))
+}
+
+fn rooms(packages: &[Package], files: &[TextFile]) -> String {
     let mut text = String::new();
     for package in packages.iter().filter(|package| !package.rooms.is_empty()) {
         text.push_str(&format!("\n### `{}`, `{}/src`\n\n", package.name, package.folder));
@@ -65,10 +112,50 @@ mod tests {
             file("crates/c/src/high/mod.rs", "//! Where jobs\n//! go in. More.\n\nuse x;"),
             file("crates/c/src/low.rs", "//! Clocks.\n"),
         ];
-        let made = with_table(&format!("before\n{BEGIN}old\n{END}after\n"), &[package], &files).unwrap();
-        assert!(made.starts_with(&format!("before\n{BEGIN}")) && made.ends_with(&format!("{END}after\n")));
+        let document = format!("before\n{CRATES_BEGIN}{CRATES_END}between\n{BEGIN}of before\n{END}after\n");
+        let made = with_tables(&document, &[package], &files).unwrap();
+        assert!(
+            made.starts_with(&format!("before\n{CRATES_BEGIN}")) && made.ends_with(&format!("{END}after\n"))
+        );
+        assert!(made.contains(&format!("{CRATES_END}between\n{BEGIN}")));
         assert!(made.contains("| `high` | Where jobs go in | low |\n| `low` | Clocks | none |\n"), "{made}");
-        assert!(!made.contains("old"));
-        assert_eq!(with_table("no place", &[], &files), None);
+        assert!(!made.contains("of before"));
+        assert_eq!(with_tables("no place", &[], &files), None);
+    }
+
+    #[test]
+    fn a_crate_stands_there_with_its_description_and_what_the_checks_let_it_do() {
+        let package = |name: &str| Package {
+            name: name.to_owned(),
+            folder: format!("crates/{name}"),
+            uses: vec![],
+            tests_use: vec![],
+            roots: vec![],
+            rooms: vec![],
+        };
+        let manifest = |name: &str, said: &str| TextFile {
+            path: format!("crates/{name}/Cargo.toml"),
+            text: format!("[package]\ndescription = \"{said}\"\n"),
+        };
+        let files = [manifest("evener-core", "Jobs; pure"), manifest("evener-vfio", "Registers")];
+        let made = crates(&[package("evener-vfio"), package("evener-core")], &files);
+        let rows: Vec<&str> = made.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(
+            rows,
+            [
+                "| `evener-core` | `crates/evener-core` | Jobs; pure | none | no |",
+                "| `evener-vfio` | `crates/evener-vfio` | Registers | fd, ring | `ffi.rs`, `function.rs`, `registers.rs` |",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_many_files_with_unsafe_code_the_rooms_are_named() {
+        let many = ["src/a/1.rs", "src/a/2.rs", "src/b/3.rs", "src/b/4.rs", "src/c/5.rs", "src/c/6.rs"];
+        assert_eq!(
+            unsafe_places(&[&many[..], &["src/c/7.rs", "src/c/8.rs"]].concat()),
+            "8 files in `a/`, `b/`, `c/`"
+        );
+        assert_eq!(unsafe_places(&["tests/a.rs"]), "in tests");
     }
 }

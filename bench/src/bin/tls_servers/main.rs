@@ -9,7 +9,7 @@
 //! median with bounds. Core time, because on a machine where client and server share the cores the rate of requests
 //! tells more about `wrk`.
 //!
-//! `--counted` counts instead (`counted.rs`): instructions and system calls of a request, which repeat where times do not.
+//! `--counted` counts instead (`request_counts.rs`): instructions and system calls of a request, which repeat where times do not.
 //! `--set` writes a line into the module's section of `openssl.cnf`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]

@@ -22,7 +22,7 @@ pub(crate) struct Host {
     pub(crate) answer: Result<HostReport, NoAnswer>,
 }
 
-/// As much of a report as is shown (docs/host.schema.json has all). What a newer host says beyond it is passed over.
+/// As much of a report as is shown (docs/schemas/host.schema.json has all). What a newer host says beyond it is passed over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct HostReport {
     pub(crate) module: Module,

@@ -25,7 +25,7 @@ use crate::terminal::{Exit, PathDisplay, output, signals, units};
 /// Owns a module and serves it to local programs and QEMU guests.
 ///
 /// The wire is vhost-user-crypto: Evener's own programs come as clients, QEMU as cryptodev-vhost-user. Serves until SIGTERM or
-/// SIGINT, or until nobody came for the time of --idle-exit, then prints what was done as JSON (docs/host.schema.json).
+/// SIGINT, or until nobody came for the time of --idle-exit, then prints what was done as JSON (docs/schemas/host.schema.json).
 #[derive(clap::Args)]
 #[command(after_help = "\
 Orders on the control socket, one per line, each answered by a line of JSON: report, reset, and for an emulated module

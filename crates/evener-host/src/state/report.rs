@@ -30,7 +30,7 @@ impl Count {
     }
 }
 
-/// What came of requests. `docs/host.schema.json` describes it as JSON.
+/// What came of requests. `docs/schemas/host.schema.json` describes it as JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     /// Requests that the module did.

@@ -1,4 +1,4 @@
-//! KeyCache that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
+//! Keys that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
 //!
 //! An entry is made when a session is first seen and opened by the runner that first needs it, for the kernel may sleep over
 //! a key too. The one that was used longest ago makes room. The last to drop an entry closes its key.
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use crate::pool::device::{Failure, Spec};
 
-/// KeyCache that one driver keeps open. Assumed, not measured: 16, because that is an eighth of what QEMU's module holds.
+/// Most keys that one driver keeps open. Assumed, not measured: 16, because that is an eighth of what QEMU's module holds.
 const KEYS_MAX: usize = 16;
 
 /// One key.

@@ -40,7 +40,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
 
-    /// Prints JSON (docs/doctor.schema.json).
+    /// Prints JSON (docs/schemas/doctor.schema.json).
     #[arg(long)]
     json: bool,
 

@@ -101,7 +101,7 @@ struct RunOptions {
     #[arg(short, long, help_heading = "Report")]
     quiet: bool,
 
-    /// Writes what was done, by whom and how, as JSON (docs/report.schema.json); `-` is standard output.
+    /// Writes what was done, by whom and how, as JSON (docs/schemas/report.schema.json); `-` is standard output.
     #[arg(long, value_name = "REPORT", help_heading = "Report")]
     json: Option<PathBuf>,
 

@@ -166,7 +166,7 @@ impl Answer {
         }
     }
 
-    /// The facts, as docs/explain.schema.json describes them.
+    /// The facts, as docs/schemas/explain.schema.json describes them.
     pub(crate) fn json(&self) -> anyhow::Result<String> {
         let facts = json!({
             "version": env!("CARGO_PKG_VERSION"),

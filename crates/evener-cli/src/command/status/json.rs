@@ -1,4 +1,4 @@
-//! The answer as JSON; `docs/status.schema.json` describes it.
+//! The answer as JSON; `docs/schemas/status.schema.json` describes it.
 
 use evener::core::statistics::{Count, Row};
 use evener::statistics::Totals;

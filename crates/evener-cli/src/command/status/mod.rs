@@ -37,7 +37,7 @@ pub(crate) struct Status {
     #[arg(long)]
     sizes: bool,
 
-    /// Prints JSON (docs/status.schema.json), all size classes apart.
+    /// Prints JSON (docs/schemas/status.schema.json), all size classes apart.
     #[arg(long)]
     json: bool,
 

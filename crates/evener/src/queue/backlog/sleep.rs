@@ -1,7 +1,7 @@
 //! Who sleeps at the backlog, and who is woken.
 //!
 //! A worker or submitter that found nothing listens at the doorbell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
-//! [`wait_for_room`](Backlog::wait_for_room)); the doors ring after they have put something there. The protocol of a bell is
+//! [`wait_for_room`](Backlog::wait_for_room)); who puts something there rings afterwards. The protocol of a bell is
 //! `docs/ring.md`'s.
 
 use std::sync::atomic::Ordering;

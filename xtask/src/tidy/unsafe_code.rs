@@ -1,11 +1,11 @@
-//! The rooms: which crates may contain unsafe code, and in which of their files.
+//! Unsafe code: which crates may contain it, and in which of their files.
 
 use super::Finding;
 use crate::rust::{code_only, has_word, is_word};
 use crate::tree::{Package, TextFile};
 
 /// Crate and what may contain unsafe code in it, from its folder: files, and folders with all below them.
-const ROOMS: &[(&str, &[&str])] = &[
+const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
     (
         "evener-fd",
         &["src/checked_fd.rs", "src/ffi.rs", "src/limit.rs", "src/range_lock.rs", "tests/program.rs"],
@@ -63,13 +63,22 @@ const RING: &[&str] = &[
     "tests/virtqueue_mapped.rs",
 ];
 
-/// Findings for unsafe code, its lint and C's calling convention outside the rooms.
+/// Findings for unsafe code, its lint and C's calling convention outside the files that are listed.
 pub(super) fn check(packages: &[Package], files: &[TextFile]) -> Vec<Finding> {
-    packages.iter().flat_map(|package| check_package(package, &files_of(package, packages, files))).collect()
+    packages.iter().flat_map(|package| check_package(package, &own_files(package, packages, files))).collect()
+}
+
+/// What may contain unsafe code in a crate, from its folder.
+pub(super) fn files_of(name: &str) -> &'static [&'static str] {
+    FILES_WITH_UNSAFE_CODE
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map(|(_, files)| *files)
+        .unwrap_or_default()
 }
 
 /// The files below the package's folder, without those of packages that lie in it.
-fn files_of<'f>(package: &Package, packages: &[Package], files: &'f [TextFile]) -> Vec<&'f TextFile> {
+fn own_files<'f>(package: &Package, packages: &[Package], files: &'f [TextFile]) -> Vec<&'f TextFile> {
     let below =
         |folder: &str, path: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
     let inner = packages.iter().filter(|other| below(&package.folder, &other.folder));
@@ -79,23 +88,22 @@ fn files_of<'f>(package: &Package, packages: &[Package], files: &'f [TextFile]) 
 }
 
 fn check_package(package: &Package, files: &[&TextFile]) -> Vec<Finding> {
-    let room = ROOMS.iter().find(|(name, _)| *name == package.name).map(|(_, files)| *files);
+    let rows = FILES_WITH_UNSAFE_CODE.iter().find(|(name, _)| *name == package.name).map(|(_, files)| *files);
     let inside = format!("{}/", package.folder);
     let mut found = Vec::new();
     for file in files {
         if package.roots.contains(&file.path) {
-            found.extend(check_root(room.is_some(), file));
+            found.extend(check_root(rows.is_some(), file));
         }
         if file.path == format!("{inside}Cargo.toml") {
             found.extend(check_manifest(file));
         }
         if file.path.ends_with(".rs") {
-            let may =
-                room.is_some_and(|listed| listed.iter().any(|row| covers(row, &file.path[inside.len()..])));
+            let may = rows.is_some_and(|rows| rows.iter().any(|row| covers(row, &file.path[inside.len()..])));
             found.extend(check_source(may, file));
         }
     }
-    found.extend(room.unwrap_or_default().iter().filter_map(|listed| check_row(&inside, listed, files)));
+    found.extend(rows.unwrap_or_default().iter().filter_map(|listed| check_row(&inside, listed, files)));
     found
 }
 
@@ -104,21 +112,22 @@ fn check_row(inside: &str, listed: &str, files: &[&TextFile]) -> Option<Finding>
     let row = format!("{inside}{listed}");
     let needed =
         files.iter().any(|file| covers(&row, &file.path) && has_word(&code_only(&file.text), "unsafe"));
-    (!needed).then(|| Finding::new(&row, 1, "no unsafe code here: strike it from xtask/src/tidy/rooms.rs"))
+    (!needed)
+        .then(|| Finding::new(&row, 1, "no unsafe code here: strike it from xtask/src/tidy/unsafe_code.rs"))
 }
 
 fn covers(row: &str, path: &str) -> bool {
     row == path || row.ends_with('/') && path.starts_with(row)
 }
 
-/// Every root says what its crate is: a room with its reason, or a crate that forbids.
-fn check_root(is_room: bool, file: &TextFile) -> Option<Finding> {
-    let (wanted, message) = match is_room {
+/// Every root says what its crate is: one with unsafe code and the reason, or one that forbids it.
+fn check_root(has_unsafe_code: bool, file: &TextFile) -> Option<Finding> {
+    let (wanted, message) = match has_unsafe_code {
         true => (
             "#![allow(unsafe_code, reason = \"room: ",
-            "a room starts with `#![allow(unsafe_code, reason = \"room: …\")]`",
+            "a crate with unsafe code starts with `#![allow(unsafe_code, reason = \"room: …\")]`",
         ),
-        false => ("#![forbid(unsafe_code)]", "a crate that is no room says `#![forbid(unsafe_code)]`"),
+        false => ("#![forbid(unsafe_code)]", "a crate without unsafe code says `#![forbid(unsafe_code)]`"),
     };
     let says = file.text.lines().any(|line| line.starts_with(wanted));
     (!says).then(|| Finding::new(&file.path, 1, message))
@@ -139,7 +148,7 @@ fn check_source(may: bool, file: &TextFile) -> Vec<Finding> {
     for (number, line) in code.lines().enumerate() {
         let mut report = |message: &str| found.push(Finding::new(&file.path, number + 1, message));
         if !may && has_word(line, "unsafe") {
-            report("`unsafe` outside the files listed in xtask/src/tidy/rooms.rs");
+            report("`unsafe` outside the files listed in xtask/src/tidy/unsafe_code.rs");
         }
         if !is_ffi && speaks_c(line) {
             report("`extern` functions stand in ffi.rs or below ffi/ only");
@@ -159,7 +168,7 @@ mod tests {
     use super::*;
 
     const FORBIDS: &str = "#![forbid(unsafe_code)]\n";
-    const ROOM: &str = "#![allow(unsafe_code, reason = \"room: a test\")]\n";
+    const ALLOWS: &str = "#![allow(unsafe_code, reason = \"room: a test\")]\n";
 
     /// Findings in one file of a crate; that the crate's other files are missing is left out.
     fn found_in(name: &str, file: &str, text: &str) -> Vec<String> {
@@ -187,15 +196,15 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_that_is_no_room_forbids_unsafe_code() {
+    fn a_crate_without_a_row_forbids_unsafe_code() {
         assert!(found_in("evener-core", "src/lib.rs", FORBIDS).is_empty());
         assert_eq!(found_in("evener-core", "src/lib.rs", "//! #![forbid(unsafe_code)]").len(), 1);
-        assert_eq!(found_in("evener-core", "src/lib.rs", ROOM).len(), 1);
+        assert_eq!(found_in("evener-core", "src/lib.rs", ALLOWS).len(), 1);
     }
 
     #[test]
-    fn a_room_says_why() {
-        assert!(found_in("evener-ring", "src/lib.rs", ROOM).is_empty());
+    fn a_crate_with_a_row_says_why() {
+        assert!(found_in("evener-ring", "src/lib.rs", ALLOWS).is_empty());
         assert_eq!(found_in("evener-ring", "src/lib.rs", "#![allow(unsafe_code)]").len(), 1);
     }
 
@@ -211,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_within_the_folder_of_another_has_a_room_of_its_own() {
+    fn a_crate_within_the_folder_of_another_has_a_row_of_its_own() {
         let packages = [package("evener-core", "crates"), package("evener-provider-test", "crates/x")];
         let file = |path: &str| TextFile { path: path.into(), text: "unsafe impl A for B {}".into() };
         assert!(check(&packages, &[file("crates/x/src/ffi.rs")]).is_empty());
