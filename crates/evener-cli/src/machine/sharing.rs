@@ -2,7 +2,7 @@
 
 use std::env;
 
-use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, NoArbiter, Options, Snapshot};
+use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, NoArbiter, Options};
 use evener_fd::Directories;
 
 use crate::terminal::output;
@@ -15,20 +15,9 @@ pub(super) fn arbiter() -> Option<Arbiter> {
     if env::var_os(SWITCH).is_some_and(|value| value == "off") {
         return None;
     }
+    let directories = Directories::from_environment(DIRECTORY_VARIABLE);
+    let options = Options { directories, ..Options::default() };
     let alone =
         |why: NoArbiter| output::warning(format_args!("{why}; modules are used as if nobody else had them"));
-    Arbiter::attach(&options()).map_err(alone).ok()
-}
-
-/// What all processes of this user have and want, where any of them has made a segment. Nothing is made.
-///
-/// # Errors
-///
-/// Why what lies there is not believed.
-pub(crate) fn look() -> Result<Option<Snapshot>, NoArbiter> {
-    Arbiter::look(&options())
-}
-
-fn options() -> Options {
-    Options { directories: Directories::from_environment(DIRECTORY_VARIABLE), ..Options::default() }
+    Arbiter::attach(&options).map_err(alone).ok()
 }
