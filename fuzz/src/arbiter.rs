@@ -85,7 +85,7 @@ pub fn arbiter_words(bytes: &[u8]) {
     let world = Hostile { words, writes, now: Cell::new(1 << 40) };
     let gate = Gate::new(&world, &shape, 1, permits.into()).expect("it has two");
     let longest_wait_ns = u64::from(wait) * 1_000_000;
-    let request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns };
+    let request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns, hopes: false };
     let (place, turn) = (revive(&world, &shape, 0), Turn::new(wait.into()));
     let begun = world.now();
     for acquired in [gate.acquire(place, &turn, &request), gate.acquire_flag(place, &turn, &request)] {

@@ -44,6 +44,14 @@ pub(crate) fn publish<W: World>(world: &W, shape: &Shape, module: usize, class: 
     row.iter().enumerate().for_each(|(word, value)| world.store(span.at + word, *value));
 }
 
+/// Makes the rows of a module those of nobody.
+pub(crate) fn clear<W: World>(world: &W, shape: &Shape, module: usize) {
+    let rows = (0..Class::COUNT).map_while(|class| shape.costs(module, class));
+    // A check is odd, so 0 is never right; pages that nobody wrote stay untouched.
+    let checks = rows.map(|span| span.at + CHECK).filter(|at| world.load(*at) != 0);
+    checks.for_each(|at| world.store(at, 0));
+}
+
 /// Reads what a class costs; none where nobody wrote it, or not whole.
 pub(crate) fn read<W: World>(world: &W, shape: &Shape, module: usize, class: Class) -> Option<Costs> {
     let span = shape.costs(module, class.index())?;

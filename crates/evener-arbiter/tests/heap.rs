@@ -12,7 +12,7 @@ use evener_arbiter::{EXACT_FROM_NS, Gate, Place, Request, Shape, Turn, World as 
 
 use words::Heap;
 
-const LONG: Request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns: u64::MAX };
+const LONG: Request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns: u64::MAX, hopes: false };
 
 #[test]
 fn threads_on_one_permit_do_everything_once_and_nobody_sleeps_on() {

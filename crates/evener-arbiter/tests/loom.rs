@@ -37,7 +37,7 @@ fn who_gets_a_permit_sees_what_its_last_holder_did_and_nobody_sleeps_on() {
 fn once(shared: &Shared, shape: &Shape, index: usize) {
     let gate = Gate::new(&shared.heap, shape, 0, 1).expect("there is one");
     let (place, turn) = (Place { index, generation: 0 }, Turn::new(0));
-    let request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns: u64::MAX };
+    let request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns: u64::MAX, hopes: false };
     let grant = gate.acquire(place, &turn, &request).expect("it waits for as long as it takes");
     let before = shared.inside.load(Relaxed);
     shared.inside.store(before + 1, Relaxed);

@@ -7,12 +7,18 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{self, Stdio};
+use std::thread;
 
 use common::activity::{Guarded, write_statistics};
 use common::{Place, Run, misfits, skipped};
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, Kind, Row};
+use evener::core::{Algorithm, Class, Nanos};
 use evener::statistics::{Directories, Statistics};
+use evener_arbiter::{Costs, Mean};
+use evener_testing::allow;
+use evener_testing::arbiters::ArbiterFolder;
+use evener_testing::waiting::soon;
 use serde_json::Value;
 
 fn status(place: &Place) -> Run {
@@ -250,4 +256,49 @@ fn the_parser_of_prometheus_reads_what_was_counted_and_the_names_as_they_are() {
         assert!(is_counter || sample[1] == "gauge", "{sample}");
         assert_ne!(sample[2], "", "{sample}");
     }
+}
+
+#[test]
+fn modules_that_processes_share_are_shown_with_who_has_them_who_waits_and_what_was_learned() {
+    let (place, shared) = (Place::new(), ArbiterFolder::new());
+    let run = || status(&place).env("EVENER_ARBITER_DIR", shared.path());
+    assert_eq!(answer(run())["shared_modules"], serde_json::json!([]));
+    let arbiter = shared.attach();
+    let module = arbiter.module("afalg:some_driver", 2);
+    let class = Class::of(Algorithm::Aes128Cbc, Encrypt, 16_384, false);
+    let mean = |ns| Mean { ns, deviation_ns: ns / 10 };
+    let costs = Costs { c: mean(12_000), d: mean(3_000), h: mean(61_000), bytes: 16_384, samples: 9 };
+    module.publish(class, &costs);
+    let held = [(); 2].map(|()| module.try_acquire(Nanos::from_millis(4_000)).unwrap());
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| module.acquire(Nanos::from_millis(1), Nanos::from_millis(60_000)));
+        assert!(soon(|| !arbiter.snapshot().modules[0].waiting.is_empty()));
+        let told = &answer(run())["shared_modules"][0];
+        assert_eq!((&told["name"], &told["permits"]), (&"afalg:some_driver".into(), &2.into()));
+        assert_eq!(told["holders"].as_array().unwrap().len(), 2);
+        assert_eq!(told["waiting"][0]["pid"], process::id());
+        assert_eq!(told["costs"][0]["h"], serde_json::json!({ "ns": 61_000, "deviation_ns": 6_100 }));
+        assert!(told["expected_wait_ns"].as_u64().unwrap() > 1_000_000_000);
+        let text = run().run().succeeded().stdout_text().to_owned();
+        assert!(
+            text.contains("module afalg:some_driver: 2 of 2 permits held, 1 waiting, a request waits "),
+            "{text}"
+        );
+        assert!(
+            text.contains("core 12.000 us, beside the module 3.000 us and there 61.000 us (9 samples)"),
+            "{text}"
+        );
+        let metrics = run().arg("--prometheus").run().succeeded().stdout_text().to_owned();
+        assert!(
+            metrics.contains("\nevener_module_permits_held{module=\"afalg:some_driver\"} 2\n"),
+            "{metrics}"
+        );
+        assert!(metrics.contains("\nevener_module_waiting{module=\"afalg:some_driver\"} 1\n"), "{metrics}");
+        drop(held);
+        assert!(waits.join().unwrap().is_ok());
+    });
+    // A directory that others may write to is not believed, and that is said.
+    allow(shared.path(), 0o777);
+    assert_eq!(answer(run())["shared_modules"], serde_json::json!([]));
+    allow(shared.path(), 0o700);
 }

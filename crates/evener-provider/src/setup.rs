@@ -19,7 +19,7 @@ use crate::{fork, modules, statistics};
 pub(crate) fn provider(core: Core) -> ProvCtx {
     let (settings, mut complaints) = config::read(&core);
     let combiner = combiner(&settings, fork::watch(), &mut complaints);
-    let modules = modules::open(&settings.modules, settings.wait, fork::watch(), &mut complaints);
+    let modules = modules::open(&settings, fork::watch(), &mut complaints);
     // A threshold by itself is for tests that add an engine.
     let raw_from = match settings.threshold {
         Threshold::Auto if modules == 0 => usize::MAX,

@@ -26,6 +26,7 @@
 )]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+pub mod arbiters;
 pub mod cases;
 pub mod drivers;
 mod folder;

@@ -19,6 +19,8 @@ pub struct ModuleSetup<'m> {
     pub check_every: u32,
     /// A module that holds jobs and finishes none for this long is taken for dead.
     pub timeout: Nanos,
+    /// How other processes share it, where they do: the run takes its turns at it among theirs.
+    pub shared: Option<evener_arbiter::Module>,
 }
 
 impl<'m> ModuleSetup<'m> {
@@ -26,7 +28,7 @@ impl<'m> ModuleSetup<'m> {
     /// taken for dead.
     #[must_use]
     pub fn new(driver: Box<dyn QueuedDriver<'m> + 'm>, redo: CoreDrivers) -> Self {
-        Self { driver, redo, check_every: CHECK_EVERY, timeout: SILENCE_MAX }
+        Self { driver, redo, check_every: CHECK_EVERY, timeout: SILENCE_MAX, shared: None }
     }
 }
 

@@ -22,5 +22,5 @@ mod module_name;
 mod requests;
 
 pub use crate::connection::error::ConnectionError;
-pub use crate::module::{DEPTH, LazyModule, Module, OpenError};
+pub use crate::module::{DEPTH, LazyModule, Module, OpenError, PERMITS};
 pub use crate::module_name::{ModuleName, NameError, Offer, Place};

@@ -175,6 +175,21 @@ fn offer_of(text: &str) -> Result<Offer, NameError> {
     these.map(Offer::AlsoThese).map_err(|_| NameError::Offer(text.to_owned()))
 }
 
+impl ModuleName {
+    /// How processes that share it call it, whatever each of them offers to it: by the socket's one path. A device has one process, and no such
+    /// name.
+    #[must_use]
+    pub fn shared_name(&self) -> Option<String> {
+        match &self.place {
+            Place::Socket(socket) => {
+                let path = socket.canonicalize().unwrap_or_else(|_| socket.clone());
+                Some(format!("{HOSTED}{}", path.display()))
+            }
+            Place::Function(_) => None,
+        }
+    }
+}
+
 impl fmt::Display for ModuleName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {

@@ -18,7 +18,7 @@ use self::attachment::Attachment;
 use crate::costs::{self, Costs};
 use crate::gate::{Gate, Grant, Refused, Request, WEIGHT_MAX};
 use crate::layout::Shape;
-use crate::segment::{NoArbiter, Origin, Shared};
+use crate::segment::{NoArbiter, Origin, Shared, look, name_hash, remove};
 use crate::world::World as _;
 
 pub use snapshot::{HolderView, ModuleView, ProcessView, Snapshot};
@@ -60,6 +60,12 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    fn origin(&self) -> Origin {
+        Origin { directories: self.directories.clone(), name: self.name.clone(), shape: self.shape }
+    }
+}
+
 impl Arbiter {
     /// Attaches the segment of this user, made where there is none.
     ///
@@ -67,11 +73,7 @@ impl Arbiter {
     ///
     /// [`NoArbiter`]: why this process goes on alone. Its text is for one line.
     pub fn attach(options: &Options) -> Result<Self, NoArbiter> {
-        let origin = Origin {
-            directories: options.directories.clone(),
-            name: options.name.clone(),
-            shape: options.shape,
-        };
+        let origin = options.origin();
         let weight = options.weight.clamp(1, WEIGHT_MAX);
         let word = || Mapping::wiped_by_fork(1).map_err(NoArbiter::of(FORKS));
         let attached = PerProcess::new(word()?);
@@ -80,10 +82,31 @@ impl Arbiter {
         Ok(Self(Arc::new(Access { origin, weight, attached })))
     }
 
+    /// Reads what all processes have and want, where any of them has made a segment: nothing is made, and no place is taken.
+    ///
+    /// # Errors
+    ///
+    /// [`NoArbiter`]: why what lies there is not believed.
+    pub fn look(options: &Options) -> Result<Option<Snapshot>, NoArbiter> {
+        let origin = options.origin();
+        Ok(look(&origin)?.map(|shared| snapshot::read(&shared)))
+    }
+
+    /// Takes the segment of this user away, as where its words were spoilt: who has it goes on with those who have it, and who comes next makes a new one.
+    /// Whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// [`NoArbiter`]: why what lies there was left alone.
+    pub fn remove(options: &Options) -> Result<bool, NoArbiter> {
+        remove(&options.origin())
+    }
+
     /// Names a module that this process has, with the requests that it takes at a time. Who names it first says how many these are.
     #[must_use]
     pub fn module(&self, name: &str, capacity: u32) -> Module {
-        Module { arbiter: self.clone(), name: name.into(), capacity, known: Word64::new(0) }
+        let hash = name_hash(name);
+        Module { arbiter: self.clone(), name: name.into(), hash, capacity, known: Word64::new(0) }
     }
 
     /// Reads what all processes have and want: for `evener status`.
@@ -111,6 +134,7 @@ impl fmt::Debug for Access {
 pub struct Module {
     arbiter: Arbiter,
     name: Box<str>,
+    hash: [u32; 2],
     capacity: u32,
     /// Which attachment it was looked up in, its place in the segment and one more, and its permits: a child's may be another.
     known: Word64,
@@ -124,7 +148,18 @@ impl Module {
     /// [`Refused`]: the request is to be done elsewhere.
     #[inline]
     pub fn acquire(&self, predicted: Nanos, longest_wait: Nanos) -> Result<Permit, Refused> {
-        self.acquire_by(predicted, longest_wait, Discipline::Order)
+        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0, hopes: false };
+        self.acquire_by(request, Discipline::Order)
+    }
+
+    /// Gets a permit as [`acquire`](Self::acquire), and waits for so long though it is predicted to take longer: for a thread that has nothing else to do.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`]: its time is over.
+    pub fn wait_for(&self, predicted: Nanos, longest_wait: Nanos) -> Result<Permit, Refused> {
+        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0, hopes: true };
+        self.acquire_by(request, Discipline::Order)
     }
 
     /// Gets a permit where one is free and nobody waits for it.
@@ -143,20 +178,15 @@ impl Module {
     ///
     /// [`Refused`]: the request is to be done elsewhere.
     pub fn acquire_flag(&self, predicted: Nanos, longest_wait: Nanos) -> Result<Permit, Refused> {
-        self.acquire_by(predicted, longest_wait, Discipline::Flags)
+        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0, hopes: false };
+        self.acquire_by(request, Discipline::Flags)
     }
 
     #[inline]
-    fn acquire_by(
-        &self,
-        predicted: Nanos,
-        longest_wait: Nanos,
-        discipline: Discipline,
-    ) -> Result<Permit, Refused> {
+    fn acquire_by(&self, request: Request, discipline: Discipline) -> Result<Permit, Refused> {
         let attachment = self.arbiter.attachment().ok_or(Refused::NoPlace)?;
         let (module, capacity) = self.known_in(attachment).ok_or(Refused::NoPlace)?;
         let line = attachment.take_line().ok_or(Refused::NoPlace)?;
-        let request = Request { predicted_ns: predicted.0, longest_wait_ns: longest_wait.0 };
         let gate = gate(attachment.shared(), module, capacity).ok_or(Refused::NoPlace)?;
         let (place, turn) = attachment.line(line);
         let granted = match discipline {
@@ -175,14 +205,14 @@ impl Module {
         }
     }
 
-    /// Returns how long a request that came now would wait at most, as all processes predict; none where no permit comes back, or there is no arbiter.
+    /// Returns how long a request that came now would wait at most, as all processes predict; as long as can be said where no permit comes back, and none where
+    /// there is no arbiter.
     #[must_use]
     pub fn expected_start(&self) -> Option<Nanos> {
         let attachment = self.arbiter.attachment()?;
         let (module, capacity) = self.known_in(attachment)?;
         let shared = attachment.shared();
-        let wait = gate(shared, module, capacity)?.expected_wait_ns(shared.now());
-        (wait < u64::MAX).then_some(Nanos(wait))
+        Some(Nanos(gate(shared, module, capacity)?.expected_wait_ns(shared.now())))
     }
 
     /// Returns what was learned of a class on this module, by whichever process.
@@ -213,19 +243,28 @@ impl Module {
     fn known_in(&self, attachment: &Attachment) -> Option<(usize, usize)> {
         // Relaxed: the words that it names were there before this process asked.
         let known = self.known.load(Relaxed);
-        if known >> 32 == u64::from(attachment.number()) && known & 0xFFFF != 0 {
-            return Some(((known & 0xFFFF) as usize - 1, (known >> 16 & 0xFFFF) as usize));
+        if known >> 32 != u64::from(attachment.number()) || known & 0xFFFF == 0 {
+            return self.look_up(attachment);
         }
-        self.look_up(attachment)
+        let (module, capacity) = ((known & 0xFFFF) as usize - 1, (known >> 16 & 0xFFFF) as usize);
+        if capacity == 0 {
+            return None;
+        }
+        match attachment.shared().is_called(module, self.hash) {
+            true => Some((module, capacity)),
+            false => self.look_up(attachment),
+        }
     }
 
+    /// Looks for its name, or gives it a place. Where there is none, this process does without for good: to look takes a lock of all.
     #[cold]
     fn look_up(&self, attachment: &Attachment) -> Option<(usize, usize)> {
-        let module = attachment.shared().module(&self.name, self.capacity)?;
-        let capacity = attachment.shared().capacity(module);
+        let found = attachment.shared().module(&self.name, self.capacity);
+        let found = found.map(|module| (module, attachment.shared().capacity(module)));
+        let (module, capacity) = found.unwrap_or_default();
         let known = u64::from(attachment.number()) << 32 | (capacity as u64) << 16 | (module as u64 + 1);
         self.known.store(known, Relaxed);
-        Some((module, capacity))
+        found
     }
 }
 
@@ -250,6 +289,12 @@ pub struct Permit {
 }
 
 impl Permit {
+    /// Returns whether somebody waits for it: time for who has it for many requests to give it back.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        gate(self.attachment.shared(), self.module, self.capacity).is_some_and(|gate| gate.has_waiters())
+    }
+
     /// Returns what was granted.
     #[must_use]
     pub const fn grant(&self) -> &Grant {

@@ -1,7 +1,9 @@
 //! What all processes have and want, at one moment: for people to look at.
 
+use evener_core::Class;
 use evener_ring::value;
 
+use crate::costs::{self, Costs};
 use crate::gate::{Gate, WEIGHT_MAX};
 use crate::layout::{Header, Line, ModuleCount, Owner, Phase, Shape, WaitQueue};
 use crate::segment::{Shared, text_of};
@@ -32,6 +34,8 @@ pub struct ModuleView {
     pub expected_wait_ns: Option<u64>,
     /// What was counted.
     pub counts: Vec<(ModuleCount, u64)>,
+    /// What was learned of it, by class.
+    pub costs: Vec<(Class, Costs)>,
 }
 
 /// Who has a permit.
@@ -95,6 +99,10 @@ fn module_view(shared: &Shared, shape: &Shape, module: usize) -> Option<ModuleVi
         (count, value(shared.load(at), shared.load(at + 1)))
     };
     let wait = Gate::new(shared, shape, module, capacity)?.expected_wait_ns(now);
+    let cost = |index: usize| {
+        let class = Class::from_index(index)?;
+        Some((class, costs::read(shared, shape, module, class)?))
+    };
     Some(ModuleView {
         name,
         capacity,
@@ -102,6 +110,7 @@ fn module_view(shared: &Shared, shape: &Shape, module: usize) -> Option<ModuleVi
         waiting: waiting.into_iter().map(|place| process(shared, shape, place)).collect(),
         expected_wait_ns: (wait < u64::MAX).then_some(wait),
         counts: ModuleCount::ALL.map(count).to_vec(),
+        costs: (0..Class::COUNT).filter_map(cost).collect(),
     })
 }
 

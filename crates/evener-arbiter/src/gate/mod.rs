@@ -43,6 +43,8 @@ pub struct Request {
     pub predicted_ns: u64,
     /// How long it may wait, in nanoseconds.
     pub longest_wait_ns: u64,
+    /// Whether it waits for so long though it is predicted to take longer: for who has nothing else to do meanwhile.
+    pub hopes: bool,
 }
 
 /// A permit that was granted.
@@ -158,7 +160,8 @@ impl<'w, W: World> Gate<'w, W> {
             return Err(Refused::Busy);
         }
         // Who waits for as long as it takes needs no outlook.
-        if request.longest_wait_ns < u64::MAX && self.expected_wait_ns(now) > request.longest_wait_ns {
+        let is_judged = !request.hopes && request.longest_wait_ns < u64::MAX;
+        if is_judged && self.expected_wait_ns(now) > request.longest_wait_ns {
             self.count(ModuleCount::TooLong);
             return Err(Refused::TooLong);
         }
@@ -217,6 +220,17 @@ impl<'w, W: World> Gate<'w, W> {
                 self.ring(front);
             }
         }
+    }
+
+    /// Whether somebody waits for a permit.
+    #[inline]
+    pub(crate) fn has_waiters(&self) -> bool {
+        self.front().is_some()
+    }
+
+    /// Whether nobody has a permit or waits for one.
+    pub(crate) fn is_unused(&self) -> bool {
+        !self.has_waiters() && (0..self.capacity).all(|permit| self.world.load(self.permit(permit)) == FREE)
     }
 
     fn has_free(&self) -> bool {

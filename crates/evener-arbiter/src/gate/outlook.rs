@@ -9,20 +9,17 @@ impl<W: World> Gate<'_, W> {
     /// Returns how long a request would wait at most if all that is ahead takes what was predicted; `u64::MAX` where no permit comes back.
     #[must_use]
     pub fn expected_wait_ns(&self, now: u64) -> u64 {
-        let (mut work, mut usable, mut is_free) = (0_u64, 0_u64, false);
+        let waiting = self.waiting_ns();
+        let (mut work, mut usable) = (0_u64, 0_u64);
         for permit in 0..self.capacity {
             match self.left_ns(permit, now) {
-                Left::Free => (usable, is_free) = (usable + 1, true),
+                Left::Free if waiting == 0 => return 0,
+                Left::Free => usable += 1,
                 Left::Work(left) => (usable, work) = (usable + 1, work.saturating_add(left)),
                 Left::Never => {}
             }
         }
-        let waiting = self.waiting_ns();
-        match usable {
-            0 => u64::MAX,
-            _ if is_free && waiting == 0 => 0,
-            _ => work.saturating_add(waiting) / usable,
-        }
+        work.saturating_add(waiting).checked_div(usable).unwrap_or(u64::MAX)
     }
 
     fn left_ns(&self, permit: usize, now: u64) -> Left {

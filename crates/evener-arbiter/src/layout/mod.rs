@@ -33,6 +33,8 @@ pub(crate) enum Identity {
     Capacity = 1,
     /// Two words that tell names apart which the segment cuts.
     Hash = 2,
+    /// When a process last looked it up, in milliseconds: where all are named, the one of longest ago gives way.
+    LookedUp = 4,
     /// The name, cut and filled with zeros.
     Name = 8,
 }
@@ -82,7 +84,7 @@ pub(crate) enum Line {
 pub(crate) const MAGIC: u32 = 0x4556_4142;
 
 /// The layout that this module describes.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Words of a class's costs: c, d, h, their deviations, mean bytes, samples, when, check.
 pub(crate) const COST_WORDS: usize = 10;

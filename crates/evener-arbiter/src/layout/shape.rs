@@ -67,9 +67,9 @@ pub(crate) struct Span {
 }
 
 impl Shape {
-    /// The usual one: 8 modules with 64 permits, 2048 places.
+    /// The usual one: 16 modules with 64 permits, 2048 places.
     pub const USUAL: Self =
-        Self { modules: 8, permits: 64, places: 2048, queue: 4096, classes: Class::COUNT };
+        Self { modules: 16, permits: 64, places: 2048, queue: 4096, classes: Class::COUNT };
 
     /// Of the benches' historic modes: 64 lists with a permit each.
     pub const LISTS: Self = Self { modules: 64, permits: 1, places: 2048, queue: 4096, classes: 0 };

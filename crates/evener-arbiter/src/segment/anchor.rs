@@ -6,13 +6,13 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
 use std::time::Duration;
 
-use evener_fd::{CheckedFd, Directories, close_in_children, may_extend_to, range_lock};
+use evener_fd::{CheckedFd, Directories, close_in_children, may_extend_to, open_private, range_lock};
 use evener_ring::{Refusal, Segment, Words as _};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::{pread, pwrite, retry_on_intr};
@@ -60,6 +60,39 @@ pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), 
     Err(NoArbiter::Stalled)
 }
 
+/// Attaches the segment of this user where there is one, to be read only: no place is taken, and nobody sees that somebody looks.
+pub(crate) fn look(origin: &Origin) -> Result<Option<Shared>, NoArbiter> {
+    let Some((file, _)) = existing(origin)? else { return Ok(None) };
+    let found = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)?;
+    Ok(found.map(|(_, words)| Shared::new(words, file, origin.shape)))
+}
+
+/// Takes the segment of this user and its anchor away: those who have it go on among themselves, and whoever comes makes a new one. Whether
+/// there was one.
+pub(crate) fn remove(origin: &Origin) -> Result<bool, NoArbiter> {
+    let Some((file, directory)) = existing(origin)? else { return Ok(false) };
+    if let Some((_, words)) = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
+        words.remove();
+    }
+    rustix::fs::unlinkat(&directory, file_name(origin), rustix::fs::AtFlags::empty())
+        .map_err(NoArbiter::of(ANCHOR))?;
+    Ok(true)
+}
+
+/// Opens the file where there is one, and its directory.
+fn existing(origin: &Origin) -> Result<Option<(CheckedFd, OwnedFd)>, NoArbiter> {
+    let uid = geteuid().as_raw();
+    let directories = origin.directories.of(uid);
+    let Some(directory) = directories.iter().find_map(|path| open_private(path, uid).ok()) else {
+        return Ok(None);
+    };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match rustix::fs::openat(&directory, file_name(origin), flags, Mode::empty()) {
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        opened => Ok(Some((believed(origin, opened)?, directory))),
+    }
+}
+
 /// Opens the file, made where it is missing.
 fn open(origin: &Origin) -> Result<CheckedFd, NoArbiter> {
     // Before anything is made: a signal would end a program that never asked for a file.
@@ -67,20 +100,26 @@ fn open(origin: &Origin) -> Result<CheckedFd, NoArbiter> {
     let uid = geteuid().as_raw();
     let directory = origin.directories.open_or_make(uid).map_err(|why| NoArbiter::Directory(why.into()))?;
     let directory = CheckedFd::new(directory).map_err(NoArbiter::of(ANCHOR))?;
-    let name = format!("{}.{}", origin.name, namespace());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let at = directory.checked().map_err(NoArbiter::of(ANCHOR))?;
-    let file =
-        rustix::fs::openat(at, &name, flags, Mode::RUSR | Mode::WUSR).map_err(|error| match error {
-            rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS | rustix::io::Errno::ISDIR => {
-                NoArbiter::NotOurs(name.clone())
-            }
-            other => NoArbiter::of(ANCHOR)(other),
-        })?;
+    believed(origin, rustix::fs::openat(at, file_name(origin), flags, Mode::RUSR | Mode::WUSR))
+}
+
+fn file_name(origin: &Origin) -> String {
+    format!("{}.{}", origin.name, namespace())
+}
+
+/// A file that was opened, where it is a plain one of this user's alone.
+fn believed(origin: &Origin, opened: rustix::io::Result<OwnedFd>) -> Result<CheckedFd, NoArbiter> {
+    let not_ours = || NoArbiter::NotOurs(file_name(origin));
+    let file = opened.map_err(|error| match error {
+        rustix::io::Errno::LOOP | rustix::io::Errno::ACCESS | rustix::io::Errno::ISDIR => not_ours(),
+        other => NoArbiter::of(ANCHOR)(other),
+    })?;
     let seen = rustix::fs::fstat(&file).map_err(NoArbiter::of(ANCHOR))?;
     let is_plain = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile && seen.st_nlink == 1;
-    if !is_plain || seen.st_uid != uid || seen.st_mode & 0o077 != 0 {
-        return Err(NoArbiter::NotOurs(name));
+    if !is_plain || seen.st_uid != geteuid().as_raw() || seen.st_mode & 0o077 != 0 {
+        return Err(not_ours());
     }
     CheckedFd::new(file).map_err(NoArbiter::of(ANCHOR))
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use evener::statistics::{DIRECTORY_VARIABLE, Directories, Record, RecordError, of_process, of_user};
+use evener_arbiter::{Arbiter, ModuleView, NoArbiter, Options, Snapshot};
 
 use super::host::{self, Host};
 use super::process::Process;
@@ -15,6 +16,8 @@ pub(crate) struct Sources {
     pub(crate) uid: u32,
     /// Control sockets that were named.
     hosts: Vec<PathBuf>,
+    /// Where the arbiter's segment is named.
+    arbiter: Directories,
 }
 
 /// What was read. Each file is as it was when it was read; together they may never have been.
@@ -24,6 +27,8 @@ pub(crate) struct Reading {
     pub(crate) processes: Vec<Process>,
     pub(crate) unreadable: Vec<Unreadable>,
     pub(crate) hosts: Vec<Host>,
+    /// What processes have and want of modules that they share; none where no process shares any.
+    pub(crate) arbiter: Result<Option<Snapshot>, NoArbiter>,
 }
 
 /// A statistics file that cannot be told.
@@ -37,7 +42,9 @@ impl Sources {
     /// Those of this user, and hosts that were named.
     pub(crate) fn of_this_user(hosts: &[PathBuf]) -> Self {
         let uid = rustix::process::geteuid().as_raw();
-        Self { places: Directories::from_environment(DIRECTORY_VARIABLE), uid, hosts: hosts.to_vec() }
+        let [places, arbiter] =
+            [DIRECTORY_VARIABLE, evener_arbiter::DIRECTORY_VARIABLE].map(Directories::from_environment);
+        Self { places, uid, hosts: hosts.to_vec(), arbiter }
     }
 
     /// All processes of the user, and all hosts: those that were named, and those that listen at the usual places.
@@ -47,6 +54,8 @@ impl Sources {
         let usual = host::control_sockets(&self.places.of(self.uid), self.uid);
         let others = usual.into_iter().filter(|socket| !self.hosts.contains(socket)).map(Host::ask);
         reading.hosts.extend(others.filter(|host| !host.is_left_over()));
+        let directories = self.arbiter.clone();
+        reading.arbiter = Arbiter::look(&Options { directories, ..Options::default() });
         reading
     }
 
@@ -58,8 +67,13 @@ impl Sources {
 
 impl Reading {
     fn of(found: Vec<(u32, Result<Record, RecordError>)>) -> Self {
-        let mut reading =
-            Self { at: Instant::now(), processes: Vec::new(), unreadable: Vec::new(), hosts: Vec::new() };
+        let mut reading = Self {
+            at: Instant::now(),
+            processes: Vec::new(),
+            unreadable: Vec::new(),
+            hosts: Vec::new(),
+            arbiter: Ok(None),
+        };
         for (pid, record) in found {
             match record {
                 Ok(record) => reading.processes.push(Process::new(&record)),
@@ -67,5 +81,12 @@ impl Reading {
             }
         }
         reading
+    }
+}
+
+impl Reading {
+    /// The modules that processes share.
+    pub(crate) fn shared_modules(&self) -> &[ModuleView] {
+        self.arbiter.as_ref().ok().and_then(Option::as_ref).map_or(&[], |snapshot| &snapshot.modules)
     }
 }

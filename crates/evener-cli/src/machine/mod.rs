@@ -10,6 +10,7 @@ pub(crate) mod microbench;
 pub(crate) mod modules;
 pub(crate) mod options;
 pub(crate) mod processor;
+pub(crate) mod sharing;
 
 use std::io;
 
@@ -226,6 +227,13 @@ impl DriverFactory for Machine {
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {
-        self.modules.iter().map(|module| ModuleSetup::new(module.driver(), self.core_drivers())).collect()
+        let names: Vec<Option<String>> = self.modules.iter().map(OpenModule::shared_name).collect();
+        let arbiter = names.iter().any(Option::is_some).then(sharing::arbiter).flatten();
+        let setup = |(module, name): (&OpenModule, &Option<String>)| {
+            let named = arbiter.as_ref().zip(name.as_ref());
+            let shared = named.map(|(arbiter, name)| arbiter.module(name, module.permits()));
+            ModuleSetup { shared, ..ModuleSetup::new(module.driver(), self.core_drivers()) }
+        };
+        self.modules.iter().zip(&names).map(setup).collect()
     }
 }

@@ -107,6 +107,23 @@ impl OpenModule {
         }
     }
 
+    /// How processes that share it call it; none where this process alone can have it.
+    pub(crate) fn shared_name(&self) -> Option<String> {
+        match self {
+            Self::Emulated(_) => None,
+            Self::Hosted(module) => module.shared_name(),
+            Self::Kernel(module) => Some(module.profile().name.clone()),
+        }
+    }
+
+    /// Requests, or turns of runs, that it has at a time.
+    pub(crate) fn permits(&self) -> u32 {
+        match self {
+            Self::Hosted(_) => hosted::PERMITS,
+            Self::Emulated(_) | Self::Kernel(_) => self.capacity().depth,
+        }
+    }
+
     /// The threads of its driver, where that has some.
     pub(crate) const fn runners(&self) -> Runners {
         match self {

@@ -70,6 +70,8 @@ impl Place {
     pub fn evener(&self) -> Run {
         let mut run = self.program(EVENER);
         run.command.env_remove("EVENER_DISABLE");
+        // What other programs of this user share is none of a test's business.
+        run.command.env("EVENER_ARBITER", "off").env("EVENER_ARBITER_DIR", self.join("arbiter"));
         run
     }
 

@@ -49,6 +49,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                     return Ok(());
                 }
                 Err(BlockError::Lost) => return Err(BlockError::Lost),
+                Err(BlockError::Refused) => {}
                 Err(BlockError::Undone) => {
                     counts.redone.fetch_add(1, Relaxed);
                     ctx.count_event(Count::Redone, 1, len);
@@ -58,7 +59,9 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
     }
     match fallback.run(&iv, memory) {
         // There is no memory for a context of its own.
-        Err(BlockError::Undone) if message.record_mode.is_none() => by_inner(ctx, &iv, memory),
+        Err(BlockError::Undone | BlockError::Refused) if message.record_mode.is_none() => {
+            by_inner(ctx, &iv, memory)
+        }
         done => done,
     }
 }

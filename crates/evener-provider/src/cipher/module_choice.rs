@@ -86,10 +86,11 @@ impl Request {
 
 fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<ModuleChoice> {
     let &Request { algorithm, direction, longest, bytes, concurrency } = wanted;
-    let mut ahead = [None; CHOICE_MAX];
+    let (mut ahead, mut shared) = ([None; CHOICE_MAX], [None; CHOICE_MAX]);
     let engines = registry::all();
-    for (ahead, engine) in ahead.iter_mut().zip(&*engines) {
+    for ((ahead, shared), &engine) in ahead.iter_mut().zip(&mut shared).zip(&*engines) {
         *ahead = engine.takes(algorithm, direction, longest).then(|| engine.ahead());
+        *shared = engine.shared();
     }
     if ahead.iter().all(Option::is_none) {
         return None;
@@ -99,6 +100,7 @@ fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<
         load: Load { kind, bytes },
         class: wanted.class(),
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
+        shared: &shared,
         concurrency,
     };
     let mut turn = policy.begin(&query);

@@ -76,7 +76,7 @@ fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<b
     let mut memory = evener_core::job::Memory::InPlace { room, input_bytes };
     match blocks::work(ctx, iv, &mut memory) {
         Ok(()) => Ok(true),
-        Err(BlockError::Undone) => Ok(false),
+        Err(BlockError::Undone | BlockError::Refused) => Ok(false),
         Err(BlockError::Lost) => Err(ctx.fail()),
     }
 }

@@ -77,6 +77,16 @@ pub(crate) enum StatisticsFile {
     Off,
 }
 
+/// Whether this process takes its turn at modules among those of its user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum ArbiterUse {
+    /// It does (docs/arbiter.md), and learns from the others what modules cost.
+    #[default]
+    On,
+    /// It knows of nobody.
+    Off,
+}
+
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
@@ -90,6 +100,7 @@ pub(crate) struct Settings {
     pub(crate) guard: Guard,
     pub(crate) wait: Wait,
     pub(crate) statistics: StatisticsFile,
+    pub(crate) arbiter: ArbiterUse,
 }
 
 impl Settings {
@@ -159,6 +170,7 @@ const KEYS: &[Key] = &[
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
     Key { name: c"guard", variable: "EVENER_GUARD", wants: "on or off", take: guard },
     Key { name: c"wait", variable: "EVENER_WAIT", wants: "apart or caller", take: wait },
+    Key { name: c"arbiter", variable: "EVENER_ARBITER", wants: "on or off", take: arbiter },
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
@@ -183,6 +195,7 @@ choices! {
     guard: Guard { "on" => On, "off" => Off }
     wait: Wait { "apart" => Apart, "caller" => Caller }
     statistics: StatisticsFile { "on" => On, "off" => Off }
+    arbiter: ArbiterUse { "on" => On, "off" => Off }
     combine: Combine { "off" => Off, "auto" => Auto }
     split: Split { "off" => Off, "auto" => Auto, else Bytes }
     threshold: Threshold { "off" => Off, "auto" => Auto, else Bytes }

@@ -8,6 +8,7 @@
 //! | submitted | as it was | its result, or silence beyond what is allowed: undone |
 //! | answered, to be compared (`comparison.rs`) | as it was | right: taken over; wrong: undone, and the module is out of service |
 //! | taken over | the result | |
+//! | refused, for other processes are before it (docs/arbiter.md) | as it was | the inner cipher, at once |
 //! | undone | as it was | the inner cipher |
 //!
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
@@ -18,8 +19,9 @@
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
-use evener::offload::{Answer, Offload, Pending, Request, Waker, timeout};
-use evener_core::driver::Text;
+use evener::offload::policy::Turn;
+use evener::offload::{Admission, Answer, Offload, Pending, Request, SharedModule, Waker, timeout};
+use evener_core::driver::{SILENCE_MAX, Text};
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
 use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
@@ -37,11 +39,13 @@ const PAUSES_MAX: u32 = 1_000;
 pub(super) struct ModuleEngine {
     offload: Offload,
     sampler: Sampler,
+    /// Where other processes may have it, too.
+    shared: Option<SharedModule>,
 }
 
 /// Adds a module behind those that are there; another crate that links this one as an rlib calls it from its initialiser.
 pub fn add_module(offload: Offload) {
-    add_engine(ModuleEngine::leaked(offload));
+    add_engine(ModuleEngine::leaked(offload, None));
 }
 
 /// What `does` says of the ciphers whose messages are cut into block work.
@@ -55,8 +59,19 @@ pub(super) fn table(does: impl Fn(Algorithm, Direction) -> bool) -> impl Fn(Algo
 
 impl ModuleEngine {
     /// One that stays as long as the process: threads may be inside.
-    pub(super) fn leaked(offload: Offload) -> &'static Self {
-        Box::leak(Box::new(Self { offload, sampler: Sampler::new() }))
+    pub(super) fn leaked(offload: Offload, shared: Option<SharedModule>) -> &'static Self {
+        Box::leak(Box::new(Self { offload, sampler: Sampler::new(), shared }))
+    }
+
+    /// Gets the right to have work there now; `turn` says for how long it may wait for that. Work that nobody judges (`guard = off`) waits
+    /// for as long as a module may be silent.
+    fn acquire(&self, turn: Option<&Turn>) -> Result<Option<Admission>, BlockError> {
+        let Some(shared) = &self.shared else { return Ok(None) };
+        let granted = match turn {
+            Some(turn) => turn.acquire(shared),
+            None => shared.acquire_unjudged(SILENCE_MAX),
+        };
+        granted.map(Some).map_err(|_| BlockError::Refused)
     }
 
     /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
@@ -196,9 +211,14 @@ impl Engine for ModuleEngine {
         self.offload.core_time(fork::generation())
     }
 
+    fn shared(&self) -> Option<&SharedModule> {
+        self.shared.as_ref()
+    }
+
     fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
         let session = block_request.session().ok_or(BlockError::Undone)?;
         let generation = fork::generation();
+        let _permit = self.acquire(block_request.turn)?;
         let allowed = timeout(block_request.expected(), self.offload.ahead(generation));
         if block_request.job.is_none() {
             if let Some(done) = self.ask_for(block_request, &session, allowed, generation) {
@@ -223,6 +243,7 @@ impl Engine for ModuleEngine {
 
     fn run_batch(&self, batch: &mut BlockBatch<'_, '_>) -> Result<(), BlockError> {
         let generation = fork::generation();
+        let _permit = self.acquire(batch.turn)?;
         // All of them before the first is waited for.
         let pending = batch.jobs.iter().map(|job| self.put(job, generation)).collect::<Option<Vec<_>>>();
         let pending = pending.ok_or(BlockError::Undone)?;

@@ -7,16 +7,18 @@
 
 mod comparison;
 mod engine;
+mod sharing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evener::offload::Offload;
+use evener_arbiter::Arbiter;
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 
 use crate::cipher::engine::registry::add_engine;
 use crate::config::module_names::ModuleName;
-use crate::config::{Complaint, Wait};
+use crate::config::{Complaint, Settings, Wait};
 use crate::core::errors::Reason;
 
 pub use engine::add_module;
@@ -25,20 +27,15 @@ pub use engine::add_module;
 static TRIED: Mutex<Vec<(String, Result<(), String>)>> = Mutex::new(Vec::new());
 
 /// Opens modules that are not open yet; returns how many there are.
-pub(crate) fn open(
-    names: &[ModuleName],
-    wait: Wait,
-    watched: bool,
-    complaints: &mut Vec<Complaint>,
-) -> usize {
+pub(crate) fn open(settings: &Settings, watched: bool, complaints: &mut Vec<Complaint>) -> usize {
     let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut count = 0;
-    for named in names {
+    for named in &settings.modules {
         let name = named.to_string();
         let known = tried.iter().find(|(other, _)| *other == name).map(|(_, answer)| answer.clone());
         let answer = known.unwrap_or_else(|| {
             let answer = if watched {
-                open_one(named, wait)
+                open_one(named, settings.wait, sharing::arbiter(settings, complaints))
             } else {
                 Err("the system does not tell of forks".to_owned())
             };
@@ -54,13 +51,16 @@ pub(crate) fn open(
     count
 }
 
-fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
+fn open_one(named: &ModuleName, wait: Wait, arbiter: Option<&Arbiter>) -> Result<(), String> {
     let name = named.to_string();
+    let mut shared = None;
     let offload = match named {
         ModuleName::Hosted(module) => match hosted::LazyModule::reserve(module) {
             // A host is woken for a batch, or not at all.
             None => {
+                let shared_name = module.shared_name();
                 let module = hosted::Module::connect(module).map_err(|error| error.to_string())?;
+                shared = sharing::shared(arbiter, shared_name, hosted::PERMITS);
                 let (module, driver) = twice(module);
                 let does = engine::table(move |algorithm, direction| module.supports(algorithm, direction));
                 Offload::new(name, does, move || driver.driver())
@@ -75,6 +75,7 @@ fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
         },
         ModuleName::Kernel(module) => {
             let module = kernel::Module::bind(module).map_err(|error| error.to_string())?;
+            shared = sharing::shared(arbiter, Some(name.clone()), module.depth());
             let (module, driver) = twice(module);
             let does = engine::table(move |algorithm, _| module.algorithms().contains(&algorithm));
             let caller = Arc::clone(&driver);
@@ -85,7 +86,7 @@ fn open_one(named: &ModuleName, wait: Wait) -> Result<(), String> {
             }
         }
     };
-    add_engine(engine::ModuleEngine::leaked(offload));
+    add_engine(engine::ModuleEngine::leaked(offload, shared));
     Ok(())
 }
 

@@ -28,6 +28,9 @@ impl AdaptivePolicy {
     /// What an idle core takes: a queue and how many jobs, or how long to wait at most for something to change.
     pub(crate) fn next_for_core(&self, queues: &ClassQueues<'_>, now: Nanos) -> Result<Claim, Nanos> {
         self.alternation.note_query(WorkerKind::Core);
+        if self.has_only_absent() {
+            return self.without_modules(queues, now);
+        }
         if let Some(turn) = self.core_in_turn(queues, now) {
             return turn;
         }
@@ -46,6 +49,16 @@ impl AdaptivePolicy {
             Choice::AskAgainIn(time) => Err(self.rest(queues, &table, time)),
             Choice::Leave => Err(adaptive::TUNING.plan_age_max),
         }
+    }
+
+    /// What a core takes while other processes have all modules: the first in its order that waits.
+    fn without_modules(&self, queues: &ClassQueues<'_>, now: Nanos) -> Result<Claim, Nanos> {
+        let table = self.table(queues, now);
+        let queue = table.core_takes_alone(|queue| queues.waiting(queue));
+        queue.ok_or(adaptive::TUNING.plan_age_max).map(|queue| {
+            let each = table.expected(queue, None);
+            Claim { queue, jobs_max: jobs_in_time(each), each }
+        })
     }
 
     /// How long a core rests that is to claim again after `time`. Where there is only one, each look takes it from the modules'

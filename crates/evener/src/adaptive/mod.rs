@@ -21,7 +21,7 @@ mod policy_state;
 mod single_requests;
 mod tuning;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evener_core::cost::Line;
@@ -56,6 +56,8 @@ pub(crate) struct AdaptivePolicy {
     busy_until_ns: Vec<CachePadded<AtomicU64>>,
     /// By module: what it has worked on longest.
     oldest_in_flight: Vec<CachePadded<OldestInFlight>>,
+    /// By module: whether its worker waits while other processes have it.
+    absent: Vec<CachePadded<AtomicBool>>,
     controls: Controls,
     /// Core time of modules' paths.
     paths_ns: AtomicU64,
@@ -99,6 +101,7 @@ impl AdaptivePolicy {
             planned_ns: CachePadded::new(AtomicU64::new(0)),
             busy_until_ns: (0..workers).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
             oldest_in_flight: (0..modules).map(|_| CachePadded::new(OldestInFlight::default())).collect(),
+            absent: (0..modules).map(|_| CachePadded::new(AtomicBool::new(false))).collect(),
             controls: Controls::new(CLASS_QUEUES_MAX),
             paths_ns: AtomicU64::new(0),
         }
@@ -124,6 +127,21 @@ impl AdaptivePolicy {
             word.class.store(u32::try_from(class.index()).unwrap_or(0), Ordering::Relaxed);
         }
         word.since_ns.store(oldest.map_or(0, |(_, since)| since.0), Ordering::Relaxed);
+    }
+
+    /// Notes whether other processes have module `module`, so that cores leave nothing to it.
+    pub(crate) fn set_absent(&self, module: usize, is_absent: bool) {
+        let word = &self.absent[module];
+        // Relaxed, here and below: a hint for others' decisions. Asked first, for it is hardly ever news.
+        if word.load(Ordering::Relaxed) != is_absent {
+            word.store(is_absent, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is no module but those that other processes have.
+    fn has_only_absent(&self) -> bool {
+        let has_any = !self.absent.is_empty() && !cfg!(mutant = "left_to_absent_modules");
+        has_any && self.absent.iter().all(|word| word.load(Ordering::Relaxed))
     }
 
     /// What clocks do not show of a request on a module's path; nothing where it was not measured.

@@ -8,4 +8,5 @@ pub mod in_flight;
 pub mod offload;
 pub mod policy;
 pub mod regret;
+mod shared_module;
 pub mod split;

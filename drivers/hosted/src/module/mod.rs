@@ -25,6 +25,10 @@ pub use self::lazy::LazyModule;
 
 /// Requests of one run that are at the host at the same time.
 pub const DEPTH: u32 = 32;
+/// Requests, or turns of runs, that a host has at a time from all processes that share it: as many as an arbiter's segment has permits for one module.
+/// A host takes what waits in bursts of whole lanes, so that fewer would leave lanes empty.
+pub const PERMITS: u32 = 64;
+
 const _: () = assert!(DEPTH as usize == layout::DEPTH, "as many as a connection has slots");
 
 /// Why a module cannot be used.
@@ -123,6 +127,12 @@ impl Module {
         let profile = Profile { name, detail, width: DEPTH, emulated: false };
         let connection = Mutex::new(Some(Arc::new(SharedConnection::new(connection))));
         Self { profile, capabilities, connection, is_device, process: process::id() }
+    }
+
+    /// How processes that share it call it ([`ModuleName::shared_name`]).
+    #[must_use]
+    pub fn shared_name(&self) -> Option<String> {
+        self.capabilities.name().shared_name()
     }
 
     /// What it says of itself.

@@ -56,7 +56,8 @@ impl Setting {
         let shape = self.shape();
         let gate = Gate::new(step, &shape, 0, self.permits).unwrap();
         let (place, turn) = (Place { index: who, generation: 0 }, Turn::new(0));
-        let request = Request { predicted_ns: self.predicted_ns, longest_wait_ns: self.longest_wait_ns };
+        let request =
+            Request { predicted_ns: self.predicted_ns, longest_wait_ns: self.longest_wait_ns, hopes: false };
         for _ in 0..self.requests {
             step.say(Event::Asks);
             match gate.acquire(place, &turn, &request) {

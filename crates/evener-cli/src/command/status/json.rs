@@ -4,6 +4,7 @@ use evener::core::statistics::{Count, Row};
 use evener::statistics::Totals;
 use serde::Serialize;
 
+use super::modules::SharedModuleView;
 use crate::activity::{ConnectionCounts, Host, HostReport, Process, Reading};
 
 #[derive(Serialize)]
@@ -12,6 +13,7 @@ struct StatusView<'r> {
     processes: Vec<ProcessView<'r>>,
     unreadable: Vec<UnreadableView<'r>>,
     hosts: Vec<HostView<'r>>,
+    shared_modules: Vec<SharedModuleView<'r>>,
 }
 
 /// What one process counted.
@@ -78,6 +80,7 @@ pub(super) fn text(reading: &Reading) -> serde_json::Result<String> {
         processes: reading.processes.iter().map(ProcessView::new).collect(),
         unreadable: unreadable.map(|one| UnreadableView { pid: one.pid, reason: &one.reason }).collect(),
         hosts: reading.hosts.iter().map(HostView::new).collect(),
+        shared_modules: reading.shared_modules().iter().map(SharedModuleView::new).collect(),
     };
     Ok(serde_json::to_string_pretty(&view)? + "\n")
 }

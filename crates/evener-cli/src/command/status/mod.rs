@@ -1,10 +1,14 @@
 //! `evener status`: what the provider counts in this user's programs, while they run, and what hosts did.
 //!
-//! Steps: [`Sources`] -> [`Reading`](crate::activity::Reading) -> `text.rs`, `json.rs` or `prometheus.rs`.
+//! Steps: [`Sources`] -> [`Reading`](crate::activity::Reading) -> `text.rs`, `json.rs` or `prometheus.rs`; `modules.rs` has
+//! modules that processes share, for each of them.
 
 mod json;
+mod modules;
 mod prometheus;
 mod text;
+
+pub(super) use self::modules::line as module_line;
 
 use std::path::PathBuf;
 
@@ -14,7 +18,7 @@ use evener::statistics::remove_ended;
 use crate::activity::{Reading, Sources};
 use crate::terminal::{Exit, PathDisplay, output};
 
-/// Shows what Evener's OpenSSL provider did in programs of this user that run, or of one process, and what hosts did.
+/// Shows what Evener's OpenSSL provider did in programs of this user that run, or of one process, what hosts did, and who shares modules.
 ///
 /// One line for each algorithm and direction: requests, bytes, and which way they went: direct (OpenSSL's own code where it
 /// stood), combined (side by side with those of other threads), split (over several cores), routed (to a module). A program
@@ -81,5 +85,6 @@ pub(crate) fn faults(reading: &Reading) -> Vec<String> {
         let reason = host.answer.as_ref().err()?;
         Some(format!("host {}: {reason}", PathDisplay(&host.socket)))
     });
-    files.chain(hosts).collect()
+    let arbiter = reading.arbiter.as_ref().err().map(ToString::to_string);
+    files.chain(hosts).chain(arbiter).collect()
 }

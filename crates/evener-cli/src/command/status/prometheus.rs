@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use evener::core::statistics::{Count, Row};
 use evener::statistics::Totals;
+use evener_arbiter::{ModuleCount, ModuleView};
 
 use crate::activity::{Host, HostReport, Process, Reading};
 
@@ -21,6 +23,7 @@ pub(super) fn text(reading: &Reading) -> String {
         [(labels(&[]), reading.unreadable.len())],
     );
     hosts(&mut page, &reading.hosts);
+    shared_modules(&mut page, reading.shared_modules());
     page.0
 }
 
@@ -118,6 +121,32 @@ fn hosts(page: &mut Page, hosts: &[Host]) {
         });
         page.metric(name, kind, help, samples);
     }
+}
+
+/// Name, help, and where it stands in what is known of a module.
+type ModuleGauge = (&'static str, &'static str, fn(&ModuleView) -> u64);
+
+fn shared_modules(page: &mut Page, modules: &[ModuleView]) {
+    let of = |module: &ModuleView| labels(&[("module", &module.name)]);
+    let gauges: [ModuleGauge; 3] = [
+        ("evener_module_permits", "Requests that the module has at a time.", |module| module.capacity as u64),
+        ("evener_module_permits_held", "Permits that processes have.", |module| module.holders.len() as u64),
+        ("evener_module_waiting", "Requests that wait for a permit.", |module| module.waiting.len() as u64),
+    ];
+    for (name, help, value) in gauges {
+        page.metric(name, "gauge", help, modules.iter().map(|module| (of(module), value(module))));
+    }
+    let wait = modules.iter().filter_map(|module| {
+        let ns = module.expected_wait_ns?;
+        Some((of(module), Duration::from_nanos(ns).as_secs_f64()))
+    });
+    page.metric("evener_module_expected_wait_seconds", "gauge", "Wait of a request that comes now.", wait);
+    let events = modules.iter().flat_map(|module| {
+        let label = move |count: ModuleCount| of(module).with("event", count.name());
+        module.counts.iter().map(move |(count, number)| (label(*count), *number))
+    });
+    let help = "Requests that waited, or gave up, and places of the dead that were repaired.";
+    page.metric("evener_module_events_total", "counter", help, events);
 }
 
 /// All sizes of a kind and direction together.

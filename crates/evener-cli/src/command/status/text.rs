@@ -24,6 +24,7 @@ pub(super) fn text(reading: &Reading, sizes: bool) -> String {
         faults(&mut text, process);
     }
     reading.hosts.iter().for_each(|host| write_host(&mut text, host));
+    reading.shared_modules().iter().for_each(|module| super::modules::write(&mut text, module));
     text
 }
 

@@ -5,6 +5,7 @@ use evener::statistics::Totals;
 
 use super::comparison::{Comparison, Entry, HostEntry, events};
 use crate::activity::{Change, Process};
+use crate::command::status::module_line;
 use crate::terminal::units::{bytes, counted, percent};
 use crate::terminal::{PathDisplay, columns};
 
@@ -17,6 +18,7 @@ pub(super) fn text(shown: &Comparison<'_>) -> String {
         lines.push(NOBODY.to_owned());
     }
     lines.extend(shown.hosts.iter().map(host));
+    lines.extend(shown.reading.shared_modules().iter().map(module_line));
     for entry in shown.processes.iter().filter(|entry| !entry.process.rows.is_empty()) {
         lines.push(detail_title(entry));
         lines.extend(details(entry.process));

@@ -7,6 +7,7 @@ use evener::core::statistics::Count;
 
 use super::comparison::{Comparison, Entry};
 use super::lines;
+use crate::command::status::module_line;
 use crate::terminal::keys::Key;
 use crate::terminal::screen::{Line, Size, Style};
 use crate::terminal::units::counted;
@@ -145,12 +146,15 @@ impl View {
         title + &format!("  by {}  every {} s", self.sort.name(), self.interval.as_secs_f64())
     }
 
-    /// Processes, hosts, and what the chosen process did, in `room` lines: a quarter for hosts, a third for details, at most.
+    /// Processes, hosts and modules that processes share, and what the chosen process did, in `room` lines: a quarter for hosts and modules, a third for
+    /// details, at most.
     fn body(&self, shown: &Comparison<'_>, room: usize) -> Vec<Line> {
         let plain = |line| Line::new(Style::Plain, line);
         let entries = self.ordered(shown);
         let at = self.place(&entries);
-        let hosts: Vec<Line> = shown.hosts.iter().take(room / 4).map(lines::host).map(plain).collect();
+        let modules = shown.reading.shared_modules().iter().map(module_line);
+        let hosts = shown.hosts.iter().map(lines::host).chain(modules);
+        let hosts: Vec<Line> = hosts.take(room / 4).map(plain).collect();
         let mut details: Vec<Line> = Vec::new();
         if let Some(entry) = entries.get(at) {
             details.push(Line::new(Style::Title, lines::detail_title(entry)));

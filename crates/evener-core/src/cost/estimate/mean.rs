@@ -49,6 +49,21 @@ impl Learned {
         }
     }
 
+    /// The same, of samples that stray so far from it.
+    #[must_use]
+    pub fn straying(self, deviation_ns: f64) -> Self {
+        // What takes no time at all strays from nothing.
+        let spread =
+            if self.ns > 0.0 { (deviation_ns / self.ns).clamp(0.0, 1.0) } else { TUNING.spread_first };
+        Self { spread, ..self }
+    }
+
+    /// How far single samples stray from the mean, in nanoseconds.
+    #[must_use]
+    pub fn deviation_ns(&self) -> f64 {
+        self.ns * self.spread
+    }
+
     /// Whether few samples in a row threw over what many had shown: something happened, and it may be over.
     pub(super) const fn is_shaken(&self) -> bool {
         self.is_shaken && !cfg!(mutant = "never_shaken")

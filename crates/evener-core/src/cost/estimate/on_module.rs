@@ -22,6 +22,12 @@ pub struct OnModule {
 }
 
 impl OnModule {
+    /// What another process knows of it at `now`.
+    #[must_use]
+    pub fn kept(d: Learned, h: Learned, now: Nanos) -> Self {
+        Self { d, h, last: now, ..Self::default() }
+    }
+
     /// `d` and `h` of a job of `bytes`, or `None` before the first sample.
     #[must_use]
     pub fn at(&self, bytes: usize) -> Option<(Nanos, Nanos)> {

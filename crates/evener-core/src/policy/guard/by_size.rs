@@ -54,6 +54,11 @@ impl BySize {
         (0..=skipped).fold(false, |is_control, _| guard.is_control(class) || is_control)
     }
 
+    /// Takes what others say that such a request takes on the direct path, where none of its class was measured.
+    pub fn tell(&mut self, load: Load, cost: Nanos) {
+        self.of(load).tell(class(load), at_class_size(load, cost));
+    }
+
     /// Takes what a request took that stayed.
     pub fn stayed(&mut self, load: Load, cost: Nanos) {
         self.of(load).control(class(load), 1, at_class_size(load, cost));

@@ -32,6 +32,8 @@ pub(super) struct Ledger {
     routed: Mean,
     /// Inline cost of a job before any was measured.
     pub(super) assumed: Option<Nanos>,
+    /// Whether another process measured that: the first jobs need not all be control jobs.
+    pub(super) is_told: bool,
     /// Jobs that [`Guard::is_control`] chose from.
     eligible_jobs: u64,
     /// Loss since the class last stood even.
@@ -52,6 +54,7 @@ impl Default for Ledger {
             control: Mean::default(),
             routed: Mean::default(),
             assumed: None,
+            is_told: false,
             eligible_jobs: 0,
             lost: Nanos::ZERO,
             inline: Nanos::ZERO,
@@ -74,7 +77,7 @@ impl Ledger {
 
     pub(super) fn is_control(&mut self) -> bool {
         if self.control.jobs < TUNING.control_jobs_first && !self.has_measured_long() {
-            return true;
+            return !self.is_told || self.is_control_told();
         }
         let (round, place) =
             (self.eligible_jobs / TUNING.control_period, self.eligible_jobs % TUNING.control_period);
@@ -84,6 +87,12 @@ impl Ledger {
         let is_place = place == round.wrapping_mul(golden) >> (u64::BITS - TUNING.control_period.ilog2());
         // Divisions last: most jobs are at another place.
         is_place && round % self.stretch() == 0
+    }
+
+    /// The same of the first jobs where others have told what they take inline.
+    fn is_control_told(&mut self) -> bool {
+        self.eligible_jobs += 1;
+        self.eligible_jobs % TUNING.control_period_told == 0
     }
 
     /// Whether few control jobs are enough.

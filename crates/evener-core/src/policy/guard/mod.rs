@@ -80,6 +80,15 @@ impl Guard {
         self.ledgers[class].assumed = Some(cost);
     }
 
+    /// Takes it that others measured `cost` for a job of `class` inline, where nothing was measured yet: the first jobs may be routed, and one in
+    /// each `Tuning::control_period_told` is a control job until there are enough.
+    pub fn tell(&mut self, class: usize, cost: Nanos) {
+        let ledger = &mut self.ledgers[class];
+        if ledger.control.jobs == 0 {
+            (ledger.assumed, ledger.is_told) = (Some(cost), true);
+        }
+    }
+
     /// Takes what `jobs` of `class` took that were routed and ended at `now`. Where no control job was ever
     /// measured and nothing assumed, all of it counts as lost.
     pub fn routed(&mut self, class: usize, jobs: u64, cost: Nanos, now: Nanos) {

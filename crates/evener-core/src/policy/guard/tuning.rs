@@ -22,6 +22,8 @@ tuning! {
     /// slow core.
     ["G1"] control_time_first: Nanos = Nanos::from_millis(10), Nanos::from_millis(1), Nanos::from_millis(1_000), "core time",
         "Assumed, not measured: 10 ms, because two of those vary less than eight short ones";
+    /// Where others say what a job takes inline, one in so many is a control job until there are as many as that.
+    ["G1"] control_period_told: u64 = 4, 2, 64, "jobs", "Assumed, not measured: 4, because a wrong word is then known after 16 to 32 jobs, and a right one costs a quarter of those";
     /// Control jobs after which their weight is halved.
     ["G1"] control_window: u64 = 128, 2, 1 << 20, "control jobs",
         "Assumed, not measured: 128, because it balances noise and the time in which a changed inline cost is noticed, 64 control jobs to half";

@@ -8,6 +8,7 @@ pub(crate) mod registry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use evener::offload::SharedModule;
 use evener::offload::policy::Turn;
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
@@ -97,6 +98,8 @@ impl BlockBatch<'_, '_> {
 pub enum BlockError {
     /// The input is what it was, in place too: it is done again on this core.
     Undone,
+    /// The same, and nothing was tried: the module is other processes' for longer than this core takes.
+    Refused,
     /// In-place input is gone: the message fails.
     Lost,
 }
@@ -114,6 +117,11 @@ pub trait Engine: Sync {
     /// Core time that its own threads used so far.
     fn core_time(&self) -> Nanos {
         Nanos::ZERO
+    }
+
+    /// How other processes share it, where they do.
+    fn shared(&self) -> Option<&SharedModule> {
+        None
     }
 
     /// Does the work before it returns; nothing may touch the memory afterwards.

@@ -268,6 +268,7 @@ fn by_module(
             counts.redone.fetch_add(count, Relaxed);
             ctx.count_event(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
         }
+        Err(BlockError::Refused) => {}
         Err(BlockError::Lost) => return Err(Reason::Lost),
     }
     Ok(done.is_ok())

@@ -33,7 +33,9 @@ pub use queue_state::OutOfService;
 use request_queue::{RequestQueue, Submission};
 
 pub use super::policy;
+pub use super::shared_module::{Admission, SharedModule};
 use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
+pub use evener_arbiter::Refused;
 
 /// Wakes a caller that was put aside; may be called by any thread, once and at any time after.
 pub trait Waker: Send {

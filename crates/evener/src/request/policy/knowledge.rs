@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
-use evener_core::estimate::ModuleSample;
+use evener_core::estimate::{ModuleSample, width_class};
 use evener_core::guard::{BySize, Load};
 use evener_core::plan::adaptive::{
     self, ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, Table, plan,
 };
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
+use super::super::shared_module::SharedModule;
+use super::choice::{Choice, Chosen};
 use super::measurement::Turn;
 use super::sampling::Sampling;
 use super::trial::Trial;
@@ -38,16 +40,6 @@ pub(super) struct Learned {
     is_warm: Vec<bool>,
 }
 
-/// Where one request goes.
-pub(super) enum Choice {
-    /// It stays, and is the measure for those that go.
-    Control,
-    /// It stays: the guard has locked its class, or no module pays.
-    Inline,
-    /// It goes, and is known to take so long there.
-    Module { module: usize, expected: Nanos },
-}
-
 impl Learned {
     /// Nothing yet.
     pub(super) fn new() -> Self {
@@ -66,27 +58,36 @@ impl Learned {
     /// After so many that followed the last one.
     pub(super) fn choose(&mut self, query: &Query<'_>, followed: u32, now: Nanos) -> Choice {
         self.estimator.make_room_for(query.ahead.len());
+        if !self.tables.contains_key(&query.class) {
+            self.believe_others(query, now);
+        }
         let is_locked = self.guard.is_locked(query.load, now);
         if self.guard.stays_after(query.load, followed, now) {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
         if !query.concurrency.is_alone() {
             let module = query.ahead.iter().position(Option::is_some);
-            return module.map_or(Choice::Inline, |module| Choice::Module { module, expected: Nanos::ZERO });
+            return module
+                .map_or(Choice::Inline, |module| Choice::Module(Chosen { module, ..Chosen::default() }));
         }
         let table = self.table(query, now);
-        let takes = |module: &usize| query.ahead[*module].is_some();
+        let on_core = table.expected(0, None);
         let expected = |module: usize| table.expected(0, Some(module));
-        let wait = |(module, ahead): (usize, &Option<u32>)| Queue {
-            wait: Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into())),
+        let chosen = |module: usize| Choice::Module(Chosen { module, expected: expected(module), on_core });
+        let wait = |(module, ahead): (usize, &Option<u32>)| {
+            let own = Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into()));
+            let of_all = query.shared(module).map(SharedModule::expected_start).unwrap_or_default();
+            (of_all <= on_core, Queue { wait: own.max(of_all) })
         };
-        let queues: Vec<Queue> = query.ahead.iter().enumerate().map(wait).collect();
+        let (is_near, queues): (Vec<bool>, Vec<Queue>) = query.ahead.iter().enumerate().map(wait).unzip();
+        // Not even a try waits behind other processes for longer than a core takes.
+        let takes = |module: &usize| query.ahead[*module].is_some() && is_near[*module];
         if let Some(trial) = self.trials.get(&query.class).filter(|trial| takes(&trial.module)) {
-            return Choice::Module { module: trial.module, expected: expected(trial.module) };
+            return chosen(trial.module);
         }
         if let Route::Module(module) = table.route(0, &queues) {
             if takes(&module) {
-                return Choice::Module { module, expected: expected(module) };
+                return chosen(module);
             }
         }
         let wants_try = |module: &usize| takes(module) && table.wants_single_try(0, *module);
@@ -96,7 +97,7 @@ impl Learned {
             return Choice::Inline;
         }
         self.trials.insert(query.class, Trial::new(module, now));
-        Choice::Module { module, expected: expected(module) }
+        chosen(module)
     }
 
     /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.
@@ -130,6 +131,7 @@ impl Learned {
                 return Arc::clone(table);
             }
         }
+        self.believe_others(query, now);
         let bytes = *class.bytes().end().min(&(2 << 20));
         let on_module = |module: usize| {
             let tries_left = self.estimator.tries_left(module, class, now);
@@ -157,6 +159,32 @@ impl Learned {
         let table = Arc::new(plan(&plan_input).having_worked(|_| worked));
         self.tables.insert(class, (now, Arc::clone(&table)));
         table
+    }
+
+    /// Takes what other processes know of modules of which this one knows nothing.
+    fn believe_others(&mut self, query: &Query<'_>, now: Nanos) {
+        let class = query.class;
+        for module in 0..query.ahead.len() {
+            let is_new = self.estimator.on_module(module, class).d.samples == 0;
+            let shared = query.shared(module).filter(|_| is_new && !cfg!(mutant = "others_not_believed"));
+            let Some(known) = shared.and_then(|shared| shared.known(class, TUNING.believed, now)) else {
+                continue;
+            };
+            self.estimator.keep_module(module, class, known.on_module);
+            if self.estimator.cpu(class, Method::Plain, 1).is_none() {
+                self.estimator.keep_cpu(class, Method::Plain, width_class(1), known.c);
+                let c = known.c.at(query.load.bytes).unwrap_or_default();
+                self.guard.tell(query.load, c + scaled(c, contested(self.share)));
+            }
+        }
+    }
+
+    /// Tells other processes what is known of the class of a request that went to a module.
+    fn tell_others(&self, turn: &Turn, module: usize) {
+        let on_module = self.estimator.on_module(module, turn.class);
+        if let Some((shared, c)) = turn.shared.zip(self.estimator.cpu(turn.class, Method::Plain, 1)) {
+            shared.publish(turn.class, c, &on_module);
+        }
     }
 
     /// What counts of a request: the time and the core time at its price, or core time alone.
@@ -220,11 +248,16 @@ impl Learned {
             return false;
         }
         let was_tried = self.trials.contains_key(&turn.class);
-        let teaches = turn.concurrency.is_alone() && self.teaches(turn, module, wall, now);
+        // Of one that waited in vain only the loss is known.
+        let has_been = turn.refused.get().is_none();
+        let teaches = has_been && turn.concurrency.is_alone() && self.teaches(turn, module, wall, now);
         if let Some(d) = core.filter(|_| teaches) {
-            let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h: wall - d, now };
+            // Time in which others had the module is not what it takes.
+            let h = wall - d - turn.waited.get();
+            let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h, now };
             let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
             self.estimator.saw_module(module, turn.class, &seen);
+            self.tell_others(turn, module);
             if is_first || was_tried && !self.trials.contains_key(&turn.class) {
                 self.tables.remove(&turn.class);
             }

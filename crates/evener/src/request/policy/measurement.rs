@@ -7,6 +7,8 @@ use evener_core::driver::Clock as _;
 use evener_core::guard::Load;
 use evener_core::{Class, Nanos};
 
+use super::super::shared_module::{Admission, Asked, Refused, SharedModule};
+use super::choice::Chosen;
 use super::unsampled_run::UnsampledRun;
 use super::{Concurrency, Policy, Query};
 use crate::SystemClock;
@@ -27,6 +29,14 @@ pub struct Turn {
     pub(super) is_kept: bool,
     pub(super) module: Option<usize>,
     pub(super) expected: Nanos,
+    /// What a core takes for it: no longer is worth waiting for its turn at the module.
+    pub(super) patience: Nanos,
+    /// The module, where other processes have it, too.
+    pub(super) shared: Option<&'static SharedModule>,
+    /// Time that it waited for its turn there.
+    pub(super) waited: Cell<Nanos>,
+    /// Why it had no turn there, and was done by the core.
+    pub(super) refused: Cell<Option<Refused>>,
     /// Core time up to the last pause.
     pub(super) core: Cell<Nanos>,
     /// The thread's clock at the beginning or after the last pause, where core time is taken.
@@ -48,10 +58,21 @@ impl Turn {
             is_kept: false,
             module: None,
             expected: Nanos::ZERO,
+            patience: Nanos::ZERO,
+            shared: None,
+            waited: Cell::new(Nanos::ZERO),
+            refused: Cell::new(None),
             core: Cell::new(Nanos::ZERO),
             core_mark: Cell::new(None),
             besides: Cell::new(Nanos::ZERO),
         }
+    }
+
+    /// One that goes to a module.
+    pub(super) fn going(policy: &'static Policy, query: &Query<'_>, chosen: Chosen) -> Self {
+        let Chosen { module, expected, on_core: patience } = chosen;
+        let (module, shared) = (Some(module), query.shared(module));
+        Self { module, expected, patience, shared, ..Self::unsampled(policy, query) }
     }
 
     /// Whether it is to stay on the direct path.
@@ -90,6 +111,20 @@ impl Turn {
         self.expected
     }
 
+    /// Gets the right to go to its module now, in the order in which all processes ask; without an arbiter at once.
+    ///
+    /// # Errors
+    ///
+    /// Why the core is to do it: others are before it for longer than the core takes.
+    pub fn acquire(&self, shared: &SharedModule) -> Result<Admission, Refused> {
+        // A thread with other requests does not sleep for one of them.
+        let patience = if self.concurrency == Concurrency::SameThread { Nanos::ZERO } else { self.patience };
+        let Asked { granted, waited } = shared.acquire(self.expected, patience);
+        self.waited.set(self.waited.get() + waited);
+        self.refused.set(granted.as_ref().err().copied());
+        granted
+    }
+
     /// Runs `rest`, in which the thread does other things and after which the request may be another thread's.
     pub fn while_suspended<T>(&self, rest: impl FnOnce() -> T) -> T {
         let Some(mark) = self.core_mark.get() else { return rest() };
@@ -123,8 +158,13 @@ impl Turn {
     pub(super) fn end_at(self, core: Option<Nanos>, elsewhere: Nanos, now: Nanos) -> bool {
         let Some(begun) = self.begun else { return false };
         let wall = now - begun - self.besides.get();
+        let refused = self.refused.get();
         if let Some(unsampled_run) = self.unsampled_run {
-            unsampled_run.took(wall, self.load.bytes);
+            match refused {
+                // The next one is asked about.
+                Some(_) => unsampled_run.end(),
+                None => unsampled_run.took(wall, self.load.bytes),
+            }
             return false;
         }
         let Ok(mut learned) = self.policy.learned.try_lock() else { return self.has_locked };
@@ -137,6 +177,8 @@ impl Turn {
                 }
             }
             (None, None) => {}
+            // The core did it at once: neither way is known better for it.
+            (Some(_), _) if refused.is_some_and(|why| why != Refused::TimedOut) => {}
             (Some(module), core) => {
                 let core = core.map(|core| core + elsewhere);
                 let has_locked = learned.went(&self, module, wall, core, now);

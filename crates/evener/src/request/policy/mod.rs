@@ -9,12 +9,14 @@
 //! | file | what it has |
 //! |---|---|
 //! | `measurement.rs` | one request from its beginning to its end |
+//! | `choice.rs` | where one request goes |
 //! | `knowledge.rs` | guard, costs and tables, under one lock |
 //! | `sampling.rs` | which requests are looked at |
 //! | `unsampled_run.rs` | requests that follow one that went, without a look |
 //! | `trial.rs` | requests that find out what a module takes |
 //! | `tuning.rs` | the numbers of all of them |
 
+mod choice;
 mod knowledge;
 mod measurement;
 mod sampling;
@@ -32,9 +34,11 @@ use evener_core::statistics::Kind;
 use evener_core::{Class, Nanos};
 use evener_ring::ProcessValue;
 
-use self::knowledge::{Choice, Learned};
+use self::choice::Choice;
+use self::knowledge::Learned;
 pub use self::measurement::Turn;
 use self::unsampled_run::{UnsampledRun, UnsampledRuns};
+use super::shared_module::SharedModule;
 use crate::SystemClock;
 
 /// Kinds of work that are told apart: ciphers, by direction; and the same for requests of callers that are put aside, and for
@@ -59,8 +63,16 @@ pub struct Query<'a> {
     pub class: Class,
     /// By module: requests that it would find before it; `None` where the module does not take it.
     pub ahead: &'a [Option<u32>],
+    /// By module: how other processes share it; none, and missing, where they do not.
+    pub shared: &'a [Option<&'static SharedModule>],
     /// What stands beside it.
     pub concurrency: Concurrency,
+}
+
+impl Query<'_> {
+    fn shared(&self, module: usize) -> Option<&'static SharedModule> {
+        self.shared.get(module).copied().flatten()
+    }
 }
 
 /// What stands beside a request that is asked about. But for nothing, its time is no single request's: nothing is learned of it, and
@@ -132,29 +144,21 @@ impl Policy {
         let has_locked = learned.followed(query, past, now);
         let (mut is_kept, mut goes) = (false, None);
         match learned.choose(query, past.requests, now) {
-            Choice::Module { module, expected } => {
+            Choice::Module(chosen) => {
                 learned.sampling.restart(query.class);
                 if query.concurrency.is_alone() && !learned.trials.contains_key(&query.class) {
-                    self.unsampled_runs.begin(query.class, module, expected);
+                    self.unsampled_runs.begin(query.class, chosen);
                 }
-                goes = Some((module, expected));
+                goes = Some(chosen);
             }
             Choice::Control => {}
             Choice::Inline => is_kept = true,
         }
-        let is_sampled = goes.is_none_or(|(module, _)| learned.is_sampled(query, module, past.requests));
+        let is_sampled = goes.is_none_or(|goes| learned.is_sampled(query, goes.module, past.requests));
         drop(learned);
         let core_mark = is_sampled.then(|| SystemClock.thread_time());
-        let (module, expected) = goes.unzip();
-        Turn {
-            begun: Some(now),
-            is_kept,
-            has_locked,
-            module,
-            expected: expected.unwrap_or_default(),
-            core_mark: Cell::new(core_mark),
-            ..Turn::unsampled(self, query)
-        }
+        let turn = goes.map_or_else(|| Turn::unsampled(self, query), |goes| Turn::going(self, query, goes));
+        Turn { begun: Some(now), is_kept, has_locked, core_mark: Cell::new(core_mark), ..turn }
     }
 
     /// A request that goes where those before it went, if that module is there and at rest.
@@ -164,13 +168,13 @@ impl Policy {
         query: &Query<'_>,
         now: Nanos,
     ) -> Option<Turn> {
-        let (module, expected) = unsampled_run.next()?;
-        if query.ahead.get(module) != Some(&Some(0)) {
+        let chosen = unsampled_run.next()?;
+        if query.ahead.get(chosen.module) != Some(&Some(0)) {
             unsampled_run.end();
             return None;
         }
-        let (begun, module, unsampled_run) = (Some(now), Some(module), Some(unsampled_run));
-        Some(Turn { begun, module, expected, unsampled_run, ..Turn::unsampled(self, query) })
+        let (begun, unsampled_run) = (Some(now), Some(unsampled_run));
+        Some(Turn { begun, unsampled_run, ..Turn::going(self, query, chosen) })
     }
 }
 

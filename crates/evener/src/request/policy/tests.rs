@@ -3,6 +3,7 @@
 use evener_core::plan::adaptive;
 use evener_core::{Algorithm, Direction};
 
+use super::choice::Chosen;
 use super::*;
 use crate::core_price::scaled;
 
@@ -11,7 +12,7 @@ const BYTES: usize = 16_384;
 /// Requests at a module that is free, with so much beside them.
 fn query(concurrency: Concurrency) -> Query<'static> {
     let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-    Query { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], concurrency }
+    Query { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], shared: &[], concurrency }
 }
 
 /// One that knows nothing yet.
@@ -67,7 +68,7 @@ fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
     let (mut now, mut rested, mut awake, mut gone) = (Nanos::from_millis(1_000), 10, 0, Vec::new());
     for _ in 0..2_000 {
         let turn = Turn::unsampled(policy, &query);
-        let is_gone = matches!(learned.choose(&query, 0, now), Choice::Module { .. });
+        let is_gone = matches!(learned.choose(&query, 0, now), Choice::Module(_));
         (rested, awake) = if is_gone { (0, awake + 1) } else { (rested + 1, awake) };
         awake = if rested >= 10 { 0 } else { awake };
         let took = Nanos::from_micros(match is_gone {
@@ -110,7 +111,7 @@ fn loses(concurrency: Concurrency) -> bool {
     (0..200).any(|_| {
         let turn = Turn::unsampled(policy, &query);
         match learned.choose(&query, 0, now) {
-            Choice::Module { module, .. } => {
+            Choice::Module(Chosen { module, .. }) => {
                 now += Nanos::from_millis(3);
                 learned.went(&turn, module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
             }

@@ -1,4 +1,4 @@
-//! The numbers of the policy for single requests: S1 which are looked at, S2 runs without a look, S3 trials, S4 tables. Costs, guard and
+//! The numbers of the policy for single requests: S1 which are looked at, S2 runs without a look, S3 trials, S4 tables, S5 what other processes learned. Costs, guard and
 //! plan are core's, with core's numbers.
 
 use evener_core::{Nanos, tuning};
@@ -37,6 +37,8 @@ tuning! {
     /// be the first after a rest, or one whose thread was kept from its core. Below what a class may always lose (G2), so that the guard does
     /// not lock for a trial.
     ["S3"] trial_loss_max: Nanos = Nanos::from_millis(4), Nanos::from_micros(100), evener_core::guard::TUNING.loss_allowed, "time", "G2, less 1 ms";
+    /// Samples that costs which another process learned are worth at most.
+    ["S5"] believed: u32 = 3, 1, 15, "samples", "Assumed, not measured: 3, as many as costs of an earlier run are worth (L3): after as many of this process's own half of an error is gone";
     /// Age after which a table is made anew.
     ["S4"] table_age_max: Nanos = Nanos::from_millis(20), Nanos::from_millis(1), Nanos::from_millis(1_000), "age", "it takes some microseconds";
 }

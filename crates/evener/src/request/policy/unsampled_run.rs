@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use evener_core::{Class, Nanos};
 
+use super::choice::Chosen;
 use super::tuning::TUNING;
 
 /// Classes between which there is no difference here; of such two only one has a run.
@@ -26,6 +27,7 @@ pub(super) struct UnsampledRun {
     left: AtomicU32,
     module: AtomicU32,
     expected_ns: AtomicU64,
+    on_core_ns: AtomicU64,
     /// Of those that are over and not booked yet.
     past: AtomicU32,
     past_ns: AtomicU64,
@@ -48,9 +50,10 @@ impl UnsampledRuns {
         (place.class.load(Relaxed) == name(class)).then_some(place)
     }
 
-    /// Lets requests follow one that goes to `module` and is expected to take so long, unless the place is another class's that has
+    /// Lets requests follow one that goes to a module, unless the place is another class's that has
     /// still to be booked.
-    pub(super) fn begin(&self, class: Class, module: usize, expected: Nanos) {
+    pub(super) fn begin(&self, class: Class, chosen: Chosen) {
+        let Chosen { module, expected, on_core } = chosen;
         let place = &self.places[class.index() % PLACES];
         let is_free = place.class.load(Relaxed) == name(class) || place.past.load(Relaxed) == 0;
         let length = TUNING.run_requests_max.min(TUNING.run_time_max.0 / expected.0.max(1));
@@ -60,16 +63,18 @@ impl UnsampledRuns {
         place.class.store(name(class), Relaxed);
         place.module.store(module, Relaxed);
         place.expected_ns.store(expected.0, Relaxed);
+        place.on_core_ns.store(on_core.0, Relaxed);
         place.left.store(if cfg!(mutant = "no_streaks") { 0 } else { length }, Relaxed);
     }
 }
 
 impl UnsampledRun {
-    /// The module of the next request, and what it is expected to take; `None` where it is to be looked at.
-    pub(super) fn next(&self) -> Option<(usize, Nanos)> {
+    /// Where the next request goes; `None` where it is to be looked at.
+    pub(super) fn next(&self) -> Option<Chosen> {
         let left = self.left.load(Relaxed).checked_sub(1)?;
         self.left.store(left, Relaxed);
-        Some((self.module.load(Relaxed) as usize, Nanos(self.expected_ns.load(Relaxed))))
+        let [expected, on_core] = [&self.expected_ns, &self.on_core_ns].map(|ns| Nanos(ns.load(Relaxed)));
+        Some(Chosen { module: self.module.load(Relaxed) as usize, expected, on_core })
     }
 
     /// The next request is looked at, whatever was said before.

@@ -4,6 +4,7 @@ use evener_core::plan::Take;
 use evener_core::{Job, Nanos};
 
 use super::ModuleWorker;
+use super::turns::Turn;
 use crate::adaptive::AdaptivePolicy;
 use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
@@ -12,7 +13,7 @@ impl<'m> ModuleWorker<'_, 'm> {
     pub(super) fn claim(&mut self) -> bool {
         let shared = self.shared;
         let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
-        let has_claimed = may && (self.claim_module_only() || self.claim_by_plan());
+        let has_claimed = may && self.has_turn() && (self.claim_module_only() || self.claim_by_plan());
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
             if let Some(feedback) = &mut self.feedback {
@@ -20,6 +21,31 @@ impl<'m> ModuleWorker<'_, 'm> {
             }
         }
         has_claimed
+    }
+
+    /// Whether it is this run's turn at the module. Nothing is asked where nothing waits.
+    fn has_turn(&mut self) -> bool {
+        let shared = self.shared;
+        if shared.backlog.has_nothing_for(self.worker) {
+            return false;
+        }
+        let mut turn = self.turns.ask(self.driver.in_flight() == 0, shared.clock.now());
+        if turn == Turn::Others {
+            self.set_absent(true);
+            shared.backlog.wake_cores();
+            turn = self.turns.wait(shared.clock.now());
+        }
+        if turn == Turn::Mine {
+            self.set_absent(false);
+        }
+        turn == Turn::Mine
+    }
+
+    /// Tells cores that nothing is to be left to the module, or that it may be.
+    fn set_absent(&self, is_absent: bool) {
+        if let Some(adaptive) = &self.shared.adaptive {
+            adaptive.set_absent(self.module(), is_absent);
+        }
     }
 
     /// Claims a job that only this module may do.

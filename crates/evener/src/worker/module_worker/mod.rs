@@ -17,12 +17,14 @@ mod claim;
 mod feedback;
 mod pending_samples;
 mod settlement;
+mod turns;
 mod window;
 
 use evener_core::plan::Dispatch;
 use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Sample, Tally};
 
 use self::feedback::{Batch, Feedback};
+use self::turns::Turns;
 use crate::adaptive::WorkerKind;
 use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
 use crate::state::{CoreTimeMeter, Shared};
@@ -65,6 +67,8 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     /// For the adaptive policy: how long this worker may wait though jobs wait.
     claim_wait: Option<Nanos>,
     meter: CoreTimeMeter,
+    /// Turns at the module, where other processes have it, too.
+    turns: Turns,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
@@ -92,6 +96,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             feedback: Feedback::new(shared, worker - shared.cpu_workers),
             claim_wait: None,
             meter: CoreTimeMeter::default(),
+            turns: Turns::new(setup.shared),
         }
     }
 
@@ -117,6 +122,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             self.fallback.forget(has_ended);
         });
         if self.holds_nothing() {
+            self.turns.rest();
             self.stop_at_barrier();
             self.shared.wait_for_budget(&mut self.meter);
         }

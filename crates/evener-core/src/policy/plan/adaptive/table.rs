@@ -113,6 +113,12 @@ impl Table {
         }
     }
 
+    /// The class that an idle core takes where there is nobody to leave anything to; `None` where nothing waits.
+    #[must_use]
+    pub fn core_takes_alone(&self, waiting: impl Fn(usize) -> u32) -> Option<usize> {
+        self.core_order.iter().copied().find(|&class| waiting(class) > 0)
+    }
+
     /// What module `module` takes. `cores_busy` is the time until a core has done what it holds.
     ///
     /// # Panics

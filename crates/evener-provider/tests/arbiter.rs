@@ -1,0 +1,186 @@
+//! Programs of one user that have one module of another process: what the first learned serves the second, and whoever would wait for longer
+//! than its core takes does not.
+//!
+//! The programs' libcrypto is told that its core has no AES instructions, the host's is not: so the module pays, as beside a weak core.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test may panic; the host says that it serves"
+)]
+
+use std::env;
+use std::path::PathBuf;
+
+use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, Options};
+use evener_core::Nanos;
+use evener_fd::Directories;
+use evener_provider::OSSL_provider_init;
+
+mod support;
+
+use evener_testing::arbiters::ArbiterFolder;
+use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
+use evener_testing::waiting::soon;
+use support::ffi::{CipherCtx, DEFAULT, Provider};
+use support::{bytes, in_program};
+
+/// Where the host takes orders, in the program under test.
+const CONTROL: &str = "PROVIDER_TEST_CONTROL";
+
+/// Which program of a test this is.
+const ROLE: &str = "PROVIDER_TEST_ROLE";
+
+/// No AES-NI, no PCLMULQDQ, no VAES (OPENSSL_ia32cap(3)): bits 57 and 33 of the first quadword, 41 and 42 of the second.
+const WEAK_CORE: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x60000000000");
+
+const BYTES: usize = 256 << 10;
+
+#[test]
+#[ignore = "the process of a host, which the tests start"]
+fn host_process() {
+    serve();
+}
+
+/// Programs with the module of one host, in the segment of one folder.
+struct Programs {
+    name: &'static str,
+    host: HostProcess,
+    folder: ArbiterFolder,
+}
+
+impl Programs {
+    fn new(name: &'static str) -> Self {
+        Self { name, host: HostProcess::start("host_process", AT_ONCE), folder: ArbiterFolder::new() }
+    }
+
+    /// Runs this test's body in a program; returns how many requests the host did for it.
+    fn run(&self, role: &str, more: &[(&str, &str)]) -> u64 {
+        let before = requests(&self.host.control());
+        let (module, control) = (self.host.module(), self.host.control().display().to_string());
+        let folder = self.folder.path().display().to_string();
+        let usual = [
+            ("EVENER_MODULES", &*module),
+            ("EVENER_ARBITER", "on"),
+            (DIRECTORY_VARIABLE, &*folder),
+            (CONTROL, &*control),
+            (ROLE, role),
+            WEAK_CORE,
+        ];
+        let variables: Vec<_> = usual.iter().chain(more).copied().collect();
+        in_program(self.name, "", &variables, || panic!("a program runs its own part"));
+        requests(&self.host.control()) - before
+    }
+
+    /// The host's module as the arbiter calls it.
+    fn module(&self) -> String {
+        self.host.module().split(',').next().unwrap().to_owned()
+    }
+}
+
+/// What this program is to do; none in the test itself.
+fn role() -> Option<String> {
+    env::var(ROLE).ok()
+}
+
+fn control() -> PathBuf {
+    env::var_os(CONTROL).unwrap().into()
+}
+
+fn providers() -> (Provider, Provider) {
+    DEFAULT.add_builtin("evener", OSSL_provider_init);
+    let both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+    drop(std::panic::take_hook());
+    assert_eq!(both.1.says(c"buildinfo").as_deref(), Some(env!("CARGO_PKG_VERSION")));
+    both
+}
+
+/// One message of one update, by the provider and by default: both come out alike.
+fn message(seed: u64) {
+    let text = bytes(seed, BYTES);
+    let [evener, default] = ["provider=evener", "provider=default"].map(|properties| {
+        let cipher = DEFAULT.cipher("AES-256-CBC", properties).unwrap();
+        let ctx = CipherCtx::new();
+        assert!(ctx.init(Some(&cipher), Some(&bytes(1, 32)), Some(&bytes(2, 16)), Some(true)));
+        ctx.update(&text).unwrap()
+    });
+    assert!(evener == default);
+}
+
+/// A program with as many messages as it takes to find out that the module pays.
+fn long_program() {
+    let _providers = providers();
+    let before = requests(&control());
+    assert!((0..4_000).any(|seed| {
+        message(seed);
+        requests(&control()) - before > 40
+    }));
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_first_large_request_of_a_program_takes_the_module_that_an_earlier_one_found_to_pay() {
+    let name = "the_first_large_request_of_a_program_takes_the_module_that_an_earlier_one_found_to_pay";
+    match role().as_deref() {
+        None => {}
+        Some("long") => return long_program(),
+        Some(_) => {
+            let _providers = providers();
+            return message(0);
+        }
+    }
+    let programs = Programs::new(name);
+    assert_eq!(programs.run("short", &[]), 0, "nothing is known yet");
+    assert!(programs.run("long", &[]) > 40);
+    assert_eq!(programs.run("short", &[]), 1);
+    assert_eq!(programs.run("short", &[("EVENER_ARBITER", "off")]), 0, "it knows of nobody");
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_program_uses_its_core_while_others_have_the_module_for_longer() {
+    let name = "a_program_uses_its_core_while_others_have_the_module_for_longer";
+    match role().as_deref() {
+        None => {}
+        Some("long") => return long_program(),
+        Some(_) => {
+            let _providers = providers();
+            return (0..3).for_each(message);
+        }
+    }
+    let programs = Programs::new(name);
+    assert!(programs.run("long", &[]) > 40);
+    // As many processes as there are permits, each with a request of four seconds.
+    let module = programs.module();
+    let holders: Vec<Arbiter> = (0..4).map(|_| programs.folder.attach()).collect();
+    let modules: Vec<_> = holders.iter().map(|holder| holder.module(&module, 64)).collect();
+    let held: Vec<_> =
+        (0..64).map(|number| modules[number % 4].try_acquire(Nanos::from_millis(4_000)).unwrap()).collect();
+    assert_eq!(programs.run("short", &[]), 0);
+    drop(held);
+    assert!(soon(|| programs.run("short", &[]) > 0), "the module is free again");
+}
+
+#[test]
+fn a_program_goes_on_alone_where_there_is_no_place_for_the_arbiter_and_says_so() {
+    let name = "a_program_goes_on_alone_where_there_is_no_place_for_the_arbiter_and_says_so";
+    if role().is_some() {
+        DEFAULT.add_builtin("evener", OSSL_provider_init);
+        let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+        drop(std::panic::take_hook());
+        let says = evener.says(c"buildinfo").unwrap();
+        assert!(says.starts_with("arbiter = on: no directory that is this user's alone"), "{says}");
+        return message(0);
+    }
+    let programs = Programs::new(name);
+    // A directory that others may write to is not believed.
+    evener_testing::allow(programs.folder.path(), 0o777);
+    programs.run("alone", &[]);
+    assert!(programs.folder.path().read_dir().unwrap().next().is_none(), "nothing was made");
+    evener_testing::allow(programs.folder.path(), 0o700);
+    let options =
+        Options { directories: Directories::only(programs.folder.path().to_owned()), ..Options::default() };
+    assert_eq!(Arbiter::look(&options).unwrap(), None);
+}

@@ -1,0 +1,154 @@
+//! Single requests at a module that other processes have, too: each test's processes are children of a fork, for each has a policy of its own.
+//!
+//! The module is a sleep, the core a loop: what they take is ten times apart, so that no noise turns them round.
+
+use std::hint::black_box;
+use std::thread;
+use std::time::Duration;
+
+use evener::SystemClock;
+use evener::offload::policy::{Concurrency, Query, Turn, policy, prepare};
+use evener::offload::{Refused, SharedModule};
+use evener_arbiter::{Arbiter, Module};
+use evener_core::driver::Clock as _;
+use evener_core::guard::Load;
+use evener_core::{Algorithm, Class, Direction, Nanos};
+use evener_testing::arbiters::ArbiterFolder;
+use evener_testing::programs::is_right_in_child;
+use evener_testing::waiting::soon;
+
+const BYTES: usize = 16_384;
+const ON_CORE: Nanos = Nanos::from_millis(20);
+const AT_MODULE: Duration = Duration::from_micros(400);
+const AGES: Nanos = Nanos::from_millis(4_000);
+
+fn class() -> Class {
+    Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false)
+}
+
+/// As one process knows the module, and as the tests themselves look at it.
+fn module(arbiter: &Arbiter) -> (&'static SharedModule, Module) {
+    (Box::leak(Box::new(SharedModule::new(arbiter, "sleep", 1))), arbiter.module("sleep", 1))
+}
+
+fn begin(shared: &'static SharedModule) -> Turn {
+    let shared = [Some(shared)];
+    let query = Query {
+        load: Load { kind: 0, bytes: BYTES },
+        class: class(),
+        ahead: &[Some(0)],
+        shared: &shared,
+        concurrency: Concurrency::Alone,
+    };
+    let mut turn = policy().expect("the kernel tells of forks").begin(&query);
+    turn.begins();
+    turn
+}
+
+/// What became of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Went {
+    Stayed,
+    Module,
+    Refused(Refused),
+}
+
+/// One request from its beginning to its end.
+fn request(shared: &'static SharedModule) -> Went {
+    let turn = begin(shared);
+    let went = match turn.module().map(|_| turn.acquire(shared)) {
+        None => Went::Stayed,
+        Some(Err(why)) => Went::Refused(why),
+        Some(Ok(permit)) => {
+            thread::sleep(AT_MODULE);
+            drop(permit);
+            Went::Module
+        }
+    };
+    if went != Went::Module {
+        let began = SystemClock.thread_time();
+        while SystemClock.thread_time() - began < ON_CORE {
+            black_box(());
+        }
+    }
+    turn.end(|| Nanos::ZERO);
+    went
+}
+
+/// Requests until one that goes to the module is no news any more.
+fn learn(shared: &'static SharedModule) {
+    let went = (0..2_000).filter(|_| request(shared) == Went::Module).take(40).count();
+    assert_eq!(went, 40);
+}
+
+#[test]
+fn the_first_request_of_a_second_process_goes_where_the_first_process_learned_that_it_pays() {
+    prepare();
+    let folder = ArbiterFolder::new();
+    let alone = || assert_eq!(request(module(&folder.attach()).0), Went::Stayed);
+    assert!(is_right_in_child(alone));
+    assert!(is_right_in_child(|| learn(module(&folder.attach()).0)));
+    let costs = folder.attach().module("sleep", 1).costs(class()).expect("they were told");
+    assert!(costs.samples > 1 && costs.d.ns < costs.c.ns && costs.h.ns < costs.c.ns, "{costs:?}");
+    assert!(is_right_in_child(|| {
+        let shared = module(&folder.attach()).0;
+        assert_eq!(request(shared), Went::Module);
+    }));
+}
+
+#[test]
+fn a_request_that_would_wait_longer_than_a_core_takes_stays_and_one_that_would_not_waits() {
+    prepare();
+    let folder = ArbiterFolder::new();
+    assert!(is_right_in_child(|| {
+        let arbiter = folder.attach();
+        let (shared, other) = module(&arbiter);
+        learn(shared);
+        let held = other.try_acquire(AGES).expect("it is free");
+        // One that follows another without a look may find it out; then each is asked about.
+        let went: Vec<Went> = (0..20).map(|_| request(shared)).collect();
+        assert!(
+            went.iter().all(|went| matches!(went, Went::Stayed | Went::Refused(Refused::TooLong))),
+            "{went:?}"
+        );
+        assert!(went.iter().filter(|went| **went != Went::Stayed).count() <= 1, "{went:?}");
+        drop(held);
+        assert!((0..400).any(|_| request(shared) == Went::Module));
+        // It is said to be over soon.
+        let held = other.try_acquire(Nanos::from_micros(200)).expect("it is free");
+        let waited = thread::scope(|scope| {
+            let waits = scope.spawn(|| (0..40).map(|_| request(shared)).find(|went| *went != Went::Stayed));
+            assert!(soon(|| !arbiter.snapshot().modules[0].waiting.is_empty()));
+            drop(held);
+            waits.join().expect("no panic")
+        });
+        assert_eq!(waited, Some(Went::Module));
+    }));
+}
+
+#[test]
+fn time_in_which_others_had_the_module_is_not_taken_for_what_it_takes() {
+    prepare();
+    let folder = ArbiterFolder::new();
+    assert!(is_right_in_child(|| {
+        let (shared, other) = module(&folder.attach());
+        learn(shared);
+        let before = other.costs(class()).expect("they were told").h.ns;
+        // Each waits for 3 ms, of which nobody spoke before.
+        thread::scope(|scope| {
+            let holds = scope.spawn(|| {
+                for _ in 0..60 {
+                    let held = other.acquire(Nanos(1), AGES).expect("nobody has it for long");
+                    thread::sleep(Duration::from_millis(3));
+                    drop(held);
+                }
+            });
+            while !holds.is_finished() {
+                request(shared);
+            }
+        });
+        (0..64).for_each(|_| _ = request(shared));
+        let after = other.costs(class()).expect("they were told").h.ns;
+        assert!(after < 4 * before, "{before} {after}");
+    }));
+}
