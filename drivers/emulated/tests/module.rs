@@ -25,7 +25,7 @@ fn results_are_those_of_libcrypto() {
     let mut libcrypto = Libcrypto::new().unwrap();
     let text = noise(7, 100 * 16);
     for session in requests::kinds(7) {
-        let ours = {
+        let results = {
             let mut dst = vec![0xEE; text.len() + 16];
             let mut room = [&text[..], &[0xEE; 16]].concat();
             let jobs = vec![Job::apart(&text, &mut dst), Job::in_place(&mut room)];
