@@ -165,6 +165,11 @@ impl ModuleRunner {
         matches!(self.work, Work::Core(_))
     }
 
+    /// Whether it works in memory of clients, which is given to it for this call only: a module that holds jobs would hold that, too.
+    pub(crate) fn takes_shared(&self) -> bool {
+        matches!(&self.work, Work::Core(core_drivers) if core_drivers.takes_shared())
+    }
+
     /// How long a round may sleep for new requests: a module that holds jobs has to be looked at, the less often the longer
     /// it has been quiet.
     pub(crate) fn timeout(&self, quiet_rounds: u32) -> Option<Duration> {

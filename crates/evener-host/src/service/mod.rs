@@ -1,5 +1,6 @@
 //! Takes requests from the rings of all clients, lets the module do them, and gives them back; on the module's thread.
 
+pub(crate) mod client_span;
 pub(crate) mod in_flight;
 pub(crate) mod notify;
 pub(crate) mod request;

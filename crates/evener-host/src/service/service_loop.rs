@@ -17,6 +17,7 @@ use evener_wire::Status;
 use rustix::event::{Timespec, epoll};
 
 use crate::module::ModuleRunner;
+use crate::service::client_span::ClientSpan;
 use crate::service::in_flight::InFlightTable;
 use crate::service::notify::Notifier;
 use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
@@ -186,7 +187,7 @@ impl ServiceLoop {
                     rest = Rest::Some;
                     break;
                 }
-                if !device.take(memory, &mut self.chain).map_err(BadRequest::from)? {
+                if !device.take(&**memory, &mut self.chain).map_err(BadRequest::from)? {
                     break;
                 }
                 taken += 1;
@@ -196,7 +197,14 @@ impl ServiceLoop {
                     Taken::Work(work) => {
                         load.add(work.src_bytes);
                         let place = AnswerPlace { client: Arc::clone(client), ring: index, life, head };
-                        self.jobs.push(self.in_flight.begin(work, &mut reader, place, pieces)?);
+                        let span = match self.runner.takes_shared() {
+                            true => ClientSpan::of(&work, &reader, pieces, memory),
+                            false => None,
+                        };
+                        self.jobs.push(match span {
+                            Some(span) => self.in_flight.begin_there(work, span, place, pieces),
+                            None => self.in_flight.begin(work, &mut reader, place, pieces)?,
+                        });
                     }
                     Taken::Refused(status) => {
                         device.give_back(head, request::write(memory, pieces, [&[], &[]], status));
@@ -249,7 +257,8 @@ impl ServiceLoop {
         // A ring that was stopped, and perhaps started again, has forgotten this request.
         let Some(device) = ring.device.as_mut().filter(|_| ring.life == place.life) else { return };
         let parts = if status == Status::Ok { result_of(job) } else { [&[][..], &[][..]] };
-        device.give_back(place.head, request::write(memory, pieces, parts, status));
+        let written = request::write(memory, pieces, parts, status);
+        device.give_back(place.head, written + if status == Status::Ok { written_there(job) } else { 0 });
     }
 
     /// Shows clients what was given back, and calls those who want it.
@@ -351,6 +360,12 @@ fn result_of<'j>(job: &'j Job<'static>) -> [&'j [u8]; 2] {
     let session = job.session();
     let makes_tag = session.direction() == Direction::Encrypt;
     [job.output(), if makes_tag { job.tag() } else { &[] }]
+}
+
+/// Bytes of output that stand in the client's memory already.
+fn written_there(job: &Job<'static>) -> u32 {
+    let is_there = job.shared_span().is_some() && job.session().algorithm().is_cipher();
+    if is_there { u32::try_from(job.input_bytes()).expect("the length of a piece") } else { 0 }
 }
 
 /// How many clients that have nothing are looked at again in the next round, and need not kick. A look costs some 50 ns here, a kick some

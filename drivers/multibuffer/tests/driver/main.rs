@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod against_libcrypto;
 #[cfg(test)]
+mod shared_spans;
 mod unavailable;
 #[cfg(test)]
 mod vectors;
