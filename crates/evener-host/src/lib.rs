@@ -3,11 +3,14 @@
 //!
 //! The path of one client: [`run`] has one thread in front (`front/event_loop.rs`), which accepts it (`listener.rs`), asks the kernel who it is
 //! ([`Access`]), reads its messages (`connection.rs`, `socket.rs`) and sets up what the host knows of it (`messages.rs`, `state/client.rs`:
-//! `memory.rs`, `sessions.rs`, rings) -> one of the module's threads (`service/service_loop.rs`) takes its requests in its turn (`line.rs`,
-//! `request.rs`), has them done ([`Module`]) in memory of the host's own (`in_flight.rs`, `slots.rs`), and gives them back (`notify.rs`)
-//! -> the client goes and all that it had is wiped.
+//! `memory.rs`, `sessions.rs`, rings) -> one of the module's threads (`service/service_loop.rs`) takes its requests in its turn (`run_queue.rs`,
+//! `shares.rs`, `intake.rs`, `request.rs`), has them done ([`Module`]) in the client's memory or in a copy (`in_flight.rs`, `client_span.rs`, `slots.rs`), and gives them
+//! back (`answers.rs`, `notify.rs`) -> the client goes and all that it had is wiped.
 //! Beside it `front/control.rs` takes commands (`admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
-#![allow(unsafe_code, reason = "room: data of jobs that outlive their function; asynchronous reads")]
+#![allow(
+    unsafe_code,
+    reason = "room: data of jobs that outlive their function, theirs or their clients'; asynchronous reads"
+)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod access;
