@@ -7,10 +7,7 @@
 //! `shares.rs`, `intake.rs`, `request.rs`), has them done ([`Module`]) in the client's memory or in a copy (`in_flight.rs`, `client_span.rs`, `slots.rs`), and gives them
 //! back (`answers.rs`, `notify.rs`) -> the client goes and all that it had is wiped.
 //! Beside it `front/control.rs` takes commands (`admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
-#![allow(
-    unsafe_code,
-    reason = "room: data of jobs that outlive their function, theirs or their clients'; asynchronous reads"
-)]
+#![allow(unsafe_code, reason = "room: memory of jobs that outlive their function; asynchronous reads")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod access;

@@ -7,7 +7,7 @@ use evener_ring::virtqueue::Piece;
 use evener_wire::Status;
 
 use crate::service::request;
-use crate::service::service_loop::ServiceLoop;
+use crate::service::thread_state::ServiceLoop;
 use crate::state::client::{AnswerPlace, State};
 
 impl ServiceLoop {

@@ -6,9 +6,9 @@ use std::time::Duration;
 use crate::service::client_span::ClientSpan;
 use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
 use crate::service::run_queue::ClientState;
-use crate::service::service_loop::{Rest, ServiceLoop};
 use crate::service::shares::take_turns;
 use crate::service::slots::AAD_BYTES_MAX;
+use crate::service::thread_state::{Rest, ServiceLoop};
 use crate::state::client::{AnswerPlace, Client, State};
 
 impl ServiceLoop {
@@ -25,12 +25,12 @@ impl ServiceLoop {
             about,
             quota,
             takes_more,
-            |all, client, most| all.serve(client, most),
+            |all, client, most| all.take_share(client, most),
         )
     }
 
     /// Takes a share of a client and queues or parks it; says how many requests that were.
-    fn serve(&mut self, client: &Arc<Client>, most: usize) -> usize {
+    fn take_share(&mut self, client: &Arc<Client>, most: usize) -> usize {
         let (taken, rest) = match self.take_from(client, most) {
             Ok(some) => some,
             // What was taken before is with the module.

@@ -8,7 +8,7 @@ use rustix::event::{Timespec, epoll};
 
 use crate::service::request::BadRequest;
 use crate::service::run_queue::ClientState;
-use crate::service::service_loop::{Rest, ServiceLoop};
+use crate::service::thread_state::{Rest, ServiceLoop};
 use crate::state::client::Client;
 use crate::state::ring::Ring;
 

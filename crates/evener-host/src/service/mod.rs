@@ -8,6 +8,7 @@ mod kicks;
 pub(crate) mod notify;
 pub(crate) mod request;
 pub(crate) mod run_queue;
-pub(crate) mod service_loop;
+mod service_loop;
 mod shares;
 pub(crate) mod slots;
+pub(crate) mod thread_state;
