@@ -53,6 +53,9 @@ mod tests {
         comes: usize,
     }
 
+    /// As [`core`] or [`module`].
+    type BoxedQuota = Box<dyn Fn(usize) -> Quota>;
+
     const ALWAYS: usize = 1_000;
 
     impl Simulated {
@@ -119,7 +122,7 @@ mod tests {
     fn clients_that_always_have_more_are_served_as_their_weights_say_to_one_in_a_hundred() {
         for weights in [&[1, 1][..], &[1, 3], &[3, 1], &[1, 2, 5], &[1, 1, 1], &[7, 1, 1, 1, 1, 2], &[4; 9]] {
             let all: Vec<(usize, usize)> = weights.iter().map(|weight| (*weight, ALWAYS)).collect();
-            let kinds: [(&str, Box<dyn Fn(usize) -> Quota>); 3] = [
+            let kinds: [(&str, BoxedQuota); 3] = [
                 ("16 lanes", Box::new(core(16))),
                 ("8 lanes", Box::new(core(8))),
                 ("a queue", Box::new(module)),

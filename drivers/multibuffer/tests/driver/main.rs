@@ -4,6 +4,7 @@
 mod against_libcrypto;
 #[cfg(test)]
 mod shared_spans;
+#[cfg(test)]
 mod unavailable;
 #[cfg(test)]
 mod vectors;
