@@ -14,7 +14,7 @@ use crate::front::event_loop::EventLoop;
 use crate::front::listener::Listener;
 use crate::limits::Limits;
 use crate::module::Module;
-use crate::service::service_loop::ServiceLoop;
+use crate::service::thread_state::ServiceLoop;
 use crate::state::host_state::HostState;
 use crate::state::report::Report;
 

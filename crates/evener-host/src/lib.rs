@@ -4,10 +4,10 @@
 //! The path of one client: [`run`] has one thread in front (`front/event_loop.rs`), which accepts it (`front/listener.rs`), asks the kernel who it is
 //! ([`Access`]), reads its messages (`front/connection.rs`, `front/socket.rs`) and sets up what the host knows of it (`front/messages.rs`,
 //! `state/client.rs`: `state/memory.rs`, `state/sessions.rs`, `state/ring.rs`) -> one of the module's threads (`service/service_loop.rs`) takes its
-//! requests in its turn (`service/run_queue.rs`, `service/request.rs`), has them done ([`Module`]) in memory of the host's own
-//! (`service/in_flight.rs`, `service/slots.rs`), and gives them back (`service/notify.rs`) -> the client goes and all that it had is wiped.
+//! requests in its turn (`service/run_queue.rs`, `service/shares.rs`, `service/intake.rs`, `service/request.rs`), has them done ([`Module`]) in the client's memory or in
+//! a copy (`service/in_flight.rs`, `service/client_span.rs`, `service/slots.rs`), and gives them back (`service/answers.rs`, `service/notify.rs`) -> the client goes and all that it had is wiped.
 //! Beside it `front/control.rs` takes commands (`front/admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
-#![allow(unsafe_code, reason = "room: data of jobs that outlive their function; asynchronous reads")]
+#![allow(unsafe_code, reason = "room: memory of jobs that outlive their function; asynchronous reads")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod access;

@@ -1,4 +1,4 @@
-//! Many clients at once: a thousand good ones beside one that reads no answers and one that is silent, processes that are killed at any
+//! Many clients at once: as many as a host takes, of which one reads no answers and one is silent, processes that are killed at any
 //! moment, one client too many, and clients of several cores.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test")]
 
@@ -24,12 +24,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use support::{ALL_FEATURES, Raw, cipher, halves, judge};
 
-/// Clients that do as they should; fewer where this process may not have four open files for each, on both sides.
+/// As many clients as a host takes by default, but two; fewer where this process may not have four open files for each, on both sides.
 fn good_clients() -> usize {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
     let allowed = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    (allowed.saturating_sub(300) / 10).min(1_000)
+    (allowed.saturating_sub(300) / 10).min(Limits::default().clients_max - 2)
 }
 
 fn clients(report: &Value) -> usize {
@@ -53,7 +53,7 @@ fn threads() -> Vec<String> {
 }
 
 #[test]
-fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_a_thousand_and_none_costs_a_thread() {
+fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_1022_others_and_none_costs_a_thread() {
     let good = good_clients();
     let host = Host::start(core());
     let mut silent = Raw::connect(&host.socket());
@@ -65,6 +65,13 @@ fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_a_thousand_and_non
     while deaf.stream.write(&question).map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock) {}
     let mut all: Vec<Raw> = (0..good).map(|_| Raw::ready(&host.socket(), ALL_FEATURES)).collect();
     host.wait_for("all there", |report| clients(report) == good + 2);
+    if good + 2 == 1_024 {
+        let one_more = HostedModule::connect(&format!("hosted:{}", host.socket().display()).parse().unwrap());
+        let refused = one_more.unwrap_err().to_string();
+        assert!(refused.contains("the host serves 1024 clients already"), "{refused}");
+    } else {
+        println!("{good} clients, for this process may have no more open files");
+    }
     thread::scope(|scope| {
         for (part, some) in all.chunks_mut(good.div_ceil(4)).enumerate() {
             scope.spawn(move || {

@@ -9,44 +9,11 @@ use evener_testing::hosts::{Host, core, emulated};
 use evener_testing::noise;
 use evener_testing::waiting::soon;
 
+use support::numbers::{key_of, numbers, open};
 use support::{
     ALL_FEATURES, DATA, GUEST, INDIRECT, MEMORY_BYTES, NEXT, RING, Raw, TABLE, USER, WRITE, cipher,
     descriptor, halves, header, judge, words,
 };
-
-/// How an algorithm is asked for: operation to create, number, and whether the key stands in the second field.
-fn numbers(algorithm: Algorithm) -> (u64, u32) {
-    match algorithm.family() {
-        Family::Ecb => (0x002, 2),
-        Family::Cbc => (0x002, 3),
-        Family::Ctr => (0x002, 4),
-        Family::Xts => (0x002, 13),
-        Family::Gcm => (0x302, 1),
-        Family::ChaCha20Poly1305 => (0x302, 3),
-        Family::Digest(_) => (0x102, hash_number(algorithm)),
-        Family::Hmac(_) => (0x202, hash_number(algorithm)),
-    }
-}
-
-fn hash_number(algorithm: Algorithm) -> u32 {
-    match algorithm.tag_bytes() {
-        16 => 1,
-        20 => 2,
-        _ => 4,
-    }
-}
-
-fn open(raw: &mut Raw, algorithm: Algorithm, decrypt: bool, key: &[u8]) -> u64 {
-    let (op_code, number) = numbers(algorithm);
-    let (key_bytes, tag) = (key.len() as u32, algorithm.tag_bytes() as u32);
-    let marks = [1, 1 + u8::from(decrypt), 0, 0];
-    let id = match op_code {
-        0x102 => raw.open(op_code, [0, 0, number, tag, 0, 0], marks, &[], &[]),
-        0x202 => raw.open(op_code, [0, 0, number, tag, key_bytes, 0], marks, &[], key),
-        _ => raw.open(op_code, [number, key_bytes, 0, tag, 0, 0], marks, key, &[]),
-    };
-    u64::try_from(id).unwrap_or_else(|_| panic!("{algorithm} was refused"))
-}
 
 /// One request by raw bytes: output and tag, or the status.
 fn run(
@@ -69,10 +36,6 @@ fn run(
     };
     let (output, status) = raw.request(&[&head, iv, input, aad], room as usize).unwrap();
     if status == 0 { Ok(output) } else { Err(status) }
-}
-
-fn key_of(algorithm: Algorithm) -> Vec<u8> {
-    noise(77, algorithm.key_bytes().unwrap_or(40))
 }
 
 fn each_algorithm_is_libcryptos(host: &Host, does: impl Fn(Algorithm) -> bool) {

@@ -3,7 +3,7 @@
 //! Padding is ours (`evener_core::padding`) and not libcrypto's: it saves `EVP_CipherFinal_ex` in each job,
 //! its check does not depend on the text, and every update writes as many bytes as it reads.
 
-use evener_core::job::{Memory, Parts};
+use evener_core::job::{Memory, Parts, SharedSpan};
 use evener_core::{BLOCK_BYTES, Direction, Family, JobError, Padding, Session, TAG_BYTES_MAX, padding};
 
 use crate::ffi::{self, Refused, Span};
@@ -114,6 +114,23 @@ impl CipherContext {
         }
     }
 
+    /// As [`CipherContext::run`], in memory that another process may change at any time. Nothing is refused because of what stands there.
+    ///
+    /// # Errors
+    ///
+    /// As for [`CipherContext::run`]; [`JobError::Unsupported`] also where there is padding, which is looked at after it was decrypted.
+    pub fn run_shared(&mut self, iv: &[u8; 16], span: SharedSpan<'_>) -> Result<usize, JobError> {
+        if self.ending != Ending::Nothing {
+            return Err(JobError::Unsupported);
+        }
+        let SharedSpan { src, dst } = span;
+        if !self.fits_lengths(src.len(), dst.len()) {
+            return Err(JobError::BadLength);
+        }
+        self.raw.restart(self.with_iv.then_some(iv))?;
+        Ok(self.raw.update(Span::shared(src, &dst[..src.len()]))?)
+    }
+
     fn pad(&mut self, memory: Memory<'_>) -> Result<usize, Refused> {
         match memory {
             Memory::InPlace { room, input_bytes } => {
@@ -175,6 +192,10 @@ impl CipherContext {
             Memory::InPlace { room, input_bytes } => (*input_bytes, room.len()),
             Memory::Apart { src, dst } => (src.len(), dst.len()),
         };
+        self.fits_lengths(input_bytes, room_bytes)
+    }
+
+    fn fits_lengths(&self, input_bytes: usize, room_bytes: usize) -> bool {
         let taken = match self.takes {
             Takes::Any => true,
             Takes::WholeBlocks => input_bytes % BLOCK_BYTES == 0,

@@ -6,6 +6,7 @@
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU8;
 
 use evener_core::{JobError, TAG_BYTES_MAX};
 use evener_evp_sys::{
@@ -154,7 +155,8 @@ impl CipherContext {
             // SAFETY: less than `bytes`, for which the output is writable.
             let output = unsafe { span.output.add(run_bytes) };
             let mut written: c_int = 0;
-            // SAFETY: input and output have `slice_bytes` and lie apart or are the same; without padding
+            // SAFETY: input and output have `slice_bytes` and lie apart or are the same; bytes of shared memory that
+            // change meanwhile are bytes, and libcrypto takes none of them for an address or a length; without padding
             // nothing but what comes in goes out, and all of it, which is looked at below: so nothing is left
             // in the context that would go out with the next slice.
             accepted(unsafe {
@@ -223,6 +225,37 @@ impl<'j> Span<'j> {
         assert_eq!(src.len(), dst.len(), "as much comes out as goes in");
         Self { input: src.as_ptr(), output: dst.as_mut_ptr(), bytes: src.len(), memory: PhantomData }
     }
+
+    /// Memory that another process may change.
+    ///
+    /// # Panics
+    ///
+    /// Where the lengths are not the same.
+    pub(crate) fn shared(src: &'j [AtomicU8], dst: &'j [AtomicU8]) -> Self {
+        assert_eq!(src.len(), dst.len(), "as much comes out as goes in");
+        let output = dst.as_ptr().cast_mut().cast();
+        Self { input: src.as_ptr().cast(), output, bytes: src.len(), memory: PhantomData }
+    }
+}
+
+/// What is only read.
+pub(crate) struct Input<'j> {
+    start: *const u8,
+    bytes: usize,
+    memory: PhantomData<&'j [u8]>,
+}
+
+impl<'j> From<&'j [u8]> for Input<'j> {
+    fn from(data: &'j [u8]) -> Self {
+        Self { start: data.as_ptr(), bytes: data.len(), memory: PhantomData }
+    }
+}
+
+impl<'j> From<&'j [AtomicU8]> for Input<'j> {
+    /// Memory that another process may change.
+    fn from(data: &'j [AtomicU8]) -> Self {
+        Self { start: data.as_ptr().cast(), bytes: data.len(), memory: PhantomData }
+    }
 }
 
 /// An implementation of a hash.
@@ -258,12 +291,12 @@ impl DigestContext {
     }
 
     /// Writes the digest of `data` to the start of `tag`.
-    pub(crate) fn run(&mut self, data: &[u8], tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
+    pub(crate) fn run(&mut self, data: &Input<'_>, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
         let context = self.context.as_ptr();
         // SAFETY: context and method are alive; there are no parameters.
         accepted(unsafe { EVP_DigestInit_ex2(context, self.digest.0.as_ptr(), ptr::null()) })?;
-        // SAFETY: `data` is read for its whole length.
-        accepted(unsafe { EVP_DigestUpdate(context, data.as_ptr().cast::<c_void>(), data.len()) })?;
+        // SAFETY: `data` is read for its whole length, and whatever bytes stand there are hashed.
+        accepted(unsafe { EVP_DigestUpdate(context, data.start.cast::<c_void>(), data.bytes) })?;
         // SAFETY: `fetch` saw that the digest is no longer than `tag`; a null length is not written.
         accepted(unsafe { EVP_DigestFinal_ex(context, tag.as_mut_ptr(), ptr::null_mut()) })
     }
@@ -314,12 +347,12 @@ impl HmacContext {
 
     /// Writes the MAC of `data` to the start of `tag`.
     #[expect(clippy::needless_pass_by_ref_mut, reason = "libcrypto changes the context behind the pointer")]
-    pub(crate) fn run(&mut self, data: &[u8], tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
+    pub(crate) fn run(&mut self, data: &Input<'_>, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
         let context = self.context.as_ptr();
         // SAFETY: without key and parameters the context starts again with those that it has.
         accepted(unsafe { EVP_MAC_init(context, ptr::null(), 0, ptr::null()) })?;
-        // SAFETY: `data` is read for its whole length.
-        accepted(unsafe { EVP_MAC_update(context, data.as_ptr(), data.len()) })?;
+        // SAFETY: as for a digest.
+        accepted(unsafe { EVP_MAC_update(context, data.start, data.bytes) })?;
         let mut written = 0;
         // SAFETY: libcrypto refuses where `tag` is too short.
         accepted(unsafe { EVP_MAC_final(context, tag.as_mut_ptr(), &raw mut written, tag.len()) })

@@ -11,13 +11,13 @@ mod ffi;
 mod primitive;
 pub mod service;
 
-use evener_core::job::Memory;
+use evener_core::job::{Memory, Parts, SharedSpan};
 use evener_core::{
     Algorithm, Direction, HasEnded, InlineDriver, Job, JobError, Profile, Session, SessionCache,
 };
 
 pub use crate::cipher::CipherContext;
-use crate::ffi::{DigestContext, HmacContext, Refused};
+use crate::ffi::{DigestContext, HmacContext, Input, Refused};
 use crate::primitive::{Primitive, primitive};
 
 /// Why libcrypto cannot be used.
@@ -76,6 +76,10 @@ impl InlineDriver for Libcrypto {
         (direction == Direction::Encrypt || algorithm.is_cipher()) && primitive(algorithm).is_some()
     }
 
+    fn takes_shared(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         for job in burst {
             match self.prepared.prepared(job.session(), Prepared::new) {
@@ -123,16 +127,31 @@ impl Prepared {
     }
 
     fn run(&mut self, job: &mut Job<'_>) {
-        let parts = job.parts();
-        let outcome = match self {
-            // Refuses lengths that do not fit before it touches anything.
-            Self::Cipher(context) => context.run_parts(parts),
-            Self::Digest(context) => digested(context.run(input(&parts.memory), parts.tag)),
-            Self::Hmac(context) => digested(context.run(input(&parts.memory), parts.tag)),
+        let outcome = match job.shared_span() {
+            None => self.run_parts(job.parts()),
+            Some(span) => self.run_shared(job, span),
         };
         match outcome {
             Ok(written) => job.done(written),
             Err(error) => job.fail(error),
+        }
+    }
+
+    fn run_parts(&mut self, parts: Parts<'_>) -> Result<usize, JobError> {
+        match self {
+            // Refuses lengths that do not fit before it touches anything.
+            Self::Cipher(context) => context.run_parts(parts),
+            Self::Digest(context) => digested(context.run(&input(&parts.memory).into(), parts.tag)),
+            Self::Hmac(context) => digested(context.run(&input(&parts.memory).into(), parts.tag)),
+        }
+    }
+
+    fn run_shared(&mut self, job: &mut Job<'_>, span: SharedSpan<'_>) -> Result<usize, JobError> {
+        let input = Input::from(span.src);
+        match self {
+            Self::Cipher(context) => context.run_shared(job.iv(), span),
+            Self::Digest(context) => digested(context.run(&input, job.tag_mut())),
+            Self::Hmac(context) => digested(context.run(&input, job.tag_mut())),
         }
     }
 }

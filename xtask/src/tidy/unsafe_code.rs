@@ -13,7 +13,15 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
     ("evener-ring", RING),
     ("evener-arbiter", &["tests/support/ffi.rs"]),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),
-    ("evener-host", &["src/service/notify.rs", "src/service/slots.rs", "tests/support/ffi.rs"]),
+    (
+        "evener-host",
+        &[
+            "src/service/client_span.rs",
+            "src/service/notify.rs",
+            "src/service/slots.rs",
+            "tests/support/ffi.rs",
+        ],
+    ),
     ("evener-ossl-sys", &["src/ffi.rs"]),
     ("evener-evp-sys", &["src/ffi.rs"]),
     (

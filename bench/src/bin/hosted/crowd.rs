@@ -19,7 +19,12 @@ use super::{Arguments, cores};
 
 pub(super) fn compare(arguments: &Arguments, clients: usize) -> anyhow::Result<()> {
     let (host_core, _) = cores()?.split_last().map(|(last, rest)| (*last, rest.len())).context("a core")?;
-    let host = Host::start(arguments.evener.as_deref().context("--evener is needed")?, &[host_core])?;
+    let host = Host::start(
+        arguments.evener.as_deref().context("--evener is needed")?,
+        &arguments.module,
+        1,
+        &[host_core],
+    )?;
     let name = format!("hosted:{}", host.socket().display()).parse()?;
     // The first one may wait for the host, and makes it ready for the kind of work.
     let first = super::processes::open(&name)?;

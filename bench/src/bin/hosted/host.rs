@@ -15,12 +15,20 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Starts one on these cores.
-    pub(super) fn start(evener: &Path, cores: &[usize]) -> anyhow::Result<Self> {
+    /// Starts one with so many threads for its module, on these cores.
+    pub(super) fn start(
+        evener: &Path,
+        module: &str,
+        threads: usize,
+        cores: &[usize],
+    ) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let mut command = Command::new("taskset");
-        command.arg("-c").arg(list(cores)).arg(evener).args(["host", "--module", "multibuffer", "--socket"]);
+        command.arg("-c").arg(list(cores)).arg(evener).args(["host", "--module", module, "--socket"]);
         command.arg(folder.path().join("socket"));
+        if threads > 1 {
+            command.args(["--cores", &threads.to_string()]);
+        }
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let host = Self { child, folder };
         let until = Instant::now() + Duration::from_secs(10);

@@ -2,7 +2,7 @@
 //! `cargo run --release -p evener-bench --bin hosted -- --evener target/release/evener`.
 //!
 //! Each process encrypts messages by AES-128-CBC, some at a time, under a key of its own. *Hosted*: `evener host --module
-//! multibuffer` has the last core, the processes share the others. *Plain*: the processes have all cores and libcrypto. The two
+//! multibuffer` has the last core, or as many as `--cores` says, the processes share the others, or all where none is left. *Plain*: the processes have all cores and libcrypto. The two
 //! take turns; what is compared is messages of all processes in one window. Each process compares a result with
 //! libcrypto's before it counts anything. With `--provider` they are those of `openssl speed -multi`, with Evener's provider and without it,
 //! one message at a time, and they share all cores with the host. With `--crowd` it measures what clients cost that do nothing (`crowd.rs`).
@@ -56,6 +56,12 @@ struct Arguments {
     /// Window of each measurement, in milliseconds
     #[arg(long, default_value_t = 1_000)]
     window_ms: u64,
+    /// Cores of the host
+    #[arg(long, default_value_t = 1)]
+    cores: usize,
+    /// What the host serves
+    #[arg(long, default_value = "multibuffer")]
+    module: String,
     /// The provider, `evener.so`: compares programs with it and without it
     #[arg(long)]
     provider: Option<PathBuf>,
@@ -112,12 +118,15 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
 fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<Work> {
     let cores = cores()?;
     if let Some(provider) = &arguments.provider {
-        let host = Host::start(evener, &cores)?;
+        let host = Host::start(evener, &arguments.module, 1, &cores)?;
         return programs::run(arguments, provider, Providers::Evener, &host.socket());
     }
     ensure!(cores.len() > 1, "a host of its own core needs two cores");
-    let (host_core, client_cores) = cores.split_last().context("there is a core")?;
-    let host = Host::start(evener, &[*host_core])?;
+    let first =
+        cores.len().checked_sub(arguments.cores).context("the host is to have more cores than there are")?;
+    let (others, host_cores) = cores.split_at(first);
+    let host = Host::start(evener, &arguments.module, arguments.cores, host_cores)?;
+    let client_cores = if others.is_empty() { &cores } else { others };
     processes::run(arguments, &format!("hosted:{}", host.socket().display()), client_cores)
 }
 
@@ -148,6 +157,8 @@ fn keep(
         "in_flight": if arguments.provider.is_some() { 1 } else { arguments.in_flight },
         "bytes": arguments.bytes,
         "window_ms": arguments.window_ms,
+        "module": arguments.module,
+        "cores": arguments.cores,
         "measured_at": since.as_secs(),
         "evener": String::from_utf8_lossy(&version).trim(),
         "libcrypto": Libcrypto::new()?.profile().detail,

@@ -42,6 +42,13 @@ pub trait InlineDriver: Send {
         usize::MAX
     }
 
+    /// Whether it takes jobs over memory that another process may change while it works ([`Job::shared`]): of ciphers without padding or tag, of
+    /// hashes and of MACs. It then works in that memory, makes no reference to it, and whatever changes there spoils that job's result and
+    /// nothing else.
+    fn takes_shared(&self) -> bool {
+        false
+    }
+
     /// Runs all jobs of a burst, which may have different sessions, and sets the outcome of each.
     ///
     /// Each job leaves as `Done` or `Failed`, whatever happens to the others. A job that this driver does not

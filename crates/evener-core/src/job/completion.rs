@@ -15,7 +15,7 @@ impl Job<'_> {
     pub fn lend_room(&mut self) -> Option<Zeroizing<Vec<u8>>> {
         match &mut self.span {
             Span::Owned { room } => Some(mem::take(room)),
-            Span::InPlace { .. } | Span::Apart { .. } => None,
+            Span::InPlace { .. } | Span::Apart { .. } | Span::Shared(_) => None,
         }
     }
 
@@ -58,10 +58,14 @@ impl Job<'_> {
             Family::Xts => self.input_bytes >= crate::BLOCK_BYTES,
             _ => session.padding() == Padding::None || padded_encryption || self.input_bytes > 0,
         };
-        whole && not_empty && session.output_bytes_max(self.input_bytes) <= self.output_span().len()
+        whole && not_empty && session.output_bytes_max(self.input_bytes) <= self.output_room()
     }
 
     /// The job taken apart for a driver.
+    ///
+    /// # Panics
+    ///
+    /// Where its memory is [shared](Job::shared): a bug of who gave it to a driver that takes no such job.
     #[inline]
     pub fn parts(&mut self) -> Parts<'_> {
         let memory = self.span.memory(self.input_bytes);
@@ -83,6 +87,11 @@ impl Job<'_> {
     #[must_use]
     pub const fn tag_given(&self) -> &[u8; TAG_BYTES_MAX] {
         &self.tag
+    }
+
+    /// Where a driver writes the tag or digest of a job that it cannot [take apart](Job::parts).
+    pub const fn tag_mut(&mut self) -> &mut [u8; TAG_BYTES_MAX] {
+        &mut self.tag
     }
 
     fn clear_output(&mut self) {

@@ -33,7 +33,7 @@ use crate::job::span::Span;
 
 pub use self::outcome::{JobError, Outcome};
 pub use self::session_ref::SessionRef;
-pub use self::span::{Memory, Parts};
+pub use self::span::{Memory, Parts, SharedSpan};
 pub use self::ticket::Ticket;
 
 /// Longest tag or digest in bytes (SHA-256).
@@ -73,6 +73,18 @@ impl<'m> Job<'m> {
     #[must_use]
     pub fn owning(room: Zeroizing<Vec<u8>>) -> Box<Self> {
         Self::over(Span::Owned { room }, 0)
+    }
+
+    /// An idle job over memory that another process may change at any time; for drivers that [take such](crate::InlineDriver::takes_shared).
+    #[must_use]
+    pub fn shared(span: SharedSpan<'m>) -> Box<Self> {
+        Self::over(Span::Shared(span), 0)
+    }
+
+    /// Makes this a job over other memory of that kind; what it had is let go of.
+    pub fn share(&mut self, span: SharedSpan<'m>) {
+        self.span = Span::Shared(span);
+        self.input_bytes = 0;
     }
 
     fn over(span: Span<'m>, input_bytes: usize) -> Box<Self> {
@@ -140,27 +152,43 @@ impl<'m> Job<'m> {
         self.span.room_mut()
     }
 
-    /// The input as it stands now: after a run in place, what has replaced it.
+    /// The input as it stands now: after a run in place, what has replaced it. Nothing where it is shared.
     #[must_use]
     #[inline]
     pub fn input(&self) -> &[u8] {
         self.span.input(self.input_bytes)
     }
 
-    /// The whole output span.
+    /// The whole output span; nothing where it is shared.
     #[must_use]
     #[inline]
     pub fn output_span(&self) -> &[u8] {
         self.span.output()
     }
 
-    /// The output of a finished job, empty unless it is [`Outcome::Done`].
+    /// The output of a finished job, empty unless it is [`Outcome::Done`], and where it is shared.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         match self.outcome {
+            _ if self.shared_span().is_some() => &[],
             Outcome::Done { written } => &self.output_span()[..written],
             Outcome::Pending | Outcome::Failed(_) => &[],
         }
+    }
+
+    /// Room for output, in bytes.
+    #[must_use]
+    #[inline]
+    pub fn output_room(&self) -> usize {
+        self.span.output_room()
+    }
+
+    /// The memory of a job whose memory another process may change, cut to its input; none of any other.
+    #[must_use]
+    #[inline]
+    pub fn shared_span(&self) -> Option<SharedSpan<'m>> {
+        let SharedSpan { src, dst } = self.span.shared()?;
+        Some(SharedSpan { src: &src[..self.input_bytes], dst })
     }
 
     /// The class that it belongs to.
@@ -183,8 +211,7 @@ impl<'m> Job<'m> {
     #[inline]
     pub fn class_of(&self, bytes: usize) -> Class {
         let session = self.session();
-        let is_apart = matches!(self.span, Span::Apart { .. });
-        Class::of(session.algorithm(), session.direction(), bytes, is_apart)
+        Class::of(session.algorithm(), session.direction(), bytes, self.span.is_apart())
     }
 
     /// Bytes of input.

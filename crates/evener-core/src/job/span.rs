@@ -1,4 +1,7 @@
-//! The memory of a job: one span for input and output, two apart, or one of its own; and how a driver sees it.
+//! The memory of a job: one span for input and output, two apart, one of its own, or two that another process may change; and how a driver sees it.
+
+use std::ptr;
+use std::sync::atomic::AtomicU8;
 
 use zeroize::Zeroizing;
 
@@ -12,15 +15,18 @@ pub(super) enum Span<'m> {
     Apart { src: &'m [u8], dst: &'m mut [u8] },
     /// As in place, in memory of the job's own; nothing while a driver works in it.
     Owned { room: Zeroizing<Vec<u8>> },
+    /// What another process may change at any time.
+    Shared(SharedSpan<'m>),
 }
 
-impl Span<'_> {
+impl<'m> Span<'m> {
     /// Room for input, in bytes.
     pub(super) fn input_room(&self) -> usize {
         match self {
             Self::InPlace { room } => room.len(),
             Self::Owned { room } => room.len(),
             Self::Apart { src, .. } => src.len(),
+            Self::Shared(shared) => shared.src.len(),
         }
     }
 
@@ -29,27 +35,57 @@ impl Span<'_> {
         match self {
             Self::InPlace { room } => room,
             Self::Owned { room } => room,
-            Self::Apart { .. } => &mut [],
+            Self::Apart { .. } | Self::Shared(_) => &mut [],
         }
     }
 
-    /// So many bytes of input.
+    /// So many bytes of input; none of what is shared.
     #[inline]
     pub(super) fn input(&self, bytes: usize) -> &[u8] {
         match self {
             Self::InPlace { room } => &room[..bytes],
             Self::Owned { room } => &room[..bytes],
             Self::Apart { src, .. } => &src[..bytes],
+            Self::Shared(_) => &[],
         }
     }
 
-    /// All that output may take.
+    /// Room for output, in bytes.
+    #[inline]
+    pub(super) fn output_room(&self) -> usize {
+        match self {
+            Self::Shared(shared) => shared.dst.len(),
+            _ => self.output().len(),
+        }
+    }
+
+    /// What is shared, if it is.
+    #[inline]
+    pub(super) const fn shared(&self) -> Option<SharedSpan<'m>> {
+        match self {
+            Self::Shared(shared) => Some(*shared),
+            _ => None,
+        }
+    }
+
+    /// Whether input and output lie in two places.
+    #[inline]
+    pub(super) fn is_apart(&self) -> bool {
+        match self {
+            Self::Apart { .. } => true,
+            Self::Shared(SharedSpan { src, dst }) => !ptr::eq(src.as_ptr(), dst.as_ptr()),
+            Self::InPlace { .. } | Self::Owned { .. } => false,
+        }
+    }
+
+    /// All that output may take; none of what is shared.
     #[inline]
     pub(super) fn output(&self) -> &[u8] {
         match self {
             Self::InPlace { room } => room,
             Self::Owned { room } => room,
             Self::Apart { dst, .. } => dst,
+            Self::Shared(_) => &[],
         }
     }
 
@@ -59,18 +95,39 @@ impl Span<'_> {
             Self::InPlace { room } => room,
             Self::Owned { room } => room,
             Self::Apart { dst, .. } => dst,
+            Self::Shared(_) => &mut [],
         }
     }
 
     /// As a driver sees it, with so many bytes of input.
+    ///
+    /// # Panics
+    ///
+    /// Where it is shared: no reference is made to that.
     #[inline]
     pub(super) fn memory(&mut self, input_bytes: usize) -> Memory<'_> {
         match self {
             Self::InPlace { room } => Memory::InPlace { room, input_bytes },
             Self::Owned { room } => Memory::InPlace { room, input_bytes },
             Self::Apart { src, dst } => Memory::Apart { src: &src[..input_bytes], dst },
+            Self::Shared(_) => unreachable!("a driver is given a shared span only where it takes such"),
         }
     }
+}
+
+/// Memory of a job that another process may change at any time, also while a driver works on it. So there are atomics where elsewhere slices of
+/// bytes are: who works on it takes addresses to C, or loads bytes one by one, and believes nothing that it read a second time.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedSpan<'m> {
+    /// The input, whole.
+    pub src: &'m [AtomicU8],
+    /// Room for output: the input's own place, or one that does not overlap it. Empty for hashes.
+    pub dst: &'m [AtomicU8],
+}
+
+impl SharedSpan<'_> {
+    /// One without memory.
+    pub const EMPTY: Self = Self { src: &[], dst: &[] };
 }
 
 /// What a driver works on: the parts of a job, taken apart once.

@@ -140,6 +140,7 @@ impl<'h> EventLoop<'h> {
             .for_each(|id| self.advance(id, |connection, _| connection.try_stop()));
         self.refusals.retain(|_, refusal| !refusal.is_late());
         self.administrators.retain(|thread| !thread.is_finished());
+        self.shared.unmap_unused();
         if std::mem::take(&mut self.is_paused) {
             self.watch_clients(EventFlags::IN);
         }

@@ -176,7 +176,7 @@ fn offered(told: u64, offer: u64) -> Result<(), Break> {
 fn set_memory(client: &Client, memory: Memory) -> Result<(), Break> {
     let mut guard = client.lock();
     let state = &mut *guard;
-    let before = std::mem::replace(&mut state.memory, memory);
+    let before = std::mem::replace(&mut state.memory, Arc::new(memory));
     for ring in &mut state.rings {
         let ran = ring.device.is_some();
         ring.stop();

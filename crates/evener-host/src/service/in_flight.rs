@@ -1,11 +1,16 @@
-//! Where a request stays while the module has its job: whose it is, where its answer goes, the memory that belongs to it.
+//! Where a request stays while the module has its job: whose it is, where its answer goes, the memory that it is worked on in: a copy, or the client's.
 
-use evener_core::Job;
+use std::sync::Arc;
+
+use evener_core::job::SharedSpan;
+use evener_core::{Job, TAG_BYTES_MAX};
 use evener_ring::virtqueue::Piece;
 
+use crate::service::client_span::ClientSpan;
 use crate::service::request::{BadRequest, Reader, Work};
 use crate::service::slots::{Slot, Slots, wipe_slot};
 use crate::state::client::AnswerPlace;
+use crate::state::memory::Memory;
 
 /// A request that the module has.
 pub(crate) struct Task {
@@ -14,12 +19,22 @@ pub(crate) struct Task {
     pub(crate) pieces: Vec<Piece>,
     /// Bytes of the source, as they count against the client's limit.
     pub(crate) src_bytes: usize,
-    slot: Slot,
+    home: Home,
+}
+
+/// Where a job works.
+enum Home {
+    /// In a copy.
+    Slot(Slot),
+    /// In the client's memory, which stays mapped meanwhile.
+    Client(Arc<Memory>),
 }
 
 /// All of them, found by the marks of their jobs.
 pub(crate) struct InFlightTable {
     slots: Slots,
+    /// Jobs without memory, for those that work in a client's.
+    bare: Vec<Box<Job<'static>>>,
     tasks: Vec<Option<Task>>,
     /// Marks that are free.
     marks: Vec<usize>,
@@ -29,7 +44,27 @@ pub(crate) struct InFlightTable {
 
 impl InFlightTable {
     pub(crate) fn new() -> Self {
-        Self { slots: Slots::new(), tasks: Vec::new(), marks: Vec::new(), lists: Vec::new() }
+        Self {
+            slots: Slots::new(),
+            bare: Vec::new(),
+            tasks: Vec::new(),
+            marks: Vec::new(),
+            lists: Vec::new(),
+        }
+    }
+
+    /// Makes a job that works in the client's memory.
+    pub(crate) fn begin_there(
+        &mut self,
+        work: Work,
+        span: ClientSpan,
+        place: AnswerPlace,
+        pieces: &[Piece],
+    ) -> Box<Job<'static>> {
+        let (span, memory) = span.lend();
+        let mut job = self.bare.pop().unwrap_or_else(|| Job::shared(SharedSpan::EMPTY));
+        job.share(span);
+        self.enter(work, job, Home::Client(memory), place, pieces)
     }
 
     /// Copies source and associated data and makes a job of them.
@@ -47,6 +82,17 @@ impl InFlightTable {
             self.slots.put(job, slot);
             return Err(fraud);
         }
+        Ok(self.enter(work, job, Home::Slot(slot), place, pieces))
+    }
+
+    fn enter(
+        &mut self,
+        work: Work,
+        mut job: Box<Job<'static>>,
+        home: Home,
+        place: AnswerPlace,
+        pieces: &[Piece],
+    ) -> Box<Job<'static>> {
         let (input_bytes, src_bytes) = (work.input_bytes(), work.src_bytes);
         let iv_bytes = work.session.algorithm().iv_bytes();
         job.arm(work.session, &work.iv[..iv_bytes], input_bytes);
@@ -57,8 +103,8 @@ impl InFlightTable {
             self.tasks.len() - 1
         });
         job.mark = mark as u64;
-        self.tasks[mark] = Some(Task { place, pieces: list, src_bytes, slot });
-        Ok(job)
+        self.tasks[mark] = Some(Task { place, pieces: list, src_bytes, home });
+        job
     }
 
     /// The task of a job that is back.
@@ -73,11 +119,21 @@ impl InFlightTable {
     }
 
     /// Keeps what the next request can use.
-    pub(crate) fn put(&mut self, job: Box<Job<'static>>, task: Task) {
-        let Task { mut pieces, slot, .. } = task;
+    pub(crate) fn put(&mut self, mut job: Box<Job<'static>>, task: Task) {
+        let Task { mut pieces, home, .. } = task;
         pieces.clear();
         self.lists.push(pieces);
-        self.slots.put(job, slot);
+        match home {
+            Home::Slot(slot) => self.slots.put(job, slot),
+            Home::Client(memory) => {
+                // First the span, then what it lies in.
+                job.share(SharedSpan::EMPTY);
+                drop(memory);
+                job.disarm();
+                job.set_tag(&[0; TAG_BYTES_MAX]);
+                self.bare.push(job);
+            }
+        }
     }
 
     /// Wipes what is left of a client's bytes.

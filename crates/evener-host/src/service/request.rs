@@ -1,7 +1,7 @@
 //! One request: from the pieces of a chain to what a job is armed with, and back.
 //!
-//! Header and IV are copied once and then checked; source and associated data are copied once into memory of the host's own
-//! (`slots.rs`), because a driver may read them twice and a client may change them in between. What does not fit its chain is
+//! Header and IV are copied once and then checked. Source and associated data are worked on where they lie (`client_span.rs`), or copied once into memory
+//! of the host's own (`slots.rs`). What does not fit its chain is
 //! [`BadRequest`]: no client of good faith sends it, and the connection ends. What is well formed but cannot be done is answered.
 
 use std::fmt;
@@ -176,6 +176,13 @@ pub(crate) struct Reader<'c> {
 impl<'c> Reader<'c> {
     pub(crate) const fn new(memory: &'c Memory, pieces: &'c [Piece]) -> Self {
         Self { memory, pieces, at: 0 }
+    }
+
+    /// The next `len` bytes as one piece, where they lie in one and are not none.
+    pub(crate) fn next_piece(&self, len: usize) -> Option<Piece> {
+        let piece = self.pieces.first().filter(|piece| len > 0 && bytes(piece.len - self.at) >= len)?;
+        let len = u32::try_from(len).ok()?;
+        Some(Piece { address: piece.address + u64::from(self.at), len, is_writable: piece.is_writable })
     }
 
     /// Fills `into` with the next bytes.

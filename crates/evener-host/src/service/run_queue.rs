@@ -18,6 +18,8 @@ pub(crate) struct RunQueue<C> {
 struct Member<C> {
     client: C,
     state: ClientState,
+    /// What is left of a share that ended with a burst.
+    left: usize,
 }
 
 /// Where a client is.
@@ -40,7 +42,7 @@ impl<C: Clone> RunQueue<C> {
 
     /// Adds a client, asleep.
     pub(crate) fn add(&mut self, id: u64, client: C) {
-        self.members.insert(id, Member { client, state: ClientState::Asleep });
+        self.members.insert(id, Member { client, state: ClientState::Asleep, left: 0 });
     }
 
     /// Forgets a client.
@@ -79,6 +81,23 @@ impl<C: Clone> RunQueue<C> {
             }
         }
         None
+    }
+
+    /// What a client may take in its turn: what is left of its last share, or else a new one.
+    pub(crate) fn share(&mut self, id: u64, new: usize) -> usize {
+        let left = self.members.get_mut(&id).map_or(0, |member| std::mem::take(&mut member.left));
+        if left > 0 { left } else { new }
+    }
+
+    /// Ends the turn of a client that was served and queued or parked. Where the burst is full and it wants what is left of its share, it is first in the next.
+    pub(crate) fn end_turn(&mut self, id: u64, left: usize, is_full: bool) {
+        let Some(member) = self.members.get_mut(&id) else { return };
+        let goes_on = is_full && left > 0 && member.state == ClientState::Queued;
+        if goes_on && self.order.back() == Some(&id) && !cfg!(mutant = "host_shares_cut") {
+            member.left = left;
+            self.order.pop_back();
+            self.order.push_front(id);
+        }
     }
 
     /// Lets a client that was served wait elsewhere.

@@ -36,7 +36,8 @@ pub(crate) struct Client {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) features: u64,
-    pub(crate) memory: Memory,
+    /// Requests that are worked on in it have it, too.
+    pub(crate) memory: Arc<Memory>,
     pub(crate) sessions: Sessions,
     pub(crate) rings: [Ring; RINGS_MAX],
     pub(crate) load: InFlightLoad,
@@ -121,20 +122,16 @@ impl Client {
         self.stream.shutdown(Shutdown::Both).ok();
     }
 
-    /// Forgets all that the client had: memory is unmapped, descriptors are closed. Gives back its sessions, which the module
-    /// is to forget.
-    pub(crate) fn clear(&self) -> Sessions {
+    /// Forgets all that the client had: descriptors are closed. Gives back its sessions, which the module is to forget, and its memory, which is
+    /// unmapped when it is dropped: that may take long, so not by a thread that serves others.
+    pub(crate) fn clear(&self) -> (Sessions, Arc<Memory>) {
         self.is_over.store(true, Relaxed);
         let mut state = self.lock();
         state.rings.iter_mut().for_each(|ring| {
             ring.stop();
             *ring = Ring { life: ring.life, ..Ring::default() };
         });
-        let (sessions, memory) = (mem::take(&mut state.sessions), mem::take(&mut state.memory));
-        drop(state);
-        // Outside the lock: to unmap many gigabytes takes long, and the module's thread may be at the door.
-        drop(memory);
-        sessions
+        (mem::take(&mut state.sessions), mem::take(&mut state.memory))
     }
 
     /// From now on nothing more is taken from the rings that `which` names; says whether they hold nothing and have shown all. Where
@@ -197,12 +194,12 @@ mod tests {
             log: 0,
         };
         let State { rings: [ring, ..], memory: kept, .. } = &mut *state;
-        *kept = memory;
+        *kept = Arc::new(memory);
         (ring.size, ring.addresses, ring.kick) =
             (4, Some(addresses), Some(Kick::new(kick, &shard.watch, 1).unwrap()));
         ring.try_start(kept, 0).unwrap();
         let device = ring.device.as_mut().unwrap();
-        assert!(device.take(&*kept, &mut Chain::new()).unwrap());
+        assert!(device.take(&**kept, &mut Chain::new()).unwrap());
         device.give_back(0, 0);
         drop(state);
         client

@@ -17,6 +17,7 @@ use crate::error::HostError;
 use crate::limits::Limits;
 use crate::module::Module;
 use crate::state::client::Client;
+use crate::state::memory::Memory;
 use crate::state::report::{ClientReport, Count, Counts, ModuleReport, Report};
 use crate::state::ring::RINGS_MAX;
 use crate::state::sessions::config;
@@ -36,6 +37,8 @@ pub(crate) struct HostState {
     /// What wakes the front: clients of which something moved that it waits for.
     pub(crate) front_wake: OwnedFd,
     moved: Mutex<Vec<u64>>,
+    /// Memory of clients that have gone, for the front to unmap.
+    left_memory: Mutex<Vec<Arc<Memory>>>,
     /// How often the module was to be reset.
     pub(crate) resets: AtomicU64,
     pub(crate) is_gone: AtomicBool,
@@ -65,6 +68,7 @@ impl HostState {
             clients: Mutex::default(),
             front_wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             moved: Mutex::default(),
+            left_memory: Mutex::default(),
             resets: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
             calls_may_wait: AtomicBool::new(false),
@@ -108,13 +112,29 @@ impl HostState {
     /// Removes a client and all that it had.
     pub(crate) fn leave(&self, client: &Client) {
         client.end();
-        client.shard.end_sessions(client.clear().close_all());
+        let (mut sessions, memory) = client.clear();
+        client.shard.end_sessions(sessions.close_all());
+        self.unmap_later(memory);
         let mut clients = self.list();
         if clients.remove(&client.id).is_some() {
             client.shard.client_count.fetch_sub(1, Relaxed);
         }
         drop(clients);
         client.shard.tell(News::Left(client.id));
+    }
+
+    /// Unmaps memory of clients that have gone and that no request has any more; by the front, for it may take long.
+    pub(crate) fn unmap_unused(&self) {
+        let mut left = self.left_memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let (unused, used): (Vec<_>, _) = left.drain(..).partition(|memory| Arc::strong_count(memory) == 1);
+        *left = used;
+        drop(left);
+        drop(unused);
+    }
+
+    fn unmap_later(&self, memory: Arc<Memory>) {
+        self.left_memory.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        self.unmap_unused();
     }
 
     /// Tells the front that something of a client moved that it waits for.

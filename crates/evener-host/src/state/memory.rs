@@ -1,11 +1,12 @@
 //! A client's memory: sealed files that were mapped, found by the addresses that the client uses.
 //!
-//! Addresses are cookies: they are compared with the table and never taken for pointers. Bytes are copied, each once; the process that
-//! shares the memory may change it at any time.
+//! Addresses are cookies: they are compared with the table and never taken for pointers. Bytes are copied, each once, or lent as atomics; the
+//! process that shares the memory may change it at any time.
 
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
 
 use evener_ring::Region;
 use evener_ring::virtqueue::{Piece, Tables};
@@ -90,6 +91,13 @@ impl Memory {
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> bool {
         let place = self.find(address, bytes.len(), |row| row.guest_address);
         place.is_some_and(|(span, at)| span.region.copy_in(at, bytes).is_ok())
+    }
+
+    /// The bytes of a piece, where all are the client's and in one region.
+    pub(crate) fn lend(&self, piece: &Piece) -> Option<&[AtomicU8]> {
+        let len = usize::try_from(piece.len).ok()?;
+        let (span, at) = self.find(piece.address, len, |row| row.guest_address)?;
+        span.region.bytes(at, len).ok()
     }
 
     fn find(&self, address: u64, len: usize, first: impl Fn(&Row) -> u64) -> Option<(&Span, usize)> {

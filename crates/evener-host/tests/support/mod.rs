@@ -1,6 +1,8 @@
 //! A client made of bytes: messages, descriptors and rings are written by hand, from the specification and not with our wire crate.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation, reason = "a test")]
+
+pub(crate) mod numbers;
 
 use std::fs::File;
 use std::io::{IoSlice, Read as _};

@@ -1,7 +1,7 @@
 //! Memory that two processes map: a sealed memfd, ours or a peer's.
 //!
 //! The peer may change any byte at any time. So bytes go in and out by copies ([`Region::copy_in`], [`Region::copy_out`]), and
-//! words through atomics; nothing here lends a plain reference into a region.
+//! words, or bytes that stay where they are ([`Region::bytes`]), through atomics; nothing here lends a plain reference into a region.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::process;
 use std::ptr::{self, NonNull};
 use std::slice;
+use std::sync::atomic::AtomicU8;
 
 use crate::sync::Word16;
 
@@ -123,6 +124,15 @@ impl Region {
         Ok(unsafe { self.first.add(at) })
     }
 
+    /// Lends the `len` bytes at offset `at`, each of which the peer may change at any time.
+    ///
+    /// # Errors
+    ///
+    /// Where they are not wholly inside.
+    pub fn bytes(&self, at: usize, len: usize) -> Result<&[AtomicU8], OutOfRegion> {
+        self.slice(at, len)
+    }
+
     /// Copies `bytes` to offset `at`.
     ///
     /// # Errors
@@ -199,6 +209,8 @@ pub(crate) unsafe trait Shared {}
 
 // SAFETY: an atomic.
 unsafe impl Shared for Word16 {}
+// SAFETY: an atomic; loom's cannot lie in a mapping, and no model has a region.
+unsafe impl Shared for AtomicU8 {}
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 

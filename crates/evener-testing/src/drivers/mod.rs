@@ -81,6 +81,10 @@ where
         self.driver.supports(algorithm, direction)
     }
 
+    fn takes_shared(&self) -> bool {
+        self.driver.takes_shared()
+    }
+
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         (self.run)(&mut self.driver, burst);
     }

@@ -60,6 +60,12 @@ impl CoreDrivers {
         self.multi.as_ref().map_or(1, |multi| multi.profile().width)
     }
 
+    /// Whether its drivers work in memory that another process may change ([`InlineDriver::takes_shared`]).
+    #[must_use]
+    pub fn takes_shared(&self) -> bool {
+        self.plain.takes_shared() && self.multi.as_ref().is_none_or(|multi| multi.takes_shared())
+    }
+
     /// Runs a burst: every job leaves as Done or Failed. A burst with several algorithms or directions is
     /// sorted by them first, so the order of `burst` may change.
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {

@@ -15,6 +15,10 @@ impl Multibuffer {
     pub(crate) fn run_aead(&mut self, job: &mut Job<'_>) {
         let (algorithm, direction) = (job.session().algorithm(), job.session().direction());
         let bytes = job.input_bytes();
+        if job.shared_span().is_some() {
+            // Text of which it is not yet known whether it is authentic would be seen.
+            return job.fail(JobError::Unsupported);
+        }
         if !job.lengths_fit() || bytes > self.job_bytes_max(algorithm, direction) {
             return job.fail(JobError::BadLength);
         }

@@ -7,7 +7,7 @@ use evener_core::{BLOCK_BYTES, Direction, Job, JobError, Outcome, Padding};
 
 use super::Multibuffer;
 use super::padding_blocks::Chain;
-use super::padding_in_place::front;
+use super::padding_in_place::iv_and_front;
 use crate::ffi::{AesKeys, KeySize, Manager, Pass, Refused, Work};
 
 impl Multibuffer {
@@ -63,9 +63,9 @@ impl Multibuffer {
         // ECB is cut where a lane ends; the others have no such limit and stay whole.
         let lane_bytes_max = pass.lane_bytes_max();
         for (job, need) in jobs.iter_mut().zip(&self.survey.needs).filter(|(_, need)| need.bytes > 0) {
-            let parts = job.parts();
-            for span in front(parts.memory, need.bytes).cut(lane_bytes_max) {
-                pass.span(&keys[need.keys], parts.iv, span);
+            let (iv, front) = iv_and_front(job, need.bytes);
+            for span in front.cut(lane_bytes_max) {
+                pass.span(&keys[need.keys], iv, span);
             }
         }
         pass.finish()
@@ -109,7 +109,7 @@ fn bytes_before_carry(counter: &[u8; 16]) -> usize {
 fn count_over(manager: &mut Manager, work: Work, keys: &AesKeys, job: &mut Job<'_>) -> Result<(), Refused> {
     let mut counter = *job.iv();
     let bytes = job.input_bytes();
-    let mut rest = front(job.parts().memory, bytes);
+    let (_, mut rest) = iv_and_front(job, bytes);
     while !rest.is_empty() {
         let (piece, after) = rest.split_at(bytes_before_carry(&counter));
         let mut pass = Pass::new(manager, work);

@@ -10,7 +10,7 @@ use evener_core::{BLOCK_BYTES, Job};
 
 use super::Multibuffer;
 use super::padding_blocks::Chain;
-use super::padding_in_place::front;
+use super::padding_in_place::iv_and_front;
 use super::survey::Survey;
 use crate::ffi::{AesKeys, BURST_JOBS_MAX, KeySize, LANE_BYTES_MAX, Pass, Refused, Span, Work};
 
@@ -43,10 +43,9 @@ impl Multibuffer {
         let keys = self.aes.held();
         let mut pass = Pass::new(&mut self.manager, Work::CbcEncrypt(size));
         for (job, need) in jobs.iter_mut().zip(&self.survey.needs).filter(|(_, need)| need.bytes > 0) {
-            let parts = job.parts();
-            match front(parts.memory, need.bytes) {
-                Span::InPlace([]) | Span::Apart([], _) => {}
-                front => pass.span(&keys[need.keys], parts.iv, front),
+            match iv_and_front(job, need.bytes) {
+                (_, Span::InPlace([]) | Span::Apart([], _) | Span::Shared([], _)) => {}
+                (iv, front) => pass.span(&keys[need.keys], iv, front),
             }
         }
         pass.finish()
@@ -95,14 +94,13 @@ struct Stream<'b> {
 impl<'b> Stream<'b> {
     /// The front of a job, if there is one.
     fn new(keys: &'b AesKeys, job: &'b mut Job<'_>, bytes: usize) -> Option<Self> {
-        let parts = job.parts();
-        let rest = front(parts.memory, bytes);
+        let (iv, rest) = iv_and_front(job, bytes);
         if rest.is_empty() {
             return None;
         }
         let slices = rest.len().div_ceil(SLICE_BYTES_MAX);
         let slice_bytes = rest.len().div_ceil(slices).next_multiple_of(BLOCK_BYTES);
-        Some(Self { keys, iv: *parts.iv, rest, slice_bytes })
+        Some(Self { keys, iv: *iv, rest, slice_bytes })
     }
 
     /// Bytes of the next slice.
@@ -119,7 +117,7 @@ impl<'b> Stream<'b> {
     fn advance(&mut self) -> bool {
         let rest = std::mem::replace(&mut self.rest, Span::InPlace(&mut []));
         let (slice, rest) = rest.split_at(self.slice_bytes);
-        self.iv = *slice.last_block();
+        self.iv = slice.last_block();
         self.rest = rest;
         !self.rest.is_empty()
     }

@@ -7,7 +7,7 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 
 use evener_core::job::{Memory, Parts};
-use evener_core::{Hash, Job, JobError, Session};
+use evener_core::{Hash, Job, JobError, Session, TAG_BYTES_MAX};
 use hmac::{Hmac, Mac};
 use md5::Md5;
 use sha1::Sha1;
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::Multibuffer;
 use super::survey::Need;
-use crate::ffi::{HmacKeys, LANE_BYTES_MAX, Manager, Pass, Refused, Work};
+use crate::ffi::{HmacKeys, Input, LANE_BYTES_MAX, Manager, Pass, Refused, Work};
 
 /// Length of a block of MD5, SHA-1 and SHA-256 in bytes.
 const HASH_BLOCK_BYTES: usize = 64;
@@ -59,8 +59,8 @@ impl Multibuffer {
                 continue;
             }
             let keys = self.hmac.held().get(need.keys).map(|keys| &**keys);
-            let Parts { memory, tag, .. } = job.parts();
-            pass.hash(keys, input(memory), tag);
+            let (input, tag) = input_and_tag(job);
+            pass.hash(keys, input, tag);
         }
         let result = pass.finish();
         self.hmac.release();
@@ -68,11 +68,16 @@ impl Multibuffer {
     }
 }
 
-fn input(memory: Memory<'_>) -> &[u8] {
-    match memory {
+fn input_and_tag<'j>(job: &'j mut Job<'_>) -> (Input<'j>, &'j mut [u8; TAG_BYTES_MAX]) {
+    if let Some(span) = job.shared_span() {
+        return (Input::Shared(span.src), job.tag_mut());
+    }
+    let Parts { memory, tag, .. } = job.parts();
+    let input: &[u8] = match memory {
         Memory::InPlace { room, input_bytes } => &room[..input_bytes],
         Memory::Apart { src, .. } => src,
-    }
+    };
+    (Input::Own(input), tag)
 }
 
 /// The states after the first block of both hashes (RFC 2104).

@@ -159,6 +159,10 @@ impl InlineDriver for Multibuffer {
         }
     }
 
+    fn takes_shared(&self) -> bool {
+        true
+    }
+
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
         if !self.run_uniform(burst) {
             self.run_mixed(burst);

@@ -4,7 +4,7 @@
 //! runs without its last block, which `padding_blocks.rs` makes up for. A write behind a long text would fetch a line of
 //! memory long before the library comes to it, and a text that lies apart cannot be written to at all.
 
-use evener_core::job::Memory;
+use evener_core::job::{Memory, SharedSpan};
 use evener_core::padding::pad;
 use evener_core::{BLOCK_BYTES, Job};
 
@@ -19,6 +19,18 @@ const SHORT_BYTES_MAX: usize = 512 + BLOCK_BYTES;
 #[inline]
 pub(crate) const fn has_tail(text_bytes: usize, bytes: usize) -> bool {
     bytes > text_bytes && (bytes > SHORT_BYTES_MAX || bytes == BLOCK_BYTES)
+}
+
+/// IV of a job of `bytes`, and what the library is to work on first of it. Of what is shared that is all: it has no padding.
+#[inline]
+pub(crate) fn iv_and_front<'j>(job: &'j mut Job<'_>, bytes: usize) -> (&'j [u8; BLOCK_BYTES], Span<'j>) {
+    match job.shared_span() {
+        Some(SharedSpan { src, dst }) => (job.iv(), Span::Shared(src, dst)),
+        None => {
+            let parts = job.parts();
+            (parts.iv, front(parts.memory, bytes))
+        }
+    }
 }
 
 /// What the library is to work on first of a job of `bytes`; empty where the tail is everything.

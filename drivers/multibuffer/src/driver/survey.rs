@@ -97,10 +97,15 @@ impl Multibuffer {
                 rule = Rule::new(session, aes.hold(session, |session| manager.aes_keys(session.key())));
                 last = session;
             }
-            let (text_bytes, room_bytes) = (job.input_bytes(), job.output_span().len());
+            let (text_bytes, room_bytes) = (job.input_bytes(), job.output_room());
             let bytes = rule.bytes(text_bytes, room_bytes);
             debug_assert_eq!(bytes.is_some(), job.lengths_fit());
+            let is_refused = (rule.pads || rule.unpads) && job.shared_span().is_some();
             let bytes = match bytes {
+                Some(_) if is_refused => {
+                    job.fail(JobError::Unsupported);
+                    0
+                }
                 Some(bytes) => {
                     job.done(bytes);
                     bytes

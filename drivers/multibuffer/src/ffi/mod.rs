@@ -22,5 +22,5 @@ pub(crate) use library::{load_first, load_first_of};
 pub(crate) use manager::Manager;
 pub(crate) use pass::{Pass, Refused};
 pub use raw_loop::{BareLoop, BareSpan};
-pub(crate) use span::Span;
+pub(crate) use span::{Input, Span};
 pub(crate) use work::Work;

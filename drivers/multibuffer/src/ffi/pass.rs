@@ -11,7 +11,7 @@ use evener_core::{Hash, TAG_BYTES_MAX};
 use crate::ffi::keys::{AesKeys, HmacKeys, address};
 use crate::ffi::layout::{BURST_JOBS_MAX, COMPLETED, ImbJob};
 use crate::ffi::manager::{CHECKED, Manager};
-use crate::ffi::span::Span;
+use crate::ffi::span::{Input, Span};
 use crate::ffi::work::Work;
 
 /// The library refused a pass. What the outputs hold is not known.
@@ -71,6 +71,10 @@ impl<'p> Pass<'p> {
         match span {
             Span::InPlace(room) => self.in_place(keys, iv, room),
             Span::Apart(src, dst) => self.apart(keys, iv, src, dst),
+            shared @ Span::Shared(..) => {
+                let (src, dst, bytes) = shared.addresses();
+                self.cipher_at(keys, iv, src, dst, bytes);
+            }
         }
     }
 
@@ -100,16 +104,17 @@ impl<'p> Pass<'p> {
     pub(crate) fn hash(
         &mut self,
         keys: Option<&'p HmacKeys>,
-        src: &'p [u8],
+        src: Input<'p>,
         tag: &'p mut [u8; TAG_BYTES_MAX],
     ) {
-        assert!(!self.work.is_cipher() && self.takes_hash(src.len()), "{} bytes do not fit", src.len());
+        let (src, bytes) = src.address();
+        assert!(!self.work.is_cipher() && self.takes_hash(bytes), "{bytes} bytes do not fit");
         assert!(keys.is_some() || matches!(self.work, Work::Digest(_)), "HMAC has keys");
         let slot = self.next_slot();
         slot.inner = keys.map_or(ptr::null(), |keys| address(&keys.inner));
         slot.outer = keys.map_or(ptr::null(), |keys| address(&keys.outer));
-        slot.src = src.as_ptr();
-        slot.hash_bytes = src.len() as u64;
+        slot.src = src;
+        slot.hash_bytes = bytes as u64;
         slot.tag = tag.as_mut_ptr();
     }
 
@@ -156,7 +161,8 @@ impl<'p> Pass<'p> {
         let (manager, jobs, count) =
             (self.manager.address(), self.manager.job_slots.first(), self.count_u32());
         // SAFETY: the first `count` slots were filled for this work; what they point to is borrowed for 'p, and
-        // their lengths were checked against the library's limits.
+        // their lengths were checked against the library's limits. Bytes of shared memory that change meanwhile are bytes: the library takes
+        // none of them for an address or a length, and each lane writes to its own output only.
         unsafe { burst(manager, jobs, count, cipher, direction, key_bytes) as usize }
     }
 

@@ -58,6 +58,7 @@ impl<'m> BareSpan<'m> {
                 (start.cast_const(), start, room.len())
             }
             Span::Apart(src, dst) => (src.as_ptr(), dst.as_mut_ptr(), src.len() / BLOCK_BYTES * BLOCK_BYTES),
+            Span::Shared(..) => unreachable!("no constructor makes one"),
         }
     }
 

@@ -1,4 +1,7 @@
-//! The memory of one cipher job: in place, or an input and an output.
+//! The memory of one cipher job: in place, an input and an output, or both in memory that another process may change.
+
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
 
 use evener_core::BLOCK_BYTES;
 
@@ -8,6 +11,8 @@ pub(crate) enum Span<'p> {
     InPlace(&'p mut [u8]),
     /// Input, and output of at least the same length.
     Apart(&'p [u8], &'p mut [u8]),
+    /// Input, and output of at least the same length, which may be the same place.
+    Shared(&'p [AtomicU8], &'p [AtomicU8]),
 }
 
 impl<'p> Span<'p> {
@@ -16,6 +21,7 @@ impl<'p> Span<'p> {
         match self {
             Self::InPlace(room) => room.len(),
             Self::Apart(src, _) => src.len(),
+            Self::Shared(src, _) => src.len(),
         }
     }
 
@@ -35,6 +41,10 @@ impl<'p> Span<'p> {
                 let ((front, rest), (to_front, to_rest)) = (src.split_at(bytes), dst.split_at_mut(bytes));
                 (Self::Apart(front, to_front), Self::Apart(rest, to_rest))
             }
+            Self::Shared(src, dst) => {
+                let ((front, rest), (to_front, to_rest)) = (src.split_at(bytes), dst.split_at(bytes));
+                (Self::Shared(front, to_front), Self::Shared(rest, to_rest))
+            }
         }
     }
 
@@ -53,12 +63,17 @@ impl<'p> Span<'p> {
     /// # Panics
     ///
     /// Where there is none.
-    pub(crate) fn last_block(&self) -> &[u8; BLOCK_BYTES] {
-        let output = match self {
-            Self::InPlace(room) => &**room,
-            Self::Apart(src, dst) => &dst[..src.len()],
-        };
-        output.last_chunk().expect("a span of whole blocks, and not empty")
+    pub(crate) fn last_block(&self) -> [u8; BLOCK_BYTES] {
+        const WHOLE: &str = "a span of whole blocks, and not empty";
+        match self {
+            Self::InPlace(room) => *room.last_chunk().expect(WHOLE),
+            Self::Apart(src, dst) => *dst[..src.len()].last_chunk().expect(WHOLE),
+            Self::Shared(src, dst) => {
+                let block: &[AtomicU8; BLOCK_BYTES] = dst[..src.len()].last_chunk().expect(WHOLE);
+                // Relaxed: written by this thread, or spoilt by who shares it.
+                std::array::from_fn(|at| block[at].load(Relaxed))
+            }
+        }
     }
 
     /// The same span for a shorter time.
@@ -66,6 +81,7 @@ impl<'p> Span<'p> {
         match self {
             Self::InPlace(room) => Span::InPlace(room),
             Self::Apart(src, dst) => Span::Apart(src, dst),
+            Self::Shared(src, dst) => Span::Shared(src, dst),
         }
     }
 
@@ -80,6 +96,29 @@ impl<'p> Span<'p> {
                 assert!(src.len() <= dst.len(), "output has room for the input");
                 (src.as_ptr(), dst.as_mut_ptr(), src.len())
             }
+            Self::Shared(src, dst) => {
+                assert!(src.len() <= dst.len(), "output has room for the input");
+                (src.as_ptr().cast(), dst.as_ptr().cast_mut().cast(), src.len())
+            }
+        }
+    }
+}
+
+/// What is hashed.
+#[derive(Clone, Copy)]
+pub(crate) enum Input<'p> {
+    /// Nobody changes it.
+    Own(&'p [u8]),
+    /// Another process may change it.
+    Shared(&'p [AtomicU8]),
+}
+
+impl Input<'_> {
+    /// Start and length.
+    pub(super) const fn address(self) -> (*const u8, usize) {
+        match self {
+            Self::Own(bytes) => (bytes.as_ptr(), bytes.len()),
+            Self::Shared(bytes) => (bytes.as_ptr().cast(), bytes.len()),
         }
     }
 }

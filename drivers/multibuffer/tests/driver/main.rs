@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod against_libcrypto;
 #[cfg(test)]
+mod shared_spans;
+#[cfg(test)]
 mod unavailable;
 #[cfg(test)]
 mod vectors;

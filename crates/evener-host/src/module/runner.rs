@@ -1,96 +1,14 @@
-//! The one module of a host: cores with the CPU's drivers, a module that somebody else's driver asks, or an emulated one.
+//! The module as one of the host's threads works with it: how much a round may take, and what becomes of it.
 
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evener::{CoreDrivers, SystemClock};
-use evener_core::{
-    Algorithm, Direction, Job, JobError, Nanos, Outcome, Profile, QueuedDriver, Refusal, Session, SessionId,
-};
-use evener_driver_emulated::{Control, Emulated};
+use evener::SystemClock;
+use evener_core::{Job, JobError, Nanos, Session};
 
-/// What a host owns and serves.
-pub struct Module {
-    pub(crate) profile: Profile,
-    pub(crate) does: Vec<Algorithm>,
-    pub(crate) control: Option<Control>,
-    /// One for each thread of the host that works with it.
-    works: Vec<Work>,
-}
-
-enum Work {
-    /// Works while it is asked.
-    Core(Box<CoreDrivers>),
-    /// Works by itself, on as many jobs as it takes.
-    Queued(Queue),
-    /// Was given up, because it hung.
-    Lost,
-}
-
-struct Queue {
-    driver: Box<dyn QueuedDriver<'static>>,
-    /// Silence after which it is taken for dead; none for one that is to hang until it is reset.
-    silence: Option<Duration>,
-    /// When it last finished something, or was given something while it held nothing.
-    progress: Instant,
-    /// Sessions that were closed, for the driver to forget.
-    over: Vec<SessionId>,
-}
-
-impl Module {
-    /// A core that does nothing else, with what a core runs jobs with. It does what `does` names.
-    #[must_use]
-    pub fn core(profile: Profile, core_drivers: CoreDrivers, does: Vec<Algorithm>) -> Self {
-        Self::cores(profile, vec![core_drivers], does)
-    }
-
-    /// So many cores, each of which serves clients of its own.
-    ///
-    /// # Panics
-    ///
-    /// Without any.
-    #[must_use]
-    pub fn cores(profile: Profile, all_core_drivers: Vec<CoreDrivers>, does: Vec<Algorithm>) -> Self {
-        assert!(!all_core_drivers.is_empty(), "a module is one core at least");
-        let works =
-            all_core_drivers.into_iter().map(|core_drivers| Work::Core(Box::new(core_drivers))).collect();
-        Self { profile, does, control: None, works }
-    }
-
-    /// A module with programmed time and faults. One that is to hang does so until it is reset.
-    #[must_use]
-    pub fn emulated(driver: Emulated<'static>) -> Self {
-        let control = Some(driver.control());
-        Self { control, ..Self::with(Box::new(driver), None) }
-    }
-
-    /// A module of its own, by its driver. It does what the driver does. Where it holds requests and finishes none for `silence`, it is
-    /// given up: they are answered as failed, and the host has no module any more.
-    #[must_use]
-    pub fn queued(driver: Box<dyn QueuedDriver<'static>>, silence: Duration) -> Self {
-        Self::with(driver, Some(silence))
-    }
-
-    fn with(driver: Box<dyn QueuedDriver<'static>>, silence: Option<Duration>) -> Self {
-        let profile = driver.profile().clone();
-        let does = |algorithm: &&Algorithm| driver.supports(**algorithm, Direction::Encrypt);
-        let does = Algorithm::ALL.iter().filter(does).copied().collect();
-        let queue = Queue { driver, silence, progress: Instant::now(), over: Vec::new() };
-        Self { profile, does, control: None, works: vec![Work::Queued(queue)] }
-    }
-
-    /// Threads that work with it.
-    pub(crate) fn threads(&self) -> usize {
-        self.works.len()
-    }
-
-    /// What each of them has of it.
-    pub(crate) fn into_runners(self) -> Vec<ModuleRunner> {
-        let runner = |work| ModuleRunner { work, waiting: Vec::new(), spare: Vec::new(), is_gone: false };
-        self.works.into_iter().map(runner).collect()
-    }
-}
+use super::Work;
+use super::queue::{is_lost, submit};
 
 /// The module as its thread works with it.
 pub(crate) struct ModuleRunner {
@@ -109,6 +27,10 @@ pub(crate) struct Quota {
 }
 
 impl ModuleRunner {
+    pub(super) const fn new(work: Work) -> Self {
+        Self { work, waiting: Vec::new(), spare: Vec::new(), is_gone: false }
+    }
+
     /// What may be taken now from so many clients. A core takes fills of its lanes, so that results go out while the next fill is worked
     /// on; a module takes one after the other from each client, and none while it is full.
     pub(crate) fn quota(&self, clients: usize) -> Quota {
@@ -160,9 +82,14 @@ impl ModuleRunner {
         !self.waiting.is_empty()
     }
 
-    /// Whether a client may give more than its share where the others give less. A module's queue is filled by turns.
+    /// Whether a client may give more than one share where the others give less. A module's queue is filled by turns.
     pub(crate) const fn takes_more(&self) -> bool {
         matches!(self.work, Work::Core(_))
+    }
+
+    /// Whether it works in memory of clients, which is given to it for this call only: a module that holds jobs would hold that, too.
+    pub(crate) fn takes_shared(&self) -> bool {
+        matches!(&self.work, Work::Core(core_drivers) if core_drivers.takes_shared())
     }
 
     /// How long a round may sleep for new requests: a module that holds jobs has to be looked at, the less often the longer
@@ -209,67 +136,6 @@ impl ModuleRunner {
     }
 }
 
-impl Queue {
-    /// How long it has held something and finished nothing. Where it holds nothing that time begins now.
-    fn silent(&mut self) -> Duration {
-        if self.driver.in_flight() == 0 {
-            self.progress = Instant::now();
-        }
-        self.progress.elapsed()
-    }
-
-    /// Closes keys of sessions that are over. Not while it may hang: a call for that may hang with it, and this thread has answers to
-    /// give.
-    fn forget(&mut self) {
-        let over = mem::take(&mut self.over);
-        if !over.is_empty() {
-            self.driver.forget(&|id| over.contains(&id));
-        }
-    }
-
-    /// Whether it hangs, having been silent for so long before it was asked once more: a thread that the system kept from running
-    /// blames nobody.
-    fn is_dead_after(&self, silent: Duration) -> bool {
-        let is_over =
-            self.silence.is_some_and(|most| silent >= most) && !cfg!(mutant = "host_waits_for_ever");
-        is_over && self.driver.in_flight() > 0
-    }
-}
-
-fn is_lost(job: &Job<'_>) -> bool {
-    job.outcome() == Outcome::Failed(JobError::ModuleLost)
-}
-
-/// Hands over what the module takes; `false` where some has to wait. A module that is gone fails all.
-fn submit(
-    driver: &mut dyn QueuedDriver<'static>,
-    waiting: &mut Vec<Box<Job<'static>>>,
-    spare: &mut Vec<Box<Job<'static>>>,
-    done: &mut Vec<Box<Job<'static>>>,
-    is_gone: &mut bool,
-) -> bool {
-    spare.append(waiting);
-    for mut job in spare.drain(..) {
-        if !job.lengths_fit() {
-            // As in the runtime, no module is asked then.
-            job.fail(JobError::BadLength);
-            done.push(job);
-            continue;
-        }
-        let refused = if waiting.is_empty() { driver.submit(job) } else { Err((job, Refusal::Full)) };
-        match refused {
-            Ok(()) => {}
-            Err((mut job, Refusal::Lost)) => {
-                *is_gone = true;
-                job.fail(JobError::ModuleLost);
-                done.push(job);
-            }
-            Err((job, _)) => waiting.push(job),
-        }
-    }
-    waiting.is_empty()
-}
-
 /// Most shares that a round on a core is cut into. A client is woken once for what a round did of it, and a wake-up costs as much
 /// core time as two copies of 16 KiB: a few large shares are cheaper than many small ones, and who is left out is first in the next.
 const SHARES_MAX: usize = 4;
@@ -291,7 +157,9 @@ const GLANCE_LONGEST: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use evener::CoreDrivers;
+
+    use crate::module::Module;
 
     #[test]
     fn however_many_clients_there_are_a_core_takes_shares_that_are_worth_a_wake_up() {

@@ -1,0 +1,110 @@
+//! The way in: requests are taken from the rings of clients, each in its turn, and become jobs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::service::client_span::ClientSpan;
+use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
+use crate::service::run_queue::ClientState;
+use crate::service::shares::take_turns;
+use crate::service::slots::AAD_BYTES_MAX;
+use crate::service::thread_state::{Rest, ServiceLoop};
+use crate::state::client::{AnswerPlace, Client, State};
+
+impl ServiceLoop {
+    /// Takes what the module has room for: from each queued client a share, and another from those that have more.
+    pub(super) fn take(&mut self) -> usize {
+        if self.run_queue.has_parked() {
+            self.wait(Duration::ZERO);
+        }
+        let (quota, takes_more) = (self.runner.quota(self.run_queue.queued()), self.runner.takes_more());
+        let about = |client: &Arc<Client>| (client.id, client.weight);
+        take_turns(
+            self,
+            |all| &mut all.run_queue,
+            about,
+            quota,
+            takes_more,
+            |all, client, most| all.take_share(client, most),
+        )
+    }
+
+    /// Takes a share of a client and queues or parks it; says how many requests that were.
+    fn take_share(&mut self, client: &Arc<Client>, most: usize) -> usize {
+        let (taken, rest) = match self.take_from(client, most) {
+            Ok(some) => some,
+            // What was taken before is with the module.
+            Err(fraud) => {
+                self.shared.break_off(client, fraud);
+                (0, Rest::None)
+            }
+        };
+        match rest {
+            _ if client.is_over() => self.run_queue.park(client.id, ClientState::Asleep),
+            Rest::AtLimit => self.run_queue.park(client.id, ClientState::AtLimit),
+            Rest::None if taken == 0 && self.run_queue.queued() >= LOOKED_AT_MAX => {
+                self.ask_for_kick(client);
+            }
+            Rest::None | Rest::Some => self.run_queue.enqueue(client.id),
+        }
+        taken
+    }
+
+    /// Takes up to `most` requests of one client.
+    fn take_from(&mut self, client: &Arc<Client>, most: usize) -> Result<(usize, Rest), BadRequest> {
+        let limits = &self.shared.limits;
+        let sizes = Sizes { request_bytes_max: limits.request_bytes_max, aad_bytes_max: AAD_BYTES_MAX };
+        let mut guard = client.lock();
+        let State { memory, sessions, rings, load, is_touched, .. } = &mut *guard;
+        let (mut taken, mut was_refused, mut rest) = (0, false, Rest::None);
+        for (index, ring) in rings.iter_mut().enumerate() {
+            let life = ring.life;
+            let Some(device) = ring.served() else { continue };
+            device.quiet();
+            loop {
+                if load.is_at(limits) {
+                    rest = Rest::AtLimit;
+                    break;
+                }
+                if taken == most {
+                    rest = Rest::Some;
+                    break;
+                }
+                if !device.take(&**memory, &mut self.chain).map_err(BadRequest::from)? {
+                    break;
+                }
+                taken += 1;
+                let (head, pieces) = (self.chain.head(), self.chain.writable());
+                let mut reader = Reader::new(memory, self.chain.readable());
+                match request::read(&self.chain, &mut reader, sessions, sizes)? {
+                    Taken::Work(work) => {
+                        load.add(work.src_bytes);
+                        let place = AnswerPlace { client: Arc::clone(client), ring: index, life, head };
+                        let span = match self.runner.takes_shared() {
+                            true => ClientSpan::of(&work, &reader, pieces, memory),
+                            false => None,
+                        };
+                        self.jobs.push(match span {
+                            Some(span) => self.in_flight.begin_there(work, span, place, pieces),
+                            None => self.in_flight.begin(work, &mut reader, place, pieces)?,
+                        });
+                    }
+                    Taken::Refused(status) => {
+                        device.give_back(head, request::write(memory, pieces, [&[], &[]], status));
+                        client.counts.refused.add(1);
+                        self.shared.totals.refused.add(1);
+                        was_refused = true;
+                    }
+                }
+            }
+        }
+        if was_refused && !std::mem::replace(is_touched, true) {
+            self.touched.push(Arc::clone(client));
+        }
+        Ok((taken, rest))
+    }
+}
+
+/// How many clients that have nothing are looked at again in the next round, and need not kick. A look costs some 50 ns here, a kick some
+/// 500 ns there; of many clients most will have nothing in the next round either. Assumed, not measured: 16, as many as give one burst.
+const LOOKED_AT_MAX: usize = 16;

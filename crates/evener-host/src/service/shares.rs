@@ -1,0 +1,168 @@
+//! Shares of a burst: each queued client takes its share in its turn, by its weight, and while the burst has room those who have more take another.
+//!
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), counted in requests: whose share ends with the burst goes on in the next one, before all others,
+//! with what is left of it. So clients that always have more get as much as their weights say, however small a burst is.
+
+use crate::module::Quota;
+use crate::service::run_queue::RunQueue;
+
+/// Serves the clients of `queue` as far as `quota` goes; says how many requests were taken. `about` tells number and weight of a client; `serve` takes so many of its requests at most,
+/// queues or parks it, and says how many it took.
+pub(crate) fn take_turns<S, C: Clone>(
+    server: &mut S,
+    queue: impl Fn(&mut S) -> &mut RunQueue<C>,
+    about: impl Fn(&C) -> (u64, usize),
+    quota: Quota,
+    takes_more: bool,
+    mut serve: impl FnMut(&mut S, &C, usize) -> usize,
+) -> usize {
+    let mut left = quota.all;
+    loop {
+        let before = left;
+        for _ in 0..queue(server).queued() {
+            let next = if left > 0 { queue(server).next() } else { None };
+            let Some(client) = next else { break };
+            let (id, weight) = about(&client);
+            let share = queue(server).share(id, quota.each.saturating_mul(weight));
+            let taken = serve(server, &client, share.min(left));
+            left -= taken;
+            queue(server).end_turn(id, share - taken, left == 0);
+        }
+        if left == 0 || left == before || !takes_more {
+            break;
+        }
+    }
+    quota.all - left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::run_queue::ClientState;
+
+    /// Clients that are not there: what each has, what it was given, and what comes to it after each burst.
+    struct Simulated {
+        queue: RunQueue<u64>,
+        clients: Vec<SimulatedClient>,
+    }
+
+    struct SimulatedClient {
+        weight: usize,
+        waiting: usize,
+        served: usize,
+        comes: usize,
+    }
+
+    /// As [`core`] or [`module`].
+    type BoxedQuota = Box<dyn Fn(usize) -> Quota>;
+
+    const ALWAYS: usize = 1_000;
+
+    impl Simulated {
+        fn new(all: &[(usize, usize)]) -> Self {
+            let client = |&(weight, comes)| SimulatedClient { weight, waiting: 0, served: 0, comes };
+            let mut queue = RunQueue::new();
+            (0..).zip(all).for_each(|(id, _)| queue.add(id, id));
+            Self { queue, clients: all.iter().map(client).collect() }
+        }
+
+        fn client(&mut self, id: u64) -> &mut SimulatedClient {
+            &mut self.clients[usize::try_from(id).unwrap()]
+        }
+
+        /// One burst after the other, of so many requests, with shares as a core has them or a module.
+        fn run(&mut self, bursts: usize, quota: impl Fn(usize) -> Quota) {
+            for _ in 0..bursts {
+                for (id, client) in (0..).zip(&mut self.clients) {
+                    client.waiting = (client.waiting + client.comes).min(ALWAYS);
+                    if client.waiting > 0 {
+                        self.queue.enqueue(id);
+                    }
+                }
+                let weights: Vec<usize> = self.clients.iter().map(|client| client.weight).collect();
+                let about = |id: &u64| (*id, weights[usize::try_from(*id).unwrap()]);
+                let quota = quota(self.queue.queued());
+                take_turns(
+                    self,
+                    |all| &mut all.queue,
+                    about,
+                    quota,
+                    true,
+                    |all, &id, most| {
+                        let client = all.client(id);
+                        let taken = client.waiting.min(most);
+                        client.waiting -= taken;
+                        client.served += taken;
+                        match client.waiting {
+                            0 => all.queue.park(id, ClientState::Asleep),
+                            _ => all.queue.enqueue(id),
+                        }
+                        taken
+                    },
+                );
+            }
+        }
+
+        fn served(&self) -> Vec<usize> {
+            self.clients.iter().map(|client| client.served).collect()
+        }
+    }
+
+    /// As `ModuleRunner::quota` of a core of that width.
+    fn core(width: usize) -> impl Fn(usize) -> Quota {
+        move |clients| Quota { all: width, each: width.div_ceil(clients.clamp(1, 4)) }
+    }
+
+    /// As that of a module with a queue.
+    fn module(clients: usize) -> Quota {
+        Quota { all: clients, each: 1 }
+    }
+
+    #[test]
+    fn clients_that_always_have_more_are_served_as_their_weights_say_to_one_in_a_hundred() {
+        for weights in [&[1, 1][..], &[1, 3], &[3, 1], &[1, 2, 5], &[1, 1, 1], &[7, 1, 1, 1, 1, 2], &[4; 9]] {
+            let all: Vec<(usize, usize)> = weights.iter().map(|weight| (*weight, ALWAYS)).collect();
+            let kinds: [(&str, BoxedQuota); 3] = [
+                ("16 lanes", Box::new(core(16))),
+                ("8 lanes", Box::new(core(8))),
+                ("a queue", Box::new(module)),
+            ];
+            for (kind, quota) in kinds {
+                let mut simulated = Simulated::new(&all);
+                simulated.run(10_000, quota);
+                let (served, sum) = (simulated.served(), weights.iter().sum::<usize>());
+                let total: usize = served.iter().sum();
+                for (served, weight) in served.iter().zip(weights) {
+                    let due = total * weight / sum;
+                    assert!(
+                        served.abs_diff(due) <= due / 100,
+                        "{kind}: {weight} of {weights:?} had {served}, not {due}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_client_does_not_want_goes_to_the_others_and_is_not_kept_for_it() {
+        // The first wants one of a burst of 16, though two thirds are its own.
+        let mut simulated = Simulated::new(&[(2, 1), (1, ALWAYS)]);
+        simulated.run(1_000, core(16));
+        assert_eq!(simulated.served(), [1_000, 15_000]);
+        // From now on it wants all that it may have: two of three, and nothing for the time before.
+        simulated.client(0).comes = ALWAYS;
+        simulated.run(3_000, core(16));
+        let served = simulated.served()[0] - 1_000;
+        assert!(served.abs_diff(32_000) <= 64, "{served}");
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_the_shares_of_all_others_take() {
+        let mut all = vec![(1, ALWAYS); 100];
+        all[0].0 = 50;
+        let mut simulated = Simulated::new(&all);
+        // Shares of 4 and one of 200: 596 requests, in bursts of 16.
+        simulated.run(596_usize.div_ceil(16) + 1, core(16));
+        assert!(simulated.served().iter().all(|served| *served >= 4), "{:?}", simulated.served());
+    }
+}
