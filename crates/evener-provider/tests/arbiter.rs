@@ -1,4 +1,4 @@
-//! Programs of one user that have one module of another process: what the first learned serves the second, and whoever would wait for longer
+//! Programs of one user that have one module of another process: what the first learned serves the second, and one that would wait for longer
 //! than its core takes does not.
 //!
 //! The programs' libcrypto is told that its core has no AES instructions, the host's is not: so the module pays, as beside a weak core.

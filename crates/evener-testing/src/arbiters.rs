@@ -47,7 +47,7 @@ impl Default for ArbiterFolder {
 
 impl Drop for ArbiterFolder {
     fn drop(&mut self) {
-        // System V memory outlives whoever made it.
+        // System V memory outlives the process that made it.
         _ = Arbiter::remove(&self.options());
     }
 }

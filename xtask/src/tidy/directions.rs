@@ -30,7 +30,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-driver-kernel", Use(&["evener-core", "evener-fd", "evener-ring"]), DRIVER_TESTS),
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in, as by the runtime's own tests.
-    ("evener", Use(&["evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
+    ("evener", Use(&["evener-arbiter", "evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
     ("evener-files", Use(&["evener", "evener-core", "evener-fd"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
@@ -55,6 +55,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         "evener-provider",
         Use(&[
             "evener",
+            "evener-arbiter",
             "evener-core",
             "evener-fd",
             "evener-ring",
@@ -75,10 +76,12 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         "evener-testing",
         Use(&[
             "evener",
+            "evener-arbiter",
             "evener-core",
             "evener-driver-emulated",
             "evener-driver-libcrypto",
             "evener-driver-multibuffer",
+            "evener-fd",
             "evener-host",
             "evener-vectors",
         ]),

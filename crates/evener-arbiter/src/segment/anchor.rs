@@ -67,7 +67,7 @@ pub(crate) fn look(origin: &Origin) -> Result<Option<Shared>, NoArbiter> {
     Ok(found.map(|(_, words)| Shared::new(words, file, origin.shape)))
 }
 
-/// Takes the segment of this user and its anchor away: those who have it go on among themselves, and whoever comes makes a new one. Whether
+/// Takes the segment of this user and its anchor away: those who have it go on among themselves, and the next process makes a new one. Whether
 /// there was one.
 pub(crate) fn remove(origin: &Origin) -> Result<bool, NoArbiter> {
     let Some((file, directory)) = existing(origin)? else { return Ok(false) };

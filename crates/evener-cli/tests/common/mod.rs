@@ -45,7 +45,7 @@ impl Place {
         Self(Folder::open_to_all())
     }
 
-    /// One for a test that needs programs of other hands; nothing, said aloud, where one is not installed.
+    /// One for a test that needs programs of other hands; nothing, said in print, where one is not installed.
     pub fn with_programs(names: &[&str]) -> Option<Self> {
         let Some(absent) = names.iter().find(|name| !there_is(name)) else { return Some(Self::new()) };
         skipped(&format!("{absent} is not installed"));

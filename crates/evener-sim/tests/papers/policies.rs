@@ -69,7 +69,10 @@ fn the_papers_policies_take_the_time_that_the_reference_gives_them() {
         let what = format!("{} hogs, {name}, {policy}", row.text("hogs"));
         let switches = row.number("ctx_switches");
         println!("{what}: {:.2?} {simulated:?}, reference {switches} switches", errors.0);
-        assert!((simulated.switches - switches).abs() <= 0.05 * switches + 2.0, "{what}: {simulated:?}, {switches}");
+        assert!(
+            (simulated.switches - switches).abs() <= 0.05 * switches + 2.0,
+            "{what}: {simulated:?}, {switches}"
+        );
         assert!(errors.largest() <= tolerance(name), "{what}: {:?} {simulated:?}", errors.0);
         all.add(errors);
     }

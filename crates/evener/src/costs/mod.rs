@@ -122,7 +122,13 @@ impl Costs {
     pub(crate) fn record(&self, sample: &CostSample) {
         let known = if sample.stands_for > 1 { self.known.try_lock().ok() } else { Some(self.known()) };
         let Some(mut known) = known else { return };
-        known.estimator.saw_cpu(sample.class, sample.method, sample.took.jobs, sample.took.bytes, sample.took.core);
+        known.estimator.saw_cpu(
+            sample.class,
+            sample.method,
+            sample.took.jobs,
+            sample.took.bytes,
+            sample.took.core,
+        );
         let worked = known.worked.entry(sample.class).or_default();
         *worked += Nanos(sample.took.core.0 * sample.stands_for);
         let may_try = *worked >= TUNING.try_work_min;

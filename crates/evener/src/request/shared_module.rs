@@ -54,13 +54,13 @@ impl SharedModule {
     }
 
     /// Gets the right to have a request there that is predicted to take so long, in the order of asking; waits at most so long.
-    pub(super) fn acquire(&self, predicted: Nanos, patience: Nanos) -> Asked {
+    pub(super) fn acquire(&self, predicted: Nanos, longest_wait: Nanos) -> Asked {
         match self.0.try_acquire(predicted) {
             Err(Refused::Busy) => {}
             granted => return Asked { granted: admitted(granted), waited: Nanos::ZERO },
         }
         let began = SystemClock.now();
-        let granted = admitted(self.0.acquire(predicted, patience));
+        let granted = admitted(self.0.acquire(predicted, longest_wait));
         Asked { granted, waited: SystemClock.now() - began }
     }
 
@@ -69,8 +69,8 @@ impl SharedModule {
     /// # Errors
     ///
     /// Why it is to be done elsewhere.
-    pub fn acquire_unjudged(&self, patience: Nanos) -> Result<Admission, Refused> {
-        self.acquire(Nanos::ZERO, patience).granted
+    pub fn acquire_unjudged(&self, longest_wait: Nanos) -> Result<Admission, Refused> {
+        self.acquire(Nanos::ZERO, longest_wait).granted
     }
 
     /// What others know of a class at `now`, worth so many samples at most.

@@ -30,7 +30,7 @@ pub struct Turn {
     pub(super) module: Option<usize>,
     pub(super) expected: Nanos,
     /// What a core takes for it: no longer is worth waiting for its turn at the module.
-    pub(super) patience: Nanos,
+    pub(super) longest_wait: Nanos,
     /// The module, where other processes have it, too.
     pub(super) shared: Option<&'static SharedModule>,
     /// Time that it waited for its turn there.
@@ -58,7 +58,7 @@ impl Turn {
             is_kept: false,
             module: None,
             expected: Nanos::ZERO,
-            patience: Nanos::ZERO,
+            longest_wait: Nanos::ZERO,
             shared: None,
             waited: Cell::new(Nanos::ZERO),
             refused: Cell::new(None),
@@ -70,9 +70,9 @@ impl Turn {
 
     /// One that goes to a module.
     pub(super) fn going(policy: &'static Policy, query: &Query<'_>, chosen: Chosen) -> Self {
-        let Chosen { module, expected, on_core: patience } = chosen;
+        let Chosen { module, expected, on_core: longest_wait } = chosen;
         let (module, shared) = (Some(module), query.shared(module));
-        Self { module, expected, patience, shared, ..Self::unsampled(policy, query) }
+        Self { module, expected, longest_wait, shared, ..Self::unsampled(policy, query) }
     }
 
     /// Whether it is to stay on the direct path.
@@ -118,8 +118,9 @@ impl Turn {
     /// Why the core is to do it: others are before it for longer than the core takes.
     pub fn acquire(&self, shared: &SharedModule) -> Result<Admission, Refused> {
         // A thread with other requests does not sleep for one of them.
-        let patience = if self.concurrency == Concurrency::SameThread { Nanos::ZERO } else { self.patience };
-        let Asked { granted, waited } = shared.acquire(self.expected, patience);
+        let longest_wait =
+            if self.concurrency == Concurrency::SameThread { Nanos::ZERO } else { self.longest_wait };
+        let Asked { granted, waited } = shared.acquire(self.expected, longest_wait);
         self.waited.set(self.waited.get() + waited);
         self.refused.set(granted.as_ref().err().copied());
         granted

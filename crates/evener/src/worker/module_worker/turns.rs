@@ -6,7 +6,7 @@
 //!
 //! | state | jobs may be claimed | ends when |
 //! |---|---|---|
-//! | none | no | a permit is there: within [`PATIENCE`], or the worker looks around and asks again |
+//! | none | no | a permit is there: within [`WAIT_MAX`], or the worker looks around and asks again |
 //! | a turn | yes | the module holds nothing, or somebody waits and `TURN_MAX` is over |
 //! | drained | no | the module holds nothing |
 
@@ -21,7 +21,7 @@ const TURN_MAX: Nanos = Nanos::from_millis(2);
 
 /// Longest sleep in the queue of those who wait, with no job claimed. Assumed, not measured: 5 ms, two turns of others, because the end of the run waits for
 /// it, and cores take what waits meanwhile.
-const PATIENCE: Nanos = Nanos::from_millis(5);
+const WAIT_MAX: Nanos = Nanos::from_millis(5);
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +68,10 @@ impl Turns {
     /// Sleeps in the queue of those who wait.
     pub(super) fn wait(&mut self, now: Nanos) -> Turn {
         let Some(module) = &self.module else { return Turn::Mine };
-        let granted = module.wait_for(TURN_MAX, PATIENCE);
+        let granted = module.wait_for(TURN_MAX, WAIT_MAX);
         if matches!(granted, Err(Refused::Full)) {
             // There is no queue to sleep in.
-            thread::sleep(PATIENCE.into());
+            thread::sleep(WAIT_MAX.into());
         }
         self.begin(granted, now)
     }
