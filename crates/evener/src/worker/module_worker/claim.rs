@@ -23,9 +23,12 @@ impl<'m> ModuleWorker<'_, 'm> {
         has_claimed
     }
 
-    /// Whether it is this run's turn at the module. Nothing is asked where nothing waits.
+    /// Whether it is this run's turn at the module; where other processes have it, too, none is taken while nothing waits.
     fn has_turn(&mut self) -> bool {
         let shared = self.shared;
+        if self.turns.is_alone() {
+            return true;
+        }
         if shared.backlog.has_nothing_for(self.worker) {
             return false;
         }

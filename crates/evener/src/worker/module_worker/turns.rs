@@ -49,9 +49,14 @@ impl Turns {
         Self { is_alone: module.is_none(), module, permit: None, began: Nanos::ZERO }
     }
 
+    /// Whether no other process takes turns at the module.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// Whether jobs may be claimed at `now` by a worker whose module holds nothing of this run, or something.
     pub(super) fn ask(&mut self, holds_nothing: bool, now: Nanos) -> Turn {
-        let Some(module) = self.module.as_ref().filter(|_| !self.is_alone) else { return Turn::Mine };
+        let Some(module) = &self.module else { return Turn::Mine };
         let is_over = |permit: &Permit| now - self.began >= TURN_MAX && permit.is_wanted();
         match &self.permit {
             Some(permit) if !is_over(permit) => return Turn::Mine,
