@@ -38,6 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("evener-testing", &["src/programs/child.rs"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
     ("evener-provider-test", &["src/ffi.rs"]),
+    ("evener-bench", &["src/processes/child.rs"]),
 ];
 
 const RING: &[&str] = &[
@@ -111,18 +112,25 @@ fn covers(row: &str, path: &str) -> bool {
     row == path || row.ends_with('/') && path.starts_with(row)
 }
 
-/// Every root says what its crate is: a room with its reason, or a crate that forbids.
+/// Every root says what its crate is: a room with its reason, or a crate that forbids. A program beside the library of a room is a crate of its own, and
+/// may forbid.
 fn check_root(is_room: bool, file: &TextFile) -> Option<Finding> {
+    let forbids = file.text.lines().any(|line| line.starts_with(FORBIDS));
+    if forbids && !file.path.ends_with("/lib.rs") {
+        return None;
+    }
     let (wanted, message) = match is_room {
         true => (
             "#![allow(unsafe_code, reason = \"room: ",
             "a room starts with `#![allow(unsafe_code, reason = \"room: …\")]`",
         ),
-        false => ("#![forbid(unsafe_code)]", "a crate that is no room says `#![forbid(unsafe_code)]`"),
+        false => (FORBIDS, "a crate that is no room says `#![forbid(unsafe_code)]`"),
     };
     let says = file.text.lines().any(|line| line.starts_with(wanted));
     (!says).then(|| Finding::new(&file.path, 1, message))
 }
+
+const FORBIDS: &str = "#![forbid(unsafe_code)]";
 
 fn check_manifest(file: &TextFile) -> Option<Finding> {
     let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
@@ -197,6 +205,19 @@ mod tests {
     fn a_room_says_why() {
         assert!(found_in("evener-ring", "src/lib.rs", ROOM).is_empty());
         assert_eq!(found_in("evener-ring", "src/lib.rs", "#![allow(unsafe_code)]").len(), 1);
+    }
+
+    #[test]
+    fn a_program_beside_a_room_s_library_may_forbid_and_the_library_may_not() {
+        let mut package = package("evener-ring", "crates/x");
+        package.roots.push("crates/x/src/bin/a.rs".into());
+        let found = |file: &str, text: &str| {
+            let file = TextFile { path: format!("crates/x/{file}"), text: text.into() };
+            let found = check(std::slice::from_ref(&package), &[file]);
+            found.iter().filter(|finding| !finding.to_string().contains("strike it")).count()
+        };
+        assert_eq!([found("src/bin/a.rs", FORBIDS), found("src/bin/a.rs", "")], [0, 1]);
+        assert_eq!(found("src/lib.rs", FORBIDS), 1);
     }
 
     #[test]
