@@ -106,6 +106,16 @@ impl Board {
         self.word(READY).load(Acquire) as usize
     }
 
+    /// Says that a process cannot go on.
+    pub(super) fn count_failure(&self) {
+        self.word(FAILED).fetch_add(1, AcqRel);
+    }
+
+    /// How many said so.
+    pub(super) fn failures(&self) -> usize {
+        self.word(FAILED).load(Acquire) as usize
+    }
+
     /// Opens the start for all.
     pub(super) fn start(&self) {
         self.word(START).store(1, Release);
@@ -206,11 +216,12 @@ const HALF: u32 = 1 << 31;
 /// Words of a line: two lines of a cache, so that what two processes write lies apart.
 const LINE: usize = 32;
 
-/// Lines of the header, a word each: whether the start is open; processes that are ready; permits granted.
+/// Lines of the header, a word each: whether the start is open; processes that are ready; permits granted; processes that failed.
 const START: usize = 0;
 const READY: usize = 1;
 const GRANTS: usize = 2;
-const HEADER_LINES: usize = 3;
+const FAILED: usize = 3;
+const HEADER_LINES: usize = 4;
 
 const ENTRY_WORDS: usize = 6;
 

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use evener_arbiter::{Module as Gate, Permit, WaitQueue};
 use evener_core::{
@@ -45,7 +44,11 @@ pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
     };
     let mut worker = Worker::new(start, module.as_ref())?;
     let mut job = Some(Job::apart(&text, &mut room));
-    worker.attach(start);
+    let gate = start.gates.get(list_of(start));
+    // The arbiter knows this process before the start.
+    if gate.is_some_and(|gate| gate.capacity().is_none()) {
+        return Err(lost("the arbiter has no place for this process".to_owned()));
+    }
     wake_on_time();
     // What a first request takes that others do not, is not the round's.
     worker.compute(&mut job, &sessions, 0, experiment.bytes)?;
@@ -54,7 +57,7 @@ pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
         return Err(lost("the start did not come".to_owned()));
     }
     let before = Usage::now()?;
-    let session_permit = worker.open_session(start)?;
+    let session_permit = open_session(start, gate)?;
     let (mut late, mut compared) = (0, 0);
     for request in 0..requests {
         let entry = worker.ask(start, &mut job, &sessions, request, &mut result)?;
@@ -93,26 +96,6 @@ impl<'m> Worker<'m> {
             (Some(module), _) => Kind::Hosted(module.driver()),
         };
         Ok(Self { kind, libcrypto, meter: Meter::new() })
-    }
-
-    /// Has the arbiter know this process before the start.
-    #[expect(clippy::unused_self, reason = "the order of what gets ready is told by its caller")]
-    fn attach(&self, start: &Start<'_>) {
-        for gate in start.gates {
-            gate.capacity();
-        }
-    }
-
-    /// The right to all of this process's requests, where the mode gives one for a session.
-    #[expect(clippy::unused_self, reason = "as its neighbours")]
-    fn open_session(&self, start: &Start<'_>) -> Result<Option<Permit>, BenchError> {
-        if start.mode != Mode::Lists64 {
-            return Ok(None);
-        }
-        let list = start.gates.get(std::process::id() as usize % LISTS);
-        let list = list.ok_or_else(|| lost("there are no lists".to_owned()))?;
-        let session = Nanos(start.experiment.request().0.saturating_mul(start.requests as u64));
-        list.acquire(session, FOREVER).map(Some).map_err(|why| lost(format!("the list: {why:?}")))
     }
 
     /// One request, and whether this machine was too slow for the core time that it emulates.
@@ -186,6 +169,21 @@ impl<'m> Worker<'m> {
     }
 }
 
+/// Which gate is this process's: that of its list, by its id, or the only one.
+fn list_of(start: &Start<'_>) -> usize {
+    if start.mode == Mode::Lists64 { std::process::id() as usize % LISTS } else { 0 }
+}
+
+/// The right to all of this process's requests, where the mode gives one for a session.
+fn open_session(start: &Start<'_>, list: Option<&Gate>) -> Result<Option<Permit>, BenchError> {
+    if start.mode != Mode::Lists64 {
+        return Ok(None);
+    }
+    let list = list.ok_or_else(|| lost("there are no lists".to_owned()))?;
+    let session = Nanos(start.experiment.request().0.saturating_mul(start.requests as u64));
+    list.acquire(session, FOREVER).map(Some).map_err(|why| lost(format!("the list: {why:?}")))
+}
+
 /// A unit for a request. Without an order a process that finds none free goes on being runnable and looks again, as paper 001's model counts it; with one of permits, or with
 /// the module's own queue, the request stands behind what the unit has.
 fn occupy(board: &Board, mode: Mode, number: usize, span: Ticks) -> Work {
@@ -220,7 +218,7 @@ struct Sessions {
 impl Sessions {
     fn new(experiment: &Experiment, number: usize) -> Result<Self, BenchError> {
         let algorithm = experiment.algorithm;
-        let key: Vec<u8> = (0..algorithm.key_bytes()).map(|at| pattern(number + 1, at)).collect();
+        let key: Vec<u8> = (0..algorithm.key_bytes().unwrap_or(16)).map(|at| pattern(number + 1, at)).collect();
         let session = |direction| {
             let made = Session::new(algorithm, direction, Padding::None, &key);
             made.map(Arc::new).map_err(|error| lost(format!("{algorithm}: {error:?}")))

@@ -107,7 +107,7 @@ impl Gates {
     fn wait_until_ready(&self, board: &Board, processes: usize) -> Result<(), BenchError> {
         let until = Instant::now() + self.experiment.limit;
         while board.ready() < processes {
-            if Instant::now() > until {
+            if Instant::now() > until || board.failures() > 0 {
                 let ready = board.ready();
                 return Err(BenchError::Library(format!("only {ready} of {processes} processes got ready")));
             }
@@ -145,6 +145,7 @@ fn fork(start: &Start<'_>, processes: usize) -> Result<Child, BenchError> {
         Err(error) => {
             // Who reads it is told that it failed all the same.
             writeln!(stderr(), "process {}: {error}", start.number).unwrap_or_default();
+            start.board.count_failure();
             false
         }
     };
