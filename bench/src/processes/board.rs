@@ -68,7 +68,8 @@ impl Board {
     pub(super) fn new(units: usize, processes: usize, requests: usize) -> Result<Self, BenchError> {
         let refused = |error: std::io::Error| BenchError::Library(format!("no memory to share: {error}"));
         let word_count = LINE * (HEADER_LINES + units + processes) + processes * requests * ENTRY_WORDS;
-        let file = memfd_create("evener-bench", MemfdFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
+        let file =
+            memfd_create("evener-bench", MemfdFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
         ftruncate(&file, (word_count * 4) as u64).map_err(|error| refused(error.into()))?;
         let words = Mapping::shared(&file, word_count).map_err(refused)?;
         Ok(Self { words, began: Instant::now(), units, processes, requests })
@@ -106,9 +107,9 @@ impl Board {
         self.word(READY).load(Acquire) as usize
     }
 
-    /// Says that a process cannot go on.
-    pub(super) fn count_failure(&self) {
-        self.word(FAILED).fetch_add(1, AcqRel);
+    /// Says that a process cannot go on; how many said so before.
+    pub(super) fn count_failure(&self) -> u32 {
+        self.word(FAILED).fetch_add(1, AcqRel)
     }
 
     /// How many said so.
@@ -161,8 +162,7 @@ impl Board {
 
     pub(super) fn write_entry(&self, process: usize, request: usize, entry: &Entry) {
         let words = &self.words.words()[self.entry(process, request)];
-        let values =
-            [entry.wanted, entry.begins, entry.ends, entry.back, entry.ticket, entry.before];
+        let values = [entry.wanted, entry.begins, entry.ends, entry.back, entry.ticket, entry.before];
         // Relaxed: read once its process has ended.
         words.iter().zip(values).for_each(|(word, value)| word.store(value, Relaxed));
     }
@@ -182,7 +182,8 @@ impl Board {
 
     pub(super) fn read_usage(&self, process: usize) -> Usage {
         let line = self.line(HEADER_LINES + self.units + process);
-        let [voluntary, involuntary, core_us, late, compared] = [0, 1, 2, 3, 4].map(|at: usize| line[at].load(Relaxed));
+        let [voluntary, involuntary, core_us, late, compared] =
+            [0, 1, 2, 3, 4].map(|at: usize| line[at].load(Relaxed));
         Usage { voluntary, involuntary, core_us, late, compared }
     }
 
@@ -253,8 +254,16 @@ mod tests {
     #[test]
     fn what_a_process_wrote_is_read_and_no_two_entries_share_a_word() {
         let board = Board::new(3, 2, 2).unwrap();
-        let entry = |n: u32| Entry { wanted: n, begins: n + 1, ends: n + 2, back: n + 3, ticket: n + 4, before: n + 5 };
-        let usage = |n: u32| Usage { voluntary: n, involuntary: n + 1, core_us: n + 2, late: n + 3, compared: n + 4 };
+        let entry = |n: u32| Entry {
+            wanted: n,
+            begins: n + 1,
+            ends: n + 2,
+            back: n + 3,
+            ticket: n + 4,
+            before: n + 5,
+        };
+        let usage =
+            |n: u32| Usage { voluntary: n, involuntary: n + 1, core_us: n + 2, late: n + 3, compared: n + 4 };
         let all = [(0, 0), (0, 1), (1, 0), (1, 1)];
         for (number, (process, request)) in (0..).zip(all) {
             board.write_entry(process, request, &entry(number * 10));

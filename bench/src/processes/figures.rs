@@ -7,7 +7,7 @@ use super::{Experiment, Mode};
 use crate::statistics::Quantiles;
 
 /// What a round of processes did.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Figures {
     /// From the first request that was wanted to the last that was back, in seconds.
     pub wall_s: f64,
@@ -141,9 +141,11 @@ mod tests {
 
     #[test]
     fn fairness_counts_what_each_had_when_half_was_done() {
-        let one_first = [vec![entry(0, 0, 0, 10), entry(10, 0, 0, 20)], vec![entry(0, 0, 0, 30), entry(30, 0, 0, 40)]];
+        let one_first =
+            [vec![entry(0, 0, 0, 10), entry(10, 0, 0, 20)], vec![entry(0, 0, 0, 30), entry(30, 0, 0, 40)]];
         assert_eq!(back_at_half(&one_first), [2, 0]);
-        let in_turns = [vec![entry(0, 0, 0, 10), entry(10, 0, 0, 30)], vec![entry(0, 0, 0, 20), entry(20, 0, 0, 40)]];
+        let in_turns =
+            [vec![entry(0, 0, 0, 10), entry(10, 0, 0, 30)], vec![entry(0, 0, 0, 20), entry(20, 0, 0, 40)]];
         assert_eq!(back_at_half(&in_turns), [1, 1]);
     }
 

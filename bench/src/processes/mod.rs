@@ -25,7 +25,7 @@ pub use prediction::predict;
 pub use round::{Gates, Round, processes_max};
 
 /// How processes share the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Nobody orders them: who finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host: the host orders them.

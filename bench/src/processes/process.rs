@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::thread;
 
 use evener_arbiter::{Module as Gate, Permit, WaitQueue};
-use evener_core::{
-    Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
-};
+use evener_core::{Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session};
 use evener_driver_emulated::{Meter, wake_on_time};
 use evener_driver_hosted::Module as HostedModule;
 use evener_driver_libcrypto::Libcrypto;
@@ -218,7 +216,8 @@ struct Sessions {
 impl Sessions {
     fn new(experiment: &Experiment, number: usize) -> Result<Self, BenchError> {
         let algorithm = experiment.algorithm;
-        let key: Vec<u8> = (0..algorithm.key_bytes().unwrap_or(16)).map(|at| pattern(number + 1, at)).collect();
+        let key: Vec<u8> =
+            (0..algorithm.key_bytes().unwrap_or(16)).map(|at| pattern(number + 1, at)).collect();
         let session = |direction| {
             let made = Session::new(algorithm, direction, Padding::None, &key);
             made.map(Arc::new).map_err(|error| lost(format!("{algorithm}: {error:?}")))
@@ -279,4 +278,3 @@ fn lost(reason: String) -> BenchError {
 /// The alarm ends a process before.
 const FOREVER: Nanos = Nanos(u64::MAX);
 const FOREVER_AT_A_HOST: Nanos = Nanos::from_millis(30_000);
-

@@ -53,7 +53,8 @@ impl Gates {
     pub fn new(experiment: &Experiment) -> Result<Self, BenchError> {
         let lost = |error: String| BenchError::Library(format!("no arbiter: {error}"));
         let folder = TempDir::with_prefix("evener-processes-").map_err(|error| lost(error.to_string()))?;
-        set_permissions(folder.path(), Permissions::from_mode(0o700)).map_err(|error| lost(error.to_string()))?;
+        set_permissions(folder.path(), Permissions::from_mode(0o700))
+            .map_err(|error| lost(error.to_string()))?;
         let attach = |name: &str, shape| {
             let directories = Directories::only(folder.path().to_owned());
             let options = Options { directories, name: name.to_owned(), shape, ..Options::default() };
@@ -88,13 +89,18 @@ impl Gates {
         for number in 0..processes {
             let start = Start { board: &board, experiment, mode, gates, number, requests };
             children.push(fork(&start, processes)?);
+            // A host answers a few newcomers at a time, and each asks whether it computes rightly.
+            self.wait_until_ready(&board, (number + 1).saturating_sub(NEWCOMERS_MAX))?;
         }
         self.wait_until_ready(&board, processes)?;
         board.start();
         let ids: Vec<u32> = children.iter().map(Child::id).collect();
         let lost = children.into_iter().map(Child::ends_well).filter(|is_well| !is_well).count();
         if lost > 0 {
-            return Err(BenchError::Library(format!("{lost} of {processes} processes failed ({})", mode.name())));
+            return Err(BenchError::Library(format!(
+                "{lost} of {processes} processes failed ({})",
+                mode.name()
+            )));
         }
         let log = |process| (0..requests).map(|request| board.read_entry(process, request)).collect();
         let logs: Vec<Vec<Entry>> = (0..processes).map(log).collect();
@@ -104,6 +110,7 @@ impl Gates {
         Ok(Round { figures, ids })
     }
 
+    /// Waits until so many are ready.
     fn wait_until_ready(&self, board: &Board, processes: usize) -> Result<(), BenchError> {
         let until = Instant::now() + self.experiment.limit;
         while board.ready() < processes {
@@ -117,6 +124,9 @@ impl Gates {
     }
 }
 
+/// Processes that get ready at the same time.
+const NEWCOMERS_MAX: usize = 16;
+
 impl Drop for Gates {
     fn drop(&mut self) {
         self.arbiters.iter().for_each(Arbiter::remove);
@@ -127,7 +137,9 @@ impl Drop for Gates {
 fn check(mode: Mode, processes: usize) -> Result<(), BenchError> {
     if mode.has_gate() && processes > processes_max() {
         let most = processes_max();
-        return Err(BenchError::Cell(format!("the arbiter's segment has places for {most} processes, not {processes}")));
+        return Err(BenchError::Cell(format!(
+            "the arbiter's segment has places for {most} processes, not {processes}"
+        )));
     }
     match getrlimit(Resource::Nproc).current {
         Some(most) if most < processes as u64 => Err(BenchError::Cell(format!(
@@ -143,9 +155,10 @@ fn fork(start: &Start<'_>, processes: usize) -> Result<Child, BenchError> {
     let life = || match bind(start.experiment.bound_to).and_then(|()| process::run(start)) {
         Ok(()) => true,
         Err(error) => {
-            // Who reads it is told that it failed all the same.
-            writeln!(stderr(), "process {}: {error}", start.number).unwrap_or_default();
-            start.board.count_failure();
+            // The first says why. Where nobody reads it, the round fails all the same.
+            if start.board.count_failure() == 0 {
+                writeln!(stderr(), "process {}: {error}", start.number).unwrap_or_default();
+            }
             false
         }
     };

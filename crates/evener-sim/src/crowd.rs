@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use evener_core::Nanos;
 
 use crate::engine::{
-    Context, Engine, EventId, Faults, ModuleId, ModuleSpec, SchedulerSpec, Step, Stuck, Thread, ThreadSpec, World,
+    Context, Engine, EventId, Faults, ModuleId, ModuleSpec, SchedulerSpec, Step, Stuck, Thread, ThreadSpec,
+    World,
 };
 
 /// Who goes first.
@@ -79,8 +80,17 @@ impl Crowd {
             let [back, turn] = [engine.event(), engine.event()];
             let gate = if self.order == Order::Lists { (id % LISTS) as usize } else { 0 };
             let left = self.requests;
-            let process =
-                Process { crowd: self, number, gate, module, back, turn, left, wanted: Nanos::ZERO, state: State::Wanting };
+            let process = Process {
+                crowd: self,
+                number,
+                gate,
+                module,
+                back,
+                turn,
+                left,
+                wanted: Nanos::ZERO,
+                state: State::Wanting,
+            };
             engine.spawn(ThreadSpec::default(), process);
         }
         let makespan = engine.run()?;

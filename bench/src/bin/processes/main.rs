@@ -48,7 +48,10 @@ struct Arguments {
     /// What an emulated unit takes for a request, in microseconds; `preset`: as the preset says
     #[arg(long)]
     service_us: Option<String>,
-    /// Permits of the arbiter; usually one for each unit
+    /// How many times as slow as the preset the emulated Cell is
+    #[arg(long, default_value_t = 20)]
+    pace: u64,
+    /// Permits of the arbiter; usually two for each unit of the T2, and one for each of the Cell
     #[arg(long)]
     permits: Option<u32>,
     /// Bytes of a request
@@ -60,6 +63,9 @@ struct Arguments {
     /// Writes NAME.json, NAME.md, NAME.svg and NAME-switches.svg
     #[arg(long, value_name = "NAME")]
     out: Option<PathBuf>,
+    /// Takes the cells that NAME.json has already, so that a measurement can be made in parts
+    #[arg(long, requires = "out")]
+    append: bool,
 }
 
 /// The experiments.
@@ -78,10 +84,11 @@ enum Kind {
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     raise_limits();
+    let load_before = load();
     let plan = plan::of(&arguments)?;
     let mut report = Report {
         title: plan.title.clone(),
-        command: command(),
+        commands: vec![command()],
         circumstances: circumstances()?,
         conditions: plan.conditions.clone(),
         cells: Vec::new(),
@@ -101,8 +108,14 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
-    report.circumstances.push(format!("load of the machine at the end (1 minute): {}", load()));
-    arguments.out.as_deref().map_or(Ok(()), |name| report.write(name).context("the report"))
+    report
+        .circumstances
+        .push(format!("load of the machine (1 minute): {load_before} before, {} after", load()));
+    let Some(name) = arguments.out.as_deref() else { return Ok(()) };
+    if arguments.append {
+        report.append_to(name)?;
+    }
+    report.write(name).context("the report")
 }
 
 /// All modes at one number of processes, in turns. `core` is what a request takes on a core, once the first cell tells.
@@ -173,9 +186,15 @@ fn circumstances() -> anyhow::Result<Vec<String>> {
         format!("date: {}", said("date", &["-u", "+%Y-%m-%d"])),
         format!("processor: {model}, {} cores, in a virtual machine: {}", cores(), is_virtual(&information)),
         format!("system: Linux {}", system.release().to_string_lossy().split('-').next().unwrap_or_default()),
-        format!("scheduler: {}", said("chrt", &["-p", &std::process::id().to_string()]).lines().map(|line| line.rsplit(": ").next().unwrap_or_default()).collect::<Vec<_>>().join(", priority ")),
+        format!(
+            "scheduler: {}",
+            said("chrt", &["-p", &std::process::id().to_string()])
+                .lines()
+                .map(|line| line.rsplit(": ").next().unwrap_or_default())
+                .collect::<Vec<_>>()
+                .join(", priority ")
+        ),
         format!("library: {}", Libcrypto::new()?.profile().detail),
-        format!("load of the machine at the beginning (1 minute): {}", load()),
     ])
 }
 
@@ -190,7 +209,8 @@ fn load() -> String {
 }
 
 fn cores() -> usize {
-    sched_getaffinity(None).map_or(1, |allowed| (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).count())
+    sched_getaffinity(None)
+        .map_or(1, |allowed| (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).count())
 }
 
 /// As far as the system allows. Where that is too few, the first process that cannot be started says so.

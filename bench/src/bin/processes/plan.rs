@@ -40,7 +40,10 @@ pub(super) fn of(arguments: &Arguments) -> anyhow::Result<Plan> {
 }
 
 fn t2(arguments: &Arguments) -> anyhow::Result<Plan> {
-    let experiment = emulated(arguments, "emulated:t2", Algorithm::Aes128Cbc, arguments.bytes.unwrap_or(BYTES), SLOW)?;
+    let bytes = arguments.bytes.unwrap_or(BYTES);
+    let mut experiment = emulated(arguments, "emulated:t2", Algorithm::Aes128Cbc, bytes, SLOW)?;
+    // One works at a unit and one stands behind it, so that no unit waits for a switch.
+    experiment.permits = arguments.permits.unwrap_or(2 * experiment.permits);
     let modes = or(&arguments.modes, &[Mode::Plain, Mode::Queue, Mode::Lists64, Mode::Fifo, Mode::Cores]);
     let conditions = conditions(&experiment, false);
     let total = arguments.total.unwrap_or(8_192);
@@ -75,16 +78,21 @@ fn host(arguments: &Arguments) -> anyhow::Result<Plan> {
 
 fn cell(arguments: &Arguments) -> anyhow::Result<Plan> {
     let mut works = Vec::new();
-    let mut told = Vec::new();
+    let pace = arguments.pace;
+    let mut told = vec![format!(
+        "EMULATED: six units, {pace} times as slow as the preset; all processes on core 0; one permit for each unit"
+    )];
     for algorithm in [Algorithm::Aes128Ecb, Algorithm::Aes128Cbc] {
         for bytes in arguments.bytes.map_or_else(|| SIZES_004.to_vec(), |bytes| vec![bytes]) {
             let of_preset = emulated(arguments, "emulated:cell", algorithm, bytes, None)?;
             // Its main processor, which all calls go through, is one core.
-            let experiment = Experiment { bound_to: Some(0), ..of_preset };
-            told.extend(conditions(&experiment, false));
-            // A fifth of a second of the core's part.
-            let fifth = 200_000_000 / experiment.core.0.max(1);
-            let total = arguments.total.unwrap_or(usize::try_from(fifth).unwrap_or(1_024));
+            let [core, service] =
+                [of_preset.core, of_preset.service].map(|time| Nanos(time.0 * arguments.pace.max(1)));
+            let experiment = Experiment { bound_to: Some(0), core, service, ..of_preset };
+            told.push(format!("{algorithm} {bytes} B: {core} of a core, {service} of a unit"));
+            // A tenth of a second of the core's part.
+            let tenth = 100_000_000 / core.0.max(1);
+            let total = arguments.total.unwrap_or(usize::try_from(tenth).unwrap_or(1_024));
             let each = |processes: &usize| (*processes, (total / processes).max(arguments.least));
             let sizes = or(&arguments.counts, &[1, 2, 3, 4, 5, 6]).iter().map(each).collect();
             let modes = or(&arguments.modes, &[Mode::Queue, Mode::Flags, Mode::Fifo, Mode::Cores]);
@@ -97,7 +105,13 @@ fn cell(arguments: &Arguments) -> anyhow::Result<Plan> {
 
 fn order(arguments: &Arguments) -> anyhow::Result<Plan> {
     let short = Some(Nanos::from_micros(150));
-    let one = emulated(arguments, "emulated:t2,units=1", Algorithm::Aes128Cbc, arguments.bytes.unwrap_or(1_024), short)?;
+    let one = emulated(
+        arguments,
+        "emulated:t2,units=1",
+        Algorithm::Aes128Cbc,
+        arguments.bytes.unwrap_or(1_024),
+        short,
+    )?;
     let experiment = Experiment { permits: 1, ..one };
     let conditions = conditions(&experiment, false);
     let total = arguments.total.unwrap_or(4_000);

@@ -8,20 +8,20 @@ use std::fs;
 use std::path::Path;
 
 use evener_sim::crowd::Outcome;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Experiment, Figures, Mode};
 use crate::error::BenchError;
 use crate::statistics::Spread;
 
 /// All that a command measured.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// In a line.
     pub title: String,
-    /// What was said to the program.
-    pub command: String,
-    /// Date, machine, versions, load, a line each.
+    /// What was said to the program, each time that it was called.
+    pub commands: Vec<String>,
+    /// Date, machine, versions, a line each.
     pub circumstances: Vec<String>,
     /// What all processes did, a line each.
     pub conditions: Vec<String>,
@@ -30,7 +30,7 @@ pub struct Report {
 }
 
 /// A number of processes in one mode.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// What is done with what, where a report has several: empty otherwise.
     pub work: String,
@@ -49,7 +49,7 @@ pub struct Cell {
 }
 
 /// What the simulator says of a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Predicted {
     /// 10^6 bytes a second.
     pub mb_per_s: f64,
@@ -108,10 +108,15 @@ impl Cell {
             _ => write!(line, " {:>9} {:>6}", "-", "-").ok(),
         };
         write!(line, " {:>10.0} {:>10.0}", median(|f| f.p50_us), median(|f| f.p99_us)).ok();
-        write!(line, " {:>8.1} {:>8.1}", median(|f| f.voluntary_per_mb), median(|f| f.involuntary_per_mb)).ok();
+        write!(line, " {:>8.1} {:>8.1}", median(|f| f.voluntary_per_mb), median(|f| f.involuntary_per_mb))
+            .ok();
         write!(line, " {:>8.3} {:>6.4}", median(|f| f.core_ms_per_mb), median(|f| f.fairness)).ok();
         let busy = median(|figures| figures.busy.unwrap_or(f64::NAN));
-        if busy.is_finite() { write!(line, " {busy:>6.3}").ok() } else { write!(line, " {:>6}", "-").ok() };
+        if busy.is_finite() {
+            write!(line, " {busy:>6.3}").ok()
+        } else {
+            write!(line, " {:>6}", "-").ok()
+        };
         if let Some(out) = self.rounds.iter().filter_map(|figures| figures.out_of_order).max() {
             write!(line, "  {out} out of order").ok();
         }
@@ -123,8 +128,18 @@ impl Cell {
     pub fn heading() -> String {
         format!(
             "{:>6} {:>8} {:>9} {:>9} {:>6} {:>10} {:>10} {:>8} {:>8} {:>8} {:>6} {:>6}",
-            "procs", "mode", "MB/s", "predicted", "ratio", "p50 us", "p99 us", "vol/MB", "invol/MB", "ms/MB",
-            "Jain", "busy"
+            "procs",
+            "mode",
+            "MB/s",
+            "predicted",
+            "ratio",
+            "p50 us",
+            "p99 us",
+            "vol/MB",
+            "invol/MB",
+            "ms/MB",
+            "Jain",
+            "busy"
         )
     }
 }
@@ -143,19 +158,65 @@ impl Report {
         Mode::ALL.into_iter().filter(has).collect()
     }
 
+    /// Takes the cells of an earlier report that this one does not have, and its commands: a measurement in parts.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::File`] where there is none, or it says something else of the module.
+    pub fn append_to(&mut self, name: &Path) -> Result<(), BenchError> {
+        let path = name.with_extension("json");
+        let refused = |error: String| BenchError::File { path: path.display().to_string(), error };
+        let text = fs::read(&path).map_err(|error| refused(error.to_string()))?;
+        let before: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        if before.conditions.iter().any(|line| !self.conditions.contains(line))
+            && self.conditions.iter().any(|line| !before.conditions.contains(line))
+        {
+            return Err(refused("it is of another measurement".to_owned()));
+        }
+        let is_same = |one: &Cell, other: &Cell| {
+            one.work == other.work && one.processes == other.processes && one.mode == other.mode
+        };
+        let others =
+            before.cells.into_iter().filter(|cell| !self.cells.iter().any(|ours| is_same(ours, cell)));
+        let mut cells: Vec<Cell> = others.collect();
+        cells.append(&mut self.cells);
+        // Works in the order in which they came.
+        let mut works: Vec<String> = cells.iter().map(|cell| cell.work.clone()).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        works.retain(|work| seen.insert(work.clone()));
+        cells.sort_by_key(|cell| {
+            (works.iter().position(|work| *work == cell.work), cell.processes, cell.mode)
+        });
+        self.cells = cells;
+        self.commands.splice(0..0, before.commands);
+        for line in before.circumstances {
+            if !self.circumstances.contains(&line) {
+                self.circumstances.push(line);
+            }
+        }
+        let new: Vec<String> =
+            before.conditions.into_iter().filter(|line| !self.conditions.contains(line)).collect();
+        self.conditions.extend(new);
+        Ok(())
+    }
+
     /// Writes JSON, page and pictures beside each other, under one name and an ending each.
     ///
     /// # Errors
     ///
     /// [`BenchError::Write`].
     pub fn write(&self, name: &Path) -> Result<(), BenchError> {
-        let refused = |path: &Path, error: String| BenchError::Write { path: path.display().to_string(), error };
+        let refused =
+            |path: &Path, error: String| BenchError::Write { path: path.display().to_string(), error };
         let write = |ending: &str, text: String| {
             let path = name.with_extension(ending);
             fs::write(&path, text).map_err(|error| refused(&path, error.to_string()))
         };
         let json = serde_json::to_string(self).map_err(|error| refused(name, error.to_string()))?;
-        write("json", json.replace("},{\"work\"", "},\n{\"work\"").replace("{\"wall_s\"", "\n  {\"wall_s\"") + "\n")?;
+        write(
+            "json",
+            json.replace("},{\"work\"", "},\n{\"work\"").replace("{\"wall_s\"", "\n  {\"wall_s\"") + "\n",
+        )?;
         write("md", self.page(name))?;
         self.pictures(name)
     }
@@ -167,7 +228,9 @@ pub fn conditions(experiment: &Experiment, is_host: bool) -> Vec<String> {
     let Experiment { algorithm, bytes, units, core, service, permits, .. } = experiment;
     let mut lines = vec![format!("{algorithm}, {bytes} B a request, one request of a process at a time")];
     if is_host {
-        lines.push(format!("a host's core; the arbiter is told {service} a request and has {permits} permits"));
+        lines.push(format!(
+            "a host's core; the arbiter is told {service} a request and has {permits} permits"
+        ));
     } else {
         lines.push(format!(
             "EMULATED: {units} units; a request takes {core} of a core and {service} of a unit; {permits} permits of the arbiter"

@@ -8,14 +8,23 @@ use super::{Cell, Mode, Report};
 impl Report {
     pub(super) fn page(&self, name: &Path) -> String {
         let stem = name.file_name().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut page = format!("# {}\n\nMade by the command below; every round is in [{stem}.json]({stem}.json). What it means stands in [processes.md](processes.md).\n\n", self.title);
-        writeln!(page, "![throughput]({stem}.svg)\n\n![switches]({stem}-switches.svg)\n\n```\n$ {}\n```\n", self.command).ok();
+        let mut page = format!(
+            "# {}\n\nMade by the commands below; every round is in [{stem}.json]({stem}.json). What it means stands in [processes.md](processes.md).\n\n",
+            self.title
+        );
+        writeln!(
+            page,
+            "![throughput]({stem}.svg)\n\n![switches]({stem}-switches.svg)\n\n```\n$ {}\n```\n",
+            self.commands.join("\n$ ")
+        )
+        .ok();
         self.circumstances.iter().chain(&self.conditions).for_each(|line| _ = writeln!(page, "- {line}"));
         let asked = self.asked();
         if !asked.is_empty() {
             page.push_str("\n| asked | of | reached | |\n|---|---|---|---|\n");
             for Asked { what, bound, reached, holds } in asked {
-                writeln!(page, "| {what} | {bound} | {reached} | {} |", if holds { "yes" } else { "**no**" }).ok();
+                writeln!(page, "| {what} | {bound} | {reached} | {} |", if holds { "yes" } else { "**no**" })
+                    .ok();
             }
         }
         self.rates(&mut page);
@@ -27,12 +36,18 @@ impl Report {
     fn rates(&self, page: &mut String) {
         let modes = self.modes();
         page.push_str("\nThroughput in MB/s (10^6 bytes), medians of the rounds; behind each the simulator's, and live over simulated.\n\n| ");
-        page.push_str(if self.cells.iter().any(|cell| !cell.work.is_empty()) { "work | processes |" } else { "processes |" });
+        page.push_str(if self.cells.iter().any(|cell| !cell.work.is_empty()) {
+            "work | processes |"
+        } else {
+            "processes |"
+        });
         modes.iter().for_each(|mode| _ = write!(page, " {} |", mode.name()));
         page.push_str("\n|---|");
-        (0..modes.len() + usize::from(self.cells.iter().any(|cell| !cell.work.is_empty()))).for_each(|_| page.push_str("---|"));
+        (0..modes.len() + usize::from(self.cells.iter().any(|cell| !cell.work.is_empty())))
+            .for_each(|_| page.push_str("---|"));
         page.push('\n');
-        let mut rows: Vec<(&str, usize)> = self.cells.iter().map(|cell| (cell.work.as_str(), cell.processes)).collect();
+        let mut rows: Vec<(&str, usize)> =
+            self.cells.iter().map(|cell| (cell.work.as_str(), cell.processes)).collect();
         rows.dedup();
         for (work, processes) in rows {
             if !work.is_empty() {
@@ -40,7 +55,8 @@ impl Report {
             }
             write!(page, "| {processes} |").ok();
             for mode in &modes {
-                let is_it = |cell: &&Cell| cell.mode == *mode && cell.processes == processes && cell.work == work;
+                let is_it =
+                    |cell: &&Cell| cell.mode == *mode && cell.processes == processes && cell.work == work;
                 write!(page, " {} |", self.cells.iter().find(is_it).map(rate).unwrap_or_default()).ok();
             }
             page.push('\n');
@@ -55,14 +71,31 @@ impl Report {
         page.push_str("| | processes | mode | requests each | MB/s | p50, us | p99, us | voluntary /MB | involuntary /MB | core ms /MB | fairness | busy |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
         for cell in &self.cells {
             let spread = cell.spread(|figures| figures.mb_per_s);
-            let between = spread.map(|spread| format!("{:.2} [{:.2} {:.2}]", spread.median, spread.low, spread.high));
-            write!(page, "| {} | {} | {} | {} | {} ", cell.work, cell.processes, cell.mode.name(), cell.requests, between.unwrap_or_default()).ok();
+            let between =
+                spread.map(|spread| format!("{:.2} [{:.2} {:.2}]", spread.median, spread.low, spread.high));
+            write!(
+                page,
+                "| {} | {} | {} | {} | {} ",
+                cell.work,
+                cell.processes,
+                cell.mode.name(),
+                cell.requests,
+                between.unwrap_or_default()
+            )
+            .ok();
             let median = |of| cell.median(of);
             write!(page, "| {:.0} | {:.0} ", median(|f| f.p50_us), median(|f| f.p99_us)).ok();
-            write!(page, "| {:.1} | {:.1} ", median(|f| f.voluntary_per_mb), median(|f| f.involuntary_per_mb)).ok();
+            write!(
+                page,
+                "| {:.1} | {:.1} ",
+                median(|f| f.voluntary_per_mb),
+                median(|f| f.involuntary_per_mb)
+            )
+            .ok();
             write!(page, "| {:.3} | {:.4} ", median(|f| f.core_ms_per_mb), median(|f| f.fairness)).ok();
             let busy = median(|figures| figures.busy.unwrap_or(f64::NAN));
-            writeln!(page, "| {} |", if busy.is_finite() { format!("{busy:.3}") } else { String::new() }).ok();
+            writeln!(page, "| {} |", if busy.is_finite() { format!("{busy:.3}") } else { String::new() })
+                .ok();
         }
     }
 
@@ -70,16 +103,29 @@ impl Report {
     fn asked(&self) -> Vec<Asked> {
         let mut asked = Vec::new();
         let rate = |cell: &Cell| cell.median(|figures| figures.mb_per_s);
-        let switches = |cell: &Cell| cell.median(|figures| figures.voluntary_per_mb + figures.involuntary_per_mb);
+        let switches =
+            |cell: &Cell| cell.median(|figures| figures.voluntary_per_mb + figures.involuntary_per_mb);
         let fifo = |processes| self.cell(Mode::Fifo, processes);
         let of_fifo = || self.cells.iter().filter(|cell| cell.mode == Mode::Fifo);
         if let Some(thousand) = fifo(1024) {
             let best = of_fifo().map(rate).fold(0.0, f64::max);
-            asked.push(Asked::at_least("fifo: throughput at 1024 processes over its best", 0.95, rate(thousand) / best));
-            asked.push(Asked::at_least("fifo: units busy at 1024 processes", 0.95, thousand.median(|figures| figures.busy.unwrap_or(f64::NAN))));
+            asked.push(Asked::at_least(
+                "fifo: throughput at 1024 processes over its best",
+                0.95,
+                rate(thousand) / best,
+            ));
+            asked.push(Asked::at_least(
+                "fifo: units busy at 1024 processes",
+                0.95,
+                thousand.median(|figures| figures.busy.unwrap_or(f64::NAN)),
+            ));
         }
         if let (Some(few), Some(many)) = (fifo(64), fifo(1024)) {
-            asked.push(Asked::at_most("fifo: switches per MB at 1024 processes over those at 64", 1.2, switches(many) / switches(few)));
+            asked.push(Asked::at_most(
+                "fifo: switches per MB at 1024 processes over those at 64",
+                1.2,
+                switches(many) / switches(few),
+            ));
         }
         for cell in [8, 64, 512].into_iter().filter_map(fifo) {
             let what = format!("fifo: Jain's index at {} processes", cell.processes);
@@ -87,10 +133,22 @@ impl Report {
         }
         for mode in [Mode::Lists64, Mode::Fifo] {
             let cells = self.cells.iter().filter(|cell| cell.mode == mode);
-            let worst = cells.filter_map(|cell| Some((cell.of_predicted()?, cell))).max_by(|one, other| off(one.0).total_cmp(&off(other.0)));
+            let worst = cells
+                .filter_map(|cell| Some((cell.of_predicted()?, cell)))
+                .max_by(|one, other| off(one.0).total_cmp(&off(other.0)));
             if let Some((ratio, cell)) = worst {
-                let what = format!("{}: live over simulated, the worst, at {} {} processes", mode.name(), cell.work, cell.processes);
-                asked.push(Asked { what, bound: "0.90 to 1.10".to_owned(), reached: format!("{ratio:.3}"), holds: off(ratio) <= 0.1 });
+                let what = format!(
+                    "{}: live over simulated, the worst, at {} {} processes",
+                    mode.name(),
+                    cell.work,
+                    cell.processes
+                );
+                asked.push(Asked {
+                    what,
+                    bound: "0.90 to 1.10".to_owned(),
+                    reached: format!("{ratio:.3}"),
+                    holds: off(ratio) <= 0.1,
+                });
             }
         }
         asked
@@ -111,11 +169,21 @@ struct Asked {
 
 impl Asked {
     fn at_least(what: &str, bound: f64, reached: f64) -> Self {
-        Self { what: what.to_owned(), bound: format!("at least {bound}"), reached: format!("{reached:.3}"), holds: reached >= bound }
+        Self {
+            what: what.to_owned(),
+            bound: format!("at least {bound}"),
+            reached: format!("{reached:.3}"),
+            holds: reached >= bound,
+        }
     }
 
     fn at_most(what: &str, bound: f64, reached: f64) -> Self {
-        Self { what: what.to_owned(), bound: format!("at most {bound}"), reached: format!("{reached:.3}"), holds: reached <= bound }
+        Self {
+            what: what.to_owned(),
+            bound: format!("at most {bound}"),
+            reached: format!("{reached:.3}"),
+            holds: reached <= bound,
+        }
     }
 }
 

@@ -9,13 +9,23 @@ use crate::plot::{Scale, Series, lines_over_counts};
 impl Report {
     pub(super) fn pictures(&self, name: &Path) -> Result<(), BenchError> {
         let live = self.series("", false, |cell| Some(cell.median(|figures| figures.mb_per_s)));
-        let simulated = self.series(", simulated", true, |cell| cell.predicted.map(|predicted| predicted.mb_per_s));
-        let all: Vec<Series> = live.into_iter().chain(simulated).filter(|line| !line.points.is_empty()).collect();
-        lines_over_counts(&name.with_extension("svg"), &self.title, "processes", "MB/s", Scale::Logarithmic, &all)?;
+        let simulated =
+            self.series(", simulated", true, |cell| cell.predicted.map(|predicted| predicted.mb_per_s));
+        let all: Vec<Series> =
+            live.into_iter().chain(simulated).filter(|line| !line.points.is_empty()).collect();
+        lines_over_counts(
+            &name.with_extension("svg"),
+            &self.title,
+            "processes",
+            "MB/s",
+            Scale::Logarithmic,
+            &all,
+        )?;
         let mut path = PathBuf::from(name);
         let stem = name.file_name().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         path.set_file_name(format!("{stem}-switches.svg"));
-        let switches = |cell: &Cell| Some(cell.median(|figures| figures.voluntary_per_mb + figures.involuntary_per_mb));
+        let switches =
+            |cell: &Cell| Some(cell.median(|figures| figures.voluntary_per_mb + figures.involuntary_per_mb));
         let title = format!("{}: switches", self.title);
         let lines = self.series("", false, switches);
         lines_over_counts(&path, &title, "processes", "switches per MB", Scale::Logarithmic, &lines)
