@@ -236,8 +236,8 @@ mod tests {
         let hour = HALF / 4;
         let works = [board.occupy_free(0, hour).unwrap(), board.occupy_free(0, hour).unwrap()];
         assert_eq!(board.occupy_free(0, 1), None);
-        let third = board.occupy(5);
-        assert_eq!((third.begins, third.ends), (works[0].ends, works[0].ends + 5));
+        let third = board.occupy(hour);
+        assert_eq!((third.begins, third.ends), (works[0].ends, works[0].ends + hour));
         let fourth = board.occupy(7);
         assert_eq!(fourth.begins, works[1].ends);
     }

@@ -59,8 +59,7 @@ fn the_head_of_a_list_runs_its_whole_session_before_the_next() {
 }
 
 #[test]
-fn a_wrong_result_ends_a_round() {
-    // Where a unit gave another process's bytes, or none, its process would see it: a text that differs from its result is what `compare` judges.
+fn a_request_that_fails_ends_the_round_and_says_how_many_processes_it_cost() {
     let gates = Gates::new(&small()).unwrap();
     assert!(gates.round(Mode::Fifo, 2, 2).is_ok());
     let partial = Experiment { bytes: 1_000, ..small() };
