@@ -20,11 +20,12 @@ impl Host {
         let mut command = Command::new(evener);
         command.args(["host", "--module", "cpu", "--clients", &clients.to_string(), "--socket"]);
         command.arg(folder.path().join("socket"));
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().with_context(|| evener.display().to_string())?;
-        let host = Self { child, folder };
+        let mut host = Self { child, folder };
         let until = Instant::now() + Duration::from_secs(10);
         while std::os::unix::net::UnixStream::connect(host.socket()).is_err() {
+            ensure!(host.child.try_wait()?.is_none(), "the host ended");
             ensure!(Instant::now() < until, "the host did not start");
             std::thread::sleep(Duration::from_millis(10));
         }

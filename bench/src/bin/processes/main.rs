@@ -88,7 +88,7 @@ fn main() -> anyhow::Result<()> {
     let plan = plan::of(&arguments)?;
     let mut report = Report {
         title: plan.title.clone(),
-        commands: vec![command()],
+        commands: vec![command(&scheduler())],
         circumstances: circumstances()?,
         conditions: plan.conditions.clone(),
         cells: Vec::new(),
@@ -165,19 +165,34 @@ fn measure(
 /// A core is far quicker than an emulated module: with as many requests its processes would be through before all have begun.
 const CORES_TIMES: usize = 16;
 
-/// What was said, without the folder of the program.
-fn command() -> String {
-    let words = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    format!("cargo run --release -p evener-bench --bin processes -- {words}")
+/// What was said, without the folders of programs, which are this machine's.
+fn command(scheduler: &str) -> String {
+    let mut words = Vec::new();
+    let mut given = std::env::args().skip(1);
+    while let Some(word) = given.next() {
+        match word.as_str() {
+            "--evener" => _ = given.next(),
+            _ => words.push(word),
+        }
+    }
+    let before = if scheduler.starts_with("SCHED_RR") { "chrt -r 1 " } else { "" };
+    format!("{before}target/release/processes {}", words.join(" "))
+}
+
+/// How the system shares the cores among processes like this one.
+fn scheduler() -> String {
+    let told = said("chrt", &["-p", &std::process::id().to_string()]);
+    let values: Vec<&str> = told.lines().filter_map(|line| line.rsplit(": ").next()).collect();
+    values.join(", priority ")
+}
+
+fn said(program: &str, words: &[&str]) -> String {
+    let mut command = std::process::Command::new(program);
+    command.args(words);
+    String::from_utf8_lossy(&stopwatch::run(command).unwrap_or_default()).trim().to_owned()
 }
 
 fn circumstances() -> anyhow::Result<Vec<String>> {
-    let said = |program: &str, words: &[&str]| {
-        let mut command = std::process::Command::new(program);
-        command.args(words);
-        let output = stopwatch::run(command).unwrap_or_default();
-        String::from_utf8_lossy(&output).trim().to_owned()
-    };
     let information = fs::read_to_string("/proc/cpuinfo")?;
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("unknown", |(_, model)| model);
@@ -186,14 +201,7 @@ fn circumstances() -> anyhow::Result<Vec<String>> {
         format!("date: {}", said("date", &["-u", "+%Y-%m-%d"])),
         format!("processor: {model}, {} cores, in a virtual machine: {}", cores(), is_virtual(&information)),
         format!("system: Linux {}", system.release().to_string_lossy().split('-').next().unwrap_or_default()),
-        format!(
-            "scheduler: {}",
-            said("chrt", &["-p", &std::process::id().to_string()])
-                .lines()
-                .map(|line| line.rsplit(": ").next().unwrap_or_default())
-                .collect::<Vec<_>>()
-                .join(", priority ")
-        ),
+        format!("scheduler: {}", scheduler()),
         format!("library: {}", Libcrypto::new()?.profile().detail),
     ])
 }
