@@ -55,12 +55,15 @@ pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
         return Err(lost("the start did not come".to_owned()));
     }
     let before = Usage::now()?;
+    // The wait for a session is its first request's.
+    let wanted = board.now();
     let session_permit = open_session(start, gate)?;
     let (mut late, mut compared) = (0, 0);
     for request in 0..requests {
-        let entry = worker.ask(start, &mut job, &sessions, request, &mut result)?;
-        late += u32::from(entry.1);
-        board.write_entry(start.number, request, &entry.0);
+        let since = if request == 0 { wanted } else { board.now() };
+        let (entry, is_late) = worker.ask(start, &mut job, &sessions, (request, since), &mut result)?;
+        late += u32::from(is_late);
+        board.write_entry(start.number, request, &entry);
         if request % experiment.compare_every == 0 || request + 1 == requests {
             sessions.compare(&text, &result, request)?;
             compared += 1;
@@ -96,17 +99,17 @@ impl<'m> Worker<'m> {
         Ok(Self { kind, libcrypto, meter: Meter::new() })
     }
 
-    /// One request, and whether this machine was too slow for the core time that it emulates.
+    /// One request, wanted since then, and whether this machine was too slow for the core time that it emulates.
     fn ask(
         &mut self,
         start: &Start<'_>,
         job: &mut Option<Box<Job<'m>>>,
         sessions: &Sessions,
-        request: usize,
+        (request, wanted): (usize, Ticks),
         result: &mut [u8],
     ) -> Result<(Entry, bool), BenchError> {
         let Start { board, experiment, mode, .. } = *start;
-        let mut entry = Entry { wanted: board.now(), ..Entry::default() };
+        let mut entry = Entry { wanted, ..Entry::default() };
         let predicted = experiment.request();
         let permit = match (mode, start.gates) {
             (Mode::Fifo, [gate]) => Some(gate.acquire(predicted, FOREVER)),

@@ -130,6 +130,16 @@ impl Report {
             let what = format!("fifo: Jain's index at {} processes", cell.processes);
             asked.push(Asked::at_least(&what, 0.98, cell.median(|figures| figures.fairness)));
         }
+        for cell in of_fifo() {
+            if let Some(count) = cell.rounds.iter().filter_map(|figures| figures.out_of_order).max() {
+                let what = format!(
+                    "fifo: grants before an earlier ticket, {} processes, the worst round",
+                    cell.processes
+                );
+                let holds = count == 0;
+                asked.push(Asked { what, bound: "none".to_owned(), reached: count.to_string(), holds });
+            }
+        }
         for mode in [Mode::Lists64, Mode::Fifo] {
             let cells = self.cells.iter().filter(|cell| cell.mode == mode);
             let worst = cells
