@@ -1,10 +1,10 @@
-//! Measuring: paper 002's experiment in memory ([`crypt`]), and real files against other programs.
+//! Measuring: paper 002's experiment in memory ([`crypt`]), real files against other programs, and many processes at one module ([`processes`]).
 //!
 //! A *cell* is an algorithm, a direction, a layout and a size. A *contender* does a cell's jobs: OpenSSL on
 //! one core, OpenSSL on all, a bare multi-buffer loop, Evener under a policy. A *visit* is one contender at
 //! one cell for some 20 ms of rounds. Visits of all contenders take turns, run by run, and only ratios within
 //! one run are compared, because machines drift.
-#![forbid(unsafe_code)]
+#![allow(unsafe_code, reason = "room: processes that are forked, in one file")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 pub mod combine;
@@ -12,6 +12,7 @@ pub mod crypt;
 mod error;
 pub mod files;
 pub mod plot;
+pub mod processes;
 pub mod programs;
 pub mod statistics;
 

@@ -27,6 +27,11 @@ impl Axis {
         Some(Self { range, ticks: powers.into_iter().step_by(step).collect(), text: bytes })
     }
 
+    /// Counts; `None` where there is no point.
+    pub(super) fn of_counts(series: &[Series], ticks_max: usize) -> Option<Self> {
+        Some(Self { text: count, ..Self::of_sizes(series, ticks_max)? })
+    }
+
     /// Values; `None` where there is no point.
     pub(super) fn of_values(series: &[Series], scale: Scale) -> Option<Self> {
         let (min, max) = extremes(points(series).map(|point| place(point.1, scale)))?;
@@ -121,6 +126,11 @@ pub(super) fn bytes(log2: f64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let shift = log2.round().clamp(0.0, 59.0) as usize;
     format!("{} {}", 1_u32 << (shift % 10), UNITS[shift / 10])
+}
+
+/// A count: `1024`.
+fn count(log2: f64) -> String {
+    format!("{:.0}", log2.exp2())
 }
 
 /// A value with as many decimals as its size asks for, and thousands set apart.

@@ -60,7 +60,24 @@ pub fn lines(
     series: &[Series],
 ) -> Result<(), BenchError> {
     let panel = Panel { name: String::new(), series: series.to_vec() };
-    picture(path, title, [x_label, y_label], y_scale, &[panel])
+    picture(path, title, [x_label, y_label], y_scale, &[panel], Axis::of_sizes)
+}
+
+/// Draws `series` over counts (logarithmic); else as [`lines`].
+///
+/// # Errors
+///
+/// As of [`lines`].
+pub fn lines_over_counts(
+    path: &Path,
+    title: &str,
+    x_label: &str,
+    y_label: &str,
+    y_scale: Scale,
+    series: &[Series],
+) -> Result<(), BenchError> {
+    let panel = Panel { name: String::new(), series: series.to_vec() };
+    picture(path, title, [x_label, y_label], y_scale, &[panel], Axis::of_counts)
 }
 
 /// Draws `panels`, two beside each other, 1000 wide and 290 high for each two, with axes and a legend that are the
@@ -77,7 +94,7 @@ pub fn panels(
     y_scale: Scale,
     panels: &[Panel],
 ) -> Result<(), BenchError> {
-    picture(path, title, [x_label, y_label], y_scale, panels)
+    picture(path, title, [x_label, y_label], y_scale, panels, Axis::of_sizes)
 }
 
 fn picture(
@@ -86,12 +103,13 @@ fn picture(
     labels: [&str; 2],
     y_scale: Scale,
     panels: &[Panel],
+    x_axis: fn(&[Series], usize) -> Option<Axis>,
 ) -> Result<(), BenchError> {
     let refused = |error: String| BenchError::Write { path: path.display().to_string(), error };
     let panels: Vec<Panel> = panels.iter().map(Panel::showable).collect();
     let format = Format::of(panels.len());
     let all: Vec<Series> = panels.iter().flat_map(|panel| panel.series.clone()).collect();
-    let (Some(x), Some(y)) = (Axis::of_sizes(&all, format.ticks_max), Axis::of_values(&all, y_scale)) else {
+    let (Some(x), Some(y)) = (x_axis(&all, format.ticks_max), Axis::of_values(&all, y_scale)) else {
         return Err(refused("there is no point to draw".to_owned()));
     };
     let picture = Picture { labels, format, x, y, y_scale, panels };

@@ -5,12 +5,13 @@
 //! [`Chooser`](lab::Chooser) what to take from the backlog, which for the papers' policies is the same plan that
 //! the live system runs -> a [`Report`](lab::Report). Beside the runs stand what they are judged by: costs fitted
 //! on the papers' tables (`costs.rs`), closed forms and lower bounds (`bounds.rs`), the tables (`papers/`).
-//! `scale.rs` is a grid of machines that do not exist; `live/` is a machine that does, by the costs that were measured there.
+//! `scale.rs` is a grid of machines that do not exist; `crowd.rs` is many processes at one module; `live/` is a machine that does exist, by the costs that were measured there.
 #![forbid(unsafe_code)]
 
 pub mod adaptive;
 pub mod bounds;
 pub mod costs;
+pub mod crowd;
 pub mod engine;
 pub mod lab;
 pub mod live;

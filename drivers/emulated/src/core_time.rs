@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Sees to it that work costs the core time that it is meant to cost, on average within some 100 ns.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub struct Meter {
     /// What one look at the clock takes; a span between two looks misses as much.
     look: Nanos,
     /// Used beyond what was meant, to be taken off what comes next.
@@ -18,7 +18,9 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new() -> Self {
+    /// A meter that has found out what a look at the clock takes.
+    #[must_use]
+    pub fn new() -> Self {
         let looks = (0..LOOKS).map(|_| {
             let began = thread_time();
             thread_time() - began
@@ -27,13 +29,14 @@ impl Meter {
     }
 
     /// Starts a span of work, on the thread that ends it.
-    pub(crate) fn begin(&self) -> Nanos {
+    #[must_use]
+    pub fn begin(&self) -> Nanos {
         thread_time() - self.look
     }
 
     /// Keeps the core busy until the work that began at `began` has had `cost`. `false`: it had more already,
     /// which what follows does not make up for, because the machine is as slow as that.
-    pub(crate) fn use_up(&mut self, began: Nanos, cost: Nanos) -> bool {
+    pub fn use_up(&mut self, began: Nanos, cost: Nanos) -> bool {
         if thread_time() - began > cost {
             return false;
         }
@@ -43,14 +46,20 @@ impl Meter {
     }
 
     /// Lets what follows make up for the work that began at `began`.
-    pub(crate) fn owe(&mut self, began: Nanos) {
+    pub fn owe(&mut self, began: Nanos) {
         self.ahead += thread_time() - began;
+    }
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 /// Lets the calling thread wake up at its time: Linux adds 50 us for the comfort of its timers, which is
 /// more than many a module takes. Without effect where the system forbids it.
-pub(crate) fn wake_on_time() {
+pub fn wake_on_time() {
     // A refusal costs precision and nothing else.
     set_current_timer_slack(NonZeroU64::new(1)).ok();
 }

@@ -19,6 +19,7 @@ mod preset;
 mod tables;
 
 pub use crate::control::{Control, Counters, Fault, When};
+pub use crate::core_time::{Meter, wake_on_time};
 pub use crate::costed_cpu::CostedCpu;
 pub use crate::module::Emulated;
 pub use crate::preset::{Preset, PresetError};

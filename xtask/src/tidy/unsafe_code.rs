@@ -46,6 +46,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
     ("evener-testing", &["src/programs/child.rs"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
     ("evener-provider-test", &["src/ffi.rs"]),
+    ("evener-bench", &["src/processes/child.rs"]),
 ];
 
 const RING: &[&str] = &[
@@ -129,18 +130,25 @@ fn covers(row: &str, path: &str) -> bool {
     row == path || row.ends_with('/') && path.starts_with(row)
 }
 
-/// Every root says what its crate is: one with unsafe code and the reason, or one that forbids it.
+/// Every root says what its crate is: one with unsafe code and the reason, or one that forbids it. A program beside a library with unsafe code is a crate of its own,
+/// and may forbid it.
 fn check_root(has_unsafe_code: bool, file: &TextFile) -> Option<Finding> {
+    let forbids = file.text.lines().any(|line| line.starts_with(FORBIDS));
+    if forbids && !file.path.ends_with("/lib.rs") {
+        return None;
+    }
     let (wanted, message) = match has_unsafe_code {
         true => (
             "#![allow(unsafe_code, reason = \"room: ",
             "a crate with unsafe code starts with `#![allow(unsafe_code, reason = \"room: …\")]`",
         ),
-        false => ("#![forbid(unsafe_code)]", "a crate without unsafe code says `#![forbid(unsafe_code)]`"),
+        false => (FORBIDS, "a crate without unsafe code says `#![forbid(unsafe_code)]`"),
     };
     let says = file.text.lines().any(|line| line.starts_with(wanted));
     (!says).then(|| Finding::new(&file.path, 1, message))
 }
+
+const FORBIDS: &str = "#![forbid(unsafe_code)]";
 
 fn check_manifest(file: &TextFile) -> Option<Finding> {
     let lines: Vec<&str> = file.text.lines().map(str::trim).collect();
@@ -215,6 +223,19 @@ mod tests {
     fn a_crate_with_a_row_says_why() {
         assert!(found_in("evener-ring", "src/lib.rs", ALLOWS).is_empty());
         assert_eq!(found_in("evener-ring", "src/lib.rs", "#![allow(unsafe_code)]").len(), 1);
+    }
+
+    #[test]
+    fn a_program_beside_a_room_s_library_may_forbid_and_the_library_may_not() {
+        let mut package = package("evener-ring", "crates/x");
+        package.roots.push("crates/x/src/bin/a.rs".into());
+        let found = |file: &str, text: &str| {
+            let file = TextFile { path: format!("crates/x/{file}"), text: text.into() };
+            let found = check(std::slice::from_ref(&package), &[file]);
+            found.iter().filter(|finding| !finding.to_string().contains("strike it")).count()
+        };
+        assert_eq!([found("src/bin/a.rs", FORBIDS), found("src/bin/a.rs", "")], [0, 1]);
+        assert_eq!(found("src/lib.rs", FORBIDS), 1);
     }
 
     #[test]

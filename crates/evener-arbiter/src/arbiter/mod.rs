@@ -115,6 +115,13 @@ impl Arbiter {
         self.attachment().map(|attachment| snapshot::read(attachment.shared())).unwrap_or_default()
     }
 
+    /// Takes the segment off the system's list: it goes with the last process that has it, and nobody finds it any more. For measurements, which leave nothing behind.
+    pub fn remove(&self) {
+        if let Some(attachment) = self.attachment() {
+            attachment.shared().remove();
+        }
+    }
+
     /// What this process has of the segment, attached anew in a forked child.
     #[inline]
     fn attachment(&self) -> Option<&'static Attachment> {

@@ -53,6 +53,8 @@ pub(crate) enum Queue {
     Patrolled = 5,
     /// The front that did not move at the last look, and since when.
     Stalled = 6,
+    /// Where the next look at a long queue goes on: of the main wait queue, then of the express wait queue.
+    Sweep = 8,
 }
 
 /// Words of a place's line.

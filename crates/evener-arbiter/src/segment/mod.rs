@@ -53,6 +53,10 @@ impl Shared {
         &self.shape
     }
 
+    pub(crate) fn remove(&self) {
+        self.words.remove();
+    }
+
     /// Takes a place that nobody has: one of a dead process where one is met soon, so that the table does not fill with them; else one that is free; else whichever can be had.
     pub(crate) fn claim(&self, about: &About) -> Option<Place> {
         let places = self.shape.places();

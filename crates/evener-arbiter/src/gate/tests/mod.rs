@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "tests")]
 
 mod explorer;
+mod long_queue;
 
 use self::explorer::{ALL, Event, Explorer, Life, Mishaps, State, Step};
 use crate::gate::{Gate, Place, Request, Turn};
