@@ -129,7 +129,7 @@ const NEWCOMERS_MAX: usize = 16;
 
 impl Drop for Gates {
     fn drop(&mut self) {
-        self.arbiters.iter().for_each(Arbiter::remove);
+        self.arbiters.iter().for_each(Arbiter::unlink);
     }
 }
 

@@ -116,9 +116,9 @@ impl Arbiter {
     }
 
     /// Takes the segment off the system's list: it goes with the last process that has it, and nobody finds it any more. For measurements, which leave nothing behind.
-    pub fn remove(&self) {
+    pub fn unlink(&self) {
         if let Some(attachment) = self.attachment() {
-            attachment.shared().remove();
+            attachment.shared().unlink();
         }
     }
 

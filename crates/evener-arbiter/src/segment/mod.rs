@@ -53,7 +53,8 @@ impl Shared {
         &self.shape
     }
 
-    pub(crate) fn remove(&self) {
+    /// Takes the segment off the system's list.
+    pub(crate) fn unlink(&self) {
         self.words.remove();
     }
 
