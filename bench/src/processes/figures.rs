@@ -31,6 +31,9 @@ pub struct Figures {
     pub late: f64,
     /// Grants that went before an earlier ticket; told where there is one permit, so that grants have an order.
     pub out_of_order: Option<usize>,
+    /// Requests that waited for their permit under a ticket.
+    #[serde(default)]
+    pub waited: usize,
     /// Requests that were done.
     pub requests: usize,
     /// Results that were compared with what they should be.
@@ -67,6 +70,7 @@ impl Figures {
             busy: busy(experiment.units, logs),
             late: sum(|usage| usage.late) / count as f64,
             out_of_order: (mode == Mode::Fifo && experiment.permits == 1).then(|| out_of_order(logs)),
+            waited: all().filter(|entry| entry.ticket > 0).count(),
             requests: count,
             compared: usages.iter().map(|usage| usage.compared as usize).sum(),
         })

