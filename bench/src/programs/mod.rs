@@ -1,5 +1,6 @@
 //! Programs that are started and measured: their time, their instructions and system calls, their OpenSSL configuration.
 
 pub mod counters;
+pub mod host;
 pub mod openssl_conf;
 pub mod stopwatch;

@@ -10,21 +10,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use evener_bench::programs::host::Host;
 use evener_bench::statistics::Spread;
 use evener_core::{Algorithm, Direction, Job, Nanos, Outcome, Padding, QueuedDriver, Session};
 use evener_driver_hosted::Module;
 
-use super::host::Host;
-use super::{Arguments, cores};
+use super::{Arguments, cores, host_on};
 
 pub(super) fn compare(arguments: &Arguments, clients: usize) -> anyhow::Result<()> {
     let (host_core, _) = cores()?.split_last().map(|(last, rest)| (*last, rest.len())).context("a core")?;
-    let host = Host::start(
-        arguments.evener.as_deref().context("--evener is needed")?,
-        &arguments.module,
-        1,
-        &[host_core],
-    )?;
+    let evener = arguments.evener.as_deref().context("--evener is needed")?;
+    let host = host_on(&[host_core], evener, &arguments.module, 1)?;
     let name = format!("hosted:{}", host.socket().display()).parse()?;
     // The first one may wait for the host, and makes it ready for the kind of work.
     let first = super::processes::open(&name)?;

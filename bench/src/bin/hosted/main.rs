@@ -13,17 +13,17 @@
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 mod crowd;
-mod host;
 mod processes;
 mod programs;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
+use evener_bench::programs::host::Host;
 use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::statistics::Spread;
 use evener_core::InlineDriver as _;
@@ -32,7 +32,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::{Value, json};
 
-use self::host::Host;
 use self::processes::Work;
 
 /// Measures processes that share a host against the same processes on their own.
@@ -118,14 +117,14 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
 fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<Work> {
     let cores = cores()?;
     if let Some(provider) = &arguments.provider {
-        let host = Host::start(evener, &arguments.module, 1, &cores)?;
+        let host = host_on(&cores, evener, &arguments.module, 1)?;
         return programs::run(arguments, provider, Providers::Evener, &host.socket());
     }
     ensure!(cores.len() > 1, "a host of its own core needs two cores");
     let first =
         cores.len().checked_sub(arguments.cores).context("the host is to have more cores than there are")?;
     let (others, host_cores) = cores.split_at(first);
-    let host = Host::start(evener, &arguments.module, arguments.cores, host_cores)?;
+    let host = host_on(host_cores, evener, &arguments.module, arguments.cores)?;
     let client_cores = if others.is_empty() { &cores } else { others };
     processes::run(arguments, &format!("hosted:{}", host.socket().display()), client_cores)
 }
@@ -186,6 +185,17 @@ fn machine() -> anyhow::Result<String> {
 fn cores() -> anyhow::Result<Vec<usize>> {
     let allowed = sched_getaffinity(None)?;
     Ok((0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect())
+}
+
+/// A host on these cores, with so many threads for its module.
+fn host_on(cores: &[usize], evener: &Path, module: &str, threads: usize) -> anyhow::Result<Host> {
+    let mut command = Command::new("taskset");
+    command.arg("-c").arg(list(cores)).arg(evener).stderr(Stdio::null());
+    let threads = threads.to_string();
+    // One thread is what other modules than cores have.
+    let options = ["--module", module, "--cores", &threads];
+    let options = if threads == "1" { &options[..2] } else { &options[..] };
+    Ok(Host::start(command, options)?)
 }
 
 fn list(cores: &[usize]) -> String {

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
-mod host;
 mod plan;
 
 use std::fs;

@@ -1,14 +1,15 @@
 //! What each experiment is: its module, its work, how many processes.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use evener_bench::processes::report::conditions;
 use evener_bench::processes::{Experiment, Mode, Place};
+use evener_bench::programs::host::Host;
 use evener_core::{Algorithm, Nanos};
 use evener_driver_emulated::Preset;
 
-use super::host::Host;
 use super::{Arguments, Kind};
 
 /// All that a command measures.
@@ -55,7 +56,9 @@ fn t2(arguments: &Arguments) -> anyhow::Result<Plan> {
 fn host(arguments: &Arguments) -> anyhow::Result<Plan> {
     let counts = or(&arguments.counts, &TO_1500);
     let most = counts.iter().copied().max().unwrap_or(1);
-    let host = Host::start(&arguments.evener, most + 8)?;
+    let clients = (most + 8).to_string();
+    let host = Host::start(Command::new(&arguments.evener), &["--module", "cpu", "--clients", &clients])
+        .with_context(|| arguments.evener.display().to_string())?;
     let experiment = Experiment {
         place: Place::Host(format!("hosted:{}", host.socket().display()).parse()?),
         algorithm: Algorithm::Aes128Cbc,
