@@ -40,7 +40,8 @@ mod world;
 
 #[cfg(not(any(loom, miri)))]
 pub use arbiter::{
-    Arbiter, DIRECTORY_VARIABLE, HolderView, Module, ModuleView, Options, Permit, ProcessView, Snapshot,
+    Arbiter, DIRECTORY_VARIABLE, HolderView, Module, ModuleView, Options, Participation, Permit, ProcessView,
+    Snapshot,
 };
 pub use costs::{Costs, Mean};
 pub use gate::{BATCH_NS, EXACT_FROM_NS, Gate, Grant, Place, Refused, Request, Turn, WEIGHT_MAX, revive};

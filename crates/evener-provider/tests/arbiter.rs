@@ -187,3 +187,17 @@ fn a_program_goes_on_alone_where_there_is_no_place_for_the_arbiter_and_says_so()
         Options { directories: Directories::only(programs.folder.path().to_owned()), ..Options::default() };
     assert_eq!(Arbiter::look(&options).unwrap(), None);
 }
+
+#[test]
+fn a_program_has_the_weight_that_its_configuration_says() {
+    let name = "a_program_has_the_weight_that_its_configuration_says";
+    if role().is_some() {
+        let _providers = providers();
+        let options =
+            Options { directories: Directories::from_environment(DIRECTORY_VARIABLE), ..Options::default() };
+        let all = Arbiter::look(&options).unwrap().unwrap().processes;
+        let own = all.iter().find(|process| process.pid == std::process::id()).unwrap();
+        return assert_eq!(own.weight, 3);
+    }
+    Programs::new(name).run("weighs", &[("EVENER_ARBITER", "3")]);
+}

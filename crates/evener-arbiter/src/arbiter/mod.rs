@@ -5,6 +5,7 @@
 
 mod attachment;
 mod module;
+mod participation;
 mod snapshot;
 
 use std::fmt;
@@ -19,6 +20,7 @@ use crate::layout::Shape;
 use crate::segment::{NoArbiter, Origin, look, remove};
 
 pub use module::{Module, Permit};
+pub use participation::Participation;
 pub use snapshot::{HolderView, ModuleView, ProcessView, Snapshot};
 
 /// The variable that names the directory of the anchor, where it is not the usual one ([`Directories::from_environment`]).

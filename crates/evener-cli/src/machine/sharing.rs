@@ -2,22 +2,28 @@
 
 use std::env;
 
-use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, NoArbiter, Options};
+use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, NoArbiter, Options, Participation};
 use evener_fd::Directories;
 
 use crate::terminal::output;
 
-/// The same as for the provider: `off` knows of nobody.
+/// The same as for the provider: `on`, `off`, or a weight.
 const SWITCH: &str = "EVENER_ARBITER";
 
 /// Attaches, unless that is switched off. Why it cannot be is said, and the run goes on alone.
 pub(super) fn arbiter() -> Option<Arbiter> {
-    if env::var_os(SWITCH).is_some_and(|value| value == "off") {
-        return None;
-    }
+    let Participation::Weight(weight) = participation() else { return None };
     let directories = Directories::from_environment(DIRECTORY_VARIABLE);
-    let options = Options { directories, ..Options::default() };
+    let options = Options { directories, weight, ..Options::default() };
     let alone =
         |why: NoArbiter| output::warning(format_args!("{why}; modules are used as if nobody else had them"));
     Arbiter::attach(&options).map_err(alone).ok()
+}
+
+fn participation() -> Participation {
+    let Ok(value) = env::var(SWITCH) else { return Participation::default() };
+    value.parse().unwrap_or_else(|()| {
+        output::warning(format_args!("{SWITCH} is on, off or a weight from 1 to 64; it is taken for on"));
+        Participation::default()
+    })
 }

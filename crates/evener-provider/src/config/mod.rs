@@ -9,6 +9,8 @@ mod typos;
 use std::env;
 use std::ffi::{CStr, OsStr};
 
+use evener_arbiter::Participation;
+
 use crate::core::Core;
 use crate::core::errors::Reason;
 use module_names::ModuleName;
@@ -77,16 +79,6 @@ pub(crate) enum StatisticsFile {
     Off,
 }
 
-/// Whether this process takes its turn at modules among those of its user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum ArbiterUse {
-    /// It does (docs/arbiter.md), and learns from the others what modules cost.
-    #[default]
-    On,
-    /// It knows of nobody.
-    Off,
-}
-
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
@@ -100,7 +92,8 @@ pub(crate) struct Settings {
     pub(crate) guard: Guard,
     pub(crate) wait: Wait,
     pub(crate) statistics: StatisticsFile,
-    pub(crate) arbiter: ArbiterUse,
+    /// Whether this process takes turns at modules among those of its user.
+    pub(crate) arbiter: Participation,
 }
 
 impl Settings {
@@ -170,7 +163,12 @@ const KEYS: &[Key] = &[
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
     Key { name: c"guard", variable: "EVENER_GUARD", wants: "on or off", take: guard },
     Key { name: c"wait", variable: "EVENER_WAIT", wants: "apart or caller", take: wait },
-    Key { name: c"arbiter", variable: "EVENER_ARBITER", wants: "on or off", take: arbiter },
+    Key {
+        name: c"arbiter",
+        variable: "EVENER_ARBITER",
+        wants: "on, off or a weight from 1 to 64",
+        take: arbiter,
+    },
     Key { name: c"statistics", variable: "EVENER_STATISTICS", wants: "on or off", take: statistics },
 ];
 
@@ -195,10 +193,14 @@ choices! {
     guard: Guard { "on" => On, "off" => Off }
     wait: Wait { "apart" => Apart, "caller" => Caller }
     statistics: StatisticsFile { "on" => On, "off" => Off }
-    arbiter: ArbiterUse { "on" => On, "off" => Off }
     combine: Combine { "off" => Off, "auto" => Auto }
     split: Split { "off" => Off, "auto" => Auto, else Bytes }
     threshold: Threshold { "off" => Off, "auto" => Auto, else Bytes }
+}
+
+fn arbiter(settings: &mut Settings, value: &str) -> Option<()> {
+    settings.arbiter = value.parse().ok()?;
+    Some(())
 }
 
 fn threads(settings: &mut Settings, value: &str) -> Option<()> {
@@ -339,6 +341,14 @@ mod tests {
     fn a_caller_waits_in_the_kernel_only_where_somebody_asks_for_it() {
         let found = chosen(("wait", "EVENER_WAIT"), ["apart", "caller", "here"], |read| read.wait);
         assert_eq!(found, [Wait::Apart, Wait::Caller, Wait::Apart, Wait::Apart]);
+    }
+
+    #[test]
+    fn a_process_takes_its_turns_as_one_of_all_unless_something_else_is_written() {
+        let of = |value| read(&[("arbiter", value)], &[], false);
+        assert_eq!(read(&[], &[], false).0.arbiter, Participation::Weight(1));
+        assert_eq!([of("off").0.arbiter, of("3").0.arbiter], [Participation::Off, Participation::Weight(3)]);
+        assert_eq!((of("0").0.arbiter, of("0").1.len()), (Participation::Weight(1), 1));
     }
 
     #[test]

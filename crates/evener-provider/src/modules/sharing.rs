@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use evener::offload::SharedModule;
-use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, Options};
+use evener_arbiter::{Arbiter, DIRECTORY_VARIABLE, Options, Participation};
 use evener_fd::Directories;
 
-use crate::config::{ArbiterUse, Complaint, Settings};
+use crate::config::{Complaint, Settings};
 use crate::core::errors::Reason;
 use crate::ffi;
 
@@ -15,9 +15,7 @@ static ARBITER: OnceLock<Option<Arbiter>> = OnceLock::new();
 
 /// The arbiter, where it is wanted and can be had; that it cannot is said once.
 pub(super) fn arbiter(settings: &Settings, complaints: &mut Vec<Complaint>) -> Option<&'static Arbiter> {
-    if settings.arbiter == ArbiterUse::Off {
-        return None;
-    }
+    let Participation::Weight(weight) = settings.arbiter else { return None };
     ARBITER.get_or_init(|| {
         let directories = match ffi::has_raised_rights() {
             true => Directories::default(),
@@ -26,7 +24,7 @@ pub(super) fn arbiter(settings: &Settings, complaints: &mut Vec<Complaint>) -> O
         let complain = |why| {
             complaints.push(Complaint { reason: Reason::Unavailable, text: format!("arbiter = on: {why}") });
         };
-        Arbiter::attach(&Options { directories, ..Options::default() }).map_err(complain).ok()
+        Arbiter::attach(&Options { directories, weight, ..Options::default() }).map_err(complain).ok()
     });
     ARBITER.get().and_then(Option::as_ref)
 }
