@@ -302,3 +302,18 @@ fn modules_that_processes_share_are_shown_with_who_has_them_who_waits_and_what_w
     assert_eq!(answer(run())["shared_modules"], serde_json::json!([]));
     allow(shared.path(), 0o700);
 }
+
+#[test]
+fn the_segment_of_shared_modules_can_be_taken_away_and_its_users_go_on() {
+    let (place, shared) = (Place::new(), ArbiterFolder::new());
+    let remove = || {
+        let run = status(&place).env("EVENER_ARBITER_DIR", shared.path()).arg("--remove-arbiter");
+        run.run().succeeded().stderr().trim().to_owned()
+    };
+    assert_eq!(remove(), "evener: there is no arbiter's segment");
+    let module = shared.attach().module("afalg:some_driver", 1);
+    assert!(module.try_acquire(Nanos(1)).is_ok());
+    assert_eq!(remove(), "evener: the arbiter's segment was removed");
+    assert!(shared.path().read_dir().unwrap().next().is_none());
+    assert!(module.try_acquire(Nanos(1)).is_ok());
+}

@@ -54,9 +54,21 @@ impl Sources {
         let usual = host::control_sockets(&self.places.of(self.uid), self.uid);
         let others = usual.into_iter().filter(|socket| !self.hosts.contains(socket)).map(Host::ask);
         reading.hosts.extend(others.filter(|host| !host.is_left_over()));
-        let directories = self.arbiter.clone();
-        reading.arbiter = Arbiter::look(&Options { directories, ..Options::default() });
+        reading.arbiter = Arbiter::look(&self.arbiter_options());
         reading
+    }
+
+    /// Takes the arbiter's segment away; whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// Why what lies there was left alone.
+    pub(crate) fn remove_arbiter(&self) -> Result<bool, NoArbiter> {
+        Arbiter::remove(&self.arbiter_options())
+    }
+
+    fn arbiter_options(&self) -> Options {
+        Options { directories: self.arbiter.clone(), ..Options::default() }
     }
 
     /// One process, of whichever user; none where it has no statistics.

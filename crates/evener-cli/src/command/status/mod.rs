@@ -48,10 +48,24 @@ pub(crate) struct Status {
     /// Prints the text format of Prometheus (docs/top.md); removes no file of a program that has ended.
     #[arg(long, conflicts_with_all = ["json", "sizes"])]
     prometheus: bool,
+
+    /// Shows nothing and takes the segment away in which this user's processes share modules (docs/arbiter.md): those that have it go on among
+    /// themselves, the next ones make a new one.
+    #[arg(long, conflicts_with_all = ["pid", "hosts", "json", "sizes", "prometheus"])]
+    remove_arbiter: bool,
 }
 
 pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
     let sources = Sources::of_this_user(&arguments.hosts);
+    if arguments.remove_arbiter {
+        let was_there = sources.remove_arbiter()?;
+        output::line(if was_there {
+            "the arbiter's segment was removed"
+        } else {
+            "there is no arbiter's segment"
+        });
+        return Ok(Exit::Done);
+    }
     let reading = match arguments.pid {
         None => sources.read(),
         Some(pid) => match sources.read_process(pid) {
