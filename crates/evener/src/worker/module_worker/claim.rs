@@ -14,6 +14,10 @@ impl<'m> ModuleWorker<'_, 'm> {
         let shared = self.shared;
         let may = !shared.backlog.is_held() && shared.charge(&mut self.meter).is_ok();
         let has_claimed = may && self.has_turn() && (self.claim_module_only() || self.claim_by_plan());
+        if !has_claimed && self.holds_nothing() {
+            // The worker may sleep now, and others are not to wait for that.
+            self.turns.rest();
+        }
         if has_claimed && self.driver.in_flight() == 0 {
             self.progress = shared.clock.now();
             if let Some(feedback) = &mut self.feedback {
