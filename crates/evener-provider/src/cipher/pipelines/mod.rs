@@ -261,7 +261,9 @@ fn by_module(
     let fallback = Fallback::new(ctx.row(), Direction::Encrypt, session.key());
     let Some(done) = choice.and_then(|choice| choice.run_batch(jobs, fallback)) else { return Ok(false) };
     let (counts, count) = (ctx.counts(), u32::try_from(jobs.len()).unwrap_or(u32::MAX));
-    counts.routed.fetch_add(count, Relaxed);
+    // Those that others keep from the module never went there.
+    let went = if done == Err(BlockError::Refused) { 0 } else { count };
+    counts.routed.fetch_add(went, Relaxed);
     match done {
         Ok(()) => count_requests(ctx, jobs, Count::Routed),
         Err(BlockError::Undone) => {
