@@ -59,11 +59,10 @@ pub fn lines(
     y_scale: Scale,
     series: &[Series],
 ) -> Result<(), BenchError> {
-    let panel = Panel { name: String::new(), series: series.to_vec() };
-    picture(path, title, [x_label, y_label], y_scale, &[panel], Axis::of_sizes)
+    picture(path, title, [x_label, y_label], y_scale, &[Panel::unnamed(series)], Axis::of_sizes)
 }
 
-/// Draws `series` over counts (logarithmic); else as [`lines`].
+/// Draws a picture of one panel over counts (logarithmic); else as [`lines`].
 ///
 /// # Errors
 ///
@@ -71,13 +70,11 @@ pub fn lines(
 pub fn lines_over_counts(
     path: &Path,
     title: &str,
-    x_label: &str,
-    y_label: &str,
+    labels: [&str; 2],
     y_scale: Scale,
     series: &[Series],
 ) -> Result<(), BenchError> {
-    let panel = Panel { name: String::new(), series: series.to_vec() };
-    picture(path, title, [x_label, y_label], y_scale, &[panel], Axis::of_counts)
+    picture(path, title, labels, y_scale, &[Panel::unnamed(series)], Axis::of_counts)
 }
 
 /// Draws `panels`, two beside each other, 1000 wide and 290 high for each two, with axes and a legend that are the
@@ -122,6 +119,10 @@ fn picture(
 }
 
 impl Panel {
+    fn unnamed(series: &[Series]) -> Self {
+        Self { name: String::new(), series: series.to_vec() }
+    }
+
     fn showable(&self) -> Self {
         let series = self.series.iter().map(Series::showable).collect();
         Self { name: self.name.clone(), series }

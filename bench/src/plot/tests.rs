@@ -29,7 +29,7 @@ fn ticks_lie_inside_the_axis_and_are_neither_few_nor_many() {
 fn counts_stand_below_a_picture_as_they_are() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let series = [line("one", &[(1.0, 1.0), (64.0, 2.0), (1500.0, 3.0)])];
-    lines_over_counts(file.path(), "Title", "processes", "rate", Scale::Linear, &series).unwrap();
+    lines_over_counts(file.path(), "Title", ["processes", "rate"], Scale::Linear, &series).unwrap();
     let svg = std::fs::read_to_string(file.path()).unwrap();
     assert!(
         svg.contains("1024") && svg.contains("64") && !svg.contains("KiB") && !svg.contains("1 B"),

@@ -15,8 +15,7 @@ impl Report {
         lines_over_counts(
             &name.with_extension("svg"),
             &self.title,
-            "processes",
-            "MB/s",
+            ["processes", "MB/s"],
             Scale::Logarithmic,
             &all,
         )?;
@@ -27,7 +26,7 @@ impl Report {
             |cell: &Cell| Some(cell.median(|figures| figures.voluntary_per_mb + figures.involuntary_per_mb));
         let title = format!("{}: switches", self.title);
         let lines = self.series("", false, switches);
-        lines_over_counts(&path, &title, "processes", "switches per MB", Scale::Logarithmic, &lines)
+        lines_over_counts(&path, &title, ["processes", "switches per MB"], Scale::Logarithmic, &lines)
     }
 
     /// A line for each mode, and for each kind of work where there are several.
