@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evener::Turns;
 use evener_core::{Direction, Job, JobError, Outcome, Padding, QueuedDriver, Session};
 use evener_driver_kernel::Module;
 use evener_testing::hosts::Host;
@@ -45,7 +46,7 @@ fn serves_as_a_hosts(module: &Module) {
 
 /// Has a host own `module` and lends a client of it, that has asked nothing yet.
 fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -> evener_host::Report {
-    let host = Host::start(evener_host::Module::queued(module.driver(), TIMEOUT.into()));
+    let host = Host::start(evener_host::Module::queued(module.driver(), TIMEOUT.into(), Turns::new(None)));
     let name = format!("hosted:{},offer=all", host.socket().display()).parse().expect("a name");
     body(evener_driver_hosted::Module::connect(&name).expect("it serves"));
     host.stop()

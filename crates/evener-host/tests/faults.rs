@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use evener::Turns;
 use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
@@ -196,7 +197,7 @@ impl Own {
         let driver = Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap()));
         let (control, events) = (driver.control(), Arc::default());
         let own = Self { driver, events: Arc::clone(&events) };
-        (Host::start(Module::queued(Box::new(own), silence)), control, events)
+        (Host::start(Module::queued(Box::new(own), silence, Turns::new(None))), control, events)
     }
 }
 

@@ -29,14 +29,24 @@ impl ArbiterFolder {
     /// How to attach.
     #[must_use]
     pub fn options(&self) -> Options {
-        Options { directories: Directories::only(self.path().to_owned()), ..Options::default() }
+        options_in(self.path())
     }
 
     /// Attaches, as one more process would.
     #[must_use]
     pub fn attach(&self) -> Arbiter {
-        Arbiter::attach(&self.options()).unwrap()
+        attach_in(self.path())
     }
+}
+
+/// Attaches what a test's folder has, in another of its processes.
+#[must_use]
+pub fn attach_in(folder: &Path) -> Arbiter {
+    Arbiter::attach(&options_in(folder)).unwrap()
+}
+
+fn options_in(folder: &Path) -> Options {
+    Options { directories: Directories::only(folder.to_owned()), ..Options::default() }
 }
 
 impl Default for ArbiterFolder {

@@ -74,5 +74,6 @@ pub use setup::{ModuleSetup, Setup};
 pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};
 pub use submit::caller::Caller;
 pub use submit::stream::{StreamReceiver, StreamSender, Submitted};
+pub use worker::module_worker::turns::{Turn, Turns};
 
 pub use evener_core as core;

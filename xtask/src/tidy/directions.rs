@@ -38,8 +38,9 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     (
         "evener-host",
         Use(&["evener", "evener-core", "evener-driver-emulated", "evener-ring", "evener-wire"]),
-        // Its own client, under signals.
+        // Its own client, under signals; other processes at its module.
         &[
+            "evener-arbiter",
             "evener-testing",
             "evener-vectors",
             "evener-driver-libcrypto",

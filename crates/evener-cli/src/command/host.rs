@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use evener::core::driver::SILENCE_MAX;
 use evener::core::{Algorithm, Direction};
-use evener::{Costs, DriverFactory as _};
+use evener::{Costs, DriverFactory as _, Turns};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
@@ -19,6 +19,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_host::{Access, Limits, Module, Setup, Socket};
 
 use crate::machine::Machine;
+use crate::machine::modules::OpenModule;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, PathDisplay, output, signals, units};
 
@@ -235,12 +236,13 @@ fn module(kind: &Kind, request_bytes_max: usize, cores: u16) -> anyhow::Result<M
             Ok(Module::emulated(driver))
         }
         Kind::Kernel(name) => {
-            let module = kernel::Module::open(name)?;
-            Ok(Module::queued(module.driver(), silence(request_bytes_max)))
+            let module = OpenModule::Kernel(kernel::Module::open(name)?);
+            Ok(Module::queued(module.driver(), silence(request_bytes_max), module.turns()))
         }
         Kind::Device(name) => {
             let module = hosted::Module::open(name)?;
-            Ok(Module::queued(module.driver(), silence(request_bytes_max)))
+            // The kernel gives it to one process.
+            Ok(Module::queued(module.driver(), silence(request_bytes_max), Turns::new(None)))
         }
         Kind::Cpu | Kind::Multibuffer => core(kind, cores),
     }

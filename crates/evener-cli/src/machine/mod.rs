@@ -227,13 +227,12 @@ impl DriverFactory for Machine {
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {
-        let names: Vec<Option<String>> = self.modules.iter().map(OpenModule::shared_name).collect();
-        let arbiter = names.iter().any(Option::is_some).then(sharing::arbiter).flatten();
-        let setup = |(module, name): (&OpenModule, &Option<String>)| {
-            let named = arbiter.as_ref().zip(name.as_ref());
-            let shared = named.map(|(arbiter, name)| arbiter.module(name, module.permits()));
+        let is_shared = self.modules.iter().any(|module| module.shared_name().is_some());
+        let arbiter = is_shared.then(sharing::arbiter).flatten();
+        let setup = |module: &OpenModule| {
+            let shared = module.shared(arbiter.as_ref());
             ModuleSetup { shared, ..ModuleSetup::new(module.driver(), self.core_drivers()) }
         };
-        self.modules.iter().zip(&names).map(setup).collect()
+        self.modules.iter().map(setup).collect()
     }
 }

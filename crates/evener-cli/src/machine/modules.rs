@@ -3,14 +3,17 @@
 use std::fmt;
 use std::str::FromStr;
 
+use evener::Turns;
 use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Profile, QueuedDriver};
+use evener_arbiter::Arbiter;
 use evener_driver_emulated::{Emulated, Preset, PresetError};
 use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_sim::lab::Runners;
 
 use super::libraries::{Operation, libcrypto};
+use super::sharing;
 
 /// A module as the user names it: `--module`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +111,7 @@ impl OpenModule {
     }
 
     /// How processes that share it call it; none where this process alone can have it.
-    pub(crate) fn shared_name(&self) -> Option<String> {
+    pub(super) fn shared_name(&self) -> Option<String> {
         match self {
             Self::Emulated(_) => None,
             Self::Hosted(module) => module.shared_name(),
@@ -116,8 +119,19 @@ impl OpenModule {
         }
     }
 
+    /// It as the processes know it that share it.
+    pub(super) fn shared(&self, arbiter: Option<&Arbiter>) -> Option<evener_arbiter::Module> {
+        Some(arbiter?.module(&self.shared_name()?, self.permits()))
+    }
+
+    /// Turns of a process that has it for as long as it runs, among all that share it.
+    pub(crate) fn turns(&self) -> Turns {
+        let arbiter = self.shared_name().and_then(|_| sharing::arbiter());
+        Turns::new(self.shared(arbiter.as_ref()))
+    }
+
     /// Requests, or turns of runs, that it has at a time.
-    pub(crate) fn permits(&self) -> u32 {
+    fn permits(&self) -> u32 {
         match self {
             Self::Hosted(_) => hosted::PERMITS,
             Self::Emulated(_) | Self::Kernel(_) => self.capacity().depth,

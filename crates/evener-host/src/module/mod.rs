@@ -5,7 +5,7 @@ mod runner;
 
 use std::time::{Duration, Instant};
 
-use evener::CoreDrivers;
+use evener::{CoreDrivers, Turns};
 use evener_core::{Algorithm, Direction, Profile, QueuedDriver};
 use evener_driver_emulated::{Control, Emulated};
 
@@ -25,7 +25,7 @@ enum Work {
     /// Works while it is asked.
     Core(Box<CoreDrivers>),
     /// Works by itself, on as many jobs as it takes.
-    Queued(Queue),
+    Queued(Box<Queue>),
     /// Was given up, because it hung.
     Lost,
 }
@@ -54,22 +54,23 @@ impl Module {
     #[must_use]
     pub fn emulated(driver: Emulated<'static>) -> Self {
         let control = Some(driver.control());
-        Self { control, ..Self::with(Box::new(driver), None) }
+        Self { control, ..Self::with(Box::new(driver), None, Turns::new(None)) }
     }
 
     /// A module of its own, by its driver. It does what the driver does. Where it holds requests and finishes none for `silence`, it is
     /// given up: they are answered as failed, and the host has no module any more.
+    /// It is asked in `turns` with other processes that have it, too.
     #[must_use]
-    pub fn queued(driver: Box<dyn QueuedDriver<'static>>, silence: Duration) -> Self {
-        Self::with(driver, Some(silence))
+    pub fn queued(driver: Box<dyn QueuedDriver<'static>>, silence: Duration, turns: Turns) -> Self {
+        Self::with(driver, Some(silence), turns)
     }
 
-    fn with(driver: Box<dyn QueuedDriver<'static>>, silence: Option<Duration>) -> Self {
+    fn with(driver: Box<dyn QueuedDriver<'static>>, silence: Option<Duration>, turns: Turns) -> Self {
         let profile = driver.profile().clone();
         let does = |algorithm: &&Algorithm| driver.supports(**algorithm, Direction::Encrypt);
         let does = Algorithm::ALL.iter().filter(does).copied().collect();
-        let queue = Queue { driver, silence, progress: Instant::now(), over: Vec::new() };
-        Self { profile, does, control: None, works: vec![Work::Queued(queue)] }
+        let queue = Queue { driver, silence, progress: Instant::now(), over: Vec::new(), turns };
+        Self { profile, does, control: None, works: vec![Work::Queued(Box::new(queue))] }
     }
 
     /// Threads that work with it.

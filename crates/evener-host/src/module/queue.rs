@@ -1,8 +1,10 @@
-//! A module that works by itself on what it takes: the queue before it, and whether it hangs.
+//! A module that works by itself on what it takes: the queue before it, whose turn it is there, and whether it hangs.
 
 use std::time::{Duration, Instant};
 
-use evener_core::{Job, JobError, Outcome, QueuedDriver, Refusal, SessionId};
+use evener::{SystemClock, Turn, Turns};
+use evener_core::driver::Clock as _;
+use evener_core::{Job, JobError, Nanos, Outcome, QueuedDriver, Refusal, SessionId};
 
 /// What a host has of such a module.
 pub(super) struct Queue {
@@ -13,6 +15,8 @@ pub(super) struct Queue {
     pub(super) progress: Instant,
     /// Sessions that were closed, for the driver to forget.
     pub(super) over: Vec<SessionId>,
+    /// Where other processes have it, too.
+    pub(super) turns: Turns,
 }
 
 impl Queue {
@@ -22,6 +26,19 @@ impl Queue {
             self.progress = Instant::now();
         }
         self.progress.elapsed()
+    }
+
+    /// Whether something may be handed over, where something waits for that. Sleeps for the turn while the module holds nothing.
+    pub(super) fn has_turn(&mut self) -> bool {
+        if cfg!(mutant = "host_takes_no_turns") {
+            return true;
+        }
+        let holds_nothing = self.driver.in_flight() == 0;
+        let mut turn = self.turns.ask(holds_nothing, SystemClock.now());
+        if turn == Turn::Others && holds_nothing {
+            turn = self.turns.wait(SystemClock.now(), WAIT_MAX);
+        }
+        turn == Turn::Mine
     }
 
     /// Closes keys of sessions that are over. Not while it may hang: a call for that may hang with it, and this thread has answers to
@@ -41,6 +58,10 @@ impl Queue {
         is_over && self.driver.in_flight() > 0
     }
 }
+
+/// Longest sleep for a turn; who comes and goes waits for its end. Assumed, not measured: 50 ms, ten times a run's, because a run's cores do what waits meanwhile, and a host
+/// that looks up loses its place in the queue.
+const WAIT_MAX: Nanos = Nanos::from_millis(50);
 
 pub(super) fn is_lost(job: &Job<'_>) -> bool {
     job.outcome() == Outcome::Failed(JobError::ModuleLost)

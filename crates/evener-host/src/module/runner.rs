@@ -55,11 +55,18 @@ impl ModuleRunner {
             Work::Queued(queue) => {
                 self.waiting.append(jobs);
                 let silent = queue.silent();
+                let has_turn = self.waiting.is_empty() || queue.has_turn();
                 let driver = &mut *queue.driver;
-                let has_all = submit(driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
-                let timeout = if has_all { Nanos::ZERO } else { FULL_TIMEOUT };
+                let has_all =
+                    has_turn && submit(driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
+                // Who has no turn has slept for it, unless the module holds something.
+                let is_rested = !has_turn && driver.in_flight() == 0;
+                let timeout = if has_all || is_rested { Nanos::ZERO } else { FULL_TIMEOUT };
                 let before = done.len();
                 driver.poll(done, timeout);
+                if driver.in_flight() == 0 && self.waiting.is_empty() {
+                    queue.turns.rest();
+                }
                 self.is_gone |= done[before..].iter().any(|job| is_lost(job));
                 if done.len() > before {
                     queue.progress = Instant::now();
@@ -115,6 +122,9 @@ impl ModuleRunner {
     /// Gives back all that the module holds, and never asks it again.
     fn give_up(&mut self, done: &mut Vec<Box<Job<'static>>>) {
         self.reset(done);
+        if let Work::Queued(queue) = &mut self.work {
+            queue.turns.rest();
+        }
         self.is_gone = true;
         // Not dropped: to close a key of a module that hangs is a call that may never return, and this thread has answers to give.
         mem::forget(mem::replace(&mut self.work, Work::Lost));

@@ -17,7 +17,7 @@ mod claim;
 mod feedback;
 mod pending_samples;
 mod settlement;
-mod turns;
+pub(crate) mod turns;
 mod window;
 
 use evener_core::plan::Dispatch;

@@ -1,4 +1,4 @@
-//! A run's turns at a module that other processes have, too (docs/arbiter.md).
+//! A run's turns at a module that other processes have, too, or a host's (docs/arbiter.md).
 //!
 //! A turn is one permit for all that the run has at the module: it begins before jobs are claimed, so that none of them waits for it, and is over when
 //! the module holds nothing of this run. While others wait it lasts [`TURN_MAX`] at most: then nothing more is claimed, and what is there is
@@ -6,7 +6,7 @@
 //!
 //! | state | jobs may be claimed | ends when |
 //! |---|---|---|
-//! | none | no | a permit is there: within [`WAIT_MAX`], or the worker looks around and asks again |
+//! | none | no | a permit is there: within the longest wait, or the worker looks around and asks again |
 //! | a turn | yes | the module holds nothing, or somebody waits and `TURN_MAX` is over |
 //! | drained | no | the module holds nothing |
 
@@ -19,13 +19,9 @@ use evener_core::Nanos;
 /// about a hundredth.
 const TURN_MAX: Nanos = Nanos::from_millis(2);
 
-/// Longest sleep in the queue of those who wait, with no job claimed. Assumed, not measured: 5 ms, two turns of others, because the end of the run waits for
-/// it, and cores take what waits meanwhile.
-const WAIT_MAX: Nanos = Nanos::from_millis(5);
-
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub enum Turn {
     /// This run's: jobs may be claimed.
     Mine,
     /// This run's was long enough: what is at the module is waited for.
@@ -35,7 +31,8 @@ pub(super) enum Turn {
 }
 
 /// The turns of one worker.
-pub(super) struct Turns {
+#[derive(Debug)]
+pub struct Turns {
     module: Option<Module>,
     permit: Option<Permit>,
     began: Nanos,
@@ -44,18 +41,20 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Those at a module; without one each moment is the run's turn.
-    pub(super) fn new(module: Option<Module>) -> Self {
+    /// Those at a module; without one each moment is the worker's turn.
+    #[must_use]
+    pub fn new(module: Option<Module>) -> Self {
         Self { is_alone: module.is_none(), module, permit: None, began: Nanos::ZERO }
     }
 
     /// Whether no other process takes turns at the module.
-    pub(super) const fn is_alone(&self) -> bool {
+    #[must_use]
+    pub const fn is_alone(&self) -> bool {
         self.is_alone
     }
 
     /// Whether jobs may be claimed at `now` by a worker whose module holds nothing of this run, or something.
-    pub(super) fn ask(&mut self, holds_nothing: bool, now: Nanos) -> Turn {
+    pub fn ask(&mut self, holds_nothing: bool, now: Nanos) -> Turn {
         let Some(module) = &self.module else { return Turn::Mine };
         let is_over = |permit: &Permit| now - self.began >= TURN_MAX && permit.is_wanted();
         match &self.permit {
@@ -70,13 +69,13 @@ impl Turns {
         self.begin(granted, now)
     }
 
-    /// Sleeps in the queue of those who wait.
-    pub(super) fn wait(&mut self, now: Nanos) -> Turn {
+    /// Sleeps in the queue of those who wait, for so long at most.
+    pub fn wait(&mut self, now: Nanos, longest_wait: Nanos) -> Turn {
         let Some(module) = &self.module else { return Turn::Mine };
-        let granted = module.wait_for(TURN_MAX, WAIT_MAX);
+        let granted = module.wait_for(TURN_MAX, longest_wait);
         if matches!(granted, Err(Refused::Full)) {
             // There is no queue to sleep in.
-            thread::sleep(WAIT_MAX.into());
+            thread::sleep(longest_wait.into());
         }
         self.begin(granted, now)
     }
@@ -88,7 +87,7 @@ impl Turns {
     }
 
     /// The module holds nothing of this run, and nothing is claimed for it.
-    pub(super) fn rest(&mut self) {
+    pub fn rest(&mut self) {
         self.permit = None;
     }
 }
