@@ -50,26 +50,18 @@ impl<W: World> Gate<'_, W> {
         self.ring_front();
     }
 
-    /// Looks at the first who wait, and at a part of the others, at the next part next time: the kernel goes through all locks of the anchor for each one that is tried, so that a
-    /// look at all of a thousand would take some milliseconds.
+    /// Looks at the first who wait, and at every second one of the others, by their tickets, at the others of these next time: the kernel goes through all locks of the anchor
+    /// for each one that is tried.
     fn look_at_waiters(&self, wait_queue: WaitQueue) {
         let sweep = self.queue_word(Queue::Sweep) + wait_queue as usize;
-        let (mut part, mut last) = (None, 0);
+        let turn = self.world.load(sweep);
         for (index, waiter) in self.wait_queue(wait_queue).all().enumerate() {
-            last = index;
-            let mut is_in_part = || {
-                let first = *part.get_or_insert_with(|| self.world.load(sweep) as usize);
-                index.wrapping_sub(first) < PART
-            };
-            if index < FIRST || is_in_part() {
+            let is_in_turn = (waiter.position ^ turn) & 1 == 0 || cfg!(mutant = "all_waiters_at_each_look");
+            if index < FIRST || is_in_turn && !cfg!(mutant = "only_the_first_looked_at") {
                 self.look_at(waiter.place);
             }
         }
-        if let Some(first) = part {
-            let next = first.saturating_add(PART);
-            let next = if next > last { FIRST } else { next };
-            self.world.store(sweep, u32::try_from(next).unwrap_or_default());
-        }
+        self.world.store(sweep, turn.wrapping_add(1));
     }
 
     fn look_at_permit(&self, permit: usize) {
@@ -199,10 +191,8 @@ const fn is_silent(patrolled: u32, now: u64) -> bool {
     elapsed_ms(patrolled, now) > SILENCE_MS
 }
 
-/// Waiters that every look tries, and those of the others that one look tries. Assumed, not measured: 32 and 224; a queue of a thousand is gone through in five looks, 0.2 s, and who is
-/// dead in it stands in nobody's way until it is among the first.
+/// Waiters that every look tries. Assumed, not measured: 32; each of the others is tried by every second look, which is each 80 ms.
 const FIRST: usize = 32;
-const PART: usize = 224;
 
 /// Ten looks of a watcher. Assumed, not measured: 400 ms, longer than a thread waits for a core among a hundred that want one.
 const SILENCE_MS: u32 = 400;

@@ -1,18 +1,27 @@
-//! A look at a long queue, in a world that notes who is looked at.
+//! Looks at a long queue, in a world that notes who is looked at and in which time is told.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::gate::Gate;
-use crate::layout::{Shape, WaitQueue};
+use crate::layout::{Line, Phase, Shape, WaitQueue};
 use crate::waiters::Waiters;
 use crate::world::World;
 
-/// Words of one thread. All places live.
+/// Words of one thread.
 struct Looks {
     words: Vec<Cell<u32>>,
     looked_at: RefCell<Vec<usize>>,
+    /// Who does not live.
+    dead: Cell<Option<usize>>,
+}
+
+impl Looks {
+    /// Writes that the place asks for a permit of the module.
+    fn set_phase(&self, shape: &Shape, place: usize) {
+        self.store(shape.place(place, Line::Phase), Phase::Asking(0).word());
+    }
 }
 
 impl World for Looks {
@@ -50,32 +59,75 @@ impl World for Looks {
 
     fn seize(&self, place: usize) -> bool {
         self.looked_at.borrow_mut().push(place);
-        false
+        self.dead.get() == Some(place)
     }
 
     fn let_go(&self, _: usize) {}
 }
 
-#[test]
-fn each_look_at_a_thousand_waiters_tries_the_first_and_some_others_and_a_few_looks_try_all() {
-    let shape = Shape::new(1, 1, 1_000, 11).unwrap();
-    let words = (0..shape.word_count()).map(|_| Cell::new(0)).collect();
-    let world = Looks { words, looked_at: RefCell::default() };
-    let gate = Gate::open(&world, &shape, 0, 1).unwrap();
-    let waiters = Waiters::new(&world, &shape, 0, WaitQueue::Main);
-    (0..1_000).for_each(|place| assert!(waiters.join(place).is_some()));
-    let mut all = BTreeSet::new();
-    for look in 0..5 {
-        gate.patrol(look * 40_000_000);
-        let looked_at = world.looked_at.take();
-        assert!(looked_at.len() <= 256, "{}", looked_at.len());
-        assert!((0..32).all(|place| looked_at.contains(&place)), "the first at every look");
-        all.extend(looked_at);
+/// A thousand who wait at one permit, which somebody else has.
+struct LongQueue {
+    shape: Shape,
+    world: Looks,
+}
+
+impl LongQueue {
+    fn new() -> Self {
+        let shape = Shape::new(1, 1, 1_100, 11).unwrap();
+        let words = (0..shape.word_count()).map(|_| Cell::new(0)).collect();
+        let queue =
+            Self { shape, world: Looks { words, looked_at: RefCell::default(), dead: Cell::new(None) } };
+        Gate::open(&queue.world, &shape, 0, 1).unwrap();
+        (0..1_000).for_each(|place| queue.join(place));
+        queue
     }
-    assert_eq!(all.len(), 1_000, "all in 0.2 s");
-    // A word that another process spoilt costs a look.
-    world.words[shape.queue_word(0, crate::layout::Queue::Sweep)].set(u32::MAX);
-    gate.patrol(1_000_000_000);
-    gate.patrol(2_000_000_000);
-    assert!(world.looked_at.take().len() > 256);
+
+    fn join(&self, place: usize) {
+        self.world.set_phase(&self.shape, place);
+        assert!(self.waiters().join(place).is_some());
+    }
+
+    fn waiters(&self) -> Waiters<'_, Looks> {
+        Waiters::new(&self.world, &self.shape, 0, WaitQueue::Main)
+    }
+
+    /// The look of the watcher at so many periods of 40 ms from the start; whom it tried.
+    fn look(&self, period: u64) -> Vec<usize> {
+        Gate::new(&self.world, &self.shape, 0, 1).unwrap().patrol(period * 40_000_000);
+        self.world.looked_at.take()
+    }
+
+    fn waits(&self, place: usize) -> bool {
+        self.waiters().all().any(|waiter| waiter.place == place)
+    }
+}
+
+#[test]
+fn whoever_dies_among_a_thousand_who_wait_is_found_by_one_of_two_looks_though_the_queue_moves_on() {
+    for place in [0, 31, 32, 33, 255, 256, 257, 500, 501, 998, 999] {
+        for looks_before in [1, 2] {
+            let queue = LongQueue::new();
+            (1..=looks_before).for_each(|period| _ = queue.look(period));
+            queue.world.dead.set(Some(place));
+            queue.look(looks_before + 1);
+            // Some are served, the dead one is none of them, and others come.
+            let served: Vec<_> =
+                queue.waiters().all().take(7).filter(|waiter| waiter.place != place).collect();
+            served.iter().for_each(|waiter| _ = queue.waiters().retire(waiter));
+            (1_000..1_009).for_each(|place| queue.join(place));
+            queue.look(looks_before + 2);
+            assert!(!queue.waits(place), "{place} dies after {looks_before} looks, and waits after 80 ms");
+        }
+    }
+}
+
+#[test]
+fn a_look_at_a_thousand_who_wait_tries_the_first_and_half_of_the_others() {
+    let queue = LongQueue::new();
+    let looks = [1, 2].map(|period| queue.look(period));
+    for tried in &looks {
+        assert!(tried.len() <= 32 + 484, "{}", tried.len());
+        assert!((0..32).all(|place| tried.contains(&place)), "the first at every look");
+    }
+    assert_eq!(looks.into_iter().flatten().collect::<BTreeSet<_>>().len(), 1_000);
 }
