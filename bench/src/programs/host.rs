@@ -1,5 +1,6 @@
 //! A host that the processes of a measurement share.
 
+use std::fs;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -39,6 +40,22 @@ impl Host {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Core time of all its threads so far.
+    ///
+    /// # Errors
+    ///
+    /// Where the system tells none.
+    pub fn core_time(&self) -> io::Result<Duration> {
+        let mut sum = Duration::ZERO;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.pid()))? {
+            // Its first word is nanoseconds on a core; a thread that ended meanwhile has none.
+            let text = fs::read_to_string(thread?.path().join("schedstat")).unwrap_or_default();
+            let nanos = text.split_whitespace().next().and_then(|word| word.parse().ok());
+            sum += Duration::from_nanos(nanos.unwrap_or_default());
+        }
+        Ok(sum)
     }
 
     /// Where clients come.

@@ -64,6 +64,9 @@ struct Arguments {
     /// The provider, `evener.so`: compares programs with it and without it
     #[arg(long)]
     provider: Option<PathBuf>,
+    /// Messages of a program at the same time, each in an ASYNC_JOB of OpenSSL; 0: one, in none
+    #[arg(long, default_value_t = 0, requires = "provider")]
+    async_jobs: usize,
     /// Keeps every round here
     #[arg(long)]
     json: Option<PathBuf>,
@@ -110,7 +113,29 @@ fn compare(arguments: &Arguments) -> anyhow::Result<()> {
     let ratios: Vec<f64> = rounds.iter().map(|(hosted, plain)| hosted.rate / plain.rate).collect();
     let ratio = Spread::of(&ratios).context("there was no round")?;
     println!("median ratio {:.3} [{:.3} {:.3}]", ratio.median, ratio.low, ratio.high);
+    if arguments.provider.is_none() {
+        print_bounds(&rounds)?;
+    }
     arguments.json.as_deref().map_or(Ok(()), |file| keep(file, arguments, evener, &rounds, &ratio))
+}
+
+/// What a message costs in core time either way, and the ratios that this allows however little is waited.
+fn print_bounds(rounds: &[(Work, Work)]) -> anyhow::Result<()> {
+    let median = |of: &dyn Fn(&(Work, Work)) -> f64| -> anyhow::Result<f64> {
+        let all: Vec<f64> = rounds.iter().map(of).collect();
+        Ok(Spread::of(&all).context("there was no round")?.median)
+    };
+    let client = median(&|(hosted, _)| hosted.core_us)?;
+    let host = median(&|(hosted, _)| hosted.host_us)?;
+    let plain = median(&|(_, plain)| plain.core_us)?;
+    println!(
+        "core time of a message: {client:.2} us of its process and {host:.2} of the host, {plain:.2} us plainly"
+    );
+    let (parted, shared) = (plain / (2.0 * client.max(host)), plain / (client + host));
+    println!(
+        "so at most {parted:.2} where the host has one of two cores, {shared:.2} where both share all work"
+    );
+    Ok(())
 }
 
 /// What all processes do with a host: of one that has the last core to itself, or shares all with programs.
@@ -126,14 +151,15 @@ fn hosted(arguments: &Arguments, evener: &Path) -> anyhow::Result<Work> {
     let (others, host_cores) = cores.split_at(first);
     let host = host_on(host_cores, evener, &arguments.module, arguments.cores)?;
     let client_cores = if others.is_empty() { &cores } else { others };
-    processes::run(arguments, &format!("hosted:{}", host.socket().display()), client_cores)
+    let way = format!("hosted:{}", host.socket().display());
+    processes::run(arguments, &way, client_cores, Some(&host))
 }
 
 /// The same without one.
 fn plain(arguments: &Arguments) -> anyhow::Result<Work> {
     match &arguments.provider {
         Some(provider) => programs::run(arguments, provider, Providers::Default, Path::new("")),
-        None => processes::run(arguments, "plain", &cores()?),
+        None => processes::run(arguments, "plain", &cores()?, None),
     }
 }
 

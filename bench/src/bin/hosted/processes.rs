@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use evener_bench::programs::host::Host;
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
 use evener_driver_hosted::{Module, ModuleName};
 use evener_driver_libcrypto::Libcrypto;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Arguments, list};
 
@@ -21,21 +23,42 @@ pub(super) struct Work {
     pub(super) rate: f64,
     /// Jain's index of the processes' messages: 1 where each did as much, one by their number where one did all.
     pub(super) fairness: f64,
+    /// Core time of the processes for a message, in microseconds.
+    pub(super) core_us: f64,
+    /// That of their host.
+    pub(super) host_us: f64,
 }
 
-/// Lets so many processes work at the same time.
-pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::Result<Work> {
+/// Lets so many processes work at the same time; their host is `host`.
+pub(super) fn run(
+    arguments: &Arguments,
+    way: &str,
+    cores: &[usize],
+    host: Option<&Host>,
+) -> anyhow::Result<Work> {
     let mut clients = Vec::new();
     for _ in 0..arguments.processes {
         clients.push(Client::start(arguments, way, cores)?);
     }
-    let began = Instant::now();
+    let host_time = || host.map_or(Ok(Duration::ZERO), Host::core_time);
+    let (began, host_before) = (Instant::now(), host_time()?);
     clients.iter_mut().try_for_each(Client::go)?;
-    let counts = clients.into_iter().map(Client::count).collect::<anyhow::Result<Vec<usize>>>()?;
-    let window = began.elapsed().as_secs_f64();
+    let counted = clients.into_iter().map(Client::count).collect::<anyhow::Result<Vec<Counted>>>()?;
+    let (window, host_core) = (began.elapsed().as_secs_f64(), host_time()? - host_before);
+    let counts: Vec<usize> = counted.iter().map(|counted| counted.messages).collect();
     let messages: usize = counts.iter().sum();
+    let core: Duration = counted.iter().map(|counted| counted.core).sum();
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    Ok(Work { rate: (messages * arguments.bytes) as f64 / window / 1e6, fairness: fairness(&counts) })
+    let of_each = |core: Duration| core.as_secs_f64() * 1e6 / messages as f64;
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    let rate = (messages * arguments.bytes) as f64 / window / 1e6;
+    Ok(Work { rate, fairness: fairness(&counts), core_us: of_each(core), host_us: of_each(host_core) })
+}
+
+/// What a process says at its end.
+struct Counted {
+    messages: usize,
+    core: Duration,
 }
 
 /// Jain's index: the square of the sum by their number times the sum of squares.
@@ -72,10 +95,11 @@ impl Client {
         Ok(writeln!(self.orders, "go")?)
     }
 
-    fn count(mut self) -> anyhow::Result<usize> {
-        let count = next_line(&mut self.says)?.parse().context("a process counted nothing")?;
+    fn count(mut self) -> anyhow::Result<Counted> {
+        let line = next_line(&mut self.says)?;
+        let (messages, core) = line.split_once(' ').context("a process counted nothing")?;
         self.child.wait()?;
-        Ok(count)
+        Ok(Counted { messages: messages.parse()?, core: Duration::from_nanos(core.parse()?) })
     }
 }
 
@@ -94,8 +118,16 @@ pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
     println!("ready");
     stdin().read_line(&mut String::new())?;
     let until = Instant::now() + Duration::from_millis(arguments.window_ms);
-    println!("{}", worker.work(&session, &mut jobs, until)?);
+    let before = core_time();
+    let messages = worker.work(&session, &mut jobs, until)?;
+    println!("{messages} {}", (core_time() - before).as_nanos());
     Ok(())
+}
+
+/// Core time of this process.
+fn core_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or_default(), time.tv_nsec.try_into().unwrap_or_default())
 }
 
 /// The host's socket may be there a moment before it listens.

@@ -25,11 +25,14 @@ pub(super) fn run(
     let mut command = Command::new("openssl");
     command.env("OPENSSL_CONF", &configuration).args(["speed", "-elapsed", "-evp", "aes-128-cbc"]);
     command.args(["-multi", &arguments.processes.to_string(), "-seconds", &seconds.to_string()]);
+    if arguments.async_jobs > 0 {
+        command.args(["-async_jobs", &arguments.async_jobs.to_string()]);
+    }
     let output = command.args(["-bytes", &arguments.bytes.to_string()]).output().context("openssl")?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rate = rate(&String::from_utf8_lossy(&output.stdout)).context("openssl speed tells no rate")?;
     // It tells the sum only.
-    Ok(Work { rate, fairness: f64::NAN })
+    Ok(Work { rate, fairness: f64::NAN, core_us: f64::NAN, host_us: f64::NAN })
 }
 
 /// Of a table that ends with `AES-128-CBC    1963321.94k`, thousands of bytes a second.
