@@ -9,7 +9,7 @@ use std::time::Duration;
 use evener::SystemClock;
 use evener::offload::policy::{Concurrency, Query, Turn, policy, prepare};
 use evener::offload::{Refused, SharedModule};
-use evener_arbiter::{Arbiter, Module};
+use evener_arbiter::{Arbiter, Costs, Mean, Module};
 use evener_core::driver::Clock as _;
 use evener_core::guard::Load;
 use evener_core::{Algorithm, Class, Direction, Nanos};
@@ -31,14 +31,14 @@ fn module(arbiter: &Arbiter) -> (&'static SharedModule, Module) {
     (Box::leak(Box::new(SharedModule::new(arbiter, "sleep", 1))), arbiter.module("sleep", 1))
 }
 
-fn begin(shared: &'static SharedModule) -> Turn {
+fn begin(shared: &'static SharedModule, concurrency: Concurrency) -> Turn {
     let shared = [Some(shared)];
     let query = Query {
         load: Load { kind: 0, bytes: BYTES },
         class: class(),
         ahead: &[Some(0)],
         shared: &shared,
-        concurrency: Concurrency::Alone,
+        concurrency,
     };
     let mut turn = policy().expect("the kernel tells of forks").begin(&query);
     turn.begins();
@@ -53,9 +53,14 @@ enum Went {
     Refused(Refused),
 }
 
-/// One request from its beginning to its end.
+/// One request from its beginning to its end, of a caller that waits for it.
 fn request(shared: &'static SharedModule) -> Went {
-    let turn = begin(shared);
+    request_of(shared, Concurrency::Alone, ON_CORE)
+}
+
+/// One with that beside it, which takes a core so long.
+fn request_of(shared: &'static SharedModule, concurrency: Concurrency, on_core: Nanos) -> Went {
+    let turn = begin(shared, concurrency);
     let went = match turn.module().map(|_| turn.acquire(shared)) {
         None => Went::Stayed,
         Some(Err(why)) => Went::Refused(why),
@@ -67,7 +72,7 @@ fn request(shared: &'static SharedModule) -> Went {
     };
     if went != Went::Module {
         let began = SystemClock.thread_time();
-        while SystemClock.thread_time() - began < ON_CORE {
+        while SystemClock.thread_time() - began < on_core {
             black_box(());
         }
     }
@@ -150,5 +155,40 @@ fn time_in_which_others_had_the_module_is_not_taken_for_what_it_takes() {
         (0..64).for_each(|_| _ = request(shared));
         let after = other.costs(class()).expect("they were told").h.ns;
         assert!(after < 4 * before, "{before} {after}");
+    }));
+}
+
+#[test]
+fn a_process_that_is_told_that_a_module_does_not_pay_asks_it_nothing_before_it_has_worked_a_while() {
+    prepare();
+    let folder = ArbiterFolder::new();
+    let mean = |ns| Mean { ns, deviation_ns: ns / 10 };
+    let (c, d, h) = (mean(2_000_000), mean(4_000_000), mean(100_000));
+    let costs = Costs { c, d, h, bytes: 16_384, samples: 15 };
+    let _segment = folder.attach();
+    folder.attach().module("sleep", 1).publish(class(), &costs);
+    assert!(is_right_in_child(|| {
+        let shared = module(&folder.attach()).0;
+        let short = || request_of(shared, Concurrency::Alone, Nanos::from_millis(2));
+        assert_eq!(short(), Went::Stayed);
+        // By the clock a try is due.
+        thread::sleep(Duration::from_millis(1_100));
+        let first: Vec<Went> = (0..80).map(|_| short()).collect();
+        assert!(first.iter().all(|went| *went == Went::Stayed), "160 ms of work: {first:?}");
+        assert!((0..1_000).any(|_| short() == Went::Module), "and then it looks whether that is so");
+    }));
+}
+
+#[test]
+fn requests_beside_others_of_their_thread_go_to_a_shared_module_once_so_much_was_worked() {
+    prepare();
+    let folder = ArbiterFolder::new();
+    let _segment = folder.attach();
+    assert!(is_right_in_child(|| {
+        let shared = module(&folder.attach()).0;
+        let job = || request_of(shared, Concurrency::SameThread, ON_CORE);
+        let first: Vec<Went> = (0..24).map(|_| job()).collect();
+        assert!(first.iter().all(|went| *went == Went::Stayed), "480 ms of work: {first:?}");
+        assert!((0..100).any(|_| job() == Went::Module));
     }));
 }

@@ -33,7 +33,7 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
     // Before any query: most requests of a program that no module pays for end here.
     let policy = policy()?;
-    match is_alone && policy.is_unsampled(wanted.class()) {
+    match policy.is_unsampled(wanted.class(), concurrency) {
         true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }),
         false => choose(ctx, policy, &wanted),
     }

@@ -31,6 +31,10 @@ pub(super) struct Learned {
     tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
     /// Core time that cores spent on a class.
     worked: BTreeMap<Class, Nanos>,
+    /// The same at the last try that began, for what others told of needs no more than one in that much work.
+    worked_at_try: BTreeMap<Class, Nanos>,
+    /// Core time of requests beside others of their thread, as far as it was taken or is known by that.
+    worked_beside: Nanos,
     /// Part of a core that a thread gets.
     share: f64,
     pub(super) sampling: Sampling,
@@ -48,6 +52,8 @@ impl Learned {
             estimator: Estimator::default(),
             tables: BTreeMap::new(),
             worked: BTreeMap::new(),
+            worked_at_try: BTreeMap::new(),
+            worked_beside: Nanos::ZERO,
             share: 1.0,
             sampling: Sampling::default(),
             trials: BTreeMap::new(),
@@ -66,7 +72,8 @@ impl Learned {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
         if !query.concurrency.is_alone() {
-            let module = query.ahead.iter().position(Option::is_some);
+            let takes = |module: &usize| query.ahead[*module].is_some() && self.may_begin(query, *module);
+            let module = (0..query.ahead.len()).find(takes);
             return module
                 .map_or(Choice::Inline, |module| Choice::Module(Chosen { module, ..Chosen::default() }));
         }
@@ -90,14 +97,50 @@ impl Learned {
                 return chosen(module);
             }
         }
-        let wants_try = |module: &usize| takes(module) && table.wants_single_try(0, *module);
+        let wants_try = |module: &usize| {
+            takes(module) && table.wants_single_try(0, *module) && self.has_earned_try(query, *module)
+        };
         let Some(module) = (0..queues.len()).find(wants_try) else { return Choice::Inline };
         self.tables.remove(&query.class);
         if !self.estimator.tries(module, query.class, now) {
             return Choice::Inline;
         }
         self.trials.insert(query.class, Trial::new(module, now));
+        let worked = self.worked.get(&query.class).copied().unwrap_or_default();
+        self.worked_at_try.insert(query.class, worked);
         chosen(module)
+    }
+
+    /// Whether so much was worked since the last try that the next one, at a module that other processes have, too, is a small part of it: a thousand processes that each
+    /// try again after a second would do little else.
+    fn has_earned_try(&self, query: &Query<'_>, module: usize) -> bool {
+        if query.shared(module).is_none() || cfg!(mutant = "tries_by_the_clock") {
+            return true;
+        }
+        let [worked, before] =
+            [&self.worked, &self.worked_at_try].map(|of| of.get(&query.class).copied().unwrap_or_default());
+        let is_told = self.estimator.on_module(module, query.class).d.samples > 0;
+        let least = if is_told && !self.is_warm(module) {
+            TUNING.first_try_work
+        } else {
+            adaptive::TUNING.try_work_min
+        };
+        worked - before >= least
+    }
+
+    /// Whether a request beside others of its thread, of which nobody tells what it takes at a module that other processes have, may be this process's first there: that, and what the guard
+    /// lets such requests lose until it knows, is a small part of what was worked.
+    fn may_begin(&self, query: &Query<'_>, module: usize) -> bool {
+        query.concurrency != Concurrency::SameThread
+            || query.shared(module).is_none()
+            || self.is_warm(module)
+            || self.worked_beside >= TUNING.first_beside_work
+            || cfg!(mutant = "jobs_go_at_once")
+    }
+
+    /// Whether a request was there.
+    fn is_warm(&self, module: usize) -> bool {
+        self.is_warm.get(module).copied().unwrap_or_default()
     }
 
     /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.
@@ -213,6 +256,10 @@ impl Learned {
             }
             let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
             self.share += core_price::TUNING.share_weight * (share - self.share);
+        }
+        if turn.concurrency == Concurrency::SameThread && self.worked_beside < TUNING.first_beside_work {
+            let looks_for = u64::from(self.sampling.unsampled(turn.class)) + 1;
+            self.worked_beside += Nanos(core.0.saturating_mul(looks_for));
         }
         self.guard.stayed(turn.load, self.cost(turn, wall, core));
     }

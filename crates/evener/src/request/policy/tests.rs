@@ -139,6 +139,23 @@ fn a_module_is_tried_as_soon_as_so_much_was_worked() {
 }
 
 #[test]
+fn most_requests_that_stay_are_not_looked_at_whatever_stands_beside_them() {
+    for concurrency in [Concurrency::Alone, Concurrency::SameThread] {
+        let (policy, mut now) = (unlearned(), Nanos::from_millis(1_000));
+        let query = Query { ahead: &[None], ..query(concurrency) };
+        let mut looks = 0;
+        for _ in 0..1_000 {
+            if !policy.is_unsampled(query.class, concurrency) {
+                looks += 1;
+                now += Nanos::from_micros(10);
+                policy.begin_at(&query, now).end_at(Some(Nanos::from_micros(10)), Nanos::ZERO, now);
+            }
+        }
+        assert!(looks < 40, "{concurrency:?}: {looks}");
+    }
+}
+
+#[test]
 fn time_counts_where_a_call_waits_for_it_and_not_where_its_thread_goes_on() {
     assert_eq!([Concurrency::SameCall, Concurrency::SameThread].map(loses), [true, false]);
 }

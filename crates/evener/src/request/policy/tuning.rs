@@ -39,6 +39,14 @@ tuning! {
     ["S3"] trial_loss_max: Nanos = Nanos::from_millis(4), Nanos::from_micros(100), evener_core::guard::TUNING.loss_allowed, "time", "G2, less 1 ms";
     /// Samples that costs which another process learned are worth at most.
     ["S5"] believed: u32 = 3, 1, 15, "samples", "Assumed, not measured: 3, as many as costs of an earlier run are worth (L3): after as many of this process's own half of an error is gone";
+    /// Core time of a class before this process asks a module for the first time of which others told that it does not pay: to connect takes a process and its host 2.4 ms
+    /// together.
+    ["S5"] first_try_work: Nanos = Nanos::from_millis(200), Nanos::from_millis(20), Nanos::from_millis(10_000), "core time of the class",
+        "a hundredth of it is the connection (docs/results/hosted.md)";
+    /// Core time of requests beside others of their thread before the first of them goes to a module that other processes have, too. Nobody tells what such requests take there, so the
+    /// guard has to find out, for 5 ms (G2).
+    ["S5"] first_beside_work: Nanos = Nanos::from_millis(500), Nanos::from_millis(20), Nanos::from_millis(10_000), "core time",
+        "a hundredth of it is what the guard allows, half of one the connection";
     /// Age after which a table is made anew.
     ["S4"] table_age_max: Nanos = Nanos::from_millis(20), Nanos::from_millis(1), Nanos::from_millis(1_000), "age", "it takes some microseconds";
 }
