@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use evener_bench::statistics::jain_index;
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
@@ -35,15 +36,7 @@ pub(super) fn run(arguments: &Arguments, way: &str, cores: &[usize]) -> anyhow::
     let window = began.elapsed().as_secs_f64();
     let messages: usize = counts.iter().sum();
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-    Ok(Work { rate: (messages * arguments.bytes) as f64 / window / 1e6, fairness: fairness(&counts) })
-}
-
-/// Jain's index: the square of the sum by their number times the sum of squares.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn fairness(counts: &[usize]) -> f64 {
-    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
-    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
-    if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 0.0 }
+    Ok(Work { rate: (messages * arguments.bytes) as f64 / window / 1e6, fairness: jain_index(&counts) })
 }
 
 /// A process that waits for the start.
@@ -184,17 +177,4 @@ fn next_line(says: &mut BufReader<ChildStdout>) -> anyhow::Result<String> {
     let mut line = String::new();
     says.read_line(&mut line)?;
     Ok(line.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fairness;
-
-    #[test]
-    fn equal_processes_have_an_index_of_one_and_one_that_does_all_has_the_least() {
-        assert!((fairness(&[7; 512]) - 1.0).abs() < 1e-9);
-        assert!((fairness(&[0, 0, 0, 9]) - 0.25).abs() < 1e-9);
-        assert!((fairness(&[1, 3]) - 0.8).abs() < 1e-9);
-        assert!(fairness(&[0, 0]).abs() < 1e-9);
-    }
 }
