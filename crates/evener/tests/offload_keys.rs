@@ -11,11 +11,11 @@ use std::time::Duration;
 use evener::offload::{Offload, Request};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
-    Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Padding, Profile, QueuedDriver, Refusal,
-    Session, SessionId, WithIv,
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Padding, Session, SessionId, WithIv,
 };
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
+use evener_testing::drivers::{Probe, Probed};
 
 const TEXT: [u8; 4_096] = [7; 4_096];
 const IV: [u8; 16] = [3; 16];
@@ -74,41 +74,18 @@ impl Keys {
     }
 }
 
-/// A module that is waited for.
-struct Waited {
-    module: Emulated<'static>,
-    keys: Keys,
-}
-
-impl QueuedDriver<'static> for Waited {
-    fn profile(&self) -> &Profile {
-        self.module.profile()
+/// Of a module that is waited for.
+impl Probe<'static> for Keys {
+    fn before_submit(&mut self, job: &Job<'static>) {
+        self.open.lock().unwrap().insert(job.session().id());
     }
 
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.module.supports(algorithm, direction)
+    fn before_poll(&mut self) {
+        self.stay();
     }
 
-    fn submit(&mut self, job: Box<Job<'static>>) -> Result<(), (Box<Job<'static>>, Refusal)> {
-        self.keys.open.lock().unwrap().insert(job.session().id());
-        self.module.submit(job)
-    }
-
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
-        self.keys.stay();
-        self.module.poll(done, timeout)
-    }
-
-    fn in_flight(&self) -> usize {
-        self.module.in_flight()
-    }
-
-    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'static>>>) {
-        self.module.abandon(given_back);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.keys.forget(has_ended);
+    fn before_forget(&mut self, has_ended: HasEnded<'_>) {
+        self.forget(has_ended);
     }
 }
 
@@ -151,7 +128,7 @@ fn both_ways() -> [(Offload, Keys); 2] {
             move || {
                 let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
                 let module = Emulated::new(preset, Box::new(Libcrypto::new().unwrap()));
-                Box::new(Waited { module, keys: waited.clone() })
+                Box::new(Probed::new(Box::new(module), waited.clone()))
             },
         );
         (offload.single(move || Some(Box::new(Called(called.clone())))), keys)

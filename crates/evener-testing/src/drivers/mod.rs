@@ -1,6 +1,7 @@
 //! Drivers that tests look into: of a core, with one that waits for a word and one that counts and takes its time ([`Fake`]), and of
-//! a module with faults at chosen jobs ([`Scripted`]).
+//! a module with faults at chosen jobs ([`Scripted`]), or any with a test at its calls ([`Probed`]).
 
+mod probed;
 mod scripted;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Prof
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
+pub use probed::{Probe, Probed};
 pub use scripted::{Fault, ModuleLog, Scripted, cared_for, module_is_best, scripted};
 
 /// libcrypto, which is there on every machine that Evener runs on.
