@@ -155,7 +155,7 @@ fn a_guest_s_run_survives_whatever_its_host_is_told() {
     let said = test_guest.run(|test_guest| host.works(test_guest));
     assert!(said.by_module >= SOME && said.redone == 0 && said.quarantine == NO_QUARANTINE, "{said:?}");
     drop(test_guest);
-    assert_eq!(host.stop().broken_off, 0);
+    assert_eq!(host.stop().connections.broken_off, 0);
 }
 
 /// Eight times slower is not dead, and once it is quick again it takes jobs as before.

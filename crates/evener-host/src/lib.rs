@@ -27,4 +27,4 @@ pub use host::{Setup, Socket, run};
 pub use limits::{Limits, TooFewFiles};
 pub use module::Module;
 pub use state::memory::MemoryRefusal;
-pub use state::report::{ClientReport, ModuleReport, Report, Totals};
+pub use state::report::{ClientReport, ConnectionReport, ModuleReport, Report, Totals};

@@ -177,10 +177,10 @@ impl<'h> EventLoop<'h> {
 
     /// Looks who it is and lets it in, or says why not.
     fn receive(&mut self, stream: UnixStream) {
-        self.shared.connections.add(1);
+        self.shared.connections.all.add(1);
         let peer = Peer::of(&stream).filter(|peer| self.access.admits(*peer));
         let is_there = !self.shared.is_gone.load(Relaxed);
-        let Some(peer) = peer.filter(|_| is_there) else { return self.shared.turned_away.add(1) };
+        let Some(peer) = peer.filter(|_| is_there) else { return self.shared.connections.turned_away.add(1) };
         let id = self.next_id;
         self.next_id += 1;
         match self.shared.enter(id, peer, self.access.weight_of(peer), stream) {
@@ -201,7 +201,7 @@ impl<'h> EventLoop<'h> {
                 }
             }
             Err(stream) => {
-                self.shared.turned_away.add(1);
+                self.shared.connections.turned_away.add(1);
                 let is_watched = self.watch_for(stream.as_fd(), 2 * id).is_ok();
                 if is_watched && self.refusals.len() < REFUSALS_MAX {
                     self.refusals.insert(id, Refusal::new(stream));
