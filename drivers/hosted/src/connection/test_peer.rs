@@ -10,6 +10,7 @@ use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
 use crate::connection::Connection;
+use crate::connection::control::SessionControl;
 use crate::connection::error::ConnectionError;
 use crate::connection::layout::BASE;
 use crate::connection::link::{Link, OpenLink, queue_memory};
@@ -30,13 +31,19 @@ pub(crate) struct Lent {
     pub(crate) is_refused: AtomicBool,
 }
 
-impl Link for Silent {
+impl SessionControl for Silent {
     fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         Ok(Ok(1))
     }
 
     fn close(&mut self, _: u64) -> Result<(), ConnectionError> {
         Ok(())
+    }
+}
+
+impl Link for Silent {
+    fn sessions(&mut self) -> &mut dyn SessionControl {
+        self
     }
 
     fn kick(&self) -> Result<(), ConnectionError> {

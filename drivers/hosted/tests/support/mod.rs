@@ -65,7 +65,7 @@ pub(crate) enum Wrong {
     CutOff,
 }
 
-/// What the host does, and what it has seen.
+/// What the host does wrong, and what it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     /// Results differ in one bit.
@@ -100,6 +100,12 @@ pub(crate) struct Orders {
     pub(crate) lacks: [AtomicU64; 2],
     /// It does not offer suppression by index.
     pub(crate) has_flags_only: AtomicBool,
+    pub(crate) seen: Seen,
+}
+
+/// What the host has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
     pub(crate) requests: AtomicU64,
     pub(crate) kicks: AtomicU64,
     pub(crate) created: AtomicU64,
@@ -125,10 +131,10 @@ impl Peer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, orders) = (stream.unwrap(), Arc::clone(&shared));
-                orders.connections.fetch_add(1, SeqCst);
+                orders.seen.connections.fetch_add(1, SeqCst);
                 thread::spawn(move || {
                     Connection::new(stream, &orders).serve();
-                    orders.ended.fetch_add(1, SeqCst);
+                    orders.seen.ended.fetch_add(1, SeqCst);
                 });
             }
         });
@@ -212,7 +218,7 @@ impl<'o> Connection<'o> {
         if let Some(memory) = &self.memory {
             let mut bytes = vec![0; memory.region.byte_count()];
             memory.region.copy_out(0, &mut bytes).unwrap();
-            *self.orders.left.lock().unwrap() = bytes;
+            *self.orders.seen.left.lock().unwrap() = bytes;
         }
     }
 
@@ -225,7 +231,7 @@ impl<'o> Connection<'o> {
         if watched.get(1).is_some_and(|kick| !kick.revents().is_empty()) {
             let mut count = [0; 8];
             rustix::io::read(self.kick.as_ref().unwrap(), &mut count).unwrap();
-            self.orders.kicks.fetch_add(u64::from_ne_bytes(count), SeqCst);
+            self.orders.seen.kicks.fetch_add(u64::from_ne_bytes(count), SeqCst);
         }
         !watched[0].revents().is_empty()
     }
@@ -288,7 +294,7 @@ impl<'o> Connection<'o> {
             Message::CloseSession => {
                 let id = evener_wire::number(&payload).unwrap();
                 self.sessions.remove(&id).expect("a session that is open");
-                self.orders.closed.fetch_add(1, SeqCst);
+                self.orders.seen.closed.fetch_add(1, SeqCst);
             }
             _ => {}
         }
@@ -317,7 +323,7 @@ impl<'o> Connection<'o> {
         if !is_full {
             self.sessions.insert(self.next_session, opened);
             self.next_session += 1;
-            self.orders.created.fetch_add(1, SeqCst);
+            self.orders.seen.created.fetch_add(1, SeqCst);
         }
         CreateSession::answer(&mut payload, id);
         self.reply(Message::CreateSession, &payload);
@@ -374,7 +380,7 @@ impl<'o> Connection<'o> {
                 }
                 continue;
             }
-            self.orders.requests.fetch_add(1, SeqCst);
+            self.orders.seen.requests.fetch_add(1, SeqCst);
             self.served += 1;
             let last = self.orders.ends_after.load(SeqCst);
             if last > 0 && self.served > last {
