@@ -2,7 +2,7 @@
 //!
 //! One request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of the callers that wait one
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
-//! lead (`request_queue.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
+//! lead (`request_queue/`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
 //! Callers that wait need not go through the queue: where the module has a driver for single requests [`Offload::ask_for`] asks that one,
 //! which takes less time than a queue for jobs of all threads.
