@@ -187,11 +187,7 @@ fn requests_that_come_back_in_order_have_the_name_of_their_place() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 256 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }) })]
 
     #[test]
     fn each_request_crosses_once_with_its_pieces_and_comes_back_once(
