@@ -7,7 +7,8 @@ use evener::core::driver::Clock as _;
 use evener::{Setup, Submitted, SystemClock};
 use evener_core::{Job, Nanos};
 
-use super::{Contender, Visit, VisitPlan, Workload, arm_all, jobs};
+use super::{Contender, Visit, VisitPlan, Workload, jobs};
+use crate::crypt::visit::arm_all;
 use crate::crypt::neighbours::{self, NeighbourSpec, Neighbours};
 use crate::error::BenchError;
 

@@ -16,6 +16,7 @@
 //! | `trial.rs` | requests that find out what a module takes |
 //! | `tuning.rs` | the numbers of all of them |
 
+mod booking;
 mod choice;
 mod knowledge;
 mod measurement;
