@@ -186,7 +186,7 @@ struct Own(Arc<ModuleEvents>);
 struct ModuleEvents {
     error: Mutex<Option<JobError>>,
     /// How often keys were to be closed.
-    forgets: AtomicU64,
+    evictions: AtomicU64,
 }
 
 /// A host whose module does what the test says.
@@ -209,8 +209,8 @@ impl Probe<'static> for Own {
         }
     }
 
-    fn before_forget(&mut self, _: HasEnded<'_>) {
-        self.0.forgets.fetch_add(1, SeqCst);
+    fn before_evict(&mut self, _: HasEnded<'_>) {
+        self.0.evictions.fetch_add(1, SeqCst);
     }
 }
 
@@ -257,7 +257,7 @@ fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_request
     host.wait_for("one left", |report| report["clients"].as_array().unwrap().len() == 1);
     thread::sleep(Duration::from_millis(20));
     assert_eq!(
-        (raw.used(), script.forgets.load(SeqCst)),
+        (raw.used(), script.evictions.load(SeqCst)),
         (0, 0),
         "neither answered, nor are keys closed where that may hang"
     );
@@ -266,7 +266,7 @@ fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_request
     assert!(raw.wait());
     assert_eq!(raw.get(status, 1), [1]);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
-    assert!(script.forgets.load(SeqCst) > 0, "the other one's is");
+    assert!(script.evictions.load(SeqCst) > 0, "the other one's is");
 }
 
 #[test]

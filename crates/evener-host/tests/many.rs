@@ -192,8 +192,8 @@ impl InlineDriver for Counting {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.0.evict(has_ended);
     }
 }
 

@@ -50,7 +50,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn forget(&self, has_ended: HasEnded<'_>) {
+    fn evict(&self, has_ended: HasEnded<'_>) {
         let mut open = self.open.lock().unwrap();
         let over: Vec<SessionId> = open.iter().copied().filter(|&id| has_ended(id)).collect();
         open.retain(|id| !over.contains(id));
@@ -84,8 +84,8 @@ impl Probe<'static> for Keys {
         self.stay();
     }
 
-    fn before_forget(&mut self, has_ended: HasEnded<'_>) {
-        self.forget(has_ended);
+    fn before_evict(&mut self, has_ended: HasEnded<'_>) {
+        self.evict(has_ended);
     }
 }
 
@@ -97,7 +97,7 @@ impl SingleDriver for Called {
         true
     }
 
-    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
+    fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
         let WithIv { session, iv } = keyed;
         self.0.open.lock().unwrap().insert(session.id());
         let mut room = text.input().to_vec();
@@ -113,8 +113,8 @@ impl SingleDriver for Called {
         Nanos::ZERO
     }
 
-    fn forget(&self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
+    fn evict(&self, has_ended: HasEnded<'_>) {
+        self.0.evict(has_ended);
     }
 }
 
@@ -142,7 +142,7 @@ fn request(offload: &Offload, driver_kind: usize, session: &Arc<Session>) -> Opt
         return Some(offload.put(0, &request, None)?.wait()?.output().to_vec());
     }
     let mut given = Given(None);
-    offload.ask_for(0, session, &IV, &mut given, ALLOWED).filter(|&is_done| is_done)?;
+    offload.run_single(0, session, &IV, &mut given, ALLOWED).filter(|&is_done| is_done)?;
     given.0
 }
 
@@ -164,12 +164,12 @@ fn a_key_is_given_up_at_once_where_the_module_is_at_rest() {
     for (driver_kind, (offload, keys)) in both_ways().into_iter().enumerate() {
         let sessions = [session(), session()];
         let id = sessions[0].id();
-        offload.forget(0, id);
+        offload.evict(0, id);
         sessions.iter().for_each(|session| assert!(request(&offload, driver_kind, session) == Some(right())));
         // A child of fork, whose parent's keys these are.
-        offload.forget(1, id);
+        offload.evict(1, id);
         assert!(keys.closed().is_empty());
-        offload.forget(0, id);
+        offload.evict(0, id);
         assert_eq!(keys.closed(), [(id, thread::current().id())]);
         assert_eq!(*keys.open.lock().unwrap(), BTreeSet::from([sessions[1].id()]));
         // One that comes again all the same.
@@ -189,7 +189,7 @@ fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him()
                 thread::yield_now();
             }
             // Were it to wait for that caller, it would wait for ever.
-            offload.forget(0, over.id());
+            offload.evict(0, over.id());
             let early = keys.closed();
             keys.stays.store(false, SeqCst);
             let (answer, thread) = requested.join().unwrap();
@@ -206,7 +206,7 @@ fn a_request_that_comes_while_a_key_is_given_up_is_done_right_afterwards() {
     assert!(request(&offload, 0, &over) == Some(right()));
     keys.dawdles.store(true, SeqCst);
     thread::scope(|scope| {
-        scope.spawn(|| offload.forget(0, over.id()));
+        scope.spawn(|| offload.evict(0, over.id()));
         while keys.closed().is_empty() {
             thread::yield_now();
         }
@@ -231,7 +231,7 @@ fn no_request_is_lost_and_no_key_is_left_where_threads_ask_and_end_sessions_at_o
                     for _ in 0..200 {
                         let session = session();
                         assert!(request(&offload, driver_kind, &session).as_ref() == Some(&right));
-                        offload.forget(0, session.id());
+                        offload.evict(0, session.id());
                     }
                 });
             }

@@ -95,7 +95,7 @@ impl Text for InPlace {
 /// Asks once; whether the text is right then, or as it was.
 fn ask(driver: &dyn SingleDriver, session: &Arc<Session>) -> (Result<(), Unanswered>, bool) {
     let mut text = InPlace(TEXT.to_vec());
-    let done = driver.ask_for(session.with_iv(&[7; 16]), &mut text, TIMEOUT);
+    let done = driver.run_single(session.with_iv(&[7; 16]), &mut text, TIMEOUT);
     let mut burst = [job(session)];
     Libcrypto::new().unwrap().run(&mut burst);
     let expected = if done.is_ok() { burst[0].output() } else { &TEXT };
@@ -123,7 +123,7 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
         thread::sleep(Duration::from_millis(100));
         let code = code_of(|| {
             let began = Instant::now();
-            driver.forget(&|_| true);
+            driver.evict(&|_| true);
             let is_lost = ask(&*driver, &one) == (Err(Unanswered::Failed(JobError::ModuleLost)), true);
             if is_lost && began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err(1) }
         });

@@ -102,7 +102,7 @@ fn scene_with(has_flags_only: bool, offer: &str) -> (Peer, Box<dyn SingleDriver>
 fn unanswered(driver: &dyn SingleDriver, session: &Session, timeout: Nanos) -> (Unanswered, Duration) {
     let (input, began) = (text(4096, 0), Instant::now());
     let mut given = Given::in_place(&input);
-    let why = driver.ask_for(session.with_iv(&IV), &mut given, timeout).unwrap_err();
+    let why = driver.run_single(session.with_iv(&IV), &mut given, timeout).unwrap_err();
     assert!(given.input == input && given.taken == 0, "{why:?}: the text is as it was");
     (why, began.elapsed())
 }
@@ -114,7 +114,7 @@ fn refused(driver: &dyn SingleDriver, session: &Session) -> Unanswered {
 
 fn asks_rightly(driver: &dyn SingleDriver, session: &Session) {
     let mut given = Given::in_place(&text(4096, 1));
-    driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
+    driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
     assert!(given.taken == 1 && given.result() == right(session, &IV, &text(4096, 1)));
 }
 
@@ -139,7 +139,7 @@ fn results_are_those_of_libcrypto_for_every_cipher_in_place_and_apart() {
                     let input = text(bytes, bytes);
                     let expected = right(&session, &IV, &input);
                     for mut given in [Given::in_place(&input), Given::apart(&input)] {
-                        driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
+                        driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
                         assert!(given.result() == expected, "{session:?} {bytes}");
                         assert_eq!(given.taken, 1);
                     }
@@ -162,10 +162,10 @@ fn ask_again_and_again(driver: &dyn SingleDriver, thread: u8) {
             let input = text(16 + mark % 64 * 64, usize::from(thread) * ASKED_BY_EACH + mark);
             let iv = [thread; 16];
             let mut given = if mark % 2 == 0 { Given::in_place(&input) } else { Given::apart(&input) };
-            driver.ask_for(session.with_iv(&iv), &mut given, TIMEOUT).unwrap();
+            driver.run_single(session.with_iv(&iv), &mut given, TIMEOUT).unwrap();
             assert!(given.taken == 1 && given.result() == right(&session, &iv, &input), "{thread} {mark}");
         }
-        driver.forget(&|id| id == session.id());
+        driver.evict(&|id| id == session.id());
     }
 }
 
@@ -231,7 +231,7 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
         spoil(&peer);
         peer.orders.hangs.store(false, SeqCst);
         let began = Instant::now();
-        let done = driver.ask_for(cbc(3).with_iv(&IV), given, TIMEOUT);
+        let done = driver.run_single(cbc(3).with_iv(&IV), given, TIMEOUT);
         for (why, took) in two.map(|waits| waits.join().unwrap()) {
             assert!(why == LOST && took < AT_ONCE, "{why:?} {took:?}");
         }
@@ -299,7 +299,7 @@ fn no_text_stays_in_shared_memory_after_its_request() {
         let session = session(Algorithm::Aes128Cbc, direction, 1);
         let input = if direction == Direction::Encrypt { &plain } else { &sealed };
         for mut given in [Given::in_place(input), Given::apart(input)] {
-            driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
+            driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
         }
         drop(driver);
         assert!(!has_text(&peer, &plain), "{direction}");
@@ -317,11 +317,11 @@ fn a_key_is_opened_once_and_closed_when_its_session_has_ended() {
         asks_rightly(&*driver, &other);
     }
     assert_eq!(created.load(SeqCst), before + 2);
-    driver.forget(&|id| id == one.id());
+    driver.evict(&|id| id == one.id());
     assert!(soon(|| closed.load(SeqCst) == before + 1), "one is closed");
     asks_rightly(&*driver, &other);
     assert_eq!(created.load(SeqCst), before + 2, "the other is open still");
-    driver.forget(&|_| true);
+    driver.evict(&|_| true);
     assert!(soon(|| closed.load(SeqCst) == before + 2));
 }
 
@@ -372,7 +372,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     for (session, bytes) in &all {
         let input = text(*bytes, 3);
         for mut given in [Given::in_place(&input), Given::apart(&input)] {
-            let why = driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap_err();
+            let why = driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap_err();
             assert_eq!((why, given.taken), (FULL, 0), "{session:?} {bytes}");
             assert!(given.input == input && given.output.is_none_or(|output| output == vec![0xEE; *bytes]));
         }
@@ -381,7 +381,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     assert_eq!(peer.orders.seen.requests.load(SeqCst), asked);
     let most = text(2 << 20, 4);
     let mut given = Given::apart(&most);
-    driver.ask_for(cbc(1).with_iv(&IV), &mut given, TIMEOUT).unwrap();
+    driver.run_single(cbc(1).with_iv(&IV), &mut given, TIMEOUT).unwrap();
     assert!(given.result() == right(&cbc(1), &IV, &most));
 }
 
@@ -397,7 +397,7 @@ fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
             scope.spawn(move || {
                 let input = text(4096, 5);
                 let mut given = Given::in_place(&input);
-                let done = driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT);
+                let done = driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT);
                 assert!(given.result() == if done.is_ok() { right(session, &IV, &input) } else { input });
                 done
             })

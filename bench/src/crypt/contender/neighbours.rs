@@ -8,8 +8,8 @@ use evener::{Setup, Submitted, SystemClock};
 use evener_core::{Job, Nanos};
 
 use super::{Contender, Visit, VisitPlan, Workload, jobs};
-use crate::crypt::visit::arm_all;
 use crate::crypt::neighbours::{self, NeighbourSpec, Neighbours};
+use crate::crypt::visit::arm_all;
 use crate::error::BenchError;
 
 impl Contender {

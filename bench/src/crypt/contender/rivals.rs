@@ -17,7 +17,12 @@ const CHUNK_JOBS: usize = 16;
 /// A claim of the bare loop: four fills of its lanes.
 const BARE_CHUNK_JOBS: usize = 64;
 
-pub(super) fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
+pub(super) fn openssl(
+    load: &Workload,
+    memory: &mut Memory,
+    workers: usize,
+    budget: Nanos,
+) -> Result<Visit, BenchError> {
     let library = |error: &dyn std::fmt::Display| BenchError::Library(error.to_string());
     if !load.session.algorithm().is_cipher() {
         let mut jobs = jobs(load, memory);
@@ -44,7 +49,12 @@ pub(super) fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budg
     Ok(run_rounds(&chunks, work.collect(), load.turns, budget, restore))
 }
 
-pub(super) fn bare(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
+pub(super) fn bare(
+    load: &Workload,
+    memory: &mut Memory,
+    workers: usize,
+    budget: Nanos,
+) -> Result<Visit, BenchError> {
     let spans = load.spans(memory).into_iter().zip(&load.jobs);
     let spans: Vec<_> = spans
         .map(|(span, spec)| match span.source {

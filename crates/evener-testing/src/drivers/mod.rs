@@ -50,22 +50,22 @@ pub fn setup_with_module<'m>(policy: Policy) -> Setup<'m> {
     Setup { policy, modules, ..plain_setup(2) }
 }
 
-/// A driver, and what a test does around its bursts and around what it forgets.
+/// A driver, and what a test does around its bursts and around what it evicts.
 pub struct Around<D, R, F = fn(HasEnded<'_>)> {
     driver: D,
     run: R,
-    forgets: F,
+    evicts: F,
 }
 
 impl<D: InlineDriver, R: FnMut(&mut D, &mut [Box<Job<'_>>]) + Send> Around<D, R> {
     /// `run` takes the place of the driver's, which it may call.
     pub fn new(driver: D, run: R) -> Self {
-        Self { driver, run, forgets: |_| () }
+        Self { driver, run, evicts: |_| () }
     }
 
-    /// `forgets` gets the sessions that have ended, before the driver does.
-    pub fn forgetting<F: FnMut(HasEnded<'_>) + Send>(self, forgets: F) -> Around<D, R, F> {
-        Around { driver: self.driver, run: self.run, forgets }
+    /// `evicts` gets the sessions that have ended, before the driver does.
+    pub fn evicting<F: FnMut(HasEnded<'_>) + Send>(self, evicts: F) -> Around<D, R, F> {
+        Around { driver: self.driver, run: self.run, evicts }
     }
 }
 
@@ -91,9 +91,9 @@ where
         (self.run)(&mut self.driver, burst);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        (self.forgets)(has_ended);
-        self.driver.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        (self.evicts)(has_ended);
+        self.driver.evict(has_ended);
     }
 }
 
@@ -127,7 +127,7 @@ impl OpenKeys {
             runs.lock().unwrap().extend(burst.iter().map(|job| (number, job.session().id())));
             driver.run(burst);
         };
-        Around::new(libcrypto(), run).forgetting(move |has_ended: HasEnded<'_>| {
+        Around::new(libcrypto(), run).evicting(move |has_ended: HasEnded<'_>| {
             over.lock().unwrap().retain(|(by, id)| *by != number || !has_ended(*id));
         })
     }
@@ -268,5 +268,5 @@ impl InlineDriver for Fake {
         }
     }
 
-    fn forget(&mut self, _: HasEnded<'_>) {}
+    fn evict(&mut self, _: HasEnded<'_>) {}
 }

@@ -17,7 +17,7 @@ pub trait Probe<'m>: Send {
     fn after_poll(&mut self, _came: &mut [Box<Job<'m>>], _in_flight: usize) {}
 
     /// Sees which sessions have ended, before the module gives up their keys.
-    fn before_forget(&mut self, _has_ended: HasEnded<'_>) {}
+    fn before_evict(&mut self, _has_ended: HasEnded<'_>) {}
 }
 
 /// A driver and the probes at its calls.
@@ -69,8 +69,8 @@ impl<'m, P: Probe<'m>> QueuedDriver<'m> for Probed<'m, P> {
         self.driver.abandon(given_back);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.probe.before_forget(has_ended);
-        self.driver.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.probe.before_evict(has_ended);
+        self.driver.evict(has_ended);
     }
 }

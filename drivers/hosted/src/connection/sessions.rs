@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Forgets a session that the host does not know.
-    pub(crate) fn forget(&mut self, session: SessionId) {
+    pub(crate) fn evict(&mut self, session: SessionId) {
         self.keys.remove(session);
     }
 

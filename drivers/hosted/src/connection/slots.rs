@@ -1,10 +1,10 @@
 //! Places for requests in the region that a connection shares: taken, filled, shown to the queue as one descriptor, looked at when the request is back.
 //!
-//! [`Connection::slot`] takes header and data -> the caller copies its text in -> [`Connection::add`] writes header, IV and the table of pieces -> the other side works ->
+//! [`Connection::slot`] takes header and data -> the caller copies its text in -> [`Connection::add`] writes header, IV and the table of elements -> the other side works ->
 //! [`Connection::has_worked`] -> [`Connection::free`].
 
 use evener_core::{BLOCK_BYTES, JobError};
-use evener_ring::virtqueue::{PIECE_BYTES, Piece, write_table};
+use evener_ring::virtqueue::{DESCRIPTOR_BYTES, Element, write_table};
 use evener_wire::DATA_HEADER_BYTES;
 
 use super::Connection;
@@ -12,8 +12,8 @@ use super::layout::{BASE, IV_AT, PAGE, SLOT_BYTES, SLOTS_AT, STATUS_AT, TABLE_AT
 use super::pool::Span;
 use super::wire_mapping::{Lengths, Shape};
 
-/// Most pieces of a request.
-const PIECES: usize = 5;
+/// Most elements of a request.
+const ELEMENTS: usize = 5;
 
 /// What stands in a status before the host has written it: no number of the wire's.
 const UNWRITTEN: u8 = 0xFF;
@@ -73,16 +73,16 @@ impl Connection {
             (slot.dst_at, writable, true),
             (at + STATUS_AT, 1, true),
         ];
-        let mut pieces = [Piece::default(); PIECES];
+        let mut elements = [Element::default(); ELEMENTS];
         let mut count = 0;
         for (at, bytes, is_writable) in all.into_iter().filter(|(_, bytes, _)| *bytes > 0) {
             let len = u32::try_from(bytes).expect("inside the region");
-            pieces[count] = Piece { address: BASE + at as u64, len, is_writable };
+            elements[count] = Element { address: BASE + at as u64, len, is_writable };
             count += 1;
         }
-        let mut table = [0; PIECES * PIECE_BYTES];
-        let table = &mut table[..count * PIECE_BYTES];
-        write_table(&pieces[..count], table);
+        let mut table = [0; ELEMENTS * DESCRIPTOR_BYTES];
+        let table = &mut table[..count * DESCRIPTOR_BYTES];
+        write_table(&elements[..count], table);
         self.copy_in(at + TABLE_AT, table);
         let head = self.queue.add_table(BASE + (at + TABLE_AT) as u64, count);
         let head = head.expect("the queue has more entries than there are slots");

@@ -20,12 +20,12 @@ use crate::connection::wait::{Spin, Waiter, event};
 #[derive(Debug)]
 struct Silent {
     waiter: Arc<Waiter>,
-    lent: Arc<Lent>,
+    lent: Arc<LentSpans>,
 }
 
 /// What of the region was lent beyond the first.
 #[derive(Debug, Default)]
-pub(crate) struct Lent {
+pub(crate) struct LentSpans {
     pub(crate) spans: Mutex<Vec<Range<usize>>>,
     /// From here on nothing is lent any more.
     pub(crate) is_refused: AtomicBool,
@@ -73,7 +73,7 @@ pub(crate) struct TestPeer {
     memory: Memory,
     device: Device<Mapped>,
     waiter: Arc<Waiter>,
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) lent: Arc<LentSpans>,
 }
 
 struct Memory(Arc<Region>);
@@ -99,7 +99,7 @@ impl TestPeer {
     /// One that reaches so much of the region at first.
     pub(crate) fn reaching(most: usize, events: Events) -> (Connection, Self) {
         let waiter = Arc::new(Waiter::new(event().unwrap(), None).unwrap());
-        let lent = Arc::<Lent>::default();
+        let lent = Arc::<LentSpans>::default();
         let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
         let mut made = None;
         let connection = Connection::to_device(|region, parts, _| {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use evener_core::driver::SILENCE_MAX;
 use evener_fd::CheckedFd;
 use evener_ring::Region;
-use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
+use evener_ring::virtqueue::{Driver, Element, Events, Mapped};
 use evener_vfio::QueueDoorbell;
 use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
@@ -105,20 +105,20 @@ impl Sessions {
         // All ones are no answer: a device that says that it is done and wrote nothing has opened no session.
         answer.fill(0xFF);
         inside(self.region.copy_in(self.at + ANSWER_AT, answer));
-        let piece = |at: usize, bytes: usize, is_writable| Piece {
+        let element = |at: usize, bytes: usize, is_writable| Element {
             address: BASE + (self.at + at) as u64,
             len: u32::try_from(bytes).expect("a message is short"),
             is_writable,
         };
         let all = [
-            piece(REQUEST_AT, CONTROL_BYTES, false),
-            piece(ANSWER_AT, answer.len(), true),
-            piece(KEY_AT, key.len(), false),
+            element(REQUEST_AT, CONTROL_BYTES, false),
+            element(ANSWER_AT, answer.len(), true),
+            element(KEY_AT, key.len(), false),
         ];
-        // A session without a key has one piece less.
-        let pieces = [all[0], all[2], all[1]];
-        let pieces = if key.is_empty() { &all[..2] } else { &pieces[..] };
-        self.queue.add(pieces).expect("the last message was answered");
+        // A session without a key has one element less.
+        let elements = [all[0], all[2], all[1]];
+        let elements = if key.is_empty() { &all[..2] } else { &elements[..] };
+        self.queue.add(elements).expect("the last message was answered");
         if self.queue.publish() {
             self.doorbell.ring(self.number);
         }

@@ -18,7 +18,7 @@ use std::{mem, thread};
 use evener_core::JobError;
 use evener_driver_libcrypto::Libcrypto;
 use evener_ring::Region;
-use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Piece, Tables};
+use evener_ring::virtqueue::{Chain, Device, Element, Events, Mapped, Tables};
 use evener_testing::Folder;
 use evener_wire::{
     Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, RingAddresses,
@@ -407,12 +407,12 @@ impl<'o> Connection<'o> {
             return self.give_back(chain.head(), 1);
         }
         let mut read = Vec::new();
-        for piece in chain.readable() {
+        for element in chain.readable() {
             let start = read.len();
-            read.resize(start + usize::try_from(piece.len).unwrap(), 0);
-            assert!(memory.copy_out(piece.address, &mut read[start..]));
+            read.resize(start + usize::try_from(element.len).unwrap(), 0);
+            assert!(memory.copy_out(element.address, &mut read[start..]));
         }
-        let room: u32 = chain.writable().iter().map(|piece| piece.len).sum();
+        let room: u32 = chain.writable().iter().map(|element| element.len).sum();
         let room = usize::try_from(room).unwrap() - 1;
         let (mut written, mut status) = session::run(&self.sessions, &mut self.libcrypto, &read, room);
         if self.orders.wrong_bytes.load(SeqCst) {
@@ -462,10 +462,10 @@ impl<'o> Connection<'o> {
     }
 }
 
-fn scatter(memory: &Memory, pieces: &[Piece], mut bytes: &[u8]) {
-    for piece in pieces {
-        let (now, later) = bytes.split_at(usize::try_from(piece.len).unwrap());
-        memory.region.copy_in(memory.offset(piece.address), now).unwrap();
+fn scatter(memory: &Memory, elements: &[Element], mut bytes: &[u8]) {
+    for element in elements {
+        let (now, later) = bytes.split_at(usize::try_from(element.len).unwrap());
+        memory.region.copy_in(memory.offset(element.address), now).unwrap();
         bytes = later;
     }
 }

@@ -202,7 +202,6 @@ impl<'h> EventLoop<'h> {
         self.shared.leave(&connection.client);
         self.empty_since = Instant::now();
     }
-
 }
 
 impl Drop for EventLoop<'_> {

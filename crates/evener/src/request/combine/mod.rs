@@ -106,13 +106,13 @@ impl Combiner {
     /// bytes, and says whether it is to be combined now.
     #[must_use]
     #[inline]
-    pub fn wants(&self, generation: u32, bytes: usize) -> Option<Turn<'_>> {
+    pub fn wants(&self, generation: u32, bytes: usize) -> Option<CombinedCall<'_>> {
         if !is_fitting(bytes) {
             return None;
         }
         let group = self.group(generation);
         let caller = group.throughput.enter(bytes);
-        (caller.group_size > 0).then_some(Turn { combiner: self, group, hint: caller.hint })
+        (caller.group_size > 0).then_some(CombinedCall { combiner: self, group, hint: caller.hint })
     }
 
     /// What was combined so far in this generation.
@@ -135,13 +135,13 @@ impl Combiner {
 }
 
 /// The right to combine one request.
-pub struct Turn<'c> {
+pub struct CombinedCall<'c> {
     combiner: &'c Combiner,
     group: &'c Group,
     hint: usize,
 }
 
-impl Turn<'_> {
+impl CombinedCall<'_> {
     /// The second half of [`Combiner::encrypt`].
     #[must_use]
     pub fn encrypt(self, request: Request<'_>) -> Verdict {

@@ -1,6 +1,6 @@
 //! What a process has learned of its modules, and what that says of the next request: guard, costs and tables, written under one lock.
 //!
-//! [`Learned::choose`] decides where a request goes, in this order; `booking.rs` books what it took.
+//! [`Learned::choose`] decides where a request goes, in this order:
 //!
 //! | what holds | where it goes |
 //! |---|---|
@@ -10,23 +10,35 @@
 //! | the table says that a module is the shortest way | to that module |
 //! | a module's cost is not known and a try is due | to that module, as a trial |
 //! | nothing of this | to its core |
+//!
+//! What it took is booked ([`Learned::stayed`], [`Learned::went`], [`Learned::followed`]):
+//!
+//! | a request | the guard | the estimator |
+//! |---|---|---|
+//! | stayed on its core | its cost there | costs of the core, the core's share |
+//! | went to a module | its cost there; may lock the class | costs of the module, where it says what requests take |
+//! | followed one that went, unmeasured | the mean of all of them | nothing |
+//! | was the first of a process at a module | nothing | nothing: driver, threads and a key were made for it |
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
-use evener_core::estimate::width_class;
-use evener_core::guard::BySize;
+use evener_core::estimate::{ModuleSample, width_class};
+use evener_core::guard::{BySize, RequestSize};
 use evener_core::plan::adaptive::{
-    ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, Table, plan,
+    self, ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, Table, plan,
 };
 use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::super::shared_module::SharedModule;
 use super::choice::{Choice, Chosen};
+use super::measurement::Measurement;
 use super::sampling::Sampling;
 use super::trial::Trial;
 use super::tuning::TUNING;
-use super::{KINDS, Query};
+use super::unsampled_run::RunStats;
+use super::{Concurrency, KINDS, Query};
 use crate::core_price::{self, contested, scaled};
 
 /// What was learned.
@@ -34,16 +46,16 @@ pub(super) struct Learned {
     pub(super) guard: BySize,
     pub(super) estimator: Estimator,
     /// With when it was made.
-    pub(super) tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
+    tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
     /// Core time that cores spent on a class.
-    pub(super) worked: BTreeMap<Class, Nanos>,
+    worked: BTreeMap<Class, Nanos>,
     /// Part of a core that a thread gets.
-    pub(super) share: f64,
+    share: f64,
     pub(super) sampling: Sampling,
     /// Classes that are being tried.
     pub(super) trials: BTreeMap<Class, Trial>,
     /// By module: whether a request was there. The first one makes the driver, its threads and a key, and teaches nothing.
-    pub(super) is_warm: Vec<bool>,
+    is_warm: Vec<bool>,
 }
 
 impl Learned {
@@ -168,5 +180,111 @@ impl Learned {
                 self.guard.tell(query.load, c + scaled(c, contested(self.share)));
             }
         }
+    }
+}
+
+/// Books what requests took.
+impl Learned {
+    /// Tells other processes what is known of the class of a request that went to a module.
+    fn tell_others(&self, turn: &Measurement, module: usize) {
+        let on_module = self.estimator.on_module(module, turn.class);
+        if let Some((shared, c)) = turn.shared.zip(self.estimator.cpu(turn.class, Method::Plain, 1)) {
+            shared.publish(turn.class, c, &on_module);
+        }
+    }
+
+    /// What counts of a request: the time and the core time at its price, or core time alone.
+    fn cost(&self, turn: &Measurement, wall: Nanos, core: Nanos) -> Nanos {
+        match turn.concurrency {
+            Concurrency::Alone | Concurrency::SameCall => wall + scaled(core, contested(self.share)),
+            Concurrency::SameThread => core,
+        }
+    }
+
+    /// One that stayed.
+    pub(super) fn stayed(&mut self, turn: &Measurement, wall: Nanos, core: Nanos) {
+        if turn.concurrency.is_alone() {
+            let (class, bytes) = (turn.class, turn.load.bytes as u64);
+            self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
+            let worked = self.worked.entry(class).or_default();
+            let unsampled = self.sampling.unsampled(class);
+            let before = *worked;
+            *worked += Nanos(core.0.saturating_mul(u64::from(unsampled) + 1));
+            if before < adaptive::TUNING.try_work_min
+                && adaptive::TUNING.try_work_min <= *worked
+                && !cfg!(mutant = "tries_wait_for_tables")
+            {
+                // From now on a try is worth while.
+                self.tables.remove(&class);
+            }
+            let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
+            self.share += core_price::TUNING.share_weight * (share - self.share);
+        }
+        self.guard.stayed(turn.load, self.cost(turn, wall, core));
+    }
+
+    /// Books what those took that followed one that went; whether that locked their class.
+    pub(super) fn followed(&mut self, query: &Query<'_>, past: RunStats, now: Nanos) -> bool {
+        let RunStats { module, requests, wall, bytes } = past;
+        let Some(mean) = bytes.checked_div(requests.into()) else { return false };
+        let load = RequestSize { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..query.load };
+        let each = self.estimator.on_module(module, query.class).d.at(load.bytes).unwrap_or_default();
+        let core = Nanos(each.0.saturating_mul(requests.into()));
+        self.guard.went_together(load, requests.into(), wall + scaled(core, contested(self.share)), now)
+    }
+
+    /// One that went to a module; whether that locked its class.
+    pub(super) fn went(
+        &mut self,
+        turn: &Measurement,
+        module: usize,
+        wall: Nanos,
+        core: Option<Nanos>,
+        now: Nanos,
+    ) -> bool {
+        let bytes = turn.load.bytes;
+        if self.is_warm.len() <= module {
+            self.is_warm.resize(module + 1, false);
+        }
+        if !mem::replace(&mut self.is_warm[module], true) && !cfg!(mutant = "first_request_judged") {
+            // Some milliseconds, once in a process: neither what requests take nor what a lock would save.
+            if let Some(trial) = self.trials.get_mut(&turn.class) {
+                trial.began = now;
+            }
+            return false;
+        }
+        let was_tried = self.trials.contains_key(&turn.class);
+        // Of one that waited in vain only the loss is known.
+        let has_been = turn.refused.get().is_none();
+        let teaches = has_been && turn.concurrency.is_alone() && self.teaches(turn, module, wall, now);
+        if let Some(d) = core.filter(|_| teaches) {
+            // Time in which others had the module is not what it takes.
+            let h = wall - d - turn.waited.get();
+            let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h, now };
+            let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
+            self.estimator.saw_module(module, turn.class, &seen);
+            self.tell_others(turn, module);
+            if is_first || was_tried && !self.trials.contains_key(&turn.class) {
+                self.tables.remove(&turn.class);
+            }
+        }
+        let known = || self.estimator.on_module(module, turn.class).d.at(bytes).unwrap_or_default();
+        let cost = self.cost(turn, wall, core.unwrap_or_else(known));
+        self.guard.went(turn.load, cost, now)
+    }
+
+    /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
+    fn teaches(&mut self, turn: &Measurement, module: usize, wall: Nanos, now: Nanos) -> bool {
+        let class = turn.class;
+        let Some(trial) = self.trials.get_mut(&class).filter(|trial| trial.module == module) else {
+            return true;
+        };
+        // It looks at other classes, too: not for each request.
+        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
+        let step = trial.record(wall, c, now);
+        if step.is_over {
+            self.trials.remove(&class);
+        }
+        step.teaches
     }
 }

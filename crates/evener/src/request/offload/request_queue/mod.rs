@@ -17,7 +17,7 @@
 //! A round of the leader stands in `leader.rs`. Callers that were put aside (coroutines) may not lead: a helper thread does (`helper.rs`). The lock is held for looks and moves only, never
 //! while the module is called or waited for. Single requests go past the queue to a driver of their own (`single.rs`).
 //!
-//! Keys of sessions that have ended are given up at once where no caller is at the module (`forget`), else by the leader when it is back
+//! Keys of sessions that have ended are given up at once where no caller is at the module (`evict`), else by the leader when it is back
 //! (`put_back`), and for single requests by the last caller that comes back: so no thread waits behind a request that never ends.
 
 mod helper;
@@ -166,7 +166,7 @@ impl RequestQueue {
     }
 
     /// A session has ended: its keys are given up.
-    pub(super) fn forget(&self, session: SessionId) {
+    pub(super) fn evict(&self, session: SessionId) {
         let mut state = self.state();
         match mem::replace(&mut state.driver, DriverPlace::Away) {
             DriverPlace::Here(driver) => {
@@ -202,7 +202,7 @@ impl RequestQueue {
         while !state.ended.is_empty() {
             let ended = mem::take(&mut state.ended);
             drop(state);
-            driver.forget(&|session| ended.contains(&session));
+            driver.evict(&|session| ended.contains(&session));
             state = self.state();
         }
         state.driver = DriverPlace::Here(driver);

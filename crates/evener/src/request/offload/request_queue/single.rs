@@ -13,7 +13,7 @@ use super::RequestQueue;
 
 impl RequestQueue {
     /// Has `ask` wait for a request; whether it was done, and `None` where that does not take it, so that it goes to the queue.
-    pub(in super::super) fn ask_for(
+    pub(in super::super) fn run_single(
         &self,
         make: &MakeSingle,
         ask: impl FnOnce(&dyn SingleDriver) -> Option<Result<(), Unanswered>>,
@@ -53,7 +53,7 @@ impl RequestQueue {
         self.has_ended.store(false, SeqCst);
         let ended = mem::take(&mut self.state().ended_for_single);
         if let Some(driver) = self.single().filter(|_| !ended.is_empty()) {
-            driver.forget(&|session| ended.contains(&session));
+            driver.evict(&|session| ended.contains(&session));
         }
     }
 
