@@ -98,6 +98,16 @@ fn below(count: usize, rank: usize) -> f64 {
     sum
 }
 
+/// Jain's index of fairness: the square of the sum by their number times the sum of squares. 1 where all have as much, one by their number where one
+/// has all (Jain, Chiu and Hawe, DEC-TR-301, 1984).
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+#[must_use]
+pub fn jain_index(counts: &[usize]) -> f64 {
+    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
+    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
+    if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 0.0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +146,13 @@ mod tests {
             [0, 1, 2, 100, 1_000].map(of),
             [None, Some((1, 1, 1)), Some((1, 2, 2)), Some((50, 99, 100)), Some((500, 990, 1_000))]
         );
+    }
+
+    #[test]
+    fn equal_processes_have_an_index_of_one_and_one_that_does_all_has_the_least() {
+        assert!((jain_index(&[7; 512]) - 1.0).abs() < 1e-9);
+        assert!((jain_index(&[0, 0, 0, 9]) - 0.25).abs() < 1e-9);
+        assert!((jain_index(&[1, 3]) - 0.8).abs() < 1e-9);
+        assert!(jain_index(&[0, 0]).abs() < 1e-9);
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use evener_ring::Region;
-use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Piece, Tables};
+use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Element, Tables};
 
 /// Offsets of descriptors, available ring and used ring; what is left of the region holds tables.
 const PARTS: [usize; 3] = [0, 4096, 8192];
@@ -29,7 +29,7 @@ impl Tables for Memory {
     }
 }
 
-/// The first bytes choose size, events and position; the others are written into the memory, piece by piece.
+/// The first bytes choose size, events and position; the others are written into the memory, element by element.
 pub fn host_chains(bytes: &[u8]) {
     let Some((&[kind, low, high], writes)) = bytes.split_first_chunk() else { return };
     let (size, position) = (1_u16 << (kind % 8), u16::from_le_bytes([low, high]));
@@ -47,7 +47,7 @@ pub fn host_chains(bytes: &[u8]) {
                 let entry = usize::from(position.wrapping_add(taken) % size);
                 let head = memory.half(PARTS[1] + 4 + 2 * entry);
                 assert_eq!(chain.head(), head);
-                assert_eq!(memory.pieces(head, size).as_deref(), Some(&*pieces(&chain)));
+                assert_eq!(memory.elements(head, size).as_deref(), Some(&*elements(&chain)));
                 device.give_back(head, taken.into());
             }
             Ok(false) => {
@@ -57,7 +57,7 @@ pub fn host_chains(bytes: &[u8]) {
             Err(_) => {
                 let entry = usize::from(position.wrapping_add(taken) % size);
                 let head = memory.half(PARTS[1] + 4 + 2 * entry);
-                assert!(offered > size || memory.pieces(head, size).is_none(), "a chain that can be");
+                assert!(offered > size || memory.elements(head, size).is_none(), "a chain that can be");
                 break;
             }
         }
@@ -66,9 +66,9 @@ pub fn host_chains(bytes: &[u8]) {
     _ = device.listen();
 }
 
-fn pieces(chain: &Chain) -> Vec<Piece> {
-    assert!(chain.readable().iter().all(|piece| !piece.is_writable));
-    assert!(chain.writable().iter().all(|piece| piece.is_writable));
+fn elements(chain: &Chain) -> Vec<Element> {
+    assert!(chain.readable().iter().all(|element| !element.is_writable));
+    assert!(chain.writable().iter().all(|element| element.is_writable));
     [chain.readable(), chain.writable()].concat()
 }
 
@@ -102,9 +102,9 @@ impl Memory {
         (number(0, 8), u32::try_from(number(8, 4)).expect("four bytes"), half(12), half(14))
     }
 
-    /// The pieces of the chain at `head`; none where the specification, or our limit of 1024 pieces, forbids it.
-    fn pieces(&self, head: u16, size: u16) -> Option<Vec<Piece>> {
-        let (mut list, mut at, mut pieces) = (&self.0[..usize::from(size) * 16], head, Vec::new());
+    /// The elements of the chain at `head`; none where the specification, or our limit of 1024 elements, forbids it.
+    fn elements(&self, head: u16, size: u16) -> Option<Vec<Element>> {
+        let (mut list, mut at, mut elements) = (&self.0[..usize::from(size) * 16], head, Vec::new());
         let mut is_in_table = false;
         loop {
             let (address, len, flags, next) = Self::descriptor(list.get(usize::from(at) * 16..)?.get(..16)?);
@@ -115,14 +115,14 @@ impl Memory {
                 (is_in_table, at) = (true, 0);
                 continue;
             }
-            let piece = Piece { address, len, is_writable: flags & 2 != 0 };
-            let is_behind = pieces.last().is_some_and(|last: &Piece| last.is_writable) && !piece.is_writable;
-            if is_behind || pieces.len() == 1024 {
+            let element = Element { address, len, is_writable: flags & 2 != 0 };
+            let is_behind = elements.last().is_some_and(|last: &Element| last.is_writable) && !element.is_writable;
+            if is_behind || elements.len() == 1024 {
                 return None;
             }
-            pieces.push(piece);
+            elements.push(element);
             if flags & 1 == 0 {
-                return Some(pieces);
+                return Some(elements);
             }
             at = next;
         }

@@ -28,7 +28,8 @@ mod setup;
 
 pub use error::Error;
 pub use guest::{
-    Builder, Guest, Icount, KernelLog, Lent, Module, ModuleCounts, Outcome, Qmp, Throttle, USER_SPACE_MODULE,
+    Builder, Guest, Icount, KernelLog, Module, ModuleCounts, Outcome, Qmp, SharedGuest, Throttle,
+    USER_SPACE_MODULE,
 };
 pub use no_idle_states::Awake;
 pub use paths::root;

@@ -47,29 +47,16 @@ pub struct Plan {
     pub machine: String,
 }
 
-/// A program to compare with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rival {
-    /// `cp`: writes the same bytes without encrypting.
-    Copy,
-    /// `openssl enc`, AES-256-CTR with the key on the command line: its quickest way, without authentication.
-    OpensslEnc,
-    /// `age` with one X25519 recipient.
-    Age,
-}
-
-impl Rival {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Copy, Self::OpensslEnc, Self::Age];
-
-    /// What results and options call it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copy => "cp",
-            Self::OpensslEnc => "openssl",
-            Self::Age => "age",
-        }
+evener_core::named! {
+    /// A program to compare with.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Rival {
+        /// `cp`: writes the same bytes without encrypting.
+        Copy = "cp",
+        /// `openssl enc`, AES-256-CTR with the key on the command line: its quickest way, without authentication.
+        OpensslEnc = "openssl",
+        /// `age` with one X25519 recipient.
+        Age = "age",
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! It is a memory file, mapped before the first fork. Times are ticks of 32 ns since the board was made, modulo 2^32: two minutes.
 
-use std::ops::Range;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -34,40 +33,67 @@ pub(super) struct Work {
     pub(super) ends: Ticks,
 }
 
-/// A request of the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry {
-    /// When its process wanted it done.
-    pub(super) wanted: Ticks,
-    /// When a unit began and ended; both 0 where no unit of the board was asked.
-    pub(super) begins: Ticks,
-    pub(super) ends: Ticks,
-    /// When its result was there.
-    pub(super) back: Ticks,
-    /// The ticket under which it waited for a permit, and one more; 0 where it did not wait.
-    pub(super) ticket: u32,
-    /// How many had their permit before it; counted while it held its own.
-    pub(super) before: u32,
+/// Writes a struct that one process writes on the board and another reads: each field is a word, in the order of the table.
+macro_rules! record {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub(super) struct $name {
+            $($(#[$doc])* pub(super) $field: $type,)+
+        }
+
+        impl $name {
+            const WORDS: usize = [$(stringify!($field)),+].len();
+
+            /// Relaxed: read once its process has ended.
+            fn write(&self, words: &[Word]) {
+                words.iter().zip([$(self.$field),+]).for_each(|(word, value)| word.store(value, Relaxed));
+            }
+
+            fn read(words: &[Word]) -> Self {
+                let mut values = words.iter().map(|word| word.load(Relaxed));
+                Self { $($field: values.next().unwrap_or_default()),+ }
+            }
+        }
+    };
 }
 
-/// What a process says of itself at its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Usage {
-    /// Switches to others because it waited, and because its time was over.
-    pub(super) voluntary: u32,
-    pub(super) involuntary: u32,
-    /// Core time, user and system.
-    pub(super) core_us: u32,
-    /// Requests for which this machine needed more core time than it was to emulate.
-    pub(super) late: u32,
-    /// Results that were compared.
-    pub(super) compared: u32,
+record! {
+    /// A request of the log.
+    Entry {
+        /// When its process wanted it done.
+        wanted: Ticks,
+        /// When a unit began and ended; both 0 where no unit of the board was asked.
+        begins: Ticks,
+        ends: Ticks,
+        /// When its result was there.
+        back: Ticks,
+        /// The ticket under which it waited for a permit, and one more; 0 where it did not wait.
+        ticket: u32,
+        /// How many had their permit before it; counted while it held its own.
+        before: u32,
+    }
+}
+
+record! {
+    /// What a process says of itself at its end.
+    Usage {
+        /// Switches to others because it waited, and because its time was over.
+        voluntary: u32,
+        involuntary: u32,
+        /// Core time, user and system.
+        core_us: u32,
+        /// Requests for which this machine needed more core time than it was to emulate.
+        late: u32,
+        /// Results that were compared.
+        compared: u32,
+    }
 }
 
 impl Board {
     pub(super) fn new(units: usize, processes: usize, requests: usize) -> Result<Self, BenchError> {
         let refused = |error: std::io::Error| BenchError::Library(format!("no memory to share: {error}"));
-        let word_count = LINE * (HEADER_LINES + units + processes) + processes * requests * ENTRY_WORDS;
+        let word_count = LINE * (HEADER_LINES + units + processes) + processes * requests * Entry::WORDS;
         let file =
             memfd_create("evener-bench", MemfdFlags::CLOEXEC).map_err(|error| refused(error.into()))?;
         ftruncate(&file, (word_count * 4) as u64).map_err(|error| refused(error.into()))?;
@@ -161,30 +187,19 @@ impl Board {
     }
 
     pub(super) fn write_entry(&self, process: usize, request: usize, entry: &Entry) {
-        let words = &self.words.words()[self.entry(process, request)];
-        let values = [entry.wanted, entry.begins, entry.ends, entry.back, entry.ticket, entry.before];
-        // Relaxed: read once its process has ended.
-        words.iter().zip(values).for_each(|(word, value)| word.store(value, Relaxed));
+        entry.write(self.entry(process, request));
     }
 
     pub(super) fn read_entry(&self, process: usize, request: usize) -> Entry {
-        let words = &self.words.words()[self.entry(process, request)];
-        let word = |at: usize| words[at].load(Relaxed);
-        let [wanted, begins, ends, back, ticket, before] = [0, 1, 2, 3, 4, 5].map(word);
-        Entry { wanted, begins, ends, back, ticket, before }
+        Entry::read(self.entry(process, request))
     }
 
     pub(super) fn write_usage(&self, process: usize, usage: &Usage) {
-        let line = self.line(HEADER_LINES + self.units + process);
-        let values = [usage.voluntary, usage.involuntary, usage.core_us, usage.late, usage.compared];
-        line.iter().zip(values).for_each(|(word, value)| word.store(value, Relaxed));
+        usage.write(self.usage(process));
     }
 
     pub(super) fn read_usage(&self, process: usize) -> Usage {
-        let line = self.line(HEADER_LINES + self.units + process);
-        let [voluntary, involuntary, core_us, late, compared] =
-            [0, 1, 2, 3, 4].map(|at: usize| line[at].load(Relaxed));
-        Usage { voluntary, involuntary, core_us, late, compared }
+        Usage::read(self.usage(process))
     }
 
     fn word(&self, line: usize) -> &Word {
@@ -199,10 +214,14 @@ impl Board {
         &self.words.words()[line * LINE..(line + 1) * LINE]
     }
 
-    fn entry(&self, process: usize, request: usize) -> Range<usize> {
+    fn usage(&self, process: usize) -> &[Word] {
+        self.line(HEADER_LINES + self.units + process)
+    }
+
+    fn entry(&self, process: usize, request: usize) -> &[Word] {
         let first = LINE * (HEADER_LINES + self.units + self.processes);
-        let at = first + (process * self.requests + request) * ENTRY_WORDS;
-        at..at + ENTRY_WORDS
+        let at = first + (process * self.requests + request) * Entry::WORDS;
+        &self.words.words()[at..at + Entry::WORDS]
     }
 }
 
@@ -224,7 +243,7 @@ const GRANTS: usize = 2;
 const FAILED: usize = 3;
 const HEADER_LINES: usize = 4;
 
-const ENTRY_WORDS: usize = 6;
+const _: () = assert!(Usage::WORDS <= LINE);
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use super::board::{Entry, TICK_NS, Ticks, Usage};
 use super::{Experiment, Mode};
-use crate::statistics::Quantiles;
+use crate::statistics::{Quantiles, jain_index};
 
 /// What a round of processes did.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -66,7 +66,7 @@ impl Figures {
             voluntary_per_mb: sum(|usage| usage.voluntary) / megabytes,
             involuntary_per_mb: sum(|usage| usage.involuntary) / megabytes,
             core_ms_per_mb: sum(|usage| usage.core_us) / 1e3 / megabytes,
-            fairness: jain(&back_at_half(logs)),
+            fairness: jain_index(&back_at_half(logs)),
             busy: busy(experiment.units, logs),
             late: sum(|usage| usage.late) / count as f64,
             out_of_order: (mode == Mode::Fifo && experiment.permits == 1).then(|| out_of_order(logs)),
@@ -80,14 +80,6 @@ impl Figures {
 #[expect(clippy::cast_precision_loss, reason = "figures for people")]
 fn seconds(ticks: Ticks) -> f64 {
     (u64::from(ticks) * TICK_NS) as f64 / 1e9
-}
-
-/// Jain's index: the square of the sum by their number times the sum of squares.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-pub(super) fn jain(counts: &[usize]) -> f64 {
-    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
-    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
-    if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 0.0 }
 }
 
 /// Requests that each process had back when half of all were back.
@@ -133,14 +125,6 @@ mod tests {
 
     fn entry(wanted: Ticks, begins: Ticks, ends: Ticks, back: Ticks) -> Entry {
         Entry { wanted, begins, ends, back, ..Entry::default() }
-    }
-
-    #[test]
-    fn equal_processes_have_an_index_of_one_and_one_that_does_all_has_the_least() {
-        assert!((jain(&[7; 512]) - 1.0).abs() < 1e-9);
-        assert!((jain(&[0, 0, 0, 9]) - 0.25).abs() < 1e-9);
-        assert!((jain(&[1, 3]) - 0.8).abs() < 1e-9);
-        assert!(jain(&[0, 0]).abs() < 1e-9);
     }
 
     #[test]

@@ -24,48 +24,33 @@ pub use figures::Figures;
 pub use prediction::predict;
 pub use round::{Gates, Round, processes_max};
 
-/// How processes share the module.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mode {
-    /// Nobody orders them: who finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host: the host orders them.
-    Plain,
-    /// Nobody orders them, and the module has a queue of its own, in which requests wait while their processes sleep.
-    Queue,
-    /// Paper 001: 64 lists by process id; the head of a list runs a session with all its requests, the others of the list sleep.
-    Lists64,
-    /// A permit of the arbiter for each request, in the order of asking.
-    Fifo,
-    /// Paper 004: a flag for each permit; who is woken looks again, and may find that another was faster.
-    Flags,
-    /// No module: each process computes on its core.
-    Cores,
+evener_core::named! {
+    /// How processes share the module.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Mode {
+        /// Nobody orders them: who finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host: the host orders them.
+        Plain = "plain",
+        /// Nobody orders them, and the module has a queue of its own, in which requests wait while their processes sleep.
+        Queue = "queue",
+        /// Paper 001: 64 lists by process id; the head of a list runs a session with all its requests, the others of the list sleep.
+        Lists64 = "lists64",
+        /// A permit of the arbiter for each request, in the order of asking.
+        Fifo = "fifo",
+        /// Paper 004: a flag for each permit; who is woken looks again, and may find that another was faster.
+        Flags = "flags",
+        /// No module: each process computes on its core.
+        Cores = "cores",
+    }
 }
 
 impl Mode {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Plain, Self::Queue, Self::Lists64, Self::Fifo, Self::Flags, Self::Cores];
-
-    /// A short name, for tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Queue => "queue",
-            Self::Lists64 => "lists64",
-            Self::Fifo => "fifo",
-            Self::Flags => "flags",
-            Self::Cores => "cores",
-        }
-    }
-
     /// The mode of this name.
     ///
     /// # Errors
     ///
     /// What names there are.
-    pub fn named(name: &str) -> Result<Self, String> {
+    pub fn of_name(name: &str) -> Result<Self, String> {
         let known = || Self::ALL.map(Self::name).join(", ");
         Self::ALL.into_iter().find(|mode| mode.name() == name).ok_or_else(|| format!("there are {}", known()))
     }

@@ -41,7 +41,7 @@ impl InlineDriver for Soft {
         }
     }
 
-    fn forget(&mut self, _: HasEnded<'_>) {}
+    fn evict(&mut self, _: HasEnded<'_>) {}
 }
 
 /// Runs a job whose input and output lie apart, as those of the module do.

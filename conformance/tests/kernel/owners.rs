@@ -37,7 +37,7 @@ fn serves_as_a_hosts(module: &Module) {
     assert!(count > 0, "{name}: nothing for a client");
     assert_eq!((report.module.name.as_str(), report.module.gone), (name.as_str(), false));
     assert_eq!([report.module.submitted, report.module.completed, report.totals.requests], [count; 3]);
-    assert_eq!((report.totals.failed, report.totals.refused, report.broken_off), (0, 0, 0));
+    assert_eq!((report.totals.failed, report.totals.refused, report.connections.broken_off), (0, 0, 0));
     if let Some((before, after)) = answered.zip(module.answered()) {
         assert_eq!(after - before, count, "{name}: the module's own count");
     }

@@ -21,14 +21,11 @@ use std::time::{Duration, Instant};
 
 use evener::core::plan::Policy;
 use evener::{Cancel, CoreDrivers, ModuleSetup};
-use evener_core::{
-    Algorithm, Direction, HasEnded, Job, Nanos, Outcome, Padding, Profile, QueuedDriver, Refusal, Session,
-    known,
-};
+use evener_core::{Algorithm, Direction, Job, Nanos, Outcome, Padding, QueuedDriver, Session, known};
 use evener_driver_emulated::{Emulated, Preset};
 use evener_host::{Access, Limits, Report, Setup, Socket};
 use evener_testbed::{Guest, Module};
-use evener_testing::drivers::libcrypto;
+use evener_testing::drivers::{Probe, Probed, libcrypto};
 use evener_testing::requests::{Burst, JobSpec, Route, answers, judged, session};
 
 const LOCALS: u64 = 2;
@@ -83,7 +80,7 @@ fn share_a_host(event_idx: bool) {
     drop(locals);
     guest.shut_down().expect("the guest ends");
     let report = host.stop();
-    assert_eq!((report.totals.failed, report.totals.refused, report.broken_off), (0, 0, 0));
+    assert_eq!((report.totals.failed, report.totals.refused, report.connections.broken_off), (0, 0, 0));
     println!("event_idx {event_idx}: {guests} of the guest, {told:?} by process");
 }
 
@@ -337,7 +334,7 @@ struct ByModule<'a> {
 impl Route for ByModule<'_> {
     fn run<'m>(&mut self, mut jobs: Burst<'m>) -> Burst<'m> {
         let core_drivers = || CoreDrivers::new(Box::new(libcrypto()), None);
-        let driver = Watched { driver: self.module.driver(), done: 0, tell: self.tell.clone() };
+        let driver = Probed::new(self.module.driver(), Watched { done: 0, tell: self.tell.clone() });
         let module = ModuleSetup { timeout: SILENCE, ..ModuleSetup::new(Box::new(driver), core_drivers()) };
         let setup = evener::Setup {
             policy: Policy::ModuleOnly,
@@ -354,51 +351,22 @@ impl Route for ByModule<'_> {
     }
 }
 
-/// A driver that tells when it has done [`REMOVED_AFTER`] jobs and holds others.
-struct Watched<'m> {
-    driver: Box<dyn QueuedDriver<'m> + 'm>,
+/// Tells when a module has done [`REMOVED_AFTER`] jobs and holds others.
+struct Watched {
     done: u64,
     tell: Sender<()>,
 }
 
-impl<'m> QueuedDriver<'m> for Watched<'m> {
-    fn profile(&self) -> &Profile {
-        self.driver.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.driver.supports(algorithm, direction)
-    }
-
-    fn submit(&mut self, job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
-        let submitted = self.driver.submit(job);
-        if submitted.is_ok() && self.done >= REMOVED_AFTER {
+impl<'m> Probe<'m> for Watched {
+    fn after_submit(&mut self, is_taken: bool, _: usize) {
+        if is_taken && self.done >= REMOVED_AFTER {
             // Only the first time is listened to.
             self.tell.send(()).unwrap_or_default();
         }
-        submitted
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
-        let count = self.driver.poll(done, timeout);
-        self.done += count as u64;
-        count
-    }
-
-    fn in_flight(&self) -> usize {
-        self.driver.in_flight()
-    }
-
-    fn core_time(&self) -> Nanos {
-        self.driver.core_time()
-    }
-
-    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
-        self.driver.abandon(given_back);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.driver.forget(has_ended);
+    fn after_poll(&mut self, came: &mut [Box<Job<'m>>], _: usize) {
+        self.done += came.len() as u64;
     }
 }
 

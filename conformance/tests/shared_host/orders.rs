@@ -155,7 +155,7 @@ fn a_guest_s_run_survives_whatever_its_host_is_told() {
     let said = test_guest.run(|test_guest| host.works(test_guest));
     assert!(said.by_module >= SOME && said.redone == 0 && said.quarantine == NO_QUARANTINE, "{said:?}");
     drop(test_guest);
-    assert_eq!(host.stop().broken_off, 0);
+    assert_eq!(host.stop().connections.broken_off, 0);
 }
 
 /// Eight times slower is not dead, and once it is quick again it takes jobs as before.
@@ -230,7 +230,7 @@ fn until_it_is_late() {
         let spec = JobSpec::noisy(&key, BYTES, count);
         let (mut iv, mut text) = ([0; 16], InPlace { room: spec.input.clone() });
         iv.copy_from_slice(&spec.iv);
-        match driver.ask_for(key.with_iv(&iv), &mut text, Nanos::from_millis(2_000)) {
+        match driver.run_single(key.with_iv(&iv), &mut text, Nanos::from_millis(2_000)) {
             Ok(()) => assert!(text.room == judged(&spec).output, "{}", spec.what()),
             Err(Unanswered::Late) => {
                 assert!(text.room == spec.input, "{}", spec.what());

@@ -12,7 +12,7 @@
 //! | `statistics.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |
-//! | `names.rs` | shows and finds by their names policies and objectives |
+//! | `named.rs` | writes types whose values have names, and shows and finds such values |
 //! | `tuning.rs` | writes the numbers of a policy as one struct |
 //! | `units.rs` | has nanoseconds and blocks |
 #![forbid(unsafe_code)]
@@ -21,7 +21,7 @@ pub mod cost;
 pub mod driver;
 pub mod job;
 mod math;
-mod names;
+mod named;
 mod policy;
 pub mod statistics;
 mod tuning;

@@ -125,57 +125,32 @@ impl Kind {
     }
 }
 
-/// What is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Count {
-    /// Requests that OpenSSL's own code did where they stood.
-    Direct = 0,
-    /// Requests that were done side by side with those of other threads.
-    Combined = 1,
-    /// Requests that were cut and done on several cores.
-    Split = 2,
-    /// Requests that went to a module.
-    Routed = 3,
-    /// Bytes of all these requests.
-    Bytes = 4,
-    /// Helpers that had not come when a split request was done, and requests to be combined that no leader took.
-    TakenBack = 5,
-    /// Requests that a module failed and that were done again on the CPU.
-    Redone = 6,
-    /// Times that the guard kept this class on the direct path, because the other ways had cost more than they saved.
-    Locked = 7,
+crate::named! {
+    /// What is counted, in the order of a row.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Count {
+        /// Requests that OpenSSL's own code did where they stood.
+        Direct = "direct",
+        /// Requests that were done side by side with those of other threads.
+        Combined = "combined",
+        /// Requests that were cut and done on several cores.
+        Split = "split",
+        /// Requests that went to a module.
+        Routed = "routed",
+        /// Bytes of all these requests.
+        Bytes = "bytes",
+        /// Helpers that had not come when a split request was done, and requests to be combined that no leader took.
+        TakenBack = "taken back",
+        /// Requests that a module failed and that were done again on the CPU.
+        Redone = "failed and redone",
+        /// Times that the guard kept this class on the direct path, because the other ways had cost more than they saved.
+        Locked = "locked by the guard",
+    }
 }
 
 impl Count {
-    /// All of them, in the order of the file.
-    pub const ALL: [Self; 8] = [
-        Self::Direct,
-        Self::Combined,
-        Self::Split,
-        Self::Routed,
-        Self::Bytes,
-        Self::TakenBack,
-        Self::Redone,
-        Self::Locked,
-    ];
-
     /// The ways that a request can go: each request is counted under one of them.
     pub const WAYS: [Self; 4] = [Self::Direct, Self::Combined, Self::Split, Self::Routed];
-
-    /// Its name in words.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Combined => "combined",
-            Self::Split => "split",
-            Self::Routed => "routed",
-            Self::Bytes => "bytes",
-            Self::TakenBack => "taken back",
-            Self::Redone => "failed and redone",
-            Self::Locked => "locked by the guard",
-        }
-    }
 }
 
 /// A row: kind, direction and size class.

@@ -1,6 +1,6 @@
 //! The regret guard against planners that lie, costs that are wrong, and noise that means nothing.
 
-use evener_core::guard::{BySize, Counters, Load, TUNING};
+use evener_core::guard::{BySize, Counters, RequestSize, TUNING};
 use evener_core::{Guard, Nanos};
 use proptest::prelude::*;
 
@@ -454,7 +454,7 @@ fn noise_between_equal_costs_locks_rarely() {
 
 #[test]
 fn requests_that_nobody_asked_about_count_for_control_and_are_not_kept_inline() {
-    let (mut guard, load) = (BySize::new(1), Load { kind: 0, bytes: 4_096 });
+    let (mut guard, load) = (BySize::new(1), RequestSize { kind: 0, bytes: 4_096 });
     for _ in 0..TUNING.control_jobs_first {
         guard.stayed(load, Nanos(MS / 10));
     }
@@ -477,7 +477,7 @@ fn a_kind_that_loses_is_kept_on_the_direct_path_and_another_goes_on() {
     for round in 0..2_000_usize {
         for (kind, gone) in gone.iter_mut().enumerate() {
             // Of one class, whatever the length.
-            let load = Load { kind, bytes: 65_536 + 30 * round };
+            let load = RequestSize { kind, bytes: 65_536 + 30 * round };
             if guard.stays(load, now) {
                 now += direct(load.bytes);
                 guard.stayed(load, direct(load.bytes));

@@ -1,7 +1,7 @@
 //! What is learned about splitting: never much slower, on machines where it pays and where it cannot.
 
 use evener_core::Nanos;
-use evener_core::splits::{CALL_BYTES_MIN, Load, Splits, Way, part_bytes};
+use evener_core::splits::{CALL_BYTES_MIN, RequestSize, SplitPolicy, Way, part_bytes};
 use proptest::prelude::*;
 
 /// Two threads on a made-up machine.
@@ -34,13 +34,13 @@ impl Machine {
 
 /// Runs calls of `bytes` for `seconds`; returns what they took, what they would have taken whole, and how many were split.
 fn run(
-    splits: &mut Splits,
+    splits: &mut SplitPolicy,
     machine: Machine,
     bytes: usize,
     calls: usize,
     now: &mut u64,
 ) -> (u64, u64, usize) {
-    let load = Load { kind: 0, bytes };
+    let load = RequestSize { kind: 0, bytes };
     let (mut took, mut whole, mut split_calls) = (0, 0, 0);
     for _ in 0..calls {
         let inline = machine.whole(bytes);
@@ -68,7 +68,7 @@ const BUSY: Machine = Machine { pace: 300, handover: 3_000_000, offer: 6_000, st
 
 #[test]
 fn large_calls_are_split_on_an_idle_machine() {
-    let (mut splits, mut now) = (Splits::new(1), 0);
+    let (mut splits, mut now) = (SplitPolicy::new(1), 0);
     let (took, whole, split) = run(&mut splits, IDLE, 64 << 20, 200, &mut now);
     assert!(split > 180, "{split}");
     assert!(took * 17 < whole * 10, "{took} of {whole}");
@@ -76,7 +76,7 @@ fn large_calls_are_split_on_an_idle_machine() {
 
 #[test]
 fn small_calls_stay_whole() {
-    let (mut splits, mut now) = (Splits::new(1), 0);
+    let (mut splits, mut now) = (SplitPolicy::new(1), 0);
     assert_eq!(run(&mut splits, IDLE, CALL_BYTES_MIN - 1, 1_000, &mut now).2, 0);
     // 128 KiB take 19 us, less than a hand-over: probed now and then.
     let (took, whole, split) = run(&mut splits, IDLE, 128 << 10, 10_000, &mut now);
@@ -86,7 +86,7 @@ fn small_calls_stay_whole() {
 
 #[test]
 fn a_machine_that_grows_busy_goes_back_to_whole_and_returns_when_it_is_idle_again() {
-    let (mut splits, mut now) = (Splits::new(1), 0);
+    let (mut splits, mut now) = (SplitPolicy::new(1), 0);
     run(&mut splits, IDLE, 1 << 20, 2_000, &mut now);
     let (took, whole, split) = run(&mut splits, BUSY, 1 << 20, 20_000, &mut now);
     assert!(took * 97 < whole * 100, "{took} against {whole}");
@@ -99,7 +99,7 @@ fn a_machine_that_grows_busy_goes_back_to_whole_and_returns_when_it_is_idle_agai
 
 #[test]
 fn one_call_that_lost_its_core_is_no_verdict() {
-    let (mut splits, mut now) = (Splits::new(1), 0);
+    let (mut splits, mut now) = (SplitPolicy::new(1), 0);
     run(&mut splits, IDLE, 64 << 20, 100, &mut now);
     for _ in 0..5 {
         run(&mut splits, Machine { stall: 10_000_000, ..IDLE }, 64 << 20, 1, &mut now);
@@ -110,8 +110,8 @@ fn one_call_that_lost_its_core_is_no_verdict() {
 
 #[test]
 fn one_helper_that_came_late_is_no_verdict() {
-    let (mut splits, mut now) = (Splits::new(1), 0);
-    let load = Load { kind: 0, bytes: 16 << 20 };
+    let (mut splits, mut now) = (SplitPolicy::new(1), 0);
+    let load = RequestSize { kind: 0, bytes: 16 << 20 };
     run(&mut splits, IDLE, load.bytes, 100, &mut now);
     for _ in 0..5 {
         splits.took_split(load, Nanos(20_000_000), Some(Nanos(18_000_000)), Nanos(now));
@@ -134,7 +134,7 @@ proptest! {
         kib in 64usize..65_536,
     ) {
         let machine = Machine { pace, handover, offer, stall };
-        let (mut splits, mut now) = (Splits::new(1), 0);
+        let (mut splits, mut now) = (SplitPolicy::new(1), 0);
         let bytes = kib << 10;
         let calls = usize::try_from(60_000_000_000 / machine.whole(bytes)).unwrap().clamp(100, 60_000);
         let (took, whole, _) = run(&mut splits, machine, bytes, calls, &mut now);

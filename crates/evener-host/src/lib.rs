@@ -1,7 +1,7 @@
 //! A process that owns a module and serves it to others: local programs through Evener's client, QEMU guests as a virtio-crypto
 //! device. The wire is vhost-user-crypto.
 //!
-//! The path of one client: [`run`] has one thread in front (`front/event_loop.rs`), which accepts it (`front/listener.rs`), asks the kernel who it is
+//! The path of one client: [`run`] has one thread in front (`front/event_loop/mod.rs`), which accepts it (`front/listener.rs`), asks the kernel who it is
 //! ([`Access`]), reads its messages (`front/connection.rs`, `front/socket.rs`) and sets up what the host knows of it (`front/messages.rs`,
 //! `state/client.rs`: `state/memory.rs`, `state/sessions.rs`, `state/ring.rs`) -> one of the module's threads (`service/service_loop.rs`) takes its
 //! requests in its turn (`service/run_queue.rs`, `service/shares.rs`, `service/intake.rs`, `service/request.rs`), has them done ([`Module`]) in the client's memory or in
@@ -27,4 +27,4 @@ pub use host::{Setup, Socket, run};
 pub use limits::{Limits, TooFewFiles};
 pub use module::Module;
 pub use state::memory::MemoryRefusal;
-pub use state::report::{ClientReport, ModuleReport, Report, Totals};
+pub use state::report::{ClientReport, ConnectionReport, ModuleReport, Report, Totals};

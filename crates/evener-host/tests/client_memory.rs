@@ -120,7 +120,7 @@ fn results_are_libcryptos_wherever_source_and_destination_lie_and_nothing_beside
             raw.send(27, &support::words(&[session]), &[]);
         }
         let report = host.stop();
-        assert_eq!((report.totals.failed, report.totals.refused, report.broken_off), (0, 0, 0));
+        assert_eq!((report.totals.failed, report.totals.refused, report.connections.broken_off), (0, 0, 0));
     }
 }
 
@@ -251,7 +251,7 @@ fn a_client_that_rewrites_its_memory_all_the_time_is_answered_and_harms_nobody()
             assert!(hostile.into_iter().all(|client| client.join().unwrap() > 0));
         });
         let report = host.stop();
-        let counts = (report.totals.failed, report.broken_off, report.module.submitted);
+        let counts = (report.totals.failed, report.connections.broken_off, report.module.submitted);
         assert_eq!(counts, (0, 0, report.module.completed));
     }
 }

@@ -11,10 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::Turns;
-use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
+use evener_core::{Algorithm, Direction, HasEnded, Job, JobError};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::Module;
+use evener_testing::drivers::{Probe, Probed};
 use evener_testing::hosts::{Host, emulated};
 
 use support::{ALL_FEATURES, Raw, cipher, judge};
@@ -176,65 +177,40 @@ fn of_two_units_one_goes_on_while_the_other_hangs() {
     assert_eq!(raw.used(), 0);
 }
 
-/// A driver that the host knows nothing of: it hangs by the test's order, and the next job that comes back is failed with what the
+/// Makes a module one that the host knows nothing of: it hangs by the test's order, and the next job that comes back is failed with what the
 /// test names.
-struct Own {
-    driver: Emulated<'static>,
-    events: Arc<ModuleEvents>,
-}
+struct Own(Arc<ModuleEvents>);
 
 /// What the test says, and sees.
 #[derive(Default)]
 struct ModuleEvents {
     error: Mutex<Option<JobError>>,
     /// How often keys were to be closed.
-    forgets: AtomicU64,
+    evictions: AtomicU64,
 }
 
-impl Own {
-    fn start(silence: Duration) -> (Host, Control, Arc<ModuleEvents>) {
-        let preset: Preset = "emulated:am3358,depth=2".parse().unwrap();
-        let driver = Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap()));
-        let (control, events) = (driver.control(), Arc::default());
-        let own = Self { driver, events: Arc::clone(&events) };
-        (Host::start(Module::queued(Box::new(own), silence, Turns::new(None))), control, events)
-    }
+/// A host whose module does what the test says.
+fn start_own(silence: Duration) -> (Host, Control, Arc<ModuleEvents>) {
+    let preset: Preset = "emulated:am3358,depth=2".parse().unwrap();
+    let driver = Emulated::new(preset.without_core_time(), Box::new(Libcrypto::new().unwrap()));
+    let (control, events) = (driver.control(), Arc::<ModuleEvents>::default());
+    let own = Probed::new(Box::new(driver), Own(Arc::clone(&events)));
+    (Host::start(Module::queued(Box::new(own), silence, Turns::new(None))), control, events)
 }
 
-impl QueuedDriver<'static> for Own {
-    fn profile(&self) -> &Profile {
-        QueuedDriver::profile(&self.driver)
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        QueuedDriver::supports(&self.driver, algorithm, direction)
-    }
-
-    fn submit(&mut self, job: Box<Job<'static>>) -> Result<(), (Box<Job<'static>>, Refusal)> {
+impl Probe<'static> for Own {
+    fn before_submit(&mut self, job: &Job<'static>) {
         assert!(job.lengths_fit(), "no module is asked for what cannot be");
-        self.driver.submit(job)
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
-        let before = done.len();
-        let count = self.driver.poll(done, timeout);
-        if let Some(job) = done.get_mut(before) {
-            self.events.error.lock().unwrap().take().into_iter().for_each(|error| job.fail(error));
+    fn after_poll(&mut self, came: &mut [Box<Job<'static>>], _: usize) {
+        if let Some(job) = came.first_mut() {
+            self.0.error.lock().unwrap().take().into_iter().for_each(|error| job.fail(error));
         }
-        count
     }
 
-    fn in_flight(&self) -> usize {
-        self.driver.in_flight()
-    }
-
-    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'static>>>) {
-        self.driver.abandon(given_back);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.events.forgets.fetch_add(1, SeqCst);
-        self.driver.forget(has_ended);
+    fn before_evict(&mut self, _: HasEnded<'_>) {
+        self.0.evictions.fetch_add(1, SeqCst);
     }
 }
 
@@ -243,7 +219,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 
 #[test]
 fn what_a_module_of_its_own_fails_is_told_by_its_status_and_it_goes_on() {
-    let (host, _, script) = Own::start(LONG);
+    let (host, _, script) = start_own(LONG);
     let (mut raw, session) = client(&host);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
     assert!(host.order("pace 300")["error"].is_string(), "nobody programs its times");
@@ -268,7 +244,7 @@ fn what_a_module_of_its_own_fails_is_told_by_its_status_and_it_goes_on() {
 
 #[test]
 fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_requests_back() {
-    let (host, control, script) = Own::start(LONG);
+    let (host, control, script) = start_own(LONG);
     let (mut raw, session) = client(&host);
     control.set_fault(Fault::Hang, When::ALWAYS);
     let (_, status) = raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, 0);
@@ -281,7 +257,7 @@ fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_request
     host.wait_for("one left", |report| report["clients"].as_array().unwrap().len() == 1);
     thread::sleep(Duration::from_millis(20));
     assert_eq!(
-        (raw.used(), script.forgets.load(SeqCst)),
+        (raw.used(), script.evictions.load(SeqCst)),
         (0, 0),
         "neither answered, nor are keys closed where that may hang"
     );
@@ -290,12 +266,12 @@ fn while_a_module_of_its_own_hangs_control_goes_on_and_a_reset_gives_its_request
     assert!(raw.wait());
     assert_eq!(raw.get(status, 1), [1]);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
-    assert!(script.forgets.load(SeqCst) > 0, "the other one's is");
+    assert!(script.evictions.load(SeqCst) > 0, "the other one's is");
 }
 
 #[test]
 fn a_module_of_its_own_that_hangs_is_given_up_and_all_that_it_holds_is_answered_as_failed() {
-    let (host, control, _) = Own::start(Duration::from_millis(300));
+    let (host, control, _) = start_own(Duration::from_millis(300));
     let (mut raw, session) = client(&host);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
     control.set_fault(Fault::Hang, When::ALWAYS);
@@ -317,7 +293,7 @@ fn a_module_of_its_own_that_hangs_is_given_up_and_all_that_it_holds_is_answered_
 
 #[test]
 fn a_module_of_its_own_that_is_removed_ends_its_clients() {
-    let (host, _, script) = Own::start(LONG);
+    let (host, _, script) = start_own(LONG);
     let (mut raw, session) = client(&host);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
     *script.error.lock().unwrap() = Some(JobError::ModuleLost);

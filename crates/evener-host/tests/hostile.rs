@@ -252,7 +252,7 @@ fn one_client_too_many_is_turned_away_until_another_goes() {
     drop(second);
     host.wait_for("room", |report| report["clients"].as_array().unwrap().len() == 1);
     Bystander::new(&host).goes_on();
-    assert_eq!(host.stop().turned_away, 1);
+    assert_eq!(host.stop().connections.turned_away, 1);
 }
 
 #[test]

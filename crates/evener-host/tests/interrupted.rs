@@ -60,7 +60,7 @@ fn signals_on_both_sides_lose_no_job_and_double_none() {
     drop((driver, module));
     let report = host.stop();
     assert_eq!(report.totals.requests - asked, (KEYS * ROUNDS) as u64, "the host counts each once, too");
-    assert_eq!((report.totals.failed, report.totals.refused, report.broken_off), (0, 0, 0));
+    assert_eq!((report.totals.failed, report.totals.refused, report.connections.broken_off), (0, 0, 0));
 }
 
 fn session(key: &[u8]) -> Arc<Session> {
@@ -147,5 +147,5 @@ fn messages_that_come_in_single_bytes_between_signals_are_understood() {
     let (got, status) = raw.request(&[&cipher(true, session, 512), &[3; 16], &plain], 512).unwrap();
     let right = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &[3; 16], &[], &plain, &[]]);
     assert!(status == 0 && got == right.unwrap().0);
-    assert_eq!(host.stop().broken_off, 0);
+    assert_eq!(host.stop().connections.broken_off, 0);
 }

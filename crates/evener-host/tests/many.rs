@@ -111,7 +111,7 @@ fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_ses
     drop(two);
     host.wait_for("room", |report| clients(report) == 0);
     is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
-    assert_eq!(host.stop().turned_away, 3);
+    assert_eq!(host.stop().connections.turned_away, 3);
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn descriptors_beside_half_a_message_are_counted() {
         support::send_byte(&hoarder.stream, byte, &files);
     }
     assert!(hoarder.ends());
-    assert!(host.stop().last_broken.unwrap().contains("descriptors"));
+    assert!(host.stop().connections.last_broken.unwrap().contains("descriptors"));
 }
 
 /// The name under which the test below runs itself again, as a client until it is killed.
@@ -192,8 +192,8 @@ impl InlineDriver for Counting {
         self.0.run(burst);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.0.evict(has_ended);
     }
 }
 

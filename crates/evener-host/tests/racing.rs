@@ -176,7 +176,7 @@ fn descriptors_that_change_while_they_are_read_give_one_whole_answer() {
         seen
     });
     assert!(!seen.as_flattened().contains(&0), "each text in each room: {seen:?}");
-    assert_eq!(host.stop().broken_off, 0);
+    assert_eq!(host.stop().connections.broken_off, 0);
 }
 
 /// Clients of which most lose their connection.
@@ -230,7 +230,7 @@ fn descriptors_that_turn_hostile_while_they_are_read_end_their_connection_or_cha
         assert!(status == 0 && got == encrypted(&text), "another client");
     }
     assert!(ended > 0 && answered > 0, "{ended} ended, {answered} requests were answered");
-    assert_eq!(host.stop().broken_off, ended);
+    assert_eq!(host.stop().connections.broken_off, ended);
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn a_core_gives_libcryptos_bytes_for_every_algorithm() {
     let host = Host::start(core());
     each_algorithm_is_libcryptos(&host, |_| true);
     let report = host.stop();
-    assert_eq!((report.totals.refused, report.totals.failed, report.broken_off), (0, 0, 0));
+    assert_eq!((report.totals.refused, report.totals.failed, report.connections.broken_off), (0, 0, 0));
     let ciphers = Algorithm::ALL.iter().filter(|algorithm| algorithm.is_cipher()).count() as u64;
     let requests = 5 * (Algorithm::ALL.len() as u64 + ciphers);
     assert_eq!(report.totals.requests, requests, "the host counts by itself");

@@ -54,7 +54,7 @@ mod wait;
 
 pub use cache_padded::CachePadded;
 pub use lending::{
-    Batch, Claims, CombiningList, HELPER_SLOTS_MAX, HelperSlot, LendOutcome, Lent, LentWork, Look,
+    Batch, Claims, CombiningList, HELPER_SLOTS_MAX, HelperSlot, LendCounts, LendOutcome, LentWork, Look,
     PERMITS_MAX, Part, PartBytes, Parts, Permit, TryPool, lend,
 };
 pub use process::{Counter, PerFork, PerProcess, Words, value};

@@ -10,7 +10,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use evener_ring::{Claims, HelperSlot, Lent, lend};
+use evener_ring::{Claims, HelperSlot, LendCounts, lend};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -193,7 +193,10 @@ fn work_that_panics_counts_as_ended() {
                 },
             );
         let ((), lent) = lend(&*helper_pool.slots, &|| std::panic::resume_unwind(Box::new(())), || ());
-        assert!(lent == Lent { served: 1, taken_back: 0 } || lent == Lent { served: 0, taken_back: 1 });
+        assert!(
+            lent == LendCounts { served: 1, taken_back: 0 }
+                || lent == LendCounts { served: 0, taken_back: 1 }
+        );
         helper_pool.leave();
     });
 }
@@ -204,6 +207,6 @@ fn a_seat_where_nobody_serves_holds_nobody_up() {
         let buffer = Buffer::new();
         let ((), lent) =
             lend(&[HelperSlot::new()], &|| buffer.work(Claims::back), || buffer.work(Claims::front));
-        assert_eq!((buffer.sums(), lent), ([1, 1], Lent { served: 0, taken_back: 1 }));
+        assert_eq!((buffer.sums(), lent), ([1, 1], LendCounts { served: 0, taken_back: 1 }));
     });
 }

@@ -89,11 +89,7 @@ fn unbox(items: impl IntoIterator<Item = Box<u32>>) -> Vec<u32> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 8 } else { 512 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 8 } else { 512 }) })]
 
     #[test]
     fn a_ring_is_a_queue_wherever_its_positions_start(

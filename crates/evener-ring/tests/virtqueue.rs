@@ -6,7 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use evener_ring::virtqueue::{
-    Chain, Device, Driver, Events, Heap, Malformed, NoTables, PIECES_MAX, Piece, Tables, write_table,
+    Chain, Device, Driver, ELEMENTS_MAX, Element, Events, Heap, Malformed, NoTables, Tables, write_table,
 };
 use proptest::prelude::*;
 
@@ -60,8 +60,8 @@ struct Pair {
     /// Descriptors that no request holds.
     room: usize,
     cost: HashMap<u16, usize>,
-    added: VecDeque<(u16, Vec<Piece>)>,
-    offered: VecDeque<(u16, Vec<Piece>)>,
+    added: VecDeque<(u16, Vec<Element>)>,
+    offered: VecDeque<(u16, Vec<Element>)>,
     held: Vec<u16>,
     given: VecDeque<(u16, u32)>,
     shown: VecDeque<(u16, u32)>,
@@ -115,37 +115,38 @@ impl Pair {
     }
 
     fn add(&mut self, readable: usize, writable: usize, by_table: bool) {
-        let pieces: Vec<Piece> = (0..readable + writable).map(|at| self.piece(at >= readable)).collect();
-        let cost = if by_table { 1 } else { pieces.len() };
-        // No two tables with pieces have one address: each piece moves the number on.
+        let elements: Vec<Element> =
+            (0..readable + writable).map(|at| self.element(at >= readable)).collect();
+        let cost = if by_table { 1 } else { elements.len() };
+        // No two tables with elements have one address: each element moves the number on.
         let address = u64::from(self.number);
-        let head = if by_table && !pieces.is_empty() {
-            let mut table = vec![0; pieces.len() * 16];
-            write_table(&pieces, &mut table);
+        let head = if by_table && !elements.is_empty() {
+            let mut table = vec![0; elements.len() * 16];
+            write_table(&elements, &mut table);
             self.memory.0.insert(address, table);
-            self.driver.add_table(address, pieces.len())
+            self.driver.add_table(address, elements.len())
         } else {
-            self.driver.add(&pieces)
+            self.driver.add(&elements)
         };
-        assert_eq!(head.is_some(), !pieces.is_empty() && cost <= self.room);
+        assert_eq!(head.is_some(), !elements.is_empty() && cost <= self.room);
         let Some(head) = head else { return };
         assert_eq!(self.cost.insert(head, cost), None, "a name belongs to one request at a time");
         self.room -= cost;
-        self.added.push_back((head, pieces));
+        self.added.push_back((head, elements));
     }
 
-    fn piece(&mut self, is_writable: bool) -> Piece {
+    fn element(&mut self, is_writable: bool) -> Element {
         self.number += 1;
-        Piece { address: u64::from(self.number) << 20, len: self.number, is_writable }
+        Element { address: u64::from(self.number) << 20, len: self.number, is_writable }
     }
 
     fn take_request(&mut self) {
         let mut chain = Chain::new();
         let came = self.device.take(&self.memory, &mut chain).unwrap();
-        let Some((head, pieces)) = self.offered.pop_front() else { return assert!(!came) };
+        let Some((head, elements)) = self.offered.pop_front() else { return assert!(!came) };
         assert!(came);
-        assert_eq!((chain.head(), [chain.readable(), chain.writable()].concat()), (head, pieces));
-        assert!(chain.writable().iter().all(|piece| piece.is_writable));
+        assert_eq!((chain.head(), [chain.readable(), chain.writable()].concat()), (head, elements));
+        assert!(chain.writable().iter().all(|element| element.is_writable));
         self.held.push(head);
     }
 
@@ -187,14 +188,10 @@ fn requests_that_come_back_in_order_have_the_name_of_their_place() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 4 } else { 256 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }) })]
 
     #[test]
-    fn each_request_crosses_once_with_its_pieces_and_comes_back_once(
+    fn each_request_crosses_once_with_its_elements_and_comes_back_once(
         size_log in 0..5_u32,
         by_index in any::<bool>(),
         steps in prop::collection::vec(step(), 0..120),
@@ -218,7 +215,7 @@ fn sides(events: Events) -> (Driver<Arc<Heap>>, Device<Arc<Heap>>) {
     (Driver::new(heap.clone(), events).unwrap(), Device::starting_at(heap, events, 0).unwrap())
 }
 
-const ONE: Piece = Piece { address: 4096, len: 16, is_writable: false };
+const ONE: Element = Element { address: 4096, len: 16, is_writable: false };
 
 /// Offers `count` requests at once; returns whether the driver would kick.
 fn offer(driver: &mut Driver<Arc<Heap>>, count: usize) -> bool {
@@ -279,7 +276,7 @@ fn by_flags_whoever_is_quiet_is_left_alone() {
 
 #[test]
 fn a_chain_of_the_greatest_length_passes_and_no_longer_one() {
-    let longest = vec![ONE; PIECES_MAX];
+    let longest = vec![ONE; ELEMENTS_MAX];
     let heap = Heap::new(2_048);
     let mut driver = Driver::new(heap.clone(), Events::Index).unwrap();
     let mut device = Device::starting_at(heap, Events::Index, 0).unwrap();
@@ -288,19 +285,19 @@ fn a_chain_of_the_greatest_length_passes_and_no_longer_one() {
     let mut chain = Chain::new();
     assert_eq!(device.take(&NoTables, &mut chain), Ok(true));
     assert_eq!(chain.readable(), longest);
-    assert_eq!(driver.add(&[ONE; PIECES_MAX + 1]), None);
+    assert_eq!(driver.add(&[ONE; ELEMENTS_MAX + 1]), None);
 }
 
 #[test]
 fn a_table_of_any_length_up_to_the_greatest_passes() {
-    for count in [1, 63, 64, 65, 300, PIECES_MAX] {
-        let pieces = vec![ONE; count];
+    for count in [1, 63, 64, 65, 300, ELEMENTS_MAX] {
+        let elements = vec![ONE; count];
         let mut table = vec![0; 16 * count];
-        write_table(&pieces, &mut table);
+        write_table(&elements, &mut table);
         assert_eq!(taken_with_table(16 * count, table), Ok(true), "{count}");
     }
     let (mut driver, _) = sides(Events::Index);
-    assert_eq!(driver.add_table(7, PIECES_MAX + 1), None);
+    assert_eq!(driver.add_table(7, ELEMENTS_MAX + 1), None);
 }
 
 /// What the device makes of a table with these bytes.

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::sync::Arc;
 
 use evener_ring::virtqueue::{
-    Chain, Device, Driver, Events, Mapped, Misfit, Piece, Tables, part_bytes, write_table,
+    Chain, Device, Driver, Element, Events, Mapped, Misfit, Tables, part_bytes, write_table,
 };
 use evener_ring::{OutOfRegion, Region};
 use proptest::prelude::*;
@@ -177,8 +177,8 @@ fn a_device_from_other_hands_understands_our_driver_past_the_wrap_of_positions()
             while let Some(chain) = device.pop_descriptor_chain(&memory) {
                 let head = chain.head_index();
                 let at = served.len() as u64;
-                let pieces: Vec<_> = chain.map(|it| (it.addr().0, it.len(), it.is_write_only())).collect();
-                assert_eq!(pieces, expected(round, at).map(|p| (p.address, p.len, p.is_writable)));
+                let elements: Vec<_> = chain.map(|it| (it.addr().0, it.len(), it.is_write_only())).collect();
+                assert_eq!(elements, expected(round, at).map(|p| (p.address, p.len, p.is_writable)));
                 memory.write_obj(at, GuestAddress(expected(round, at)[1].address)).unwrap();
                 device.add_used(&memory, head, u32::try_from(at).unwrap()).unwrap();
                 calls += u32::from(device.needs_notification(&memory).unwrap());
@@ -202,21 +202,21 @@ fn a_device_from_other_hands_understands_our_driver_past_the_wrap_of_positions()
     }
 }
 
-fn expected(round: u64, at: u64) -> [Piece; 2] {
+fn expected(round: u64, at: u64) -> [Element; 2] {
     let address = 40_960 + at * 64;
     [
-        Piece { address, len: u32::try_from(round).unwrap(), is_writable: false },
-        Piece { address: address + 32, len: 8, is_writable: true },
+        Element { address, len: u32::try_from(round).unwrap(), is_writable: false },
+        Element { address: address + 32, len: 8, is_writable: true },
     ]
 }
 
 fn request(region: &Region, driver: &mut Driver<Mapped>, round: u64, at: u64) -> u16 {
-    let pieces = expected(round, at);
+    let elements = expected(round, at);
     if at % 2 == 0 {
-        return driver.add(&pieces).unwrap();
+        return driver.add(&elements).unwrap();
     }
     let (mut table, address) = ([0; 32], TABLES_AT + at * 32);
-    write_table(&pieces, &mut table);
+    write_table(&elements, &mut table);
     region.copy_in(address.try_into().unwrap(), &table).unwrap();
     driver.add_table(address, 2).unwrap()
 }

@@ -46,28 +46,18 @@ const DEPTH: u32 = 2;
 /// Seed of sizes, times and jitter. Arbitrary.
 const SEED: u64 = 16;
 
-/// What streams send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mix {
-    /// Records of TLS, the mix of five sizes from 64 B to 16 KiB that the policies are compared on.
-    TlsRecords,
-    /// Files of 16 KiB to 1 MiB. Weights are assumed, not measured: half as many of four times the size.
-    Files,
+evener_core::named! {
+    /// What streams send.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Mix {
+        /// Records of TLS, the mix of five sizes from 64 B to 16 KiB that the policies are compared on.
+        TlsRecords = "TLS records",
+        /// Files of 16 KiB to 1 MiB. Weights are assumed, not measured: half as many of four times the size.
+        Files = "files",
+    }
 }
 
 impl Mix {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::TlsRecords, Self::Files];
-
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TlsRecords => "TLS records",
-            Self::Files => "files",
-        }
-    }
-
     /// Sizes in bytes, each with its weight.
     #[must_use]
     pub const fn sizes(self) -> &'static [(u64, u64)] {

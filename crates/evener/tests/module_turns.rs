@@ -8,56 +8,30 @@ use std::thread;
 
 use evener::{ModuleSetup, Report, Setup, run};
 use evener_arbiter::Module;
-use evener_core::driver::HasEnded;
 use evener_core::plan::Policy;
-use evener_core::{Algorithm, Direction, Job, Nanos, Profile, QueuedDriver, Refusal};
+use evener_core::{Job, Nanos};
 use evener_testing::arbiters::ArbiterFolder;
 use evener_testing::cases::{cbc_cases, check_all, jobs, rooms};
-use evener_testing::drivers::{Fault, Scripted, cared_for, module_is_best, plain_drivers};
+use evener_testing::drivers::{Fault, Probe, Probed, Scripted, cared_for, module_is_best, plain_drivers};
 use evener_testing::waiting::without_standstill;
 
 const AGES: Nanos = Nanos::from_millis(4_000);
 
-/// A module of two processes that nobody else may be at while one is.
-struct Exclusive<'m> {
-    module: Scripted<'m>,
+/// Looks whether the other of two processes is at the module, too.
+struct Exclusive {
     /// What either process has there.
     held: Arc<[AtomicUsize; 2]>,
     process: usize,
 }
 
-impl<'m> QueuedDriver<'m> for Exclusive<'m> {
-    fn profile(&self) -> &Profile {
-        self.module.profile()
-    }
-
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.module.supports(algorithm, direction)
-    }
-
-    fn submit(&mut self, job: Box<Job<'m>>) -> Result<(), (Box<Job<'m>>, Refusal)> {
-        let submitted = self.module.submit(job);
-        self.held[self.process].store(self.module.in_flight(), SeqCst);
+impl<'m> Probe<'m> for Exclusive {
+    fn after_submit(&mut self, _: bool, in_flight: usize) {
+        self.held[self.process].store(in_flight, SeqCst);
         assert_eq!(self.held[1 - self.process].load(SeqCst), 0, "one process at a time");
-        submitted
     }
 
-    fn poll(&mut self, done: &mut Vec<Box<Job<'m>>>, timeout: Nanos) -> usize {
-        let count = self.module.poll(done, timeout);
-        self.held[self.process].store(self.module.in_flight(), SeqCst);
-        count
-    }
-
-    fn in_flight(&self) -> usize {
-        self.module.in_flight()
-    }
-
-    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'m>>>) {
-        self.module.abandon(given_back);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.module.forget(has_ended);
+    fn after_poll(&mut self, _: &mut [Box<Job<'m>>], in_flight: usize) {
+        self.held[self.process].store(in_flight, SeqCst);
     }
 }
 
@@ -91,8 +65,8 @@ fn two_runs_are_at_a_module_in_turns_and_neither_has_to_end_for_the_other() {
                 scope.spawn(move || {
                     let mut rooms = rooms(cases);
                     let mut armed = jobs(cases, &mut rooms);
-                    let module = Scripted::new(Fault::Slow(0));
-                    let setup = cared_for(Box::new(Exclusive { module, held, process }), 1_000);
+                    let module = Box::new(Scripted::new(Fault::Slow(0)));
+                    let setup = cared_for(Box::new(Probed::new(module, Exclusive { held, process })), 1_000);
                     let shared = folder.attach().module("one", 1);
                     let report = share(Policy::ModuleOnly, &mut armed, setup, shared);
                     check_all(cases, &armed);

@@ -164,7 +164,7 @@ struct Single<E> {
 }
 
 impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single<E> {
-    fn ask_for(&self, _: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
+    fn run_single(&self, _: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
         assert_eq!((text.input(), timeout), (&TEXT[..], ALLOWED));
         (self.ends)(self.count.fetch_add(1, Relaxed)).map(|()| text.take(&right()))
     }
@@ -177,7 +177,7 @@ impl<E: Fn(u32) -> Result<(), Unanswered> + Send + Sync> SingleDriver for Single
         USED
     }
 
-    fn forget(&self, _: HasEnded<'_>) {}
+    fn evict(&self, _: HasEnded<'_>) {}
 }
 
 /// Core time of its threads.
@@ -201,7 +201,7 @@ impl Text for Given {
 
 fn submit_single(offload: &Offload) -> (Option<bool>, Vec<Vec<u8>>) {
     let mut text = Given::default();
-    let is_done = offload.ask_for(0, &session(), &IV, &mut text, ALLOWED);
+    let is_done = offload.run_single(0, &session(), &IV, &mut text, ALLOWED);
     (is_done, text.0)
 }
 

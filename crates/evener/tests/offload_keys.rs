@@ -11,11 +11,11 @@ use std::time::Duration;
 use evener::offload::{Offload, Request};
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
-    Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Padding, Profile, QueuedDriver, Refusal,
-    Session, SessionId, WithIv,
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Padding, Session, SessionId, WithIv,
 };
 use evener_driver_emulated::{Emulated, Preset};
 use evener_driver_libcrypto::Libcrypto;
+use evener_testing::drivers::{Probe, Probed};
 
 const TEXT: [u8; 4_096] = [7; 4_096];
 const IV: [u8; 16] = [3; 16];
@@ -50,7 +50,7 @@ struct Keys {
 }
 
 impl Keys {
-    fn forget(&self, has_ended: HasEnded<'_>) {
+    fn evict(&self, has_ended: HasEnded<'_>) {
         let mut open = self.open.lock().unwrap();
         let over: Vec<SessionId> = open.iter().copied().filter(|&id| has_ended(id)).collect();
         open.retain(|id| !over.contains(id));
@@ -74,41 +74,18 @@ impl Keys {
     }
 }
 
-/// A module that is waited for.
-struct Waited {
-    module: Emulated<'static>,
-    keys: Keys,
-}
-
-impl QueuedDriver<'static> for Waited {
-    fn profile(&self) -> &Profile {
-        self.module.profile()
+/// Of a module that is waited for.
+impl Probe<'static> for Keys {
+    fn before_submit(&mut self, job: &Job<'static>) {
+        self.open.lock().unwrap().insert(job.session().id());
     }
 
-    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.module.supports(algorithm, direction)
+    fn before_poll(&mut self) {
+        self.stay();
     }
 
-    fn submit(&mut self, job: Box<Job<'static>>) -> Result<(), (Box<Job<'static>>, Refusal)> {
-        self.keys.open.lock().unwrap().insert(job.session().id());
-        self.module.submit(job)
-    }
-
-    fn poll(&mut self, done: &mut Vec<Box<Job<'static>>>, timeout: Nanos) -> usize {
-        self.keys.stay();
-        self.module.poll(done, timeout)
-    }
-
-    fn in_flight(&self) -> usize {
-        self.module.in_flight()
-    }
-
-    fn abandon(&mut self, given_back: &mut Vec<Box<Job<'static>>>) {
-        self.module.abandon(given_back);
-    }
-
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.keys.forget(has_ended);
+    fn before_evict(&mut self, has_ended: HasEnded<'_>) {
+        self.evict(has_ended);
     }
 }
 
@@ -120,7 +97,7 @@ impl SingleDriver for Called {
         true
     }
 
-    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
+    fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
         let WithIv { session, iv } = keyed;
         self.0.open.lock().unwrap().insert(session.id());
         let mut room = text.input().to_vec();
@@ -136,8 +113,8 @@ impl SingleDriver for Called {
         Nanos::ZERO
     }
 
-    fn forget(&self, has_ended: HasEnded<'_>) {
-        self.0.forget(has_ended);
+    fn evict(&self, has_ended: HasEnded<'_>) {
+        self.0.evict(has_ended);
     }
 }
 
@@ -151,7 +128,7 @@ fn both_ways() -> [(Offload, Keys); 2] {
             move || {
                 let preset: Preset = "emulated:d=0+0,h=1000+0".parse().unwrap();
                 let module = Emulated::new(preset, Box::new(Libcrypto::new().unwrap()));
-                Box::new(Waited { module, keys: waited.clone() })
+                Box::new(Probed::new(Box::new(module), waited.clone()))
             },
         );
         (offload.single(move || Some(Box::new(Called(called.clone())))), keys)
@@ -165,7 +142,7 @@ fn request(offload: &Offload, driver_kind: usize, session: &Arc<Session>) -> Opt
         return Some(offload.put(0, &request, None)?.wait()?.output().to_vec());
     }
     let mut given = Given(None);
-    offload.ask_for(0, session, &IV, &mut given, ALLOWED).filter(|&is_done| is_done)?;
+    offload.run_single(0, session, &IV, &mut given, ALLOWED).filter(|&is_done| is_done)?;
     given.0
 }
 
@@ -187,12 +164,12 @@ fn a_key_is_given_up_at_once_where_the_module_is_at_rest() {
     for (driver_kind, (offload, keys)) in both_ways().into_iter().enumerate() {
         let sessions = [session(), session()];
         let id = sessions[0].id();
-        offload.forget(0, id);
+        offload.evict(0, id);
         sessions.iter().for_each(|session| assert!(request(&offload, driver_kind, session) == Some(right())));
         // A child of fork, whose parent's keys these are.
-        offload.forget(1, id);
+        offload.evict(1, id);
         assert!(keys.closed().is_empty());
-        offload.forget(0, id);
+        offload.evict(0, id);
         assert_eq!(keys.closed(), [(id, thread::current().id())]);
         assert_eq!(*keys.open.lock().unwrap(), BTreeSet::from([sessions[1].id()]));
         // One that comes again all the same.
@@ -212,7 +189,7 @@ fn a_key_whose_session_ends_while_somebody_is_at_the_module_is_given_up_by_him()
                 thread::yield_now();
             }
             // Were it to wait for that caller, it would wait for ever.
-            offload.forget(0, over.id());
+            offload.evict(0, over.id());
             let early = keys.closed();
             keys.stays.store(false, SeqCst);
             let (answer, thread) = requested.join().unwrap();
@@ -229,7 +206,7 @@ fn a_request_that_comes_while_a_key_is_given_up_is_done_right_afterwards() {
     assert!(request(&offload, 0, &over) == Some(right()));
     keys.dawdles.store(true, SeqCst);
     thread::scope(|scope| {
-        scope.spawn(|| offload.forget(0, over.id()));
+        scope.spawn(|| offload.evict(0, over.id()));
         while keys.closed().is_empty() {
             thread::yield_now();
         }
@@ -254,7 +231,7 @@ fn no_request_is_lost_and_no_key_is_left_where_threads_ask_and_end_sessions_at_o
                     for _ in 0..200 {
                         let session = session();
                         assert!(request(&offload, driver_kind, &session).as_ref() == Some(&right));
-                        offload.forget(0, session.id());
+                        offload.evict(0, session.id());
                     }
                 });
             }

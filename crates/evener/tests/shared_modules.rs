@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use evener::SystemClock;
-use evener::offload::policy::{Concurrency, Query, Turn, policy, prepare};
+use evener::offload::policy::{Concurrency, Measurement, Query, policy, prepare};
 use evener::offload::{Refused, SharedModule};
 use evener_arbiter::{Arbiter, Costs, Mean, Module};
 use evener_core::driver::Clock as _;
-use evener_core::guard::Load;
+use evener_core::guard::RequestSize;
 use evener_core::{Algorithm, Class, Direction, Nanos};
 use evener_testing::arbiters::ArbiterFolder;
 use evener_testing::programs::is_right_in_child;
@@ -31,10 +31,10 @@ fn module(arbiter: &Arbiter) -> (&'static SharedModule, Module) {
     (Box::leak(Box::new(SharedModule::new(arbiter, "sleep", 1))), arbiter.module("sleep", 1))
 }
 
-fn begin(shared: &'static SharedModule, concurrency: Concurrency) -> Turn {
+fn begin(shared: &'static SharedModule, concurrency: Concurrency) -> Measurement {
     let shared = [Some(shared)];
     let query = Query {
-        load: Load { kind: 0, bytes: BYTES },
+        load: RequestSize { kind: 0, bytes: BYTES },
         class: class(),
         ahead: &[Some(0)],
         shared: &shared,

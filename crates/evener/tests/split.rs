@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aes::cipher::generic_array::GenericArray;
 use aes::cipher::{BlockEncrypt as _, KeyInit as _};
-use evener::core::splits::Load;
+use evener::core::splits::RequestSize;
 use evener::split::{self, HelperPool, Helpers, PartWorker, Threshold};
 use evener_ring::Parts;
 use proptest::prelude::*;
@@ -29,8 +29,8 @@ fn helper_pool() -> &'static HelperPool {
     }
 }
 
-fn load(bytes: usize) -> Load {
-    Load { kind: 0, bytes }
+fn load(bytes: usize) -> RequestSize {
+    RequestSize { kind: 0, bytes }
 }
 
 /// Adds the key stream from `block` on, as `data` in place.

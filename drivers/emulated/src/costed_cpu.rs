@@ -51,7 +51,7 @@ impl InlineDriver for CostedCpu {
         self.meter.use_up(began, cost);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.inner.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.inner.evict(has_ended);
     }
 }

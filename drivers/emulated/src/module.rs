@@ -216,8 +216,8 @@ impl<'m> QueuedDriver<'m> for Emulated<'m> {
         self.units.fill(Some(Instant::now()));
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.computes.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.computes.evict(has_ended);
     }
 }
 

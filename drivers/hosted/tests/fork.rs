@@ -68,15 +68,15 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     let key = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
     let session = Arc::new(key);
     (0..3).for_each(|_| driver.submit(job(&session)).unwrap());
-    assert_eq!(peer.orders.connections.load(SeqCst), 1);
+    assert_eq!(peer.orders.seen.connections.load(SeqCst), 1);
     assert_eq!(code_of(|| in_child(&mut *driver, &session, 3)), Some(0));
-    assert!(soon(|| peer.orders.connections.load(SeqCst) == 2), "one of its own");
+    assert!(soon(|| peer.orders.seen.connections.load(SeqCst) == 2), "one of its own");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
         assert!(driver.poll(&mut done, TIMEOUT) > 0, "the parent's is untouched");
     }
     assert!(done.len() == 3 && done.iter().all(|job| is_right(job, &session)));
-    assert!(soon(|| peer.orders.ended.load(SeqCst) == 1), "the child's ended with it");
+    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) == 1), "the child's ended with it");
 }
 
 /// A text that its result replaces.
@@ -95,7 +95,7 @@ impl Text for InPlace {
 /// Asks once; whether the text is right then, or as it was.
 fn ask(driver: &dyn SingleDriver, session: &Arc<Session>) -> (Result<(), Unanswered>, bool) {
     let mut text = InPlace(TEXT.to_vec());
-    let done = driver.ask_for(session.with_iv(&[7; 16]), &mut text, TIMEOUT);
+    let done = driver.run_single(session.with_iv(&[7; 16]), &mut text, TIMEOUT);
     let mut burst = [job(session)];
     Libcrypto::new().unwrap().run(&mut burst);
     let expected = if done.is_ok() { burst[0].output() } else { &TEXT };
@@ -113,17 +113,17 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
     };
     let (one, other) = (session(1), session(2));
     assert_eq!(ask(&*driver, &one), (Ok(()), true));
-    let asked = peer.orders.requests.load(SeqCst);
+    let asked = peer.orders.seen.requests.load(SeqCst);
     peer.orders.is_busy.store(true, SeqCst);
     thread::scope(|scope| {
         let waits = scope.spawn(|| ask(&*driver, &one));
-        assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + 1));
+        assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 1));
         // The host answers no message, so this one holds the lock. Should it not hold it yet, the test says less.
         let opens = scope.spawn(|| ask(&*driver, &other));
         thread::sleep(Duration::from_millis(100));
         let code = code_of(|| {
             let began = Instant::now();
-            driver.forget(&|_| true);
+            driver.evict(&|_| true);
             let is_lost = ask(&*driver, &one) == (Err(Unanswered::Failed(JobError::ModuleLost)), true);
             if is_lost && began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err(1) }
         });

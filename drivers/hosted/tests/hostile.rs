@@ -97,7 +97,7 @@ fn a_queue_with_nonsense_in_it_ends_the_connection_and_every_job_comes_back_once
         let done = all_back(&mut *driver);
         assert_eq!(count_right(&done, &key), by_host, "{nonsense:?}");
         assert_eq!(driver.submit(armed(&key, 0)).map_err(|(_, why)| why), Err(Refusal::Lost), "{nonsense:?}");
-        assert!(soon(|| peer.orders.ended.load(SeqCst) >= 1), "{nonsense:?}: the connection ends");
+        assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1), "{nonsense:?}: the connection ends");
         // The next run has one of its own.
         peer.orders.hangs.store(false, SeqCst);
         let mut next = module.driver();
@@ -189,5 +189,5 @@ fn an_answer_that_nobody_asked_for_loses_what_is_under_way_at_once() {
     peer.orders.talks.store(true, SeqCst);
     submit(&mut *driver, &key);
     assert_eq!(count_right(&all_back(&mut *driver), &key), 0);
-    assert!(soon(|| peer.orders.ended.load(SeqCst) >= 1), "the connection ends");
+    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1), "the connection ends");
 }

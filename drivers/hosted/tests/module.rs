@@ -232,19 +232,19 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     let (session, rooms) = (cbc(1), rooms(count + 1));
     let mut waiting = jobs(rooms, &session);
     let last = waiting.pop().unwrap();
-    let before = peer.orders.kicks.load(SeqCst);
-    let asked = peer.orders.requests.load(SeqCst);
+    let before = peer.orders.seen.kicks.load(SeqCst);
+    let asked = peer.orders.seen.requests.load(SeqCst);
     waiting.into_iter().for_each(|job| driver.submit(job).unwrap());
     let (last, refusal) = driver.submit(last).unwrap_err();
     assert_eq!((refusal, driver.in_flight()), (Refusal::Full, count));
-    assert_eq!(peer.orders.requests.load(SeqCst), asked, "nothing is shown before it is polled for");
+    assert_eq!(peer.orders.seen.requests.load(SeqCst), asked, "nothing is shown before it is polled for");
     let mut done = Vec::new();
     assert!(driver.poll(&mut done, TIMEOUT) > 0);
     assert!(
-        soon(|| peer.orders.requests.load(SeqCst) == asked + u64::from(DEPTH)),
+        soon(|| peer.orders.seen.requests.load(SeqCst) == asked + u64::from(DEPTH)),
         "all are shown at the first poll"
     );
-    let kicks = peer.orders.kicks.load(SeqCst) - before;
+    let kicks = peer.orders.seen.kicks.load(SeqCst) - before;
     // One of this poll, and what the host had not counted yet of earlier ones.
     assert!(kicks < u64::from(DEPTH) / 2, "{kicks} kicks");
     while done.len() < count {
@@ -263,13 +263,13 @@ fn a_host_that_is_awake_is_not_kicked() {
     let (session, rooms) = (cbc(1), rooms(12));
     let mut waiting = jobs(rooms, &session);
     let last = waiting.pop().unwrap();
-    let (kicks, asked) = (peer.orders.kicks.load(SeqCst), peer.orders.requests.load(SeqCst));
+    let (kicks, asked) = (peer.orders.seen.kicks.load(SeqCst), peer.orders.seen.requests.load(SeqCst));
     peer.orders.is_busy.store(true, SeqCst);
     let mut done = Vec::new();
     for job in waiting {
         driver.submit(job).unwrap();
         assert_eq!(driver.poll(&mut done, Nanos::ZERO), 0, "it is busy with the first");
-        assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + 1));
+        assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 1));
     }
     peer.orders.is_busy.store(false, SeqCst);
     // The last one makes the host count what came before: an event adds up.
@@ -277,7 +277,7 @@ fn a_host_that_is_awake_is_not_kicked() {
     while driver.in_flight() > 0 {
         driver.poll(&mut done, TIMEOUT);
     }
-    let kicks = peer.orders.kicks.load(SeqCst) - kicks;
+    let kicks = peer.orders.seen.kicks.load(SeqCst) - kicks;
     assert!(kicks <= 2, "{kicks} kicks: one for the first request, one where it slept before the last");
     assert!(done.len() == 12 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
 }
@@ -292,7 +292,7 @@ fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext()
         assert_eq!(job.input(), text(4096), "it can be redone");
     }
     drop((driver, module));
-    assert!(soon(|| peer.orders.ended.load(SeqCst) >= 1));
+    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
     assert!(!has_text(&peer));
 }
 
@@ -301,7 +301,7 @@ fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
     let (session, rooms) = (cbc(1), rooms(20));
-    peer.orders.ends_after.store(peer.orders.requests.load(SeqCst).try_into().unwrap(), SeqCst);
+    peer.orders.ends_after.store(peer.orders.seen.requests.load(SeqCst).try_into().unwrap(), SeqCst);
     let (mut done, original) = (Vec::new(), text(4096));
     jobs(rooms, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
     // A timeout of an hour: only the end of the connection can end this.
@@ -331,20 +331,20 @@ fn a_host_that_hangs_is_left_with_the_jobs_as_they_were_and_no_data_behind() {
     let mut done = Vec::new();
     jobs(rooms, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
     assert_eq!(driver.poll(&mut done, Nanos::from_millis(20)), 0, "the deadline is the caller's");
-    let asked = peer.orders.requests.load(SeqCst);
-    assert!(soon(|| peer.orders.requests.load(SeqCst) >= asked));
+    let asked = peer.orders.seen.requests.load(SeqCst);
+    assert!(soon(|| peer.orders.seen.requests.load(SeqCst) >= asked));
     driver.abandon(&mut done);
     assert_eq!((done.len(), driver.in_flight()), (5, 0));
     let is_lost =
         |job: &Job<'_>| job.outcome() == Outcome::Failed(JobError::ModuleLost) && job.input() == text(4096);
     assert!(done.iter().all(|job| is_lost(job)));
-    assert!(soon(|| peer.orders.ended.load(SeqCst) == 1), "the connection ends");
+    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) == 1), "the connection ends");
     assert!(!has_text(&peer));
 }
 
 /// Whether the text stands in what the host saw of the memory at the end of a connection.
 fn has_text(peer: &Peer) -> bool {
-    let left = peer.orders.left.lock().unwrap();
+    let left = peer.orders.seen.left.lock().unwrap();
     assert!(left.len() > 4096);
     let text = text(64);
     left.windows(64).any(|window| window == text)
@@ -363,7 +363,7 @@ fn no_text_stays_in_shared_memory_after_its_job() {
         let done = drain(&mut *driver, jobs(rooms, &session));
         assert!(done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
         drop((driver, module));
-        assert!(soon(|| peer.orders.ended.load(SeqCst) >= 1));
+        assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
         assert!(!has_text(&peer), "{direction}");
     }
 }
@@ -384,12 +384,12 @@ fn a_status_becomes_the_job_s_outcome_and_the_input_stays() {
 fn a_session_is_opened_once_and_closed_when_nobody_has_it_any_more() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    let opened = || peer.orders.created.load(SeqCst) - peer.orders.closed.load(SeqCst);
+    let opened = || peer.orders.seen.created.load(SeqCst) - peer.orders.seen.closed.load(SeqCst);
     let mut run = |session: &Arc<Session>| {
         let done = drain(&mut *driver, jobs(rooms(1), session));
         assert!(matches!(done[0].outcome(), Outcome::Done { .. }));
     };
-    let created = || peer.orders.created.load(SeqCst);
+    let created = || peer.orders.seen.created.load(SeqCst);
     run(&cbc(1));
     let (session, before) = (cbc(2), created());
     (0..5).for_each(|_| run(&session));
@@ -446,7 +446,7 @@ fn a_host_that_refuses_a_key_answers_that_job_and_stays() {
 fn what_is_longer_than_the_host_or_the_memory_takes_is_not_sent() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    let before = peer.orders.requests.load(SeqCst);
+    let before = peer.orders.seen.requests.load(SeqCst);
     let session = cbc(1);
     let mut both = vec![Job::in_place(text(2 << 20).leak()), Job::in_place(text(1 << 20).leak())];
     arm(&mut both[0], &session, 2 << 20);
@@ -454,5 +454,5 @@ fn what_is_longer_than_the_host_or_the_memory_takes_is_not_sent() {
     let done = drain(&mut *driver, both);
     assert_eq!(done[0].outcome(), Outcome::Failed(JobError::ModuleFull));
     assert_eq!(done[1].outcome(), Outcome::Done { written: 1 << 20 });
-    assert_eq!(peer.orders.requests.load(SeqCst) - before, 1);
+    assert_eq!(peer.orders.seen.requests.load(SeqCst) - before, 1);
 }

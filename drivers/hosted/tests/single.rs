@@ -102,7 +102,7 @@ fn scene_with(has_flags_only: bool, offer: &str) -> (Peer, Box<dyn SingleDriver>
 fn unanswered(driver: &dyn SingleDriver, session: &Session, timeout: Nanos) -> (Unanswered, Duration) {
     let (input, began) = (text(4096, 0), Instant::now());
     let mut given = Given::in_place(&input);
-    let why = driver.ask_for(session.with_iv(&IV), &mut given, timeout).unwrap_err();
+    let why = driver.run_single(session.with_iv(&IV), &mut given, timeout).unwrap_err();
     assert!(given.input == input && given.taken == 0, "{why:?}: the text is as it was");
     (why, began.elapsed())
 }
@@ -114,14 +114,14 @@ fn refused(driver: &dyn SingleDriver, session: &Session) -> Unanswered {
 
 fn asks_rightly(driver: &dyn SingleDriver, session: &Session) {
     let mut given = Given::in_place(&text(4096, 1));
-    driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
+    driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
     assert!(given.taken == 1 && given.result() == right(session, &IV, &text(4096, 1)));
 }
 
 /// Whether a text stands in what the host saw of the memory at the end of a connection.
 fn has_text(peer: &Peer, text: &[u8]) -> bool {
-    assert!(soon(|| peer.orders.ended.load(SeqCst) >= 1));
-    let left = peer.orders.left.lock().unwrap();
+    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
+    let left = peer.orders.seen.left.lock().unwrap();
     assert!(left.len() > 4096);
     left.windows(64).any(|window| window == &text[..64])
 }
@@ -139,7 +139,7 @@ fn results_are_those_of_libcrypto_for_every_cipher_in_place_and_apart() {
                     let input = text(bytes, bytes);
                     let expected = right(&session, &IV, &input);
                     for mut given in [Given::in_place(&input), Given::apart(&input)] {
-                        driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
+                        driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
                         assert!(given.result() == expected, "{session:?} {bytes}");
                         assert_eq!(given.taken, 1);
                     }
@@ -162,10 +162,10 @@ fn ask_again_and_again(driver: &dyn SingleDriver, thread: u8) {
             let input = text(16 + mark % 64 * 64, usize::from(thread) * ASKED_BY_EACH + mark);
             let iv = [thread; 16];
             let mut given = if mark % 2 == 0 { Given::in_place(&input) } else { Given::apart(&input) };
-            driver.ask_for(session.with_iv(&iv), &mut given, TIMEOUT).unwrap();
+            driver.run_single(session.with_iv(&iv), &mut given, TIMEOUT).unwrap();
             assert!(given.taken == 1 && given.result() == right(&session, &iv, &input), "{thread} {mark}");
         }
-        driver.forget(&|id| id == session.id());
+        driver.evict(&|id| id == session.id());
     }
 }
 
@@ -173,7 +173,7 @@ fn ask_again_and_again(driver: &dyn SingleDriver, thread: u8) {
 fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once() {
     for has_flags_only in [false, true] {
         let (peer, driver) = scene_with(has_flags_only, "");
-        let (asked, connections) = (&peer.orders.requests, peer.orders.connections.load(SeqCst));
+        let (asked, connections) = (&peer.orders.seen.requests, peer.orders.seen.connections.load(SeqCst));
         let (before, began) = (asked.load(SeqCst), Instant::now());
         thread::scope(|scope| {
             for thread in 0..THREADS {
@@ -183,7 +183,7 @@ fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once()
         });
         let all = u64::from(THREADS) * u64::try_from(ASKED_BY_EACH).unwrap();
         assert_eq!(asked.load(SeqCst) - before, all);
-        assert_eq!(peer.orders.connections.load(SeqCst), connections, "one line for all");
+        assert_eq!(peer.orders.seen.connections.load(SeqCst), connections, "one line for all");
         assert!(began.elapsed() < Duration::from(TIMEOUT), "nobody overslept a call");
     }
 }
@@ -193,14 +193,14 @@ fn who_is_late_leaves_and_whoever_waits_beside_him_is_lost_at_once() {
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
     peer.orders.hangs.store(true, SeqCst);
-    let asked = peer.orders.requests.load(SeqCst);
+    let asked = peer.orders.seen.requests.load(SeqCst);
     thread::scope(|scope| {
         let beside = [1, 2, 3].map(|key| {
             let waits = scope.spawn({
                 let driver = &*driver;
                 move || unanswered(driver, &cbc(key), TIMEOUT)
             });
-            assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + u64::from(key)), "it is there");
+            assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + u64::from(key)), "it is there");
             waits
         });
         // Opens a session while others sleep, who are not to take the answer for the host's end.
@@ -221,17 +221,17 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
     peer.orders.hangs.store(true, SeqCst);
-    let asked = peer.orders.requests.load(SeqCst);
+    let asked = peer.orders.seen.requests.load(SeqCst);
     thread::scope(|scope| {
         let two = [1, 2].map(|key| {
             let driver = &*driver;
             scope.spawn(move || unanswered(driver, &cbc(key), TIMEOUT))
         });
-        assert!(soon(|| peer.orders.requests.load(SeqCst) == asked + 2), "both are there");
+        assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 2), "both are there");
         spoil(&peer);
         peer.orders.hangs.store(false, SeqCst);
         let began = Instant::now();
-        let done = driver.ask_for(cbc(3).with_iv(&IV), given, TIMEOUT);
+        let done = driver.run_single(cbc(3).with_iv(&IV), given, TIMEOUT);
         for (why, took) in two.map(|waits| waits.join().unwrap()) {
             assert!(why == LOST && took < AT_ONCE, "{why:?} {took:?}");
         }
@@ -243,7 +243,7 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
 #[test]
 fn a_host_that_goes_away_loses_all_who_wait_at_once() {
     let ends = |peer: &Peer| {
-        let served = u32::try_from(peer.orders.requests.load(SeqCst)).unwrap();
+        let served = u32::try_from(peer.orders.seen.requests.load(SeqCst)).unwrap();
         peer.orders.ends_after.store(served, SeqCst);
     };
     let mut given = Given::in_place(&text(4096, 6));
@@ -299,7 +299,7 @@ fn no_text_stays_in_shared_memory_after_its_request() {
         let session = session(Algorithm::Aes128Cbc, direction, 1);
         let input = if direction == Direction::Encrypt { &plain } else { &sealed };
         for mut given in [Given::in_place(input), Given::apart(input)] {
-            driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
+            driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap();
         }
         drop(driver);
         assert!(!has_text(&peer, &plain), "{direction}");
@@ -309,7 +309,7 @@ fn no_text_stays_in_shared_memory_after_its_request() {
 #[test]
 fn a_key_is_opened_once_and_closed_when_its_session_has_ended() {
     let (peer, driver) = scene("");
-    let (created, closed) = (&peer.orders.created, &peer.orders.closed);
+    let (created, closed) = (&peer.orders.seen.created, &peer.orders.seen.closed);
     assert!(soon(|| created.load(SeqCst) == closed.load(SeqCst)), "the known answers' keys are closed");
     let (one, other, before) = (cbc(1), cbc(2), created.load(SeqCst));
     for _ in 0..3 {
@@ -317,11 +317,11 @@ fn a_key_is_opened_once_and_closed_when_its_session_has_ended() {
         asks_rightly(&*driver, &other);
     }
     assert_eq!(created.load(SeqCst), before + 2);
-    driver.forget(&|id| id == one.id());
+    driver.evict(&|id| id == one.id());
     assert!(soon(|| closed.load(SeqCst) == before + 1), "one is closed");
     asks_rightly(&*driver, &other);
     assert_eq!(created.load(SeqCst), before + 2, "the other is open still");
-    driver.forget(&|_| true);
+    driver.evict(&|_| true);
     assert!(soon(|| closed.load(SeqCst) == before + 2));
 }
 
@@ -331,13 +331,13 @@ fn a_key_that_the_host_lost_is_opened_anew_with_the_next_request() {
     let (peer, driver) = scene("");
     let key = cbc(1);
     asks_rightly(&*driver, &key);
-    let before = peer.orders.created.load(SeqCst);
+    let before = peer.orders.seen.created.load(SeqCst);
     peer.orders.status.store(INVALID_SESSION, SeqCst);
     let code = i32::try_from(INVALID_SESSION).unwrap();
     assert_eq!(refused(&*driver, &key), Unanswered::Failed(JobError::Module { code }));
     peer.orders.status.store(0, SeqCst);
     asks_rightly(&*driver, &key);
-    assert_eq!(peer.orders.created.load(SeqCst), before + 1);
+    assert_eq!(peer.orders.seen.created.load(SeqCst), before + 1);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn a_host_that_refuses_a_key_refuses_that_request_and_leaves_no_seat_taken() {
 #[test]
 fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     let (peer, driver) = scene("");
-    let asked = peer.orders.requests.load(SeqCst);
+    let asked = peer.orders.seen.requests.load(SeqCst);
     let padded = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::Pkcs7, &[1; 16]).unwrap();
     let all = [
         (session(Algorithm::Aes128Ctr, Direction::Encrypt, 1), 4096),
@@ -372,16 +372,16 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     for (session, bytes) in &all {
         let input = text(*bytes, 3);
         for mut given in [Given::in_place(&input), Given::apart(&input)] {
-            let why = driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT).unwrap_err();
+            let why = driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT).unwrap_err();
             assert_eq!((why, given.taken), (FULL, 0), "{session:?} {bytes}");
             assert!(given.input == input && given.output.is_none_or(|output| output == vec![0xEE; *bytes]));
         }
     }
     assert!(!driver.takes(Algorithm::Aes128Cbc, 4095) && !driver.takes(Algorithm::Aes128Gcm, 16));
-    assert_eq!(peer.orders.requests.load(SeqCst), asked);
+    assert_eq!(peer.orders.seen.requests.load(SeqCst), asked);
     let most = text(2 << 20, 4);
     let mut given = Given::apart(&most);
-    driver.ask_for(cbc(1).with_iv(&IV), &mut given, TIMEOUT).unwrap();
+    driver.run_single(cbc(1).with_iv(&IV), &mut given, TIMEOUT).unwrap();
     assert!(given.result() == right(&cbc(1), &IV, &most));
 }
 
@@ -389,7 +389,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
 fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
     let (peer, driver) = scene("");
     peer.orders.is_busy.store(true, SeqCst);
-    let asked = peer.orders.requests.load(SeqCst);
+    let asked = peer.orders.seen.requests.load(SeqCst);
     let session = &cbc(1);
     thread::scope(|scope| {
         let ask = |_| {
@@ -397,7 +397,7 @@ fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
             scope.spawn(move || {
                 let input = text(4096, 5);
                 let mut given = Given::in_place(&input);
-                let done = driver.ask_for(session.with_iv(&IV), &mut given, TIMEOUT);
+                let done = driver.run_single(session.with_iv(&IV), &mut given, TIMEOUT);
                 assert!(given.result() == if done.is_ok() { right(session, &IV, &input) } else { input });
                 done
             })
@@ -412,5 +412,5 @@ fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
         assert_eq!(done.iter().filter(|done| **done == Err(FULL)).count(), 8);
         assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 32);
     });
-    assert_eq!(peer.orders.requests.load(SeqCst) - asked, 32);
+    assert_eq!(peer.orders.seen.requests.load(SeqCst) - asked, 32);
 }

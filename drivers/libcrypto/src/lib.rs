@@ -41,7 +41,7 @@ const SESSIONS_MAX: usize = 32;
 /// libcrypto on one thread.
 ///
 /// Keys live in its contexts, which libcrypto wipes when they are freed: when their session is
-/// [forgotten](InlineDriver::forget), when 32 newer ones came, or when the driver is dropped.
+/// [evicted](InlineDriver::evict), when 32 newer ones came, or when the driver is dropped.
 pub struct Libcrypto {
     profile: Profile,
     prepared: SessionCache<Prepared, SESSIONS_MAX>,
@@ -89,8 +89,8 @@ impl InlineDriver for Libcrypto {
         }
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.prepared.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.prepared.evict(has_ended);
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
         };
         let before = [&over, &open].map(|session| encrypt(&mut driver, session));
         assert!(driver.prepared.keeps(over.id()) && driver.prepared.keeps(open.id()));
-        driver.forget(&|id| id == over.id());
+        driver.evict(&|id| id == over.id());
         assert!(!driver.prepared.keeps(over.id()) && driver.prepared.keeps(open.id()));
         assert_eq!([&over, &open].map(|session| encrypt(&mut driver, session)), before);
     }

@@ -29,7 +29,7 @@ mod shared_guest;
 pub use builder::{Builder, Icount, Module, USER_SPACE_MODULE};
 pub use kernel_log::KernelLog;
 pub use qmp::{ModuleCounts, Qmp, Throttle};
-pub use shared_guest::Lent;
+pub use shared_guest::SharedGuest;
 
 /// How often what we wait for is looked at.
 const GLANCE: Duration = Duration::from_millis(10);

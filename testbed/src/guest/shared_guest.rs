@@ -27,9 +27,9 @@ const POWER_OFF_LIMIT: Duration = Duration::from_secs(60);
 
 /// A guest to lend. It ends with this.
 #[derive(Debug)]
-pub struct Lent(Machine);
+pub struct SharedGuest(Machine);
 
-impl Lent {
+impl SharedGuest {
     pub(super) fn of(guest: Guest) -> Self {
         let Holder::We(machine) = guest.holder else { unreachable!("the lender has booted it") };
         Self(machine)

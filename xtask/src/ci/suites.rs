@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use std::{fs, io, thread};
 
-use evener_testbed::{Guest, Lent, write_program};
+use evener_testbed::{Guest, SharedGuest, write_program};
 
 use super::{Depth, Tally, said_by};
 use crate::tree::{cargo, root};
@@ -32,7 +32,7 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
     let lent = lend_guest(tally, depth);
     let suite = |(step, names): (&'static str, &'static [&'static str])| {
         let mut command = test_command(names, depth, runner(limit(depth)));
-        command.envs(lent.as_ref().map(Lent::variable));
+        command.envs(lent.as_ref().map(SharedGuest::variable));
         (step, thread::spawn(|| said_by(command)))
     };
     for (step, runs) in SIDE_BY_SIDE.map(suite) {
@@ -43,11 +43,11 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
         });
     }
     // Where it does not listen any more it is ended all the same.
-    lent.map(Lent::end).transpose().map(drop).unwrap_or_default();
+    lent.map(SharedGuest::end).transpose().map(drop).unwrap_or_default();
 }
 
 /// Boots the guest that test programs have in common; without it each that needs one boots its own, or says that there is none.
-fn lend_guest(tally: &mut Tally, depth: Depth) -> Option<Lent> {
+fn lend_guest(tally: &mut Tally, depth: Depth) -> Option<SharedGuest> {
     let each_s: u64 = limit(depth).parse().expect("a number of ours");
     let life = Duration::from_secs(LENT_TO * each_s);
     let lent = Guest::builder().host_loopback().memory_mib(LENT_MIB).limit(life).lend();

@@ -47,6 +47,9 @@ const RETIRED: &[(&str, &str)] = &[
     (concat!("him", "self"), "itself: a caller, a thread, a process"),
     (concat!("alo", "ud"), "print"),
     (concat!("in", "let"), "stream sender"),
+    (concat!("ask", "_for"), "run single"),
+    (concat!("Le", "nt"), "loan, lent memory"),
+    (concat!("Pie", "ce"), "element"),
 ];
 
 /// Names of files that say what was done to something and not what the file holds.

@@ -24,39 +24,40 @@ struct Quantity {
     picture: Option<(&'static str, &'static str, Scale)>,
 }
 
+impl Quantity {
+    /// Of the hog, in per cent.
+    const fn of_hog(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, scale: 100.0, is_hogs: true, picture: None }
+    }
+
+    /// Of the probe, in microseconds.
+    const fn of_probe(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, scale: 1.0, is_hogs: false, picture: None }
+    }
+
+    const fn pictured(self, name: &'static str, axis: &'static str, scale: Scale) -> Self {
+        Self { picture: Some((name, axis, scale)), ..self }
+    }
+}
+
 const QUANTITIES: [Quantity; 4] = [WORK, SHARE, LATE, LATE_P99];
 
-const WORK: Quantity = Quantity {
-    name: "hog_speed",
-    title: "Work of the hog, in per cent of what it does alone",
-    scale: 100.0,
-    is_hogs: true,
-    picture: Some(("hog-work", "per cent of alone", Scale::Linear)),
-};
+const WORK: Quantity = Quantity::of_hog("hog_speed", "Work of the hog, in per cent of what it does alone")
+    .pictured("hog-work", "per cent of alone", Scale::Linear);
 
-const SHARE: Quantity = Quantity {
-    name: "hog_share",
-    title: "Core time of the hog, in per cent of the core",
-    scale: 100.0,
-    is_hogs: true,
-    picture: None,
-};
+const SHARE: Quantity = Quantity::of_hog("hog_share", "Core time of the hog, in per cent of the core");
 
-const LATE: Quantity = Quantity {
-    name: "late_microseconds",
-    title: "How late the probe wakes, in microseconds: median",
-    scale: 1.0,
-    is_hogs: false,
-    picture: Some(("probe-median", "microseconds", Scale::Linear)),
-};
+const LATE: Quantity = Quantity::of_probe(
+    "late_microseconds",
+    "How late the probe wakes, in microseconds: median",
+)
+.pictured("probe-median", "microseconds", Scale::Linear);
 
-const LATE_P99: Quantity = Quantity {
-    name: "late_p99_microseconds",
-    title: "How late the probe wakes, in microseconds: 99 of 100 no later",
-    scale: 1.0,
-    is_hogs: false,
-    picture: Some(("probe-p99", "microseconds", Scale::Logarithmic)),
-};
+const LATE_P99: Quantity = Quantity::of_probe(
+    "late_p99_microseconds",
+    "How late the probe wakes, in microseconds: 99 of 100 no later",
+)
+.pictured("probe-p99", "microseconds", Scale::Logarithmic);
 
 /// What tells the guest's time. What others get by one clock is no row beside what they get by another.
 struct Clock {

@@ -21,6 +21,20 @@ struct Experiment {
     note: &'static str,
 }
 
+impl Experiment {
+    const fn of(name: &'static str, title: &'static str) -> Self {
+        Self { name, title, printed: None, note: "" }
+    }
+
+    const fn printed(self, table: Table, sizes: &'static str) -> Self {
+        Self { printed: Some((table, sizes)), ..self }
+    }
+
+    const fn with_note(self, note: &'static str) -> Self {
+        Self { note, ..self }
+    }
+}
+
 const NO_NUMBERS: &str = "Paper 002 draws decryption with AES-128 (figure A.3) and prints no numbers of it.";
 
 const EVEN: &str =
@@ -30,59 +44,23 @@ const MIXED: &str =
     "Jobs of the eight sizes of paper 002, each as likely. Asked of adaptive is 1.3 times the shared queue.";
 
 const EXPERIMENTS: [Experiment; 13] = [
-    Experiment {
-        name: "aes-128-encrypt",
-        title: "AES-128-CBC encryption (paper 002, table 2)",
-        printed: Some((SEED002_TABLE2, "file_size_bytes")),
-        note: "",
-    },
-    Experiment {
-        name: "aes-192-encrypt",
-        title: "AES-192-CBC encryption (paper 002, table A.1)",
-        printed: Some((SEED002_TABLE_A1, "file_size_bytes")),
-        note: "",
-    },
-    Experiment {
-        name: "aes-256-encrypt",
-        title: "AES-256-CBC encryption (paper 002, table A.2)",
-        printed: Some((SEED002_TABLE_A2, "file_size_bytes")),
-        note: "",
-    },
-    Experiment {
-        name: "paper-000",
-        title: "AES-256-CBC encryption at the sizes of paper 000 (table 2)",
-        printed: Some((SEED000_TABLE2, "file_size_bytes_nominal")),
-        note: "",
-    },
-    Experiment { name: "aes-128-decrypt", title: "AES-128-CBC decryption", printed: None, note: NO_NUMBERS },
-    Experiment { name: "aes-192-decrypt", title: "AES-192-CBC decryption", printed: None, note: NO_NUMBERS },
-    Experiment { name: "aes-256-decrypt", title: "AES-256-CBC decryption", printed: None, note: NO_NUMBERS },
-    Experiment {
-        name: "aes-128-even",
-        title: "AES-128-CBC beside the core alone, 31 pairs",
-        printed: None,
-        note: EVEN,
-    },
-    Experiment {
-        name: "aes-256-even",
-        title: "AES-256-CBC beside the core alone, 31 pairs",
-        printed: None,
-        note: EVEN,
-    },
-    Experiment {
-        name: "aes-128-near",
-        title: "AES-128-CBC where module and core are near, 15 pairs",
-        printed: None,
-        note: "",
-    },
-    Experiment {
-        name: "aes-256-near",
-        title: "AES-256-CBC where module and core are near, 15 pairs",
-        printed: None,
-        note: "",
-    },
-    Experiment { name: "aes-128-mix", title: "AES-128-CBC, a uniform mix", printed: None, note: MIXED },
-    Experiment { name: "aes-256-mix", title: "AES-256-CBC, a uniform mix", printed: None, note: MIXED },
+    Experiment::of("aes-128-encrypt", "AES-128-CBC encryption (paper 002, table 2)")
+        .printed(SEED002_TABLE2, "file_size_bytes"),
+    Experiment::of("aes-192-encrypt", "AES-192-CBC encryption (paper 002, table A.1)")
+        .printed(SEED002_TABLE_A1, "file_size_bytes"),
+    Experiment::of("aes-256-encrypt", "AES-256-CBC encryption (paper 002, table A.2)")
+        .printed(SEED002_TABLE_A2, "file_size_bytes"),
+    Experiment::of("paper-000", "AES-256-CBC encryption at the sizes of paper 000 (table 2)")
+        .printed(SEED000_TABLE2, "file_size_bytes_nominal"),
+    Experiment::of("aes-128-decrypt", "AES-128-CBC decryption").with_note(NO_NUMBERS),
+    Experiment::of("aes-192-decrypt", "AES-192-CBC decryption").with_note(NO_NUMBERS),
+    Experiment::of("aes-256-decrypt", "AES-256-CBC decryption").with_note(NO_NUMBERS),
+    Experiment::of("aes-128-even", "AES-128-CBC beside the core alone, 31 pairs").with_note(EVEN),
+    Experiment::of("aes-256-even", "AES-256-CBC beside the core alone, 31 pairs").with_note(EVEN),
+    Experiment::of("aes-128-near", "AES-128-CBC where module and core are near, 15 pairs"),
+    Experiment::of("aes-256-near", "AES-256-CBC where module and core are near, 15 pairs"),
+    Experiment::of("aes-128-mix", "AES-128-CBC, a uniform mix").with_note(MIXED),
+    Experiment::of("aes-256-mix", "AES-256-CBC, a uniform mix").with_note(MIXED),
 ];
 
 /// Our policies and the columns of the papers that mean the same.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use evener_bench::programs::host::Host;
+use evener_bench::statistics::jain_index;
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
@@ -52,21 +53,13 @@ pub(super) fn run(
     let of_each = |core: Duration| core.as_secs_f64() * 1e6 / messages as f64;
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let rate = (messages * arguments.bytes) as f64 / window / 1e6;
-    Ok(Work { rate, fairness: fairness(&counts), core_us: of_each(core), host_us: of_each(host_core) })
+    Ok(Work { rate, fairness: jain_index(&counts), core_us: of_each(core), host_us: of_each(host_core) })
 }
 
 /// What a process says at its end.
 struct Counted {
     messages: usize,
     core: Duration,
-}
-
-/// Jain's index: the square of the sum by their number times the sum of squares.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn fairness(counts: &[usize]) -> f64 {
-    let sum: f64 = counts.iter().map(|count| *count as f64).sum();
-    let squares: f64 = counts.iter().map(|count| (*count as f64).powi(2)).sum();
-    if squares > 0.0 { sum * sum / (counts.len() as f64 * squares) } else { 0.0 }
 }
 
 /// A process that waits for the start.
@@ -216,17 +209,4 @@ fn next_line(says: &mut BufReader<ChildStdout>) -> anyhow::Result<String> {
     let mut line = String::new();
     says.read_line(&mut line)?;
     Ok(line.trim().to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::fairness;
-
-    #[test]
-    fn equal_processes_have_an_index_of_one_and_one_that_does_all_has_the_least() {
-        assert!((fairness(&[7; 512]) - 1.0).abs() < 1e-9);
-        assert!((fairness(&[0, 0, 0, 9]) - 0.25).abs() < 1e-9);
-        assert!((fairness(&[1, 3]) - 0.8).abs() < 1e-9);
-        assert!(fairness(&[0, 0]).abs() < 1e-9);
-    }
 }

@@ -33,7 +33,7 @@ struct Arguments {
     #[arg(long, value_delimiter = ',')]
     counts: Vec<usize>,
     /// How they share the module
-    #[arg(long, value_delimiter = ',', value_parser = Mode::named)]
+    #[arg(long, value_delimiter = ',', value_parser = Mode::of_name)]
     modes: Vec<Mode>,
     /// Rounds: in each, every mode
     #[arg(long, default_value_t = 3)]

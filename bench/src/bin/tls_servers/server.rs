@@ -15,25 +15,17 @@ use evener_bench::programs::openssl_conf::Providers;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
-/// The server programs that are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Nginx,
-    ApachePrefork,
-    ApacheEvent,
+evener_core::named! {
+    /// The server programs that are known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Kind {
+        Nginx = "nginx",
+        ApachePrefork = "apache-prefork",
+        ApacheEvent = "apache-event",
+    }
 }
 
 impl Kind {
-    pub(crate) const ALL: [Self; 3] = [Self::Nginx, Self::ApachePrefork, Self::ApacheEvent];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Nginx => "nginx",
-            Self::ApachePrefork => "apache-prefork",
-            Self::ApacheEvent => "apache-event",
-        }
-    }
-
     fn words(self, configuration: &str) -> Vec<&str> {
         match self {
             Self::Nginx => vec!["/usr/sbin/nginx", "-c", configuration],

@@ -1,30 +1,29 @@
 //! Who does a cell's jobs. All start at a barrier, when their threads exist and their jobs are laid out, and
 //! end when the last job is done.
+//!
+//! | contender | its rounds |
+//! |---|---|
+//! | OpenSSL, the bare multi-buffer loop | `rivals.rs` |
+//! | Evener under a policy | `run.rs` |
+//! | the same, one request at a time | `sync_requests.rs` |
+//! | who else wants the cores | `neighbours.rs` |
 
-use evener::core::driver::Clock as _;
 use evener::core::plan::Policy;
-use evener::{DriverFactory, Setup, Submitted, SystemClock};
-use evener_core::job::{Memory as JobMemory, Parts};
-use evener_core::{Algorithm, Direction, Estimator, InlineDriver as _, Job, Nanos, Objective, TAG_BYTES_MAX};
-use evener_driver_libcrypto::{CipherContext, Libcrypto};
-use evener_driver_multibuffer::{BareLoop, BareSpan};
+use evener::{DriverFactory, Setup};
+use evener_core::{Algorithm, Direction, Estimator, Nanos, Objective, TAG_BYTES_MAX};
+use evener_driver_multibuffer::BareLoop;
 
-use crate::crypt::round_budget::RoundBudget;
-use crate::crypt::rounds::{chunks_of, lock, run_rounds};
 use crate::crypt::sync_requests;
-use crate::crypt::visit::arm_all;
-use crate::crypt::workload::{Memory, Span, Spec, Workload};
+use crate::crypt::workload::{Memory, Workload};
 use crate::error::BenchError;
+use rivals::{bare, openssl};
+use run::{evener_rounds, evener_visit, jobs, pass_through, tags};
 
 mod neighbours;
+mod rivals;
+mod run;
 
 pub use crate::crypt::visit::Visit;
-
-/// A claim of the rivals: jobs next to each other. Single ones cost memory-bound algorithms 17 to 35 %.
-const CHUNK_JOBS: usize = 16;
-
-/// A claim of the bare loop: four fills of its lanes.
-const BARE_CHUNK_JOBS: usize = 64;
 
 /// Which modules work beside the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,155 +257,5 @@ impl Contender {
                 Ok(tags(&jobs, load))
             }
         }
-    }
-}
-
-/// Tags that the contender made, where they are its output.
-fn tags(jobs: &[Box<Job<'_>>], load: &Workload) -> Option<Vec<[u8; TAG_BYTES_MAX]>> {
-    let makes_tags =
-        load.session.algorithm().tag_bytes() > 0 && load.session.direction() == Direction::Encrypt;
-    let whole = |job: &Job<'_>| {
-        let mut tag = [0; TAG_BYTES_MAX];
-        tag[..job.tag().len()].copy_from_slice(job.tag());
-        tag
-    };
-    makes_tags.then(|| jobs.iter().map(|job| whole(job)).collect())
-}
-
-fn jobs<'m>(load: &Workload, memory: &'m mut Memory) -> Vec<Box<Job<'m>>> {
-    let job = |span: Span<'m>| match span.source {
-        Some(source) => Job::apart(source, span.room),
-        None => Job::in_place(span.room),
-    };
-    load.spans(memory).into_iter().map(job).collect()
-}
-
-/// Submits all jobs and takes all back, in order.
-fn pass_through<'m>(
-    mut sender: evener::StreamSender<'_, 'm>,
-    mut receiver: evener::StreamReceiver<'_, 'm>,
-    jobs: &mut Vec<Box<Job<'m>>>,
-    load: &'m Workload,
-) {
-    arm_all(jobs, load);
-    let submitted = sender.submit_all(jobs);
-    debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
-    drop(sender);
-    jobs.extend(std::iter::from_fn(|| receiver.next()));
-}
-
-fn evener_visit<'m>(
-    load: &'m Workload,
-    memory: &'m mut Memory,
-    setup: impl Fn() -> Setup<'m>,
-    budget: Nanos,
-) -> Visit {
-    let clock = SystemClock;
-    let mut jobs = jobs(load, memory);
-    let visit = evener_rounds(load, &mut jobs, setup(), budget);
-    arm_all(&mut jobs, load);
-    let paper_setup = setup();
-    let start = clock.now();
-    let ((), _) = evener::run(paper_setup, |runtime| {
-        let (sender, receiver) = runtime.stream();
-        pass_through(sender, receiver, &mut jobs, load);
-    });
-    let paper_clock = (clock.now() - start).0 * load.turns as u64;
-    Visit { paper_clock: Some(Nanos(paper_clock)), ..visit }
-}
-
-/// Rounds until `budget` is used up, at least one.
-fn evener_rounds<'m>(
-    load: &'m Workload,
-    jobs: &mut Vec<Box<Job<'m>>>,
-    setup: Setup<'m>,
-    budget: Nanos,
-) -> Visit {
-    let mut round_budget = RoundBudget::new(budget);
-    let ((), report) = evener::run(setup, |runtime| {
-        let (mut sender, mut receiver) = runtime.stream();
-        while round_budget.wants_more() {
-            round_budget.round(load.turns, || {
-                arm_all(jobs, load);
-                runtime.hold();
-                let count = jobs.len();
-                let submitted = sender.submit_all(jobs);
-                debug_assert_eq!(submitted, Submitted::Yes, "the outlet is there");
-                let is_spread = runtime.spread();
-                let start = runtime.release();
-                // Asleep until the end, because two workers want two cores.
-                receiver.wait_for_all();
-                jobs.extend(std::iter::from_fn(|| receiver.next()).take(count));
-                (runtime.last_done() - start, is_spread)
-            });
-        }
-    });
-    let RoundBudget { rounds, crowded, .. } = round_budget;
-    let core = report.total().core_time().map(|core| Nanos(core.0 / rounds.len() as u64));
-    Visit { rounds, crowded, core, report: Some(report), ..Visit::default() }
-}
-
-fn openssl(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
-    let library = |error: &dyn std::fmt::Display| BenchError::Library(error.to_string());
-    if !load.session.algorithm().is_cipher() {
-        let mut jobs = jobs(load, memory);
-        arm_all(&mut jobs, load);
-        let chunks = chunks_of(jobs, CHUNK_JOBS);
-        let drivers: Result<Vec<_>, _> = (0..workers).map(|_| Libcrypto::new()).collect();
-        let mut drivers = drivers.map_err(|error| library(&error))?;
-        let work = drivers.iter_mut().map(|driver| |chunk: &mut Vec<Box<Job<'_>>>| driver.run(chunk));
-        return Ok(run_rounds(&chunks, work.collect(), load.turns, budget, || ()));
-    }
-    let spans = load.spans(memory).into_iter().zip(&load.jobs);
-    let rivals: Vec<_> = spans.map(|(span, spec)| Rival { span, spec: *spec }).collect();
-    let chunks = chunks_of(rivals, CHUNK_JOBS);
-    let contexts: Result<Vec<_>, _> = (0..workers).map(|_| CipherContext::new(&load.session)).collect();
-    let mut contexts = contexts.map_err(|error| library(&error))?;
-    let work = contexts
-        .iter_mut()
-        .map(|context| |chunk: &mut Vec<Rival<'_>>| chunk.iter_mut().for_each(|rival| rival.run(context)));
-    let restore = || {
-        if load.wants_restoring() {
-            chunks.iter().for_each(|chunk| lock(chunk).iter_mut().for_each(|rival| rival.restore(load)));
-        }
-    };
-    Ok(run_rounds(&chunks, work.collect(), load.turns, budget, restore))
-}
-
-fn bare(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Result<Visit, BenchError> {
-    let spans = load.spans(memory).into_iter().zip(&load.jobs);
-    let spans: Vec<_> = spans
-        .map(|(span, spec)| match span.source {
-            Some(source) => BareSpan::apart(spec.iv, source, span.room),
-            None => BareSpan::in_place(spec.iv, span.room, spec.input_bytes),
-        })
-        .collect();
-    let chunks = chunks_of(spans, BARE_CHUNK_JOBS);
-    let loops: Result<Vec<_>, _> = (0..workers).map(|_| BareLoop::load(load.session.key())).collect();
-    let mut loops = loops.map_err(|error| BenchError::Library(error.to_string()))?;
-    let work = loops.iter_mut().map(|bare| |chunk: &mut Vec<BareSpan<'_>>| bare.encrypt(chunk));
-    Ok(run_rounds(&chunks, work.collect(), load.turns, budget, || ()))
-}
-
-/// One job of OpenSSL's.
-struct Rival<'m> {
-    span: Span<'m>,
-    spec: Spec,
-}
-
-impl Rival<'_> {
-    fn run(&mut self, context: &mut CipherContext) {
-        let input_bytes = self.spec.input_bytes;
-        let memory = match self.span.source {
-            Some(source) => JobMemory::Apart { src: source, dst: &mut *self.span.room },
-            None => JobMemory::InPlace { room: &mut *self.span.room, input_bytes },
-        };
-        let parts = Parts { iv: &self.spec.iv, aad: &[], memory, tag: &mut self.spec.tag };
-        let written = context.run_parts(parts);
-        debug_assert!(written.is_ok(), "{written:?}");
-    }
-
-    fn restore(&mut self, load: &Workload) {
-        self.span.room[..self.spec.input_bytes].copy_from_slice(load.input_of(&self.spec));
     }
 }

@@ -7,8 +7,9 @@ use evener::core::driver::Clock as _;
 use evener::{Setup, Submitted, SystemClock};
 use evener_core::{Job, Nanos};
 
-use super::{Contender, Visit, VisitPlan, Workload, arm_all, jobs};
+use super::{Contender, Visit, VisitPlan, Workload, jobs};
 use crate::crypt::neighbours::{self, NeighbourSpec, Neighbours};
+use crate::crypt::visit::arm_all;
 use crate::error::BenchError;
 
 impl Contender {

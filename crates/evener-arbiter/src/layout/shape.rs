@@ -23,39 +23,22 @@ pub enum WaitQueue {
     Express = 1,
 }
 
-/// What is counted of a module, never on the way of a request that does not wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModuleCount {
-    /// Requests that were granted after they had waited.
-    Waited = 0,
-    /// Requests that went away because their time was over.
-    TimedOut = 1,
-    /// Requests that did not wait, because it would have taken too long.
-    TooLong = 2,
-    /// Requests that found no room in the queue.
-    Full = 3,
-    /// Places of processes that died, with a permit or while they waited.
-    Repaired = 4,
-    /// Waiters that did not take a permit that was free for them.
-    PassedOver = 5,
-}
-
-impl ModuleCount {
-    /// All of them, in the order of the segment.
-    pub const ALL: [Self; 6] =
-        [Self::Waited, Self::TimedOut, Self::TooLong, Self::Full, Self::Repaired, Self::PassedOver];
-
-    /// Its name in words.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Waited => "waited",
-            Self::TimedOut => "timed out",
-            Self::TooLong => "too long a wait",
-            Self::Full => "queue full",
-            Self::Repaired => "places of the dead",
-            Self::PassedOver => "passed over",
-        }
+evener_core::named! {
+    /// What is counted of a module, in the order of the segment, never on the way of a request that does not wait.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ModuleCount {
+        /// Requests that were granted after they had waited.
+        Waited = "waited",
+        /// Requests that went away because their time was over.
+        TimedOut = "timed out",
+        /// Requests that did not wait, because it would have taken too long.
+        TooLong = "too long a wait",
+        /// Requests that found no room in the queue.
+        Full = "queue full",
+        /// Places of processes that died, with a permit or while they waited.
+        Repaired = "places of the dead",
+        /// Waiters that did not take a permit that was free for them.
+        PassedOver = "passed over",
     }
 }
 

@@ -1,6 +1,6 @@
 //! The anchor: a file that names the segment, and whose bytes are locked by those who have places in it.
 //!
-//! [`attach`]: the directory -> the file, looked at -> what it says -> the segment, looked at. Where it says nothing that is true, one process at a time makes a segment and
+//! [`attach`]: the directory -> the file, looked at -> what it says (`anchor_text.rs`) -> the segment, looked at. Where it says nothing that is true, one process at a time makes a segment and
 //! writes its name. The file may be cut, overwritten or removed at any time: nothing in it is mapped, and locks need no bytes.
 
 use std::fs;
@@ -15,12 +15,12 @@ use std::time::Duration;
 use evener_fd::{CheckedFd, Directories, close_in_children, may_extend_to, open_private, range_lock};
 use evener_ring::{Refusal, Segment, Words as _};
 use rustix::fs::{FileType, Mode, OFlags};
-use rustix::io::{pread, pwrite, retry_on_intr};
 use rustix::process::geteuid;
 
+use super::anchor_text::{Anchor, BYTES, HEADER, Said, header, parse, read, write};
 use super::{About, NoArbiter, Shared};
 use crate::gate::Place;
-use crate::layout::{Header, MAGIC, Shape, VERSION};
+use crate::layout::Shape;
 
 /// Which segment a process wants.
 #[derive(Clone, Debug)]
@@ -28,16 +28,6 @@ pub(crate) struct Origin {
     pub(crate) directories: Directories,
     pub(crate) name: String,
     pub(crate) shape: Shape,
-}
-
-/// What an anchor says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Anchor {
-    shape: [u32; 5],
-    /// Drawn at random, and repeated in the segment.
-    number: [u32; 2],
-    /// The system's number of the segment.
-    segment: i32,
 }
 
 /// Attaches the segment of this user, made where there is none, and takes a first place.
@@ -178,81 +168,6 @@ fn drawn() -> Result<u32, NoArbiter> {
     Ok(u32::from_ne_bytes(bytes))
 }
 
-/// The first words of a segment.
-fn header(anchor: &Anchor) -> [u32; HEADER] {
-    let mut words = [0; HEADER];
-    words[Header::Magic as usize] = MAGIC;
-    words[Header::Version as usize] = VERSION;
-    words[Header::Shape as usize..][..5].copy_from_slice(&anchor.shape);
-    words[Header::Number as usize..][..2].copy_from_slice(&anchor.number);
-    words
-}
-
-/// What a file says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
-    Segment(Anchor),
-    OtherLayout {
-        version: u32,
-    },
-    /// It is empty, cut, or written by halves.
-    Nothing,
-}
-
-fn parse(words: &[u32; WORDS], shape: Shape) -> Said {
-    let [magic, version, rest @ ..] = words;
-    match (*magic, *version) {
-        (MAGIC, VERSION) => {}
-        (MAGIC, version) => return Said::OtherLayout { version },
-        _ => return Said::Nothing,
-    }
-    let [modules, permits, places, queue, classes, high, low, segment, check] = *rest;
-    let found = [modules, permits, places, queue, classes];
-    if check != sum(&words[..WORDS - 1]) {
-        return Said::Nothing;
-    }
-    if found != shape.words() {
-        return Said::OtherLayout { version: *version };
-    }
-    Said::Segment(Anchor {
-        shape: found,
-        number: [high, low],
-        segment: i32::from_ne_bytes(segment.to_ne_bytes()),
-    })
-}
-
-fn write(file: BorrowedFd<'_>, anchor: &Anchor) -> io::Result<()> {
-    let mut words = [0; WORDS];
-    words[..2].copy_from_slice(&[MAGIC, VERSION]);
-    words[2..7].copy_from_slice(&anchor.shape);
-    words[7..9].copy_from_slice(&anchor.number);
-    words[9] = u32::from_ne_bytes(anchor.segment.to_ne_bytes());
-    words[10] = sum(&words[..WORDS - 1]);
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-    match retry_on_intr(|| pwrite(file, &bytes, 0))? {
-        BYTES => Ok(()),
-        _ => Err(io::ErrorKind::WriteZero.into()),
-    }
-}
-
-/// Reads a file's words; those that it does not have are 0.
-fn read(file: BorrowedFd<'_>) -> io::Result<[u32; WORDS]> {
-    let mut bytes = [0; BYTES];
-    let count = retry_on_intr(|| pread(file, &mut bytes, 0))?;
-    bytes[count..].fill(0);
-    let mut words = [0; WORDS];
-    for (word, part) in words.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = u32::from_ne_bytes([part[0], part[1], part[2], part[3]]);
-    }
-    Ok(words)
-}
-
-/// FNV-1a.
-fn sum(words: &[u32]) -> u32 {
-    let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
-    bytes.fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-}
-
 /// Does `work` while this process has the lock on a byte; none where another one keeps it.
 ///
 /// Threads of one process are not kept apart: they are by `attach` being called once, and by names being found before they are given.
@@ -275,10 +190,6 @@ pub(super) fn with_lock<T>(file: BorrowedFd<'_>, lock: Range<u64>, work: impl Fn
 fn namespace() -> u64 {
     fs::metadata("/proc/self/ns/ipc").map_or(0, |about| about.ino())
 }
-
-const WORDS: usize = 11;
-const BYTES: usize = WORDS * 4;
-const HEADER: usize = 10;
 
 /// Bytes that stand for places, and the two behind them.
 const PLACES: Range<u64> = 0..1 << 20;

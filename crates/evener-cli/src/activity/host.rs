@@ -11,6 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use evener_host::Totals;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
@@ -50,14 +51,6 @@ pub(crate) struct Module {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Client {
     in_flight: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Totals {
-    pub(crate) requests: u64,
-    pub(crate) bytes: u64,
-    pub(crate) refused: u64,
-    pub(crate) failed: u64,
 }
 
 /// Why a host told nothing.
@@ -228,7 +221,7 @@ mod tests {
         let one_line = REPORT.replace('\n', " ") + "\n";
         let report = asked("report", one_line.into_bytes()).answer.unwrap();
         assert_eq!((report.in_flight(), report.clients.len(), report.connections.all), (7, 2, 9));
-        assert_eq!(report.totals, Totals { requests: 70, bytes: 1000, refused: 5, failed: 6 });
+        assert_eq!(report.totals, Totals { requests: 70, bytes: 1000, refused: 5, failed: 6, calls: 7 });
         assert_eq!(report.module.name, "c\u{fffd}[2Jpu");
     }
 

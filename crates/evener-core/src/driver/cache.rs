@@ -41,7 +41,7 @@ impl<T, const N: usize> SessionCache<T, N> {
     }
 
     /// Drops what was made of the sessions that `has_ended` names.
-    pub fn forget(&mut self, has_ended: HasEnded<'_>) {
+    pub fn evict(&mut self, has_ended: HasEnded<'_>) {
         self.entries.retain(|(known, _)| !has_ended(*known));
         (self.last, self.next) = (0, 0);
     }
@@ -114,7 +114,7 @@ mod tests {
             Rc::strong_count(&alive) - 1
         };
         assert_eq!(sessions.iter().map(&mut prepare).collect::<Vec<_>>(), [1, 2, 3, 4, 4]);
-        cache.forget(&|id| id == sessions[4].id() || id == sessions[2].id() || id == sessions[0].id());
+        cache.evict(&|id| id == sessions[4].id() || id == sessions[2].id() || id == sessions[0].id());
         assert_eq!(Rc::strong_count(&alive) - 1, 2);
         let kept = [false, true, false, true, false];
         assert_eq!(sessions.iter().map(|session| cache.keeps(session.id())).collect::<Vec<_>>(), kept);

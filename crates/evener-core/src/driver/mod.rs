@@ -57,7 +57,7 @@ pub trait InlineDriver: Send {
 
     /// Drops, and wipes, what it has made of sessions that `has_ended` names (key schedules, contexts). Such a session may
     /// still come again; it is then prepared anew. Nothing to do for a driver that keeps nothing between bursts.
-    fn forget(&mut self, has_ended: HasEnded<'_>);
+    fn evict(&mut self, has_ended: HasEnded<'_>);
 }
 
 /// Says of a session whether it has ended: no thread will submit jobs with it any more.
@@ -111,7 +111,7 @@ pub trait QueuedDriver<'m>: Send {
 
     /// Gives up the keys of sessions that `has_ended` names: in the kernel, at a host, in memory of its own. A key that
     /// jobs still use goes with the last of them. A session that comes again is opened anew.
-    fn forget(&mut self, has_ended: HasEnded<'_>);
+    fn evict(&mut self, has_ended: HasEnded<'_>);
 }
 
 /// A driver for single requests whose callers wait. Several threads may wait at once. Whether they compute in the module themselves, or
@@ -126,13 +126,13 @@ pub trait SingleDriver: Send + Sync {
     /// # Errors
     ///
     /// Why the text was given nothing.
-    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered>;
+    fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered>;
 
     /// As [`QueuedDriver::core_time`]: that of threads of the driver, without the callers' own.
     fn core_time(&self) -> Nanos;
 
-    /// As [`QueuedDriver::forget`]. Where callers are in the module themselves it may take as long as a request.
-    fn forget(&self, has_ended: HasEnded<'_>);
+    /// As [`QueuedDriver::evict`]. Where callers are in the module themselves it may take as long as a request.
+    fn evict(&self, has_ended: HasEnded<'_>);
 }
 
 /// What a request of a [`SingleDriver`] works on.

@@ -4,28 +4,18 @@
 //! or hashes it does several times the plain rate, for a single one less. The choice is made per burst, by class and
 //! width, from what both were measured to cost ([`Estimator::method`](crate::Estimator::method)).
 
-/// A way to run a burst on one core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Method {
-    /// One job after the other, by libcrypto.
-    Plain,
-    /// Many jobs side by side, by the multi-buffer library.
-    MultiBuffer,
+crate::named! {
+    /// A way to run a burst on one core.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Method {
+        /// One job after the other, by libcrypto.
+        Plain = "plain",
+        /// Many jobs side by side, by the multi-buffer library.
+        MultiBuffer = "multi-buffer",
+    }
 }
 
 impl Method {
-    /// Both, in the order of reports.
-    pub const ALL: [Self; 2] = [Self::Plain, Self::MultiBuffer];
-
-    /// The name in reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::MultiBuffer => "multi-buffer",
-        }
-    }
-
     /// The one that is not this one.
     #[must_use]
     pub const fn other(self) -> Self {

@@ -1,31 +1,18 @@
 //! What a plan is to be good at.
 
-use crate::names::names;
+use crate::named::names;
 
-/// What is to be least when a policy chooses between cores and modules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Objective {
-    /// The finish of the last job.
-    #[default]
-    Throughput,
-    /// The time that one request waits.
-    Latency,
-    /// The core time that is taken from other programs.
-    Cpu,
-}
-
-impl Objective {
-    /// All of them, the default first.
-    pub const ALL: [Self; 3] = [Self::Throughput, Self::Latency, Self::Cpu];
-
-    /// The name in options and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::Latency => "latency",
-            Self::Cpu => "cpu",
-        }
+crate::named! {
+    /// What is to be least when a policy chooses between cores and modules.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Objective {
+        /// The finish of the last job.
+        #[default]
+        Throughput = "throughput",
+        /// The time that one request waits.
+        Latency = "latency",
+        /// The core time that is taken from other programs.
+        Cpu = "cpu",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether one large buffer is split between threads: learned from what calls took.
 //!
-//! The path of one call: [`Splits::choose`] -> it runs whole or split -> [`Splits::took_whole`] or [`Splits::took_split`].
+//! The path of one call: [`SplitPolicy::choose`] -> it runs whole or split -> [`SplitPolicy::took_whole`] or [`SplitPolicy::took_split`].
 //!
 //! Three things keep a call whole: a class that the [regret guard](crate::guard) locked or wants as control, and a
 //! hand-over that takes so long that little of the call is left when help arrives. On a machine whose cores are all busy
@@ -10,7 +10,7 @@
 use crate::policy::guard::{BySize, Counters};
 use crate::units::Nanos;
 
-pub use crate::policy::guard::Load;
+pub use crate::policy::guard::RequestSize;
 
 /// Smallest call in bytes that may be split under `auto`: 2^16. At 5 GB/s it takes 13 us, about what it costs to wake a
 /// thread on another core. Assumed, not measured; above it measurement decides.
@@ -53,7 +53,7 @@ pub enum Way {
 
 /// What splitting brought so far, by kind and size.
 #[derive(Clone, Debug)]
-pub struct Splits {
+pub struct SplitPolicy {
     guard: BySize,
     /// From the offer to the first helper's first step, smoothed.
     handover: Nanos,
@@ -61,7 +61,7 @@ pub struct Splits {
     short_calls: u64,
 }
 
-impl Splits {
+impl SplitPolicy {
     /// Nothing learned yet, about `kinds` kinds of work.
     #[must_use]
     pub fn new(kinds: usize) -> Self {
@@ -73,7 +73,7 @@ impl Splits {
     /// # Panics
     ///
     /// Where the load's kind is not below the number of kinds, as all functions here.
-    pub fn choose(&mut self, load: Load, now: Nanos) -> Way {
+    pub fn choose(&mut self, load: RequestSize, now: Nanos) -> Way {
         if load.bytes < CALL_BYTES_MIN {
             return Way::Whole;
         }
@@ -84,7 +84,7 @@ impl Splits {
     }
 
     /// Takes what a whole call took.
-    pub fn took_whole(&mut self, load: Load, cost: Nanos) {
+    pub fn took_whole(&mut self, load: RequestSize, cost: Nanos) {
         if load.bytes >= CALL_BYTES_MIN {
             self.guard.stayed(load, cost);
         }
@@ -93,7 +93,13 @@ impl Splits {
     /// Takes what a split call took that ended at `now`, and the time from the offer to a helper's first step; `None`
     /// where no helper came, which says that a hand-over takes at least as long as the call. Returns whether the guard locked
     /// the load's class.
-    pub fn took_split(&mut self, load: Load, cost: Nanos, handover: Option<Nanos>, now: Nanos) -> bool {
+    pub fn took_split(
+        &mut self,
+        load: RequestSize,
+        cost: Nanos,
+        handover: Option<Nanos>,
+        now: Nanos,
+    ) -> bool {
         let most = self.handover.max(HANDOVER_FIRST).0.saturating_mul(HANDOVER_JUMP_MAX);
         let sample = handover.unwrap_or_else(|| cost.max(self.handover)).min(Nanos(most));
         self.handover = Nanos((self.handover.0 * (HANDOVER_WEIGHT - 1) + sample.0) / HANDOVER_WEIGHT);
@@ -112,7 +118,7 @@ impl Splits {
         self.guard.total()
     }
 
-    fn is_too_short(&mut self, load: Load) -> bool {
+    fn is_too_short(&mut self, load: RequestSize) -> bool {
         let Some(whole) = self.guard.direct_mean(load) else { return false };
         if whole.0 >= self.handover.0.saturating_mul(HANDOVERS_MIN) {
             return false;

@@ -43,7 +43,7 @@ impl InlineDriver for Watched {
         }
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
         self.open_keys.made.lock().unwrap().retain(|id| !has_ended(*id));
     }
 }

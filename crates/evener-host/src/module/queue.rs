@@ -13,7 +13,7 @@ pub(super) struct Queue {
     pub(super) silence: Option<Duration>,
     /// When it last finished something, or was given something while it held nothing.
     pub(super) progress: Instant,
-    /// Sessions that were closed, for the driver to forget.
+    /// Sessions that were closed, for the driver to evict.
     pub(super) over: Vec<SessionId>,
     /// Where other processes have it, too.
     pub(super) turns: Turns,
@@ -43,10 +43,10 @@ impl Queue {
 
     /// Closes keys of sessions that are over. Not while it may hang: a call for that may hang with it, and this thread has answers to
     /// give.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn evict(&mut self) {
         let over = std::mem::take(&mut self.over);
         if !over.is_empty() {
-            self.driver.forget(&|id| over.contains(&id));
+            self.driver.evict(&|id| over.contains(&id));
         }
     }
 

@@ -72,7 +72,7 @@ impl ModuleRunner {
                     queue.progress = Instant::now();
                 }
                 if done.len() > before || queue.driver.in_flight() == 0 || queue.silence.is_none() {
-                    queue.forget();
+                    queue.evict();
                 } else if queue.is_dead_after(silent) {
                     self.give_up(done);
                 }
@@ -131,10 +131,10 @@ impl ModuleRunner {
     }
 
     /// Has the module's drivers drop what they made of sessions that were closed.
-    pub(crate) fn forget(&mut self, over: &[Arc<Session>]) {
+    pub(crate) fn evict(&mut self, over: &[Arc<Session>]) {
         let is_over = |id| over.iter().any(|session| session.id() == id);
         match &mut self.work {
-            Work::Core(core_drivers) => core_drivers.forget(&is_over),
+            Work::Core(core_drivers) => core_drivers.evict(&is_over),
             Work::Queued(queue) => queue.over.extend(over.iter().map(|session| session.id())),
             Work::Lost => {}
         }

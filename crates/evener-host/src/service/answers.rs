@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evener_core::{Direction, Job, JobError, Outcome};
-use evener_ring::virtqueue::Piece;
+use evener_ring::virtqueue::Element;
 use evener_wire::Status;
 
 use crate::service::request;
@@ -18,7 +18,7 @@ impl ServiceLoop {
         for job in done.drain(..) {
             let task = self.in_flight.end(&job);
             let client = Arc::clone(&task.place.client);
-            self.answer(&job, &task.place, &task.pieces, task.src_bytes);
+            self.answer(&job, &task.place, &task.elements, task.src_bytes);
             self.in_flight.put(job, task);
             if client.is_over() {
                 self.in_flight.wipe(client.id);
@@ -27,7 +27,7 @@ impl ServiceLoop {
         self.done = done;
     }
 
-    fn answer(&mut self, job: &Job<'static>, place: &AnswerPlace, pieces: &[Piece], src_bytes: usize) {
+    fn answer(&mut self, job: &Job<'static>, place: &AnswerPlace, elements: &[Element], src_bytes: usize) {
         let status = status_of(job.outcome());
         let counts = [&place.client.counts, &self.shared.totals];
         match status {
@@ -47,7 +47,7 @@ impl ServiceLoop {
         // A ring that was stopped, and perhaps started again, has forgotten this request.
         let Some(device) = ring.device.as_mut().filter(|_| ring.life == place.life) else { return };
         let parts = if status == Status::Ok { result_of(job) } else { [&[][..], &[][..]] };
-        let written = request::write(memory, pieces, parts, status);
+        let written = request::write(memory, elements, parts, status);
         device.give_back(place.head, written + if status == Status::Ok { written_there(job) } else { 0 });
     }
 
@@ -101,5 +101,5 @@ fn result_of<'j>(job: &'j Job<'static>) -> [&'j [u8]; 2] {
 /// Bytes of output that stand in the client's memory already.
 fn written_there(job: &Job<'static>) -> u32 {
     let is_there = job.shared_span().is_some() && job.session().algorithm().is_cipher();
-    if is_there { u32::try_from(job.input_bytes()).expect("the length of a piece") } else { 0 }
+    if is_there { u32::try_from(job.input_bytes()).expect("the length of an element") } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! Work in a client's own memory: where source and destination lie in one piece each, a module that is a core reads and writes them there, and nothing
+//! Work in a client's own memory: where source and destination lie in one element each, a module that is a core reads and writes them there, and nothing
 //! is copied.
 //!
 //! The client may change every byte at any time, also while the cipher reads it. That spoils its own result: the key is its own, no byte is taken for a
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use evener_core::job::SharedSpan;
-use evener_ring::virtqueue::Piece;
+use evener_ring::virtqueue::Element;
 
 use crate::service::request::{Reader, Work};
 use crate::state::memory::Memory;
@@ -24,19 +24,19 @@ impl ClientSpan {
     pub(crate) fn of(
         work: &Work,
         reader: &Reader<'_>,
-        writable: &[Piece],
+        writable: &[Element],
         memory: &Arc<Memory>,
     ) -> Option<Self> {
         let algorithm = work.session.algorithm();
         if algorithm.is_aead() && !cfg!(mutant = "host_aead_in_place") {
             return None;
         }
-        let from = reader.next_piece(work.src_bytes)?;
+        let from = reader.next_element(work.src_bytes)?;
         let src = memory.lend(&from)?;
         let dst: &[AtomicU8] = match algorithm.is_cipher() {
             true => {
-                let first = writable.iter().find(|piece| piece.len > 0)?;
-                let to = Piece { len: from.len, ..*first };
+                let first = writable.iter().find(|element| element.len > 0)?;
+                let to = Element { len: from.len, ..*first };
                 if first.len < to.len || overlap(&from, &to) && !cfg!(mutant = "host_overlap_in_place") {
                     return None;
                 }
@@ -57,8 +57,8 @@ impl ClientSpan {
     }
 }
 
-/// Whether two pieces share bytes without being the same: then what is written first would be read later.
-const fn overlap(one: &Piece, other: &Piece) -> bool {
+/// Whether two elements share bytes without being the same: then what is written first would be read later.
+const fn overlap(one: &Element, other: &Element) -> bool {
     let apart = one.address.abs_diff(other.address);
     apart > 0 && apart < one.len as u64
 }

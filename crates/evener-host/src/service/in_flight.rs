@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evener_core::job::SharedSpan;
 use evener_core::{Job, TAG_BYTES_MAX};
-use evener_ring::virtqueue::Piece;
+use evener_ring::virtqueue::Element;
 
 use crate::service::client_span::ClientSpan;
 use crate::service::request::{BadRequest, Reader, Work};
@@ -16,7 +16,7 @@ use crate::state::memory::Memory;
 pub(crate) struct Task {
     pub(crate) place: AnswerPlace,
     /// Where the answer may be written.
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) elements: Vec<Element>,
     /// Bytes of the source, as they count against the client's limit.
     pub(crate) src_bytes: usize,
     home: Home,
@@ -38,8 +38,8 @@ pub(crate) struct InFlightTable {
     tasks: Vec<Option<Task>>,
     /// Marks that are free.
     marks: Vec<usize>,
-    /// Lists of pieces, for the next requests.
-    lists: Vec<Vec<Piece>>,
+    /// Lists of elements, for the next requests.
+    lists: Vec<Vec<Element>>,
 }
 
 impl InFlightTable {
@@ -59,12 +59,12 @@ impl InFlightTable {
         work: Work,
         span: ClientSpan,
         place: AnswerPlace,
-        pieces: &[Piece],
+        elements: &[Element],
     ) -> Box<Job<'static>> {
         let (span, memory) = span.lend();
         let mut job = self.bare.pop().unwrap_or_else(|| Job::shared(SharedSpan::EMPTY));
         job.share(span);
-        self.enter(work, job, Home::Client(memory), place, pieces)
+        self.enter(work, job, Home::Client(memory), place, elements)
     }
 
     /// Copies source and associated data and makes a job of them.
@@ -73,7 +73,7 @@ impl InFlightTable {
         work: Work,
         reader: &mut Reader<'_>,
         place: AnswerPlace,
-        pieces: &[Piece],
+        elements: &[Element],
     ) -> Result<Box<Job<'static>>, BadRequest> {
         let (mut job, mut slot) = self.slots.take(work.src_bytes, place.client.id);
         let copied = fill(&mut job, &mut slot, &work, reader);
@@ -82,7 +82,7 @@ impl InFlightTable {
             self.slots.put(job, slot);
             return Err(fraud);
         }
-        Ok(self.enter(work, job, Home::Slot(slot), place, pieces))
+        Ok(self.enter(work, job, Home::Slot(slot), place, elements))
     }
 
     fn enter(
@@ -91,19 +91,19 @@ impl InFlightTable {
         mut job: Box<Job<'static>>,
         home: Home,
         place: AnswerPlace,
-        pieces: &[Piece],
+        elements: &[Element],
     ) -> Box<Job<'static>> {
         let (input_bytes, src_bytes) = (work.input_bytes(), work.src_bytes);
         let iv_bytes = work.session.algorithm().iv_bytes();
         job.arm(work.session, &work.iv[..iv_bytes], input_bytes);
         let mut list = self.lists.pop().unwrap_or_default();
-        list.extend_from_slice(pieces);
+        list.extend_from_slice(elements);
         let mark = self.marks.pop().unwrap_or_else(|| {
             self.tasks.push(None);
             self.tasks.len() - 1
         });
         job.mark = mark as u64;
-        self.tasks[mark] = Some(Task { place, pieces: list, src_bytes, home });
+        self.tasks[mark] = Some(Task { place, elements: list, src_bytes, home });
         job
     }
 
@@ -120,9 +120,9 @@ impl InFlightTable {
 
     /// Keeps what the next request can use.
     pub(crate) fn put(&mut self, mut job: Box<Job<'static>>, task: Task) {
-        let Task { mut pieces, home, .. } = task;
-        pieces.clear();
-        self.lists.push(pieces);
+        let Task { mut elements, home, .. } = task;
+        elements.clear();
+        self.lists.push(elements);
         match home {
             Home::Slot(slot) => self.slots.put(job, slot),
             Home::Client(memory) => {

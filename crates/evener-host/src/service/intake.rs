@@ -74,23 +74,23 @@ impl ServiceLoop {
                     break;
                 }
                 taken += 1;
-                let (head, pieces) = (self.chain.head(), self.chain.writable());
+                let (head, elements) = (self.chain.head(), self.chain.writable());
                 let mut reader = Reader::new(memory, self.chain.readable());
                 match request::read(&self.chain, &mut reader, sessions, sizes)? {
                     Taken::Work(work) => {
                         load.add(work.src_bytes);
                         let place = AnswerPlace { client: Arc::clone(client), ring: index, life, head };
                         let span = match self.runner.takes_shared() {
-                            true => ClientSpan::of(&work, &reader, pieces, memory),
+                            true => ClientSpan::of(&work, &reader, elements, memory),
                             false => None,
                         };
                         self.jobs.push(match span {
-                            Some(span) => self.in_flight.begin_there(work, span, place, pieces),
-                            None => self.in_flight.begin(work, &mut reader, place, pieces)?,
+                            Some(span) => self.in_flight.begin_there(work, span, place, elements),
+                            None => self.in_flight.begin(work, &mut reader, place, elements)?,
                         });
                     }
                     Taken::Refused(status) => {
-                        device.give_back(head, request::write(memory, pieces, [&[], &[]], status));
+                        device.give_back(head, request::write(memory, elements, [&[], &[]], status));
                         client.counts.refused.add(1);
                         self.shared.totals.refused.add(1);
                         was_refused = true;

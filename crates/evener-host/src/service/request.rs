@@ -1,4 +1,4 @@
-//! One request: from the pieces of a chain to what a job is armed with, and back.
+//! One request: from the elements of a chain to what a job is armed with, and back.
 //!
 //! Header and IV are copied once and then checked. Source and associated data are worked on where they lie (`client_span.rs`), or copied once into memory
 //! of the host's own (`slots.rs`). What does not fit its chain is
@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use evener_core::{Direction, Session};
-use evener_ring::virtqueue::{Chain, Malformed, Piece, Tables as _};
+use evener_ring::virtqueue::{Chain, Element, Malformed, Tables as _};
 use evener_wire::{DATA_HEADER_BYTES, DataRequest, Operation, Status, operation_of};
 
 use crate::state::memory::Memory;
@@ -85,7 +85,7 @@ pub(crate) fn read(
     sizes: Sizes,
 ) -> Result<Taken, BadRequest> {
     let all = chain.readable().iter().chain(chain.writable());
-    let is_held = all.into_iter().all(|piece| reader.memory.holds(piece));
+    let is_held = all.into_iter().all(|element| reader.memory.holds(element));
     if !is_held && !cfg!(mutant = "host_pieces_unchecked") {
         return Err(BadRequest("a descriptor names memory that is not the client's"));
     }
@@ -161,45 +161,46 @@ fn bytes(told: u32) -> usize {
     usize::try_from(told).unwrap_or(usize::MAX)
 }
 
-fn total(pieces: &[Piece]) -> u64 {
-    pieces.iter().map(|piece| u64::from(piece.len)).sum()
+fn total(elements: &[Element]) -> u64 {
+    elements.iter().map(|element| u64::from(element.len)).sum()
 }
 
-/// Copies what a chain's readable pieces hold, from front to back, each byte once.
+/// Copies what a chain's readable elements hold, from front to back, each byte once.
 pub(crate) struct Reader<'c> {
     memory: &'c Memory,
-    pieces: &'c [Piece],
-    /// Bytes of the first piece that were read.
+    elements: &'c [Element],
+    /// Bytes of the first element that were read.
     at: u32,
 }
 
 impl<'c> Reader<'c> {
-    pub(crate) const fn new(memory: &'c Memory, pieces: &'c [Piece]) -> Self {
-        Self { memory, pieces, at: 0 }
+    pub(crate) const fn new(memory: &'c Memory, elements: &'c [Element]) -> Self {
+        Self { memory, elements, at: 0 }
     }
 
-    /// The next `len` bytes as one piece, where they lie in one and are not none.
-    pub(crate) fn next_piece(&self, len: usize) -> Option<Piece> {
-        let piece = self.pieces.first().filter(|piece| len > 0 && bytes(piece.len - self.at) >= len)?;
+    /// The next `len` bytes as one element, where they lie in one and are not none.
+    pub(crate) fn next_element(&self, len: usize) -> Option<Element> {
+        let element =
+            self.elements.first().filter(|element| len > 0 && bytes(element.len - self.at) >= len)?;
         let len = u32::try_from(len).ok()?;
-        Some(Piece { address: piece.address + u64::from(self.at), len, is_writable: piece.is_writable })
+        Some(Element { address: element.address + u64::from(self.at), len, is_writable: element.is_writable })
     }
 
     /// Fills `into` with the next bytes.
     pub(crate) fn copy(&mut self, mut into: &mut [u8]) -> Result<(), BadRequest> {
         while !into.is_empty() {
-            let Some((piece, rest)) = self.pieces.split_first() else {
+            let Some((element, rest)) = self.elements.split_first() else {
                 return Err(BadRequest("a request ends before what it announced"));
             };
-            let here = bytes(piece.len - self.at).min(into.len());
+            let here = bytes(element.len - self.at).min(into.len());
             let (now, later) = into.split_at_mut(here);
-            if here > 0 && !self.memory.copy_out(piece.address + u64::from(self.at), now) {
+            if here > 0 && !self.memory.copy_out(element.address + u64::from(self.at), now) {
                 return Err(BadRequest("a descriptor names memory that is not the client's"));
             }
             into = later;
-            self.at += u32::try_from(here).expect("no more than the piece has");
-            if self.at == piece.len {
-                (self.pieces, self.at) = (rest, 0);
+            self.at += u32::try_from(here).expect("no more than the element has");
+            if self.at == element.len {
+                (self.elements, self.at) = (rest, 0);
             }
         }
         Ok(())
@@ -207,29 +208,29 @@ impl<'c> Reader<'c> {
 }
 
 /// Writes an answer: `parts` one behind the other, then the status into the last byte of all. Returns the bytes written from
-/// the front of the chain on. The pieces were checked against the same memory when the chain was read.
-pub(crate) fn write(memory: &Memory, pieces: &[Piece], parts: [&[u8]; 2], status: Status) -> u32 {
+/// the front of the chain on. The elements were checked against the same memory when the chain was read.
+pub(crate) fn write(memory: &Memory, elements: &[Element], parts: [&[u8]; 2], status: Status) -> u32 {
     let mut written = 0_u32;
-    let mut rest = pieces.iter().filter(|piece| piece.len > 0).copied();
-    let mut piece = rest.next().unwrap_or_default();
+    let mut rest = elements.iter().filter(|element| element.len > 0).copied();
+    let mut element = rest.next().unwrap_or_default();
     for mut part in parts {
         while !part.is_empty() {
-            if piece.len == 0 {
+            if element.len == 0 {
                 let Some(next) = rest.next() else { break };
-                piece = next;
+                element = next;
             }
-            let here = part.len().min(bytes(piece.len));
+            let here = part.len().min(bytes(element.len));
             let (now, later) = part.split_at(here);
-            let count = u32::try_from(here).expect("no more than the piece has");
-            if memory.write(piece.address, now) {
+            let count = u32::try_from(here).expect("no more than the element has");
+            if memory.write(element.address, now) {
                 written += count;
             }
-            piece.address += u64::from(count);
-            piece.len -= count;
+            element.address += u64::from(count);
+            element.len -= count;
             part = later;
         }
     }
-    let last = pieces.iter().rev().find(|piece| piece.len > 0);
+    let last = elements.iter().rev().find(|element| element.len > 0);
     let place = last.map(|last| last.address + u64::from(last.len) - 1);
     written + u32::from(place.is_some_and(|place| memory.write(place, &[status as u8])))
 }

@@ -45,7 +45,7 @@ impl ServiceLoop {
         }
         let over = self.shard.take_ended();
         if !over.is_empty() && !cfg!(mutant = "host_key_kept") {
-            self.runner.forget(&over);
+            self.runner.evict(&over);
         }
         let resets = self.shared.resets.load(Relaxed);
         if resets != self.resets {

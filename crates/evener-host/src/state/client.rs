@@ -122,7 +122,7 @@ impl Client {
         self.stream.shutdown(Shutdown::Both).ok();
     }
 
-    /// Forgets all that the client had: descriptors are closed. Gives back its sessions, which the module is to forget, and its memory, which is
+    /// Forgets all that the client had: descriptors are closed. Gives back its sessions, which the module is to evict, and its memory, which is
     /// unmapped when it is dropped: that may take long, so not by a thread that serves others.
     pub(crate) fn clear(&self) -> (Sessions, Arc<Memory>) {
         self.is_over.store(true, Relaxed);

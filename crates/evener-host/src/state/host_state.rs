@@ -18,7 +18,7 @@ use crate::limits::Limits;
 use crate::module::Module;
 use crate::state::client::Client;
 use crate::state::memory::Memory;
-use crate::state::report::{ClientReport, Count, Counts, ModuleReport, Report};
+use crate::state::report::{ClientReport, ConnectionCounts, Count, Counts, ModuleReport, Report};
 use crate::state::ring::RINGS_MAX;
 use crate::state::sessions::config;
 use crate::state::shard::{News, Shard};
@@ -48,10 +48,7 @@ pub(crate) struct HostState {
     pub(crate) totals: Counts,
     pub(crate) submitted: Count,
     pub(crate) completed: Count,
-    pub(crate) connections: Count,
-    pub(crate) turned_away: Count,
-    broken_off: Count,
-    last_broken: Mutex<Option<String>>,
+    pub(crate) connections: ConnectionCounts,
 }
 
 impl HostState {
@@ -76,10 +73,7 @@ impl HostState {
             totals: Counts::default(),
             submitted: Count::default(),
             completed: Count::default(),
-            connections: Count::default(),
-            turned_away: Count::default(),
-            broken_off: Count::default(),
-            last_broken: Mutex::default(),
+            connections: ConnectionCounts::default(),
         })
     }
 
@@ -152,8 +146,7 @@ impl HostState {
     /// Ends a connection whose client broke the protocol.
     pub(crate) fn break_off(&self, client: &Client, reason: impl fmt::Display) {
         if !client.is_over() {
-            self.broken_off.add(1);
-            *self.last_broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
+            self.connections.add_broken(&reason);
         }
         client.end();
     }
@@ -193,10 +186,7 @@ impl HostState {
         Report {
             module,
             calls_may_wait: self.calls_may_wait.load(Relaxed),
-            connections: self.connections.value(),
-            turned_away: self.turned_away.value(),
-            broken_off: self.broken_off.value(),
-            last_broken: self.last_broken.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            connections: self.connections.report(),
             clients: self.clients().iter().map(|client| report_of(client)).collect(),
             totals: self.totals.totals(),
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use evener_ring::Region;
-use evener_ring::virtqueue::{Piece, Tables};
+use evener_ring::virtqueue::{Element, Tables};
 use evener_wire::{MemoryTable, Region as Row};
 
 /// Why memory is refused.
@@ -80,10 +80,10 @@ impl Memory {
         self.find(address, len, |row| row.user_address).map(|(span, at)| (Arc::clone(&span.region), at))
     }
 
-    /// Whether all bytes of a piece are the client's. A piece without bytes lies nowhere.
-    pub(crate) fn holds(&self, piece: &Piece) -> bool {
-        let len = usize::try_from(piece.len).unwrap_or(usize::MAX);
-        len == 0 || self.find(piece.address, len, |row| row.guest_address).is_some()
+    /// Whether all bytes of an element are the client's. An element without bytes lies nowhere.
+    pub(crate) fn holds(&self, element: &Element) -> bool {
+        let len = usize::try_from(element.len).unwrap_or(usize::MAX);
+        len == 0 || self.find(element.address, len, |row| row.guest_address).is_some()
     }
 
     /// Copies bytes in; `false` where some of them would not be the client's.
@@ -93,10 +93,10 @@ impl Memory {
         place.is_some_and(|(span, at)| span.region.copy_in(at, bytes).is_ok())
     }
 
-    /// The bytes of a piece, where all are the client's and in one region.
-    pub(crate) fn lend(&self, piece: &Piece) -> Option<&[AtomicU8]> {
-        let len = usize::try_from(piece.len).ok()?;
-        let (span, at) = self.find(piece.address, len, |row| row.guest_address)?;
+    /// The bytes of an element, where all are the client's and in one region.
+    pub(crate) fn lend(&self, element: &Element) -> Option<&[AtomicU8]> {
+        let len = usize::try_from(element.len).ok()?;
+        let (span, at) = self.find(element.address, len, |row| row.guest_address)?;
         span.region.bytes(at, len).ok()
     }
 

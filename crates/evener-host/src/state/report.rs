@@ -1,19 +1,19 @@
 //! What the host counts by itself, and prints when asked and at the end.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::access::Peer;
 
-/// Counts of one client, or of all.
+/// Counts of connections since the host began.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
-    pub(crate) requests: Count,
-    pub(crate) bytes: Count,
-    pub(crate) refused: Count,
-    pub(crate) failed: Count,
-    pub(crate) calls: Count,
+pub(crate) struct ConnectionCounts {
+    pub(crate) all: Count,
+    pub(crate) turned_away: Count,
+    broken_off: Count,
+    last_broken: Mutex<Option<String>>,
 }
 
 /// A count that several threads add to. Relaxed throughout: nothing else is read through it.
@@ -30,19 +30,54 @@ impl Count {
     }
 }
 
-/// What came of requests. `docs/schemas/host.schema.json` describes it as JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Totals {
+/// Writes the counts of requests, as threads add to them and as they are reported.
+macro_rules! request_counts {
+    ($($(#[$doc:meta])* $field:ident,)+) => {
+        /// Counts of one client, or of all.
+        #[derive(Debug, Default)]
+        pub(crate) struct Counts {
+            $(pub(crate) $field: Count,)+
+        }
+
+        /// What came of requests. `docs/schemas/host.schema.json` describes it as JSON.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Totals {
+            $($(#[$doc])* pub $field: u64,)+
+        }
+
+        impl Counts {
+            pub(crate) fn totals(&self) -> Totals {
+                Totals { $($field: self.$field.value()),+ }
+            }
+        }
+    };
+}
+
+request_counts! {
     /// Requests that the module did.
-    pub requests: u64,
+    requests,
     /// Bytes of their input.
-    pub bytes: u64,
+    bytes,
     /// Requests and sessions that were refused before the module saw them.
-    pub refused: u64,
+    refused,
     /// Requests that the module failed, data that was not authentic included.
-    pub failed: u64,
+    failed,
     /// Times that a client was called because requests had come back.
-    pub calls: u64,
+    calls,
+}
+
+/// Connections since the host began.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ConnectionReport {
+    /// All of them.
+    #[serde(rename = "connections")]
+    pub all: u64,
+    /// Those of processes that may not come, or one too many.
+    pub turned_away: u64,
+    /// Those that ended because the client broke the protocol.
+    pub broken_off: u64,
+    /// What the last of these did.
+    pub last_broken: Option<String>,
 }
 
 /// One client that is connected.
@@ -89,27 +124,27 @@ pub struct Report {
     /// Whether a client that does not read its calls could hold up the others: on a system without asynchronous reads.
     pub calls_may_wait: bool,
     /// Connections since the host began.
-    pub connections: u64,
-    /// Connections of processes that may not come, or one too many.
-    pub turned_away: u64,
-    /// Connections that ended because the client broke the protocol.
-    pub broken_off: u64,
-    /// What the last of them did.
-    pub last_broken: Option<String>,
+    #[serde(flatten)]
+    pub connections: ConnectionReport,
     /// Who is connected.
     pub clients: Vec<ClientReport>,
     /// What came of all requests, of clients that have gone as well.
     pub totals: Totals,
 }
 
-impl Counts {
-    pub(crate) fn totals(&self) -> Totals {
-        Totals {
-            requests: self.requests.value(),
-            bytes: self.bytes.value(),
-            refused: self.refused.value(),
-            failed: self.failed.value(),
-            calls: self.calls.value(),
+impl ConnectionCounts {
+    /// Counts one that ended because its client did this.
+    pub(crate) fn add_broken(&self, reason: &impl ToString) {
+        self.broken_off.add(1);
+        *self.last_broken.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
+    }
+
+    pub(crate) fn report(&self) -> ConnectionReport {
+        ConnectionReport {
+            all: self.all.value(),
+            turned_away: self.turned_away.value(),
+            broken_off: self.broken_off.value(),
+            last_broken: self.last_broken.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }

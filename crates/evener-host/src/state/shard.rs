@@ -71,7 +71,7 @@ impl Shard {
         std::mem::take(&mut *self.news())
     }
 
-    /// Has the module forget sessions that were closed, as soon as no job needs them any more.
+    /// Has the module evict sessions that were closed, as soon as no job needs them any more.
     pub(crate) fn end_sessions(&self, closed: impl IntoIterator<Item = Arc<Session>>) {
         self.ended().extend(closed);
         self.note();

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::combine::{BYTES_MIN, Combiner, Request, Span, Verdict};
-use evener::regret::{Turn, Way};
+use evener::regret::{Measurement, Way};
 use evener_core::job::Memory;
 use evener_core::statistics::Count;
 use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
@@ -73,7 +73,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     // In a job the program has others to go on with, and no thread needs to wait.
     let paused = in_flight::way(ctx.prov());
     let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
-    if judged.as_ref().is_some_and(Turn::stays) {
+    if judged.as_ref().is_some_and(Measurement::stays) {
         // A module that wants the update has a turn of its own.
         ctx.pending.job_turn = judged.filter(|_| ctx.pending.module.is_none());
         return Ok(None);

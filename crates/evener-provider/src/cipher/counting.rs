@@ -3,7 +3,7 @@
 //! Path of one message: updates add to `taken` -> the next init, or the end, takes off what went another way ([`CipherCtx::count_request`]) and
 //! counts the rest ([`CipherCtx::end_message`]) -> many of them are shown together.
 
-use evener::regret::{Turn, Way, regret};
+use evener::regret::{Measurement, Way, regret};
 use evener::split::Helpers;
 use evener::statistics::Statistics;
 use evener_core::statistics::Count;
@@ -35,7 +35,7 @@ impl CipherCtx {
     }
 
     /// Begins a request of `bytes` that may go this way, for the guard; `None` where there is none.
-    pub(crate) fn guard_turn(&self, way: Way, bytes: usize) -> Option<Turn> {
+    pub(crate) fn guard_turn(&self, way: Way, bytes: usize) -> Option<Measurement> {
         match self.prov().settings.guard {
             Guard::On => Some(regret()?.begin(way, self.row().kind, bytes)),
             Guard::Off => None,

@@ -1,7 +1,7 @@
 //! Whether an engine does an update: the guard and the policy decide before anything of it is begun.
 
 use evener::offload::policy::{Concurrency, Policy, Query, policy};
-use evener_core::guard::Load;
+use evener_core::guard::RequestSize;
 use evener_core::statistics::Kind;
 use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Job, Nanos};
 
@@ -97,7 +97,7 @@ fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<
     }
     let kind = (concurrency as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
     let query = Query {
-        load: Load { kind, bytes },
+        load: RequestSize { kind, bytes },
         class: wanted.class(),
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
         shared: &shared,

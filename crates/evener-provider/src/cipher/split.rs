@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 
 use evener::split::{Call, Helpers, PartWorker, Threshold, helper_pool};
 use evener_core::job::Memory;
-use evener_core::splits::Load;
+use evener_core::splits::RequestSize;
 use evener_core::xts::Stride;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_ring::Parts;
@@ -49,7 +49,7 @@ fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
         Guard::Off => Threshold::From(settings.split_from()),
         Guard::On => Threshold::Learned,
     };
-    Some(helper_pool()?.begin(Load { kind, bytes }, settings.threads, threshold))
+    Some(helper_pool()?.begin(RequestSize { kind, bytes }, settings.threads, threshold))
 }
 
 /// The kind of work under which costs are learned, below [`evener::split::KINDS`].

@@ -14,12 +14,12 @@
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.
 //!
 //! Path of one piece: session of the message -> where the module has a driver for single requests, this thread submits and waits
-//! ([`Offload::ask_for`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the doorbell was rung -> a sample is
+//! ([`Offload::run_single`]); else [`Offload::put`] copies the input -> sleep, or `ASYNC_pause_job` until the doorbell was rung -> a sample is
 //! compared with what this core makes of it -> the result goes to where the program wants it.
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
-use evener::offload::policy::Turn;
+use evener::offload::policy::Measurement;
 use evener::offload::{Admission, Answer, Offload, Pending, Request, SharedModule, Waker, timeout};
 use evener_core::driver::{SILENCE_MAX, Text};
 use evener_core::job::Memory;
@@ -65,7 +65,7 @@ impl ModuleEngine {
 
     /// Gets the right to have work there now; `turn` says for how long it may wait for that. Work that nobody judges (`guard = off`) waits
     /// for as long as a module may be silent.
-    fn acquire(&self, turn: Option<&Turn>) -> Result<Option<Admission>, BlockError> {
+    fn acquire(&self, turn: Option<&Measurement>) -> Result<Option<Admission>, BlockError> {
         let Some(shared) = &self.shared else { return Ok(None) };
         let granted = match turn {
             Some(turn) => turn.acquire(shared),
@@ -152,7 +152,7 @@ impl ModuleEngine {
     }
 
     /// Waits for a request without the queue; `None` where it has to go there.
-    fn ask_for(
+    fn run_single(
         &self,
         block_request: &mut BlockRequest<'_>,
         session: &Session,
@@ -162,7 +162,7 @@ impl ModuleEngine {
         let iv = block_request.iv;
         let mut text =
             AwaitedRequest { module: self, block_request, taken: Err(BlockError::Undone), generation };
-        self.offload.ask_for(generation, session, &iv, &mut text, allowed)?;
+        self.offload.run_single(generation, session, &iv, &mut text, allowed)?;
         Some(text.taken)
     }
 }
@@ -221,7 +221,7 @@ impl Engine for ModuleEngine {
         let _permit = self.acquire(block_request.turn)?;
         let allowed = timeout(block_request.expected(), self.offload.ahead(generation));
         if block_request.job.is_none() {
-            if let Some(done) = self.ask_for(block_request, &session, allowed, generation) {
+            if let Some(done) = self.run_single(block_request, &session, allowed, generation) {
                 return done;
             }
         }
@@ -261,6 +261,6 @@ impl Engine for ModuleEngine {
     }
 
     fn close_session(&self, session: SessionId) {
-        self.offload.forget(fork::generation(), session);
+        self.offload.evict(fork::generation(), session);
     }
 }

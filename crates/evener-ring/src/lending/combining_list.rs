@@ -59,7 +59,7 @@ impl<E: LentWork> CombiningList<E> {
         let slot = &self.slots[index];
         // SAFETY: claimed just now; `lent` below keeps this frame from being left before the loan is back.
         unsafe { slot.put(loan) };
-        let lent = Lent { list: self, index, generation: self.push(index) };
+        let lent = ListedLoan { list: self, index, generation: self.push(index) };
         while !slot.is_back() {
             wait(lent.look());
         }
@@ -129,14 +129,14 @@ impl<E: LentWork> CombiningList<E> {
 }
 
 /// A loan that is out: as long as this exists, its caller's frame does.
-struct Lent<'g, E: LentWork> {
+struct ListedLoan<'g, E: LentWork> {
     list: &'g CombiningList<E>,
     index: usize,
     /// Of the list that it was put on.
     generation: u32,
 }
 
-impl<E: LentWork> Lent<'_, E> {
+impl<E: LentWork> ListedLoan<'_, E> {
     fn look(&self) -> Look {
         // Relaxed: a hint; its slot says what was done to the loan.
         let head = self.list.head.load(Relaxed);
@@ -144,7 +144,7 @@ impl<E: LentWork> Lent<'_, E> {
     }
 }
 
-impl<E: LentWork> Drop for Lent<'_, E> {
+impl<E: LentWork> Drop for ListedLoan<'_, E> {
     /// Reached only when `wait` panics: the memory must not go before it is back.
     fn drop(&mut self) {
         let slot = &self.list.slots[self.index];

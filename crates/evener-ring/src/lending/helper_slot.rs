@@ -43,7 +43,7 @@ unsafe impl Send for HelperSlot {}
 
 /// How the slots answered to one [`lend`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lent {
+pub struct LendCounts {
     /// Slots at which the work was begun.
     pub served: u32,
     /// Slots from which it was taken back, since no helper had begun.
@@ -58,7 +58,7 @@ pub const HELPER_SLOTS_MAX: usize = 64;
 /// Slots that are not free are passed over, and of more than [`HELPER_SLOTS_MAX`] the rest. Perhaps no helper comes, so `own` must get
 /// everything done that is left. A panic in `own` is passed on, after the same wait; one in `work` unwinds the thread
 /// that serves and counts as its end.
-pub fn lend<R>(slots: &[HelperSlot], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, Lent) {
+pub fn lend<R>(slots: &[HelperSlot], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, LendCounts) {
     let mut loan = Loan { slots, offered: 0 };
     // SAFETY: only the lifetime changes. `loan` is dropped before `lend` returns or unwinds, and its drop ends only when
     // no slot holds the pointer in a state in which it is read.
@@ -80,8 +80,8 @@ struct Loan<'s> {
 }
 
 impl Loan<'_> {
-    fn end(&mut self) -> Lent {
-        let mut lent = Lent::default();
+    fn end(&mut self) -> LendCounts {
+        let mut lent = LendCounts::default();
         let offered = mem::take(&mut self.offered);
         let of = |(place, slot)| (offered >> place & 1 == 1).then_some(slot);
         let offered = self.slots.iter().take(HELPER_SLOTS_MAX).enumerate().filter_map(of);

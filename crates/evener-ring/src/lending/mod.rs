@@ -18,6 +18,6 @@ mod try_pool;
 pub use caller_slot::{LendOutcome, LentWork};
 pub use claims::Claims;
 pub use combining_list::{Batch, CombiningList, Look};
-pub use helper_slot::{HELPER_SLOTS_MAX, HelperSlot, Lent, lend};
+pub use helper_slot::{HELPER_SLOTS_MAX, HelperSlot, LendCounts, lend};
 pub use parts::{Part, PartBytes, Parts};
 pub use try_pool::{PERMITS_MAX, Permit, TryPool};

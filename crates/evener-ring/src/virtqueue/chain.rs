@@ -1,13 +1,13 @@
-//! A chain of pieces: where the data of one request lies.
+//! A chain of elements: where the data of one request lies.
 
-use super::{Malformed, NEXT, PIECES_MAX, TABLE, WRITE};
+use super::{ELEMENTS_MAX, Malformed, NEXT, TABLE, WRITE};
 
 /// Bytes of a descriptor, in the queue and in a table.
-pub const PIECE_BYTES: usize = 16;
+pub const DESCRIPTOR_BYTES: usize = 16;
 
 /// A span of the driver's memory, as its address says. Whether it is one is for the memory's owner to check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct Element {
     /// Where it begins, in the addresses that the two sides agreed on (a guest's physical ones).
     pub address: u64,
     /// Its length in bytes.
@@ -36,14 +36,14 @@ impl Tables for NoTables {
 #[derive(Debug)]
 pub struct Chain {
     head: u16,
-    pieces: Vec<Piece>,
+    elements: Vec<Element>,
 }
 
 impl Chain {
     /// Makes an empty chain, with room for the longest.
     #[must_use]
     pub fn new() -> Self {
-        Self { head: 0, pieces: Vec::with_capacity(PIECES_MAX) }
+        Self { head: 0, elements: Vec::with_capacity(ELEMENTS_MAX) }
     }
 
     /// Returns its name, to give it back with.
@@ -52,35 +52,35 @@ impl Chain {
         self.head
     }
 
-    /// Lends the pieces that the device reads.
+    /// Lends the elements that the device reads.
     #[must_use]
-    pub fn readable(&self) -> &[Piece] {
-        &self.pieces[..self.readable_count()]
+    pub fn readable(&self) -> &[Element] {
+        &self.elements[..self.readable_count()]
     }
 
-    /// Lends the pieces that the device writes.
+    /// Lends the elements that the device writes.
     #[must_use]
-    pub fn writable(&self) -> &[Piece] {
-        &self.pieces[self.readable_count()..]
+    pub fn writable(&self) -> &[Element] {
+        &self.elements[self.readable_count()..]
     }
 
     fn readable_count(&self) -> usize {
-        self.pieces.partition_point(|piece| !piece.is_writable)
+        self.elements.partition_point(|element| !element.is_writable)
     }
 
     pub(crate) fn begin(&mut self, head: u16) {
         self.head = head;
-        self.pieces.clear();
+        self.elements.clear();
     }
 
-    pub(crate) fn push(&mut self, piece: Piece) -> Result<(), Malformed> {
-        if self.pieces.len() >= PIECES_MAX {
+    pub(crate) fn push(&mut self, element: Element) -> Result<(), Malformed> {
+        if self.elements.len() >= ELEMENTS_MAX {
             return Err(Malformed::Long);
         }
-        if !piece.is_writable && self.pieces.last().is_some_and(|last| last.is_writable) {
+        if !element.is_writable && self.elements.last().is_some_and(|last| last.is_writable) {
             return Err(Malformed::Order);
         }
-        self.pieces.push(piece);
+        self.elements.push(element);
         Ok(())
     }
 }
@@ -91,21 +91,23 @@ impl Default for Chain {
     }
 }
 
-/// Writes a table of `pieces` as the device reads it, each followed by the next.
+/// Writes a table of `elements` as the device reads it, each followed by the next.
 ///
 /// # Panics
 ///
-/// Where `into` has not exactly [`PIECE_BYTES`] for each of at most [`PIECES_MAX`] pieces.
-pub fn write_table(pieces: &[Piece], into: &mut [u8]) {
+/// Where `into` has not exactly [`DESCRIPTOR_BYTES`] for each of at most [`ELEMENTS_MAX`] elements.
+pub fn write_table(elements: &[Element], into: &mut [u8]) {
     assert!(
-        pieces.len() <= PIECES_MAX && into.len() == pieces.len() * PIECE_BYTES,
-        "a table has room for its pieces"
+        elements.len() <= ELEMENTS_MAX && into.len() == elements.len() * DESCRIPTOR_BYTES,
+        "a table has room for its elements"
     );
-    for (place, (piece, bytes)) in (1_u16..).zip(pieces.iter().zip(into.chunks_exact_mut(PIECE_BYTES))) {
-        let has_next = usize::from(place) < pieces.len();
-        let flags = if has_next { NEXT } else { 0 } | if piece.is_writable { WRITE } else { 0 };
-        bytes[..8].copy_from_slice(&piece.address.to_le_bytes());
-        bytes[8..12].copy_from_slice(&piece.len.to_le_bytes());
+    for (place, (element, bytes)) in
+        (1_u16..).zip(elements.iter().zip(into.chunks_exact_mut(DESCRIPTOR_BYTES)))
+    {
+        let has_next = usize::from(place) < elements.len();
+        let flags = if has_next { NEXT } else { 0 } | if element.is_writable { WRITE } else { 0 };
+        bytes[..8].copy_from_slice(&element.address.to_le_bytes());
+        bytes[8..12].copy_from_slice(&element.len.to_le_bytes());
         bytes[12..14].copy_from_slice(&flags.to_le_bytes());
         bytes[14..].copy_from_slice(&(if has_next { place } else { 0 }).to_le_bytes());
     }
@@ -114,8 +116,8 @@ pub fn write_table(pieces: &[Piece], into: &mut [u8]) {
 /// A descriptor as it was copied out of shared memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Copied {
-    pub(crate) piece: Piece,
-    /// Whether the piece is a table with the rest of the chain.
+    pub(crate) element: Element,
+    /// Whether the element is a table with the rest of the chain.
     pub(crate) is_table: bool,
     /// Where the chain goes on.
     pub(crate) next: Option<u16>,
@@ -124,13 +126,13 @@ pub(crate) struct Copied {
 impl Copied {
     pub(crate) const fn new((address, len): (u64, u32), flags: u16, next: u16) -> Self {
         Self {
-            piece: Piece { address, len, is_writable: flags & WRITE != 0 },
+            element: Element { address, len, is_writable: flags & WRITE != 0 },
             is_table: flags & TABLE != 0,
             next: if flags & NEXT != 0 { Some(next) } else { None },
         }
     }
 
-    pub(crate) fn from_bytes(bytes: &[u8; PIECE_BYTES]) -> Self {
+    pub(crate) fn from_bytes(bytes: &[u8; DESCRIPTOR_BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *bytes;
         let address = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
         let len = u32::from_le_bytes([i, j, k, l]);

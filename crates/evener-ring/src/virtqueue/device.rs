@@ -2,8 +2,8 @@
 
 use super::chain::Copied;
 use super::{
-    Chain, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, PIECE_BYTES, PIECES_MAX, QUIET, QueueMemory,
-    Tables, passes, size_of_queue,
+    Chain, DESCRIPTOR_BYTES, ELEMENTS_MAX, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, QUIET,
+    QueueMemory, Tables, passes, size_of_queue,
 };
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -166,16 +166,16 @@ impl<H: QueueMemory> Device<H> {
         }
     }
 
-    /// Copies the pieces of the chain that begins at `head`.
+    /// Copies the elements of the chain that begins at `head`.
     fn follow(&self, head: u16, tables: &impl Tables, chain: &mut Chain) -> Result<(), Malformed> {
         let mut at = head;
-        // A loop ends in `push`, which takes no more than PIECES_MAX.
+        // A loop ends in `push`, which takes no more than ELEMENTS_MAX.
         loop {
             let copied = self.descriptor(at);
             if copied.is_table {
                 return follow_table(copied, tables, chain);
             }
-            chain.push(copied.piece)?;
+            chain.push(copied.element)?;
             match copied.next {
                 None => return Ok(()),
                 Some(next) if next >= self.size => return Err(Malformed::Next(next)),
@@ -199,13 +199,13 @@ fn follow_table(table: Copied, tables: &impl Tables, chain: &mut Chain) -> Resul
     if table.next.is_some() {
         return Err(Malformed::Nested);
     }
-    let table = table.piece;
+    let table = table.element;
     let byte_count = usize::try_from(table.len).unwrap_or(usize::MAX);
-    if byte_count == 0 || byte_count % PIECE_BYTES != 0 || byte_count > PIECES_MAX * PIECE_BYTES {
+    if byte_count == 0 || byte_count % DESCRIPTOR_BYTES != 0 || byte_count > ELEMENTS_MAX * DESCRIPTOR_BYTES {
         return Err(Malformed::TableBytes(table.len));
     }
     // Only the longest are worth an allocation, and only they are.
-    let (mut short, mut long) = ([0; SHORT_PIECES * PIECE_BYTES], Vec::new());
+    let (mut short, mut long) = ([0; SHORT_PIECES * DESCRIPTOR_BYTES], Vec::new());
     let copy = if byte_count <= short.len() {
         &mut short[..byte_count]
     } else {
@@ -217,12 +217,12 @@ fn follow_table(table: Copied, tables: &impl Tables, chain: &mut Chain) -> Resul
     }
     let mut at = 0;
     loop {
-        let bytes = copy.chunks_exact(PIECE_BYTES).nth(usize::from(at)).ok_or(Malformed::Next(at))?;
-        let copied = Copied::from_bytes(bytes.try_into().expect("a chunk has the bytes of a piece"));
+        let bytes = copy.chunks_exact(DESCRIPTOR_BYTES).nth(usize::from(at)).ok_or(Malformed::Next(at))?;
+        let copied = Copied::from_bytes(bytes.try_into().expect("a chunk has the bytes of an element"));
         if copied.is_table {
             return Err(Malformed::Nested);
         }
-        chain.push(copied.piece)?;
+        chain.push(copied.element)?;
         let Some(next) = copied.next else { return Ok(()) };
         at = next;
     }

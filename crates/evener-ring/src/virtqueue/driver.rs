@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use super::{
-    Descriptor, ENTRIES, Events, FLAGS, INDEX, Malformed, Misfit, NEXT, PIECE_BYTES, PIECES_MAX, Piece,
-    QUIET, QueueMemory, TABLE, WRITE, passes, size_of_queue,
+    DESCRIPTOR_BYTES, Descriptor, ELEMENTS_MAX, ENTRIES, Element, Events, FLAGS, INDEX, Malformed, Misfit,
+    NEXT, QUIET, QueueMemory, TABLE, WRITE, passes, size_of_queue,
 };
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -73,28 +73,28 @@ impl<H: QueueMemory> Driver<H> {
         self.added.wrapping_sub(self.taken)
     }
 
-    /// Adds a request with a descriptor for each piece; the device does not see it before [`publish`](Self::publish).
+    /// Adds a request with a descriptor for each element; the device does not see it before [`publish`](Self::publish).
     ///
-    /// Returns its name, which is free again once it was taken back; none where there is no room, no piece, or more than
-    /// [`PIECES_MAX`].
-    pub fn add(&mut self, pieces: &[Piece]) -> Option<u16> {
-        if pieces.is_empty() || pieces.len() > self.free.len().min(PIECES_MAX) {
+    /// Returns its name, which is free again once it was taken back; none where there is no room, no element, or more than
+    /// [`ELEMENTS_MAX`].
+    pub fn add(&mut self, elements: &[Element]) -> Option<u16> {
+        if elements.is_empty() || elements.len() > self.free.len().min(ELEMENTS_MAX) {
             return None;
         }
         let mut next = None;
-        for piece in pieces.iter().rev() {
-            let flags = if piece.is_writable { WRITE } else { 0 };
-            next = Some(self.describe(piece.address, piece.len, flags, next)?);
+        for element in elements.iter().rev() {
+            let flags = if element.is_writable { WRITE } else { 0 };
+            next = Some(self.describe(element.address, element.len, flags, next)?);
         }
         self.enter(next?)
     }
 
-    /// As [`add`](Self::add), for pieces that stand in a table ([`write_table`](super::write_table)) of `count` at `address`.
+    /// As [`add`](Self::add), for elements that stand in a table ([`write_table`](super::write_table)) of `count` at `address`.
     pub fn add_table(&mut self, address: u64, count: usize) -> Option<u16> {
-        if count == 0 || count > PIECES_MAX {
+        if count == 0 || count > ELEMENTS_MAX {
             return None;
         }
-        let len = u32::try_from(count * PIECE_BYTES).ok()?;
+        let len = u32::try_from(count * DESCRIPTOR_BYTES).ok()?;
         let head = self.describe(address, len, TABLE, None)?;
         self.enter(head)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Descriptor, ENTRIES, Misfit, PIECE_BYTES, QueueMemory, SIZE_MAX, UsedElement};
+use super::{DESCRIPTOR_BYTES, Descriptor, ENTRIES, Misfit, QueueMemory, SIZE_MAX, UsedElement};
 use crate::process::Shared;
 use crate::sync::{Word, Word16, Word64};
 use crate::{OutOfRegion, Region};
@@ -23,7 +23,7 @@ pub struct Mapped {
 #[must_use]
 pub fn part_bytes(size: u16) -> [usize; 3] {
     let count = usize::from(size);
-    [count * PIECE_BYTES, (ENTRIES + count + 1) * 2, ENTRIES * 2 + count * size_of::<UsedElement>() + 2]
+    [count * DESCRIPTOR_BYTES, (ENTRIES + count + 1) * 2, ENTRIES * 2 + count * size_of::<UsedElement>() + 2]
 }
 
 impl Mapped {
@@ -36,7 +36,7 @@ impl Mapped {
     pub fn new(size: u16, [descriptors, available, used]: [Place; 3]) -> Result<Self, Misfit> {
         let queue = Self { size, descriptors, available, used };
         let is_size = size.is_power_of_two() && size <= SIZE_MAX;
-        let is_aligned = queue.descriptors.1 % PIECE_BYTES == 0 && queue.used.1 % 4 == 0;
+        let is_aligned = queue.descriptors.1 % DESCRIPTOR_BYTES == 0 && queue.used.1 % 4 == 0;
         if is_size && is_aligned && queue.check().is_ok() { Ok(queue) } else { Err(Misfit) }
     }
 

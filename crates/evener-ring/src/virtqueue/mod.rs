@@ -18,7 +18,7 @@ mod mapped;
 
 use crate::sync::{Word, Word16, Word64};
 
-pub use chain::{Chain, NoTables, PIECE_BYTES, Piece, Tables, write_table};
+pub use chain::{Chain, DESCRIPTOR_BYTES, Element, NoTables, Tables, write_table};
 pub use device::Device;
 pub use driver::{Driver, Used};
 pub use heap::Heap;
@@ -28,9 +28,9 @@ pub use mapped::{Mapped, part_bytes};
 /// Most entries of a queue, 32,768 (VIRTIO 1.2, 2.7).
 pub const SIZE_MAX: u16 = 1 << 15;
 
-/// Most pieces of a chain, tables included: QEMU's limit, for the specification's is the queue's size. Linux's driver of virtio-crypto
-/// hands each page of a text over with all those behind it, once more each: 5 pieces for a block, some 300 for 64 KiB.
-pub const PIECES_MAX: usize = 1_024;
+/// Most elements of a chain, tables included: QEMU's limit, for the specification's is the queue's size. Linux's driver of virtio-crypto
+/// hands each page of a text over with all those behind it, once more each: 5 elements for a block, some 300 for 64 KiB.
+pub const ELEMENTS_MAX: usize = 1_024;
 
 /// A descriptor as it lies in shared memory.
 #[repr(C)]
@@ -89,15 +89,15 @@ pub enum Malformed {
     Head(u32),
     /// A descriptor names a successor that is not there.
     Next(u16),
-    /// A chain has more than [`PIECES_MAX`] pieces, or a loop.
+    /// A chain has more than [`ELEMENTS_MAX`] elements, or a loop.
     Long,
-    /// A table of this many bytes: not whole descriptors, none, or more than [`PIECES_MAX`].
+    /// A table of this many bytes: not whole descriptors, none, or more than [`ELEMENTS_MAX`].
     TableBytes(u32),
     /// A table, or part of it, lies where no memory is.
     TableAddress(u64),
     /// A table inside a table, or a table with a successor.
     Nested,
-    /// A piece to be read follows one to be written.
+    /// An element to be read follows one to be written.
     Order,
 }
 

@@ -1,6 +1,6 @@
 //! The virtqueue between a driver and a device that sleep whenever they may: a lost wake-up shows as a deadlock.
 
-use evener_ring::virtqueue::{Chain, Device, Driver, Events, Heap, NoTables, Piece};
+use evener_ring::virtqueue::{Chain, Device, Driver, Element, Events, Heap, NoTables};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
@@ -35,14 +35,14 @@ fn sides(events: Events) -> (Driver<QueueMemory>, Device<QueueMemory>) {
     (Driver::new(heap.clone(), events).unwrap(), Device::starting_at(heap, events, 0).unwrap())
 }
 
-fn piece(number: u64) -> Piece {
-    Piece { address: 0x1000 + number, len: 1, is_writable: false }
+fn element(number: u64) -> Element {
+    Element { address: 0x1000 + number, len: 1, is_writable: false }
 }
 
 /// Offers two requests, each by itself.
 fn offer_two(driver: &mut Driver<QueueMemory>, kick: &Event) {
     for number in 0..2 {
-        driver.add(&[piece(number)]).expect("there is room for two");
+        driver.add(&[element(number)]).expect("there is room for two");
         if driver.publish() {
             kick.ring();
         }
@@ -59,7 +59,7 @@ fn take_two(device: &mut Device<QueueMemory>, kick: &Event) {
             }
             device.quiet();
         }
-        assert_eq!(chain.readable(), [piece(number)]);
+        assert_eq!(chain.readable(), [element(number)]);
     }
 }
 

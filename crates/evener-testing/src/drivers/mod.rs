@@ -1,6 +1,7 @@
 //! Drivers that tests look into: of a core, with one that waits for a word and one that counts and takes its time ([`Fake`]), and of
-//! a module with faults at chosen jobs ([`Scripted`]).
+//! a module with faults at chosen jobs ([`Scripted`]), or any with a test at its calls ([`Probed`]).
 
+mod probed;
 mod scripted;
 
 use std::collections::BTreeSet;
@@ -15,6 +16,7 @@ use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Prof
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
+pub use probed::{Probe, Probed};
 pub use scripted::{Fault, ModuleLog, Scripted, cared_for, module_is_best, scripted};
 
 /// libcrypto, which is there on every machine that Evener runs on.
@@ -48,22 +50,22 @@ pub fn setup_with_module<'m>(policy: Policy) -> Setup<'m> {
     Setup { policy, modules, ..plain_setup(2) }
 }
 
-/// A driver, and what a test does around its bursts and around what it forgets.
+/// A driver, and what a test does around its bursts and around what it evicts.
 pub struct Around<D, R, F = fn(HasEnded<'_>)> {
     driver: D,
     run: R,
-    forgets: F,
+    evicts: F,
 }
 
 impl<D: InlineDriver, R: FnMut(&mut D, &mut [Box<Job<'_>>]) + Send> Around<D, R> {
     /// `run` takes the place of the driver's, which it may call.
     pub fn new(driver: D, run: R) -> Self {
-        Self { driver, run, forgets: |_| () }
+        Self { driver, run, evicts: |_| () }
     }
 
-    /// `forgets` gets the sessions that have ended, before the driver does.
-    pub fn forgetting<F: FnMut(HasEnded<'_>) + Send>(self, forgets: F) -> Around<D, R, F> {
-        Around { driver: self.driver, run: self.run, forgets }
+    /// `evicts` gets the sessions that have ended, before the driver does.
+    pub fn evicting<F: FnMut(HasEnded<'_>) + Send>(self, evicts: F) -> Around<D, R, F> {
+        Around { driver: self.driver, run: self.run, evicts }
     }
 }
 
@@ -89,9 +91,9 @@ where
         (self.run)(&mut self.driver, burst);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        (self.forgets)(has_ended);
-        self.driver.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        (self.evicts)(has_ended);
+        self.driver.evict(has_ended);
     }
 }
 
@@ -125,7 +127,7 @@ impl OpenKeys {
             runs.lock().unwrap().extend(burst.iter().map(|job| (number, job.session().id())));
             driver.run(burst);
         };
-        Around::new(libcrypto(), run).forgetting(move |has_ended: HasEnded<'_>| {
+        Around::new(libcrypto(), run).evicting(move |has_ended: HasEnded<'_>| {
             over.lock().unwrap().retain(|(by, id)| *by != number || !has_ended(*id));
         })
     }
@@ -266,5 +268,5 @@ impl InlineDriver for Fake {
         }
     }
 
-    fn forget(&mut self, _: HasEnded<'_>) {}
+    fn evict(&mut self, _: HasEnded<'_>) {}
 }

@@ -255,7 +255,7 @@ impl<'m> QueuedDriver<'m> for Scripted<'m> {
         }));
     }
 
-    fn forget(&mut self, _: HasEnded<'_>) {}
+    fn evict(&mut self, _: HasEnded<'_>) {}
 }
 
 /// The module with the CPU to redo what it fails.

@@ -54,14 +54,14 @@ pub fn by_run<'m>(
 ///
 /// # Errors
 ///
-/// As of [`SingleDriver::ask_for`].
+/// As of [`SingleDriver::run_single`].
 ///
 /// # Panics
 ///
 /// Where the text was not shown its result once, or was shown one though there is none.
 pub fn in_place(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
     let mut text = InPlace { input: &spec.input, results: Vec::new() };
-    let done = driver.ask_for(spec.session.with_iv(&iv(spec)), &mut text, timeout);
+    let done = driver.run_single(spec.session.with_iv(&iv(spec)), &mut text, timeout);
     assert_eq!(text.results.len(), usize::from(done.is_ok()), "shown once, or not at all");
     done.map(|()| text.results.remove(0))
 }
@@ -70,14 +70,14 @@ pub fn in_place(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Re
 ///
 /// # Errors
 ///
-/// As of [`SingleDriver::ask_for`].
+/// As of [`SingleDriver::run_single`].
 ///
 /// # Panics
 ///
 /// Where the text was given its result not once, or was given one though there is none.
 pub fn apart(driver: &dyn SingleDriver, spec: &JobSpec, timeout: Nanos) -> Result<Vec<u8>, Unanswered> {
     let mut text = Apart { input: &spec.input, output: vec![0; spec.input.len()], is_taken: false };
-    let done = driver.ask_for(spec.session.with_iv(&iv(spec)), &mut text, timeout);
+    let done = driver.run_single(spec.session.with_iv(&iv(spec)), &mut text, timeout);
     assert_eq!(text.is_taken, done.is_ok(), "told once, or not at all");
     done.map(|()| text.output)
 }

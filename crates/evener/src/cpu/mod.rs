@@ -112,11 +112,11 @@ impl CoreDrivers {
         }
     }
 
-    /// Drops, and wipes, what its drivers have made of sessions that have ended ([`InlineDriver::forget`]).
-    pub fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.plain.forget(has_ended);
+    /// Drops, and wipes, what its drivers have made of sessions that have ended ([`InlineDriver::evict`]).
+    pub fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.plain.evict(has_ended);
         if let Some(multi) = &mut self.multi {
-            multi.forget(has_ended);
+            multi.evict(has_ended);
         }
     }
 

@@ -1,5 +1,5 @@
 //! Sessions that end while a run goes on: `Runtime::end_session` -> list -> each thread with drivers, before its next claim
-//! and before it sleeps -> its drivers forget them.
+//! and before it sleeps -> its drivers evict them.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,8 +41,8 @@ impl EndedSessions {
         self.count.load(Ordering::Acquire) != cursor.0.load(Ordering::Relaxed)
     }
 
-    /// Calls `forget` with the sessions that ended since the thread last looked, if any did.
-    pub(crate) fn poll(&self, cursor: &Cursor, forget: impl FnOnce(HasEnded<'_>)) {
+    /// Calls `evict` with the sessions that ended since the thread last looked, if any did.
+    pub(crate) fn poll(&self, cursor: &Cursor, evict: impl FnOnce(HasEnded<'_>)) {
         if !self.has_news(cursor) {
             return;
         }
@@ -51,11 +51,11 @@ impl EndedSessions {
         let news = usize::try_from(count - cursor.0.swap(count, Ordering::Relaxed)).unwrap_or(usize::MAX);
         if news > last.len() {
             drop(last);
-            return forget(&|_| true);
+            return evict(&|_| true);
         }
         let names: Vec<SessionId> = last.iter().rev().take(news).copied().collect();
         drop(last);
-        forget(&|session| names.contains(&session));
+        evict(&|session| names.contains(&session));
     }
 
     /// The list is whole between any two statements, so a panic elsewhere does not spoil it.

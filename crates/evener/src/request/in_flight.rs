@@ -12,11 +12,13 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
+use evener_core::Job;
 use evener_core::combine::TOGETHER_MAX;
-use evener_core::{InlineDriver, Job};
 use evener_ring::{CombiningList, Look, PERMITS_MAX, PerFork, TryPool};
 
-use crate::request::combine::{DriverSlot, Encryption, MakeDriver, Request, Verdict, is_combinable, serve};
+use crate::request::combine::{
+    DriverSlot, DriverSource, Encryption, MakeDriver, Request, Verdict, is_combinable, serve,
+};
 
 /// Callers that can be paused at once; more do their work themselves.
 const SLOTS: usize = 256;
@@ -50,11 +52,7 @@ impl InFlight {
     /// Drivers for so many cores, of which the first is made at once, for it may be the last moment at which a library
     /// can be opened; nothing where `make_driver` gives nothing.
     #[must_use]
-    pub fn new(
-        generation: u32,
-        cores: usize,
-        make_driver: impl Fn() -> Option<Box<dyn InlineDriver>> + Send + Sync + 'static,
-    ) -> Option<Self> {
+    pub fn new(generation: u32, cores: usize, make_driver: impl DriverSource) -> Option<Self> {
         let made = Self {
             groups: PerFork::default(),
             cores: cores.clamp(1, PERMITS_MAX),

@@ -1,7 +1,7 @@
 //! The regret guard of a process over requests that may leave the direct path: judged by what they took here, and by nothing
 //! else.
 //!
-//! One request: [`Regret::begin`] (does it stay on the direct path?) -> it is done -> [`Turn::end`]: what it took is
+//! One request: [`Regret::begin`] (does it stay on the direct path?) -> it is done -> [`Measurement::end`]: what it took is
 //! learned. The rules are [`evener_core::guard`]'s; splitting has the same ([`crate::split`]), with what it knows of helpers, and
 //! threads that combine are judged together ([`crate::request::combine`]).
 //! Only requests that another way wants come here: small ones see no clock.
@@ -9,7 +9,7 @@
 use std::sync::Mutex;
 
 use evener_core::driver::Clock as _;
-use evener_core::guard::{BySize, Load};
+use evener_core::guard::{BySize, RequestSize};
 use evener_core::statistics::Kind;
 use evener_core::{Direction, Nanos};
 use evener_ring::ProcessValue;
@@ -64,25 +64,25 @@ impl Regret {
     /// # Panics
     ///
     /// Where `cipher` is none of the first [`Kind::CIPHERS`].
-    pub fn begin(&'static self, way: Way, cipher: Kind, bytes: usize) -> Turn {
+    pub fn begin(&'static self, way: Way, cipher: Kind, bytes: usize) -> Measurement {
         assert!(cipher.index() < Kind::CIPHERS, "a cipher with a name");
-        let load = Load { kind: way.index() * Kind::CIPHERS + cipher.index(), bytes };
+        let load = RequestSize { kind: way.index() * Kind::CIPHERS + cipher.index(), bytes };
         let begun = SystemClock.now();
         // No thread waits for what another is looking at: the direct path is always right.
         let stays = self.guard.try_lock().map_or(true, |mut guard| guard.stays(load, begun));
-        Turn { regret: self, load, begun, stays }
+        Measurement { regret: self, load, begun, stays }
     }
 }
 
 /// A request that was begun.
-pub struct Turn {
+pub struct Measurement {
     regret: &'static Regret,
-    load: Load,
+    load: RequestSize,
     begun: Nanos,
     stays: bool,
 }
 
-impl Turn {
+impl Measurement {
     /// Whether it is to stay on the direct path.
     #[must_use]
     pub fn stays(&self) -> bool {

@@ -201,7 +201,7 @@ impl ThreadDigests {
     pub fn end(&self, to: &Statistics) {
         self.has_ended.set(true);
         self.set_aside();
-        self.aside.iter().for_each(|place| self.forget(place));
+        self.aside.iter().for_each(|place| self.discard(place));
         self.flush(to);
     }
 
@@ -227,14 +227,14 @@ impl ThreadDigests {
         let next = self.next.get();
         let place = self.aside.iter().find(|place| !is_begun(place)).or_else(|| self.aside.get(next % ASIDE));
         if let Some(place) = place {
-            self.forget(place);
+            self.discard(place);
             place.set(Begun { message: self.message.get(), first: self.first.get(), bytes });
             self.next.set(next.wrapping_add(1));
         }
     }
 
     /// Makes the place of a message free whose end this thread may never see.
-    fn forget(&self, place: &Cell<Begun>) {
+    fn discard(&self, place: &Cell<Begun>) {
         let Begun { first, bytes, .. } = place.get();
         self.leave(first, bytes);
         place.set(Begun { bytes: 0, ..place.get() });

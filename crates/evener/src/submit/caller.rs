@@ -83,7 +83,7 @@ impl<'r, 'm> Caller<'r, 'm> {
     }
 
     fn poll_ended(&mut self) {
-        self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.core_drivers.forget(has_ended));
+        self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.core_drivers.evict(has_ended));
     }
 
     /// Runs jobs on the caller's thread.

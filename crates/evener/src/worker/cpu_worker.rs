@@ -35,7 +35,7 @@ impl<'m> Shared<'m> {
     pub(crate) fn work_as_core(&self, worker: usize, take: &Take, core_drivers: &mut CoreDrivers) {
         let (mut burst, mut meter) = (Vec::new(), CoreTimeMeter::default());
         loop {
-            self.backlog.poll_ended(worker, |has_ended| core_drivers.forget(has_ended));
+            self.backlog.poll_ended(worker, |has_ended| core_drivers.evict(has_ended));
             self.backlog.stop_at_barrier(worker);
             self.wait_for_budget(&mut meter);
             match self.run_claim(worker, take, core_drivers, &mut burst) {

@@ -29,6 +29,15 @@ use crate::connection::error::ConnectionError;
 use crate::connection::layout::{BASE, Parts};
 use crate::module_name::Trusted;
 
+/// The other side as it opens and closes sessions.
+pub(crate) trait SessionControl {
+    /// Opens a session: its id, or a negative number of the wire's.
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError>;
+
+    /// Closes a session.
+    fn close(&mut self, id: u64) -> Result<(), ConnectionError>;
+}
+
 /// The socket.
 #[derive(Debug)]
 pub(crate) struct Control {
@@ -99,14 +108,8 @@ impl Control {
         let state = |number: u16| RingState { ring: 0, number: number.into() }.to_bytes();
         self.send(Message::SetRingNum, &state(parts.size), None)?;
         self.send(Message::SetRingBase, &state(0), None)?;
-        let addresses = RingAddresses {
-            ring: 0,
-            flags: 0,
-            descriptors: BASE + parts.descriptors as u64,
-            used: BASE + parts.used as u64,
-            available: BASE + parts.available as u64,
-            log: 0,
-        };
+        let [descriptors, available, used] = parts.addresses();
+        let addresses = RingAddresses { ring: 0, flags: 0, descriptors, used, available, log: 0 };
         self.send(Message::SetRingAddr, &addresses.to_bytes(), None)
     }
 
@@ -118,23 +121,6 @@ impl Control {
             self.send(message, &ring, Some(event))?;
         }
         self.send(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes(), None)
-    }
-
-    /// Opens a session: its id, or the host's negative number.
-    pub(crate) fn create(&self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
-        let mut payload = Zeroizing::new([0; SESSION_BYTES]);
-        session.write(&mut payload)?;
-        self.send(Message::CreateSession, &*payload, None)?;
-        let mut answer = Zeroizing::new([0; SESSION_BYTES]);
-        self.receive(Message::CreateSession, &mut *answer)?;
-        let id = CreateSession::answered_id(&*answer)?;
-        Ok(u64::try_from(id).map_err(|_| id))
-    }
-
-    /// Closes a session. No answer comes, and there is room for the message though the host stands still: it has read what was sent
-    /// before it answered the last [`Control::create`], so that no more of these wait than sessions are open.
-    pub(crate) fn close(&self, id: u64) -> Result<(), ConnectionError> {
-        self.send(Message::CloseSession, &id.to_ne_bytes(), None)
     }
 
     fn query_number(&self, message: Message) -> Result<u64, ConnectionError> {
@@ -210,6 +196,24 @@ impl Control {
             }
         }
         Ok(())
+    }
+}
+
+impl SessionControl for Control {
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
+        let mut payload = Zeroizing::new([0; SESSION_BYTES]);
+        session.write(&mut payload)?;
+        self.send(Message::CreateSession, &*payload, None)?;
+        let mut answer = Zeroizing::new([0; SESSION_BYTES]);
+        self.receive(Message::CreateSession, &mut *answer)?;
+        let id = CreateSession::answered_id(&*answer)?;
+        Ok(u64::try_from(id).map_err(|_| id))
+    }
+
+    /// No answer comes, and there is room for the message though the host stands still: it has read what was sent
+    /// before it answered the last `create`, so that no more of these wait than sessions are open.
+    fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
+        self.send(Message::CloseSession, &id.to_ne_bytes(), None)
     }
 }
 

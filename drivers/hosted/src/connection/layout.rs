@@ -8,13 +8,20 @@ use evener_wire::DATA_HEADER_BYTES;
 /// process. Not 0, which some back ends take for no address.
 pub(crate) const BASE: u64 = 1 << 20;
 
-/// Offsets of the queue's parts in the region.
+/// Where a queue lies in the region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
+    /// Its entries.
     pub(crate) size: u16,
-    pub(crate) descriptors: usize,
-    pub(crate) available: usize,
-    pub(crate) used: usize,
+    /// Offsets of its descriptors, its available ring and its used ring.
+    pub(crate) places: [usize; 3],
+}
+
+impl Parts {
+    /// What the three places are called on the wire.
+    pub(crate) fn addresses(&self) -> [u64; 3] {
+        self.places.map(|place| BASE + place as u64)
+    }
 }
 
 /// Requests of one connection that are under way at the same time: two batches of sixteen, the lanes of a multi-buffer core.
@@ -26,7 +33,7 @@ pub(crate) const POOL_BYTES: usize = (4 << 20) + (64 << 10);
 /// Longest data of one request, both ways together: half of the pool, so that two are under way.
 pub(crate) const DATA_BYTES_MAX: usize = POOL_BYTES / 2;
 
-pub(crate) const PARTS: Parts = Parts { size: 64, descriptors: 0, available: 1024, used: 2048 };
+pub(crate) const PARTS: Parts = Parts { size: 64, places: [0, 1024, 2048] };
 pub(crate) const SLOTS_AT: usize = 4096;
 pub(crate) const SLOT_BYTES: usize = 256;
 pub(crate) const IV_AT: usize = DATA_HEADER_BYTES;

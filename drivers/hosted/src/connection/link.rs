@@ -7,20 +7,17 @@ use std::sync::Arc;
 use evener_fd::CheckedFd;
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Mapped};
-use evener_wire::{Config, CreateSession};
+use evener_wire::Config;
 
-use crate::connection::control::Control;
+use crate::connection::control::{Control, SessionControl};
 use crate::connection::error::ConnectionError;
 use crate::connection::layout::Parts;
 use crate::connection::wait::{Spin, Waiter, event, ring};
 
 /// The way to the other side beside the queue. Where a call fails, it is over.
 pub(crate) trait Link: Debug + Send {
-    /// Opens a session: its id, or a negative number of the wire's.
-    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError>;
-
-    /// Closes a session.
-    fn close(&mut self, id: u64) -> Result<(), ConnectionError>;
+    /// Where sessions are opened and closed.
+    fn sessions(&mut self) -> &mut dyn SessionControl;
 
     /// Says that there is something new in the queue.
     fn kick(&self) -> Result<(), ConnectionError>;
@@ -48,7 +45,7 @@ pub(crate) struct OpenLink {
 
 /// Where the queue's parts lie.
 pub(crate) fn queue_memory(region: &Arc<Region>, parts: Parts) -> Mapped {
-    let places = [parts.descriptors, parts.available, parts.used].map(|at| (Arc::clone(region), at));
+    let places = parts.places.map(|at| (Arc::clone(region), at));
     Mapped::new(parts.size, places).expect("the parts lie inside the region")
 }
 
@@ -86,12 +83,8 @@ pub(crate) fn host(
 }
 
 impl Link for Host {
-    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
-        self.control.create(session)
-    }
-
-    fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
-        self.control.close(id)
+    fn sessions(&mut self) -> &mut dyn SessionControl {
+        &mut self.control
     }
 
     fn kick(&self) -> Result<(), ConnectionError> {

@@ -48,7 +48,7 @@ impl Connection {
         }
         let mut has_made_room = false;
         loop {
-            match self.link.create(&shape.create(session.key()))? {
+            match self.link.sessions().create(&shape.create(session.key()))? {
                 Ok(id) => {
                     self.keys.insert(session.id(), owner(), id);
                     if has_made_room {
@@ -68,8 +68,8 @@ impl Connection {
     pub(crate) fn can_open(&mut self, shape: Shape) -> Result<bool, ConnectionError> {
         let key: [u8; KEY_BYTES_MAX] = std::array::from_fn(|at| u8::try_from(at).unwrap_or_default());
         let bytes = shape.algorithm.key_bytes().unwrap_or(SOME_MAC_KEY_BYTES);
-        match self.link.create(&shape.create(&key[..bytes]))? {
-            Ok(id) => self.link.close(id).map(|()| true),
+        match self.link.sessions().create(&shape.create(&key[..bytes]))? {
+            Ok(id) => self.link.sessions().close(id).map(|()| true),
             Err(_) => Ok(false),
         }
     }
@@ -80,7 +80,7 @@ impl Connection {
     }
 
     /// Forgets a session that the host does not know.
-    pub(crate) fn forget(&mut self, session: SessionId) {
+    pub(crate) fn evict(&mut self, session: SessionId) {
         self.keys.remove(session);
     }
 
@@ -93,7 +93,7 @@ impl Connection {
     /// Closes sessions that nobody can use any more.
     pub(crate) fn close_orphans(&mut self) -> Result<(), ConnectionError> {
         while let Some(orphan) = self.keys.take_orphan() {
-            self.link.close(orphan)?;
+            self.link.sessions().close(orphan)?;
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Connection {
 
     fn close_oldest(&mut self) -> Result<bool, ConnectionError> {
         let Some(id) = self.keys.take_oldest() else { return Ok(false) };
-        self.link.close(id)?;
+        self.link.sessions().close(id)?;
         Ok(true)
     }
 }

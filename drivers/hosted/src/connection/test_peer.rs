@@ -10,6 +10,7 @@ use evener_ring::virtqueue::{Chain, Device, Driver, Events, Mapped, Tables};
 use evener_wire::CreateSession;
 
 use crate::connection::Connection;
+use crate::connection::control::SessionControl;
 use crate::connection::error::ConnectionError;
 use crate::connection::layout::BASE;
 use crate::connection::link::{Link, OpenLink, queue_memory};
@@ -19,24 +20,30 @@ use crate::connection::wait::{Spin, Waiter, event};
 #[derive(Debug)]
 struct Silent {
     waiter: Arc<Waiter>,
-    lent: Arc<Lent>,
+    lent: Arc<LentSpans>,
 }
 
 /// What of the region was lent beyond the first.
 #[derive(Debug, Default)]
-pub(crate) struct Lent {
+pub(crate) struct LentSpans {
     pub(crate) spans: Mutex<Vec<Range<usize>>>,
     /// From here on nothing is lent any more.
     pub(crate) is_refused: AtomicBool,
 }
 
-impl Link for Silent {
+impl SessionControl for Silent {
     fn create(&mut self, _: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         Ok(Ok(1))
     }
 
     fn close(&mut self, _: u64) -> Result<(), ConnectionError> {
         Ok(())
+    }
+}
+
+impl Link for Silent {
+    fn sessions(&mut self) -> &mut dyn SessionControl {
+        self
     }
 
     fn kick(&self) -> Result<(), ConnectionError> {
@@ -66,7 +73,7 @@ pub(crate) struct TestPeer {
     memory: Memory,
     device: Device<Mapped>,
     waiter: Arc<Waiter>,
-    pub(crate) lent: Arc<Lent>,
+    pub(crate) lent: Arc<LentSpans>,
 }
 
 struct Memory(Arc<Region>);
@@ -92,7 +99,7 @@ impl TestPeer {
     /// One that reaches so much of the region at first.
     pub(crate) fn reaching(most: usize, events: Events) -> (Connection, Self) {
         let waiter = Arc::new(Waiter::new(event().unwrap(), None).unwrap());
-        let lent = Arc::<Lent>::default();
+        let lent = Arc::<LentSpans>::default();
         let link = Box::new(Silent { waiter: Arc::clone(&waiter), lent: Arc::clone(&lent) });
         let mut made = None;
         let connection = Connection::to_device(|region, parts, _| {

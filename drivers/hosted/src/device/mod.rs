@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use evener_ring::Region;
 use evener_ring::virtqueue::{Driver, Events};
 use evener_vfio::{Address, Function, QueueDoorbell, Reserved};
-use evener_wire::{CreateSession, features};
+use evener_wire::features;
 
 use self::sessions::Sessions;
 use self::transport::{IDENTITY, Queue, Transport, state};
+use crate::connection::control::SessionControl;
 use crate::connection::error::ConnectionError;
 use crate::connection::layout::LENT_FIRST;
 use crate::connection::layout::{BASE, Parts};
@@ -115,12 +116,8 @@ fn agree(transport: &Transport) -> Result<Events, ConnectionError> {
 }
 
 impl Link for Device {
-    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
-        self.sessions.create(session)
-    }
-
-    fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
-        self.sessions.close(id)
+    fn sessions(&mut self) -> &mut dyn SessionControl {
+        &mut self.sessions
     }
 
     fn kick(&self) -> Result<(), ConnectionError> {

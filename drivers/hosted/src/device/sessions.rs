@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use evener_core::driver::SILENCE_MAX;
 use evener_fd::CheckedFd;
 use evener_ring::Region;
-use evener_ring::virtqueue::{Driver, Events, Mapped, Piece};
+use evener_ring::virtqueue::{Driver, Element, Events, Mapped};
 use evener_vfio::QueueDoorbell;
 use evener_wire::{
     ANSWER_BYTES, AUTH_KEY_BYTES_MAX, CONTROL_BYTES, CreateSession, Status, close_request, opened_id,
 };
 
+use crate::connection::control::SessionControl;
 use crate::connection::error::ConnectionError;
 use crate::connection::layout::{BASE, Parts};
 use crate::connection::layout::{CONTROL_BYTES as PART_BYTES, inside};
@@ -53,7 +54,7 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Where the queue lies in a part of the region that begins at `at`.
     pub(super) const fn parts(at: usize) -> Parts {
-        Parts { size: SIZE, descriptors: at, available: at + AVAILABLE_AT, used: at + USED_AT }
+        Parts { size: SIZE, places: [at, at + AVAILABLE_AT, at + USED_AT] }
     }
 
     pub(super) fn new(
@@ -70,25 +71,6 @@ impl Sessions {
         Ok(Self { region, at, queue, doorbell, waiter, codes, swept: 0, number })
     }
 
-    /// Opens a session: its id, or the device's status, negative.
-    pub(super) fn create(
-        &mut self,
-        session: &CreateSession<'_>,
-    ) -> Result<Result<u64, i64>, ConnectionError> {
-        let (request, key) = session.to_control();
-        let mut answer = [0; ANSWER_BYTES];
-        // The device has copied the key when it answers; none stays behind in memory that it may read.
-        let refused = self.call(&request, key, &mut answer);
-        inside(self.region.wipe(self.at + KEY_AT, key.len()));
-        refused?;
-        let opened = opened_id(&answer)?;
-        if let Ok(id) = opened {
-            self.codes.insert(id, session.op_code);
-            self.sweep(id, session.op_code)?;
-        }
-        Ok(opened.map_err(|status| -i64::from(status)))
-    }
-
     /// Closes what an owner before left behind, who was killed or is gone without a word: the numbers below `id` that are not ours, once each. A
     /// device that numbers its sessions otherwise, and forgets them as it should (virtio 1.2, 2.4), says that it does not know them.
     fn sweep(&mut self, id: u64, code: u64) -> Result<(), ConnectionError> {
@@ -100,12 +82,6 @@ impl Sessions {
             }
         }
         Ok(())
-    }
-
-    /// Closes a session; that a device does not know it changes nothing.
-    pub(super) fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
-        let Some(code) = self.codes.remove(&id) else { return Ok(()) };
-        self.call(&close_request(code, id), &[], &mut [Status::Ok as u8])
     }
 
     /// Closes all, as far as the device answers.
@@ -129,20 +105,20 @@ impl Sessions {
         // All ones are no answer: a device that says that it is done and wrote nothing has opened no session.
         answer.fill(0xFF);
         inside(self.region.copy_in(self.at + ANSWER_AT, answer));
-        let piece = |at: usize, bytes: usize, is_writable| Piece {
+        let element = |at: usize, bytes: usize, is_writable| Element {
             address: BASE + (self.at + at) as u64,
             len: u32::try_from(bytes).expect("a message is short"),
             is_writable,
         };
         let all = [
-            piece(REQUEST_AT, CONTROL_BYTES, false),
-            piece(ANSWER_AT, answer.len(), true),
-            piece(KEY_AT, key.len(), false),
+            element(REQUEST_AT, CONTROL_BYTES, false),
+            element(ANSWER_AT, answer.len(), true),
+            element(KEY_AT, key.len(), false),
         ];
-        // A session without a key has one piece less.
-        let pieces = [all[0], all[2], all[1]];
-        let pieces = if key.is_empty() { &all[..2] } else { &pieces[..] };
-        self.queue.add(pieces).expect("the last message was answered");
+        // A session without a key has one element less.
+        let elements = [all[0], all[2], all[1]];
+        let elements = if key.is_empty() { &all[..2] } else { &elements[..] };
+        self.queue.add(elements).expect("the last message was answered");
         if self.queue.publish() {
             self.doorbell.ring(self.number);
         }
@@ -156,5 +132,28 @@ impl Sessions {
         self.queue.take()?;
         inside(self.region.copy_out(self.at + ANSWER_AT, answer));
         Ok(())
+    }
+}
+
+impl SessionControl for Sessions {
+    fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
+        let (request, key) = session.to_control();
+        let mut answer = [0; ANSWER_BYTES];
+        // The device has copied the key when it answers; none stays behind in memory that it may read.
+        let refused = self.call(&request, key, &mut answer);
+        inside(self.region.wipe(self.at + KEY_AT, key.len()));
+        refused?;
+        let opened = opened_id(&answer)?;
+        if let Ok(id) = opened {
+            self.codes.insert(id, session.op_code);
+            self.sweep(id, session.op_code)?;
+        }
+        Ok(opened.map_err(|status| -i64::from(status)))
+    }
+
+    /// That a device does not know it changes nothing.
+    fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
+        let Some(code) = self.codes.remove(&id) else { return Ok(()) };
+        self.call(&close_request(code, id), &[], &mut [Status::Ok as u8])
     }
 }

@@ -8,7 +8,7 @@ use evener_wire::{CONFIG_BYTES, Config};
 
 use super::{refused, soon};
 use crate::connection::error::ConnectionError;
-use crate::connection::layout::{BASE, Parts};
+use crate::connection::layout::Parts;
 
 /// Vendor and device: virtio, and 0x1040 plus the number of a crypto device (4.1.2, 5).
 pub(super) const IDENTITY: [u8; 4] = [0xF4, 0x1A, 0x54, 0x10];
@@ -190,8 +190,7 @@ impl Transport {
         if self.common.read_u16(at::QUEUE_VECTOR)? != *vector {
             return Err(ConnectionError::Lacks("an interrupt for each queue"));
         }
-        let places = [parts.descriptors, parts.available, parts.used].map(|place| BASE + place as u64);
-        for (place, register) in places.into_iter().zip((at::QUEUE_PARTS..).step_by(8)) {
+        for (place, register) in parts.addresses().into_iter().zip((at::QUEUE_PARTS..).step_by(8)) {
             let half = |shift: u32| u32::try_from(place >> shift & 0xFFFF_FFFF).expect("32 bits");
             self.common.write_u32(register, half(0))?;
             self.common.write_u32(register + 4, half(32))?;

@@ -259,7 +259,7 @@ impl<'m> QueuedDriver<'m> for JobDriver<'m> {
         self.hang_up(given_back);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
         if self.shared.is_ours() {
             // Where that fails, what was under way comes back as lost with the next poll.
             self.shared.lock().try_with(|connection| connection.end_sessions(has_ended));
@@ -290,7 +290,7 @@ impl<'m> Held<'m> {
             Err(error) => job.fail(error),
         }
         if status == Status::InvalidSession as u8 {
-            connection.forget(job.session().id());
+            connection.evict(job.session().id());
         }
         // Text in clear does not stay behind.
         match shape.direction {

@@ -38,7 +38,7 @@ impl SingleDriver for SingleRequests {
             && bytes <= DATA_BYTES_MAX.min(self.capabilities.request_bytes_max())
     }
 
-    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
+    fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
         let WithIv { session, iv } = keyed;
         let full = Err(Unanswered::Failed(JobError::ModuleFull));
         let shape = Shape { algorithm: session.algorithm(), direction: session.direction() };
@@ -73,7 +73,7 @@ impl SingleDriver for SingleRequests {
             take(connection, &slot, text, shape.direction);
         }
         if status == evener_wire::Status::InvalidSession as u8 {
-            connection.forget(session.id());
+            connection.evict(session.id());
         }
         if done.is_err() || shape.direction == Direction::Decrypt {
             connection.wipe(slot.dst_at, lengths.text);
@@ -89,7 +89,7 @@ impl SingleDriver for SingleRequests {
         Nanos::ZERO
     }
 
-    fn forget(&self, has_ended: HasEnded<'_>) {
+    fn evict(&self, has_ended: HasEnded<'_>) {
         if self.shared.is_ours() {
             self.shared.lock().try_with(|connection| connection.end_sessions(has_ended));
         }

@@ -18,7 +18,7 @@ use std::{mem, thread};
 use evener_core::JobError;
 use evener_driver_libcrypto::Libcrypto;
 use evener_ring::Region;
-use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Piece, Tables};
+use evener_ring::virtqueue::{Chain, Device, Element, Events, Mapped, Tables};
 use evener_testing::Folder;
 use evener_wire::{
     Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, RingAddresses,
@@ -65,7 +65,7 @@ pub(crate) enum Wrong {
     CutOff,
 }
 
-/// What the host does, and what it has seen.
+/// What the host does wrong, and what it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
     /// Results differ in one bit.
@@ -100,6 +100,12 @@ pub(crate) struct Orders {
     pub(crate) lacks: [AtomicU64; 2],
     /// It does not offer suppression by index.
     pub(crate) has_flags_only: AtomicBool,
+    pub(crate) seen: Seen,
+}
+
+/// What the host has seen.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
     pub(crate) requests: AtomicU64,
     pub(crate) kicks: AtomicU64,
     pub(crate) created: AtomicU64,
@@ -125,10 +131,10 @@ impl Peer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, orders) = (stream.unwrap(), Arc::clone(&shared));
-                orders.connections.fetch_add(1, SeqCst);
+                orders.seen.connections.fetch_add(1, SeqCst);
                 thread::spawn(move || {
                     Connection::new(stream, &orders).serve();
-                    orders.ended.fetch_add(1, SeqCst);
+                    orders.seen.ended.fetch_add(1, SeqCst);
                 });
             }
         });
@@ -212,7 +218,7 @@ impl<'o> Connection<'o> {
         if let Some(memory) = &self.memory {
             let mut bytes = vec![0; memory.region.byte_count()];
             memory.region.copy_out(0, &mut bytes).unwrap();
-            *self.orders.left.lock().unwrap() = bytes;
+            *self.orders.seen.left.lock().unwrap() = bytes;
         }
     }
 
@@ -225,7 +231,7 @@ impl<'o> Connection<'o> {
         if watched.get(1).is_some_and(|kick| !kick.revents().is_empty()) {
             let mut count = [0; 8];
             rustix::io::read(self.kick.as_ref().unwrap(), &mut count).unwrap();
-            self.orders.kicks.fetch_add(u64::from_ne_bytes(count), SeqCst);
+            self.orders.seen.kicks.fetch_add(u64::from_ne_bytes(count), SeqCst);
         }
         !watched[0].revents().is_empty()
     }
@@ -288,7 +294,7 @@ impl<'o> Connection<'o> {
             Message::CloseSession => {
                 let id = evener_wire::number(&payload).unwrap();
                 self.sessions.remove(&id).expect("a session that is open");
-                self.orders.closed.fetch_add(1, SeqCst);
+                self.orders.seen.closed.fetch_add(1, SeqCst);
             }
             _ => {}
         }
@@ -317,7 +323,7 @@ impl<'o> Connection<'o> {
         if !is_full {
             self.sessions.insert(self.next_session, opened);
             self.next_session += 1;
-            self.orders.created.fetch_add(1, SeqCst);
+            self.orders.seen.created.fetch_add(1, SeqCst);
         }
         CreateSession::answer(&mut payload, id);
         self.reply(Message::CreateSession, &payload);
@@ -374,7 +380,7 @@ impl<'o> Connection<'o> {
                 }
                 continue;
             }
-            self.orders.requests.fetch_add(1, SeqCst);
+            self.orders.seen.requests.fetch_add(1, SeqCst);
             self.served += 1;
             let last = self.orders.ends_after.load(SeqCst);
             if last > 0 && self.served > last {
@@ -401,12 +407,12 @@ impl<'o> Connection<'o> {
             return self.give_back(chain.head(), 1);
         }
         let mut read = Vec::new();
-        for piece in chain.readable() {
+        for element in chain.readable() {
             let start = read.len();
-            read.resize(start + usize::try_from(piece.len).unwrap(), 0);
-            assert!(memory.copy_out(piece.address, &mut read[start..]));
+            read.resize(start + usize::try_from(element.len).unwrap(), 0);
+            assert!(memory.copy_out(element.address, &mut read[start..]));
         }
-        let room: u32 = chain.writable().iter().map(|piece| piece.len).sum();
+        let room: u32 = chain.writable().iter().map(|element| element.len).sum();
         let room = usize::try_from(room).unwrap() - 1;
         let (mut written, mut status) = session::run(&self.sessions, &mut self.libcrypto, &read, room);
         if self.orders.wrong_bytes.load(SeqCst) {
@@ -456,10 +462,10 @@ impl<'o> Connection<'o> {
     }
 }
 
-fn scatter(memory: &Memory, pieces: &[Piece], mut bytes: &[u8]) {
-    for piece in pieces {
-        let (now, later) = bytes.split_at(usize::try_from(piece.len).unwrap());
-        memory.region.copy_in(memory.offset(piece.address), now).unwrap();
+fn scatter(memory: &Memory, elements: &[Element], mut bytes: &[u8]) {
+    for element in elements {
+        let (now, later) = bytes.split_at(usize::try_from(element.len).unwrap());
+        memory.region.copy_in(memory.offset(element.address), now).unwrap();
         bytes = later;
     }
 }

@@ -80,7 +80,7 @@ impl SingleDriver for DeadlineDriver {
         bytes <= CHUNK_BYTES && is_for_callers(self.pool.device(), algorithm, bytes)
     }
 
-    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
+    fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, timeout: Nanos) -> Result<(), Unanswered> {
         let WithIv { session, iv } = keyed;
         let (timeout, bytes) = (Duration::from(timeout), text.input().len());
         if !self.takes(session.algorithm(), bytes) || session.padding() != Padding::None || !self.has_runner()
@@ -132,8 +132,8 @@ impl SingleDriver for DeadlineDriver {
         self.clocks().iter().fold(self.pool.core_time(), |sum, clock| sum + clock.time())
     }
 
-    fn forget(&self, has_ended: HasEnded<'_>) {
-        self.pool.release_keys(self.pool.keys.forget(has_ended));
+    fn evict(&self, has_ended: HasEnded<'_>) {
+        self.pool.release_keys(self.pool.keys.evict(has_ended));
     }
 }
 

@@ -12,7 +12,7 @@ use evener_core::BLOCK_BYTES;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::ffi::{Back, Lent};
+use super::ffi::{Back, LentMemory};
 use super::{CHUNK_BYTES, OpenSession};
 use crate::pool::chunks::next_iv;
 use crate::pool::device::{Failure, Spec, Task};
@@ -34,7 +34,7 @@ pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Optio
     // A thread that has it now is not waited for.
     let mut queue = key.queue.try_lock().ok()?;
     queue.as_ref()?;
-    let mut lent = Lent::new(&key.node, mem::take(&mut task.room));
+    let mut lent = LentMemory::new(&key.node, mem::take(&mut task.room));
     let done =
         Chunks { key, op, spec: task.spec, iv: task.iv, start: 0, end: task.text_bytes }.run(&mut lent);
     match lent.take() {
@@ -57,7 +57,7 @@ struct Chunks<'k> {
 
 impl Chunks<'_> {
     /// The first failure, once all that was left is back.
-    fn run(mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
+    fn run(mut self, lent: &mut LentMemory<'_>) -> Result<(), Failure> {
         let mut done = Ok(());
         while self.start < self.end || lent.out() > 0 {
             let mut is_full = false;
@@ -84,7 +84,7 @@ impl Chunks<'_> {
         done
     }
 
-    fn submit(&mut self, lent: &mut Lent<'_>) -> Result<(), Failure> {
+    fn submit(&mut self, lent: &mut LentMemory<'_>) -> Result<(), Failure> {
         let bytes = CHUNK_BYTES.min(self.end - self.start);
         let Spec { algorithm, direction } = self.spec;
         let next = next_iv(algorithm.family(), &self.iv, &lent.rest()[..bytes], direction);

@@ -73,7 +73,7 @@ fn call(node: BorrowedFd<'_>, mut op: CryptOp) -> io::Result<()> {
 }
 
 /// Memory of which parts are left with a node, which writes to them until it gives them back.
-pub(super) struct Lent<'n> {
+pub(super) struct LentMemory<'n> {
     node: &'n CheckedFd,
     room: Zeroizing<Vec<u8>>,
     /// Addresses of the parts that are out, the oldest first.
@@ -95,7 +95,7 @@ pub(super) enum Back {
     NotYet,
 }
 
-impl<'n> Lent<'n> {
+impl<'n> LentMemory<'n> {
     /// One for each descriptor at a time: another that fetches there gets results that are meant for this one.
     pub(super) fn new(node: &'n CheckedFd, room: Zeroizing<Vec<u8>>) -> Self {
         Self { node, room, out: VecDeque::new(), end: 0, is_lost: false }
@@ -165,7 +165,7 @@ impl<'n> Lent<'n> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for LentMemory<'_> {
     fn drop(&mut self) {
         if !self.is_back() {
             // The node may write to it at any time.
@@ -176,7 +176,7 @@ impl Drop for Lent<'_> {
 
 /// Whether a node keeps requests until they are fetched: then it says of a new descriptor that none is finished.
 pub(super) fn is_queue(node: &CheckedFd) -> bool {
-    matches!(Lent::new(node, Zeroizing::default()).fetch(), Ok(Back::NotYet))
+    matches!(LentMemory::new(node, Zeroizing::default()).fetch(), Ok(Back::NotYet))
 }
 
 /// What stands behind a session (cryptodev-linux).

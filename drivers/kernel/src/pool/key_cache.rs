@@ -91,7 +91,7 @@ impl<K> KeyCache<K> {
 
     /// Takes out the keys of sessions that are over. Dropping them closes them, but for those that a request still has.
     #[must_use]
-    pub(crate) fn forget(&self, has_ended: HasEnded<'_>) -> Vec<Arc<Entry<K>>> {
+    pub(crate) fn evict(&self, has_ended: HasEnded<'_>) -> Vec<Arc<Entry<K>>> {
         let mut over = Vec::new();
         let mut entries = self.entries();
         for place in (0..entries.len()).rev() {
@@ -198,7 +198,7 @@ mod tests {
             assert!(keys.opened(&keys.entry(session, drop), || open(&holds, 3)).is_ok());
         }
         let in_use = keys.entry(&sessions[1], drop);
-        drop(keys.forget(&|id| id != sessions[2].id()));
+        drop(keys.evict(&|id| id != sessions[2].id()));
         assert_eq!(Rc::strong_count(&holds), 1 + 2, "one is idle and gone, one in use, one not over");
         drop(in_use);
         assert_eq!(Rc::strong_count(&holds), 1 + 1);

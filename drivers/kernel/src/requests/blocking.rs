@@ -1,7 +1,7 @@
 //! Requests for which the calling thread sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
 //! them, and nothing frees that thread from a module that never answers.
 //!
-//! `ask_for -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a room, so that the input is
+//! `run_single -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a room, so that the input is
 //! there until the module is done. Several threads may be inside at once, each with a socket of its own.
 
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl<D: Device> SingleDriver for BlockingDriver<D> {
         is_for_callers(&*self.device, algorithm, bytes)
     }
 
-    fn ask_for(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
+    fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
         let WithIv { session, iv } = keyed;
         let spec = Spec { algorithm: session.algorithm(), direction: session.direction() };
         if session.padding() != Padding::None || !self.takes(spec.algorithm, text.input().len()) {
@@ -85,7 +85,7 @@ impl<D: Device> SingleDriver for BlockingDriver<D> {
         Nanos::ZERO
     }
 
-    fn forget(&self, has_ended: HasEnded<'_>) {
-        drop(self.keys.forget(has_ended));
+    fn evict(&self, has_ended: HasEnded<'_>) {
+        drop(self.keys.evict(has_ended));
     }
 }

@@ -1,20 +1,25 @@
 //! The driver that the runtime sees: it holds jobs, and runners work on copies of them.
 //!
-//! `submit -> (copy) -> pool: runner -> poll -> (publish)`. A job's own memory is touched when its result is
+//! `submit -> (copy: copies.rs) -> pool: runner -> poll -> (publish)`. A job's own memory is touched when its result is
 //! published, and at no other time; so a runner that hangs in the kernel holds nothing of the caller's.
+//!
+//! | a job is | from | until |
+//! |---|---|---|
+//! | held | `submit`, its request at the pool | its request comes back (`poll`), or all is given up (`abandon`, fork) |
+//! | answered | `submit`, where it has no work or is too long, or all is given up | the next `poll` |
+//! | done | `poll` | |
+
+mod copies;
 
 use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use evener_core::padding::{pad, padded_bytes, text_bytes};
-use evener_core::{
-    Algorithm, Direction, HasEnded, Job, JobError, Nanos, Padding, Profile, QueuedDriver, Refusal,
-};
+use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
 use zeroize::Zeroizing;
 
-use crate::pool::device::{Device, Spec, Task, error_of};
+use crate::pool::device::{Device, Task, error_of};
 use crate::pool::syscall_pool::{SHUTDOWN_GRACE, SyscallPool};
 use crate::process::fork_check::Creator;
 
@@ -108,61 +113,13 @@ impl<'m, D: Device> JobDriver<'m, D> {
         self.pool.device().takes(session.algorithm(), text_bytes, aad_bytes)
     }
 
-    /// The request of a job.
-    fn task(&mut self, job: &mut Job<'_>) -> Task {
-        if let Some(task) = self.task_in_its_own_room(job) {
-            return task;
-        }
-        let session = job.session();
-        let (algorithm, direction) = (session.algorithm(), session.direction());
-        let aad = if algorithm.is_aead() { job.aad() } else { &[] };
-        let is_padded = session.padding() == Padding::Pkcs7 && direction == Direction::Encrypt;
-        let input = job.input();
-        let text_bytes = if is_padded { padded_bytes(input.len()) } else { input.len() };
-        let tag_bytes = if algorithm.is_aead() { algorithm.tag_bytes() } else { 0 };
-        let (start, whole) = (aad.len(), aad.len() + text_bytes + tag_bytes);
-        let mut room = with_room(self.spare.pop().unwrap_or_default(), whole);
-        room.extend_from_slice(aad);
-        room.extend_from_slice(input);
-        room.resize(whole, 0);
-        if is_padded {
-            let text_end = input.len() % evener_core::BLOCK_BYTES;
-            pad(&mut room[start + input.len() - text_end..], text_end);
-        }
-        if tag_bytes > 0 && direction == Direction::Decrypt {
-            room[start + text_bytes..].copy_from_slice(&job.tag_given()[..tag_bytes]);
-        }
-        Task {
-            number: self.taken,
-            spec: Spec { algorithm, direction },
-            iv: *job.iv(),
-            aad_bytes: start,
-            text_bytes,
-            room,
-            tag: *job.tag_given(),
-            is_in_jobs_room: false,
-            answer: Ok(()),
-        }
-    }
-
-    /// The request of a job that owns its memory and needs nothing beside its text there: two copies less. A failed one may have
-    /// replaced a part of its input; a caller that lends jobs memory of their own keeps the input elsewhere (`offload.rs` of the runtime).
-    fn task_in_its_own_room(&self, job: &mut Job<'_>) -> Option<Task> {
-        let (session, text_bytes, iv) = (job.session(), job.input_bytes(), *job.iv());
-        let (algorithm, direction) = (session.algorithm(), session.direction());
-        let is_plain = algorithm.is_cipher() && !algorithm.is_aead() && session.padding() == Padding::None;
-        let room = if is_plain { job.lend_room()? } else { return None };
-        let task = Task::over(self.taken, Spec { algorithm, direction }, iv, room, text_bytes);
-        Some(Task { is_in_jobs_room: true, ..task })
-    }
-
     /// Gives a job back with what came of its request.
     fn publish(&mut self, task: Task, done: &mut Vec<Box<Job<'m>>>) {
         let Some(place) = self.held.iter().position(|(number, _)| *number == task.number) else { return };
         let (_, mut job) = self.held.swap_remove(place);
         match task.answer {
             Ok(()) if task.is_in_jobs_room => job.done(task.text_bytes),
-            Ok(()) => publish(&task, &mut job),
+            Ok(()) => copies::publish(&task, &mut job),
             Err(failure) => job.fail(error_of(failure, task.spec)),
         }
         if task.is_in_jobs_room {
@@ -239,10 +196,10 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
         given_back.append(&mut self.answered);
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
         // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
         if self.creator.is_current() {
-            self.pool.release_keys(self.pool.keys.forget(has_ended));
+            self.pool.release_keys(self.pool.keys.evict(has_ended));
         }
     }
 }
@@ -275,34 +232,6 @@ pub(crate) const fn together(profile: &Profile) -> u32 {
 fn needs_work(job: &Job<'_>) -> bool {
     let session = job.session();
     session.algorithm().tag_bytes() > 0 || session.output_bytes_max(0) > 0
-}
-
-/// Empty memory with so much room: never grown, because what was in it would stay behind unwiped.
-fn with_room(spare: Zeroizing<Vec<u8>>, bytes: usize) -> Zeroizing<Vec<u8>> {
-    if spare.capacity() < bytes {
-        return Zeroizing::new(Vec::with_capacity(bytes));
-    }
-    let mut room = spare;
-    room.clear();
-    room
-}
-
-/// The result of a request that went well.
-fn publish(task: &Task, job: &mut Job<'_>) {
-    let Spec { algorithm, direction } = task.spec;
-    if !algorithm.is_cipher() {
-        return job.publish(&[], &task.tag[..algorithm.tag_bytes()]);
-    }
-    let mut text = task.text();
-    if job.session().padding() == Padding::Pkcs7 && direction == Direction::Decrypt {
-        let Some(text_len) = text.last_chunk().and_then(text_bytes) else {
-            return job.fail(JobError::BadPadding);
-        };
-        text = &text[..text.len() - evener_core::BLOCK_BYTES + text_len];
-    }
-    let tag_start = task.aad_bytes + task.text_bytes;
-    let tag_bytes = if direction == Direction::Encrypt { algorithm.tag_bytes() } else { 0 };
-    job.publish(text, &task.room[tag_start..tag_start + tag_bytes]);
 }
 
 #[cfg(test)]

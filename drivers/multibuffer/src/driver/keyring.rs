@@ -52,8 +52,8 @@ impl<K> Keyring<K> {
     }
 
     /// Drops the keys of sessions that are over. Between bursts nothing else has them.
-    pub(crate) fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.cache.forget(has_ended);
+    pub(crate) fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.cache.evict(has_ended);
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
             Arc::downgrade(ring.held().last().unwrap())
         });
         ring.release();
-        ring.forget(&|id| id == over.id());
+        ring.evict(&|id| id == over.id());
         assert_eq!([of_over.strong_count(), of_open.strong_count()], [0, 1]);
     }
 }

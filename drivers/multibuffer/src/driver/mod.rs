@@ -34,7 +34,7 @@ use crate::unavailable::Unavailable;
 
 /// libipsec-mb on one thread.
 ///
-/// Prepared keys of the last 128 sessions stay in it until they are [forgotten](InlineDriver::forget); they and the
+/// Prepared keys of the last 128 sessions stay in it until they are [evicted](InlineDriver::evict); they and the
 /// library's own memory are wiped when they are dropped.
 pub struct Multibuffer {
     profile: Profile,
@@ -169,10 +169,10 @@ impl InlineDriver for Multibuffer {
         }
     }
 
-    fn forget(&mut self, has_ended: HasEnded<'_>) {
-        self.aes.forget(has_ended);
-        self.gcm.forget(has_ended);
-        self.hmac.forget(has_ended);
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.aes.evict(has_ended);
+        self.gcm.evict(has_ended);
+        self.hmac.evict(has_ended);
     }
 }
 

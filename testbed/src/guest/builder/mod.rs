@@ -19,7 +19,7 @@ use std::time::Duration;
 use self::start::or_skip;
 use super::Guest;
 use super::qmp::Throttle;
-use super::shared_guest::{self, Lent};
+use super::shared_guest::{self, SharedGuest};
 use crate::error::Error;
 use crate::image::initramfs::Payload;
 use crate::profile::Profile;
@@ -201,14 +201,14 @@ impl Builder {
         self.boot_own()
     }
 
-    /// Starts a guest that is then lent to programs to which [`Lent::variable`] names it, to one after the other.
+    /// Starts a guest that is then lent to programs to which [`SharedGuest::variable`] names it, to one after the other.
     ///
     /// # Errors
     ///
     /// As of [`Builder::boot`].
-    pub fn lend(self) -> Result<Lent, Error> {
+    pub fn lend(self) -> Result<SharedGuest, Error> {
         let guest = Self { in_common: true, is_lent: true, ..self }.boot_own()?;
-        Ok(Lent::of(guest))
+        Ok(SharedGuest::of(guest))
     }
 
     /// Starts the guest for a test; where there is no test bed, or its QEMU is too old for such a guest, says that the test is

@@ -64,10 +64,6 @@ impl Finding {
     fn new(trap: &'static str, fact: impl Into<String>, cure: impl Into<String>) -> Self {
         Self { trap, certain: true, fact: fact.into(), cure: cure.into() }
     }
-
-    fn perhaps(trap: &'static str, fact: impl Into<String>, cure: impl Into<String>) -> Self {
-        Self { certain: false, ..Self::new(trap, fact, cure) }
-    }
 }
 
 #[derive(Serialize)]

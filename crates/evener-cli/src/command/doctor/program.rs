@@ -192,34 +192,30 @@ pub(super) fn findings(inspection: &Inspection) -> Vec<Finding> {
 
 impl Peculiarity {
     fn finding(&self, path: &str) -> Finding {
-        match self {
-            Self::RaisedRights => {
-                let fact =
-                    format!("{path} gets more rights than its user (AT_SECURE), so it ignores OPENSSL_CONF");
-                Finding::new("at-secure", fact, "only the system's own openssl.cnf reaches it")
-            }
-            Self::OwnContext(call) => {
-                let fact =
-                    format!("{path} calls {call}: such a library context reads no configuration by itself");
-                Finding::perhaps(
-                    "own-context",
-                    fact,
-                    "none from outside, unless it loads a configuration into that context",
-                )
-            }
-            Self::OwnProperties(call) => {
-                let fact = format!("{path} calls {call}, which may replace `?provider=evener`");
-                Finding::perhaps(
-                    "own-properties",
-                    fact,
-                    "look for an option of the program that leaves the properties alone",
-                )
-            }
-            Self::LowLevel(call) => {
-                let fact = format!("{path} calls {call}, which no provider ever sees");
-                Finding::perhaps("low-level", fact, "none from outside: only calls of EVP reach providers")
-            }
-        }
+        let (trap, fact, cure) = match self {
+            Self::RaisedRights => (
+                "at-secure",
+                "gets more rights than its user (AT_SECURE), so it ignores OPENSSL_CONF".to_owned(),
+                "only the system's own openssl.cnf reaches it",
+            ),
+            Self::OwnContext(call) => (
+                "own-context",
+                format!("calls {call}: such a library context reads no configuration by itself"),
+                "none from outside, unless it loads a configuration into that context",
+            ),
+            Self::OwnProperties(call) => (
+                "own-properties",
+                format!("calls {call}, which may replace `?provider=evener`"),
+                "look for an option of the program that leaves the properties alone",
+            ),
+            Self::LowLevel(call) => (
+                "low-level",
+                format!("calls {call}, which no provider ever sees"),
+                "none from outside: only calls of EVP reach providers",
+            ),
+        };
+        let is_certain = matches!(self, Self::RaisedRights);
+        Finding { trap, certain: is_certain, fact: format!("{path} {fact}"), cure: cure.to_owned() }
     }
 }
 

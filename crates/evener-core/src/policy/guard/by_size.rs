@@ -9,7 +9,7 @@ use crate::units::Nanos;
 
 /// One request: which kind of work, and how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct RequestSize {
     /// Requests of one kind cost the same per byte. An index below the number given to [`BySize::new`].
     pub kind: usize,
     /// Length in bytes.
@@ -40,12 +40,12 @@ impl BySize {
     ///
     /// Where the load's kind is not below the number of kinds, as all functions here.
     #[must_use]
-    pub fn stays(&mut self, load: Load, now: Nanos) -> bool {
+    pub fn stays(&mut self, load: RequestSize, now: Nanos) -> bool {
         self.stays_after(load, 0, now)
     }
 
     /// The same after `skipped` requests that were routed without this question: it is control in the place of any of them.
-    pub fn stays_after(&mut self, load: Load, skipped: u32, now: Nanos) -> bool {
+    pub fn stays_after(&mut self, load: RequestSize, skipped: u32, now: Nanos) -> bool {
         let (guard, class) = (self.of(load), class(load));
         if guard.is_locked(class, now) {
             guard.kept_inline(class, 1);
@@ -55,22 +55,22 @@ impl BySize {
     }
 
     /// Takes what others say that such a request takes on the direct path, where none of its class was measured.
-    pub fn tell(&mut self, load: Load, cost: Nanos) {
+    pub fn tell(&mut self, load: RequestSize, cost: Nanos) {
         self.of(load).tell(class(load), at_class_size(load, cost));
     }
 
     /// Takes what a request took that stayed.
-    pub fn stayed(&mut self, load: Load, cost: Nanos) {
+    pub fn stayed(&mut self, load: RequestSize, cost: Nanos) {
         self.of(load).control(class(load), 1, at_class_size(load, cost));
     }
 
     /// Takes what a request took that went another way and ended at `now`. Returns whether that locked its class.
-    pub fn went(&mut self, load: Load, cost: Nanos, now: Nanos) -> bool {
+    pub fn went(&mut self, load: RequestSize, cost: Nanos, now: Nanos) -> bool {
         self.went_together(load, 1, cost, now)
     }
 
     /// The same of several, with their mean length and what they took together.
-    pub fn went_together(&mut self, load: Load, requests: u64, cost: Nanos, now: Nanos) -> bool {
+    pub fn went_together(&mut self, load: RequestSize, requests: u64, cost: Nanos, now: Nanos) -> bool {
         let (guard, class) = (self.of(load), class(load));
         let before = guard.counters(class).locks;
         guard.routed(class, requests, at_class_size(load, cost), now);
@@ -79,13 +79,13 @@ impl BySize {
 
     /// Whether the load's class is locked at `now`.
     #[must_use]
-    pub fn is_locked(&self, load: Load, now: Nanos) -> bool {
+    pub fn is_locked(&self, load: RequestSize, now: Nanos) -> bool {
         self.guards[load.kind].as_ref().is_some_and(|guard| guard.is_locked(class(load), now))
     }
 
     /// What such a request takes on the direct path; `None` where none of its class was measured.
     #[must_use]
-    pub fn direct_mean(&self, load: Load) -> Option<Nanos> {
+    pub fn direct_mean(&self, load: RequestSize) -> Option<Nanos> {
         let entered = self.guards[load.kind].as_ref()?.inline_mean(class(load))?;
         Some(scaled(entered, load.bytes, entered_bytes(load)))
     }
@@ -98,24 +98,24 @@ impl BySize {
         total
     }
 
-    fn of(&mut self, load: Load) -> &mut Guard {
+    fn of(&mut self, load: RequestSize) -> &mut Guard {
         self.guards[load.kind].get_or_insert_with(|| Box::new(Guard::new(CLASS_COUNT)))
     }
 }
 
 /// The class of its size.
-fn class(load: Load) -> usize {
+fn class(load: RequestSize) -> usize {
     let power = load.bytes.max(1).ilog2().saturating_sub(CLASS_FIRST) as usize;
     power.min(CLASS_COUNT - 1)
 }
 
 /// Bytes at which requests of the load's class are entered: the smallest of its class, or `Tuning::entered_whole`. So requests of
 /// one class are compared whatever their mixture.
-fn entered_bytes(load: Load) -> usize {
+fn entered_bytes(load: RequestSize) -> usize {
     1 << load.bytes.max(1).ilog2().min(TUNING.entered_whole)
 }
 
-fn at_class_size(load: Load, cost: Nanos) -> Nanos {
+fn at_class_size(load: RequestSize, cost: Nanos) -> Nanos {
     scaled(cost, entered_bytes(load), load.bytes.max(1))
 }
 

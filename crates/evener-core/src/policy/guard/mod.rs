@@ -30,7 +30,7 @@ mod tuning;
 use self::ledger::{Entry, Ledger};
 use crate::units::Nanos;
 
-pub use by_size::{BySize, Load};
+pub use by_size::{BySize, RequestSize};
 pub use counters::Counters;
 pub use tuning::{TUNING, Tuning};
 

@@ -12,7 +12,7 @@ mod polling;
 mod round_robin;
 mod shared_queue;
 
-use crate::names::names;
+use crate::named::names;
 
 /// What a policy sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,44 +117,29 @@ fn cpu_take(snapshot: &Snapshot) -> Take {
     Take { jobs_max: CLAIM_JOBS_MAX.max(jobs_min), jobs_min, share: 2 * snapshot.cpu_workers.max(1) }
 }
 
-/// A policy by its name in paper 002.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Policy {
-    /// Every job on the CPU.
-    CpuOnly,
-    /// Every job on the module.
-    ModuleOnly,
-    /// In turn, unweighted.
-    RoundRobin,
-    /// A busy monitor serves the worker that is free.
-    Polling,
-    /// A worker that is free takes the next: the papers' proposal.
-    SharedQueue,
-    /// Every job where it costs least, by what was measured.
-    Adaptive,
+crate::named! {
+    /// A policy by its name in paper 002.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Policy {
+        /// Every job on the CPU.
+        CpuOnly = "cpu_only",
+        /// Every job on the module.
+        ModuleOnly = "module_only",
+        /// In turn, unweighted.
+        RoundRobin = "round_robin",
+        /// A busy monitor serves the worker that is free.
+        Polling = "polling",
+        /// A worker that is free takes the next: the papers' proposal.
+        SharedQueue = "shared_queue",
+        /// Every job where it costs least, by what was measured.
+        Adaptive = "adaptive",
+    }
 }
 
 impl Policy {
     /// Those of paper 002, in its order.
     pub const PAPERS: [Self; 5] =
         [Self::CpuOnly, Self::ModuleOnly, Self::RoundRobin, Self::Polling, Self::SharedQueue];
-
-    /// All of them: the papers', and Evener's.
-    pub const ALL: [Self; 6] =
-        [Self::CpuOnly, Self::ModuleOnly, Self::RoundRobin, Self::Polling, Self::SharedQueue, Self::Adaptive];
-
-    /// The name in options and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CpuOnly => "cpu_only",
-            Self::ModuleOnly => "module_only",
-            Self::RoundRobin => "round_robin",
-            Self::Polling => "polling",
-            Self::SharedQueue => "shared_queue",
-            Self::Adaptive => "adaptive",
-        }
-    }
 
     /// The plan for what is there. Without a module every policy is `cpu_only`.
     #[must_use]

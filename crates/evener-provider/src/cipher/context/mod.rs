@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
 use evener::combine::Combiner;
-use evener::regret::Turn;
+use evener::regret::Measurement;
 use evener::statistics::LocalCounter;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
@@ -97,7 +97,7 @@ pub(crate) struct Pending {
     /// What the policy says about it, where a module wants it.
     pub(crate) module: Option<ModuleChoice>,
     /// What the guard says about it, where its job could be put aside.
-    pub(crate) job_turn: Option<Turn>,
+    pub(crate) job_turn: Option<Measurement>,
 }
 
 /// Inits with nothing but an IV, in the direction of the message before, of which there are many: all that such an init has to

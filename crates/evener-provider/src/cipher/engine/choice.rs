@@ -1,6 +1,6 @@
 //! The engine that was chosen for an update, and what is recorded of it in the guard afterwards.
 
-use evener::offload::policy::{Concurrency, Turn};
+use evener::offload::policy::{Concurrency, Measurement};
 use evener_core::{Job, Nanos};
 
 use super::{BlockBatch, BlockError, Engine, Fallback};
@@ -8,7 +8,7 @@ use super::{BlockBatch, BlockError, Engine, Fallback};
 /// What the guard and the policy say about the update under way.
 pub(crate) struct ModuleChoice {
     /// `None` where no guard judges.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<Measurement>,
     /// The engine that is to do it.
     pub(crate) engine: Option<&'static dyn Engine>,
     /// Its own core time before.

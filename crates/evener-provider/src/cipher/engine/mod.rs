@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::offload::SharedModule;
-use evener::offload::policy::Turn;
+use evener::offload::policy::Measurement;
 use evener_core::job::Memory;
 use evener_core::{Algorithm, Direction, Job, Nanos, Session, SessionId};
 
@@ -35,7 +35,7 @@ pub struct BlockRequest<'r> {
     /// Makes the session of its key, or has made it.
     pub(crate) session: &'r dyn Fn() -> Option<Arc<Session>>,
     /// What the guard says of it.
-    pub(crate) turn: Option<&'r Turn>,
+    pub(crate) turn: Option<&'r Measurement>,
     /// The `ASYNC_JOB` that the call runs in.
     pub(crate) job: Option<CurrentJob<'r>>,
     /// Where pauses of it are counted.
@@ -69,7 +69,7 @@ impl BlockRequest<'_> {
     /// Time that a module takes for it, as far as that is known; else nothing.
     #[must_use]
     pub fn expected(&self) -> Nanos {
-        self.turn.map_or(Nanos::ZERO, Turn::expected)
+        self.turn.map_or(Nanos::ZERO, Measurement::expected)
     }
 }
 
@@ -80,7 +80,7 @@ pub struct BlockBatch<'r, 'j> {
     /// As that of [`BlockRequest`].
     pub fallback: Fallback<'r>,
     /// What the guard says of it.
-    pub(crate) turn: Option<&'r Turn>,
+    pub(crate) turn: Option<&'r Measurement>,
 }
 
 impl BlockBatch<'_, '_> {

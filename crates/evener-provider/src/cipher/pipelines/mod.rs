@@ -13,7 +13,7 @@ pub(crate) mod state;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::regret::{Turn, Way};
+use evener::regret::{Measurement, Way};
 use evener_core::job::Memory;
 use evener_core::statistics::Count;
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
@@ -237,7 +237,7 @@ fn run(
     // What would have gone to a module and stays is timed as the other ways are.
     let stayed = choice.filter(ModuleChoice::stays);
     let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
-    let stays = judged.as_ref().is_some_and(Turn::stays);
+    let stays = judged.as_ref().is_some_and(Measurement::stays);
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
     if is_burst {
         side_by_side(ctx, &jobs)?;

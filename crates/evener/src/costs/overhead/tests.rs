@@ -109,7 +109,7 @@ impl<'m> QueuedDriver<'m> for OneByOne<'_, 'm> {
         given_back.extend(self.held.take());
     }
 
-    fn forget(&mut self, _is_gone: &dyn Fn(SessionId) -> bool) {
+    fn evict(&mut self, _is_gone: &dyn Fn(SessionId) -> bool) {
         self.has_key = false;
     }
 }

@@ -57,8 +57,8 @@ impl Backlog<'_> {
     }
 
     /// Tells the worker numbered `worker` of sessions that ended.
-    pub(crate) fn poll_ended(&self, worker: usize, forget: impl FnOnce(HasEnded<'_>)) {
-        self.ended.poll(&self.worker_queues[worker].cursor, forget);
+    pub(crate) fn poll_ended(&self, worker: usize, evict: impl FnOnce(HasEnded<'_>)) {
+        self.ended.poll(&self.worker_queues[worker].cursor, evict);
     }
 
     /// The same for a thread without a queue of its own.

@@ -2,12 +2,12 @@
 //!
 //! One request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of the callers that wait one
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
-//! lead (`request_queue.rs`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
+//! lead (`request_queue/`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
 //!
-//! Callers that wait need not go through the queue: where the module has a driver for single requests [`Offload::ask_for`] asks that one,
+//! Callers that wait need not go through the queue: where the module has a driver for single requests [`Offload::run_single`] asks that one,
 //! which takes less time than a queue for jobs of all threads.
 //!
-//! A session that has ended leaves no key at the module: [`Offload::forget`].
+//! A session that has ended leaves no key at the module: [`Offload::evict`].
 //!
 //! No thread is started for callers that wait; requests of callers that were put aside are led by a helper thread of the queue. The
 //! caller's memory is read by `put` and never written: so a module that hangs keeps no caller, and what it failed is done
@@ -147,7 +147,7 @@ impl Offload {
 
     /// Waits for a request for as long as is allowed, and gives `text` the result. Whether it did; `None` where such requests go to the
     /// queue, by [`Offload::put`].
-    pub fn ask_for(
+    pub fn run_single(
         &self,
         generation: u32,
         session: &Session,
@@ -158,16 +158,16 @@ impl Offload {
         let make = self.make_single.as_ref()?;
         let queue = self.queue(generation);
         let (algorithm, bytes) = (session.algorithm(), text.input().len());
-        queue.ask_for(make, |driver| {
-            driver.takes(algorithm, bytes).then(|| driver.ask_for(session.with_iv(iv), text, allowed))
+        queue.run_single(make, |driver| {
+            driver.takes(algorithm, bytes).then(|| driver.run_single(session.with_iv(iv), text, allowed))
         })
     }
 
     /// Has the module give up the keys of a session that has ended: now where it is at rest, else by the caller that comes back from it
     /// first. In a child of fork that never asked it nothing is done, for the keys are its parent's.
-    pub fn forget(&self, generation: u32, session: SessionId) {
+    pub fn evict(&self, generation: u32, session: SessionId) {
         if let Some(queue) = self.queues.get(generation) {
-            queue.forget(session);
+            queue.evict(session);
         }
     }
 

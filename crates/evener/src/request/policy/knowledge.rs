@@ -1,13 +1,31 @@
 //! What a process has learned of its modules, and what that says of the next request: guard, costs and tables, written under one lock.
 //!
-//! [`Learned::choose`] decides where a request goes; [`Learned::stayed`], [`Learned::went`] and [`Learned::followed`] book what it took.
+//! [`Learned::choose`] decides where a request goes, in this order:
+//!
+//! | what holds | where it goes |
+//! |---|---|
+//! | the guard keeps its class, or takes this one to compare | to its core |
+//! | its caller has others under way | to the first module that takes any |
+//! | its class is being tried, and the module takes one | to that module |
+//! | the table says that a module is the shortest way | to that module |
+//! | a module's cost is not known and a try is due | to that module, as a trial |
+//! | nothing of this | to its core |
+//!
+//! What it took is booked ([`Learned::stayed`], [`Learned::went`], [`Learned::followed`]):
+//!
+//! | a request | the guard | the estimator |
+//! |---|---|---|
+//! | stayed on its core | its cost there | costs of the core, the core's share |
+//! | went to a module | its cost there; may lock the class | costs of the module, where it says what requests take |
+//! | followed one that went, unmeasured | the mean of all of them | nothing |
+//! | was the first of a process at a module | nothing | nothing: driver, threads and a key were made for it |
 
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 
 use evener_core::estimate::{ModuleSample, width_class};
-use evener_core::guard::{BySize, Load};
+use evener_core::guard::{BySize, RequestSize};
 use evener_core::plan::adaptive::{
     self, ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, Table, plan,
 };
@@ -15,7 +33,7 @@ use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::super::shared_module::SharedModule;
 use super::choice::{Choice, Chosen};
-use super::measurement::Turn;
+use super::measurement::Measurement;
 use super::sampling::Sampling;
 use super::trial::Trial;
 use super::tuning::TUNING;
@@ -151,21 +169,6 @@ impl Learned {
         !query.concurrency.is_alone() || is_tried || samples < TUNING.sampled_first || is_due
     }
 
-    /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
-    fn teaches(&mut self, turn: &Turn, module: usize, wall: Nanos, now: Nanos) -> bool {
-        let class = turn.class;
-        let Some(trial) = self.trials.get_mut(&class).filter(|trial| trial.module == module) else {
-            return true;
-        };
-        // It looks at other classes, too: not for each request.
-        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
-        let step = trial.record(wall, c, now);
-        if step.is_over {
-            self.trials.remove(&class);
-        }
-        step.teaches
-    }
-
     /// The table in force for the class.
     fn table(&mut self, query: &Query<'_>, now: Nanos) -> Arc<Table> {
         let class = query.class;
@@ -221,9 +224,12 @@ impl Learned {
             }
         }
     }
+}
 
+/// Books what requests took.
+impl Learned {
     /// Tells other processes what is known of the class of a request that went to a module.
-    fn tell_others(&self, turn: &Turn, module: usize) {
+    fn tell_others(&self, turn: &Measurement, module: usize) {
         let on_module = self.estimator.on_module(module, turn.class);
         if let Some((shared, c)) = turn.shared.zip(self.estimator.cpu(turn.class, Method::Plain, 1)) {
             shared.publish(turn.class, c, &on_module);
@@ -231,7 +237,7 @@ impl Learned {
     }
 
     /// What counts of a request: the time and the core time at its price, or core time alone.
-    fn cost(&self, turn: &Turn, wall: Nanos, core: Nanos) -> Nanos {
+    fn cost(&self, turn: &Measurement, wall: Nanos, core: Nanos) -> Nanos {
         match turn.concurrency {
             Concurrency::Alone | Concurrency::SameCall => wall + scaled(core, contested(self.share)),
             Concurrency::SameThread => core,
@@ -239,7 +245,7 @@ impl Learned {
     }
 
     /// One that stayed.
-    pub(super) fn stayed(&mut self, turn: &Turn, wall: Nanos, core: Nanos) {
+    pub(super) fn stayed(&mut self, turn: &Measurement, wall: Nanos, core: Nanos) {
         if turn.concurrency.is_alone() {
             let (class, bytes) = (turn.class, turn.load.bytes as u64);
             self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
@@ -268,7 +274,7 @@ impl Learned {
     pub(super) fn followed(&mut self, query: &Query<'_>, past: RunStats, now: Nanos) -> bool {
         let RunStats { module, requests, wall, bytes } = past;
         let Some(mean) = bytes.checked_div(requests.into()) else { return false };
-        let load = Load { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..query.load };
+        let load = RequestSize { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..query.load };
         let each = self.estimator.on_module(module, query.class).d.at(load.bytes).unwrap_or_default();
         let core = Nanos(each.0.saturating_mul(requests.into()));
         self.guard.went_together(load, requests.into(), wall + scaled(core, contested(self.share)), now)
@@ -277,7 +283,7 @@ impl Learned {
     /// One that went to a module; whether that locked its class.
     pub(super) fn went(
         &mut self,
-        turn: &Turn,
+        turn: &Measurement,
         module: usize,
         wall: Nanos,
         core: Option<Nanos>,
@@ -312,5 +318,20 @@ impl Learned {
         let known = || self.estimator.on_module(module, turn.class).d.at(bytes).unwrap_or_default();
         let cost = self.cost(turn, wall, core.unwrap_or_else(known));
         self.guard.went(turn.load, cost, now)
+    }
+
+    /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
+    fn teaches(&mut self, turn: &Measurement, module: usize, wall: Nanos, now: Nanos) -> bool {
+        let class = turn.class;
+        let Some(trial) = self.trials.get_mut(&class).filter(|trial| trial.module == module) else {
+            return true;
+        };
+        // It looks at other classes, too: not for each request.
+        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
+        let step = trial.record(wall, c, now);
+        if step.is_over {
+            self.trials.remove(&class);
+        }
+        step.teaches
     }
 }

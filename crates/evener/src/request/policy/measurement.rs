@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener_core::driver::Clock as _;
-use evener_core::guard::Load;
+use evener_core::guard::RequestSize;
 use evener_core::{Class, Nanos};
 
 use super::super::shared_module::{Admission, Asked, Refused, SharedModule};
@@ -14,9 +14,9 @@ use super::{Concurrency, Policy, Query};
 use crate::SystemClock;
 
 /// A request that was begun.
-pub struct Turn {
+pub struct Measurement {
     pub(super) policy: &'static Policy,
-    pub(super) load: Load,
+    pub(super) load: RequestSize,
     pub(super) class: Class,
     pub(super) concurrency: Concurrency,
     /// `None` where nobody looks.
@@ -45,7 +45,7 @@ pub struct Turn {
     pub(super) besides: Cell<Nanos>,
 }
 
-impl Turn {
+impl Measurement {
     pub(super) fn unsampled(policy: &'static Policy, query: &Query<'_>) -> Self {
         Self {
             policy,

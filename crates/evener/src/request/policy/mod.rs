@@ -2,7 +2,7 @@
 //! guard that takes back what did not.
 //!
 //! [`Policy::begin`] -> the guard (locked? control?) -> the table of the adaptive policy (`evener_core::plan::adaptive::Table::route`: least wait +
-//! service + price of a core * core time) -> it is done -> [`Turn::end`]: what it took is learned. Only requests that another way wants come
+//! service + price of a core * core time) -> it is done -> [`Measurement::end`]: what it took is learned. Only requests that another way wants come
 //! here: small ones see no clock. Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same ([`super::split`]),
 //! with what it knows of helpers.
 //!
@@ -29,14 +29,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener_core::driver::Clock as _;
-use evener_core::guard::Load;
+use evener_core::guard::RequestSize;
 use evener_core::statistics::Kind;
 use evener_core::{Class, Nanos};
 use evener_ring::ProcessValue;
 
 use self::choice::Choice;
 use self::knowledge::Learned;
-pub use self::measurement::Turn;
+pub use self::measurement::Measurement;
 use self::unsampled_run::{UnsampledRun, UnsampledRuns};
 use super::shared_module::SharedModule;
 use crate::SystemClock;
@@ -58,7 +58,7 @@ pub struct Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// As the guard counts it.
-    pub load: Load,
+    pub load: RequestSize,
     /// As costs are learned.
     pub class: Class,
     /// By module: requests that it would find before it; `None` where the module does not take it.
@@ -133,17 +133,17 @@ impl Policy {
     /// # Panics
     ///
     /// Where the load's kind is not below [`KINDS`].
-    pub fn begin(&'static self, query: &Query<'_>) -> Turn {
+    pub fn begin(&'static self, query: &Query<'_>) -> Measurement {
         self.begin_at(query, SystemClock.now())
     }
 
-    fn begin_at(&'static self, query: &Query<'_>, now: Nanos) -> Turn {
+    fn begin_at(&'static self, query: &Query<'_>, now: Nanos) -> Measurement {
         let unsampled_run = self.unsampled_runs.of(query.class).filter(|_| query.concurrency.is_alone());
         if let Some(turn) = unsampled_run.and_then(|unsampled_run| self.follow(unsampled_run, query, now)) {
             return turn;
         }
         // Nobody waits for what another thread is looking at: the direct path is always right.
-        let Ok(mut learned) = self.learned.try_lock() else { return Turn::unsampled(self, query) };
+        let Ok(mut learned) = self.learned.try_lock() else { return Measurement::unsampled(self, query) };
         let past = unsampled_run.map(UnsampledRun::take_stats).unwrap_or_default();
         let has_locked = learned.followed(query, past, now);
         let (mut is_kept, mut goes) = (false, None);
@@ -161,8 +161,11 @@ impl Policy {
         let is_sampled = goes.is_none_or(|goes| learned.is_sampled(query, goes.module, past.requests));
         drop(learned);
         let core_mark = is_sampled.then(|| SystemClock.thread_time());
-        let turn = goes.map_or_else(|| Turn::unsampled(self, query), |goes| Turn::going(self, query, goes));
-        Turn { begun: Some(now), is_kept, has_locked, core_mark: Cell::new(core_mark), ..turn }
+        let turn = goes.map_or_else(
+            || Measurement::unsampled(self, query),
+            |goes| Measurement::going(self, query, goes),
+        );
+        Measurement { begun: Some(now), is_kept, has_locked, core_mark: Cell::new(core_mark), ..turn }
     }
 
     /// A request that goes where those before it went, if that module is there and at rest.
@@ -171,14 +174,14 @@ impl Policy {
         unsampled_run: &'static UnsampledRun,
         query: &Query<'_>,
         now: Nanos,
-    ) -> Option<Turn> {
+    ) -> Option<Measurement> {
         let chosen = unsampled_run.next()?;
         if query.ahead.get(chosen.module) != Some(&Some(0)) {
             unsampled_run.end();
             return None;
         }
         let (begun, unsampled_run) = (Some(now), Some(unsampled_run));
-        Some(Turn { begun, unsampled_run, ..Turn::going(self, query, chosen) })
+        Some(Measurement { begun, unsampled_run, ..Measurement::going(self, query, chosen) })
     }
 }
 

@@ -12,7 +12,7 @@ const BYTES: usize = 16_384;
 /// Requests at a module that is free, with so much beside them.
 fn query(concurrency: Concurrency) -> Query<'static> {
     let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-    Query { load: Load { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], shared: &[], concurrency }
+    Query { load: RequestSize { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], shared: &[], concurrency }
 }
 
 /// One that knows nothing yet.
@@ -67,7 +67,7 @@ fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
     let count = |part: &[bool]| part.iter().filter(|is_gone| **is_gone).count();
     let (mut now, mut rested, mut awake, mut gone) = (Nanos::from_millis(1_000), 10, 0, Vec::new());
     for _ in 0..2_000 {
-        let turn = Turn::unsampled(policy, &query);
+        let turn = Measurement::unsampled(policy, &query);
         let is_gone = matches!(learned.choose(&query, 0, now), Choice::Module(_));
         (rested, awake) = if is_gone { (0, awake + 1) } else { (rested + 1, awake) };
         awake = if rested >= 10 { 0 } else { awake };
@@ -109,7 +109,7 @@ fn loses(concurrency: Concurrency) -> bool {
     let mut learned = policy.learned.lock().expect("nobody panics here");
     let mut now = Nanos::from_millis(1_000);
     (0..200).any(|_| {
-        let turn = Turn::unsampled(policy, &query);
+        let turn = Measurement::unsampled(policy, &query);
         match learned.choose(&query, 0, now) {
             Choice::Module(Chosen { module, .. }) => {
                 now += Nanos::from_millis(3);

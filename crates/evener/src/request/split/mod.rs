@@ -1,7 +1,7 @@
 //! One large buffer, worked on by its caller and by threads that stay for it.
 //!
 //! One call: [`helper_pool`] finds the threads of this process -> [`HelperPool::begin`] asks what was learned
-//! ([`Splits`]) -> whole, or [`Helpers::share`]: parts are lent to free slots ([`lend`]), the caller takes its share from
+//! ([`SplitPolicy`]) -> whole, or [`Helpers::share`]: parts are lent to free slots ([`lend`]), the caller takes its share from
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
@@ -27,7 +27,7 @@ use std::thread;
 
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
-use evener_core::splits::{self, Load, Splits, Way};
+use evener_core::splits::{self, RequestSize, SplitPolicy, Way};
 use evener_ring::{Claims, HelperSlot, Part, PartBytes, Parts, ProcessValue, lend};
 use nix::sys::signal::{SigSet, SigmaskHow};
 
@@ -73,7 +73,7 @@ pub struct HelperPool {
     started_count: AtomicUsize,
     /// Guards the start of helpers; never waited for.
     starting: Mutex<()>,
-    splits: Mutex<Splits>,
+    splits: Mutex<SplitPolicy>,
     /// Nanoseconds of core time for which helpers looked for another call. Written by them.
     awake: AtomicU64,
 }
@@ -94,14 +94,14 @@ impl HelperPool {
             slots: (1..THREADS_MAX).map(|_| HelperSlot::new()).collect(),
             started_count: AtomicUsize::new(0),
             starting: Mutex::new(()),
-            splits: Mutex::new(Splits::new(KINDS)),
+            splits: Mutex::new(SplitPolicy::new(KINDS)),
             awake: AtomicU64::new(0),
         }
     }
 
     /// Begins a call on up to `threads` threads, the caller included. Whether it has [helpers](Call::helpers) says how
     /// it runs.
-    pub fn begin(&'static self, load: Load, threads: usize, threshold: Threshold) -> Call {
+    pub fn begin(&'static self, load: RequestSize, threads: usize, threshold: Threshold) -> Call {
         let helpers = threads.clamp(1, THREADS_MAX) - 1;
         let begun = SystemClock.now();
         let way = match threshold {
@@ -122,7 +122,7 @@ impl HelperPool {
     }
 
     /// What was learned, if no other thread is looking: no thread waits for it.
-    pub fn learned(&self) -> Option<MutexGuard<'_, Splits>> {
+    pub fn learned(&self) -> Option<MutexGuard<'_, SplitPolicy>> {
         self.splits.try_lock().ok()
     }
 
@@ -173,7 +173,7 @@ fn start(slot: &'static HelperSlot, awake: &'static AtomicU64) -> bool {
 /// A call that was begun, and how it runs.
 pub struct Call {
     helper_pool: &'static HelperPool,
-    load: Load,
+    load: RequestSize,
     begun: Nanos,
     helpers: Option<Helpers>,
 }

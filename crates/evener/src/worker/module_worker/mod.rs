@@ -118,8 +118,8 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     /// One round. `false` when all is done.
     fn serve(&mut self) -> bool {
         self.shared.backlog.poll_ended(self.worker, |has_ended| {
-            self.driver.forget(has_ended);
-            self.fallback.forget(has_ended);
+            self.driver.evict(has_ended);
+            self.fallback.evict(has_ended);
         });
         if self.holds_nothing() {
             self.turns.rest();

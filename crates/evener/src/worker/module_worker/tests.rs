@@ -142,7 +142,7 @@ impl InlineDriver for Core {
         burst.iter_mut().for_each(|job| job.done(BYTES));
     }
 
-    fn forget(&mut self, _: HasEnded<'_>) {}
+    fn evict(&mut self, _: HasEnded<'_>) {}
 }
 
 /// A module that does the same, one job after the other.
@@ -208,7 +208,7 @@ impl QueuedDriver<'static> for Failing {
         }));
     }
 
-    fn forget(&mut self, _: HasEnded<'_>) {}
+    fn evict(&mut self, _: HasEnded<'_>) {}
 }
 
 /// A machine in the midst of a run.

@@ -1,9 +1,9 @@
 //! The driver at devices of tests: what becomes of jobs, keys and memory, also where a call never returns.
 
 use super::*;
-use crate::pool::device::{Failure, takes_everything_without_keys};
+use crate::pool::device::{Failure, Spec, takes_everything_without_keys};
 use evener_core::known::KNOWN;
-use evener_core::{InlineDriver as _, Outcome, Session};
+use evener_core::{InlineDriver as _, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 use std::sync::{Condvar, Mutex};
 use std::thread::{self, ThreadId};
@@ -251,7 +251,7 @@ fn a_key_is_closed_by_a_runner_which_keeps_nobody_where_the_module_hangs_over_it
     job.arm(&session, &[3; 16], 64);
     driver.submit(job).map_err(drop).unwrap();
     assert_eq!(driver.poll(&mut Vec::new(), Nanos::from_millis(5_000)), 1);
-    driver.forget(&|_| true);
+    driver.evict(&|_| true);
     while device.threads.lock().unwrap().is_empty() {
         thread::yield_now();
     }

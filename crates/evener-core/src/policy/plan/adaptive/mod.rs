@@ -1,7 +1,7 @@
 //! The adaptive policy: every job where it costs the process least, by what was measured.
 //!
 //! The path of one plan: a [`PlanInput`] (costs, price of a core, what waits; `input.rs`) -> [`plan`] makes a row for each class
-//! (`rows.rs`) -> a [`Table`] that workers ask what to take (`table.rs`) and callers ask where one request goes (`route.rs`), each in a
+//! (`rows.rs`) -> a [`Table`] that workers ask what to take (`table/mod.rs`) and callers ask where one request goes (`route.rs`), each in a
 //! few nanoseconds. A new plan is made every few milliseconds. Pure code: simulator and live system run it alike.
 //!
 //! `lambda` is the price of a core, `share` the part of a core that a worker gets; `c`, `d` and `h` are costs of a job.
@@ -10,12 +10,12 @@
 //! |---|---|---|
 //! | R1 gate | a module takes a class only where that leaves more core time than it costs, `lambda d < c`, and enough of it | `rows.rs` |
 //! | R2 order | a module takes the greatest gain per time of its own that waits, a core the least; what is unknown first | `rows.rs` |
-//! | R3 tail of a core | it begins nothing that the others would finish sooner | `table.rs` |
-//! | R4 tail of a module | it begins nothing that the others would finish sooner | `table.rs` |
-//! | R5 saturation | cores leave to modules what these do for less, where module paths can use all core time | here, `table.rs` |
-//! | R6 try | an unknown class is sent to a module a few times, one that does not pay now and then | `table.rs`, [`estimate`](crate::estimate) |
+//! | R3 tail of a core | it begins nothing that the others would finish sooner | `table/mod.rs` |
+//! | R4 tail of a module | it begins nothing that the others would finish sooner | `table/mod.rs` |
+//! | R5 saturation | cores leave to modules what these do for less, where module paths can use all core time | here, `table/mod.rs` |
+//! | R6 try | an unknown class is sent to a module a few times, one that does not pay now and then | `table/tries.rs`, [`estimate`](crate::estimate) |
 //! | R7 route | one request goes where `wait + service + price core time` is least | `route.rs` |
-//! | R8 giving way | own CPU workers go behind the modules' threads | `table.rs` |
+//! | R8 giving way | own CPU workers go behind the modules' threads | `table/mod.rs` |
 //! | R9 fair cap | beside other programs the process takes little more than a fair share of the cores | here |
 //! | R10 grain | how much a core claims at a time, how old a plan may be, how much of a rest is remembered | callers |
 //!

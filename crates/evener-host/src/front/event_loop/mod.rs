@@ -1,15 +1,23 @@
-//! The front: one thread that sees who connects, reads what clients say and ends their connections; it never waits for one of them.
+//! The front: one thread that sees who connects, reads what clients say and ends their connections; it never waits for one of them (a reactor: Schmidt, 1995).
 //!
-//! `accept -> who is it? -> a client (connection.rs), or one too many (refusal.rs) -> a message at a time from each that has one -> gone`. Administrators
+//! `accept -> who is it? (arrivals.rs) -> a client (connection.rs), or one too many (refusal.rs) -> a message at a time from each that has one -> gone`. Administrators
 //! have threads of their own (control.rs): there are few, and they are trusted.
+//!
+//! | event | what is done |
+//! |---|---|
+//! | somebody connects | let in, refused, or turned away |
+//! | a client says something, or takes what it is told | its connection takes a step |
+//! | a client's process ends | its connection ends, whatever it sent |
+//! | a ring that was to stop holds nothing any more | its connection answers |
+//! | nothing, every 100 ms | a look at what no event tells: refusals that are late, memory to unmap, threads that have ended |
+
+mod arrivals;
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use evener::Cancel;
@@ -17,10 +25,9 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 
-use crate::access::{Access, Peer};
+use crate::access::Access;
 use crate::error::HostError;
 use crate::front::connection::{Connection, End};
-use crate::front::control;
 use crate::front::listener::Listener;
 use crate::front::refusal::Refusal;
 use crate::state::host_state::HostState;
@@ -154,62 +161,6 @@ impl<'h> EventLoop<'h> {
         self.connections.is_empty() && most.is_some_and(|most| self.empty_since.elapsed() >= most)
     }
 
-    fn accept_clients(&mut self) {
-        // Some at a time: those who are there already are heard in between.
-        for _ in 0..EVENTS_MAX {
-            match self.clients.accept() {
-                Ok(Some(stream)) => self.receive(stream),
-                Ok(None) => break,
-                // It fails for one that has gone already; and where no descriptor is left, which asking again and again would not mend.
-                Err(_) => {
-                    self.is_paused = true;
-                    self.watch_clients(EventFlags::empty());
-                    break;
-                }
-            }
-        }
-    }
-
-    fn watch_clients(&self, flags: EventFlags) {
-        // It fails for want of memory only; then nobody comes, or is asked again too often.
-        epoll::modify(&self.watch, &self.clients.socket, EventData::new_u64(CLIENTS), flags).ok();
-    }
-
-    /// Looks who it is and lets it in, or says why not.
-    fn receive(&mut self, stream: UnixStream) {
-        self.shared.connections.add(1);
-        let peer = Peer::of(&stream).filter(|peer| self.access.admits(*peer));
-        let is_there = !self.shared.is_gone.load(Relaxed);
-        let Some(peer) = peer.filter(|_| is_there) else { return self.shared.turned_away.add(1) };
-        let id = self.next_id;
-        self.next_id += 1;
-        match self.shared.enter(id, peer, self.access.weight_of(peer), stream) {
-            Ok(client) => {
-                self.empty_since = Instant::now();
-                let Ok(process) = peer.watch() else { return self.shared.leave(&client) };
-                let process = process.filter(|_| !cfg!(mutant = "host_process_unwatched"));
-                let connection = Connection::new(client, process);
-                let stream = self.watch_for(connection.stream().as_fd(), 2 * id);
-                let process = connection
-                    .process
-                    .as_ref()
-                    .map_or(Ok(()), |file| self.watch_for(file.as_fd(), 2 * id + 1));
-                self.connections.insert(id, connection);
-                // A module that went meanwhile has ended those whom it knew.
-                if stream.and(process).is_err() || self.shared.is_gone.load(Relaxed) {
-                    self.end(id, End::Left);
-                }
-            }
-            Err(stream) => {
-                self.shared.turned_away.add(1);
-                let is_watched = self.watch_for(stream.as_fd(), 2 * id).is_ok();
-                if is_watched && self.refusals.len() < REFUSALS_MAX {
-                    self.refusals.insert(id, Refusal::new(stream));
-                }
-            }
-        }
-    }
-
     fn watch_for(&self, file: BorrowedFd<'_>, event: u64) -> Result<(), Errno> {
         epoll::add(&self.watch, file, EventData::new_u64(event), EventFlags::IN)
     }
@@ -251,18 +202,6 @@ impl<'h> EventLoop<'h> {
         self.shared.leave(&connection.client);
         self.empty_since = Instant::now();
     }
-
-    fn accept_administrators(&mut self) {
-        let Some(control) = &self.control else { return };
-        while let Ok(Some(stream)) = control.accept() {
-            let is_own = Peer::of(&stream).is_some_and(|peer| Access::default().admits(peer));
-            let shared = Arc::clone(self.shared);
-            if is_own && stream.set_nonblocking(false).is_ok() {
-                let thread = thread::Builder::new().name("evener-control".to_owned());
-                self.administrators.extend(thread.spawn(move || control::serve(&shared, stream)));
-            }
-        }
-    }
 }
 
 impl Drop for EventLoop<'_> {
@@ -273,9 +212,6 @@ impl Drop for EventLoop<'_> {
 
 /// Events that one look reports at most; others are reported by the next.
 const EVENTS_MAX: usize = 64;
-
-/// Connections at the same time that are only told why they end; others end at once. Assumed, not measured: 64, as many as one look accepts.
-const REFUSALS_MAX: usize = 64;
 
 /// How soon a wish to stop is noticed that comes without a signal, and what no event tells.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

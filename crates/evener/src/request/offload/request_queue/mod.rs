@@ -14,26 +14,28 @@
 //! | no driver, or may not lead | sleeps until something changed, or its time is over |
 //! | its time over | takes the module out of service |
 //!
-//! Callers that were put aside (coroutines) may not lead: a helper thread does (`run_helper`). The lock is held for looks and moves only, never
-//! while the module is called or waited for. Single requests go past the queue to a driver of their own (`ask_for`).
+//! A round of the leader stands in `leader.rs`. Callers that were put aside (coroutines) may not lead: a helper thread does (`helper.rs`). The lock is held for looks and moves only, never
+//! while the module is called or waited for. Single requests go past the queue to a driver of their own (`single.rs`).
 //!
-//! Keys of sessions that have ended are given up at once where no caller is at the module (`forget`), else by the leader when it is back
+//! Keys of sessions that have ended are given up at once where no caller is at the module (`evict`), else by the leader when it is back
 //! (`put_back`), and for single requests by the last caller that comes back: so no thread waits behind a request that never ends.
+
+mod helper;
+mod leader;
+mod single;
 
 use std::mem;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::Duration;
 
-use evener_core::driver::{Clock as _, SingleDriver, Unanswered};
-use evener_core::{Job, Nanos, QueuedDriver, Refusal, SessionId};
-use nix::sys::signal::{SigSet, SigmaskHow};
+use evener_core::driver::{Clock as _, SingleDriver};
+use evener_core::{Nanos, SessionId};
 
 use super::buffers::Buffer;
 use super::queue_state::{Driver, DriverPlace, OutOfService, State, Waiting};
-use super::{MakeDriver, MakeSingle, Request, Waker};
+use super::{MakeDriver, Request, Waker};
 use crate::SystemClock;
 
 type Guard<'s> = MutexGuard<'s, State>;
@@ -122,42 +124,6 @@ impl RequestQueue {
         Some(number)
     }
 
-    /// Has `ask` wait for a request; whether it was done, and `None` where that does not take it, so that it goes to the queue.
-    pub(super) fn ask_for(
-        &self,
-        make: &MakeSingle,
-        ask: impl FnOnce(&dyn SingleDriver) -> Option<Result<(), Unanswered>>,
-    ) -> Option<bool> {
-        let driver = self.single.get_or_init(make).as_ref()?;
-        if !self.is_in_service() {
-            return Some(false);
-        }
-        self.single_callers.fetch_add(1, SeqCst);
-        let done = ask(&**driver);
-        self.is_back(done.unwrap_or(Ok(())));
-        done.map(|done| done.is_ok())
-    }
-
-    /// A request that went past the queue is back. Nothing is locked where all is well.
-    fn is_back(&self, done: Result<(), Unanswered>) {
-        self.single_callers.fetch_sub(1, SeqCst);
-        if done.is_err() || self.has_errors.load(Relaxed) {
-            let mut state = self.state();
-            let why = match done {
-                Err(Unanswered::Late) => Some(OutOfService::Late),
-                Ok(()) => state.judged(None),
-                Err(Unanswered::Failed(error)) => state.judged(Some(error)),
-            };
-            self.count(&state);
-            if let Some(why) = why.filter(|_| state.out.is_none()) {
-                drop(self.end(state, why));
-            }
-        }
-        if self.has_ended.load(SeqCst) {
-            self.forget_for_single();
-        }
-    }
-
     pub(super) fn is_over(&self, number: u64) -> bool {
         let state = self.state();
         state.back.contains_key(&number) || state.out.is_some() || !state.expected.contains_key(&number)
@@ -200,7 +166,7 @@ impl RequestQueue {
     }
 
     /// A session has ended: its keys are given up.
-    pub(super) fn forget(&self, session: SessionId) {
+    pub(super) fn evict(&self, session: SessionId) {
         let mut state = self.state();
         match mem::replace(&mut state.driver, DriverPlace::Away) {
             DriverPlace::Here(driver) => {
@@ -231,25 +197,12 @@ impl RequestQueue {
         }
     }
 
-    /// Has the driver of single requests give up the keys of sessions that ended.
-    fn forget_for_single(&self) {
-        self.has_ended.store(false, SeqCst);
-        let ended = mem::take(&mut self.state().ended_for_single);
-        if let Some(driver) = self.single().filter(|_| !ended.is_empty()) {
-            driver.forget(&|session| ended.contains(&session));
-        }
-    }
-
-    fn single(&self) -> Option<&dyn SingleDriver> {
-        self.single.get()?.as_deref()
-    }
-
     /// Lays the driver down once it has given up the keys of sessions that ended.
     fn put_back<'s>(&'s self, mut state: Guard<'s>, mut driver: Driver) -> Guard<'s> {
         while !state.ended.is_empty() {
             let ended = mem::take(&mut state.ended);
             drop(state);
-            driver.forget(&|session| ended.contains(&session));
+            driver.evict(&|session| ended.contains(&session));
             state = self.state();
         }
         state.driver = DriverPlace::Here(driver);
@@ -267,48 +220,6 @@ impl RequestQueue {
 
     fn sleep<'s>(&self, state: Guard<'s>, time: Nanos) -> Guard<'s> {
         self.changed.wait_timeout(state, Duration::from(time)).unwrap_or_else(PoisonError::into_inner).0
-    }
-
-    /// Hands over what waits, sleeps until something is back, and lays it out.
-    fn lead<'s>(&'s self, mut state: Guard<'s>) -> Guard<'s> {
-        let mut given = mem::take(&mut state.waiting);
-        let first = state.expected.values().map(|caller| caller.until).min().unwrap_or_default();
-        let place = mem::replace(&mut state.driver, DriverPlace::Away);
-        drop(state);
-        // It may take its time to be made, so not under the lock.
-        let Some(mut driver) = { place }.take() else { return self.state() };
-        let mut back = Vec::new();
-        let mut is_lost = !hand_over(&mut *driver, &mut given);
-        if driver.in_flight() > 0 {
-            driver.poll(&mut back, first - SystemClock.now());
-        } else {
-            // It holds nothing and takes nothing.
-            is_lost |= !given.is_empty();
-        }
-        let mut state = self.state();
-        given.append(&mut state.waiting);
-        state.waiting = given;
-        self.core_ns.store((driver.core_time() + state.helper_core).0, Relaxed);
-        back.drain(..).for_each(|job| state.settle(job));
-        let now = SystemClock.now();
-        let is_late = state.expected.iter().any(|(number, caller)| {
-            !state.back.contains_key(number) && caller.until <= now && !cfg!(mutant = "never_late")
-        });
-        state = self.put_back(state, driver);
-        let why = match state.why_out() {
-            _ if state.out.is_some() => state.out,
-            _ if is_lost => Some(OutOfService::Lost),
-            Some(OutOfService::Lost) => Some(OutOfService::Lost),
-            _ if is_late => Some(OutOfService::Late),
-            why => why,
-        };
-        match why {
-            Some(why) => state = self.end(state, why),
-            None => state.ring(),
-        }
-        self.count(&state);
-        self.changed.notify_all();
-        state
     }
 
     /// Tells every caller that waits, and takes the driver apart; where one leads, it does that when it is back.
@@ -344,56 +255,8 @@ impl RequestQueue {
         self.has_errors.store(state.errors_in_row > 0, Relaxed);
     }
 
-    /// Starts the helper thread, which leads for callers that were put aside; whether it runs.
-    fn ensure_helper(self: &Arc<Self>, state: &mut State) -> bool {
-        if state.has_helper {
-            return true;
-        }
-        let queue = Arc::clone(self);
-        // Signals are for the program's own threads, and the new one inherits the mask.
-        let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
-        let thread = thread::Builder::new().name("evener-module".into()).stack_size(256 << 10);
-        state.has_helper = thread.spawn(move || queue.run_helper()).is_ok();
-        before.thread_set_mask().is_ok() && state.has_helper
-    }
-
-    /// The helper thread: leads as long as there is a request of a caller that was put aside.
-    fn run_helper(&self) {
-        let mut state = self.state();
-        while state.out.is_none() {
-            let has_work = state.expected.values().any(|caller| caller.waker.is_some());
-            if has_work && state.driver.is_here() {
-                state = self.lead(state);
-                state.helper_core = SystemClock.thread_time();
-            } else {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        state.has_helper = false;
-    }
-
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
     fn state(&self) -> Guard<'_> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Hands jobs over, the first first, until the driver is full; those stay. False where it is gone.
-fn hand_over(driver: &mut dyn QueuedDriver<'static>, jobs: &mut Vec<Box<Job<'static>>>) -> bool {
-    let mut refused = Vec::new();
-    let mut is_there = true;
-    let mut rest = mem::take(jobs).into_iter();
-    for job in rest.by_ref() {
-        match driver.submit(job) {
-            Ok(()) => {}
-            Err((job, why)) => {
-                is_there = why == Refusal::Full;
-                refused.push(job);
-                break;
-            }
-        }
-    }
-    refused.extend(rest);
-    *jobs = refused;
-    is_there
 }
