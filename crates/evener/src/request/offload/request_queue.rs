@@ -24,12 +24,11 @@ use std::mem;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use evener_core::driver::{Clock as _, SingleDriver, Unanswered};
 use evener_core::{Job, Nanos, QueuedDriver, Refusal, SessionId};
-use nix::sys::signal::{SigSet, SigmaskHow};
+use evener_ring::start_detached;
 
 use super::buffers::Buffer;
 use super::queue_state::{Driver, DriverPlace, OutOfService, State, Waiting};
@@ -350,11 +349,8 @@ impl RequestQueue {
             return true;
         }
         let queue = Arc::clone(self);
-        // Signals are for the program's own threads, and the new one inherits the mask.
-        let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
-        let thread = thread::Builder::new().name("evener-module".into()).stack_size(256 << 10);
-        state.has_helper = thread.spawn(move || queue.run_helper()).is_ok();
-        before.thread_set_mask().is_ok() && state.has_helper
+        state.has_helper = start_detached(c"evener-module", 256 << 10, move || queue.run_helper()).is_ok();
+        state.has_helper
     }
 
     /// The helper thread: leads as long as there is a request of a caller that was put aside.
