@@ -58,6 +58,14 @@ pub(crate) fn is_short() -> bool {
     SHORT.load(Ordering::Relaxed) != 0
 }
 
+/// A buffer of a length that the program chose; `None` where neither `malloc` nor the reserve has it.
+pub(crate) fn zeroed(bytes: usize) -> Option<Vec<u8>> {
+    let mut buffer = Vec::new();
+    buffer.try_reserve_exact(bytes).ok()?;
+    buffer.resize(bytes, 0);
+    Some(buffer)
+}
+
 impl<const SIZE: usize, const WORDS: usize> Class<SIZE, WORDS> {
     const fn new() -> Self {
         Self {
@@ -178,7 +186,9 @@ unsafe impl GlobalAlloc for WithReserve {
             }
         }
         // SAFETY: the caller's word: `size` is not zero and does not overflow with this alignment.
-        let moved = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // SAFETY: as above.
+        let moved = unsafe { self.alloc(wanted) };
         if !moved.is_null() {
             // SAFETY: both blocks are this caller's, and as long as the lesser of the two.
             unsafe { ptr::copy_nonoverlapping(block, moved, layout.size().min(size)) };
@@ -186,5 +196,47 @@ unsafe impl GlobalAlloc for WithReserve {
             unsafe { self.dealloc(block, layout) };
         }
         moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::Layout;
+    use std::collections::BTreeSet;
+
+    use super::{Class, Reserve};
+
+    #[test]
+    fn blocks_are_apart_and_aligned_until_none_is_left_and_come_back() {
+        static CLASS: Class<64, 2> = Class::new();
+        let layout = Layout::from_size_align(40, 64).unwrap();
+        for _ in 0..2 {
+            let taken: BTreeSet<usize> = (0..128).map(|_| CLASS.take(layout).addr()).collect();
+            assert_eq!(taken.len(), 128);
+            assert!(taken.iter().all(|block| block % 64 == 0));
+            assert!(taken.iter().zip(taken.iter().skip(1)).all(|(this, next)| next - this >= 64));
+            assert!(CLASS.take(layout).is_null(), "all are out");
+            for block in taken {
+                assert!(CLASS.give_back(std::ptr::without_provenance_mut(block)));
+            }
+        }
+        assert!(!CLASS.give_back(std::ptr::without_provenance_mut(8)), "not one of these");
+    }
+
+    #[test]
+    fn the_smallest_class_that_fits_serves_and_nothing_serves_what_fits_none() {
+        static OWN: Reserve =
+            Reserve { small: Class::new(), middle: Class::new(), pages: Class::new(), large: Class::new() };
+        let take = |size, align| OWN.take(Layout::from_size_align(size, align).unwrap());
+        let of =
+            |class: *mut u8, block: *mut u8, bytes: usize| block.addr().wrapping_sub(class.addr()) < bytes;
+        assert!(of(OWN.small.first(), take(64, 8), 64 * 1024));
+        assert!(of(OWN.middle.first(), take(65, 8), 512 * 256));
+        assert!(of(OWN.pages.first(), take(8, 4096), 4096 * 64), "by its alignment");
+        assert!(of(OWN.large.first(), take(32768, 8), 32768 * 64));
+        assert!(take(32769, 8).is_null() && take(8, 8192).is_null());
+        let block = take(1, 1);
+        assert!(OWN.has(block));
+        OWN.give_back(block);
     }
 }

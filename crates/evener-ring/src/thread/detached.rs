@@ -77,8 +77,10 @@ fn block_signals() -> io::Result<libc::sigset_t> {
 extern "C" fn run<F: FnOnce() + Send + 'static>(start: *mut c_void) -> *mut c_void {
     // SAFETY: `create` made it of a box of this type, for this thread alone.
     let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
+    // SAFETY: takes nothing.
+    let this = unsafe { libc::pthread_self() };
     // SAFETY: this thread, and constant text that ends in nul.
-    unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
+    unsafe { libc::pthread_setname_np(this, name.as_ptr()) };
     drop(panic::catch_unwind(AssertUnwindSafe(body)));
     ptr::null_mut()
 }

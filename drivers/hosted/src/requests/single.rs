@@ -68,7 +68,8 @@ impl SingleDriver for SingleRequests {
             return Err(if is_late { Unanswered::Late } else { LOST });
         };
         connection.release(session.id());
-        let mut done = verdict(status, shape).and_then(|()| connection.has_worked(&slot, text.input(), status));
+        let mut done =
+            verdict(status, shape).and_then(|()| connection.has_worked(&slot, text.input(), status));
         if done.is_ok() {
             done = take(connection, &slot, text, shape.direction);
         }
