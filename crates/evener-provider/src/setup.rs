@@ -4,7 +4,9 @@ use std::ffi::CString;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, OnceLock};
 
+use evener::SystemClock;
 use evener::combine::Combiner;
+use evener_core::driver::Clock as _;
 
 use crate::cipher::{combining, in_flight};
 use crate::config::{self, Combine, Complaint, Settings, Threshold};
@@ -29,6 +31,8 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
         // Makes the helper pool's place, before threads fork; no thread is started.
         _ = evener::split::helper_pool();
     }
+    // The first look at the clock finds the system's own (vDSO) by name, which allocates, and saves registers onto the stack.
+    _ = SystemClock.now();
     let statistics = statistics::statistics(&settings);
     let pipelines = in_flight::has_pipelines(&core);
     if pipelines || settings.has_ways() {

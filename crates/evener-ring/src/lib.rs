@@ -22,6 +22,7 @@
 //! | [`virtqueue`] | moves requests between two programs that map the same memory |
 //! | `wait/` | lets a thread sleep until another rings |
 //! | `process/` | shares memory and counts between processes, and keeps apart what a fork must part |
+//! | `thread/` | starts threads inside a program of others, and keeps a value for each of its threads |
 //! | `sync.rs`, `cache_padded.rs` | give the words that threads share: std's, or loom's |
 //!
 //! # Checking
@@ -49,6 +50,7 @@ mod lending;
 mod process;
 mod queue;
 mod sync;
+mod thread;
 pub mod virtqueue;
 mod wait;
 
@@ -62,6 +64,7 @@ pub use process::{Counter, PerFork, PerProcess, Words, value};
 pub use process::{Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
 pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
+pub use thread::{ThreadValue, start_detached};
 pub use wait::{Doorbell, Ticket};
 #[cfg(not(any(loom, miri)))]
 pub use wait::{sleep_shared, wake_shared};

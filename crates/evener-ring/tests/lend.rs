@@ -144,20 +144,24 @@ fn a_part_in_place_that_a_claimant_left_in_the_middle_is_given_to_nobody() {
 
 #[test]
 fn one_that_looks_on_begins_without_having_slept() {
-    let (slot, looks) = (HelperSlot::new(), AtomicU32::new(0));
+    let (slot, looks, begun) = (HelperSlot::new(), AtomicU32::new(0), AtomicU32::new(0));
     thread::scope(|scope| {
         let server = scope.spawn(|| {
-            slot.serve_awake(|| {
+            let looks_on = || {
                 looks.fetch_add(1, Relaxed);
                 thread::yield_now();
                 true
-            })
+            };
+            slot.serve_awake(looks_on, || _ = begun.fetch_add(1, Relaxed))
         });
         while looks.load(Relaxed) < 3 {
             thread::yield_now();
         }
         let ran = AtomicU32::new(0);
-        let work = || _ = ran.fetch_add(1, Relaxed);
+        let work = || {
+            assert_eq!(begun.load(Relaxed), 1, "the server is told first");
+            ran.fetch_add(1, Relaxed);
+        };
         let ((), lent) = lend(std::slice::from_ref(&slot), &work, || {
             while ran.load(Relaxed) == 0 {
                 thread::yield_now();

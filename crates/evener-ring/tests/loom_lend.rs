@@ -143,7 +143,7 @@ fn one_that_looks_on_before_it_sleeps_misses_nothing() {
     model(2, || {
         let helper_pool = HelperPool::serving(|slot| {
             let mut looks = [true, false].into_iter().cycle();
-            while slot.serve_awake(|| looks.next() == Some(true)) {}
+            while slot.serve_awake(|| looks.next() == Some(true), || ()) {}
         });
         lend_both_ways(helper_pool);
     });

@@ -37,6 +37,12 @@ pub enum Unavailable {
         /// The library's own error number.
         code: i32,
     },
+    /// Memory for the library's state cannot be had.
+    #[error("libipsec-mb needs {bytes} bytes of memory that cannot be had")]
+    NoMemory {
+        /// How much was asked for.
+        bytes: usize,
+    },
     /// None of the known answers came out right.
     #[error("libipsec-mb {version} gives wrong results on this processor")]
     SelfTest {

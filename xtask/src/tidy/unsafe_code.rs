@@ -62,6 +62,7 @@ const RING: &[&str] = &[
     "src/process/region.rs",
     "src/process/segment.rs",
     "src/process/wipe.rs",
+    "src/thread/",
     "src/queue/ring.rs",
     "src/queue/slot.rs",
     "src/queue/storage.rs",

@@ -44,6 +44,8 @@ reasons! {
     PartialBlock = 9, "a message of the pipeline ends within a block";
     /// A message with more text than its mode allows.
     TooLong = 10, "the message is longer than its mode allows";
+    /// `malloc` gives nothing, and the reserve is kept for the calls that are under way.
+    NoMemory = 11, "out of memory";
 }
 
 impl Core {

@@ -6,6 +6,7 @@ use std::ptr;
 
 use crate::core::Core;
 use crate::core::errors::Reason;
+use crate::ffi::reserve;
 
 /// What an entry point answers when it has to refuse.
 pub(crate) trait Refusal {
@@ -28,8 +29,13 @@ impl<T> Refusal for *const T {
     const REFUSED: Self = ptr::null();
 }
 
-/// Runs `body` for a C caller; an error and a panic become a refusal with a reason on the queue.
+/// Runs `body` for a C caller; an error and a panic become a refusal with a reason on the queue. Where memory has been short for long,
+/// nothing is begun.
 pub(crate) fn for_c<T: Refusal>(core: &Core, body: impl FnOnce() -> Result<T, Reason>) -> T {
+    if reserve::is_short() {
+        core.raise(Reason::NoMemory, None);
+        return T::REFUSED;
+    }
     panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Reason::Panicked)).unwrap_or_else(|reason| {
         core.raise(reason, None);
         T::REFUSED

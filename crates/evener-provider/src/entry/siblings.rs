@@ -39,9 +39,10 @@ dispatch! {
         1
     }
 
-    /// The core is about to deactivate a sibling.
+    /// The core is about to deactivate a sibling. Where it has no memory to register this provider, it says so of none, too, by null
+    /// (OpenSSL 3.0, `ossl_provider_register_child_cb`).
     fn sibling_goes(sibling: *const CoreHandle, provctx: *mut c_void) -> c_int {
-        if let Some(prov) = provider_of(provctx) {
+        if let Some(prov) = provider_of(provctx).filter(|_| !sibling.is_null()) {
             prov.siblings.goes(&prov.core, sibling);
         }
         1

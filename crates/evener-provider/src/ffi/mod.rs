@@ -7,9 +7,12 @@ use std::slice;
 use evener_ossl_sys::{Algorithm, Dispatch};
 
 pub(crate) mod async_job;
+pub(crate) mod key_copy;
 mod loaded_file;
 pub(crate) mod params;
 pub(crate) mod private_libctx;
+pub(crate) mod reserve;
+pub(crate) mod thread_end;
 
 /// Writes functions for C, the only place that does. `fn name[I]` is one function per slot of a table, as the core
 /// passes no context there.

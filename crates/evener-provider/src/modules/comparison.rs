@@ -12,6 +12,7 @@ use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
 use crate::cipher::engine::Fallback;
+use crate::ffi::reserve::zeroed;
 
 /// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a
 /// part, here and there, for a comparison costs what a core takes for it. Assumed, not measured: the first 4, then one in 256 and of it a
@@ -69,8 +70,10 @@ impl ResultCheck<'_> {
                 .or_else(|| output[..start].last_chunk().copied())
                 .unwrap_or_default(),
         };
-        let mut room = Zeroizing::new(self.input[part.clone()].to_vec());
-        let input_bytes = room.len();
+        let input_bytes = part.len();
+        let Some(room) = zeroed(input_bytes) else { return true };
+        let mut room = Zeroizing::new(room);
+        room.copy_from_slice(&self.input[part.clone()]);
         let made = plain.run(&iv, &mut Memory::InPlace { room: &mut room, input_bytes });
         made.is_err() || room[..] == output[part]
     }

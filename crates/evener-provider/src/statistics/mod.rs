@@ -9,7 +9,7 @@ use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 
 use crate::config::{Settings, StatisticsFile};
-use crate::ffi;
+use crate::ffi::{self, thread_end};
 
 /// One for all library contexts of the process. Nothing of a core is in it.
 static STATISTICS: OnceLock<Option<Statistics>> = OnceLock::new();
@@ -27,7 +27,11 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
             Directories::from_environment(DIRECTORY_VARIABLE)
         }
     };
-    STATISTICS.get_or_init(|| Statistics::new(places()).ok()).as_ref()
+    let start = || {
+        thread_end::prepare(thread_digests::finish_current_thread);
+        Statistics::new(places()).ok()
+    };
+    STATISTICS.get_or_init(start).as_ref()
 }
 
 /// A request of `bytes` went the way `way`.

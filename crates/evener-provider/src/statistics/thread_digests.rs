@@ -1,7 +1,7 @@
 //! What each thread hashes, found without a call: by the address of its control block.
 //!
 //! Path: [`current_thread`] is one look at the place to which the address leads -> where it is not this thread's, [`with_current_thread`] takes it if it is
-//! free, or goes on with a thread-local, which costs a call and what is to be saved around it -> at the thread's end all goes into the
+//! free, or goes on with a value of its own, which costs a call and what is to be saved around it -> at the thread's end all goes into the
 //! file, and the place is free again.
 
 use std::cell::UnsafeCell;
@@ -9,8 +9,10 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use evener::statistics::ThreadDigests;
+use evener_ring::ThreadValue;
 
 use super as statistics;
+use crate::ffi::thread_end;
 
 /// What a thread hashes, in memory of a length that takes no multiplication.
 #[repr(align(2048))]
@@ -77,13 +79,11 @@ pub(crate) fn current_thread() -> Option<&'static ThreadDigests> {
     Some(unsafe { &*place.hashes.get() })
 }
 
-/// What this thread hashes, wherever that is.
-pub(crate) fn with_current_thread<T>(body: impl FnOnce(&ThreadDigests) -> T) -> T {
-    // None to a call that comes after the thread's end.
-    let placed = AT_END.try_with(|_| take()).ok().flatten();
-    match placed {
+/// What this thread hashes, wherever that is; nothing is counted where no memory is to be had.
+pub(crate) fn with_current_thread(body: impl FnOnce(&ThreadDigests)) {
+    match take() {
         Some(hashes) => body(hashes),
-        None => ELSEWHERE.with(body),
+        None => _ = ELSEWHERE.with(|elsewhere| body(&elsewhere.0)),
     }
 }
 
@@ -93,7 +93,7 @@ fn take() -> Option<&'static ThreadDigests> {
         let index = index(thread);
         let owner = &ALL[index].owner;
         // A look first: a thread that finds another one there does so with each call.
-        if owner.load(Relaxed) != 0 {
+        if owner.load(Relaxed) != 0 || !thread_end::arm() {
             return None;
         }
         // Acquire: pairs with the Release of an owner's end; what it did to the place is done.
@@ -116,25 +116,26 @@ pub(crate) fn clear_after_fork() {
     }
 }
 
-thread_local! {
-    /// Of a thread whose place is another one's, or whose end is past.
-    static ELSEWHERE: ThreadDigests = const { ThreadDigests::new() };
-    static AT_END: AtEnd = const { AtEnd };
+/// Of a thread whose place is another one's, or that cannot be heard of at its end.
+struct Elsewhere(ThreadDigests);
+
+static ELSEWHERE: ThreadValue<Elsewhere> = ThreadValue::new(|| Elsewhere(ThreadDigests::new()));
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        statistics::finish_hashes(&self.0);
+    }
 }
 
-/// Flushes what its thread hashed when that ends.
-struct AtEnd;
-
-impl Drop for AtEnd {
-    fn drop(&mut self) {
-        if let Some(hashes) = current_thread() {
-            statistics::finish_hashes(hashes);
-            let place = &ALL[index(this())];
-            // SAFETY: this thread's still, and not borrowed.
-            unsafe { place.hashes.get().write(ThreadDigests::new()) };
-            // Release: pairs with the Acquire of the thread that takes the place.
-            place.owner.store(0, Release);
-        }
-        ELSEWHERE.with(statistics::finish_hashes);
+/// Flushes what this thread hashed, which ends.
+pub(super) fn finish_current_thread() {
+    if let Some(hashes) = current_thread() {
+        statistics::finish_hashes(hashes);
+        let place = &ALL[index(this())];
+        // SAFETY: this thread's still, and not borrowed.
+        unsafe { place.hashes.get().write(ThreadDigests::new()) };
+        // Release: pairs with the Acquire of the thread that takes the place.
+        place.owner.store(0, Release);
     }
+    ELSEWHERE.with_made(|elsewhere| statistics::finish_hashes(&elsewhere.0));
 }

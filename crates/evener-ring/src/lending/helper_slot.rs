@@ -131,16 +131,16 @@ impl HelperSlot {
     ///
     /// Where the work does, when the lender has seen that it has ended.
     pub fn serve(&self) -> bool {
-        self.serve_awake(|| false)
+        self.serve_awake(|| false, || ())
     }
 
     /// The same, but it looks for work as long as `looks_on` says so, which is called between two looks, before it sleeps.
-    /// A lender that finds it awake makes no system call.
+    /// A lender that finds it awake makes no system call. Calls `begins` between taking the work and doing it.
     ///
     /// # Panics
     ///
     /// As [`serve`](Self::serve).
-    pub fn serve_awake(&self, mut looks_on: impl FnMut() -> bool) -> bool {
+    pub fn serve_awake(&self, mut looks_on: impl FnMut() -> bool, begins: impl FnOnce()) -> bool {
         loop {
             // Acquire: pairs with the Release in `offer`; the helper that sees QUEUED sees the work and what it borrows.
             match self.state.compare_exchange(QUEUED, RUNNING, BEGIN, Relaxed) {
@@ -162,6 +162,7 @@ impl HelperSlot {
         let work = work.expect("the lender writes the work before it queues the slot");
         // SAFETY: the lender of a RUNNING slot stays in `lend`, and with it what the pointer borrows.
         let work = unsafe { &*work };
+        begins();
         work();
         true
     }

@@ -68,9 +68,10 @@ impl SingleDriver for SingleRequests {
             return Err(if is_late { Unanswered::Late } else { LOST });
         };
         connection.release(session.id());
-        let done = verdict(status, shape).and_then(|()| connection.has_worked(&slot, text.input(), status));
+        let mut done =
+            verdict(status, shape).and_then(|()| connection.has_worked(&slot, text.input(), status));
         if done.is_ok() {
-            take(connection, &slot, text, shape.direction);
+            done = take(connection, &slot, text, shape.direction);
         }
         if status == evener_wire::Status::InvalidSession as u8 {
             connection.evict(session.id());
@@ -122,16 +123,27 @@ pub(crate) fn start(
     Ok(Ok(slot))
 }
 
-/// Gives a text its result: there, where it stands apart from the input; else by a room, for the input is looked at until then.
-fn take(connection: &Connection, slot: &RequestSlot, text: &mut dyn Text, direction: Direction) {
+/// Gives a text its result: there, where it stands apart from the input; else by a room, for the input is looked at until then. Without
+/// memory for the room the text stays what it was.
+fn take(
+    connection: &Connection,
+    slot: &RequestSlot,
+    text: &mut dyn Text,
+    direction: Direction,
+) -> Result<(), JobError> {
     if let Some((_, output)) = text.apart() {
         connection.copy_out(slot.dst_at, output);
-        return text.taken();
+        text.taken();
+        return Ok(());
     }
-    let mut room = vec![0; text.input().len()];
+    let bytes = text.input().len();
+    let mut room = Vec::new();
+    room.try_reserve_exact(bytes).map_err(|_| JobError::ModuleFull)?;
+    room.resize(bytes, 0);
     connection.copy_out(slot.dst_at, &mut room);
     text.take(&room);
     if direction == Direction::Decrypt {
         wipe(&mut room);
     }
+    Ok(())
 }

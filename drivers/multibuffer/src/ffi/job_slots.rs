@@ -1,5 +1,6 @@
 //! The array of job structures that passes fill: the library reads it as `IMB_JOB[]`.
 
+use crate::Unavailable;
 use crate::ffi::keys::KeySize;
 use crate::ffi::layout::{BURST_JOBS_MAX, ImbJob};
 use crate::ffi::memory::Memory;
@@ -17,14 +18,10 @@ pub(super) struct JobSlots {
 
 impl JobSlots {
     /// Slots for the largest pass, each of `stride` bytes.
-    pub(super) fn new(stride: usize) -> Self {
+    pub(super) fn new(stride: usize) -> Result<Self, Unavailable> {
         assert!(stride >= size_of::<ImbJob>() && stride % align_of::<ImbJob>() == 0, "a known release");
-        Self {
-            slots: Memory::zeroed(BURST_JOBS_MAX * stride),
-            stride,
-            work: Work::CbcEncrypt(KeySize::Bits128),
-            templated: 0,
-        }
+        let slots = Memory::zeroed(BURST_JOBS_MAX * stride)?;
+        Ok(Self { slots, stride, work: Work::CbcEncrypt(KeySize::Bits128), templated: 0 })
     }
 
     /// Makes the slots belong to `work`.

@@ -43,9 +43,9 @@ impl Manager {
         check_processor(&library)?;
         // SAFETY: the function takes nothing and returns a length.
         let bytes = unsafe { (library.symbols().manager_bytes)() };
-        let memory = Memory::zeroed(bytes);
+        let memory = Memory::zeroed(bytes)?;
         let table = start(&library, &memory)?;
-        let job_slots = JobSlots::new(library.release().job_bytes);
+        let job_slots = JobSlots::new(library.release().job_bytes)?;
         let states = States { gcm: [0; GCM_STATE_BYTES], _gap: [0; 40], chacha: [0; CHACHA_STATE_BYTES] };
         Ok(Self { table: Box::new(table), job_slots, states: Box::new(states), memory, library })
     }

@@ -1,10 +1,12 @@
 //! Memory of a length that is known only at run time, aligned for the library and wiped when it is dropped.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::slice;
 
 use zeroize::Zeroize as _;
+
+use crate::Unavailable;
 
 /// Alignment that the library demands, in bytes.
 const ALIGNMENT: usize = 64;
@@ -19,13 +21,13 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 
 impl Memory {
-    /// Memory of `bytes`, at least one.
-    pub(super) fn zeroed(bytes: usize) -> Self {
+    /// Memory of `bytes`, at least one, where it is to be had.
+    pub(super) fn zeroed(bytes: usize) -> Result<Self, Unavailable> {
         let layout = Layout::from_size_align(bytes.max(1), ALIGNMENT).expect("far below the address space");
         // SAFETY: the length is not zero.
         let start = unsafe { alloc_zeroed(layout) };
-        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-        Self { start, layout }
+        let start = NonNull::new(start).ok_or(Unavailable::NoMemory { bytes })?;
+        Ok(Self { start, layout })
     }
 
     pub(super) const fn start(&self) -> NonNull<u8> {

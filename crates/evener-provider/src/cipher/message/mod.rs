@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 use evener_core::{Algorithm, Direction, Family, Padding, Session};
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
+use crate::ffi::key_copy::copy_key;
 use key_session::KeySession;
 use record_mode::RecordMode;
 
@@ -117,7 +118,7 @@ impl Message {
         if let Some(key) = key {
             self.forget_key();
             if let Some(room) = self.key.get_mut(..key.len()) {
-                room.copy_from_slice(key);
+                copy_key(room, key);
                 self.key_len = u8::try_from(key.len()).unwrap_or(0);
                 self.key_encrypts = encrypts;
             }

@@ -28,6 +28,7 @@ use super::module_choice::choose_for_many;
 use super::spans::{Cut, last_block};
 use super::split::started;
 use crate::core::errors::Reason;
+use crate::ffi::reserve::zeroed;
 use crate::fork;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::OwnContext;
@@ -162,7 +163,9 @@ fn encrypt(
     cuts: &[Cut],
 ) -> Result<(), Reason> {
     // Input that lies in the way of the output is read first, as a program must expect of no library.
-    let copies: Vec<Vec<u8>> = calls.iter().zip(cuts).map(|(call, cut)| copy_if_needed(call, cut)).collect();
+    let copies: Option<Vec<Vec<u8>>> =
+        calls.iter().zip(cuts).map(|(call, cut)| copy_if_needed(call, cut)).collect();
+    let copies = copies.ok_or(Reason::NoMemory)?;
     for ((pipe, call), cut) in pipes.iter_mut().zip(calls).zip(cuts) {
         call.copy_input(0, &mut pipe.held[pipe.held_len..pipe.held_len + cut.fill]);
         pipe.held_len += cut.fill;
@@ -343,14 +346,14 @@ fn inner_calls(
     })
 }
 
-/// The input, where it can be worked on neither in its place nor apart from the output; else nothing.
-fn copy_if_needed(call: &Update, cut: &Cut) -> Vec<u8> {
+/// The input, where it can be worked on neither in its place nor apart from the output; else nothing. `None` without memory for it.
+fn copy_if_needed(call: &Update, cut: &Cut) -> Option<Vec<u8>> {
     if cut.bulk == 0 || call.can_work(cut.fill, cut.flushed(), cut.output()) {
-        return Vec::new();
+        return Some(Vec::new());
     }
-    let mut copy = vec![0; call.len()];
+    let mut copy = zeroed(call.len())?;
     call.copy_input(0, &mut copy);
-    copy
+    Some(copy)
 }
 
 /// The bulk of a piece, read from `copy` where there is one.

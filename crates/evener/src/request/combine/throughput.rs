@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use evener_core::Nanos;
 use evener_core::combine::{Controller, EPOCH, Epoch};
 use evener_core::driver::Clock as _;
-use evener_ring::CachePadded;
+use evener_ring::{CachePadded, ThreadValue};
 
 use crate::SystemClock;
 
@@ -58,7 +58,7 @@ struct EpochState {
 
 /// What a thread knows of itself. It belongs to the monitor that it entered last: a thread that uses two by turns is counted
 /// too often, which only opens the gate.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct ThreadState {
     monitor: u32,
     epoch: u32,
@@ -68,9 +68,7 @@ struct ThreadState {
     bytes: u64,
 }
 
-thread_local! {
-    static THREAD: Cell<ThreadState> = const { Cell::new(ThreadState { monitor: 0, epoch: 0, hint: 0, calls: 0, bytes: 0 }) };
-}
+static THREAD: ThreadValue<Cell<ThreadState>> = ThreadValue::new(Cell::default);
 
 /// A caller that was counted.
 pub(super) struct Caller {
@@ -110,9 +108,18 @@ impl ThroughputMonitor {
     /// Counts a call of so many bytes.
     #[inline]
     pub(super) fn enter(&self, bytes: usize) -> Caller {
+        THREAD.with(|thread| self.count(thread, bytes)).unwrap_or_else(|| Caller {
+            // A thread without memory for its state is not counted.
+            group_size: self.group_size(),
+            hint: 0,
+        })
+    }
+
+    #[inline]
+    fn count(&self, thread: &Cell<ThreadState>, bytes: usize) -> Caller {
         // Relaxed, here and below: counts and a setting, nothing that they would have to carry along.
         let epoch = self.setting.epoch.load(Ordering::Relaxed);
-        let mut seen = THREAD.get();
+        let mut seen = thread.get();
         if (seen.monitor, seen.epoch) != (self.id, epoch) {
             seen = self.enter_epoch(seen, epoch);
         }
@@ -123,7 +130,7 @@ impl ThroughputMonitor {
             (seen.calls, seen.bytes) = (0, 0);
             self.look(SystemClock.now());
         }
-        THREAD.set(seen);
+        thread.set(seen);
         Caller { group_size: self.group_size(), hint: seen.hint as usize }
     }
 

@@ -23,8 +23,12 @@ pub(super) struct Buffer {
 }
 
 impl Buffer {
-    fn new(bytes: usize) -> Self {
-        Self { job: Job::owning(Zeroizing::new(vec![0; bytes])), bytes }
+    /// `None` where no memory is to be had: the program's request goes another way.
+    fn new(bytes: usize) -> Option<Self> {
+        let mut room = Vec::new();
+        room.try_reserve_exact(bytes).ok()?;
+        room.resize(bytes, 0);
+        Some(Self { job: Job::owning(Zeroizing::new(room)), bytes })
     }
 
     /// What stands in it after a job that went well.
@@ -43,7 +47,7 @@ pub(super) struct BufferPool {
 }
 
 impl BufferPool {
-    /// A job over a copy of `input`; `None` where all buffers are in use.
+    /// A job over a copy of `input`; `None` where all buffers are in use, or no memory is to be had.
     pub(super) fn prepare(
         &mut self,
         number: u64,
@@ -70,8 +74,9 @@ impl BufferPool {
         if self.bytes + bytes > BYTES_MAX {
             return None;
         }
+        let buffer = Buffer::new(bytes)?;
         self.bytes += bytes;
-        Some(Buffer::new(bytes))
+        Some(buffer)
     }
 
     /// The room of a job that came back from the driver.

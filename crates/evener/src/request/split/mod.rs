@@ -28,16 +28,10 @@ use std::thread;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, RequestSize, SplitPolicy, Way};
-use evener_ring::{Claims, HelperSlot, Part, PartBytes, Parts, ProcessValue, lend};
-use nix::sys::signal::{SigSet, SigmaskHow};
+use evener_ring::{Claims, HelperSlot, Part, PartBytes, Parts, ProcessValue, lend, start_detached};
 
 use crate::SystemClock;
 use spin::SpinBudget;
-
-thread_local! {
-    /// How long a helper worked in the call that it last helped in.
-    static WORKED: Cell<Nanos> = const { Cell::new(Nanos::ZERO) };
-}
 
 /// Most threads that work on one buffer, the caller included. Assumed, not measured: 33, far beyond where
 /// memory is the limit.
@@ -147,27 +141,30 @@ impl HelperPool {
     }
 }
 
-/// Starts a thread that serves at `slot` for the life of the process, deaf to signals: they are for the program's own
-/// threads.
+/// Starts a thread that serves at `slot` for the life of the process.
 fn start(slot: &'static HelperSlot, awake: &'static AtomicU64) -> bool {
-    let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
-    let serve = || loop {
-        let mut budget = SpinBudget::after(WORKED.take(), SystemClock.now());
-        let keeps_spinning = || {
-            thread::yield_now();
-            budget.keeps_spinning(SystemClock.now())
-        };
-        // A panic ends one call's help, not the helper.
-        let served = catch_unwind(AssertUnwindSafe(|| slot.serve_awake(keeps_spinning)));
-        awake.fetch_add(budget.awake().0, Relaxed);
-        if !served.unwrap_or(true) {
-            return;
+    let serve = || {
+        // How long this helper worked in the call that it last helped in.
+        let mut worked = Nanos::ZERO;
+        loop {
+            let mut budget = SpinBudget::after(worked, SystemClock.now());
+            let keeps_spinning = || {
+                thread::yield_now();
+                budget.keeps_spinning(SystemClock.now())
+            };
+            let begun = Cell::new(None);
+            let begins = || begun.set(Some(SystemClock.now()));
+            // A panic ends one call's help, not the helper.
+            let served = catch_unwind(AssertUnwindSafe(|| slot.serve_awake(keeps_spinning, begins)));
+            worked = begun.get().map_or(Nanos::ZERO, |begun| SystemClock.now() - begun);
+            awake.fetch_add(budget.awake().0, Relaxed);
+            if !served.unwrap_or(true) {
+                return;
+            }
         }
     };
     // libcrypto's ciphers use a few kilobytes of stack.
-    let thread = thread::Builder::new().name("evener-split".into()).stack_size(256 << 10).spawn(serve);
-    // The new thread has inherited the mask.
-    before.thread_set_mask().is_ok() && thread.is_ok()
+    start_detached(c"evener-split", 256 << 10, serve).is_ok()
 }
 
 /// A call that was begun, and how it runs.
@@ -237,12 +234,11 @@ impl Helpers {
         parts.let_back_begin_at(parts.count() / (self.count() + 1));
         let shared = &*parts;
         let help = || {
-            let begun = self.arrived();
+            self.arrived();
             if let Some(mut part_worker) = part_worker() {
                 // Parts of the helpers' share and then of the caller's, until one fails or none is left.
                 std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *part_worker));
             }
-            WORKED.set(SystemClock.now() - begun);
         };
         let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
         let (own_done, lent) = lend(self.slots, &help, front);
@@ -260,10 +256,8 @@ impl Helpers {
     }
 
     /// A helper begins, now.
-    fn arrived(&self) -> Nanos {
-        let now = SystemClock.now();
-        self.first.fetch_min((now - self.begun).0, Relaxed);
-        now
+    fn arrived(&self) {
+        self.first.fetch_min((SystemClock.now() - self.begun).0, Relaxed);
     }
 
     /// How long it took until the first helper began, if one did.

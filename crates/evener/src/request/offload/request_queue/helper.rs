@@ -1,10 +1,9 @@
 //! The helper thread: leads for callers that were put aside (coroutines), which may not sleep and whose stacks are small.
 
 use std::sync::{Arc, PoisonError};
-use std::thread;
 
 use evener_core::driver::Clock as _;
-use nix::sys::signal::{SigSet, SigmaskHow};
+use evener_ring::start_detached;
 
 use super::super::queue_state::State;
 use super::RequestQueue;
@@ -17,11 +16,8 @@ impl RequestQueue {
             return true;
         }
         let queue = Arc::clone(self);
-        // Signals are for the program's own threads, and the new one inherits the mask.
-        let Ok(before) = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK) else { return false };
-        let thread = thread::Builder::new().name("evener-module".into()).stack_size(256 << 10);
-        state.has_helper = thread.spawn(move || queue.run_helper()).is_ok();
-        before.thread_set_mask().is_ok() && state.has_helper
+        state.has_helper = start_detached(c"evener-module", 256 << 10, move || queue.run_helper()).is_ok();
+        state.has_helper
     }
 
     /// The helper thread: leads as long as there is a request of a caller that was put aside.

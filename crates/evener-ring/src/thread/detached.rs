@@ -1,0 +1,133 @@
+//! A thread that serves for the life of its process, inside a program of others: deaf to signals, and an error where it cannot be had.
+//!
+//! Not taken: `std::thread`, whose handle is allocated past the program's allocator, and which ends the process where that fails.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::panic::{self, AssertUnwindSafe};
+use std::{io, ptr};
+
+/// What the new thread runs, and the name that it gives itself.
+struct Start<F> {
+    name: &'static CStr,
+    body: F,
+}
+
+/// Starts a thread called `name` (at most 15 bytes) that runs `body` on a stack of `stack` bytes; nobody joins it. All signals are
+/// blocked there: they are for the program's own threads. A panic of `body` ends the thread alone.
+///
+/// # Errors
+///
+/// The system's: no memory, no room for another thread, a stack below its least.
+pub fn start_detached(
+    name: &'static CStr,
+    stack: usize,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    start(Box::new(Start { name, body }), stack)
+}
+
+fn start<F: FnOnce() + Send + 'static>(start: Box<Start<F>>, stack: usize) -> io::Result<()> {
+    let mut attributes = MaybeUninit::uninit();
+    // SAFETY: initializes what it is given.
+    checked(unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) })?;
+    // SAFETY: initialized above.
+    let mut attributes = unsafe { attributes.assume_init() };
+    let started = create(&mut attributes, start, stack);
+    // SAFETY: initialized above, and not used again.
+    unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
+    started
+}
+
+fn create<F: FnOnce() + Send + 'static>(
+    attributes: &mut libc::pthread_attr_t,
+    start: Box<Start<F>>,
+    stack: usize,
+) -> io::Result<()> {
+    // SAFETY: initialized attributes.
+    checked(unsafe { libc::pthread_attr_setstacksize(attributes, stack) })?;
+    // SAFETY: as above.
+    checked(unsafe { libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED) })?;
+    let before = block_signals()?;
+    let start = Box::into_raw(start);
+    let mut thread = MaybeUninit::uninit();
+    // SAFETY: `run::<F>` takes what `start` is, and has it alone from now on where the thread was made.
+    let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), attributes, run::<F>, start.cast()) };
+    if made != 0 {
+        // SAFETY: no thread has it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    // SAFETY: the mask that `block_signals` found.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
+    checked(made)
+}
+
+/// Blocks all signals of this thread, whose mask a new one inherits; returns the mask before.
+fn block_signals() -> io::Result<libc::sigset_t> {
+    let mut all = MaybeUninit::uninit();
+    let mut before = MaybeUninit::uninit();
+    // SAFETY: initializes what it is given.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: `all` is initialized; `before` is written where it returns 0.
+    checked(unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) })?;
+    // SAFETY: written above.
+    Ok(unsafe { before.assume_init() })
+}
+
+extern "C" fn run<F: FnOnce() + Send + 'static>(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `create` made it of a box of this type, for this thread alone.
+    let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
+    // SAFETY: takes nothing.
+    let this = unsafe { libc::pthread_self() };
+    // SAFETY: this thread, and constant text that ends in nul.
+    unsafe { libc::pthread_setname_np(this, name.as_ptr()) };
+    drop(panic::catch_unwind(AssertUnwindSafe(body)));
+    ptr::null_mut()
+}
+
+fn checked(result: c_int) -> io::Result<()> {
+    if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
+}
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::start_detached;
+
+    #[test]
+    fn a_thread_runs_under_its_name_and_blocks_every_signal() {
+        let (tell, told) = mpsc::channel();
+        let body = move || {
+            tell.send(std::fs::read_to_string("/proc/thread-self/status").unwrap()).unwrap();
+        };
+        start_detached(c"evener-test", 256 << 10, body).unwrap();
+        let status = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(status.starts_with("Name:\tevener-test\n"), "{status}");
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
+        // All but SIGKILL, SIGSTOP and the two that the C library keeps.
+        assert_eq!(u64::from_str_radix(blocked, 16).unwrap() | 0x1_8004_0100, !0, "{blocked}");
+    }
+
+    #[test]
+    fn a_stack_that_cannot_be_had_is_an_error_and_signals_stay_as_they_were() {
+        let mask = || std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let blocked =
+            |status: String| status.lines().find(|line| line.starts_with("SigBlk")).map(str::to_owned);
+        let before = blocked(mask());
+        assert!(start_detached(c"evener-test", usize::MAX / 2 & !0xffff, || ()).is_err());
+        assert_eq!(blocked(mask()), before);
+    }
+
+    #[test]
+    fn a_panic_ends_the_thread_alone() {
+        let (tell, told) = mpsc::channel::<()>();
+        let body = move || {
+            let _tell = tell;
+            panic!("on purpose");
+        };
+        start_detached(c"evener-test", 256 << 10, body).unwrap();
+        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Err(mpsc::RecvTimeoutError::Disconnected));
+    }
+}
