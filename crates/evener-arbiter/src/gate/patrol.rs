@@ -173,14 +173,17 @@ fn free_all<W: World>(world: &W, shape: &Shape, module: usize, place: usize) {
     for permit in 0..shape.permits() {
         let at = shape.permit(module, permit);
         let word = world.load(at);
-        if Owner::of(word, shape.places()).is_some_and(|owner| owner.place == place) {
+        if Owner::of(word, shape.places()).is_some_and(|owner| owner.place == place)
+            && !cfg!(mutant = "arbiter_keeps_permits_of_the_dead")
+        {
             world.exchange(at, word, FREE);
         }
     }
 }
 
 fn end_waits<W: World>(wait_queue: &Waiters<'_, W>, place: usize) {
-    let all: Vec<Waiter> = wait_queue.all().filter(|waiter| waiter.place == place).collect();
+    let is_its = |waiter: &Waiter| waiter.place == place && !cfg!(mutant = "arbiter_keeps_waits_of_the_dead");
+    let all: Vec<Waiter> = wait_queue.all().filter(is_its).collect();
     for waiter in &all {
         wait_queue.retire(waiter);
     }
