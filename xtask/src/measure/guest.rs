@@ -15,7 +15,7 @@ use evener_testbed::{Awake, Builder, Guest, Icount};
 use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, load, sleep};
-use super::papers;
+use super::{papers, processes};
 use crate::programs::built_evener;
 use crate::tree::cargo;
 
@@ -30,7 +30,9 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
        cargo xtask guest waits [ROUNDS]
            ways to wait for AF_ALG, bare, beside the engine and the provider; the guest's clock counts instructions
        cargo xtask guest count [ROUNDS]
-           instructions of commands, updates and uploads, by each of these ways";
+           instructions of commands, updates and uploads, by each of these ways
+       cargo xtask guest processes [afalg|slow|virtio]
+           paper 001: 1 to 1500 processes at a module, without an order, with the paper's lists and the arbiter's FIFO";
 
 /// For the longest of these, five rounds with two ciphers.
 const LIMIT: Duration = Duration::from_secs(3_600);
@@ -50,6 +52,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["waits", rounds] => waits(rounds),
         ["count"] => count("3"),
         ["count", rounds] => count(rounds),
+        ["processes"] => ["afalg", "slow", "virtio"].into_iter().try_for_each(processes::measure),
+        ["processes", name] => processes::measure(name),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -144,7 +148,7 @@ fn measure(builder: Builder, command: &str, saved_as: Option<(&str, &str, &str)>
 }
 
 /// The folder of what was built.
-fn build(package: &str, what: &[&str]) -> Result<PathBuf, String> {
+pub(super) fn build(package: &str, what: &[&str]) -> Result<PathBuf, String> {
     let mut build = cargo();
     build.args(["build", "-q", "--release", "-p", package]).args(what);
     if !build.status().is_ok_and(|status| status.success()) {
