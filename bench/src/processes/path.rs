@@ -37,7 +37,7 @@ impl Opened {
     }
 }
 
-/// The way of a process's requests.
+/// Where the requests of a process go.
 pub(super) struct Path<'m> {
     driver: Driver<'m>,
     text: &'m [u8],

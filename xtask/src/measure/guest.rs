@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, load, sleep};
 use super::{papers, processes};
-use crate::programs::built_evener;
-use crate::tree::cargo;
+use crate::programs::{built_evener, built_of};
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            openssl speed and enc: default, afalg engine, provider with module; CIPHER is AES-128-CBC or AES-256-CBC
@@ -108,8 +107,8 @@ fn with_curl(builder: Builder) -> Result<Builder, String> {
 
 /// A guest with the provider and what measures it.
 fn guest() -> Result<Builder, String> {
-    let built = build("evener-provider", &["--lib"])?.join("libevener_provider.so");
-    let program = build("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
+    let built = built_of("evener-provider", &["--lib"])?.join("libevener_provider.so");
+    let program = built_of("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
     let configuration = format!(
         "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\nrandom = random\n\
          [providers]\ndefault = default_sect\nevener = evener_sect\n[default_sect]\nactivate = 1\n\
@@ -145,16 +144,6 @@ fn measure(builder: Builder, command: &str, saved_as: Option<(&str, &str, &str)>
     let command = format!("cargo xtask guest {word} {words}");
     papers::keep(name, &json!({ "command": command, "circumstances": circumstances, "report": report }))?;
     papers::draw()
-}
-
-/// The folder of what was built.
-pub(super) fn build(package: &str, what: &[&str]) -> Result<PathBuf, String> {
-    let mut build = cargo();
-    build.args(["build", "-q", "--release", "-p", package]).args(what);
-    if !build.status().is_ok_and(|status| status.success()) {
-        return Err(format!("{package} does not build"));
-    }
-    Ok(crate::tree::root().join("target/release"))
 }
 
 /// An nginx that takes uploads, until this value goes.

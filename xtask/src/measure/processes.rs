@@ -17,8 +17,8 @@ use std::time::Duration;
 use evener_testbed::{Awake, Guest, Module, USER_SPACE_MODULE};
 
 use super::circumstances::{circumstances, load, sleep};
-use super::{guest, papers};
-use crate::programs::built_evener;
+use super::papers;
+use crate::programs::{built_evener, built_of};
 
 /// Processes by the parts of a measurement: a report that is lost loses one part.
 const PARTS: [&str; 3] = ["1,2,4,8,16,32", "64,128,256", "512,1024"];
@@ -55,7 +55,7 @@ fn kind(name: &str) -> Option<Kind> {
 pub(super) fn measure(name: &str) -> Result<(), String> {
     let Kind { module, words } = kind(name).ok_or("there are afalg, slow and virtio")?;
     let (evener, load_before) = (built_evener()?, load());
-    let program = guest::build("evener-bench", &["--bin", "processes"])?.join("processes");
+    let program = built_of("evener-bench", &["--bin", "processes"])?.join("processes");
     let host = Host::start(&evener, module)?;
     let builder = Guest::builder().program(program).program(&evener).memory_mib(MEMORY_MIB).limit(LIMIT);
     let builder = builder.module(Module::VhostUser { socket: host.socket(), event_idx: true });
@@ -63,10 +63,19 @@ pub(super) fn measure(name: &str) -> Result<(), String> {
     let awake = Awake::hold();
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
     let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
-    let mut lines = vec![format!("in the test bed's guest: QEMU under emulation, {MEMORY_MIB} MiB; what follows is of the machine that emulates it")];
-    lines.extend(circumstances(&evener, &load_before)?.lines().map(|line| line.trim_start_matches("- ").to_owned()));
-    lines.extend((sleep(awake.as_ref()) + papers::apart(is_apart)).lines().map(|line| line.trim_start_matches("- ").to_owned()));
-    let told: String = lines.iter().map(|line| format!(" --circumstance '{}'", line.replace('\'', " "))).collect();
+    let mut lines = vec![format!(
+        "in the test bed's guest: QEMU under emulation, {MEMORY_MIB} MiB; what follows is of the machine that emulates it"
+    )];
+    lines.extend(
+        circumstances(&evener, &load_before)?.lines().map(|line| line.trim_start_matches("- ").to_owned()),
+    );
+    lines.extend(
+        (sleep(awake.as_ref()) + papers::apart(is_apart))
+            .lines()
+            .map(|line| line.trim_start_matches("- ").to_owned()),
+    );
+    let told: String =
+        lines.iter().map(|line| format!(" --circumstance '{}'", line.replace('\'', " "))).collect();
     let stem = format!("processes-guest-{name}");
     for (part, counts) in PARTS.into_iter().enumerate() {
         let append = if part > 0 { " --append" } else { "" };
