@@ -42,6 +42,20 @@ pub(crate) fn built() -> Result<Built, String> {
     Ok(Built { command, module })
 }
 
+/// Builds a part of a package with optimisation: the folder that it is in.
+///
+/// # Errors
+///
+/// Where it does not build; cargo has then printed why.
+pub(crate) fn built_of(package: &str, what: &[&str]) -> Result<PathBuf, String> {
+    let mut build = cargo();
+    build.args(["build", "-q", "--release", "-p", package]).args(what);
+    if !build.status().is_ok_and(|status| status.success()) {
+        return Err(format!("{package} does not build"));
+    }
+    Ok(crate::tree::root().join("target/release"))
+}
+
 /// The shared library that cargo's messages name, one message a line.
 fn shared_library(messages: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -5,8 +5,9 @@
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
-use evener_ring::{Mapping, Word, Words as _, sleep_shared, wake_shared};
+use evener_ring::{Mapping, Word, Words as _, sleep_shared};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::thread::futex;
 
 use crate::error::BenchError;
 
@@ -145,8 +146,26 @@ impl Board {
 
     /// Opens the start for all.
     pub(super) fn start(&self) {
-        self.word(START).store(1, Release);
-        while wake_shared(self.word(START)) {}
+        self.open(START);
+    }
+
+    /// By one call: on one core who is woken first would be through before the last is woken.
+    fn open(&self, line: usize) {
+        self.word(line).store(1, Release);
+        let woken = futex::wake(self.word(line), futex::Flags::empty(), i32::MAX.unsigned_abs());
+        woken.expect("the word is mapped");
+    }
+
+    /// Says that a process has all its results, and waits until all have theirs; until one fails, at most.
+    pub(super) fn wait_for_all(&self, timeout: Duration) {
+        let deadline = Instant::now() + timeout;
+        let last = self.word(DONE).fetch_add(1, AcqRel) as usize + 1 == self.processes;
+        if last {
+            self.open(END);
+        }
+        while self.word(END).load(Acquire) == 0 && self.failures() == 0 && Instant::now() < deadline {
+            sleep_shared(self.word(END), 0, GLANCE);
+        }
     }
 
     /// Counts a permit that was granted: how many were before it.
@@ -236,12 +255,17 @@ const HALF: u32 = 1 << 31;
 /// Words of a line: two lines of a cache, so that what two processes write lies apart.
 const LINE: usize = 32;
 
-/// Lines of the header, a word each: whether the start is open; processes that are ready; permits granted; processes that failed.
+/// How often who waits for all looks whether one has failed.
+const GLANCE: Duration = Duration::from_secs(5);
+
+/// Lines of the header, a word each: whether the start is open; processes that are ready; permits granted; processes that failed; those that have all results; whether all have.
 const START: usize = 0;
 const READY: usize = 1;
 const GRANTS: usize = 2;
 const FAILED: usize = 3;
-const HEADER_LINES: usize = 4;
+const DONE: usize = 4;
+const END: usize = 5;
+const HEADER_LINES: usize = 6;
 
 const _: () = assert!(Usage::WORDS <= LINE);
 

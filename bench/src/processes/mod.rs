@@ -10,6 +10,7 @@
 mod board;
 mod child;
 mod figures;
+mod path;
 mod prediction;
 mod process;
 pub mod report;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 use evener_core::{Algorithm, Nanos};
 use evener_driver_hosted::ModuleName;
+use evener_driver_kernel::ModuleName as KernelName;
 
 pub use figures::Figures;
 pub use prediction::predict;
@@ -29,7 +31,7 @@ evener_core::named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Mode {
-        /// Nobody orders them: who finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host: the host orders them.
+        /// Nobody orders them: who finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host or behind the kernel: these order them.
         Plain = "plain",
         /// Nobody orders them, and the module has a queue of its own, in which requests wait while their processes sleep.
         Queue = "queue",
@@ -69,6 +71,8 @@ pub enum Place {
     Emulated,
     /// To a host, whose core pool works for all.
     Host(ModuleName),
+    /// To a module behind the kernel, in which each process sleeps by itself.
+    Kernel(KernelName),
 }
 
 /// What all processes of a measurement do.
@@ -80,7 +84,7 @@ pub struct Experiment {
     pub algorithm: Algorithm,
     /// Bytes of a request: whole blocks.
     pub bytes: usize,
-    /// Units of the emulated module.
+    /// Units of the emulated module. At another place: how many a module is known to have of which it is known what a request takes there, else 0.
     pub units: usize,
     /// `d`: core time that a request takes on the way to the emulated module.
     pub core: Nanos,

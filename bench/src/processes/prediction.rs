@@ -16,7 +16,7 @@ pub fn predict(
     cores: usize,
     core: Nanos,
 ) -> Option<Outcome> {
-    if experiment.place != Place::Emulated && mode != Mode::Cores {
+    if experiment.place != Place::Emulated && experiment.units == 0 && mode != Mode::Cores {
         return None;
     }
     let order = match mode {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::thread;
 
 use evener_arbiter::{Module as Gate, Permit, WaitQueue};
-use evener_core::{Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session};
+use evener_core::{Direction, InlineDriver as _, Job, Nanos, Padding, Session};
 use evener_driver_emulated::{Meter, wake_on_time};
-use evener_driver_hosted::Module as HostedModule;
 use evener_driver_libcrypto::Libcrypto;
 use nix::sys::resource::{UsageWho, getrusage};
 
 use super::board::{Board, Entry, Ticks, Usage, Work, ticks_of};
+use super::path::{Opened, Path};
 use super::{Experiment, LISTS, Mode, Place};
 use crate::error::BenchError;
 
@@ -33,23 +33,19 @@ pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
     let Start { board, experiment, requests, .. } = *start;
     let text: Vec<u8> = (0..experiment.bytes).map(|at| pattern(start.number, at)).collect();
     let mut room = vec![0; experiment.bytes];
-    let sessions = Sessions::new(experiment, start.number)?;
-    let module = match &experiment.place {
-        Place::Host(name) if start.mode != Mode::Cores => {
-            Some(HostedModule::open(name).map_err(|error| lost(format!("the host: {error}")))?)
-        }
-        _ => None,
-    };
-    let mut worker = Worker::new(start, module.as_ref())?;
-    let mut job = Some(Job::apart(&text, &mut room));
+    let mut sessions = Sessions::new(experiment, start.number)?;
+    let opened = Opened::at(&experiment.place, start.mode)?;
+    let mut worker = Worker { path: Path::new(&opened, &text, &mut room)?, meter: Meter::new() };
     let gate = start.gates.get(list_of(start));
     // The arbiter knows this process before the start.
     if gate.is_some_and(|gate| gate.capacity().is_none()) {
         return Err(lost("the arbiter has no place for this process".to_owned()));
     }
     wake_on_time();
-    // What a first request takes that others do not, is not the round's.
-    worker.compute(&mut job, &sessions, 0, experiment.bytes)?;
+    // What a first request takes that others do not, is not the round's. A session that is opened with a list's turn has its key then.
+    if !(start.mode == Mode::Lists64 && matches!(experiment.place, Place::Kernel(_))) {
+        worker.path.compute(&sessions.encrypts, &iv_of(0))?;
+    }
     let mut result = vec![0; experiment.bytes];
     if !board.wait_for_start(experiment.limit) {
         return Err(lost("the start did not come".to_owned()));
@@ -61,49 +57,35 @@ pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
     let (mut late, mut compared) = (0, 0);
     for request in 0..requests {
         let since = if request == 0 { wanted } else { board.now() };
-        let (entry, is_late) = worker.ask(start, &mut job, &sessions, (request, since), &mut result)?;
+        let (entry, is_late) = worker.ask(start, &sessions, (request, since), &mut result)?;
         late += u32::from(is_late);
         board.write_entry(start.number, request, &entry);
-        if request % experiment.compare_every == 0 || request + 1 == requests {
+        if (request + 1) % experiment.compare_every == 0 && request + 1 < requests {
             sessions.compare(&text, &result, request)?;
             compared += 1;
         }
     }
+    // A session ends, and its key leaves the module, before the next of the list begins.
+    drop(worker);
     drop(session_permit);
     let usage = Usage::now()?.since(&before);
-    board.write_usage(start.number, &Usage { late, compared, ..usage });
-    Ok(())
+    board.write_usage(start.number, &Usage { late, compared: compared + 1, ..usage });
+    // The last result is compared when nobody is measured any more: with few requests each that is a good part of the work.
+    board.wait_for_all(experiment.limit);
+    sessions.compare(&text, &result, requests.saturating_sub(1))
 }
 
 /// How requests are done.
 struct Worker<'m> {
-    kind: Kind<'m>,
-    libcrypto: Libcrypto,
+    path: Path<'m>,
     meter: Meter,
 }
 
-enum Kind<'m> {
-    Emulated,
-    Cores,
-    Hosted(Box<dyn QueuedDriver<'m> + 'm>),
-}
-
-impl<'m> Worker<'m> {
-    fn new(start: &Start<'_>, module: Option<&'m HostedModule>) -> Result<Self, BenchError> {
-        let libcrypto = Libcrypto::new().map_err(|error| lost(error.to_string()))?;
-        let kind = match (module, start.mode) {
-            (_, Mode::Cores) => Kind::Cores,
-            (None, _) => Kind::Emulated,
-            (Some(module), _) => Kind::Hosted(module.driver()),
-        };
-        Ok(Self { kind, libcrypto, meter: Meter::new() })
-    }
-
+impl Worker<'_> {
     /// One request, wanted since then, and whether this machine was too slow for the core time that it emulates.
     fn ask(
         &mut self,
         start: &Start<'_>,
-        job: &mut Option<Box<Job<'m>>>,
         sessions: &Sessions,
         (request, wanted): (usize, Ticks),
         result: &mut [u8],
@@ -123,9 +105,9 @@ impl<'m> Worker<'m> {
             entry.before = board.count_grant();
         }
         let began = self.meter.begin();
-        self.compute(job, sessions, request, experiment.bytes)?;
+        self.path.compute(&sessions.encrypts, &iv_of(request))?;
         let mut is_late = false;
-        if matches!(self.kind, Kind::Emulated) {
+        if experiment.place == Place::Emulated && mode != Mode::Cores {
             is_late = experiment.core > Nanos::ZERO && !self.meter.use_up(began, experiment.core);
             let work = occupy(board, mode, start.number, ticks_of(experiment.service));
             (entry.begins, entry.ends) = (work.begins, work.ends);
@@ -133,40 +115,10 @@ impl<'m> Worker<'m> {
             sleep_until(board, work.ends);
             self.meter.owe(began);
         }
-        let output = job.as_ref().map(|job| job.output()).filter(|output| output.len() == result.len());
-        result.copy_from_slice(output.ok_or_else(|| lost("a result is missing".to_owned()))?);
+        result.copy_from_slice(self.path.result().ok_or_else(|| lost("a result is missing".to_owned()))?);
         entry.back = board.now();
         drop(permit);
         Ok((entry, is_late))
-    }
-
-    fn compute(
-        &mut self,
-        job: &mut Option<Box<Job<'m>>>,
-        sessions: &Sessions,
-        request: usize,
-        bytes: usize,
-    ) -> Result<(), BenchError> {
-        let mut armed = job.take().ok_or_else(|| lost("a request is missing".to_owned()))?;
-        let iv = iv_of(request);
-        armed.arm(Arc::clone(&sessions.encrypts), &iv[..sessions.iv_bytes], bytes);
-        let mut done = Vec::new();
-        match &mut self.kind {
-            Kind::Emulated | Kind::Cores => {
-                done.push(armed);
-                self.libcrypto.run(&mut done);
-            }
-            Kind::Hosted(driver) => {
-                driver.submit(armed).map_err(|(_, refusal)| lost(format!("the host: {refusal:?}")))?;
-                driver.poll(&mut done, FOREVER_AT_A_HOST);
-            }
-        }
-        *job = done.pop();
-        let is_done = |job: &Job<'_>| matches!(job.outcome(), Outcome::Done { written } if written == bytes);
-        match job.as_ref().is_some_and(|job| is_done(job)) {
-            true => Ok(()),
-            false => Err(lost("a request failed".to_owned())),
-        }
     }
 }
 
@@ -214,6 +166,7 @@ struct Sessions {
     encrypts: Arc<Session>,
     decrypts: Arc<Session>,
     iv_bytes: usize,
+    judge: Libcrypto,
 }
 
 impl Sessions {
@@ -225,16 +178,17 @@ impl Sessions {
             let made = Session::new(algorithm, direction, Padding::None, &key);
             made.map(Arc::new).map_err(|error| lost(format!("{algorithm}: {error:?}")))
         };
-        let iv_bytes = algorithm.iv_bytes();
-        Ok(Self { encrypts: session(Direction::Encrypt)?, decrypts: session(Direction::Decrypt)?, iv_bytes })
+        let judge = Libcrypto::new().map_err(|error| lost(error.to_string()))?;
+        let [encrypts, decrypts] = [session(Direction::Encrypt)?, session(Direction::Decrypt)?];
+        Ok(Self { encrypts, decrypts, iv_bytes: algorithm.iv_bytes(), judge })
     }
 
     /// Whether a result is the encryption of the text: by libcrypto, from the result back.
-    fn compare(&self, text: &[u8], result: &[u8], request: usize) -> Result<(), BenchError> {
+    fn compare(&mut self, text: &[u8], result: &[u8], request: usize) -> Result<(), BenchError> {
         let mut clear = vec![0; text.len()];
         let mut job = [Job::apart(result, &mut clear)];
         job[0].arm(Arc::clone(&self.decrypts), &iv_of(request)[..self.iv_bytes], result.len());
-        Libcrypto::new().map_err(|error| lost(error.to_string()))?.run(&mut job);
+        self.judge.run(&mut job);
         match job[0].output() == text && result != text {
             true => Ok(()),
             false => Err(lost(format!("the result of request {request} is wrong"))),
@@ -280,4 +234,3 @@ fn lost(reason: String) -> BenchError {
 
 /// The alarm ends a process before.
 const FOREVER: Nanos = Nanos(u64::MAX);
-const FOREVER_AT_A_HOST: Nanos = Nanos::from_millis(30_000);

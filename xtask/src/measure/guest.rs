@@ -15,9 +15,8 @@ use evener_testbed::{Awake, Builder, Guest, Icount};
 use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, load, sleep};
-use super::papers;
-use crate::programs::built_evener;
-use crate::tree::cargo;
+use super::{papers, processes};
+use crate::programs::{built_evener, built_of};
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            openssl speed and enc: default, afalg engine, provider with module; CIPHER is AES-128-CBC or AES-256-CBC
@@ -30,7 +29,9 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
        cargo xtask guest waits [ROUNDS]
            ways to wait for AF_ALG, bare, beside the engine and the provider; the guest's clock counts instructions
        cargo xtask guest count [ROUNDS]
-           instructions of commands, updates and uploads, by each of these ways";
+           instructions of commands, updates and uploads, by each of these ways
+       cargo xtask guest processes [afalg|slow|virtio]
+           paper 001: 1 to 1500 processes at a module, without an order, with the paper's lists and the arbiter's FIFO";
 
 /// For the longest of these, five rounds with two ciphers.
 const LIMIT: Duration = Duration::from_secs(3_600);
@@ -50,6 +51,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["waits", rounds] => waits(rounds),
         ["count"] => count("3"),
         ["count", rounds] => count(rounds),
+        ["processes"] => ["afalg", "slow", "virtio"].into_iter().try_for_each(processes::measure),
+        ["processes", name] => processes::measure(name),
         _ => Err(USAGE.to_owned()),
     };
     match done {
@@ -104,8 +107,8 @@ fn with_curl(builder: Builder) -> Result<Builder, String> {
 
 /// A guest with the provider and what measures it.
 fn guest() -> Result<Builder, String> {
-    let built = build("evener-provider", &["--lib"])?.join("libevener_provider.so");
-    let program = build("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
+    let built = built_of("evener-provider", &["--lib"])?.join("libevener_provider.so");
+    let program = built_of("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
     let configuration = format!(
         "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\nrandom = random\n\
          [providers]\ndefault = default_sect\nevener = evener_sect\n[default_sect]\nactivate = 1\n\
@@ -141,16 +144,6 @@ fn measure(builder: Builder, command: &str, saved_as: Option<(&str, &str, &str)>
     let command = format!("cargo xtask guest {word} {words}");
     papers::keep(name, &json!({ "command": command, "circumstances": circumstances, "report": report }))?;
     papers::draw()
-}
-
-/// The folder of what was built.
-fn build(package: &str, what: &[&str]) -> Result<PathBuf, String> {
-    let mut build = cargo();
-    build.args(["build", "-q", "--release", "-p", package]).args(what);
-    if !build.status().is_ok_and(|status| status.success()) {
-        return Err(format!("{package} does not build"));
-    }
-    Ok(crate::tree::root().join("target/release"))
 }
 
 /// An nginx that takes uploads, until this value goes.

@@ -4,4 +4,5 @@ mod circumstances;
 pub(crate) mod figures;
 pub(crate) mod guest;
 mod papers;
+mod processes;
 pub(crate) mod testbed;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use evener_bench::processes::report::{Cell, Predicted, Report};
-use evener_bench::processes::{Gates, Mode, Round, predict};
+use evener_bench::processes::{Experiment, Gates, Mode, Place, Round, predict};
 use evener_bench::programs::stopwatch;
 use evener_core::{InlineDriver as _, Nanos};
 use evener_driver_libcrypto::Libcrypto;
@@ -44,7 +44,7 @@ struct Arguments {
     /// Requests of a process at least
     #[arg(long, default_value_t = 8)]
     least: usize,
-    /// What an emulated unit takes for a request, in microseconds; `preset`: as the preset says
+    /// What an emulated unit takes for a request, in microseconds; `preset`: as the preset says. Of other modules: what the arbiter is told
     #[arg(long)]
     service_us: Option<String>,
     /// How many times as slow as the preset the emulated Cell is
@@ -56,9 +56,18 @@ struct Arguments {
     /// Bytes of a request
     #[arg(long)]
     bytes: Option<usize>,
+    /// What a host serves (usually cpu), or the module behind the kernel (usually afalg:virtio_crypto_aes_cbc)
+    #[arg(long)]
+    module: Option<String>,
     /// The command `evener`, for a host
     #[arg(long, default_value = "target/release/evener")]
     evener: PathBuf,
+    /// What the page says of the command, in place of these words
+    #[arg(long)]
+    command: Option<String>,
+    /// A further line of circumstances
+    #[arg(long = "circumstance", value_name = "LINE")]
+    circumstances: Vec<String>,
     /// Writes NAME.json, NAME.md, NAME.svg and NAME-switches.svg
     #[arg(long, value_name = "NAME")]
     out: Option<PathBuf>,
@@ -72,8 +81,10 @@ struct Arguments {
 enum Kind {
     /// Paper 001: the emulated T2's eight units
     T2,
-    /// The same at the core of `evener host --module cpu`
+    /// The same at the core of `evener host --module cpu`, or at another module of a host
     Host,
+    /// The same at a module behind the kernel, as in the test bed's guest
+    Kernel,
     /// Paper 004: the emulated Cell's six units, on one core
     Cell,
     /// One unit and one permit: whether grants keep the order of tickets
@@ -87,8 +98,8 @@ fn main() -> anyhow::Result<()> {
     let plan = plan::of(&arguments)?;
     let mut report = Report {
         title: plan.title.clone(),
-        commands: vec![command(&scheduler())],
-        circumstances: circumstances()?,
+        commands: vec![arguments.command.clone().unwrap_or_else(|| command(&scheduler()))],
+        circumstances: circumstances(&arguments.circumstances)?,
         conditions: plan.conditions.clone(),
         cells: Vec::new(),
     };
@@ -99,9 +110,9 @@ fn main() -> anyhow::Result<()> {
         }
         println!("{}", Cell::heading());
         let gates = Gates::new(&work.experiment)?;
-        let mut core = Nanos::ZERO;
+        let mut learned = Learned::default();
         for &(processes, requests) in &work.sizes {
-            for cell in measure(&arguments, &gates, work, [processes, requests], &mut core)? {
+            for cell in measure(&arguments, &gates, work, [processes, requests], &mut learned)? {
                 println!("{}", cell.line());
                 report.cells.push(cell);
             }
@@ -117,16 +128,39 @@ fn main() -> anyhow::Result<()> {
     report.write(name).context("the report")
 }
 
-/// All modes at one number of processes, in turns. `core` is what a request takes on a core, once the first cell tells.
+/// What the first cell tells of one request, for the simulator.
+#[derive(Default)]
+struct Learned {
+    /// What it takes on a core, without the module.
+    core: Nanos,
+    /// What it takes beside the module's time, where only that is known.
+    path: Nanos,
+}
+
+impl Learned {
+    fn take(&mut self, cell: &Cell, experiment: &Experiment) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds")]
+        let seen = Nanos((cell.median(|figures| figures.p50_us) * 1e3) as u64);
+        match cell.mode {
+            Mode::Cores if self.core == Nanos::ZERO => self.core = seen,
+            Mode::Plain if cell.processes == 1 => {
+                self.path = Nanos(seen.0.saturating_sub(experiment.service.0));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// All modes at one number of processes, in turns.
 fn measure(
     arguments: &Arguments,
     gates: &Gates,
     work: &Work,
     [processes, requests]: [usize; 2],
-    core: &mut Nanos,
+    learned: &mut Learned,
 ) -> anyhow::Result<Vec<Cell>> {
     let modes = &work.modes;
-    let each = |mode: Mode| if mode == Mode::Cores { requests * CORES_TIMES } else { requests };
+    let each = |mode: Mode| if mode == Mode::Cores { requests * work.cores_times } else { requests };
     let mut rounds: Vec<Vec<Round>> = vec![Vec::new(); modes.len()];
     for round in 0..arguments.rounds {
         for step in 0..modes.len() {
@@ -149,20 +183,15 @@ fn measure(
             rounds: rounds.into_iter().map(|round| round.figures).collect(),
             predicted: None,
         };
-        if mode == Mode::Cores && *core == Nanos::ZERO {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds")]
-            let seen = (cell.median(|figures| figures.p50_us) * 1e3) as u64;
-            *core = Nanos(seen);
-        }
-        let predicted = predict(experiment, mode, &ids, cell.requests, cores(), *core);
+        learned.take(&cell, experiment);
+        let core = if experiment.place == Place::Emulated { experiment.core } else { learned.path };
+        let known = Experiment { core, ..experiment.clone() };
+        let predicted = predict(&known, mode, &ids, cell.requests, cores(), learned.core);
         cell.predicted = predicted.and_then(|outcome| Predicted::of(outcome, experiment.bytes));
         cells.push(cell);
     }
     Ok(cells)
 }
-
-/// A core is far quicker than an emulated module: with as many requests its processes would be through before all have begun.
-const CORES_TIMES: usize = 16;
 
 /// What was said, without the folders of programs, which are this machine's.
 fn command(scheduler: &str) -> String {
@@ -182,7 +211,7 @@ fn command(scheduler: &str) -> String {
 fn scheduler() -> String {
     let told = said("chrt", &["-p", &std::process::id().to_string()]);
     let values: Vec<&str> = told.lines().filter_map(|line| line.rsplit(": ").next()).collect();
-    values.join(", priority ")
+    if values.is_empty() { "the system's usual one".to_owned() } else { values.join(", priority ") }
 }
 
 fn said(program: &str, words: &[&str]) -> String {
@@ -191,18 +220,20 @@ fn said(program: &str, words: &[&str]) -> String {
     String::from_utf8_lossy(&stopwatch::run(command).unwrap_or_default()).trim().to_owned()
 }
 
-fn circumstances() -> anyhow::Result<Vec<String>> {
+fn circumstances(more: &[String]) -> anyhow::Result<Vec<String>> {
     let information = fs::read_to_string("/proc/cpuinfo")?;
     let model = information.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("unknown", |(_, model)| model);
     let system = rustix::system::uname();
-    Ok(vec![
+    let mut lines = vec![
         format!("date: {}", said("date", &["-u", "+%Y-%m-%d"])),
         format!("processor: {model}, {} cores, in a virtual machine: {}", cores(), is_virtual(&information)),
         format!("system: Linux {}", system.release().to_string_lossy().split('-').next().unwrap_or_default()),
         format!("scheduler: {}", scheduler()),
         format!("library: {}", Libcrypto::new()?.profile().detail),
-    ])
+    ];
+    lines.extend_from_slice(more);
+    Ok(lines)
 }
 
 fn is_virtual(information: &str) -> &'static str {

@@ -29,12 +29,15 @@ pub(super) struct Work {
     pub(super) modes: Vec<Mode>,
     /// Processes, and requests of each.
     pub(super) sizes: Vec<(usize, usize)>,
+    /// Times as many requests without the module: a core is far quicker than an emulated one, and with as many its processes would be through before all have begun.
+    pub(super) cores_times: usize,
 }
 
 pub(super) fn of(arguments: &Arguments) -> anyhow::Result<Plan> {
     match arguments.experiment {
         Kind::T2 => t2(arguments),
         Kind::Host => host(arguments),
+        Kind::Kernel => kernel(arguments),
         Kind::Cell => cell(arguments),
         Kind::Order => order(arguments),
     }
@@ -46,9 +49,15 @@ fn t2(arguments: &Arguments) -> anyhow::Result<Plan> {
     // One works at a unit and one stands behind it, so that no unit waits for a switch.
     experiment.permits = arguments.permits.unwrap_or(2 * experiment.permits);
     let modes = or(&arguments.modes, &[Mode::Plain, Mode::Queue, Mode::Lists64, Mode::Fifo, Mode::Cores]);
-    let conditions = conditions(&experiment, false);
+    let conditions = conditions(&experiment, "");
     let total = arguments.total.unwrap_or(8_192);
-    let work = Work { name: String::new(), experiment, modes, sizes: sizes(arguments, &TO_1500, total) };
+    let work = Work {
+        name: String::new(),
+        experiment,
+        modes,
+        sizes: sizes(arguments, &TO_1500, total),
+        cores_times: CORES_TIMES,
+    };
     let title = "Paper 001 again: processes at the emulated T2".to_owned();
     Ok(Plan { title, conditions, works: vec![work], _host: None })
 }
@@ -57,26 +66,56 @@ fn host(arguments: &Arguments) -> anyhow::Result<Plan> {
     let counts = or(&arguments.counts, &TO_1500);
     let most = counts.iter().copied().max().unwrap_or(1);
     let clients = (most + 8).to_string();
-    let host = Host::start(Command::new(&arguments.evener), &["--module", "cpu", "--clients", &clients])
+    let module = arguments.module.as_deref().unwrap_or("cpu");
+    let host = Host::start(Command::new(&arguments.evener), &["--module", module, "--clients", &clients])
         .with_context(|| arguments.evener.display().to_string())?;
-    let experiment = Experiment {
-        place: Place::Host(format!("hosted:{}", host.socket().display()).parse()?),
+    let place = Place::Host(format!("hosted:{}", host.socket().display()).parse()?);
+    let experiment = at(place, arguments, Nanos::from_micros(10), BURST)?;
+    let modes = or(&arguments.modes, &[Mode::Plain, Mode::Lists64, Mode::Fifo, Mode::Cores]);
+    let conditions = conditions(&experiment, module);
+    let total = arguments.total.unwrap_or(32_768);
+    let cores_times = if module == "cpu" { CORES_TIMES } else { 1 };
+    let work =
+        Work { name: String::new(), experiment, modes, sizes: sizes(arguments, &counts, total), cores_times };
+    let what = if module == "cpu" { "a host's core".to_owned() } else { format!("a host of {module}") };
+    let title = format!("Paper 001 again: processes at {what}");
+    Ok(Plan { title, conditions, works: vec![work], _host: Some(host) })
+}
+
+fn kernel(arguments: &Arguments) -> anyhow::Result<Plan> {
+    let module = arguments.module.as_deref().unwrap_or("afalg:virtio_crypto_aes_cbc");
+    let mut experiment =
+        at(Place::Kernel(module.parse()?), arguments, Nanos::from_micros(200), DEPTH_BEHIND_THE_KERNEL)?;
+    // Who says what a request takes there knows the module. Linux's driver of virtio-crypto has one request there at a time.
+    experiment.units = usize::from(arguments.service_us.is_some());
+    let modes = or(&arguments.modes, &[Mode::Plain, Mode::Lists64, Mode::Fifo, Mode::Cores]);
+    let conditions = conditions(&experiment, module);
+    let total = arguments.total.unwrap_or(8_192);
+    let work = Work {
+        name: String::new(),
+        experiment,
+        modes,
+        sizes: sizes(arguments, &TO_1500, total),
+        cores_times: 1,
+    };
+    let title = format!("Paper 001 again: processes at {module}");
+    Ok(Plan { title, conditions, works: vec![work], _host: None })
+}
+
+/// Paper 001's requests at a place of which the arbiter is told what a request takes, and with so many permits unless others are asked for.
+fn at(place: Place, arguments: &Arguments, service_told: Nanos, permits: u32) -> anyhow::Result<Experiment> {
+    Ok(Experiment {
+        place,
         algorithm: Algorithm::Aes128Cbc,
         bytes: arguments.bytes.unwrap_or(BYTES),
         units: 0,
         core: Nanos::ZERO,
-        service: service(arguments, Nanos::from_micros(10), Nanos::from_micros(10))?,
-        permits: arguments.permits.unwrap_or(BURST),
+        service: service(arguments, service_told, service_told)?,
+        permits: arguments.permits.unwrap_or(permits),
         bound_to: None,
         compare_every: COMPARE_EVERY,
         limit: LIMIT,
-    };
-    let modes = or(&arguments.modes, &[Mode::Plain, Mode::Lists64, Mode::Fifo, Mode::Cores]);
-    let conditions = conditions(&experiment, true);
-    let total = arguments.total.unwrap_or(32_768);
-    let work = Work { name: String::new(), experiment, modes, sizes: sizes(arguments, &counts, total) };
-    let title = "Paper 001 again: processes at a host's core".to_owned();
-    Ok(Plan { title, conditions, works: vec![work], _host: Some(host) })
+    })
 }
 
 fn cell(arguments: &Arguments) -> anyhow::Result<Plan> {
@@ -99,7 +138,13 @@ fn cell(arguments: &Arguments) -> anyhow::Result<Plan> {
             let each = |processes: &usize| (*processes, (total / processes).max(arguments.least));
             let sizes = or(&arguments.counts, &[1, 2, 3, 4, 5, 6]).iter().map(each).collect();
             let modes = or(&arguments.modes, &[Mode::Queue, Mode::Flags, Mode::Fifo, Mode::Cores]);
-            works.push(Work { name: format!("{algorithm} {bytes} B"), experiment, modes, sizes });
+            works.push(Work {
+                name: format!("{algorithm} {bytes} B"),
+                experiment,
+                modes,
+                sizes,
+                cores_times: CORES_TIMES,
+            });
         }
     }
     let title = "Paper 004 again: processes at the emulated Cell".to_owned();
@@ -116,10 +161,10 @@ fn order(arguments: &Arguments) -> anyhow::Result<Plan> {
         short,
     )?;
     let experiment = Experiment { permits: 1, ..one };
-    let conditions = conditions(&experiment, false);
+    let conditions = conditions(&experiment, "");
     let total = arguments.total.unwrap_or(4_000);
     let sizes = sizes(arguments, &[16, 1_000], total);
-    let work = Work { name: String::new(), experiment, modes: vec![Mode::Fifo], sizes };
+    let work = Work { name: String::new(), experiment, modes: vec![Mode::Fifo], sizes, cores_times: 1 };
     let title = "The order of grants: one unit, one permit".to_owned();
     Ok(Plan { title, conditions, works: vec![work], _host: None })
 }
@@ -179,5 +224,8 @@ const SIZES_004: [usize; 5] = [16, 64, 256, 1_024, 8_192];
 const SLOW: Option<Nanos> = Some(Nanos::from_millis(1));
 /// Requests that a host's core works on at once: a fill of its lanes.
 const BURST: u32 = 16;
+/// Requests that a driver of the kernel is handed at a time where it works on one: `evener_driver_kernel`'s depth.
+const DEPTH_BEHIND_THE_KERNEL: u32 = 8;
+const CORES_TIMES: usize = 16;
 const COMPARE_EVERY: usize = 64;
 const LIMIT: Duration = Duration::from_secs(55);

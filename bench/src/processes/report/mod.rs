@@ -10,7 +10,7 @@ use std::path::Path;
 use evener_sim::crowd::Outcome;
 use serde::{Deserialize, Serialize};
 
-use super::{Experiment, Figures, Mode};
+use super::{Experiment, Figures, Mode, Place};
 use crate::error::BenchError;
 use crate::statistics::Spread;
 
@@ -222,20 +222,20 @@ impl Report {
     }
 }
 
-/// What is told of the emulated module, or of the host, in lines.
+/// What is told of the emulated module, or of the one that is named, in lines.
 #[must_use]
-pub fn conditions(experiment: &Experiment, is_host: bool) -> Vec<String> {
-    let Experiment { algorithm, bytes, units, core, service, permits, .. } = experiment;
+pub fn conditions(experiment: &Experiment, module: &str) -> Vec<String> {
+    let Experiment { place, algorithm, bytes, units, core, service, permits, .. } = experiment;
     let mut lines = vec![format!("{algorithm}, {bytes} B a request, one request of a process at a time")];
-    if is_host {
-        lines.push(format!(
-            "a host's core; the arbiter is told {service} a request and has {permits} permits"
-        ));
-    } else {
-        lines.push(format!(
+    let told = format!("the arbiter is told {service} a request and has {permits} permits");
+    lines.push(match place {
+        Place::Host(_) if module == "cpu" => format!("a host's core; {told}"),
+        Place::Host(_) => format!("a host of {module}; {told}"),
+        Place::Kernel(name) => format!("{name}, in which each process sleeps by itself; {told}"),
+        Place::Emulated => format!(
             "EMULATED: {units} units; a request takes {core} of a core and {service} of a unit; {permits} permits of the arbiter"
-        ));
-    }
+        ),
+    });
     if let Some(core) = experiment.bound_to {
         lines.push(format!("all processes on core {core}"));
     }
