@@ -1,4 +1,5 @@
-//! Measuring: paper 002's experiment in memory ([`crypt`]), real files against other programs, and many processes at one module ([`processes`]).
+//! Measuring: paper 002's experiment in memory ([`crypt`]), real files against other programs, many processes
+//! at one module ([`processes`]), and uploads over TLS that a browser measures ([`tls`]).
 //!
 //! A *cell* is an algorithm, a direction, a layout and a size. A *contender* does a cell's jobs: OpenSSL on
 //! one core, OpenSSL on all, a bare multi-buffer loop, Evener under a policy. A *visit* is one contender at
@@ -15,6 +16,7 @@ pub mod plot;
 pub mod processes;
 pub mod programs;
 pub mod statistics;
+pub mod tls;
 
 pub use crypt::{contender, neighbours, report, workload};
 pub use error::BenchError;

@@ -24,6 +24,15 @@ impl Providers {
         }
     }
 
+    /// In words.
+    #[must_use]
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Default => "without Evener's provider",
+            Self::Evener => "with Evener's provider",
+        }
+    }
+
     /// The text of an `openssl.cnf`; `module` is the provider's file, `settings` are lines of its section.
     #[must_use]
     pub fn configuration(self, module: &Path, settings: &[String]) -> String {

@@ -49,6 +49,13 @@ pub fn run(mut command: Command) -> Result<Vec<u8>, BenchError> {
     Err(BenchError::Command { command: command.get_program().to_string_lossy().into_owned(), reason })
 }
 
+/// Runs `work`, and gives the core time of the processes for which it waited.
+pub fn with_core<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let before = core_of_children();
+    let done = work();
+    (done, core_of_children().saturating_sub(before))
+}
+
 fn core_of_children() -> Duration {
     getrusage(UsageWho::RUSAGE_CHILDREN)
         .map_or(Duration::ZERO, |usage| duration(usage.user_time()) + duration(usage.system_time()))

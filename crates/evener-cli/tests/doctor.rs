@@ -230,3 +230,46 @@ fn python_is_asked_by_a_process_of_its_own() {
     assert!(loaded(&good(&place)));
     assert!(!loaded("HOME = .\n"));
 }
+
+/// Files that are planted under a client's name judge: their libraries are what `objdump` says of them.
+#[test]
+fn the_usual_clients_are_told_by_whose_tls_they_have() {
+    let place = place();
+    let ran = doctor(&place, &good(&place), &["--json", "--program"]);
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!(misfits("doctor.schema.json", &value), [""; 0]);
+    let clients = value["clients"].as_array().unwrap();
+    let named = |name: &str| clients.iter().find(|client| client["name"] == name);
+    for (name, program) in [("curl", "curl"), ("wget", "wget")] {
+        let Some(client) = named(name) else {
+            common::skipped(&format!("{program} is not installed"));
+            continue;
+        };
+        // Another program judges: what the loader would load.
+        let loaded = place.program("ldd").args([client["file"].as_str().unwrap()]).run().succeeded();
+        let has_openssl = loaded.stdout_text().contains("libssl.so.3");
+        if !loaded.stdout_text().contains("libgnutls") || !has_openssl {
+            assert_eq!(client["can_serve"], has_openssl, "{client:#}");
+        }
+    }
+    let by = [("Chromium", "BoringSSL"), ("Firefox", "NSS"), ("QtWebKit", "OpenSSL"), ("w3m", "OpenSSL")];
+    for (name, library) in by {
+        let Some(client) = named(name) else { continue };
+        assert!(client["tls_library"].as_str().unwrap().starts_with(library), "{client:#}");
+        assert_eq!(client["can_serve"], library == "OpenSSL");
+    }
+    let text = doctor(&place, &good(&place), &["--program"]);
+    assert_eq!(text.stdout_text().matches(": TLS by ").count(), clients.len());
+}
+
+#[test]
+fn a_browser_that_is_a_script_is_read_behind_it() {
+    let place = place();
+    if !there_is("chromium") {
+        return common::skipped("chromium is not installed");
+    }
+    let ran = doctor(&place, &good(&place), &["--json", "--program", which("chromium").to_str().unwrap()]);
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!(value["program"]["tls_library"], "BoringSSL");
+    assert_eq!(traps(&value), ["never-sees-us"]);
+}

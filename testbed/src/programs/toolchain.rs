@@ -19,6 +19,8 @@ use crate::programs::executable::write_program;
 #[derive(Debug)]
 pub struct Toolchain {
     target: &'static str,
+    /// GNU's name for it.
+    gnu: &'static str,
     folder: PathBuf,
     build: PathBuf,
     /// Package and version of rustc.
@@ -35,7 +37,13 @@ impl Toolchain {
         let cross = profile.facts().cross.ok_or(Error::NoToolchain)?;
         let folder = profile.folder().join("toolchain");
         let rustc = fs::read_to_string(folder.join(STAMP)).map_err(|_| Error::NoToolchain)?;
-        Ok(Self { target: cross.target, folder, build: profile.folder().join("build"), rustc })
+        Ok(Self {
+            target: cross.target,
+            gnu: cross.gnu,
+            folder,
+            build: profile.folder().join("build"),
+            rustc,
+        })
     }
 
     /// Fetches and unpacks the compilers for `profile`, unless they are there.
@@ -88,10 +96,15 @@ impl Toolchain {
     #[must_use]
     pub fn cargo(&self, cargo: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(cargo);
-        let linker = format!("CARGO_TARGET_{}_LINKER", self.target.replace('-', "_").to_uppercase());
+        let (snake, upper) = (self.target.replace('-', "_"), self.target.replace('-', "_").to_uppercase());
+        let linker = format!("CARGO_TARGET_{upper}_LINKER");
         command.current_dir(paths::workspace());
         command.env("CARGO_BUILD_TARGET", self.target).env("CARGO_TARGET_DIR", &self.build);
         command.env("RUSTC", self.folder.join("rustc")).env(linker, self.cc());
+        // For the bindings of libssl, which compile a header to see which release it is of.
+        command.env(format!("CC_{snake}"), self.cc());
+        command.env(format!("{upper}_OPENSSL_INCLUDE_DIR"), self.folder.join("usr/include"));
+        command.env(format!("{upper}_OPENSSL_LIB_DIR"), self.folder.join("usr/lib").join(self.gnu));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
         // The program that started us may have been told of other compilers.
         for other in [

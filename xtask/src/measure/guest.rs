@@ -26,6 +26,8 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            paper 003: uploads over TLS with offload and without
        cargo xtask guest counted-uploads ROUNDS
            the same in a guest whose clock counts instructions: 500,000 a ms
+       cargo xtask guest browser-uploads [ROUNDS]
+           the same by QtWebKit in such a guest, measured by its page
        cargo xtask guest waits [ROUNDS]
            ways to wait for AF_ALG, bare, beside the engine and the provider; the guest's clock counts instructions
        cargo xtask guest count [ROUNDS]
@@ -47,6 +49,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["uploads"] => uploads("5"),
         ["uploads", rounds] => uploads(rounds),
         ["counted-uploads", rounds] => counted_uploads(rounds),
+        ["browser-uploads"] => super::browser::uploads("3"),
+        ["browser-uploads", rounds] => super::browser::uploads(rounds),
         ["waits"] => waits("5"),
         ["waits", rounds] => waits(rounds),
         ["count"] => count("3"),
@@ -107,8 +111,13 @@ fn with_curl(builder: Builder) -> Result<Builder, String> {
 
 /// A guest with the provider and what measures it.
 fn guest() -> Result<Builder, String> {
-    let built = built_of("evener-provider", &["--lib"])?.join("libevener_provider.so");
     let program = built_of("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
+    Ok(with_provider()?.program(program))
+}
+
+/// A guest with the provider, and the configuration that loads it with the module behind the kernel.
+pub(super) fn with_provider() -> Result<Builder, String> {
+    let built = built_of("evener-provider", &["--lib"])?.join("libevener_provider.so");
     let configuration = format!(
         "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\nrandom = random\n\
          [providers]\ndefault = default_sect\nevener = evener_sect\n[default_sect]\nactivate = 1\n\
@@ -118,7 +127,7 @@ fn guest() -> Result<Builder, String> {
     // OpenSSL wants it under this name.
     let named = built.with_file_name("evener.so");
     fs::copy(&built, &named).map_err(|error| format!("{}: {error}", named.display()))?;
-    let builder = Guest::builder().user_space_module().program(program).library(named);
+    let builder = Guest::builder().user_space_module().library(named);
     Ok(builder.file("/etc/evener.cnf", configuration).limit(LIMIT))
 }
 

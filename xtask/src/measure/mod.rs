@@ -1,5 +1,6 @@
 //! Measurements whose results lie in docs/results: on this machine, and in the test bed's guest.
 
+mod browser;
 mod circumstances;
 pub(crate) mod figures;
 pub(crate) mod guest;

@@ -88,16 +88,27 @@ impl Uploads {
     pub fn of(table: &Table) -> Result<Self, TableError> {
         let sizes = table.numbers("file_size_bytes")?;
         let columns = [table.numbers("offload_ms")?, table.numbers("no_offload_ms")?];
-        let lines = columns.each_ref().map(|column| {
-            let points: Vec<(f64, f64)> = sizes.iter().copied().zip(column.iter().copied()).collect();
-            Line::through_ends(&points).expect("a table has uploads of two sizes")
+        let pairs = columns[0].iter().copied().zip(columns[1].iter().copied());
+        let rows: Vec<_> = sizes.into_iter().zip(pairs.map(|(with, without)| [with, without])).collect();
+        Ok(Self::measured(&rows))
+    }
+
+    /// From bytes and milliseconds, with the module and without, by size.
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::of`].
+    #[must_use]
+    pub fn measured(measured: &[(f64, [f64; 2])]) -> Self {
+        let lines = [0, 1].map(|way| {
+            let points: Vec<(f64, f64)> = measured.iter().map(|(bytes, ms)| (*bytes, ms[way])).collect();
+            Line::through_ends(&points).expect("there are uploads of two sizes")
         });
-        let row = |(at, &size_bytes): (usize, &f64)| {
-            let ms = [columns[0][at], columns[1][at]];
+        let row = |&(size_bytes, ms): &(f64, [f64; 2])| {
             let residual = |way: usize| 100.0 * (lines[way].at_ms(size_bytes) / ms[way] - 1.0);
             Upload { size_bytes, ms, residual_percent: [residual(0), residual(1)] }
         };
-        Ok(Self { rows: sizes.iter().enumerate().map(row).collect(), lines })
+        Self { rows: measured.iter().map(row).collect(), lines }
     }
 
     /// The two neighbouring sizes, in bytes, between which the module begins to save time; `None` where it never does,

@@ -2,23 +2,27 @@
 
 mod crypt;
 mod files;
+mod tls;
 
 use clap::Subcommand;
 
 use crate::terminal::Exit;
 use crypt::Crypt;
 use files::Files;
+use tls::Tls;
 
 /// Measures on this machine, against what else there is.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
     Crypt(Box<Crypt>),
     Files(Files),
+    Tls(Box<Tls>),
 }
 
 pub(crate) fn run(bench: &Bench) -> anyhow::Result<Exit> {
     match bench {
         Bench::Crypt(arguments) => crypt::run(arguments),
         Bench::Files(arguments) => files::run(arguments),
+        Bench::Tls(arguments) => tls::run(arguments),
     }
 }

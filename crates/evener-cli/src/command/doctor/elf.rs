@@ -93,7 +93,7 @@ fn dynamic(file: &ElfFile64<'_, Endianness>, path: &Path) -> (Vec<String>, Vec<P
 }
 
 /// Where loaders look besides: what the environment names, the directories of ld.so.conf, the usual ones.
-fn search_path() -> impl Iterator<Item = PathBuf> {
+pub(super) fn search_path() -> impl Iterator<Item = PathBuf> {
     let set = env::var_os("LD_LIBRARY_PATH").map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
     let mut configured: Vec<PathBuf> = Vec::new();
     let mut files = vec![PathBuf::from("/etc/ld.so.conf")];
@@ -108,5 +108,5 @@ fn search_path() -> impl Iterator<Item = PathBuf> {
 }
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
-    bytes.windows(text.len()).any(|window| window == text)
+    memchr::memmem::find(bytes, text).is_some()
 }

@@ -1,9 +1,11 @@
 //! `evener doctor`: which provider serves each algorithm, and if it is not Evener's provider, why.
 //!
 //! Steps: the configuration that OpenSSL would read ([`checks`]) -> a fresh process that fetches every algorithm
-//! ([`probe`]) -> a given program ([`program`]), or Python and Node ([`runtimes`]) -> findings, each with its cure.
+//! ([`probe`]) -> a given program ([`program`]), the usual browsers and clients ([`clients`]), or Python and Node ([`runtimes`]) -> findings,
+//! each with its cure.
 
 mod checks;
+mod clients;
 mod elf;
 mod probe;
 mod program;
@@ -16,6 +18,7 @@ use evener::statistics::{DIRECTORY_VARIABLE, Directories};
 use serde::Serialize;
 
 use crate::terminal::{Exit, PathDisplay, output};
+use clients::UsualClient;
 use probe::Probe;
 use program::Inspection;
 use runtimes::Runtime;
@@ -30,15 +33,16 @@ use runtimes::Runtime;
 Examples:
   evener doctor
   OPENSSL_CONF=/etc/evener/nginx.service.cnf evener doctor --program /usr/sbin/nginx
+  evener doctor --program    # whose TLS the installed browsers and clients have
 
 Exit status:
   0    Evener's provider serves all algorithms that it has
   1    something is in the way; each thing is named with its cure (what only may be in the way is no reason)
   2    it could not be found out")]
 pub(crate) struct Doctor {
-    /// This program instead of the system's OpenSSL, Python and Node.
-    #[arg(long, value_name = "PATH")]
-    program: Option<PathBuf>,
+    /// This program instead of the system's OpenSSL, Python and Node; without a path, the usual browsers and clients.
+    #[arg(long, value_name = "PATH", num_args = 0..=1)]
+    program: Option<Option<PathBuf>>,
 
     /// Prints JSON (docs/schemas/doctor.schema.json).
     #[arg(long)]
@@ -72,6 +76,8 @@ struct Answer {
     /// The configuration that OpenSSL reads here.
     configuration: String,
     program: Option<Inspection>,
+    /// The usual browsers and clients that are installed, where they were asked for.
+    clients: Vec<UsualClient>,
     openssl: Option<Probe>,
     runtimes: Vec<Runtime>,
     findings: Vec<Finding>,
@@ -94,7 +100,9 @@ pub(crate) fn run(arguments: &Doctor) -> anyhow::Result<Exit> {
 }
 
 fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
-    let program = arguments.program.as_deref().map(program::inspect).transpose()?;
+    let asked = arguments.program.as_ref();
+    let program = asked.and_then(Option::as_deref).map(program::inspect).transpose()?;
+    let clients = if asked.is_some_and(Option::is_none) { clients::installed() } else { Vec::new() };
     let mut findings = program.as_ref().map(program::findings).unwrap_or_default();
     let sees_us = program.as_ref().is_none_or(Inspection::may_see_us);
     let (configuration, mut in_configuration) = checks::of_configuration();
@@ -105,7 +113,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         findings.append(&mut in_configuration);
         openssl = probed.ok();
     }
-    let runtimes = if program.is_none() { runtimes::installed() } else { Vec::new() };
+    let runtimes = if asked.is_none() { runtimes::installed() } else { Vec::new() };
     if findings.is_empty() {
         findings.extend(runtimes.iter().filter_map(Runtime::finding));
     }
@@ -120,13 +128,27 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         ));
     }
     let configuration = PathDisplay(&configuration).to_string();
-    Ok(Answer { version: env!("CARGO_PKG_VERSION"), configuration, program, openssl, runtimes, findings })
+    Ok(Answer {
+        version: env!("CARGO_PKG_VERSION"),
+        configuration,
+        program,
+        clients,
+        openssl,
+        runtimes,
+        findings,
+    })
 }
 
 fn text(answer: &Answer) -> String {
     let mut text = String::new();
     if let Some(program) = &answer.program {
         write_line(&mut text, &format!("{}: {}", program.path, program.crypto));
+        if let Some(tls) = &program.tls_library {
+            write_line(&mut text, &format!("  TLS by {tls}"));
+        }
+    }
+    for client in &answer.clients {
+        write_line(&mut text, &client.line());
     }
     write_line(&mut text, &format!("configuration {}", answer.configuration));
     if let Some(openssl) = &answer.openssl {

@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::Finding;
+use super::clients::{Tls, file_behind, tls_of};
 use super::elf::Elf;
 use crate::terminal::PathDisplay;
 
@@ -17,6 +18,8 @@ pub(super) struct Inspection {
     pub(super) path: String,
     /// In words.
     pub(super) crypto: String,
+    /// Whose TLS it has, in words, where its file tells.
+    pub(super) tls_library: Option<String>,
     #[serde(skip)]
     source: Crypto,
     #[serde(skip)]
@@ -67,20 +70,24 @@ const OWN_PROPERTIES: [&str; 2] = ["EVP_set_default_properties", "EVP_default_pr
 /// Reads the program at `path` and its libraries.
 pub(super) fn inspect(path: &Path) -> anyhow::Result<Inspection> {
     let path = fs::canonicalize(path).with_context(|| format!("cannot find {}", PathDisplay(path)))?;
+    // A browser's program is a script; what is read is the file behind it.
+    let path = file_behind(&path);
     let texts: Vec<&'static str> = MARKS.iter().map(|mark| mark.0).chain([OPENSSL]).collect();
     let program = Elf::read(&path, &texts).with_context(|| format!("cannot read {}", PathDisplay(&path)))?;
     let libraries = program.libraries(&texts);
-    let source = crypto(&program, &libraries);
+    let tls = tls_of(&program, &libraries);
+    let source = crypto(&program, &libraries, tls.as_ref());
     let peculiarities_found = peculiarities(&path, &program);
     Ok(Inspection {
         path: PathDisplay(&path).to_string(),
         crypto: source.in_words(),
+        tls_library: tls.as_ref().map(Tls::in_words),
         source,
         peculiarities_found,
     })
 }
 
-fn crypto(program: &Elf, libraries: &[Elf]) -> Crypto {
+fn crypto(program: &Elf, libraries: &[Elf], tls: Option<&Tls>) -> Crypto {
     if let Some(java) = program
         .needed
         .iter()
@@ -88,6 +95,17 @@ fn crypto(program: &Elf, libraries: &[Elf]) -> Crypto {
         .find(|name| name.starts_with("libjvm.so") || name.starts_with("libjli.so"))
     {
         return Crypto::Foreign(if java.starts_with("libjvm") { "Java" } else { "Java's launcher" });
+    }
+    // A libcrypto that is there for others (SSH, LDAP) serves no TLS.
+    if let Some(Tls::Foreign(name)) = tls {
+        return Crypto::Foreign(name);
+    }
+    if tls == Some(&Tls::ByQt) {
+        let system =
+            super::elf::search_path().map(|folder| folder.join("libcrypto.so.3")).find(|file| file.is_file());
+        if let Some(path) = system {
+            return Crypto::Shared(path);
+        }
     }
     let is_libcrypto = |library: &&Elf| file_name(&library.path).starts_with("libcrypto.so");
     if let Some(shared) = libraries.iter().find(is_libcrypto) {

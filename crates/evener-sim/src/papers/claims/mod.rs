@@ -18,6 +18,7 @@ mod paper003;
 mod paper004;
 mod sizes;
 
+use super::android::Uploads;
 use super::table::{
     SEED000_TABLE2, SEED002_TABLE2, SEED002_TABLE3, SEED003_TABLE1, SEED004_TABLE2, SEED004_TABLE3,
     SEED004_TABLE4, SEED004_TABLE5, Table, TableError,
@@ -164,6 +165,15 @@ pub fn check(tables: &Tables) -> Result<Vec<Checked>, TableError> {
         Ok(Checked { paper, id: claim.id, claim: claim.text, finding })
     });
     checked.collect()
+}
+
+/// Checks the claims of paper 003 against `uploads` that were measured elsewhere.
+#[must_use]
+pub fn of_uploads(uploads: &Uploads) -> Vec<Checked> {
+    let claims = paper003::CLAIMS.iter().zip(paper003::of_uploads(uploads));
+    claims
+        .map(|(claim, finding)| Checked { paper: "003", id: claim.id, claim: claim.text, finding })
+        .collect()
 }
 
 #[cfg(test)]
