@@ -69,7 +69,7 @@ impl<'m> Path<'m> {
         if let Driver::Kernel(driver) = &self.driver {
             self.output.resize(self.text.len(), 0);
             let mut text = Beside { input: self.text, output: &mut self.output };
-            let asked = driver.ask_for(session.with_iv(iv), &mut text, FOREVER);
+            let asked = driver.run_single(session.with_iv(iv), &mut text, FOREVER);
             return asked.map_err(|why| lost(format!("the module: {why:?}")));
         }
         let mut armed = self.job.take().ok_or_else(|| lost("a request is missing".to_owned()))?;
