@@ -27,6 +27,7 @@ mod walk;
 mod workers;
 
 pub use error::{FileError, FormatError};
+pub use output::abandon_drafts;
 pub use keys::{age as age_keys, keyset};
 pub use process::process;
 pub use report::{Progress, Skip, Summary};

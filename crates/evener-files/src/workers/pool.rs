@@ -52,10 +52,16 @@ impl<'a> Workers<'a> {
         Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
     }
 
-    /// Ends the run: directories get their times, and the sum is returned.
+    /// Ends the run: what was not begun is named, directories get their times, and the sum is returned.
+    ///
+    /// # Panics
+    ///
+    /// Where something that the walk met is neither done nor named: a bug.
     pub(crate) fn finish(self) -> Summary {
         let mut summary = self.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-        summary.failed.extend(self.queue.finish());
+        let failed = self.queue.finish(&self.run, &mut summary);
+        assert_eq!(summary.accounted_for(), summary.found, "done + failed + left out = found");
+        summary.failed.extend(failed);
         summary
     }
 
@@ -83,11 +89,13 @@ impl<'a> Workers<'a> {
         let mut chained = Vec::new();
         for item in files {
             if self.run.is_stopped() {
-                break;
+                worker.failed(item.source, FileError::Stopped);
+                continue;
             }
-            if worker.slots.is_empty() {
-                // To open a file takes a slot; the batch has them all.
+            if worker.slots.is_empty() || batch.is_old() {
+                // To open a file takes a slot, and the batch has them all; or it takes so long that much would be lost by a kill.
                 std::mem::take(&mut batch).run(worker);
+                worker.settle_if_due();
             }
             match open(worker, &item) {
                 Ok(Some(work)) => {
@@ -152,7 +160,9 @@ fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>
 
 /// Takes spans of a large file until there are none.
 fn work_on_large(worker: &mut Worker<'_, '_, '_>, large: &Large) {
-    while !worker.run.is_stopped() && large.work_on_span(worker) {}
+    while !worker.run.is_stopped() && large.work_on_span(worker) {
+        worker.settle_if_due();
+    }
     if worker.run.is_stopped() {
         large.give_up(FileError::Stopped);
     }

@@ -7,7 +7,7 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, Settlement};
+use crate::output::{CompleteDraft, Origin, Settlement, SyncErrors};
 use crate::report::{Progress, Summary};
 use crate::request::Request;
 use crate::segments::slots;
@@ -20,21 +20,34 @@ pub(super) struct Run<'a> {
     cancel: &'a Cancel,
     /// Set when every further file would fail alike (disk full).
     stopped: AtomicBool,
+    sync_errors: SyncErrors,
 }
 
 impl<'a> Run<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         request: &'a Request,
         plan: slots::Plan,
         progress: &'a Progress,
         cancel: &'a Cancel,
     ) -> Self {
-        Self { request, plan, progress, cancel, stopped: AtomicBool::new(false) }
+        Self {
+            request,
+            plan,
+            progress,
+            cancel,
+            stopped: AtomicBool::new(false),
+            sync_errors: SyncErrors::default(),
+        }
     }
 
     /// Whether files not yet begun are left alone.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+    }
+
+    /// Whether the run is to end at once: what is complete and not yet settled is left to the next run, too.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
     }
 
     pub(super) fn stop(&self) {
@@ -48,16 +61,16 @@ pub(super) struct Worker<'w, 'r, 'm> {
     pub(super) caller: Caller<'r, 'm>,
     /// Idle jobs, each with its slot.
     pub(super) slots: Vec<Box<Job<'m>>>,
-    settlement: Settlement,
+    settlement: Settlement<'w>,
     pub(super) summary: Summary,
 }
 
 impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn new(run: &'w Run<'w>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
-        Self { run, caller, slots, settlement: Settlement::default(), summary: Summary::default() }
+        Self { run, caller, slots, settlement: Settlement::new(&run.sync_errors), summary: Summary::default() }
     }
 
-    /// Settles what is left; returns what the thread did.
+    /// Settles what is left, or gives it up where the run was cancelled; returns what the thread did.
     pub(super) fn finish(mut self) -> Summary {
         self.settle();
         self.summary
@@ -86,11 +99,15 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     }
 
     fn settle(&mut self) {
-        for (origin, result) in self.settlement.settle() {
-            if result.is_ok() {
-                self.run.progress.add_file();
+        let settled = if self.run.is_cancelled() { self.settlement.give_up() } else { self.settlement.settle() };
+        for (origin, result) in settled {
+            match result {
+                Ok(()) => {
+                    self.run.progress.add_file();
+                    self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), Ok(()));
+                }
+                Err(error) => self.failed(origin.path, error),
             }
-            self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), result);
         }
     }
 }
