@@ -253,10 +253,11 @@ fn a_pipe_among_several_inputs_is_refused_and_not_waited_for() {
     place.write("a", "text");
     place.program("mkfifo").arg("pipe").run().succeeded();
     for input in ["pipe", "/dev/null"] {
-        let run = place.evener().args(["encrypt", "--key", "k.json", "-q", "--force", "-o", "out", input, "a"]);
+        let run =
+            place.evener().args(["encrypt", "--key", "k.json", "-q", "--force", "-o", "out", input, "a"]);
         run.run().ended_with(1).saying("standard input");
     }
-    assert_eq!(common::files(&place.join("out")), [Path::new("a")]);
+    assert_eq!(files(&place.join("out")), [Path::new("a")]);
 }
 
 #[test]

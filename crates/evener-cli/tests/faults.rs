@@ -33,7 +33,17 @@ fn with_fault(place: &Place, fault: &str) -> Option<Ran> {
     }
     fs::remove_dir_all(place.join("sealed")).ok();
     let calls = fault.split(':').next().unwrap();
-    let words = ["-f", "-q", "-o", "trace", "-e", &format!("trace={calls}"), "-e", &format!("inject={fault}"), EVENER];
+    let words = [
+        "-f",
+        "-q",
+        "-o",
+        "trace",
+        "-e",
+        &format!("trace={calls}"),
+        "-e",
+        &format!("inject={fault}"),
+        EVENER,
+    ];
     let mut run = place.program("strace").args(words).args(ENCRYPT).args(["--json", "report.json"]);
     run.command.env("EVENER_ARBITER", "off");
     Some(run.run())
@@ -43,8 +53,12 @@ fn with_fault(place: &Place, fault: &str) -> Option<Ran> {
 fn everything_is_done_or_named(place: &Place, fault: &str) {
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
     let count = |name: &str| report[name].as_u64().unwrap();
-    let named: BTreeSet<PathBuf> =
-        report["failed"].as_array().unwrap().iter().map(|entry| entry["path"].as_str().unwrap().into()).collect();
+    let named: BTreeSet<PathBuf> = report["failed"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["path"].as_str().unwrap().into())
+        .collect();
     let of_list = |name: &str| report[name].as_array().unwrap().len() as u64;
     let accounted = count("files") + count("already_done") + of_list("skipped") + of_list("failed");
     assert!(accounted >= count("found"), "{fault}: {report}");
@@ -129,7 +143,10 @@ fn a_signal_at_any_call_leaves_no_draft_and_whole_files_only() {
             let ended = (ran.code(), ran.signal());
             assert!(matches!(ended, (Some(0), None)) || ended == (None, Some(number)), "{fault}: {ran:?}");
             let left = files(&place.join("sealed"));
-            assert!(!left.iter().any(|name| name.to_string_lossy().contains(".evener-")), "{fault}: {left:?}");
+            assert!(
+                !left.iter().any(|name| name.to_string_lossy().contains(".evener-")),
+                "{fault}: {left:?}"
+            );
             everything_there_is_whole(&place, &fault);
         }
     }

@@ -77,6 +77,54 @@ fn a_killed_run_leaves_whole_files_only_and_is_carried_on() {
     the_rest_is_done_by_the_same_command(&place);
 }
 
+/// A thread loses what it did in its last second, or its last 64 MiB, and nothing that has its final name is wrong.
+#[test]
+#[ignore = "minutes: 200 kills of a run over 2000 files"]
+fn little_is_lost_by_a_kill_at_any_moment() {
+    const THREADS: u64 = 2;
+    let place = Place::with_key();
+    for number in 0..2000 {
+        place.write(format!("in/{number}"), noise(number, 100_000 + 158 * number as usize));
+    }
+    let arguments = [&ENCRYPT[..], &["--workers", "2"]].concat();
+    let mut kills = 0;
+    for moment in moments(&place, 199).into_iter().cycle().take(400) {
+        if kills == 200 {
+            break;
+        }
+        let mut child = start(&place, &arguments);
+        sleep(moment);
+        child.kill().unwrap();
+        kills += u32::from(!child.wait().unwrap().success());
+        let lost: u64 = draft_names(&place)
+            .iter()
+            .map(|name| fs::metadata(place.join("sealed").join(name)).unwrap().len())
+            .sum();
+        assert!(lost <= THREADS * (64 << 20), "{lost} bytes lost after {moment:?}");
+        if place.join("sealed").exists() && kills % 10 == 0 {
+            everything_there_is_whole(&place);
+        }
+        fs::remove_dir_all(place.join("sealed")).ok();
+    }
+    assert_eq!(kills, 200);
+}
+
+#[test]
+fn two_runs_at_once_into_one_directory_both_end_well() {
+    let place = Place::new();
+    work(&place);
+    for _ in 0..3 {
+        let runs = [start(&place, &ENCRYPT), start(&place, &ENCRYPT)];
+        for run in runs {
+            let output = run.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        assert_eq!(files(&place.join("sealed")), files(&place.join("in")));
+        everything_there_is_whole(&place);
+        fs::remove_dir_all(place.join("sealed")).unwrap();
+    }
+}
+
 #[test]
 fn a_stopped_run_cleans_up_ends_by_the_signal_and_is_carried_on() {
     let place = Place::new();
@@ -141,8 +189,12 @@ fn start_with_draft(place: &Place, program: &str, arguments: &[&str]) -> Option<
 }
 
 fn drafts(place: &Place) -> usize {
-    let is_draft = |name: &&PathBuf| name.to_string_lossy().starts_with(".evener");
-    files(&place.join("sealed")).iter().filter(is_draft).count()
+    draft_names(place).len()
+}
+
+fn draft_names(place: &Place) -> Vec<PathBuf> {
+    let is_draft = |name: &PathBuf| name.to_string_lossy().starts_with(".evener");
+    files(&place.join("sealed")).into_iter().filter(is_draft).collect()
 }
 
 #[test]

@@ -14,7 +14,8 @@ fn rows() -> Vec<[String; 3]> {
     let page = fs::read_to_string(page).unwrap().replace("\\|", "\u{0}");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let cell = |cell: &str| cell.trim().trim_matches('`').replace('\u{0}', "|");
-    rows.map(|row| row.trim_matches('|').split('|').map(cell).collect::<Vec<_>>().try_into().unwrap()).collect()
+    rows.map(|row| row.trim_matches('|').split('|').map(cell).collect::<Vec<_>>().try_into().unwrap())
+        .collect()
 }
 
 #[test]

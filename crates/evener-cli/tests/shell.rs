@@ -32,7 +32,11 @@ fn place() -> Place {
     place.write("f", "some text\n");
     place.write("large", noise(3, 3_000_000));
     place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "f.sealed", "f"]).run().succeeded();
-    place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "large.sealed", "large"]).run().succeeded();
+    place
+        .evener()
+        .args(["encrypt", "--key", "k.json", "-q", "-o", "large.sealed", "large"])
+        .run()
+        .succeeded();
     place
 }
 
@@ -63,7 +67,12 @@ fn ciphertext_is_not_shown_on_a_terminal() {
     let place = place();
     let (ran, shown) = place.at_a_terminal(
         "sh",
-        &["-c", &format!("{EVENER} encrypt --key k.json f >/dev/tty; {EVENER} encrypt --key k.json -o /dev/tty f")],
+        &[
+            "-c",
+            &format!(
+                "{EVENER} encrypt --key k.json f >/dev/tty; {EVENER} encrypt --key k.json -o /dev/tty f"
+            ),
+        ],
         &[],
     );
     ran.ended_with(2);
@@ -86,7 +95,9 @@ fn devices_pipes_and_descriptors_are_written_to_as_they_stand_there() {
         format!("{decrypt} -o /dev/stdout f.sealed | cat"),
         format!("mkfifo p1 && {{ cat p1 & {decrypt} -o p1 f.sealed && wait; }}"),
         // What stands before in a file that is appended to stays there.
-        format!("printf 'some ' >app && echo text | \"$E\" encrypt -q --key k.json -o t.sealed && {decrypt} -o /dev/stdout t.sealed >>app && cat app"),
+        format!(
+            "printf 'some ' >app && echo text | \"$E\" encrypt -q --key k.json -o t.sealed && {decrypt} -o /dev/stdout t.sealed >>app && cat app"
+        ),
         format!("exec 3>three && {decrypt} -o /dev/fd/3 f.sealed && cat three"),
     ];
     for line in lines {
@@ -158,7 +169,10 @@ fn a_reader_that_has_seen_enough_ends_it_quietly_by_sigpipe() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{answer}");
     }
     assert_eq!(drafts(&place), 0);
-    let ran = shell(&place, "trap '' PIPE; { \"$E\" decrypt --key k.json large.sealed; echo $? >code; } | true; cat code");
+    let ran = shell(
+        &place,
+        "trap '' PIPE; { \"$E\" decrypt --key k.json large.sealed; echo $? >code; } | true; cat code",
+    );
     assert_eq!(ran.stdout_text(), "1\n", "where the signal is ignored it is an error");
     assert!(ran.stderr().contains("reader"), "{}", ran.stderr());
 }
@@ -244,7 +258,9 @@ fn a_signal_that_ends_a_program_ends_it_after_it_has_cleaned_up() {
 #[test]
 fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     let place = place();
-    for (name, signal) in [("HUP", Signal::HUP), ("INT", Signal::INT), ("QUIT", Signal::QUIT), ("TERM", Signal::TERM)] {
+    for (name, signal) in
+        [("HUP", Signal::HUP), ("INT", Signal::INT), ("QUIT", Signal::QUIT), ("TERM", Signal::TERM)]
+    {
         let ignoring = format!("trap '' {name}; exec \"$0\" \"$@\"");
         let mut child = waiting(&place, &["sh", "-c", &ignoring]);
         send(&child, signal);
@@ -280,7 +296,8 @@ fn a_signal_ends_a_run_that_derives_keys_from_a_passphrase() {
     for number in 0..200 {
         place.write(format!("many/{number}"), "text");
     }
-    let mut run = place.evener().args(["encrypt", "--passphrase-file", "pass", "-q", "-o", "waiting", "many"]);
+    let mut run =
+        place.evener().args(["encrypt", "--passphrase-file", "pass", "-q", "-o", "waiting", "many"]);
     run.command.stdin(Stdio::null()).stderr(Stdio::piped());
     let child = run.command.spawn().unwrap();
     while !place.join("waiting").exists() {
@@ -298,7 +315,8 @@ fn a_signal_at_the_question_for_a_passphrase_gives_the_terminal_back() {
     let place = place();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let (mut ours, programs) = evener_testing::programs::new_terminal();
-        let mut run = place.program("setsid").args(["-c", "-w", EVENER, "encrypt", "-p", "-q", "-o", "out", "f"]);
+        let mut run =
+            place.program("setsid").args(["-c", "-w", EVENER, "encrypt", "-p", "-q", "-o", "out", "f"]);
         run.command.stdin(programs).stdout(Stdio::null()).stderr(Stdio::null());
         let mut setsid = run.command.spawn().unwrap();
         run.command.stdin(Stdio::null());
@@ -323,7 +341,8 @@ fn a_signal_at_the_question_for_a_passphrase_gives_the_terminal_back() {
 fn one_line_says_what_was_done_and_more_only_when_asked() {
     let place = place();
     let encrypt = ["encrypt", "--force", "--key", "k.json", "-o", "said"];
-    let lines = |more: &[&str]| place.evener().args(encrypt).args(more).run().succeeded().stderr().lines().count();
+    let lines =
+        |more: &[&str]| place.evener().args(encrypt).args(more).run().succeeded().stderr().lines().count();
     assert_eq!(lines(&["f"]), 1);
     assert_eq!(lines(&["-q", "f"]), 0);
     let ran = place.evener().args(encrypt).args(["-v", "f"]).run().succeeded();
@@ -352,8 +371,10 @@ fn where_no_thread_can_be_had_one_does_the_work() {
     // From none beside the first to some and then no more.
     for threads in 1..6 {
         let (sealed, back) = (format!("out/sealed{threads}"), format!("out/back{threads}"));
-        run(threads, &["encrypt", "--key", "k.json", "-q", "--workers", "4", "-o", &sealed, "in"]).succeeded();
-        run(threads, &["decrypt", "--key", "k.json", "-q", "--workers", "4", "-o", &back, &sealed]).succeeded();
+        run(threads, &["encrypt", "--key", "k.json", "-q", "--workers", "4", "-o", &sealed, "in"])
+            .succeeded();
+        run(threads, &["decrypt", "--key", "k.json", "-q", "--workers", "4", "-o", &back, &sealed])
+            .succeeded();
         let read = |name: &str| fs::read(place.join(&back).join(name)).unwrap();
         assert!(read("small") == small && read("large") == large, "{threads}");
         let piped = run(threads, &["decrypt", "--key", "k.json", &format!("{sealed}/large")]).succeeded();

@@ -103,7 +103,9 @@ fn seconds() -> i64 {
 fn is_of_own_write(signal: i32, info: &siginfo_t) -> bool {
     // SAFETY: such a signal always carries the process that it is from.
     let from = || unsafe { info.si_pid() };
-    signal == libc::SIGPIPE && info.si_code == libc::SI_USER && from() == rustix::process::getpid().as_raw_pid()
+    signal == libc::SIGPIPE
+        && info.si_code == libc::SI_USER
+        && from() == rustix::process::getpid().as_raw_pid()
 }
 
 /// Ends the program by `signal`, as if it had never been caught, so that who waits for it sees that. Memory is not dumped: keys are in it.

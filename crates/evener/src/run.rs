@@ -1,12 +1,12 @@
 //! One run from start to end: threads are started, the body submits jobs, the backlog is closed, every job
 //! that was submitted is finished, threads are joined, and what they did is returned.
 
-use std::{fmt, io};
 use std::mem::take;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, Scope};
+use std::{fmt, io};
 
 use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Nanos, SessionId};
@@ -91,7 +91,11 @@ pub struct NoThread(pub io::Error);
 
 impl fmt::Display for NoThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no thread can be started that waits for the module (ulimit -u, or a limit of tasks): {}", self.0)
+        write!(
+            f,
+            "no thread can be started that waits for the module (ulimit -u, or a limit of tasks): {}",
+            self.0
+        )
     }
 }
 

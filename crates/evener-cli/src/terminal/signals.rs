@@ -4,14 +4,16 @@
 //! Path: [`cancel_on_signals`] or [`end_soon_after_signals`] -> the run sees its [`Cancel`] -> [`end`], the last act of `main`.
 
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use evener::Cancel;
 use evener_startup::{Caught, end_by, was_ignored};
 use signal_hook::consts::{
-    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+    SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGPROF, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU,
+    SIGXFSZ,
 };
 use signal_hook::flag;
 
@@ -21,13 +23,12 @@ use super::exit_status::Exit;
 const STOPPING: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
 /// What ends a process that does nothing about it, and can be caught.
-const ENDING: [i32; 11] = [
-    SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF,
-];
+const ENDING: [i32; 11] =
+    [SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGPROF];
 
 /// Time in which a run comes to its end by itself after a signal. Then it is ended, for a key that is derived, or a sync, does not see the
-/// signal. Assumed, not measured: 100 ms, more than it takes to leave a segment, less than a user takes for a delay.
-const BY_ITSELF: Duration = Duration::from_millis(100);
+/// signal. Assumed, not measured: 50 ms, more than it takes to leave a segment, less than a user takes for a delay.
+const BY_ITSELF: Duration = Duration::from_millis(50);
 
 static CAUGHT: OnceLock<Arc<Caught>> = OnceLock::new();
 
@@ -63,11 +64,21 @@ const STACK_BYTES: usize = 128 << 10;
 
 fn catch(signals: &[i32]) -> anyhow::Result<(Cancel, Arc<Caught>)> {
     let cancel = Cancel::default();
-    let caught = Arc::new(Caught::new(signals, cancel.flag())?);
-    CAUGHT.set(Arc::clone(&caught)).ok();
+    let caught = note(signals, cancel.flag())?;
     // A file that grows beyond the limit is then an error of that file, not the end of the process.
     flag::register(SIGXFSZ, Arc::default())?;
     Ok((cancel, caught))
+}
+
+/// Has the first of `signals` noted, and `flag` set by it.
+///
+/// # Errors
+///
+/// Where the system refuses a signal handler.
+pub(crate) fn note(signals: &[i32], flag: Arc<AtomicBool>) -> io::Result<Arc<Caught>> {
+    let caught = Arc::new(Caught::new(signals, flag)?);
+    CAUGHT.set(Arc::clone(&caught)).ok();
+    Ok(caught)
 }
 
 /// The signal by which this process is to end.

@@ -3,6 +3,7 @@
 //! Path: [`Settlement::add`] -> [`Settlement::is_due`] (so often as it costs little, and before a kill could lose much) -> [`Settlement::settle`].
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use rustix::io::Errno;
 use super::directory::OutputDir;
 use super::draft::CompleteDraft;
 use crate::error::FileError;
-use crate::input::beneath::open_one;
+use crate::input::beneath::{Root, open_one};
 use crate::input::source_file::READ_FLAGS;
 
 /// Drafts that are settled together at most: as many as a thread makes in the time below.
@@ -30,10 +31,13 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 const TIMES_COST: u32 = 50;
 
 /// What a complete draft was made from.
-#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     /// The source.
     pub(crate) path: PathBuf,
+    /// The directory below which it was found.
+    pub(crate) root: Option<Arc<Root>>,
+    /// Where the output goes, where it may have been finished by another run meanwhile.
+    pub(crate) place: Option<(Arc<OutputDir>, OsString)>,
     /// Its length, and that of the output, in bytes.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,

@@ -124,10 +124,14 @@ mod tests {
 
     #[test]
     fn descriptors_are_known_by_their_numbers_and_other_paths_are_files() {
-        for (path, number) in [("/dev/stdin", 0), ("/dev/stdout", 1), ("/dev/fd/63", 63), ("/proc/self/fd/3", 3)] {
+        for (path, number) in
+            [("/dev/stdin", 0), ("/dev/stdout", 1), ("/dev/fd/63", 63), ("/proc/self/fd/3", 3)]
+        {
             assert_eq!(number_of(Path::new(path)), Some(number), "{path}");
         }
-        for path in ["/dev/fd/", "/dev/fd/-1", "/dev/fd/3/x", "/dev/null", "dev/fd/3", "/dev/fd/99999999999999"] {
+        for path in
+            ["/dev/fd/", "/dev/fd/-1", "/dev/fd/3/x", "/dev/null", "dev/fd/3", "/dev/fd/99999999999999"]
+        {
             assert_eq!(number_of(Path::new(path)), None, "{path}");
         }
     }

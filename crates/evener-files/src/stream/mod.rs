@@ -93,12 +93,15 @@ impl Pipe<'_> {
         output: &mut Output,
     ) -> Result<u64, FileError> {
         thread::scope(|scope| {
-            let (hand_over, take_over) = channel::<(SegmentReader, Receiver<Box<Job<'m>>>, StreamSender<'_, 'm>)>();
+            let (hand_over, take_over) =
+                channel::<(SegmentReader, Receiver<Box<Job<'m>>>, StreamSender<'_, 'm>)>();
             let read = move || {
                 let (stream, free, mut sender) = take_over.recv().map_err(|_| FileError::Stopped)?;
                 self.read_all(stream, &free, |job| sender.submit(job) == Submitted::Yes)
             };
-            let Ok(reader) = thread::Builder::new().name("evener-reader".to_owned()).spawn_scoped(scope, read) else {
+            let Ok(reader) =
+                thread::Builder::new().name("evener-reader".to_owned()).spawn_scoped(scope, read)
+            else {
                 return self.one_by_one(stream, caller, slots, output);
             };
             let (give_back, free) = circle(slots);

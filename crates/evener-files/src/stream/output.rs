@@ -89,7 +89,8 @@ impl Output {
         let Sink::Draft(draft) = self.sink else { return Ok(()) };
         let errors = SyncErrors::default();
         let mut settlement = Settlement::new(&errors);
-        let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };
+        let path = self.target;
+        let origin = Origin { path, root: None, place: None, bytes_in: 0, bytes_out: self.written };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }

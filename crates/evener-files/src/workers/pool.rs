@@ -9,16 +9,14 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use super::batch::Batch;
-use super::existing_output::is_finished;
+use super::cbc_interleave;
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
 use super::worker::{Run, Worker};
-use super::{armored_source, cbc_interleave};
 use crate::error::FileError;
-use crate::format::Opener;
 use crate::report::{Progress, Summary};
-use crate::request::{self, Request};
-use crate::segments::{FileWork, KeyTrial, slots};
+use crate::request::Request;
+use crate::segments::{FileWork, slots};
 use crate::walk::{Item, Walk};
 
 /// The threads of a run and what they have in common.
@@ -97,7 +95,7 @@ impl<'a> Workers<'a> {
                 std::mem::take(&mut batch).run(worker);
                 worker.settle_if_due();
             }
-            match open(worker, &item) {
+            match worker.open(&item) {
                 Ok(Some(work)) => {
                     bytes += work.source.len();
                     self.sort_in(worker, item, work, &mut batch, &mut chained);
@@ -142,20 +140,6 @@ impl<'a> Workers<'a> {
             }
         }
     }
-}
-
-/// Opens a file unless its finished result stands there already.
-fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>, FileError> {
-    let task = &worker.run.request.task;
-    let mut source = item.open()?;
-    if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
-        source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
-    }
-    let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
-    if is_finished(worker.run.request, item, &source, keys)? {
-        return Ok(None);
-    }
-    FileWork::open(task, source, keys).map(Some)
 }
 
 /// Takes spans of a large file until there are none.

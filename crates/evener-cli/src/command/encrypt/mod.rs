@@ -14,11 +14,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ArgGroup;
+use evener::Cancel;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
-use evener::Cancel;
 use evener_files::{
-    FileError, Options, Progress, Request, RequestError, Source, Summary, Target, Task, abandon_drafts, process,
+    FileError, Options, Progress, Request, RequestError, Source, Summary, Target, Task, abandon_drafts,
+    process,
 };
 
 use crate::machine::Machine;

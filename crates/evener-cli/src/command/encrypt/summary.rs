@@ -20,7 +20,9 @@ pub(crate) fn failures(report: &Report) {
     }
     if !(unbegun.is_empty() || report.is_stopped()) {
         let files = counted(unbegun.len() as u64, "more file");
-        output::line(format_args!("{files} not begun or not finished, for the run was stopped; --json names all"));
+        output::line(format_args!(
+            "{files} not begun or not finished, for the run was stopped; --json names all"
+        ));
     }
     if let Some(more @ 1..) = failed.len().checked_sub(SHOWN_MAX) {
         output::line(format_args!("and {} more failed; --json names all", counted(more as u64, "file")));
