@@ -44,7 +44,12 @@ fn with_fault(place: &Place, fault: &str) -> Option<Ran> {
         &format!("inject={fault}"),
         EVENER,
     ];
-    let mut run = place.program("strace").args(words).args(ENCRYPT).args(["--json", "report.json"]);
+    let mut run = place
+        .program("env")
+        .args(["--default-signal", "strace"])
+        .args(words)
+        .args(ENCRYPT)
+        .args(["--json", "report.json"]);
     run.command.env("EVENER_ARBITER", "off");
     Some(run.run())
 }

@@ -29,7 +29,7 @@ fn work(place: &Place) {
 }
 
 fn start(place: &Place, arguments: &[&str]) -> Child {
-    let mut run = place.evener().args(arguments);
+    let mut run = place.evener_at_a_prompt().args(arguments);
     run.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     run.command.spawn().unwrap()
 }
@@ -158,7 +158,7 @@ fn a_stopped_run_cleans_up_ends_by_the_signal_and_is_carried_on() {
 #[test]
 fn a_run_that_waits_for_standard_input_stops_at_the_first_signal() {
     let place = Place::with_key();
-    let mut run = place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "sealed", "-"]);
+    let mut run = place.evener_at_a_prompt().args(["encrypt", "--key", "k.json", "-q", "-o", "sealed", "-"]);
     run.command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = run.command.spawn().unwrap();
     while !files(place.path()).iter().any(|name| name.to_string_lossy().starts_with(".evener")) {

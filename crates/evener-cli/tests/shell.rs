@@ -162,7 +162,7 @@ fn a_reader_that_has_seen_enough_ends_it_quietly_by_sigpipe() {
     for answer in ANSWERS {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         drop(reader);
-        let mut run = place.evener().args(answer.split(' '));
+        let mut run = place.evener_at_a_prompt().args(answer.split(' '));
         run.command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped());
         let output = run.command.output().unwrap();
         assert!(is_dead_by(output.status, SIGPIPE), "{answer}: {output:?}");
@@ -199,14 +199,11 @@ fn without_standard_error_the_work_is_done_all_the_same() {
 
 // -- signals ---------------------------------------------------------------------------------------------------------------
 
-/// A run that waits for its input, and has its draft; started by the words before it.
-fn waiting(place: &Place, before: &[&str]) -> Child {
-    let (program, more) = before.split_first().map_or((EVENER, &[][..]), |(first, more)| (*first, more));
-    let mut run = place.program(program).args(more);
-    if !before.is_empty() {
-        run = run.arg(EVENER);
-    }
-    let mut run = run.args(["encrypt", "--key", "k.json", "-q", "-o", "waiting/out", "-"]);
+/// A run that waits for its input, and has its draft; `sh` runs `before` first.
+fn waiting(place: &Place, before: &str) -> Child {
+    let line = format!("{before} exec \"$0\" \"$@\"");
+    let mut run = place.program("env").args(["--default-signal", "sh", "-c", &line, EVENER]);
+    run = run.args(["encrypt", "--key", "k.json", "-q", "-o", "waiting/out", "-"]);
     run.command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = run.command.spawn().unwrap();
     while drafts(place) == 0 {
@@ -242,7 +239,7 @@ fn a_signal_that_ends_a_program_ends_it_after_it_has_cleaned_up() {
         Signal::PROF,
     ];
     for signal in signals {
-        let mut child = waiting(&place, &[]);
+        let mut child = waiting(&place, "");
         // Twice, as a terminal and a shell may do; the second is no reason to leave anything behind.
         send(&child, signal);
         send(&child, signal);
@@ -261,8 +258,7 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
     for (name, signal) in
         [("HUP", Signal::HUP), ("INT", Signal::INT), ("QUIT", Signal::QUIT), ("TERM", Signal::TERM)]
     {
-        let ignoring = format!("trap '' {name}; exec \"$0\" \"$@\"");
-        let mut child = waiting(&place, &["sh", "-c", &ignoring]);
+        let mut child = waiting(&place, &format!("trap '' {name};"));
         send(&child, signal);
         child.stdin.take().unwrap().write_all(b"text").unwrap();
         assert!(child.wait().unwrap().success(), "{name}");
@@ -273,7 +269,7 @@ fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
 #[test]
 fn a_run_that_is_suspended_goes_on_where_it_was() {
     let place = place();
-    let mut child = waiting(&place, &[]);
+    let mut child = waiting(&place, "");
     send(&child, Signal::TSTP);
     let state = || {
         let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -296,8 +292,15 @@ fn a_signal_ends_a_run_that_derives_keys_from_a_passphrase() {
     for number in 0..200 {
         place.write(format!("many/{number}"), "text");
     }
-    let mut run =
-        place.evener().args(["encrypt", "--passphrase-file", "pass", "-q", "-o", "waiting", "many"]);
+    let mut run = place.evener_at_a_prompt().args([
+        "encrypt",
+        "--passphrase-file",
+        "pass",
+        "-q",
+        "-o",
+        "waiting",
+        "many",
+    ]);
     run.command.stdin(Stdio::null()).stderr(Stdio::piped());
     let child = run.command.spawn().unwrap();
     while !place.join("waiting").exists() {
@@ -315,8 +318,19 @@ fn a_signal_at_the_question_for_a_passphrase_gives_the_terminal_back() {
     let place = place();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let (mut ours, programs) = evener_testing::programs::new_terminal();
-        let mut run =
-            place.program("setsid").args(["-c", "-w", EVENER, "encrypt", "-p", "-q", "-o", "out", "f"]);
+        let mut run = place.program("setsid").args([
+            "-c",
+            "-w",
+            "env",
+            "--default-signal",
+            EVENER,
+            "encrypt",
+            "-p",
+            "-q",
+            "-o",
+            "out",
+            "f",
+        ]);
         run.command.stdin(programs).stdout(Stdio::null()).stderr(Stdio::null());
         let mut setsid = run.command.spawn().unwrap();
         run.command.stdin(Stdio::null());
