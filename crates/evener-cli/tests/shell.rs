@@ -1,4 +1,4 @@
-//! The ways of a shell: filters, pipes, devices and descriptors as inputs and outputs, signals, and what is said and what is not. Other programs do all of
+//! Ways of a shell: filters, pipes, devices and descriptors as inputs and outputs, signals, and what is said and what is not. Other programs do all of
 //! it alike, so a shell script relies on it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -359,7 +359,7 @@ fn one_line_says_what_was_done_and_more_only_when_asked() {
         |more: &[&str]| place.evener().args(encrypt).args(more).run().succeeded().stderr().lines().count();
     assert_eq!(lines(&["f"]), 1);
     assert_eq!(lines(&["-q", "f"]), 0);
-    let ran = place.evener().args(encrypt).args(["-v", "f"]).run().succeeded();
+    let ran = place.evener().args(encrypt).args(["--verbose", "f"]).run().succeeded();
     assert!(ran.stderr().lines().count() > 1 && ran.stderr().contains("share"), "{}", ran.stderr());
 }
 

@@ -111,7 +111,7 @@ pub enum FileError {
     /// The output directory is not the one any more that was entered.
     #[error("another directory took its place in the output; mode and time were not set")]
     OtherDirectory,
-    /// Whoever read the output has gone.
+    /// The process that read the output has gone.
     #[error("cannot write: the reader of the output has gone")]
     BrokenPipe,
     /// The run was cancelled or stopped before this file was finished.

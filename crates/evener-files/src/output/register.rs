@@ -13,7 +13,7 @@ use super::directory::OutputDir;
 use super::leftovers::Name;
 use crate::error::FileError;
 
-/// Whether drafts may be made. Whoever makes one reads it meanwhile, so that after it is set none is on its way.
+/// Whether drafts may be made. A thread that makes one reads it meanwhile, so that after it is set none is on its way.
 static IS_CLOSED: RwLock<bool> = RwLock::new(false);
 
 /// Drafts under their numbers.

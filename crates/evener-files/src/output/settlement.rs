@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_a_sync_is_told_once_to_every_thread_whoever_heard_it() {
+    fn an_error_of_a_sync_is_told_once_to_every_thread() {
         let errors = SyncErrors::default();
         let (mut one, mut other, mut third) = (0, 0, 0);
         assert_eq!(errors.sync(1, &mut one, || Ok(())), Ok(()));

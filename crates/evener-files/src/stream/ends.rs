@@ -45,7 +45,7 @@ fn has_bytes(path: &Path) -> bool {
     File::open(path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|bytes| bytes > 0)
 }
 
-/// Whether `path` is written to as it stands there, by whoever writes.
+/// Whether `path` is written to as it stands there.
 pub(super) fn is_sink(path: &Path) -> bool {
     let is_special = |stat: fs::Stat| {
         !matches!(FileType::from_raw_mode(stat.st_mode), FileType::RegularFile | FileType::Directory)

@@ -118,7 +118,7 @@ fn write_all(fd: &OwnedFd, mut parts: &mut [IoSlice<'_>]) -> Result<(), FileErro
         match writev(fd, &parts[..most]) {
             Ok(written) => IoSlice::advance_slices(&mut parts, written),
             Err(Errno::INTR) => {}
-            // Whoever shares the descriptor has made it so.
+            // Another process that shares the descriptor has made it so.
             Err(Errno::AGAIN) => {
                 poll(&mut [PollFd::new(fd, PollFlags::OUT)], None).ok();
             }

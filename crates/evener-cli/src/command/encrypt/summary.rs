@@ -13,7 +13,7 @@ const SHOWN_MAX: usize = 20;
 
 /// A line for each file that failed.
 pub(crate) fn failures(report: &Report) {
-    // What was not begun when the run ended is counted; whoever stopped it knows why, or a failure above says so.
+    // What was not begun when the run ended is counted; the user who stopped it knows why, or a failure above says so.
     let (unbegun, failed): (Vec<_>, Vec<_>) = report.failed.iter().partition(|entry| entry.is_unbegun);
     for Entry { path, reason, .. } in failed.iter().take(SHOWN_MAX) {
         output::line(format_args!("{path}: {reason}"));
