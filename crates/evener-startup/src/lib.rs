@@ -7,8 +7,8 @@
 
 mod caught;
 mod descriptor;
-mod state;
+mod ffi;
 
 pub use caught::{Caught, end_by};
 pub use descriptor::duplicate;
-pub use state::{was_closed, was_ignored};
+pub use ffi::{was_closed, was_ignored};
