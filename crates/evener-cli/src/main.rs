@@ -20,7 +20,7 @@ use crate::command::{
     bench, completions, cryptodev, devices, doctor, encrypt, explain, host, keygen, man, provider, sim,
     status, top,
 };
-use crate::terminal::output;
+use crate::terminal::{output, signals};
 
 fn main() -> ExitCode {
     let command = match Arguments::try_parse() {
@@ -44,5 +44,5 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => completions::run(arguments, Arguments::command()),
         Command::Man(arguments) => man::run(arguments, Arguments::command()),
     };
-    outcome.unwrap_or_else(|error| output::failure(&error)).into()
+    signals::end(outcome.unwrap_or_else(|error| output::failure(&error)))
 }

@@ -173,11 +173,16 @@ fn standard_input_and_output_work_in_every_combination() {
 }
 
 #[test]
-fn a_file_that_wrongly_says_that_it_is_empty_is_refused() {
+fn a_file_that_wrongly_says_that_it_is_empty_is_read_by_itself_and_refused_among_others() {
     let place = Place::with_key();
+    place.write("a", "text");
     let encrypt = ["encrypt", "--key", "k.json", "-q", "-o", "out"];
-    place.evener().args(encrypt).arg("/proc/version").run().ended_with(1).saying("standard input");
-    assert!(!place.join("out").exists());
+    place.evener().args(encrypt).args(["/proc/version", "a"]).run().ended_with(1).saying("standard input");
+    assert_eq!(files(&place.join("out")), [Path::new("a")]);
+    fs::remove_dir_all(place.join("out")).unwrap();
+    place.evener().args(encrypt).arg("/proc/version").run().succeeded();
+    let back = place.evener().args(["decrypt", "--key", "k.json", "out"]).run().succeeded();
+    assert_eq!(back.stdout(), fs::read("/proc/version").unwrap());
 }
 
 /// Grown or shrunk while it is read, a file is either refused or stored as it was at one moment.

@@ -111,6 +111,9 @@ pub enum FileError {
     /// The output directory is not the one any more that was entered.
     #[error("another directory took its place in the output; mode and time were not set")]
     OtherDirectory,
+    /// The process that read the output has gone.
+    #[error("cannot write: the reader of the output has gone")]
+    BrokenPipe,
     /// The run was cancelled or stopped before this file was finished.
     #[error("not finished: the run was stopped")]
     Stopped,

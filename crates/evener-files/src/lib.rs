@@ -28,6 +28,7 @@ mod workers;
 
 pub use error::{FileError, FormatError};
 pub use keys::{age as age_keys, keyset};
+pub use output::abandon_drafts;
 pub use process::process;
 pub use report::{Progress, Skip, Summary};
 pub use request::{Options, Request, RequestError, Source, Target, Task};

@@ -29,15 +29,13 @@ pub fn process(
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
     let start = Instant::now();
-    let paths = || {
-        request.sources.iter().map(|source| match source {
-            Source::Stdin => None,
-            Source::Path(path) => Some(path.clone()),
-        })
-    };
-    let mut summary = match (&request.target, paths().collect::<Option<Vec<_>>>()) {
+    let paths = request.sources.iter().map(|source| match source {
+        Source::Stdin => None,
+        Source::Path(path) => Some(path.clone()),
+    });
+    let mut summary = match (&request.target, paths.collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
-        (Target::Path(target), Some(sources)) => {
+        (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
             let walk = Walk::new(&sources, target)?;
             run_workers(request, walk, &sources, driver_factory, progress, cancel)?
         }
@@ -57,23 +55,35 @@ fn run_workers(
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
     let threads = request.options.workers.max(1);
-    let plan = plan_slots(request, threads)?;
-    let mut memory = plan.allocate();
+    let (plan, mut memory) = plan_slots(request, threads)?;
     let slots = plan.cut(&mut memory);
     let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
     let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
     let workers = Workers::new(request, walk, plan, progress, cancel);
-    let ((), report) = evener::run(setup, |runtime| {
+    let ((), report) = evener::try_run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
-                scope.spawn(|| add_up_bytes(sources, progress, cancel));
+                let add_up = || add_up_bytes(sources, progress, cancel);
+                // No thread for it, no total.
+                thread::Builder::new().spawn_scoped(scope, add_up).ok();
             }
-            for (core_drivers, slots) in all_core_drivers.into_iter().zip(slots) {
+            let mut workers_left = all_core_drivers.into_iter().zip(slots).rev();
+            // The last one is this thread's.
+            let own = workers_left.next();
+            for (core_drivers, slots) in workers_left {
                 let (workers, caller) = (&workers, runtime.caller(core_drivers));
-                scope.spawn(move || workers.work(caller, slots));
+                let thread = thread::Builder::new().name("evener-files".to_owned());
+                if thread.spawn_scoped(scope, move || workers.work(caller, slots)).is_err() {
+                    // No further thread is to be had: those there are do all of it.
+                    break;
+                }
+            }
+            if let Some((core_drivers, slots)) = own {
+                workers.work(runtime.caller(core_drivers), slots);
             }
         });
-    });
+    })
+    .map_err(RequestError::NoThread)?;
     let mut summary = workers.finish();
     summary.report = report;
     Ok(summary)

@@ -57,9 +57,11 @@ impl std::fmt::Display for Skip {
     }
 }
 
-/// What a run did.
+/// What a run did. Everything that was found is in exactly one of `files`, `already_done`, `skipped` and `failed`.
 #[derive(Debug, Default)]
 pub struct Summary {
+    /// Files that were found, and what else was met that is no directory, or no readable one.
+    pub found: u64,
     /// Files finished in this run.
     pub files: u64,
     /// Their input, in bytes.
@@ -93,8 +95,14 @@ impl Summary {
         }
     }
 
+    /// What was found and is done, failed or left out.
+    pub(crate) fn accounted_for(&self) -> u64 {
+        self.files + self.already_done + (self.skipped.len() + self.failed.len()) as u64
+    }
+
     /// Adds what another thread did.
     pub(crate) fn absorb(&mut self, other: Self) {
+        self.found += other.found;
         self.files += other.files;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;

@@ -6,6 +6,7 @@ use evener::core::plan::Policy;
 use evener::core::{Budget, Estimator, Objective};
 use evener_fd::SystemError;
 
+use crate::error::FileError;
 use crate::format::{Opener, Sealer};
 
 /// What is to be done, and with which keys.
@@ -107,6 +108,32 @@ pub enum RequestError {
     Memory {
         /// Bytes that would do.
         needed_bytes: u64,
+    },
+    /// No thread for a module.
+    #[error(transparent)]
+    NoThread(evener::NoThread),
+    /// The system has less memory than the run needs at least.
+    #[error("{needed_bytes} bytes of memory cannot be had (ulimit -v); fewer --workers need less")]
+    NoMemory {
+        /// Bytes that would do.
+        needed_bytes: u64,
+    },
+    /// A descriptor that was named has no open file.
+    #[error("{0} is closed")]
+    Closed(String),
+    /// There is something under the final name already.
+    #[error("{}: output exists (--force replaces it)", .0.display())]
+    Exists(PathBuf),
+    /// Ciphertext would be shown to a person.
+    #[error("encrypted bytes would go to a terminal; redirect standard output, or choose a file with -o")]
+    Terminal,
+    /// The output cannot be made.
+    #[error("{}: {error}", path.display())]
+    Output {
+        /// Its name.
+        path: PathBuf,
+        /// Why.
+        error: FileError,
     },
     /// Standard input or output failed.
     #[error("cannot {0}")]

@@ -69,7 +69,7 @@ pub use cpu::CoreDrivers;
 pub use driver_factory::DriverFactory;
 pub use queue::barrier::Barrier;
 pub use request::{combine, in_flight, offload, regret, split};
-pub use run::{Runtime, run};
+pub use run::{NoThread, Runtime, run, try_run};
 pub use setup::{ModuleSetup, Setup};
 pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};
 pub use submit::caller::Caller;

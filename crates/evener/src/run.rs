@@ -2,8 +2,11 @@
 //! that was submitted is finished, threads are joined, and what they did is returned.
 
 use std::mem::take;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, Scope};
+use std::{fmt, io};
 
 use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Nanos, SessionId};
@@ -31,45 +34,123 @@ pub struct Runtime<'r, 'm> {
 ///
 /// # Panics
 ///
-/// Where a worker panics: a bug. A thread that waits for jobs that were lost with it panics too.
-pub fn run<'m, R>(mut setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) -> (R, Report) {
+/// Where a worker panics: a bug. A thread that waits for jobs that were lost with it panics too. Where the system has no
+/// thread for a module, see [`try_run`].
+pub fn run<'m, R>(setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) -> (R, Report) {
+    try_run(setup, body).expect("the system has room for a few threads")
+}
+
+/// As [`run`]; where the system has fewer threads than CPU workers were set up, there are fewer ([`Runtime::workers`]).
+///
+/// # Errors
+///
+/// [`NoThread`] where one that waits for a module cannot be had. `body` was not called.
+///
+/// # Panics
+///
+/// As [`run`], but for threads.
+pub fn try_run<'m, R>(
+    mut setup: Setup<'m>,
+    body: impl FnOnce(&Runtime<'_, 'm>) -> R,
+) -> Result<(R, Report), NoThread> {
     let plan = setup.plan();
     // Workers that the plan leaves without work are not started.
     let (mut all_core_drivers, mut modules) = (take(&mut setup.workers), take(&mut setup.modules));
     all_core_drivers.truncate(if plan.cpu.jobs_max == 0 { 0 } else { all_core_drivers.len() });
     modules.truncate(if plan.is_cpu_only() { 0 } else { modules.len() });
-    let (cpu_workers, workers) = (all_core_drivers.len(), all_core_drivers.len() + modules.len());
-    let shared = Shared::new(setup, plan, cpu_workers, &modules);
+    // The threads come first: queues are laid out for as many workers as there are.
+    let shared = OnceLock::new();
     let answer = thread::scope(|scope| {
-        // Closes also when `body` or the start of a thread panics, or the scope would wait for workers that wait
-        // for work.
+        let mut threads = Threads { scope, idle: Vec::new() };
+        for number in 0..all_core_drivers.len() {
+            if threads.start(format!("evener-cpu-{number}")).is_err() {
+                all_core_drivers.truncate(number);
+                break;
+            }
+        }
+        for index in 0..modules.len() {
+            threads.start(format!("evener-module-{index}"))?;
+        }
+        if plan.dispatch == Dispatch::Monitor {
+            threads.start("evener-monitor".to_owned())?;
+        }
+        let (cpu_workers, workers) = (all_core_drivers.len(), all_core_drivers.len() + modules.len());
+        let shared = shared.get_or_init(|| Shared::new(setup, plan, cpu_workers, &modules));
+        // Closes also when `body` panics, or the scope would wait for workers that wait for work.
         let _closing = CloseOnDrop(&shared.backlog);
-        start(scope, &shared, all_core_drivers, modules);
-        body(&Runtime { shared: &shared, workers })
-    });
-    (answer, shared.into_report())
+        hand_out(threads, shared, all_core_drivers, modules);
+        Ok(body(&Runtime { shared, workers }))
+    })?;
+    let shared = shared.into_inner().expect("it was set before `body` was called");
+    Ok((answer, shared.into_report()))
 }
 
-/// Starts a thread for each worker, and the monitor where the plan wants one.
-fn start<'scope, 'm>(
-    scope: &'scope Scope<'scope, '_>,
+/// The system has no thread that could wait for a module.
+#[derive(Debug)]
+pub struct NoThread(pub io::Error);
+
+impl fmt::Display for NoThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "no thread can be started that waits for the module (ulimit -u, or a limit of tasks): {}",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for NoThread {}
+
+/// Gives each thread its worker, and one the monitor where the plan wants it.
+fn hand_out<'scope, 'm>(
+    threads: Threads<'scope, '_>,
     shared: &'scope Shared<'m>,
     all_core_drivers: Vec<CoreDrivers>,
     modules: Vec<ModuleSetup<'m>>,
 ) {
+    let mut idle = threads.idle.into_iter();
+    let mut give = |worker: Option<usize>, body: Work<'scope>| {
+        let work: Work<'scope> = Box::new(move || {
+            let _leaving = Leaving { shared, worker };
+            body();
+        });
+        let thread = idle.next().expect("there is a thread for each worker");
+        thread.send(work).expect("a thread waits for its work");
+    };
     for (number, mut core_drivers) in all_core_drivers.into_iter().enumerate() {
         shared.adopt(&mut core_drivers);
-        spawn(scope, format!("evener-cpu-{number}"), shared, Some(number), move || {
-            cpu_worker(shared, number, core_drivers);
-        });
+        give(Some(number), Box::new(move || cpu_worker(shared, number, core_drivers)));
     }
     for (index, module) in modules.into_iter().enumerate() {
         let number = shared.cpu_workers + index;
         let worker = ModuleWorker::new(shared, number, module);
-        spawn(scope, format!("evener-module-{index}"), shared, Some(number), move || worker.run());
+        give(Some(number), Box::new(move || worker.run()));
     }
     if shared.plan.dispatch == Dispatch::Monitor {
-        spawn(scope, "evener-monitor".to_owned(), shared, None, move || monitor::run(shared));
+        give(None, Box::new(move || monitor::run(shared)));
+    }
+}
+
+/// What a thread does all its life.
+type Work<'scope> = Box<dyn FnOnce() + Send + 'scope>;
+
+/// Threads that were started and wait for their work; one that gets none ends.
+struct Threads<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    idle: Vec<Sender<Work<'scope>>>,
+}
+
+impl Threads<'_, '_> {
+    fn start(&mut self, name: String) -> Result<(), NoThread> {
+        let (give, take) = channel::<Work<'_>>();
+        let life = move || {
+            if let Ok(work) = take.recv() {
+                work();
+            }
+        };
+        thread::Builder::new().name(name).spawn_scoped(self.scope, life).map_err(NoThread)?;
+        self.idle.push(give);
+        Ok(())
     }
 }
 
@@ -97,6 +178,12 @@ impl<'r, 'm> Runtime<'r, 'm> {
     pub fn stream(&self) -> (StreamSender<'r, 'm>, StreamReceiver<'r, 'm>) {
         assert!(self.workers > 0, "a stream needs worker threads");
         stream::open(self.shared, self.free_completions())
+    }
+
+    /// Worker threads that there are: of cores, and one for each module.
+    #[must_use]
+    pub const fn workers(&self) -> usize {
+        self.workers
     }
 
     /// The plan in force.
@@ -179,18 +266,4 @@ impl Drop for Leaving<'_, '_> {
             self.shared.break_down();
         }
     }
-}
-
-fn spawn<'scope, 'm>(
-    scope: &'scope Scope<'scope, '_>,
-    name: String,
-    shared: &'scope Shared<'m>,
-    worker: Option<usize>,
-    body: impl FnOnce() + Send + 'scope,
-) {
-    let started = thread::Builder::new().name(name).spawn_scoped(scope, move || {
-        let _leaving = Leaving { shared, worker };
-        body();
-    });
-    started.expect("the system has room for a few threads");
 }

@@ -17,6 +17,7 @@ use May::{Use, UseAll};
 const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-core", Use(&[]), &["evener-vectors"]),
     ("evener-fd", Use(&[]), &[]),
+    ("evener-startup", Use(&[]), &[]),
     ("evener-ring", Use(&["evener-fd"]), &[]),
     ("evener-driver-libcrypto", Use(&["evener-core", "evener-evp-sys", "evener-ring"]), &["evener-vectors"]),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
@@ -31,7 +32,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in, as by the runtime's own tests.
     ("evener", Use(&["evener-arbiter", "evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
-    ("evener-files", Use(&["evener", "evener-core", "evener-fd"]), RUNTIME_TESTS),
+    ("evener-files", Use(&["evener", "evener-core", "evener-fd", "evener-startup"]), RUNTIME_TESTS),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.

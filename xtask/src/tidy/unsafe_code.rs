@@ -10,6 +10,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
         "evener-fd",
         &["src/checked_fd.rs", "src/ffi.rs", "src/limit.rs", "src/range_lock.rs", "tests/program.rs"],
     ),
+    ("evener-startup", &["src/caught.rs", "src/descriptor.rs", "src/ffi.rs"]),
     ("evener-ring", RING),
     ("evener-arbiter", &["tests/support/ffi.rs"]),
     ("evener-vfio", &["src/ffi.rs", "src/function.rs", "src/registers.rs"]),

@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     SomeFailed = 1,
     /// Nothing was done: wrong usage, or a key or path that cannot be used.
     NothingDone = 2,
-    /// Stopped by a signal: 128 + SIGINT, as shells say it.
+    /// Stopped by a signal, by which the process ends; where none is known, 128 + SIGINT, as shells say it.
     Stopped = 130,
 }
 
@@ -29,7 +29,7 @@ Exit status:
   0    all was done
   1    some files failed; each is named on standard error
   2    nothing was done: wrong usage, or a key or path that cannot be used
-  130  stopped by a signal; what was not finished is done by the same command again"
+A signal that stops it ends it when all is cleaned up (a shell says 130 after Ctrl-C); the same command again does what was not finished."
     };
 }
 pub(crate) use exit_status_help;

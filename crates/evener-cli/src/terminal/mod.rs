@@ -4,6 +4,7 @@ pub(crate) mod columns;
 mod exit_status;
 pub(crate) mod keys;
 pub(crate) mod output;
+pub(crate) mod prompt;
 pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod units;

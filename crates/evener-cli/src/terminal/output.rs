@@ -5,7 +5,11 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use anyhow::{Context as _, bail};
+use evener_startup::was_closed;
+
 use super::exit_status::Exit;
+use super::signals;
 
 /// One line on standard error. A standard error that is closed is no reason to stop.
 pub(crate) fn line(text: impl fmt::Display) {
@@ -23,14 +27,18 @@ pub(crate) fn failure(error: &anyhow::Error) -> Exit {
     Exit::NothingDone
 }
 
-/// Writes an answer to standard output; a reader that has closed it has seen enough.
+/// Writes an answer to standard output. A reader that has closed it has seen enough: the process ends quietly, as `cat` does.
 pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
-    match io::stdout().write_all(text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(anyhow::anyhow!("cannot write to standard output: {error}"))
-        }
-        _ => Ok(Exit::Done),
+    if was_closed(1) {
+        bail!("standard output is closed");
     }
+    let mut stdout = io::stdout().lock();
+    let written = stdout.write_all(text).and_then(|()| stdout.flush());
+    if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        signals::end_by_broken_pipe();
+    }
+    written.context("cannot write to standard output")?;
+    Ok(Exit::Done)
 }
 
 /// A text without line ends.

@@ -16,12 +16,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::{flag, low_level::pipe};
 
 use super::columns;
-use super::exit_status::Exit;
 use super::keys::{Decoder, Key};
+use super::signals;
 
 /// The terminal while it shows lines.
 pub(crate) struct Screen {
@@ -233,6 +233,9 @@ impl Terminal {
     }
 }
 
+/// Signals that end.
+const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+
 /// What signals have said.
 struct Signals {
     wakes: UnixStream,
@@ -247,15 +250,11 @@ impl Signals {
         wakes.set_nonblocking(true)?;
         let new = || Arc::new(AtomicBool::new(false));
         let (stop, suspend, resume) = (new(), new(), new());
-        for signal in [SIGTERM, SIGINT, SIGHUP] {
-            // In this order: what the first signal sets, the second one finds set. It ends a process that stands in a write to
-            // a terminal that takes nothing.
-            flag::register_conditional_shutdown(signal, Exit::Stopped as i32, Arc::clone(&stop))?;
-            flag::register(signal, Arc::clone(&stop))?;
-        }
+        // A later one ends a process that stands in a write to a terminal that takes nothing.
+        signals::note(&ENDING, Arc::clone(&stop))?;
         flag::register(SIGTSTP, Arc::clone(&suspend))?;
         flag::register(SIGCONT, Arc::clone(&resume))?;
-        for signal in [SIGTERM, SIGINT, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH] {
+        for signal in ENDING.into_iter().chain([SIGTSTP, SIGCONT, SIGWINCH]) {
             pipe::register(signal, wake.try_clone()?)?;
         }
         Ok(Self { wakes, stop, suspend, resume })

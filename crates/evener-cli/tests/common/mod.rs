@@ -75,6 +75,13 @@ impl Place {
         run
     }
 
+    /// The command as a shell at a terminal starts it, wherever the test was started (nohup, a job in the background): signals do what they usually do.
+    pub fn evener_at_a_prompt(&self) -> Run {
+        let mut run = self.program("env").args(["--default-signal", EVENER]);
+        run.command.env("EVENER_ARBITER", "off");
+        run
+    }
+
     /// Root opens everything, so an unprivileged user is needed: the words before `evener` in a place with a
     /// key that all may read; `None` where no other user can be had.
     pub fn without_rights(&self) -> Option<&'static [&'static str]> {

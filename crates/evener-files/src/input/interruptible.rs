@@ -37,12 +37,18 @@ impl<F: AsFd> InterruptibleReader<F> {
 
 impl<F: AsFd> Read for InterruptibleReader<F> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        while !self.is_ready()? {
+        loop {
+            if self.is_ready()? {
+                match rustix::io::read(&self.source, &mut *room) {
+                    // Another reader of a descriptor that does not wait was faster.
+                    Err(Errno::AGAIN) => {}
+                    came => return Ok(came?),
+                }
+            }
             if self.cancel.is_cancelled() {
                 return Err(io::Error::other(Stopped));
             }
         }
-        Ok(rustix::io::read(&self.source, room)?)
     }
 }
 

@@ -67,6 +67,13 @@ impl OutputDir {
         Ok(Arc::new(Self { fd, path, is_new, device, inode }))
     }
 
+    /// The same directory as one in which something may stand by now.
+    pub(crate) fn anew(&self) -> Result<Arc<Self>, FileError> {
+        let fd = self.fd.try_clone().map_err(FileError::io("open the directory"))?;
+        let (path, device, inode) = (self.path.clone(), self.device, self.inode);
+        Ok(Arc::new(Self { fd, path, is_new: false, device, inode }))
+    }
+
     /// Lets the owner work in a directory that an earlier run gave the mode of a source that is read-only.
     pub(crate) fn give_owner_access(&self) -> Result<(), FileError> {
         let stat = fs::fstat(&self.fd).map_err(FileError::io("look at the directory"))?;

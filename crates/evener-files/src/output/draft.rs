@@ -5,44 +5,24 @@ use std::io::IoSlice;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::{Errno, pwritev};
 
 use super::attributes::{Attributes, umask};
 use super::directory::OutputDir;
-use super::leftovers::draft_name;
+use super::register::Registered;
 use crate::error::FileError;
-
-/// A temporary name in a directory; the file is removed unless it was renamed.
-struct Temporary {
-    dir: Arc<OutputDir>,
-    name: OsString,
-    renamed: bool,
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // Nothing can be done about a draft that cannot be removed; the next run tries again.
-            fs::unlinkat(&self.dir.fd, &self.name, AtFlags::empty()).ok();
-        }
-    }
-}
 
 /// A file without a name in `dir`, for reading and writing.
 pub(crate) fn unnamed_file(dir: &Arc<OutputDir>) -> Result<OwnedFd, FileError> {
-    let name = draft_name()?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let mode = Mode::RUSR | Mode::WUSR;
-    let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
     // Named for a moment only: O_TMPFILE would do, but not every file system has it.
-    fs::unlinkat(&dir.fd, &name, AtFlags::empty()).map_err(FileError::io("create the output"))?;
+    let (_named, file) = Registered::create(dir, OFlags::RDWR, Mode::RUSR | Mode::WUSR)?;
     Ok(file)
 }
 
 /// A file that is being written under a temporary name. Dropped, it is removed.
 pub(crate) struct Draft {
-    temporary: Temporary,
+    temporary: Registered,
     final_name: OsString,
     replace: bool,
     pub(crate) file: Arc<OwnedFd>,
@@ -56,10 +36,7 @@ impl Draft {
         mode: Mode,
         replace: bool,
     ) -> Result<Self, FileError> {
-        let name = draft_name()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = fs::openat(&dir.fd, &name, flags, mode).map_err(FileError::io("create the output"))?;
-        let temporary = Temporary { dir: Arc::clone(dir), name, renamed: false };
+        let (temporary, file) = Registered::create(dir, OFlags::WRONLY, mode)?;
         Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
     }
 
@@ -83,7 +60,7 @@ impl Draft {
 
 /// A draft that is written and closed.
 pub(crate) struct CompleteDraft {
-    temporary: Temporary,
+    temporary: Registered,
     final_name: OsString,
     replace: bool,
 }
@@ -91,20 +68,20 @@ pub(crate) struct CompleteDraft {
 impl CompleteDraft {
     /// Its directory and its name there.
     pub(super) fn place(&self) -> (&Arc<OutputDir>, &OsStr) {
-        (&self.temporary.dir, &self.temporary.name)
+        (&self.temporary.dir, self.temporary.name())
     }
 
     /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first.
     pub(super) fn rename(mut self) -> Result<(), FileError> {
         let temporary = &mut self.temporary;
-        let dir = &temporary.dir.fd;
+        let (dir, name) = (&temporary.dir.fd, temporary.name());
         let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
-        let renamed = match fs::renameat_with(dir, &temporary.name, dir, &self.final_name, flags) {
+        let renamed = match fs::renameat_with(dir, name, dir, &self.final_name, flags) {
             Err(Errno::EXIST) => Err(FileError::Exists),
             Err(Errno::INVAL | Errno::NOSYS) if !self.replace => {
                 match temporary.dir.stat(&self.final_name)? {
                     Some(_) => Err(FileError::Exists),
-                    None => fs::renameat(dir, &temporary.name, dir, &self.final_name)
+                    None => fs::renameat(dir, name, dir, &self.final_name)
                         .map_err(FileError::io("rename the output")),
                 }
             }
@@ -116,7 +93,7 @@ impl CompleteDraft {
 }
 
 /// Most parts in one system call (`UIO_MAXIOV`).
-const PARTS_MAX: usize = 1_024;
+pub(crate) const PARTS_MAX: usize = 1_024;
 
 /// Writes all `parts` from `offset` on.
 pub(crate) fn write_at(

@@ -21,10 +21,23 @@ const DRAFT_SUFFIX: &str = ".draft";
 
 /// `.evener-RUN-NUMBER.draft`; RUN is a random number of the process, in 16 hexadecimal digits. A process id would
 /// not do: other containers that see the directory use the same ones.
-pub(crate) fn draft_name() -> Result<OsString, FileError> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    Ok(format!("{DRAFT_PREFIX}{:016x}-{number}{DRAFT_SUFFIX}", run_number()?).into())
+pub(super) struct Name {
+    pub(super) number: u64,
+    pub(super) text: OsString,
+}
+
+impl Name {
+    /// One that no other draft of this process has.
+    pub(super) fn new() -> Result<Self, FileError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self::of(NUMBER.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// That of the draft with this number.
+    pub(super) fn of(number: u64) -> Result<Self, FileError> {
+        let text = format!("{DRAFT_PREFIX}{:016x}-{number}{DRAFT_SUFFIX}", run_number()?).into();
+        Ok(Self { number, text })
+    }
 }
 
 fn run_number() -> Result<u64, FileError> {

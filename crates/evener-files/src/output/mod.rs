@@ -9,10 +9,12 @@ mod attributes;
 mod directory;
 mod draft;
 mod leftovers;
+mod register;
 mod settlement;
 
 pub(crate) use attributes::{Attributes, mode_of, mtime_of};
 pub(crate) use directory::{DirTrace, OutputDir};
-pub(crate) use draft::{CompleteDraft, Draft, unnamed_file, write_at};
+pub(crate) use draft::{CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at};
 pub(crate) use leftovers::is_draft;
-pub(crate) use settlement::{Origin, Settlement};
+pub use register::abandon_drafts;
+pub(crate) use settlement::{Origin, Settlement, SyncErrors};

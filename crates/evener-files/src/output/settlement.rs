@@ -1,9 +1,13 @@
 //! The settlement: it makes a batch of complete drafts durable with one sync, renames them, and syncs the names.
+//!
+//! Path: [`Settlement::add`] -> [`Settlement::is_due`] (so often as it costs little, and before a kill could lose much) -> [`Settlement::settle`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs;
 use rustix::io::Errno;
@@ -11,62 +15,134 @@ use rustix::io::Errno;
 use super::directory::OutputDir;
 use super::draft::CompleteDraft;
 use crate::error::FileError;
-use crate::input::beneath::open_one;
+use crate::input::beneath::{Root, open_one};
 use crate::input::source_file::READ_FLAGS;
 
-/// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
+/// Drafts that are settled together at most: as many as a thread makes in the time below.
 const BATCH_FILES: usize = 4_096;
 
-/// Bytes of drafts that are settled together at most, so that a killed run loses little.
-const BATCH_BYTES: u64 = 1 << 30;
+/// Bytes of drafts that are settled together at most: what a killed run may lose, and half of it, for a thread has a batch in work besides.
+const BATCH_BYTES: u64 = 32 << 20;
+
+/// Longest that a draft waits to be settled: half of what a killed run may lose, for a thread looks only between two batches.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// A settlement is made early where the last one took at most this part of the time since: 2 % of a run.
+const TIMES_COST: u32 = 50;
 
 /// What a complete draft was made from.
-#[derive(Clone, Debug)]
 pub(crate) struct Origin {
     /// The source.
     pub(crate) path: PathBuf,
+    /// The directory below which it was found.
+    pub(crate) root: Option<Arc<Root>>,
+    /// Where the output goes, where it may have been finished by another run meanwhile.
+    pub(crate) place: Option<(Arc<OutputDir>, OsString)>,
     /// Its length, and that of the output, in bytes.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
 
-/// Drafts that are complete and wait to be settled.
-#[derive(Default)]
-pub(crate) struct Settlement {
+/// Drafts of one thread that are complete and wait to be settled.
+pub(crate) struct Settlement<'r> {
     drafts: Vec<(CompleteDraft, Origin)>,
     bytes: u64,
+    /// When the first of them came.
+    since: Instant,
+    /// When the last settlement ended, and what it took.
+    settled_at: Instant,
+    cost: Duration,
+    errors: &'r SyncErrors,
+    /// The errors that this thread knows of, at its last settlement.
+    errors_known: HashMap<u64, u64>,
 }
+
+/// Errors of writing on each file system (by its device) that a sync of any thread has told. The kernel tells each once, while it may be
+/// another thread's drafts that were not written.
+#[derive(Default)]
+pub(crate) struct SyncErrors(Mutex<HashMap<u64, (u64, Option<Errno>)>>);
 
 /// How a draft ended.
 pub(crate) type Settled = (Origin, Result<(), FileError>);
 
-impl Settlement {
+impl<'r> Settlement<'r> {
+    pub(crate) fn new(errors: &'r SyncErrors) -> Self {
+        let now = Instant::now();
+        Self {
+            drafts: Vec::new(),
+            bytes: 0,
+            since: now,
+            settled_at: now,
+            cost: Duration::ZERO,
+            errors,
+            errors_known: HashMap::new(),
+        }
+    }
+
     /// Adds a complete draft.
     pub(crate) fn add(&mut self, draft: CompleteDraft, origin: Origin) {
+        if self.drafts.is_empty() {
+            self.since = Instant::now();
+        }
         self.bytes += origin.bytes_out;
         self.drafts.push((draft, origin));
     }
 
     /// Whether it is time to settle.
     pub(crate) fn is_due(&self) -> bool {
-        self.drafts.len() >= BATCH_FILES || self.bytes >= BATCH_BYTES
+        !self.drafts.is_empty() && self.is_due_at(Instant::now())
+    }
+
+    fn is_due_at(&self, now: Instant) -> bool {
+        self.drafts.len() >= BATCH_FILES
+            || self.bytes >= BATCH_BYTES
+            || now.duration_since(self.since) >= WAIT_MAX
+            || now.duration_since(self.settled_at) >= self.cost * TIMES_COST
+    }
+
+    /// Removes every draft, where there is no time to sync what was written.
+    pub(crate) fn give_up(&mut self) -> Vec<Settled> {
+        self.bytes = 0;
+        let drafts = std::mem::take(&mut self.drafts);
+        drafts.into_iter().map(|(_, origin)| (origin, Err(FileError::Stopped))).collect()
     }
 
     /// Syncs what was written, renames every draft to its final name, and syncs the names.
     pub(crate) fn settle(&mut self) -> Vec<Settled> {
         let drafts = std::mem::take(&mut self.drafts);
+        if drafts.is_empty() {
+            return Vec::new();
+        }
+        let begun = Instant::now();
         self.bytes = 0;
-        if let Err(errno) = sync(&drafts) {
+        let settled = self.settle_all(drafts);
+        self.settled_at = Instant::now();
+        self.cost = self.settled_at - begun;
+        settled
+    }
+
+    fn settle_all(&mut self, drafts: Vec<(CompleteDraft, Origin)>) -> Vec<Settled> {
+        // The first directory met on each file system stands for all.
+        let mut dirs: HashMap<u64, Arc<OutputDir>> = HashMap::new();
+        for (draft, _) in &drafts {
+            let dir = draft.place().0;
+            dirs.entry(dir.device).or_insert_with(|| Arc::clone(dir));
+        }
+        let written = match drafts.as_slice() {
+            [(draft, _)] => sync_one(draft),
+            _ => self.sync_all(&dirs),
+        };
+        if let Err(errno) = written {
             let error = |(_, origin)| (origin, Err(FileError::io("sync the output")(errno)));
             return drafts.into_iter().map(error).collect();
         }
-        let dirs: HashMap<u64, Arc<OutputDir>> =
-            drafts.iter().map(|(draft, _)| (draft.place().0.device, Arc::clone(draft.place().0))).collect();
         let is_one = drafts.len() == 1;
         let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, draft.rename())).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
-        let synced =
-            dirs.values().try_for_each(|dir| if is_one { fs::fsync(&dir.fd) } else { fs::syncfs(&dir.fd) });
+        let synced = match dirs.values().next() {
+            Some(dir) if is_one => fs::fsync(&dir.fd),
+            _ => self.sync_all(&dirs),
+        };
         match synced {
             Ok(()) => settled,
             Err(errno) => {
@@ -77,20 +153,81 @@ impl Settlement {
             }
         }
     }
+
+    /// One `syncfs` per file system. An error that another thread was told since the last time is one of this thread's drafts, too, as
+    /// far as anybody knows.
+    fn sync_all(&mut self, dirs: &HashMap<u64, Arc<OutputDir>>) -> Result<(), Errno> {
+        let mut outcome = Ok(());
+        for (&device, dir) in dirs {
+            let known = self.errors_known.entry(device).or_default();
+            if let Err(errno) = self.errors.sync(device, known, || fs::syncfs(&dir.fd)) {
+                outcome = Err(errno);
+            }
+        }
+        outcome
+    }
 }
 
-/// One `syncfs` per file system, or one `fsync` where there is a single draft.
-fn sync(drafts: &[(CompleteDraft, Origin)]) -> Result<(), Errno> {
-    if let [(draft, _)] = drafts {
-        let (dir, name) = draft.place();
-        return fs::fsync(open_one(dir.fd.as_fd(), name, READ_FLAGS)?);
-    }
-    let mut devices = HashSet::new();
-    for (draft, _) in drafts {
-        let (dir, _) = draft.place();
-        if devices.insert(dir.device) {
-            fs::syncfs(&dir.fd)?;
+impl SyncErrors {
+    /// Syncs a file system; an error, too, where one came up that is not among those `known`, which are brought up to date.
+    fn sync(
+        &self,
+        device: u64,
+        known: &mut u64,
+        sync: impl FnOnce() -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        // Locked all the while: no thread hears that all is well while another hears of an error.
+        let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (count, last) = errors.entry(device).or_default();
+        if let Err(errno) = sync() {
+            (*count, *last) = (*count + 1, Some(errno));
+        }
+        let news = *count != *known;
+        *known = *count;
+        match last {
+            Some(errno) if news => Err(*errno),
+            _ => Ok(()),
         }
     }
-    Ok(())
+}
+
+/// Syncs a single draft by itself.
+fn sync_one(draft: &CompleteDraft) -> Result<(), Errno> {
+    let (dir, name) = draft.place();
+    fs::fsync(open_one(dir.fd.as_fd(), name, READ_FLAGS)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_sync_is_told_once_to_every_thread() {
+        let errors = SyncErrors::default();
+        let (mut one, mut other, mut third) = (0, 0, 0);
+        assert_eq!(errors.sync(1, &mut one, || Ok(())), Ok(()));
+        assert_eq!(errors.sync(1, &mut one, || Err(Errno::IO)), Err(Errno::IO));
+        assert_eq!(errors.sync(1, &mut other, || Ok(())), Err(Errno::IO), "the kernel tells it once");
+        for known in [&mut one, &mut other] {
+            assert_eq!(errors.sync(1, known, || Ok(())), Ok(()));
+        }
+        assert_eq!(errors.sync(2, &mut third, || Ok(())), Ok(()), "another file system");
+    }
+
+    #[test]
+    fn a_settlement_is_due_when_it_is_cheap_and_at_last_after_a_second() {
+        let errors = SyncErrors::default();
+        let mut settlement = Settlement::new(&errors);
+        let begun = settlement.since;
+        let due_after = |settlement: &Settlement<'_>, time| settlement.is_due_at(begun + time);
+        assert!(!settlement.is_due(), "there is nothing to settle");
+        settlement.cost = Duration::from_millis(10);
+        assert!(!due_after(&settlement, Duration::from_millis(499)));
+        assert!(due_after(&settlement, Duration::from_millis(500)), "2 % of the time since");
+        settlement.cost = Duration::from_secs(1);
+        assert!(!due_after(&settlement, Duration::from_millis(999)));
+        assert!(due_after(&settlement, WAIT_MAX));
+        settlement.bytes = BATCH_BYTES;
+        assert!(due_after(&settlement, Duration::ZERO));
+    }
 }

@@ -1,5 +1,7 @@
 //! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
+use std::sync::Arc;
+
 use evener_core::Direction;
 
 use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
@@ -79,6 +81,12 @@ impl FileWork {
 
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
-        Origin { path: item.source.clone(), bytes_in: self.source.len(), bytes_out: self.bytes_out() }
+        Origin {
+            path: item.source.clone(),
+            root: item.root.clone(),
+            place: Some((Arc::clone(&item.dir), item.name.clone())),
+            bytes_in: self.source.len(),
+            bytes_out: self.bytes_out(),
+        }
     }
 }

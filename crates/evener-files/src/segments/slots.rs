@@ -54,8 +54,12 @@ impl Plan {
     }
 
     /// The memory itself; pages are touched only when they are used.
-    pub(crate) fn allocate(&self) -> Vec<u8> {
-        vec![0; self.threads * self.slots * self.stride + PAGE_BYTES]
+    fn allocate(&self) -> Vec<u8> {
+        vec![0; self.bytes()]
+    }
+
+    const fn bytes(&self) -> usize {
+        self.threads * self.slots * self.stride + PAGE_BYTES
     }
 
     /// Idle jobs over `memory`, one vector per thread.
@@ -78,11 +82,29 @@ fn stride(slot_bytes: usize) -> usize {
     (pages | 1) * PAGE_BYTES
 }
 
-/// Cuts the memory of a run.
-pub(crate) fn plan_slots(request: &Request, threads: usize) -> Result<Plan, RequestError> {
-    Plan::new(request.task.slot_bytes(), threads, request.options.memory_bytes)
-        .map_err(|TooLittle { needed_bytes }| RequestError::Memory { needed_bytes })
+/// Takes the memory of a run and cuts it; where the system has not so much (`ulimit -v`), less of it.
+pub(crate) fn plan_slots(request: &Request, threads: usize) -> Result<(Plan, Vec<u8>), RequestError> {
+    let mut memory_bytes = request.options.memory_bytes;
+    let mut plan = None;
+    loop {
+        match (Plan::new(request.task.slot_bytes(), threads, memory_bytes), plan) {
+            (Ok(next), _) if can_be_had(next.bytes()) => return Ok((next, next.allocate())),
+            (Ok(next), _) => plan = Some(next),
+            // The least that would do.
+            (Err(_), Some(plan)) => return Err(RequestError::NoMemory { needed_bytes: plan.bytes() as u64 }),
+            (Err(TooLittle { needed_bytes }), None) => return Err(RequestError::Memory { needed_bytes }),
+        }
+        memory_bytes /= 2;
+    }
 }
+
+/// Whether the system has so much memory, and some for all else. Asked first, for a program that is refused what it takes ends.
+fn can_be_had(bytes: usize) -> bool {
+    Vec::<u8>::new().try_reserve_exact(bytes.saturating_add(REST_BYTES)).is_ok()
+}
+
+/// Memory of a run besides its slots: stacks and tables. Assumed, not measured: 16 MiB.
+const REST_BYTES: usize = 16 << 20;
 
 #[cfg(test)]
 mod tests {

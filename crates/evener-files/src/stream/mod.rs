@@ -3,14 +3,17 @@
 //! `read -> arm -> StreamSender ~ workers ~ StreamReceiver -> check -> write`; slots go round in a circle, so that memory is
 //! bounded and a slow writer holds the reader back. Formats whose segments are chained go one by one.
 
+mod ends;
 mod output;
 mod segment_reader;
+
+pub(crate) use ends::is_stream;
 
 use std::io::IoSlice;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use evener::{Caller, Cancel, DriverFactory, Setup, StreamReceiver, StreamSender, Submitted};
+use evener::{Caller, Cancel, DriverFactory, Runtime, Setup, StreamReceiver, StreamSender, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
 
 use crate::error::FileError;
@@ -40,8 +43,7 @@ pub(crate) fn run(
     let (path, input) = open_input(request, cancel)?;
     let mut output = Output::open(request)?;
     let workers = request.options.workers.max(1);
-    let plan = plan_slots(request, workers + 1)?;
-    let mut memory = plan.allocate();
+    let (plan, mut memory) = plan_slots(request, workers + 1)?;
     let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
     let setup = Setup {
         workers: (0..workers).map(|_| driver_factory.core_drivers()).collect(),
@@ -56,20 +58,20 @@ pub(crate) fn run(
         ..Setup::default()
     };
     let pipe = Pipe { progress, cancel };
-    let (result, report) = evener::run(setup, |runtime| {
+    let (result, report) = evener::try_run(setup, |runtime| {
         let mut caller = runtime.caller(driver_factory.core_drivers());
         let mut slots = slots;
         let keys = &mut KeyTrial { caller: &mut caller, slots: &mut slots };
         let stream = SegmentReader::open(&request.task, input, keys)?;
         output.write(&mut [IoSlice::new(&stream.header)])?;
-        if stream.direction == Direction::Encrypt && stream.body.is_chained() {
+        if stream.is_chained() || runtime.workers() == 0 {
             pipe.one_by_one(stream, &mut caller, slots, &mut output)
         } else {
-            let (sender, receiver) = runtime.stream();
-            pipe.in_parallel(stream, sender, receiver, slots, &mut output)
+            pipe.in_parallel(stream, runtime, &mut caller, slots, &mut output)
         }
-    });
-    let mut summary = Summary { report, ..Summary::default() };
+    })
+    .map_err(RequestError::NoThread)?;
+    let mut summary = Summary { found: 1, report, ..Summary::default() };
     let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
     let result = result.map(|_| ()).and_then(|()| output.finish());
     if result.is_ok() {
@@ -80,20 +82,32 @@ pub(crate) fn run(
 }
 
 impl Pipe<'_> {
-    /// Reads in this thread's company, works on all workers, writes here. Returns the bytes read.
+    /// Reads in this thread's company, works on all workers, writes here; all of it here where no thread is to be had. Returns the
+    /// bytes read.
     fn in_parallel<'m>(
         &self,
         stream: SegmentReader,
-        mut sender: StreamSender<'_, 'm>,
-        mut receiver: StreamReceiver<'_, 'm>,
+        runtime: &Runtime<'_, 'm>,
+        caller: &mut Caller<'_, 'm>,
         slots: Vec<Box<Job<'m>>>,
         output: &mut Output,
     ) -> Result<u64, FileError> {
-        let (give_back, free) = circle(slots);
-        let (body, direction) = (stream.body.clone(), stream.direction);
         thread::scope(|scope| {
-            let reader =
-                scope.spawn(move || self.read_all(stream, &free, |job| sender.submit(job) == Submitted::Yes));
+            let (hand_over, take_over) =
+                channel::<(SegmentReader, Receiver<Box<Job<'m>>>, StreamSender<'_, 'm>)>();
+            let read = move || {
+                let (stream, free, mut sender) = take_over.recv().map_err(|_| FileError::Stopped)?;
+                self.read_all(stream, &free, |job| sender.submit(job) == Submitted::Yes)
+            };
+            let Ok(reader) =
+                thread::Builder::new().name("evener-reader".to_owned()).spawn_scoped(scope, read)
+            else {
+                return self.one_by_one(stream, caller, slots, output);
+            };
+            let (give_back, free) = circle(slots);
+            let (body, direction) = (stream.body.clone(), stream.direction);
+            let (sender, mut receiver) = runtime.stream();
+            hand_over.send((stream, free, sender)).expect("the reader waits for it");
             let written = self.write_all(&body, direction, &mut receiver, &give_back, output);
             // Both ends of both circles are dropped, so that a reader that still reads comes to its end.
             drop((receiver, give_back));
@@ -149,7 +163,7 @@ impl Pipe<'_> {
         Ok(())
     }
 
-    /// Encrypts a chained format: each segment needs the one before.
+    /// Works on one segment after the other in this thread: of a chained format each needs the one before.
     fn one_by_one<'m>(
         &self,
         stream: SegmentReader,
@@ -158,12 +172,12 @@ impl Pipe<'_> {
         output: &mut Output,
     ) -> Result<u64, FileError> {
         let (give_back, free) = circle(slots);
-        let (body, direction) = (stream.body.clone(), stream.direction);
+        let (body, direction, is_chained) = (stream.body.clone(), stream.direction, stream.is_chained());
         let mut failed = None;
         let mut before = None;
         let mut index = 0;
         let read = self.read_all(stream, &free, |mut job| {
-            if let Some(before) = before {
+            if let Some(before) = before.filter(|_| is_chained) {
                 let (session, bytes) = (job.session_ref(), job.input_bytes());
                 job.arm(session, &before as &Block, bytes);
             }

@@ -1,44 +1,63 @@
-//! The writing end: standard output, or a draft.
+//! The writing end: standard output, a pipe, a device, or a draft.
 
-use std::io::{self, IoSlice, Write as _};
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use evener_core::{Direction, Job};
-use evener_fd::SystemError;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Mode;
+use rustix::io::{Errno, writev};
 
+use super::ends::{is_number, is_sink, is_terminal, open_sink};
 use crate::error::FileError;
 use crate::format::Body;
-use crate::output::{Draft, Origin, OutputDir, Settlement, write_at};
-use crate::request::{Request, RequestError, Target};
+use crate::output::{Draft, Origin, OutputDir, PARTS_MAX, Settlement, SyncErrors, write_at};
+use crate::request::{Request, RequestError, Source, Target, Task};
 use crate::segments::job::{self};
 
-/// Where a pipe's output goes: standard output, or a draft.
+/// Where a pipe's output goes.
 pub(super) struct Output {
-    draft: Option<Draft>,
+    sink: Sink,
     pub(super) written: u64,
     target: PathBuf,
 }
 
+enum Sink {
+    /// Bytes are gone when they are written.
+    Open(OwnedFd),
+    /// Bytes are there when all of them are.
+    Draft(Draft),
+}
+
 impl Output {
     pub(super) fn open(request: &Request) -> Result<Self, RequestError> {
-        let Target::Path(path) = &request.target else {
-            return Ok(Self { draft: None, written: 0, target: "-".into() });
+        let target = match &request.target {
+            Target::Path(path) if !is_sink(path) => return Self::draft(request, path),
+            Target::Path(path) => Some(path.as_path()),
+            Target::Stdout => None,
         };
-        let failed = |error: FileError| {
-            let answer = io::Error::other(error.to_string());
-            RequestError::Stdio(SystemError::of("write the output")(answer))
-        };
+        let sink = open_sink(target, request.options.force)?;
+        if matches!(request.task, Task::Encrypt(_)) && is_terminal(&sink) {
+            return Err(RequestError::Terminal);
+        }
+        let target = target.unwrap_or_else(|| Path::new("-")).to_owned();
+        Ok(Self { sink: Sink::Open(sink), written: 0, target })
+    }
+
+    fn draft(request: &Request, path: &Path) -> Result<Self, RequestError> {
+        let path = &within(path, &request.sources)?;
+        let failed = |error: FileError| RequestError::Output { path: path.clone(), error };
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
         let dir = OutputDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
         if !request.options.force && dir.stat(name).map_err(failed)?.is_some() {
-            return Err(failed(FileError::Exists));
+            return Err(RequestError::Exists(path.clone()));
         }
         let mode = Mode::from_raw_mode(0o666);
         let draft = Draft::create(&dir, name, mode, request.options.force).map_err(failed)?;
-        Ok(Self { draft: Some(draft), written: 0, target: path.clone() })
+        Ok(Self { sink: Sink::Draft(draft), written: 0, target: path.clone() })
     }
 
     /// Writes a finished job; what failed is never written.
@@ -57,14 +76,9 @@ impl Output {
 
     pub(super) fn write(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        match &self.draft {
-            Some(draft) => write_at(&draft.file, parts, self.written)?,
-            None => {
-                let mut stdout = io::stdout().lock();
-                let written = parts.iter().try_for_each(|part| stdout.write_all(part));
-                let flushed = written.and_then(|()| stdout.flush());
-                flushed.map_err(FileError::io("write to standard output"))?;
-            }
+        match &self.sink {
+            Sink::Draft(draft) => write_at(&draft.file, parts, self.written)?,
+            Sink::Open(fd) => write_all(fd, parts)?,
         }
         self.written += bytes;
         Ok(())
@@ -72,10 +86,45 @@ impl Output {
 
     /// Makes a draft final. What came through standard input has no time or mode to be kept.
     pub(super) fn finish(self) -> Result<(), FileError> {
-        let Some(draft) = self.draft else { return Ok(()) };
-        let mut settlement = Settlement::default();
-        let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };
+        let Sink::Draft(draft) = self.sink else { return Ok(()) };
+        let errors = SyncErrors::default();
+        let mut settlement = Settlement::new(&errors);
+        let path = self.target;
+        let origin = Origin { path, root: None, place: None, bytes_in: 0, bytes_out: self.written };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }
+}
+
+/// The output's name: a source that has one of its own goes into a directory.
+fn within(path: &Path, sources: &[Source]) -> Result<PathBuf, RequestError> {
+    let ends_in_slash = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if !ends_in_slash && !path.is_dir() {
+        return Ok(path.to_owned());
+    }
+    match sources {
+        [Source::Path(source)] if !is_number(source) => {
+            let name = source.file_name().ok_or_else(|| RequestError::NoName(source.clone()))?;
+            Ok(path.join(name))
+        }
+        _ => Err(RequestError::NoName("-".into())),
+    }
+}
+
+/// Writes all `parts`, also where the other end wants to be waited for.
+fn write_all(fd: &OwnedFd, mut parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
+    while parts.iter().any(|part| !part.is_empty()) {
+        let most = parts.len().min(PARTS_MAX);
+        match writev(fd, &parts[..most]) {
+            Ok(written) => IoSlice::advance_slices(&mut parts, written),
+            Err(Errno::INTR) => {}
+            // Another process that shares the descriptor has made it so.
+            Err(Errno::AGAIN) => {
+                poll(&mut [PollFd::new(fd, PollFlags::OUT)], None).ok();
+            }
+            Err(Errno::PIPE) => return Err(FileError::BrokenPipe),
+            Err(errno) => return Err(FileError::io("write the output")(errno)),
+        }
+    }
+    Ok(())
 }

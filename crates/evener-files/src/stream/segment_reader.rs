@@ -1,15 +1,14 @@
 //! The reading end: the header of an input, and then its segments, one after the other, into free slots.
 
-use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::Receiver;
 
 use evener::Cancel;
 use evener_core::{Direction, Job};
-use evener_fd::SystemError;
-use rustix::fs::FileType;
+use rustix::fs::{FileType, fstat};
 
+use super::ends::open_source;
 use crate::armor;
 use crate::error::{FileError, FormatError};
 use crate::format::{Body, Opened, Opener};
@@ -62,6 +61,11 @@ impl SegmentReader {
                 Ok(Self { body, direction: Direction::Decrypt, header: Vec::new(), input })
             }
         }
+    }
+
+    /// Whether each segment needs the one before to be worked on first.
+    pub(super) fn is_chained(&self) -> bool {
+        self.direction == Direction::Encrypt && self.body.is_chained()
     }
 
     /// Input that segment `index` has if another follows.
@@ -176,20 +180,20 @@ pub(super) fn open_input(
     request: &Request,
     cancel: &Cancel,
 ) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
-    let cannot_read = |error: io::Error| RequestError::Stdio(SystemError::of("read the input")(error));
-    match request.sources.as_slice() {
-        [Source::Stdin] => Ok(("-".into(), Box::new(InterruptibleReader::new(io::stdin(), cancel)))),
-        [Source::Path(path)] => {
-            let file = File::open(path).map_err(cannot_read)?;
-            let stat = rustix::fs::fstat(&file).map_err(|errno| cannot_read(errno.into()))?;
-            if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-                return Err(RequestError::OneInput("output"));
-            }
-            Ok((path.clone(), Box::new(InterruptibleReader::new(file, cancel))))
-        }
+    let path = match request.sources.as_slice() {
+        [Source::Stdin] => None,
+        [Source::Path(path)] => Some(path),
         sources => {
             let has_stdin = sources.contains(&Source::Stdin);
-            Err(RequestError::OneInput(if has_stdin { "input" } else { "output" }))
+            return Err(RequestError::OneInput(if has_stdin { "input" } else { "output" }));
         }
+    };
+    let fd = open_source(path.map(PathBuf::as_path))?;
+    let is_directory =
+        fstat(&fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+    if is_directory {
+        return Err(RequestError::OneInput(if path.is_some() { "output" } else { "input" }));
     }
+    let name = path.cloned().unwrap_or_else(|| "-".into());
+    Ok((name, Box::new(InterruptibleReader::new(fd, cancel))))
 }

@@ -95,7 +95,7 @@ fn an_output_directory_that_something_else_replaced_is_an_error_and_what_replace
         } else {
             fs::rename(&victim, &entered).unwrap();
         }
-        let failed = walk.finish();
+        let failed = walk.finish(&[]);
         assert!(matches!(&failed[..], [(path, FileError::OtherDirectory)] if *path == entered), "{failed:?}");
         assert_eq!(look(&entered), (0o700, 0));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! A walk through all inputs, lazily: each directory of the output is made when the walk enters it, and gets mode and time when
 //! everything is done.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::request::RequestError;
 pub(crate) struct Walk {
     inputs: VecDeque<Input>,
     tree: Option<Tree>,
-    /// Directories made or entered, with what they are to look like at the end; parents first.
-    entered: Vec<(DirTrace, Attributes)>,
+    /// Sources of directories made or entered, with what these are to look like at the end; parents first.
+    entered: Vec<(PathBuf, DirTrace, Attributes)>,
     /// Parent directories of single files, so that each is opened once.
     parent: Option<Arc<OutputDir>>,
 }
@@ -65,10 +65,13 @@ impl Walk {
         }
     }
 
-    /// Gives directories that were entered the mode and time of their sources, deepest first.
-    pub(crate) fn finish(&mut self) -> Vec<(PathBuf, FileError)> {
-        let finished =
-            self.entered.drain(..).rev().map(|(dir, source)| (dir.path(), dir.set_attributes(&source)));
+    /// Gives directories that were entered the mode and time of their sources, deepest first; but not where something below failed, which the
+    /// same command is to do later, and can in a directory that is not read-only yet.
+    pub(crate) fn finish(&mut self, failed: &[(PathBuf, FileError)]) -> Vec<(PathBuf, FileError)> {
+        let unfinished: HashSet<&Path> = failed.iter().flat_map(|(path, _)| path.ancestors()).collect();
+        let entered = self.entered.drain(..).rev();
+        let done = entered.filter(|(source, ..)| !unfinished.contains(source.as_path()));
+        let finished = done.map(|(_, dir, source)| (dir.path(), dir.set_attributes(&source)));
         finished.filter_map(|(path, result)| result.err().map(|error| (path, error))).collect()
     }
 
@@ -128,7 +131,7 @@ impl Walk {
             Found::Directory { path, name, depth, stat } => {
                 return match tree.enter(&name, depth, &stat) {
                     Ok(dir) => {
-                        self.entered.push((dir, Attributes::of(&stat)));
+                        self.entered.push((path, dir, Attributes::of(&stat)));
                         None
                     }
                     Err(error) => Some(Entry::Failed(path, error)),

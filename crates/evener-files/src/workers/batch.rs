@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use evener_core::Job;
 
@@ -22,12 +23,22 @@ pub(super) struct Batch<'m> {
     /// The jobs of all files, one segment each, in order.
     jobs: Vec<Box<Job<'m>>>,
     bytes: u64,
+    /// When the first of them was read.
+    since: Option<Instant>,
 }
+
+/// After this time a batch is worked on whatever is in it: where each file's key takes a second (passphrases), much would be lost by a kill.
+const WAIT_MAX: Duration = Duration::from_millis(250);
 
 impl<'m> Batch<'m> {
     /// Whether a file fits, with `free` slots left.
     pub(super) fn has_room(&self, work: &FileWork, free: usize) -> bool {
         work.layout.segment_count() <= free as u64 && self.bytes < BATCH_BYTES
+    }
+
+    /// Whether it has waited long enough.
+    pub(super) fn is_old(&self) -> bool {
+        self.since.is_some_and(|since| since.elapsed() >= WAIT_MAX)
     }
 
     /// Reads a file into slots and arms its jobs.
@@ -42,6 +53,7 @@ impl<'m> Batch<'m> {
         if let Err(error) = read(&work, &mut slots[first..]) {
             return Err((item.source, error));
         }
+        self.since.get_or_insert_with(Instant::now);
         self.bytes += work.source.len();
         self.jobs.extend(slots.drain(first..));
         self.files.push((item, work, count));

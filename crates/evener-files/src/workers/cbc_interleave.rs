@@ -31,12 +31,17 @@ pub(super) fn run(worker: &mut Worker<'_, '_, '_>, files: Vec<(Item, FileWork)>)
     loop {
         while chains.len() < side_by_side {
             let Some((item, work)) = files.next() else { break };
+            if worker.run.is_stopped() {
+                worker.failed(item.source, FileError::Stopped);
+                continue;
+            }
             chains.extend(begin(worker, item, work));
         }
         if chains.is_empty() {
             return;
         }
         step(worker, &mut chains);
+        worker.settle_if_due();
     }
 }
 

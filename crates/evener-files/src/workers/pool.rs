@@ -9,16 +9,14 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use super::batch::Batch;
-use super::existing_output::is_finished;
+use super::cbc_interleave;
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
 use super::worker::{Run, Worker};
-use super::{armored_source, cbc_interleave};
 use crate::error::FileError;
-use crate::format::Opener;
 use crate::report::{Progress, Summary};
-use crate::request::{self, Request};
-use crate::segments::{FileWork, KeyTrial, slots};
+use crate::request::Request;
+use crate::segments::{FileWork, slots};
 use crate::walk::{Item, Walk};
 
 /// The threads of a run and what they have in common.
@@ -52,10 +50,16 @@ impl<'a> Workers<'a> {
         Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
     }
 
-    /// Ends the run: directories get their times, and the sum is returned.
+    /// Ends the run: what was not begun is named, directories get their times, and the sum is returned.
+    ///
+    /// # Panics
+    ///
+    /// Where something that the walk met is neither done nor named: a bug.
     pub(crate) fn finish(self) -> Summary {
         let mut summary = self.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-        summary.failed.extend(self.queue.finish());
+        let failed = self.queue.finish(&self.run, &mut summary);
+        assert_eq!(summary.accounted_for(), summary.found, "done + failed + left out = found");
+        summary.failed.extend(failed);
         summary
     }
 
@@ -83,13 +87,15 @@ impl<'a> Workers<'a> {
         let mut chained = Vec::new();
         for item in files {
             if self.run.is_stopped() {
-                break;
+                worker.failed(item.source, FileError::Stopped);
+                continue;
             }
-            if worker.slots.is_empty() {
-                // To open a file takes a slot; the batch has them all.
+            if worker.slots.is_empty() || batch.is_old() {
+                // To open a file takes a slot, and the batch has them all; or it takes so long that much would be lost by a kill.
                 std::mem::take(&mut batch).run(worker);
+                worker.settle_if_due();
             }
-            match open(worker, &item) {
+            match worker.open(&item) {
                 Ok(Some(work)) => {
                     bytes += work.source.len();
                     self.sort_in(worker, item, work, &mut batch, &mut chained);
@@ -136,23 +142,11 @@ impl<'a> Workers<'a> {
     }
 }
 
-/// Opens a file unless its finished result stands there already.
-fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>, FileError> {
-    let task = &worker.run.request.task;
-    let mut source = item.open()?;
-    if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
-        source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
-    }
-    let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
-    if is_finished(worker.run.request, item, &source, keys)? {
-        return Ok(None);
-    }
-    FileWork::open(task, source, keys).map(Some)
-}
-
 /// Takes spans of a large file until there are none.
 fn work_on_large(worker: &mut Worker<'_, '_, '_>, large: &Large) {
-    while !worker.run.is_stopped() && large.work_on_span(worker) {}
+    while !worker.run.is_stopped() && large.work_on_span(worker) {
+        worker.settle_if_due();
+    }
     if worker.run.is_stopped() {
         large.give_up(FileError::Stopped);
     }

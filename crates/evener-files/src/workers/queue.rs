@@ -46,9 +46,18 @@ impl TaskQueue {
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Ends the walk: directories get their times. Returns what failed.
-    pub(super) fn finish(self) -> Vec<(PathBuf, FileError)> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).walk.finish()
+    /// Ends the walk: files that no thread took, because the run was stopped, are named; directories in which all is done get their
+    /// mode and times. Returns what failed of that.
+    pub(super) fn finish(self, run: &Run<'_>, summary: &mut Summary) -> Vec<(PathBuf, FileError)> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        while !run.is_cancelled() {
+            let left = state.next_files(summary);
+            if left.is_empty() {
+                break;
+            }
+            summary.failed.extend(left.into_iter().map(|item| (item.source, FileError::Stopped)));
+        }
+        if run.is_cancelled() { Vec::new() } else { state.walk.finish(&summary.failed) }
     }
 
     /// The next task; waits while another thread may still open a large file.
@@ -115,7 +124,9 @@ impl State {
         let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, FILES_MAX)).unwrap_or(1);
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
-            match self.walk.next() {
+            let met = self.walk.next();
+            summary.found += u64::from(met.is_some());
+            match met {
                 Some(Entry::File(item)) => files.push(item),
                 Some(Entry::Skipped(path, skip)) => summary.skipped.push((path, skip)),
                 Some(Entry::Failed(path, error)) => summary.failed.push((path, error)),

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 
@@ -85,6 +86,12 @@ impl Ran {
     #[must_use]
     pub fn code(&self) -> Option<i32> {
         self.output.status.code()
+    }
+
+    /// The signal that ended it, if one did.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        self.output.status.signal()
     }
 
     /// What it wrote.

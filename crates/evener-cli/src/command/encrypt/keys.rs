@@ -23,7 +23,7 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use crate::machine::libraries::Operation;
-use crate::terminal::{PathDisplay, output};
+use crate::terminal::{PathDisplay, output, prompt};
 
 /// Options of both directions.
 #[derive(clap::Args)]
@@ -267,23 +267,21 @@ fn cannot_read(path: &Path) -> String {
 }
 
 fn from_terminal(repeat: Repeat) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let hidden = |prompt: &str| {
-        let answer = rpassword::prompt_password(prompt);
-        answer
-            .map(Zeroizing::new)
-            .context("cannot ask for the passphrase (--passphrase-file reads it from a file)")
+    let hidden = |question: &str| {
+        let answer = prompt::hidden(question);
+        answer.context("cannot ask for the passphrase (--passphrase-file reads it from a file)")
     };
     let first = hidden("Passphrase: ")?;
     if repeat == Repeat::Yes && *hidden("The same again: ")? != *first {
         bail!("the two passphrases differ");
     }
-    Ok(Zeroizing::new(first.as_bytes().to_vec()))
+    Ok(first)
 }
 
 /// Asks for the passphrase of an encrypted key file.
 fn prompt_passphrase(file: &Path, kind: &str) -> Option<SecretString> {
-    let prompt = format!("Passphrase of {kind} {}: ", PathDisplay(file));
-    rpassword::prompt_password(prompt).ok().map(SecretString::from)
+    let question = format!("Passphrase of {kind} {}: ", PathDisplay(file));
+    text(&prompt::hidden(&question).ok()?).ok()
 }
 
 fn text(passphrase: &[u8]) -> anyhow::Result<SecretString> {

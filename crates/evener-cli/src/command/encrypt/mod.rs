@@ -14,13 +14,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::ArgGroup;
+use evener::Cancel;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
-use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
+use evener_files::{
+    FileError, Options, Progress, Request, RequestError, Source, Summary, Target, Task, abandon_drafts,
+    process,
+};
 
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
-use crate::terminal::{Exit, PathDisplay, exit_status_help, output, signals, units};
+use crate::terminal::{Exit, PathDisplay, exit_status_help, output, prompt, signals, units};
 use keys::{KeyOptions, RecipientOptions};
 use report::{Report, RunFacts};
 
@@ -40,10 +44,10 @@ use report::{Report, RunFacts};
         "Examples:\n",
         "  evener encrypt --key KEY.json -o /mnt/sealed photos\n",
         "  evener encrypt -r age1... -R team.txt -o report.pdf.age report.pdf\n",
-        "  tar c photos | evener encrypt -p -o photos.tar.age -\n\n",
+        "  tar c photos | evener encrypt -r age1... > photos.tar.age\n\n",
         exit_status_help!()
     ),
-    override_usage = "evener encrypt KEYS [OPTIONS] -o OUT INPUT..."
+    override_usage = "evener encrypt KEYS [OPTIONS] [-o OUT] [INPUT...]"
 )]
 pub(crate) struct Encrypt {
     #[command(flatten)]
@@ -65,10 +69,10 @@ pub(crate) struct Encrypt {
         "Examples:\n",
         "  evener decrypt --key KEY.json -o photos /mnt/sealed\n",
         "  evener decrypt -i ~/.ssh/id_ed25519 -o report.pdf report.pdf.age\n",
-        "  evener decrypt -p -o - photos.tar.age | tar x\n\n",
+        "  evener decrypt -i ID.txt photos.tar.age | tar x\n\n",
         exit_status_help!()
     ),
-    override_usage = "evener decrypt KEYS [OPTIONS] -o OUT INPUT..."
+    override_usage = "evener decrypt KEYS [OPTIONS] [-o OUT] [INPUT...]"
 )]
 pub(crate) struct Decrypt {
     #[command(flatten)]
@@ -81,13 +85,13 @@ pub(crate) struct Decrypt {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Files")]
 struct RunOptions {
-    /// Files and directories; `-` is standard input.
-    #[arg(value_name = "INPUT", required = true)]
+    /// Files and directories; `-` is standard input, which is read where there is none.
+    #[arg(value_name = "INPUT")]
     inputs: Vec<OsString>,
 
-    /// Where the output goes; `-` is standard output.
+    /// Where the output goes; `-` is standard output, to which one file or standard input goes unless it is said.
     #[arg(short, long, value_name = "OUT")]
-    output: OsString,
+    output: Option<OsString>,
 
     /// Does every file again, and replaces whatever is there under its name.
     #[arg(long)]
@@ -100,6 +104,10 @@ struct RunOptions {
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
     quiet: bool,
+
+    /// Says besides which worker did how much, and how.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Report")]
+    verbose: bool,
 
     /// Writes what was done, by whom and how, as JSON (docs/schemas/report.schema.json); `-` is standard output.
     #[arg(long, value_name = "REPORT", help_heading = "Report")]
@@ -134,17 +142,25 @@ const MEMORY_BYTES: u64 = 192 << 20;
 
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt)?;
+    let cancel = signals::end_soon_after_signals(abandon)?;
     let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients)?);
-    run(task, Direction::Encrypt, &arguments.keys, &arguments.run)
+    run(task, Direction::Encrypt, &arguments.keys, &arguments.run, &cancel)
 }
 
 pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Decrypt)?;
+    let cancel = signals::end_soon_after_signals(abandon)?;
     let task = Task::Decrypt(arguments.keys.opener()?);
-    run(task, Direction::Decrypt, &arguments.keys, &arguments.run)
+    run(task, Direction::Decrypt, &arguments.keys, &arguments.run, &cancel)
 }
 
-fn run(task: Task, direction: Direction, keys: &KeyOptions, run: &RunOptions) -> anyhow::Result<Exit> {
+fn run(
+    task: Task,
+    direction: Direction,
+    keys: &KeyOptions,
+    run: &RunOptions,
+    cancel: &Cancel,
+) -> anyhow::Result<Exit> {
     let mut machine = Machine::new(&run.module_options)?;
     machine.load_or_measure_costs(&keys.rows(direction)?, false);
     let mut options = run.options();
@@ -156,15 +172,20 @@ fn run(task: Task, direction: Direction, keys: &KeyOptions, run: &RunOptions) ->
         emulated_cpu: run.module_options.cpu_cost.as_ref().map(|preset| preset.name().to_owned()),
     };
     let request = Request { task, sources: run.sources(), target: run.target(), options };
-    let summary = carry_out(request, &machine, run)?;
+    let summary = carry_out(request, &machine, run, cancel)?;
+    if summary.failed.iter().any(|(_, error)| matches!(error, FileError::BrokenPipe)) {
+        signals::end_by_broken_pipe();
+    }
     if run.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
         machine.save_costs(&summary.report.learned).ok();
     }
     let report = Report::new(&summary, about);
     summary::failures(&report);
-    if !run.quiet {
-        output::line(summary::text(&report));
+    // Of a single file that failed all has been said.
+    let is_said = summary.found <= 1 && !summary.failed.is_empty();
+    if run.says_what_was_done() && (run.verbose || !is_said) {
+        output::line(summary::text(&report, run.verbose));
     }
     let exit = report::exit(&summary);
     match run.write(&report) {
@@ -186,15 +207,25 @@ fn budget(percent: u8) -> Budget {
     Budget::new(percent.into(), cores).expect("the parser takes 1 to 100")
 }
 
+/// For a process that ends at once.
+fn abandon() {
+    prompt::give_back();
+    abandon_drafts();
+}
+
 /// Does it. Where the memory was not chosen by the user, segments that need more get it.
-fn carry_out(mut request: Request, machine: &Machine, run: &RunOptions) -> anyhow::Result<Summary> {
-    let cancel = signals::cancel_on_signals()?;
+fn carry_out(
+    mut request: Request,
+    machine: &Machine,
+    run: &RunOptions,
+    cancel: &Cancel,
+) -> anyhow::Result<Summary> {
     let progress = Progress::default();
-    progress::shown_while(&progress, !run.quiet, || {
-        let first = process(&request, machine, &progress, &cancel);
+    progress::shown_while(&progress, run.says_what_was_done(), || {
+        let first = process(&request, machine, &progress, cancel);
         if let (Err(RequestError::Memory { needed_bytes }), None) = (&first, run.memory) {
             request.options.memory_bytes = *needed_bytes;
-            return process(&request, machine, &progress, &cancel);
+            return process(&request, machine, &progress, cancel);
         }
         first
     })
@@ -206,9 +237,7 @@ impl RunOptions {
     fn check(&self, direction: Direction) -> anyhow::Result<()> {
         let to_stdout = self.target() == Target::Stdout;
         if to_stdout && direction == Direction::Encrypt && stdout().is_terminal() {
-            bail!(
-                "encrypted bytes would go to a terminal; redirect standard output, or choose a file with -o"
-            );
+            return Err(RequestError::Terminal.into());
         }
         if to_stdout && self.json.as_deref() == Some(Path::new("-")) {
             bail!("data and report cannot both go to standard output");
@@ -226,11 +255,19 @@ impl RunOptions {
 
     fn sources(&self) -> Vec<Source> {
         let source = |input: &OsString| if input == "-" { Source::Stdin } else { Source::Path(input.into()) };
-        self.inputs.iter().map(source).collect()
+        if self.inputs.is_empty() { vec![Source::Stdin] } else { self.inputs.iter().map(source).collect() }
     }
 
     fn target(&self) -> Target {
-        if self.output == "-" { Target::Stdout } else { Target::Path((&self.output).into()) }
+        match &self.output {
+            Some(output) if output != "-" => Target::Path(output.into()),
+            _ => Target::Stdout,
+        }
+    }
+
+    /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer.
+    fn says_what_was_done(&self) -> bool {
+        self.verbose || !(self.quiet || self.target() == Target::Stdout)
     }
 
     fn options(&self) -> Options {

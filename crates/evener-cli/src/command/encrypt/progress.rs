@@ -25,10 +25,11 @@ pub(crate) fn shown_while<R>(progress: &Progress, wanted: bool, work: impl FnOnc
     progress.is_watched.store(true, Ordering::Relaxed);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
-        let painter = scope.spawn(|| draw(progress, &over));
+        // Where no thread is to be had, nothing is drawn.
+        let painter = thread::Builder::new().spawn_scoped(scope, || draw(progress, &over)).ok();
         let _ending = OnDrop(|| {
             over.store(true, Ordering::Relaxed);
-            painter.thread().unpark();
+            painter.iter().for_each(|painter| painter.thread().unpark());
         });
         work()
     })

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use evener::core::{Method, Tally};
 use evener::{ModuleReport, WorkerReport};
-use evener_files::Summary;
+use evener_files::{FileError, Summary};
 use serde::Serialize;
 
 use crate::terminal::{Exit, PathDisplay};
@@ -17,6 +17,8 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) about: RunFacts,
     outcome: &'static str,
+    /// What was found: each is done, done before, left out or failed.
+    found: u64,
     pub(crate) files: u64,
     pub(crate) already_done: u64,
     pub(crate) bytes_in: u64,
@@ -65,6 +67,9 @@ pub(crate) struct Module {
 pub(crate) struct Entry {
     pub(crate) path: String,
     pub(crate) reason: String,
+    /// Whether the run ended before it, which is then the reason.
+    #[serde(skip)]
+    pub(crate) is_unbegun: bool,
 }
 
 /// What the summary of a run does not know of itself.
@@ -99,6 +104,7 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             about,
             outcome,
+            found: summary.found,
             files: summary.files,
             already_done: summary.already_done,
             bytes_in: summary.bytes_in,
@@ -107,7 +113,7 @@ impl Report {
             guard_locks: summary.report.guarded.locks,
             workers,
             skipped: summary.skipped.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
-            failed: summary.failed.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
+            failed: summary.failed.iter().map(|(path, error)| Entry::failed(path, error)).collect(),
         }
     }
 }
@@ -173,6 +179,11 @@ impl Entry {
         Self {
             path: PathDisplay(path).to_string(),
             reason: crate::terminal::output::one_line(&reason.to_string()),
+            is_unbegun: false,
         }
+    }
+
+    fn failed(path: &Path, error: &FileError) -> Self {
+        Self { is_unbegun: matches!(error, FileError::Stopped), ..Self::new(path, error) }
     }
 }

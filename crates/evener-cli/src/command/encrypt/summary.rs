@@ -13,16 +13,24 @@ const SHOWN_MAX: usize = 20;
 
 /// A line for each file that failed.
 pub(crate) fn failures(report: &Report) {
-    for Entry { path, reason } in report.failed.iter().take(SHOWN_MAX) {
+    // What was not begun when the run ended is counted; the user who stopped it knows why, or a failure above says so.
+    let (unbegun, failed): (Vec<_>, Vec<_>) = report.failed.iter().partition(|entry| entry.is_unbegun);
+    for Entry { path, reason, .. } in failed.iter().take(SHOWN_MAX) {
         output::line(format_args!("{path}: {reason}"));
     }
-    if let Some(more @ 1..) = report.failed.len().checked_sub(SHOWN_MAX) {
+    if !(unbegun.is_empty() || report.is_stopped()) {
+        let files = counted(unbegun.len() as u64, "more file");
+        output::line(format_args!(
+            "{files} not begun or not finished, for the run was stopped; --json names all"
+        ));
+    }
+    if let Some(more @ 1..) = failed.len().checked_sub(SHOWN_MAX) {
         output::line(format_args!("and {} more failed; --json names all", counted(more as u64, "file")));
     }
 }
 
-/// What was done, by whom, and what was left out.
-pub(crate) fn text(report: &Report) -> String {
+/// What was done and left out; in `detail`, or where modules had a part in it, by whom, too.
+pub(crate) fn text(report: &Report, detail: bool) -> String {
     let (files, size) = (counted(report.files, "file"), bytes(report.bytes_in));
     let stopped = if report.is_stopped() { "stopped; " } else { "" };
     let mut text =
@@ -35,7 +43,9 @@ pub(crate) fn text(report: &Report) -> String {
         let emulated_names = emulated.join(" and ");
         write_line(&mut text, format_args!("emulated: {emulated_names}; this is no speed of Evener"));
     }
-    shares(&mut text, &report.workers);
+    if detail || report.workers.iter().any(|worker| worker.module.is_some()) {
+        shares(&mut text, &report.workers);
+    }
     for worker in &report.workers {
         modules_faults(&mut text, worker);
     }
@@ -48,7 +58,7 @@ pub(crate) fn text(report: &Report) -> String {
         let there = counted(report.already_done, "output");
         write_line(&mut text, format_args!("{there} finished by an earlier run and left as they are"));
     }
-    for Entry { path, reason } in report.skipped.iter().take(SHOWN_MAX) {
+    for Entry { path, reason, .. } in report.skipped.iter().take(SHOWN_MAX) {
         write_line(&mut text, format_args!("skipped {path}: {reason}"));
     }
     if let Some(more @ 1..) = report.skipped.len().checked_sub(SHOWN_MAX) {
@@ -150,7 +160,7 @@ mod tests {
         let report = evener::Report { workers, ..evener::Report::default() };
         let about = RunFacts { direction: "encrypt", format: "tink", policy: "cpu_only", emulated_cpu: None };
         let report = Report::new(&evener_files::Summary { report, ..Default::default() }, about);
-        text(&report).lines().skip(2).map(output::one_line).collect()
+        text(&report, true).lines().skip(2).map(output::one_line).collect()
     }
 
     #[test]
