@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 mod clients;
 mod identity;
+mod last_words;
 mod nginx;
 mod page;
 mod paper;
@@ -69,7 +70,7 @@ pub struct Plan {
     /// A delay on purpose, at the servers.
     pub plant: Option<Plant>,
     /// For how long a client's visit may go on.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// What the report calls this machine.
     pub machine: String,
 }
@@ -169,7 +170,7 @@ pub fn measure(
     Ok((Report::new(plan, &servers.server(), clients, &pages), pages))
 }
 
-/// Serves the page until `cancel` asks to stop; `listens` hears its address, `tell` of troubles, `keep` what pages post.
+/// Serves the page until `cancel` asks to stop; `listens` hears its address, `tell` of faults, `keep` what pages post.
 ///
 /// # Errors
 ///
@@ -190,7 +191,7 @@ pub fn serve(
                 Ok(page) => keep(page)?,
                 Err(sentence) => tell(&sentence),
             },
-            Some((_, Event::Said(Said::Trouble(sentence)))) => tell(&sentence),
+            Some((_, Event::Said(Said::Fault(sentence)))) => tell(&sentence),
             Some((providers, Event::Gone)) => {
                 let reason = format!("it ended ({})", servers.end_of(providers));
                 let command = format!("the page server {}", providers.in_words());

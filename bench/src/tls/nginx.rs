@@ -11,6 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::identity::{Identity, file};
+use super::last_words::last_words;
 use super::site::ASSETS;
 use super::suite::Suite;
 use crate::error::BenchError;
@@ -88,7 +89,7 @@ impl Folder {
             while TcpStream::connect((listen, *port)).is_err() {
                 if !matches!(child.try_wait(), Ok(None)) || looks.next().is_none() {
                     child.kill().ok();
-                    return Err(failed(super::servers::last_words(&mut child)));
+                    return Err(failed(last_words(&mut child)));
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }

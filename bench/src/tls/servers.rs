@@ -4,7 +4,7 @@
 //! know -> what they say, in the order in which it happens ([`Servers::next`]).
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::Plan;
 use super::identity::{Identity, file};
+use super::last_words::last_words;
 use super::nginx;
 use super::paper;
 use super::server::{RESULT, Said, Setup};
@@ -280,19 +281,6 @@ fn pass_on(output: impl std::io::BufRead, providers: Providers, tell: &Sender<(P
         }
     }
     tell.send((providers, Event::Gone)).ok();
-}
-
-/// How a process ended, and the last line that it wrote to standard error.
-pub(super) fn last_words(child: &mut Child) -> String {
-    let mut text = String::new();
-    if let Some(mut stderr) = child.stderr.take() {
-        stderr.read_to_string(&mut text).ok();
-    }
-    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-    match text.lines().last() {
-        Some(line) => line.trim_start_matches("evener: ").to_owned(),
-        None => status,
-    }
 }
 
 /// An address as it stands in a URL; one that means all is shown as the loopback's.

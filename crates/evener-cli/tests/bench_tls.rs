@@ -53,7 +53,9 @@ fn last_words(code: Option<i32>, stderr: &str) -> String {
 #[test]
 fn curl_measures_with_the_provider_at_either_end_in_every_suite() {
     let Some(place) = place() else { return };
-    bench(&place, &["--clients", "curl", "--sizes", "70,57654", "--rounds", "2"]).run().succeeded();
+    bench(&place, &["--clients", "curl", "--sizes", "70,57654", "--rounds", "2", "--set", "threshold=4096"])
+        .run()
+        .succeeded();
     let report = report(&place);
     assert_eq!(report["clients"][0]["can_offload"], true, "{:#}", report["clients"]);
     let rows = report["rows"].as_array().unwrap();
@@ -116,9 +118,16 @@ fn nginx_serves_the_same_page_to_the_same_clients() {
     }
 }
 
+#[test]
+fn a_page_server_without_a_setup_says_so() {
+    let place = Place::new();
+    let said = sentence(&place.evener().args(["bench", "tls", "--end"]).run());
+    assert!(said.contains("a page server needs its setup"), "{said}");
+}
+
 /// Measures one size with a browser; nothing, said in print, where it is not installed.
 fn browser(place: &Place, name: &str, words: &[&str]) -> Option<Value> {
-    let words = [&["--clients", name, "--patience", "300"][..], words].concat();
+    let words = [&["--clients", name, "--timeout", "300"][..], words].concat();
     let ran = bench(place, &words).run();
     if let Some((_, missing)) = ran.stderr().split_once("there is no client to measure with: ") {
         skipped(missing.trim());
@@ -320,7 +329,7 @@ fn what_pages_post_is_kept_and_reported_on() {
     );
 }
 
-/// On a phone and on a desk: what must be there is, nothing is wider than the screen, and all of it came from this host.
+/// On a phone and on a wide screen: what must be there is, nothing is wider than the screen, and all of it came from this host.
 #[test]
 fn the_page_shows_words_curves_and_values_at_any_width() {
     let Some(place) = place() else { return };

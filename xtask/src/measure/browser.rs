@@ -13,7 +13,7 @@ use evener_testbed::{Awake, Builder, Icount};
 use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, load, sleep};
-use super::{guest, papers};
+use super::{papers, provider_guest};
 use crate::programs::{answer, built_evener};
 use crate::tree::root;
 
@@ -56,7 +56,7 @@ pub(super) fn uploads(rounds: &str) -> Result<(), String> {
     let (evener, load_before) = (built_evener()?, load());
     let site = Site::start(&evener)?;
     let certificate = fs::read(site.folder.path().join("cert.pem")).map_err(|error| error.to_string())?;
-    let builder = with_browser(guest::with_provider()?.host_loopback().memory_mib(MEMORY_MIB))?;
+    let builder = with_browser(provider_guest::with_provider()?.host_loopback().memory_mib(MEMORY_MIB))?;
     let builder = builder.file("/etc/evener.pem", certificate).file("/etc/browse", script(&site, rounds));
     let awake = Awake::hold();
     let text = |error: evener_testbed::Error| error.to_string();

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use evener_testbed::{Awake, Builder, Guest, Icount};
+use evener_testbed::{Awake, Builder, Icount};
 use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, load, sleep};
-use super::{papers, processes};
+use super::{papers, processes, provider_guest};
 use crate::programs::{built_evener, built_of};
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
@@ -34,12 +34,6 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            instructions of commands, updates and uploads, by each of these ways
        cargo xtask guest processes [afalg|slow|virtio]
            paper 001: 1 to 1500 processes at a module, without an order, with the paper's lists and the arbiter's FIFO";
-
-/// For the longest of these, five rounds with two ciphers.
-const LIMIT: Duration = Duration::from_secs(3_600);
-
-/// The provider in the guest, among the libraries, which come with what they need.
-const PROVIDER: &str = "/lib/x86_64-linux-gnu/evener.so";
 
 pub(crate) fn run(words: &[&str]) -> ExitCode {
     let done = match words {
@@ -112,23 +106,7 @@ fn with_curl(builder: Builder) -> Result<Builder, String> {
 /// A guest with the provider and what measures it.
 fn guest() -> Result<Builder, String> {
     let program = built_of("evener-testbed", &["--bin", "testbed-openssl"])?.join("testbed-openssl");
-    Ok(with_provider()?.program(program))
-}
-
-/// A guest with the provider, and the configuration that loads it with the module behind the kernel.
-pub(super) fn with_provider() -> Result<Builder, String> {
-    let built = built_of("evener-provider", &["--lib"])?.join("libevener_provider.so");
-    let configuration = format!(
-        "openssl_conf = init\n[init]\nproviders = providers\nalg_section = algorithms\nrandom = random\n\
-         [providers]\ndefault = default_sect\nevener = evener_sect\n[default_sect]\nactivate = 1\n\
-         [evener_sect]\nidentity = evener\nmodule = {PROVIDER}\nactivate = 1\nmodules = afalg:virtio_crypto_aes_cbc\n\
-         [algorithms]\ndefault_properties = ?provider=evener\n[random]\nproperties = provider=default\n"
-    );
-    // OpenSSL wants it under this name.
-    let named = built.with_file_name("evener.so");
-    fs::copy(&built, &named).map_err(|error| format!("{}: {error}", named.display()))?;
-    let builder = Guest::builder().user_space_module().library(named);
-    Ok(builder.file("/etc/evener.cnf", configuration).limit(LIMIT))
+    Ok(provider_guest::with_provider()?.program(program))
 }
 
 /// Runs `command` in a guest; what it leaves is kept under the first name, as made by `cargo xtask guest` with the

@@ -6,4 +6,5 @@ pub(crate) mod figures;
 pub(crate) mod guest;
 mod papers;
 mod processes;
+mod provider_guest;
 pub(crate) mod testbed;

@@ -1,7 +1,7 @@
 //! A browser without a screen: it opens the page, which measures by itself and posts its result.
 //!
 //! Steps: the program with its own folder, providers and certificate -> whatever comes first: the page's result, the end of the browser or of
-//! a server, trouble that a page cannot post, the end of patience -> the browser is ended.
+//! a server, fault that a page cannot post, the end of timeout -> the browser is ended.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -24,7 +24,7 @@ const QTWEBKIT: &str = include_str!("../../../clients/qtwebkit.py");
 /// How often a browser is looked at while nothing is said.
 const LOOK: Duration = Duration::from_millis(50);
 /// A browser may take so long to end after its page is done.
-const FAREWELL: Duration = Duration::from_secs(5);
+const END_MAX: Duration = Duration::from_secs(5);
 
 /// A started browser, with all its processes; ended when dropped.
 struct Browser {
@@ -36,7 +36,7 @@ struct Browser {
 pub(super) fn visit(client: Client, visit: &Visit<'_>, servers: &mut Servers) -> Result<Page, BenchError> {
     let mut browser = start(client, visit, servers)?;
     let failed = |reason: String| BenchError::Command { command: client.name().to_owned(), reason };
-    let (began, mut trouble) = (Instant::now(), None);
+    let (began, mut fault) = (Instant::now(), None);
     loop {
         match servers.next(LOOK) {
             Some((_, Event::Said(Said::Result(page)))) => {
@@ -46,7 +46,7 @@ pub(super) fn visit(client: Client, visit: &Visit<'_>, servers: &mut Servers) ->
                     return Ok(page);
                 }
             }
-            Some((_, Event::Said(Said::Trouble(sentence)))) => trouble = Some(sentence),
+            Some((_, Event::Said(Said::Fault(sentence)))) => fault = Some(sentence),
             Some((_, Event::Said(Said::Ready { .. }))) => {}
             Some((providers, Event::Gone)) => {
                 let how = servers.end_of(providers);
@@ -63,12 +63,12 @@ pub(super) fn visit(client: Client, visit: &Visit<'_>, servers: &mut Servers) ->
             if let Some((_, Event::Said(Said::Result(page)))) = servers.next(LOOK) {
                 return Page::read(page).map_err(&failed);
             }
-            let said = browser.last_line().or(trouble);
+            let said = browser.last_line().or(fault);
             return Err(failed(said.unwrap_or_else(|| format!("it ended without a result ({status})"))));
         }
-        if began.elapsed() > visit.plan.patience {
-            let seconds = visit.plan.patience.as_secs();
-            let said = trouble.map_or_else(String::new, |sentence| format!("; the server said: {sentence}"));
+        if began.elapsed() > visit.plan.timeout {
+            let seconds = visit.plan.timeout.as_secs();
+            let said = fault.map_or_else(String::new, |sentence| format!("; the server said: {sentence}"));
             return Err(failed(format!("its page posted nothing within {seconds} s{said}")));
         }
     }
@@ -138,7 +138,7 @@ impl Browser {
     /// The script ends by itself, Chromium does not.
     fn leave(&mut self, client: Client) {
         let began = Instant::now();
-        while client == Client::QtWebKit && began.elapsed() < FAREWELL {
+        while client == Client::QtWebKit && began.elapsed() < END_MAX {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }

@@ -136,20 +136,20 @@ fn exchange(
 
 /// What curl said, or how the server that it asked ended.
 fn why(words: &str, servers: &mut Servers) -> String {
-    let mut trouble = None;
+    let mut fault = None;
     while let Some((providers, event)) = servers.next(std::time::Duration::from_millis(200)) {
         match event {
             Event::Gone => {
                 let how = servers.end_of(providers);
                 return format!("the page server {} ended while it measured ({how})", providers.in_words());
             }
-            Event::Said(crate::tls::server::Said::Trouble(sentence)) => trouble = Some(sentence),
+            Event::Said(crate::tls::server::Said::Fault(sentence)) => fault = Some(sentence),
             Event::Said(_) => {}
         }
     }
     let first =
         words.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word").trim();
-    match trouble {
+    match fault {
         Some(sentence) => format!("{first}; the server said: {sentence}"),
         None => first.to_owned(),
     }

@@ -1,6 +1,6 @@
 //! The clients: who they are, whose TLS they have, and how each is made to measure.
 //!
-//! The way of one visit: a browser opens the page ([`Servers::address`]), which posts what it measured; or curl moves each file and
+//! Path of one visit: a browser opens the page ([`Servers::address`]), which posts what it measured; or curl moves each file and
 //! says what it took (`curl.rs`). Either gives a [`Page`].
 
 mod browser;

@@ -74,7 +74,7 @@ pub(super) fn serve(
     };
     connection.policy = policy(request.host.as_deref().unwrap_or("localhost"));
     let answered = connection.answer(&request);
-    // Best effort: all bytes are with the system, and a client that is gone needs no farewell.
+    // Best effort: all bytes are with the system, and a client that is gone needs no more.
     connection.stream.shutdown().ok();
     answered
 }
@@ -135,7 +135,7 @@ impl Connection<'_> {
         if let Err(reason) = kept {
             let folder = self.shared.setup.folder.display();
             let sentence = format!("the server cannot keep an upload of {bytes} bytes in {folder}: {reason}");
-            tell(&Said::Trouble(sentence.clone()));
+            tell(&Said::Fault(sentence.clone()));
             return self.write("507 Insufficient Storage", PLAIN, sentence.as_bytes());
         }
         let request_ms = self.clock.lap();

@@ -98,7 +98,7 @@ pub(super) enum Said {
     /// A page posted its measurements.
     Result(Value),
     /// Something went wrong, in one sentence; the server goes on.
-    Trouble(String),
+    Fault(String),
 }
 
 /// What all connections share.
@@ -182,7 +182,7 @@ fn accept(suite: Suite, listener: &TcpListener, context: &SslContext, shared: &A
         std::thread::spawn(move || {
             let peer = stream.peer_addr().map_or_else(|_| "a client".to_owned(), |peer| peer.to_string());
             if let Err(reason) = connection::serve(stream, suite, &context, &shared) {
-                tell(&Said::Trouble(format!("the connection from {peer} came to nothing: {reason}")));
+                tell(&Said::Fault(format!("the connection from {peer} came to nothing: {reason}")));
             }
         });
     }
@@ -195,7 +195,7 @@ fn has_provider() -> bool {
 
 fn tell(said: &Said) {
     let line = serde_json::to_string(said).expect("numbers, names and what was JSON") + "\n";
-    // One write a line; whoever started this may be gone, and then input ends as well.
+    // One write a line; the process that started this may be gone, and then input ends as well.
     io::stdout().lock().write_all(line.as_bytes()).ok();
 }
 

@@ -96,7 +96,7 @@ pub(crate) struct Tls {
 
     /// Gives up on a client after so many seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
-    patience: u64,
+    timeout: u64,
 
     /// Writes the results as JSON (docs/schemas/bench-tls.schema.json); with --serve, what each page posts, a line each
     /// (docs/schemas/tls-page.schema.json).
@@ -213,7 +213,7 @@ impl Tls {
             rounds: usize::try_from(self.rounds)?,
             clients: self.clients.clone(),
             plant: self.plant,
-            patience: Duration::from_secs(self.patience),
+            timeout: Duration::from_secs(self.timeout),
             machine: this_processor().model,
         })
     }
