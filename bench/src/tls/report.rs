@@ -253,9 +253,12 @@ fn phases(ones: &[&Measurement]) -> BTreeMap<String, f64> {
     values.into_iter().filter_map(median).collect()
 }
 
+/// Client, suite, direction and way of uploads that are told together.
+type Series = (String, Suite, Direction, String);
+
 /// The claims, wherever all sizes of the paper were uploaded with the provider and without.
 fn claims(rows: &[Row]) -> Vec<ClaimsOf> {
-    let mut uploads: BTreeMap<(String, Suite, Direction, String), Vec<(u64, f64, f64)>> = BTreeMap::new();
+    let mut uploads: BTreeMap<Series, Vec<(u64, f64, f64)>> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.direction != Direction::Down) {
         let Some(without) = row.ways.iter().find(|way| way.way == WITHOUT) else { continue };
         for way in row.ways.iter().filter(|way| way.way != WITHOUT) {
@@ -263,7 +266,7 @@ fn claims(rows: &[Row]) -> Vec<ClaimsOf> {
             uploads.entry(place).or_default().push((row.bytes, way.ms.median, without.ms.median));
         }
     }
-    let of = |((client, suite, direction, way), measured): ((String, Suite, Direction, String), Vec<_>)| {
+    let of = |((client, suite, direction, way), measured): (Series, Vec<_>)| {
         let claims = paper::claims(&measured);
         (!claims.is_empty()).then_some(ClaimsOf { client, suite, way, direction, claims })
     };

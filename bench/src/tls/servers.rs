@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -161,7 +161,7 @@ impl Servers {
     /// The file of OpenSSL for programs with these providers; made once.
     pub(super) fn configuration(&self, plan: &Plan, providers: Providers) -> Result<PathBuf, BenchError> {
         let path = self.folder.path().join(format!("{}.cnf", providers.name()));
-        let module = plan.module.as_deref().unwrap_or(Path::new("evener.so"));
+        let module = plan.module.as_deref().unwrap_or_else(|| Path::new("evener.so"));
         let text = providers.configuration(module, &plan.settings);
         std::fs::write(&path, text).map_err(|error| file(&path, &error))?;
         Ok(path)
@@ -213,10 +213,7 @@ impl Servers {
                 return Some((end.providers, Event::Said(Said::Result(result))));
             }
         }
-        match self.said.recv_timeout(most) {
-            Ok(event) => Some(event),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.said.recv_timeout(most).ok()
     }
 
     /// In words, how the server with these providers ended.
@@ -267,7 +264,7 @@ fn expect_provider(plan: &Plan, providers: Providers, has_provider: bool) -> Res
     if has_provider == (providers == Providers::Evener) {
         return Ok(());
     }
-    let which = plan.module.as_deref().unwrap_or(Path::new("evener.so")).display();
+    let which = plan.module.as_deref().unwrap_or_else(|| Path::new("evener.so")).display();
     let reason = format!("OpenSSL did not load {which} in it; `evener doctor` with the same module says why");
     Err(BenchError::Command { command: "the page server".to_owned(), reason })
 }

@@ -17,8 +17,8 @@ const ENCRYPT: [&str; 9] = ["encrypt", "--key", "k.json", "-q", "--workers", "2"
 /// Files of one segment and of many, in directories of which one may not be written to.
 fn place() -> Place {
     let place = Place::with_key();
-    for number in 0..12 {
-        place.write(format!("in/{}/{number}", number % 3), noise(number, 3_000 * number as usize));
+    for number in 0..12_u16 {
+        place.write(format!("in/{}/{number}", number % 3), noise(number.into(), 3_000 * usize::from(number)));
     }
     place.write("in/0/large", noise(99, 3_000_000));
     common::allow(&place.join("in/1"), 0o555);

@@ -83,8 +83,8 @@ fn a_killed_run_leaves_whole_files_only_and_is_carried_on() {
 fn little_is_lost_by_a_kill_at_any_moment() {
     const THREADS: u64 = 2;
     let place = Place::with_key();
-    for number in 0..2000 {
-        place.write(format!("in/{number}"), noise(number, 100_000 + 158 * number as usize));
+    for number in 0..2000_u16 {
+        place.write(format!("in/{number}"), noise(number.into(), 100_000 + 158 * usize::from(number)));
     }
     let arguments = [&ENCRYPT[..], &["--workers", "2"]].concat();
     let mut kills = 0;

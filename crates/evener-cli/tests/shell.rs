@@ -247,7 +247,7 @@ fn a_signal_that_ends_a_program_ends_it_after_it_has_cleaned_up() {
         let output = child.wait_with_output().unwrap();
         drop(input);
         assert!(is_dead_by(output.status, signal.as_raw()), "{signal:?}: {output:?}");
-        assert_eq!(files(&place.join("waiting")), [Path::new(""); 0], "{signal:?}");
+        assert!(files(&place.join("waiting")).is_empty(), "{signal:?}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{signal:?}");
     }
 }

@@ -116,7 +116,7 @@ mod tests {
         let blocked =
             |status: String| status.lines().find(|line| line.starts_with("SigBlk")).map(str::to_owned);
         let before = blocked(mask());
-        assert!(start_detached(c"evener-test", usize::MAX / 2 & !0xffff, || ()).is_err());
+        assert!(start_detached(c"evener-test", (usize::MAX / 2) & !0xffff, || ()).is_err());
         assert_eq!(blocked(mask()), before);
     }
 
