@@ -7,10 +7,11 @@ use evener_core::{Direction, Job};
 use evener_fd::SystemError;
 use rustix::fs::Mode;
 
+use crate::armor::{Armor, Encoder};
 use crate::error::FileError;
 use crate::format::Body;
 use crate::output::{Draft, Origin, OutputDir, Settlement, write_at};
-use crate::request::{Request, RequestError, Target};
+use crate::request::{Request, RequestError, Target, Task};
 use crate::segments::job::{self};
 
 /// Where a pipe's output goes: standard output, or a draft.
@@ -18,12 +19,18 @@ pub(super) struct Output {
     draft: Option<Draft>,
     pub(super) written: u64,
     target: PathBuf,
+    /// What makes text of it, where it is to be text.
+    encoder: Option<Encoder>,
 }
 
 impl Output {
     pub(super) fn open(request: &Request) -> Result<Self, RequestError> {
+        let encoder = match &request.task {
+            Task::Encrypt(sealer) if request.options.armor => sealer.armor().map(Armor::encoder),
+            _ => None,
+        };
         let Target::Path(path) = &request.target else {
-            return Ok(Self { draft: None, written: 0, target: "-".into() });
+            return Ok(Self { draft: None, written: 0, target: "-".into(), encoder });
         };
         let failed = |error: FileError| {
             let answer = io::Error::other(error.to_string());
@@ -38,7 +45,7 @@ impl Output {
         }
         let mode = Mode::from_raw_mode(0o666);
         let draft = Draft::create(&dir, name, mode, request.options.force).map_err(failed)?;
-        Ok(Self { draft: Some(draft), written: 0, target: path.clone() })
+        Ok(Self { draft: Some(draft), written: 0, target: path.clone(), encoder })
     }
 
     /// Writes a finished job; what failed is never written.
@@ -56,6 +63,13 @@ impl Output {
     }
 
     pub(super) fn write(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
+        let Some(encoder) = &mut self.encoder else { return self.write_as_it_is(parts) };
+        let mut text = Vec::new();
+        parts.iter().for_each(|part| encoder.push(part, &mut text));
+        self.write_as_it_is(&mut [IoSlice::new(&text)])
+    }
+
+    fn write_as_it_is(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         match &self.draft {
             Some(draft) => write_at(&draft.file, parts, self.written)?,
@@ -71,7 +85,12 @@ impl Output {
     }
 
     /// Makes a draft final. What came through standard input has no time or mode to be kept.
-    pub(super) fn finish(self) -> Result<(), FileError> {
+    pub(super) fn finish(mut self) -> Result<(), FileError> {
+        if let Some(encoder) = self.encoder.take() {
+            let mut text = Vec::new();
+            encoder.finish(&mut text);
+            self.write_as_it_is(&mut [IoSlice::new(&text)])?;
+        }
         let Some(draft) = self.draft else { return Ok(()) };
         let mut settlement = Settlement::default();
         let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };

@@ -13,9 +13,8 @@ use super::existing_output::is_finished;
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
 use super::worker::{Run, Worker};
-use super::{armored_source, cbc_interleave};
+use super::{armored_source, cbc_interleave, serial};
 use crate::error::FileError;
-use crate::format::Opener;
 use crate::report::{Progress, Summary};
 use crate::request::{self, Request};
 use crate::segments::{FileWork, KeyTrial, slots};
@@ -85,6 +84,9 @@ impl<'a> Workers<'a> {
             if self.run.is_stopped() {
                 break;
             }
+            if self.run.request.options.left_out.contains(&item.source) {
+                continue;
+            }
             if worker.slots.is_empty() {
                 // To open a file takes a slot; the batch has them all.
                 std::mem::take(&mut batch).run(worker);
@@ -112,7 +114,9 @@ impl<'a> Workers<'a> {
         chained: &mut Vec<(Item, FileWork)>,
     ) {
         let plan = &self.run.plan;
-        if work.is_chained() {
+        if work.body.as_serial().is_some() {
+            serial::run(worker, item, &work);
+        } else if work.is_chained() {
             chained.push((item, work));
         } else if work.layout.segment_count() > (plan.slots as u64).min(plan.slots_per_span() as u64) {
             // A span needs slots, and the batch may hold most of them.
@@ -140,14 +144,14 @@ impl<'a> Workers<'a> {
 fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>, FileError> {
     let task = &worker.run.request.task;
     let mut source = item.open()?;
-    if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
-        source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
+    if let request::Task::Decrypt(opener) = task {
+        source = armored_source::dearmored(opener.armor(), source, &item.dir, || worker.run.is_stopped())?;
     }
     let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
     if is_finished(worker.run.request, item, &source, keys)? {
         return Ok(None);
     }
-    FileWork::open(task, source, keys).map(Some)
+    FileWork::open(worker.run.request, source, keys).map(Some)
 }
 
 /// Takes spans of a large file until there are none.
