@@ -40,14 +40,14 @@ fn key_files_may_come_from_standard_input_and_with_marks_of_any_editor() {
         run(&place, "encrypt", &["-R", "list"], "sealed", "plain");
         comes_back(&place, &["-i", "id"], "sealed", b"text");
         let piped = place.evener().args(["encrypt", "-q", "--force", "-R", "-", "-o", "sealed", "plain"]);
-        piped.input(&list).run().succeeded();
+        piped.input(list.clone()).run().succeeded();
         comes_back(&place, &["-i", "id"], "sealed", b"text");
     }
     let marked = format!("\u{feff}{}", secret.replace('\n', "\r\n"));
     place
         .evener()
         .args(["decrypt", "-q", "-i", "-", "-o", "piped", "sealed"])
-        .input(&marked)
+        .input(marked.clone())
         .run()
         .succeeded();
     assert_eq!(fs::read(place.join("piped")).unwrap(), b"text");
@@ -134,7 +134,7 @@ fn armor_is_written_for_age_and_openssl_and_a_finished_text_is_known() {
         assert!(again.stderr().contains("finished by an earlier run"), "{}", again.stderr());
         place.evener().args(["encrypt", "-i", "id", "-o", "sealed", "plain"]).run().ended_with(1);
         let piped =
-            place.evener().args(["encrypt", "-q", "-a", "-r", &recipient, "-o", "-", "-"]).input(&plain);
+            place.evener().args(["encrypt", "-q", "-a", "-r", &recipient, "-o", "-", "-"]).input(plain.clone());
         place.write("piped", piped.run().succeeded().stdout());
         comes_back(&place, &["-i", "id"], "piped", &plain);
         let openssl = ["--format", "openssl", "--passphrase-file", "pass"];
@@ -178,7 +178,7 @@ fn openssl_files_of_every_age_and_cipher_are_read_and_written() {
         comes_back(&place, &ours, "theirs", &plain);
         let piped = place.evener().arg("decrypt").args(&ours).args(["-q", "-o", "-", "-"]);
         let theirs_bytes = fs::read(place.join("theirs")).unwrap();
-        assert!(piped.input(&theirs_bytes).run().succeeded().stdout() == plain, "{theirs:?}");
+        assert!(piped.input(theirs_bytes.clone()).run().succeeded().stdout() == plain, "{theirs:?}");
         run(&place, "encrypt", &ours, "sealed", "plain");
         let plain_words: Vec<&str> =
             theirs.iter().copied().filter(|word| !["-a", "-A"].contains(word)).collect();
