@@ -160,7 +160,7 @@ impl Servers {
     /// The file of OpenSSL for programs with these providers; made once.
     pub(super) fn configuration(&self, plan: &Plan, providers: Providers) -> Result<PathBuf, BenchError> {
         let path = self.folder.path().join(format!("{}.cnf", providers.name()));
-        let module = plan.module.as_deref().unwrap_or(Path::new("evener.so"));
+        let module = plan.module.as_deref().unwrap_or_else(|| Path::new("evener.so"));
         let text = providers.configuration(module, &plan.settings);
         std::fs::write(&path, text).map_err(|error| file(&path, &error))?;
         Ok(path)
@@ -266,7 +266,7 @@ fn expect_provider(plan: &Plan, providers: Providers, has_provider: bool) -> Res
     if has_provider == (providers == Providers::Evener) {
         return Ok(());
     }
-    let which = plan.module.as_deref().unwrap_or(Path::new("evener.so")).display();
+    let which = plan.module.as_deref().unwrap_or_else(|| Path::new("evener.so")).display();
     let reason = format!("OpenSSL did not load {which} in it; `evener doctor` with the same module says why");
     Err(BenchError::Command { command: "the page server".to_owned(), reason })
 }
