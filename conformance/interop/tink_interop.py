@@ -8,9 +8,9 @@ EVENER is the command to test. Needs what requirements.txt names, for instance:
     python3 -m venv VENV && VENV/bin/pip install -r requirements.txt
     VENV/bin/python tink_interop.py target/release/evener
 
-For every template and with and without associated data: files of 0 and 1 byte, one byte around each border of
-segments, and 10 MiB, sealed by one side and opened by the other. Then what both must refuse, and keysets of
-several keys. The last line sums up; the exit status is 0 if nothing failed.
+For every streaming template of Tink and with and without associated data: files of 0 and 1 byte, one byte around each border of
+segments, and 10 MiB, sealed by one side and opened by the other. Then what both must refuse, keysets of
+several keys, of every form, encrypted ones, and their rotation. The last line sums up; the exit status is 0 if nothing failed.
 """
 
 import io
@@ -21,16 +21,20 @@ import sys
 import tempfile
 
 import tink
-from tink import json_proto_keyset_format, secret_key_access, streaming_aead
+from tink import aead, json_proto_keyset_format, proto_keyset_format, secret_key_access, streaming_aead
 
 TEMPLATES = {
-    "AES128_GCM_HKDF_4KB": streaming_aead.streaming_aead_key_templates.AES128_GCM_HKDF_4KB,
-    "AES128_GCM_HKDF_1MB": streaming_aead.streaming_aead_key_templates.AES128_GCM_HKDF_1MB,
-    "AES256_GCM_HKDF_4KB": streaming_aead.streaming_aead_key_templates.AES256_GCM_HKDF_4KB,
-    "AES256_GCM_HKDF_1MB": streaming_aead.streaming_aead_key_templates.AES256_GCM_HKDF_1MB,
+    name: getattr(streaming_aead.streaming_aead_key_templates, name)
+    for name in dir(streaming_aead.streaming_aead_key_templates)
+    if name.startswith("AES")
 }
 ASSOCIATED_DATA = [b"", b"bound to this text"]
-TAG_BYTES = 16
+# Keys that Evener decrypts keysets with, of those that Tink has.
+KEY_ENCRYPTION = ["AES128_GCM", "AES256_GCM", "AES256_GCM_RAW", "XCHACHA20_POLY1305", "XCHACHA20_POLY1305_RAW"]
+
+
+def tag_bytes(name):
+    return 32 if "HMAC" in name else 16
 
 
 class Tally:
@@ -62,8 +66,8 @@ def header_bytes(template):
 
 def sizes(template):
     segment = 4096 if "4KB" in template else 1 << 20
-    first = segment - header_bytes(template) - TAG_BYTES
-    later = segment - TAG_BYTES
+    first = segment - header_bytes(template) - tag_bytes(template)
+    later = segment - tag_bytes(template)
     borders = [first, first + later, first + 2 * later]
     around = [border + step for border in borders for step in (-1, 0, 1)]
     return [0, 1] + around + [10 << 20]
@@ -107,13 +111,18 @@ class Evener:
         self._run("keygen", key, "--template", template)
         return key
 
-    def seal(self, key, files, associated_data):
-        return self._process("encrypt", key, files, associated_data)
+    def seal(self, key, files, associated_data, *options):
+        return self._process("encrypt", key, files, associated_data, options)
 
-    def open(self, key, files, associated_data):
-        return self._process("decrypt", key, files, associated_data)
+    def open(self, key, files, associated_data, *options):
+        return self._process("decrypt", key, files, associated_data, options)
 
-    def _process(self, verb, key, files, associated_data):
+    def keyset(self, *arguments):
+        """What `evener keyset` prints, None where it refuses."""
+        done = subprocess.run([self.command, "keyset", *map(str, arguments)], capture_output=True, timeout=600)
+        return done.stdout.decode() if done.returncode == 0 else None
+
+    def _process(self, verb, key, files, associated_data, options):
         """Files by name in, files by name out; what failed is missing."""
         self.runs += 1
         source, target = self.folder / f"in{self.runs}", self.folder / f"out{self.runs}"
@@ -121,7 +130,7 @@ class Evener:
         for name, content in files.items():
             (source / name).write_bytes(content)
         bound = ["--associated-data", associated_data.decode()] if associated_data else []
-        self._run(verb, "--key", key, "--quiet", *bound, "-o", target, source, may_fail=True)
+        self._run(verb, "--key", key, "--quiet", *options, *bound, "-o", target, source, may_fail=True)
         return {path.name: path.read_bytes() for path in target.iterdir()} if target.exists() else {}
 
     def _run(self, *arguments, may_fail=False):
@@ -189,6 +198,7 @@ def several_keys(tally, evener, folder):
     serialize = json_proto_keyset_format.serialize
     written = {name: serialize(handle, secret_key_access.TOKEN) for name, handle in handles.items()}
     keys = [json.loads(text)["key"][0] for text in written.values()]
+    names = list(TEMPLATES)
     joined = {"primaryKeyId": keys[2]["keyId"], "key": keys}
     key = folder / "joined.json"
     key.write_text(json.dumps(joined))
@@ -196,21 +206,139 @@ def several_keys(tally, evener, folder):
     files = {name: tink_seals(primitive_of(text), b"text", b"") for name, text in written.items()}
     opened = evener.open(key, files, b"")
     for name in TEMPLATES:
-        tally.check(f"a keyset of four opens {name}", opened.get(name) == b"text")
+        tally.check(f"a keyset of all opens {name}", opened.get(name) == b"text")
     sealed = evener.seal(key, {"x": b"text"}, b"").get("x", b"")
-    primary = primitive_of(written["AES256_GCM_HKDF_4KB"])
+    primary = primitive_of(written[names[2]])
     tally.check("the primary key seals", tink_opens(primary, sealed, b"") == b"text")
     tally.check("tink opens it with the keyset", tink_opens(primitive_of(json.dumps(joined)), sealed, b"") == b"text")
     keys[0]["status"] = "DISABLED"
     key.write_text(json.dumps(joined))
     opened = evener.open(key, files, b"")
-    tally.check("a disabled key opens nothing", set(opened) == set(TEMPLATES) - {"AES128_GCM_HKDF_4KB"})
+    tally.check("a disabled key opens nothing", set(opened) == set(names[1:]))
+
+
+def forms(text):
+    """A JSON keyset in every form that proto3's mapping allows, by name."""
+    key = json.loads(text)
+    entry = key["key"][0]
+    data = entry["keyData"]
+    numbers = {"ENABLED": 1, "SYMMETRIC": 1, "RAW": 3}
+    snake = {
+        "primary_key_id": key["primaryKeyId"],
+        "key": [
+            {
+                "key_data": {
+                    "type_url": data["typeUrl"],
+                    "value": data["value"],
+                    "key_material_type": data["keyMaterialType"],
+                },
+                "status": entry["status"],
+                "key_id": entry["keyId"],
+                "output_prefix_type": entry["outputPrefixType"],
+            }
+        ],
+    }
+    number = {
+        "primaryKeyId": str(key["primaryKeyId"]),
+        "encryptedKeyset": None,
+        "key": [
+            {
+                "keyData": {
+                    "typeUrl": data["typeUrl"],
+                    "value": data["value"].replace("+", "-").replace("/", "_").rstrip("="),
+                    "keyMaterialType": 1,
+                },
+                "status": numbers[entry["status"]],
+                "keyId": f"{entry['keyId']}.0",
+                "outputPrefixType": numbers[entry["outputPrefixType"]],
+                "comment": {"unknown": [1, None]},
+            }
+        ],
+    }
+    return {
+        "as Tink writes it": text.encode(),
+        "names with underscores": json.dumps(snake).encode(),
+        "numbers for names, text for numbers": json.dumps(number).encode(),
+        "a byte order mark": b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
+        "UTF-16": text.encode("utf-16"),
+    }
+
+
+def every_form(tally, evener, folder):
+    """JSON in every form, and binary: all are the same key."""
+    handle = tink.new_keyset_handle(TEMPLATES["AES128_CTR_HMAC_SHA256_4KB"])
+    text = json_proto_keyset_format.serialize(handle, secret_key_access.TOKEN)
+    cases = forms(text)
+    cases["binary"] = proto_keyset_format.serialize(handle, secret_key_access.TOKEN)
+    files = {"x": tink_seals(primitive_of(text), b"text", b"")}
+    for case, content in cases.items():
+        key = folder / "form"
+        key.write_bytes(content)
+        key.chmod(0o600)
+        tally.check(f"a keyset is read: {case}", evener.open(key, files, b"") == {"x": b"text"})
+
+
+def encrypted_keysets(tally, evener, folder):
+    """A keyset that Tink has encrypted is opened, and one that Evener has encrypted is opened by Tink."""
+    for name in KEY_ENCRYPTION:
+        kek_handle = tink.new_keyset_handle(getattr(aead.aead_key_templates, name))
+        kek = folder / f"{name}.kek"
+        kek.write_text(json_proto_keyset_format.serialize(kek_handle, secret_key_access.TOKEN))
+        kek.chmod(0o600)
+        seals = kek_handle.primitive(aead.Aead)
+        handle = tink.new_keyset_handle(TEMPLATES["AES256_GCM_HKDF_4KB"])
+        primitive = handle.primitive(streaming_aead.StreamingAead)
+        files = {"x": tink_seals(primitive, b"text", b"")}
+        for form, written in (
+            ("JSON", json_proto_keyset_format.serialize_encrypted(handle, seals, b"").encode()),
+            ("binary", proto_keyset_format.serialize_encrypted(handle, seals, b"")),
+        ):
+            key = folder / f"{name}.{form}"
+            key.write_bytes(written)
+            key.chmod(0o600)
+            options = ["--key-encryption", kek]
+            opened = evener.open(key, files, b"", *options)
+            tally.check(f"a keyset that {name} encrypts is opened, {form}", opened == {"x": b"text"})
+            added = evener.keyset("add", key, "--template", "AES128_CTR_HMAC_SHA256_1MB", *options)
+            tally.check(f"a key is added to it, {form}", added is not None)
+            tally.check(f"and made the primary one, {form}", evener.keyset("promote", key, added.strip(), *options) == "")
+            sealed = evener.seal(key, {"x": b"text"}, b"", *options).get("x", b"")
+            content = key.read_bytes()
+            if form == "JSON":
+                parsed = json_proto_keyset_format.parse_encrypted(content.decode(), seals, b"")
+            else:
+                parsed = proto_keyset_format.parse_encrypted(content, seals, b"")
+            opened = tink_opens(parsed.primitive(streaming_aead.StreamingAead), sealed, b"")
+            tally.check(f"tink reads the changed keyset and what it sealed, {form}", opened == b"text")
+
+
+def rotation(tally, evener, folder):
+    """A key is added, promoted, the old one disabled; Tink follows each step."""
+    key = folder / "rotated.json"
+    evener._run("keygen", key, "--template", "AES256_GCM_HKDF_4KB")
+    old = evener.seal(key, {"x": b"old"}, b"")["x"]
+    added = evener.keyset("add", key).strip()
+    sealed = evener.seal(key, {"x": b"still"}, b"")["x"]
+    first = json.loads(key.read_text())["key"][0]["keyId"]
+    tally.check("the old key seals until another is promoted", json.loads(key.read_text())["primaryKeyId"] == first)
+    tally.check("tink opens it", tink_opens(primitive_of(key.read_text()), sealed, b"") == b"still")
+    tally.check("the primary key is not disabled", evener.keyset("disable", key, first) is None)
+    evener.keyset("promote", key, added)
+    new = evener.seal(key, {"x": b"new"}, b"")["x"]
+    primitive = primitive_of(key.read_text())
+    tally.check("tink opens both", [tink_opens(primitive, x, b"") for x in (old, new)] == [b"old", b"new"])
+    evener.keyset("disable", key, first)
+    primitive = primitive_of(key.read_text())
+    tally.check("tink opens the new one only", [tink_opens(primitive, x, b"") for x in (old, new)] == [None, b"new"])
+    tally.check("and so does evener", evener.open(key, {"old": old, "new": new}, b"") == {"new": b"new"})
+    tally.check("a key that is not there is refused", evener.keyset("promote", key, 1) is None)
 
 
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
     streaming_aead.register()
+    aead.register()
     tally = Tally()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -221,6 +349,9 @@ def main():
             both_ways(tally, evener, template, key, primitive)
             refused_by_both(tally, evener, template, key, primitive)
         several_keys(tally, evener, folder)
+        every_form(tally, evener, folder)
+        encrypted_keysets(tally, evener, folder)
+        rotation(tally, evener, folder)
     print(f"{tally.passed} passed, {tally.failed} failed")
     return 1 if tally.failed else 0
 

@@ -12,6 +12,7 @@ use crate::command::encrypt::{Decrypt, Encrypt};
 use crate::command::explain::Explain;
 use crate::command::host::Host;
 use crate::command::keygen::Keygen;
+use crate::command::keyset::KeysetCommand;
 use crate::command::man::Man;
 use crate::command::provider::Provider;
 use crate::command::sim::Sim;
@@ -22,7 +23,7 @@ use crate::terminal::{Exit, exit_status_help, output};
 /// Encrypts and decrypts files on every core.
 ///
 /// The key chooses the format: recipients, identities and passphrases the age format, a Tink keyset Tink's
-/// streaming AEAD; `--format openssl` reads and writes what `openssl enc -pbkdf2` does.
+/// streaming AEAD; `--format openssl` reads and writes what `openssl enc` does.
 #[derive(Parser)]
 #[command(name = "evener", version, max_term_width = 100, after_help = exit_status_help!())]
 pub(crate) struct Arguments {
@@ -33,6 +34,8 @@ pub(crate) struct Arguments {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Keygen(Keygen),
+    #[command(subcommand)]
+    Keyset(KeysetCommand),
     Encrypt(Box<Encrypt>),
     Decrypt(Box<Decrypt>),
     Devices(Devices),

@@ -9,6 +9,23 @@ use std::{fs, io, process};
 pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     let directory = file.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(directory)?;
+    replace(file, text.as_bytes(), mode, |_| Ok(()))
+}
+
+/// The same for what must not be lost: on the disk before the name is changed, and the name too.
+pub(crate) fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    replace(file, bytes, mode, fs::File::sync_all)?;
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    fs::File::open(directory.unwrap_or_else(|| Path::new(".")))?.sync_all()
+}
+
+fn replace(
+    file: &Path,
+    bytes: &[u8],
+    mode: u32,
+    settle: impl FnOnce(&fs::File) -> io::Result<()>,
+) -> io::Result<()> {
+    let directory = file.parent().unwrap_or_else(|| Path::new("."));
     let mut name = std::ffi::OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
     name.push(format!(".{}", process::id()));
@@ -17,7 +34,8 @@ pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     fs::remove_file(&draft).ok();
     let opened = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft);
     let written = opened
-        .and_then(|mut opened| opened.write_all(text.as_bytes()))
+        .and_then(|mut opened| opened.write_all(bytes).map(|()| opened))
+        .and_then(|opened| settle(&opened))
         .and_then(|()| fs::rename(&draft, file));
     if written.is_err() {
         fs::remove_file(&draft).ok();

@@ -7,6 +7,7 @@ mod activity;
 mod arguments;
 mod atomic_file;
 mod command;
+mod key_files;
 mod machine;
 mod openssl;
 mod terminal;
@@ -17,8 +18,8 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
 use crate::command::{
-    bench, completions, cryptodev, devices, doctor, encrypt, explain, host, keygen, man, provider, sim,
-    status, top,
+    bench, completions, cryptodev, devices, doctor, encrypt, explain, host, keygen, keyset, man, provider,
+    sim, status, top,
 };
 use crate::terminal::{output, signals};
 
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
     };
     let outcome = match &command {
         Command::Keygen(arguments) => keygen::run(arguments),
+        Command::Keyset(command) => keyset::run(command),
         Command::Encrypt(arguments) => encrypt::encrypt(arguments),
         Command::Decrypt(arguments) => encrypt::decrypt(arguments),
         Command::Devices(arguments) => devices::run(arguments),

@@ -37,6 +37,8 @@ fn keygen_makes_a_keyset_of_each_template_for_its_owner_only_and_prints_nothing(
         ("AES256_GCM_HKDF_4KB", 40 + 16),
         ("AES128_GCM_HKDF_1MB", 24 + 16),
         ("AES128_GCM_HKDF_4KB", 24 + 16),
+        ("AES256_CTR_HMAC_SHA256_1MB", 40 + 32),
+        ("AES128_CTR_HMAC_SHA256_4KB", 24 + 32),
     ];
     for (template, overhead) in templates {
         let ran = place.evener().args(["keygen", template, "--template", template]).run().succeeded();
@@ -150,13 +152,13 @@ fn a_passphrase_from_a_file_is_its_first_line() {
 fn a_passphrase_is_asked_for_twice_on_the_terminal_and_not_shown() {
     let Some(place) = Place::with_programs(&["script"]) else { return };
     place.write("plain", "text");
-    let (first, again) = ("Passphrase: ", "again: ");
+    let (first, again) = ("one is made): ", "again: ");
     let encrypt = "encrypt -p -q -o sealed plain";
     let screen_text = typed(&place, encrypt, &[(first, "horse"), (again, "cow horse")]);
     assert!(screen_text.contains("differ") && !place.join("sealed").exists(), "{screen_text}");
     typed(&place, encrypt, &[(first, "horse"), (again, "horse")]);
     assert!(place.join("sealed").exists());
-    typed(&place, "decrypt --passphrase -q -o back sealed", &[(first, "horse")]);
+    typed(&place, "decrypt --passphrase -q -o back sealed", &[("Passphrase: ", "horse")]);
     assert_eq!(fs::read(place.join("back")).unwrap(), b"text");
 }
 

@@ -14,7 +14,11 @@ macro_rules! opaque {
     )*};
 }
 
-opaque! { OsslLibCtx OsslProvider EvpCipher EvpCipherCtx EvpMd EvpMdCtx EvpMac EvpMacCtx }
+opaque! { OsslLibCtx OsslProvider EvpCipher EvpCipherCtx EvpMd EvpMdCtx EvpMac EvpMacCtx EvpPkey EvpPkeyCtx Bio Bignum }
+
+/// Asks for the passphrase of a key file: room, its length, 1 for writing, and what the caller gave.
+pub type PemPasswordCb =
+    unsafe extern "C" fn(room: *mut c_char, bytes: c_int, writing: c_int, user: *mut c_void) -> c_int;
 
 /// One named value, `OSSL_PARAM`; an array of them ends in one that the library makes.
 #[repr(C)]
@@ -56,6 +60,13 @@ unsafe extern "C" {
         bytes: usize,
     ) -> OsslParam;
 
+    pub fn OSSL_PARAM_construct_BN(key: *const c_char, number: *mut c_uchar, bytes: usize) -> OsslParam;
+    pub fn OSSL_PARAM_construct_octet_string(
+        key: *const c_char,
+        value: *mut c_void,
+        bytes: usize,
+    ) -> OsslParam;
+
     // Ciphers.
     pub fn EVP_CIPHER_fetch(
         library: *mut OsslLibCtx,
@@ -64,6 +75,9 @@ unsafe extern "C" {
     ) -> *mut EvpCipher;
     pub fn EVP_CIPHER_get_key_length(cipher: *const EvpCipher) -> c_int;
     pub fn EVP_CIPHER_get_iv_length(cipher: *const EvpCipher) -> c_int;
+    pub fn EVP_CIPHER_get_block_size(cipher: *const EvpCipher) -> c_int;
+    pub fn EVP_CIPHER_get_mode(cipher: *const EvpCipher) -> c_int;
+    pub fn EVP_CIPHER_get_flags(cipher: *const EvpCipher) -> core::ffi::c_ulong;
     pub fn EVP_CIPHER_free(cipher: *mut EvpCipher);
     pub safe fn EVP_CIPHER_CTX_new() -> *mut EvpCipherCtx;
     pub fn EVP_CIPHER_CTX_free(context: *mut EvpCipherCtx);
@@ -127,6 +141,81 @@ unsafe extern "C" {
     pub fn EVP_DigestFinal_ex(context: *mut EvpMdCtx, digest: *mut c_uchar, bytes: *mut c_uint) -> c_int;
     pub fn EVP_MD_get0_provider(digest: *const EvpMd) -> *const OsslProvider;
     pub fn EVP_MD_CTX_copy_ex(to: *mut EvpMdCtx, from: *const EvpMdCtx) -> c_int;
+
+    pub fn PKCS5_PBKDF2_HMAC(
+        passphrase: *const c_char,
+        passphrase_bytes: c_int,
+        salt: *const c_uchar,
+        salt_bytes: c_int,
+        iterations: c_int,
+        digest: *const EvpMd,
+        key_bytes: c_int,
+        key: *mut c_uchar,
+    ) -> c_int;
+
+    // Keys of public-key algorithms.
+    pub fn EVP_PKEY_free(key: *mut EvpPkey);
+    pub fn EVP_PKEY_is_a(key: *const EvpPkey, name: *const c_char) -> c_int;
+    pub fn EVP_PKEY_get_raw_private_key(key: *const EvpPkey, raw: *mut c_uchar, bytes: *mut usize) -> c_int;
+    pub fn EVP_PKEY_get_bn_param(key: *const EvpPkey, name: *const c_char, number: *mut *mut Bignum)
+    -> c_int;
+    pub fn EVP_PKEY_CTX_new_from_name(
+        library: *mut OsslLibCtx,
+        name: *const c_char,
+        properties: *const c_char,
+    ) -> *mut EvpPkeyCtx;
+    pub fn EVP_PKEY_CTX_new_from_pkey(
+        library: *mut OsslLibCtx,
+        key: *mut EvpPkey,
+        properties: *const c_char,
+    ) -> *mut EvpPkeyCtx;
+    pub fn EVP_PKEY_CTX_free(context: *mut EvpPkeyCtx);
+    pub fn EVP_PKEY_fromdata_init(context: *mut EvpPkeyCtx) -> c_int;
+    pub fn EVP_PKEY_fromdata(
+        context: *mut EvpPkeyCtx,
+        key: *mut *mut EvpPkey,
+        selection: c_int,
+        params: *mut OsslParam,
+    ) -> c_int;
+    pub fn EVP_PKEY_keygen_init(context: *mut EvpPkeyCtx) -> c_int;
+    pub fn EVP_PKEY_CTX_set_params(context: *mut EvpPkeyCtx, params: *const OsslParam) -> c_int;
+    pub fn EVP_PKEY_generate(context: *mut EvpPkeyCtx, key: *mut *mut EvpPkey) -> c_int;
+    pub fn EVP_PKEY_derive_init(context: *mut EvpPkeyCtx) -> c_int;
+    pub fn EVP_PKEY_derive_set_peer(context: *mut EvpPkeyCtx, peer: *mut EvpPkey) -> c_int;
+    pub fn EVP_PKEY_derive(context: *mut EvpPkeyCtx, secret: *mut c_uchar, bytes: *mut usize) -> c_int;
+    pub fn EVP_PKEY_encrypt_init_ex(context: *mut EvpPkeyCtx, params: *const OsslParam) -> c_int;
+    pub fn EVP_PKEY_encrypt(
+        context: *mut EvpPkeyCtx,
+        output: *mut c_uchar,
+        output_bytes: *mut usize,
+        input: *const c_uchar,
+        input_bytes: usize,
+    ) -> c_int;
+    pub fn EVP_PKEY_decrypt_init_ex(context: *mut EvpPkeyCtx, params: *const OsslParam) -> c_int;
+    pub fn EVP_PKEY_decrypt(
+        context: *mut EvpPkeyCtx,
+        output: *mut c_uchar,
+        output_bytes: *mut usize,
+        input: *const c_uchar,
+        input_bytes: usize,
+    ) -> c_int;
+
+    // Key files.
+    pub fn BIO_new_mem_buf(bytes: *const c_void, len: c_int) -> *mut Bio;
+    pub fn BIO_free(bio: *mut Bio) -> c_int;
+    pub fn PEM_read_bio_PrivateKey_ex(
+        bio: *mut Bio,
+        key: *mut *mut EvpPkey,
+        ask: Option<PemPasswordCb>,
+        user: *mut c_void,
+        library: *mut OsslLibCtx,
+        properties: *const c_char,
+    ) -> *mut EvpPkey;
+
+    // Large numbers.
+    pub fn BN_num_bits(number: *const Bignum) -> c_int;
+    pub fn BN_bn2bin(number: *const Bignum, to: *mut c_uchar) -> c_int;
+    pub fn BN_clear_free(number: *mut Bignum);
 
     // Message authentication codes.
     pub fn EVP_MAC_fetch(

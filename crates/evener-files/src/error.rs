@@ -18,8 +18,25 @@ pub enum FormatError {
         fact: &'static str,
     },
     /// The header is whole, and none of the keys at hand was used for it.
-    #[error("no key fits")]
-    NoKeyFits,
+    #[error("no key fits{facts}")]
+    NoKeyFits {
+        /// Which keys were tried and which would do, after a colon; empty where that is not known.
+        facts: String,
+    },
+    /// A passphrase that takes more memory than the run may use.
+    #[error("its passphrase takes {} MiB of memory (--memory grants it)", needed_bytes >> 20)]
+    Work {
+        /// Bytes that it takes.
+        needed_bytes: u64,
+    },
+    /// An age plugin failed.
+    #[error("plugin {name}: {fact}")]
+    Plugin {
+        /// Its name, as in `age-plugin-NAME`.
+        name: String,
+        /// What it said or did.
+        fact: String,
+    },
     /// The file ends too early; `cipher_bytes` is where.
     #[error("truncated: the file ends after {cipher_bytes} bytes, inside a {place}")]
     Truncated {

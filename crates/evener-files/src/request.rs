@@ -65,6 +65,10 @@ pub struct Options {
     /// Whether outputs of fitting time and length count as finished without a look at their contents: under which key
     /// they are is not checked then.
     pub resume: bool,
+    /// Whether encrypted files are written as text, where the format has a form for that.
+    pub armor: bool,
+    /// Inputs that are left out: a tree's identity is no file of the tree.
+    pub left_out: Vec<PathBuf>,
 }
 
 /// A run.

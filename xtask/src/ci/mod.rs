@@ -14,6 +14,7 @@ use evener_testbed::write_program;
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
 
+mod crates;
 mod fuzz;
 mod later;
 mod sanitizers;
@@ -127,6 +128,7 @@ fn tidy(tally: &mut Tally) {
 }
 
 fn dependencies(tally: &mut Tally) {
+    crates::check(tally);
     let installed = &["deny", "--version"];
     let check = &["deny", "--log-level", "error", "check", "bans", "licenses", "sources"];
     tally.check("cargo deny, without advisories", installed, check);

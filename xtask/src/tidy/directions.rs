@@ -32,7 +32,11 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-driver-emulated", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     // Drivers are handed in, as by the runtime's own tests.
     ("evener", Use(&["evener-arbiter", "evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
-    ("evener-files", Use(&["evener", "evener-core", "evener-fd", "evener-startup"]), RUNTIME_TESTS),
+    (
+        "evener-files",
+        Use(&["evener", "evener-core", "evener-evp", "evener-fd", "evener-startup"]),
+        RUNTIME_TESTS,
+    ),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
@@ -52,6 +56,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-ossl-sys", Use(&[]), &[]),
     // Links libcrypto, which evener.so must not: it is loaded by one.
     ("evener-evp-sys", Use(&[]), &[]),
+    ("evener-evp", Use(&["evener-evp-sys"]), &[]),
     // The plain method is the inner provider: no driver for libcrypto, and none that computes wrong on purpose.
     (
         "evener-provider",

@@ -25,6 +25,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
     ),
     ("evener-ossl-sys", &["src/ffi.rs"]),
     ("evener-evp-sys", &["src/ffi.rs"]),
+    ("evener-evp", &["src/ffi/"]),
     (
         "evener-provider",
         &[

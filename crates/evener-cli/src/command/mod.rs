@@ -9,6 +9,7 @@ pub(crate) mod encrypt;
 pub(crate) mod explain;
 pub(crate) mod host;
 pub(crate) mod keygen;
+pub(crate) mod keyset;
 pub(crate) mod man;
 pub(crate) mod provider;
 pub(crate) mod sim;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Padding, Session};
 
+use super::mac::SegmentMac;
 use super::segmentation::Cut;
+use super::serial::SerialCipher;
 use crate::error::FormatError;
 
 /// A file that is being written.
@@ -54,9 +56,17 @@ impl<T> Opened<T> {
 #[derive(Clone, Debug)]
 pub struct Body {
     cut: Cut,
-    inner: Arc<Session>,
-    last: Arc<Session>,
+    work: Work,
     ivs: Ivs,
+}
+
+/// Who works on the segments.
+#[derive(Clone, Debug)]
+enum Work {
+    /// Drivers, under these sessions.
+    Jobs { inner: Arc<Session>, last: Arc<Session>, mac: Option<Arc<SegmentMac>> },
+    /// One cipher, from the first byte to the last.
+    Serial(Arc<SerialCipher>),
 }
 
 /// How the IV of a segment follows from its place.
@@ -68,6 +78,10 @@ pub(super) enum Ivs {
     Counted,
     /// These bytes for segment 0; ciphertext for the others.
     Chained([u8; 16]),
+    /// These bytes plus the number of blocks before the segment, of which each has so many; as a number, big end first.
+    Blocks([u8; 16], u64),
+    /// None.
+    None,
 }
 
 /// The IV of a segment.
@@ -81,8 +95,8 @@ pub enum Iv {
 }
 
 impl Body {
-    /// A body of AEAD segments under one key.
-    pub(super) fn aead(
+    /// A body of segments under one key, none of them padded.
+    pub(super) fn unpadded(
         cut: Cut,
         ivs: Ivs,
         algorithm: Algorithm,
@@ -90,20 +104,34 @@ impl Body {
         key: &[u8],
     ) -> Result<Self, FormatError> {
         let session = Arc::new(session(algorithm, direction, Padding::None, key)?);
-        Ok(Self { cut, inner: Arc::clone(&session), last: session, ivs })
+        Ok(Self { cut, work: Work::Jobs { inner: Arc::clone(&session), last: session, mac: None }, ivs })
     }
 
-    /// A body of slices of one CBC chain, the last one padded.
-    pub(super) fn chained(
+    /// The same with segments that are authenticated apart from their cipher.
+    pub(super) fn with_mac(self, mac: SegmentMac) -> Self {
+        let work = match self.work {
+            Work::Jobs { inner, last, .. } => Work::Jobs { inner, last, mac: Some(Arc::new(mac)) },
+            serial @ Work::Serial(_) => serial,
+        };
+        Self { work, ..self }
+    }
+
+    /// A body that is worked on from its first byte to its last.
+    pub(super) fn serial(cut: Cut, cipher: SerialCipher) -> Self {
+        Self { cut, work: Work::Serial(Arc::new(cipher)), ivs: Ivs::None }
+    }
+
+    /// A body of slices of blocks, the last one padded: a CBC chain, or blocks by themselves.
+    pub(super) fn padded(
         cut: Cut,
-        iv: [u8; 16],
+        ivs: Ivs,
         algorithm: Algorithm,
         direction: Direction,
         key: &[u8],
     ) -> Result<Self, FormatError> {
         let padded_by = |padding| session(algorithm, direction, padding, key).map(Arc::new);
         let (inner, last) = (padded_by(Padding::None)?, padded_by(Padding::Pkcs7)?);
-        Ok(Self { cut, inner, last, ivs: Ivs::Chained(iv) })
+        Ok(Self { cut, work: Work::Jobs { inner, last, mac: None }, ivs })
     }
 
     /// How the file is cut.
@@ -113,9 +141,35 @@ impl Body {
     }
 
     /// The session of a segment; the last one of a padded file has its own.
+    ///
+    /// # Panics
+    ///
+    /// Where the body is [serial](Body::as_serial).
     #[must_use]
-    pub const fn session(&self, last: bool) -> &Arc<Session> {
-        if last { &self.last } else { &self.inner }
+    pub fn session(&self, is_last: bool) -> &Arc<Session> {
+        match &self.work {
+            Work::Jobs { last, .. } if is_last => last,
+            Work::Jobs { inner, .. } => inner,
+            Work::Serial(_) => unreachable!("a serial body has no jobs"),
+        }
+    }
+
+    /// What authenticates segments, where their cipher does not.
+    #[must_use]
+    pub fn mac(&self) -> Option<&SegmentMac> {
+        match &self.work {
+            Work::Jobs { mac, .. } => mac.as_deref(),
+            Work::Serial(_) => None,
+        }
+    }
+
+    /// The cipher of a body that no driver works on, but one thread from the first byte to the last.
+    #[must_use]
+    pub fn as_serial(&self) -> Option<&SerialCipher> {
+        match &self.work {
+            Work::Serial(cipher) => Some(cipher),
+            Work::Jobs { .. } => None,
+        }
     }
 
     /// The IV of segment `index`; `last` says that no segment follows.
@@ -136,6 +190,11 @@ impl Body {
             Ivs::Counted => iv[3..11].copy_from_slice(&index.to_be_bytes()),
             Ivs::Chained(first) if index == 0 => return Ok(Iv::Known(first)),
             Ivs::Chained(_) => return Ok(Iv::PreviousBlock),
+            Ivs::Blocks(first, blocks) => {
+                let before = u128::from(index) * u128::from(blocks);
+                return Ok(Iv::Known(u128::from_be_bytes(first).wrapping_add(before).to_be_bytes()));
+            }
+            Ivs::None => return Ok(Iv::Known(iv)),
         }
         iv[11] = last.into();
         Ok(Iv::Known(iv))

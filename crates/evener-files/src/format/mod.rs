@@ -5,18 +5,25 @@
 //! [`Cut::of_cipher`]) and arms the job of each [`Segment`]: session ([`Body::session`]), IV ([`Body::iv`]),
 //! no associated data, and a tag that stands behind the segment's ciphertext ([`Cut::tag_bytes`]).
 
+use evener_core::Algorithm;
+
+use crate::armor::Armor;
 use crate::error::FormatError;
 use crate::keys::age::{Identities, Recipients};
 
 pub mod age;
 mod body;
+mod mac;
 pub mod openssl_enc;
 pub mod segmentation;
+mod serial;
 pub mod tink;
 
 pub(crate) use body::Recognized;
 pub use body::{Body, Iv, Opened, Sealing};
+pub use mac::SegmentMac;
 pub use segmentation::{Cut, Growth, Layout, Segment};
+pub use serial::{SerialCipher, SerialText};
 
 /// A format with what it seals or opens files with; `A` is what the age format wants for that.
 pub enum Format<A> {
@@ -24,7 +31,7 @@ pub enum Format<A> {
     Tink(tink::Tink),
     /// The age format: sealed for recipients or a passphrase, opened under any of some identities or passphrases.
     Age(A),
-    /// What `openssl enc -pbkdf2` reads and writes. Not authenticated.
+    /// What `openssl enc` reads and writes. Not authenticated.
     OpensslEnc(openssl_enc::OpensslEnc),
 }
 
@@ -41,7 +48,28 @@ impl<A> Format<A> {
         match self {
             Self::Tink(tink) => tink.slot_bytes(),
             Self::Age(_) => age::slot_bytes(),
-            Self::OpensslEnc(_) => openssl_enc::OpensslEnc::slot_bytes(),
+            Self::OpensslEnc(enc) => enc.slot_bytes(),
+        }
+    }
+}
+
+impl<A> Format<A> {
+    /// The algorithms of its segments, as far as drivers have them.
+    #[must_use]
+    pub fn algorithms(&self) -> Vec<Algorithm> {
+        match self {
+            Self::Tink(tink) => tink.algorithms(),
+            Self::Age(_) => vec![Algorithm::ChaCha20Poly1305],
+            Self::OpensslEnc(enc) => enc.algorithm().into_iter().collect(),
+        }
+    }
+
+    /// The text form that files of the format may have.
+    pub(crate) const fn armor(&self) -> Option<Armor> {
+        match self {
+            Self::Tink(_) => None,
+            Self::Age(_) => Some(Armor::Age),
+            Self::OpensslEnc(_) => Some(Armor::Base64),
         }
     }
 }
@@ -69,7 +97,7 @@ impl Sealer {
         match self {
             Self::Tink(tink) => tink.primary_cut(),
             Self::Age(_) => age::cut_of_existing(existing),
-            Self::OpensslEnc(_) => openssl_enc::cut(),
+            Self::OpensslEnc(enc) => enc.cut(),
         }
     }
 
@@ -105,13 +133,21 @@ impl Opener {
         opened?.or_truncated(start, whole)
     }
 
+    /// What to say where no candidate opens segment 0.
+    pub(crate) fn no_key_fits(&self) -> FormatError {
+        match self {
+            Self::Tink(tink) => tink.no_key_fits(),
+            Self::Age(_) | Self::OpensslEnc(_) => FormatError::NoKeyFits { facts: String::new() },
+        }
+    }
+
     /// How a file that begins with `start` may be cut: as [`Opener::open`], but derives no key and tries none, so
     /// that a question for lengths costs nothing. With an age file this says nothing about its recipients.
     pub(crate) fn cuts(&self, start: &[u8], whole: bool) -> Result<Opened<Cut>, FormatError> {
         let cuts = match self {
             Self::Tink(tink) => tink.cuts(start),
             Self::Age(_) => age::cuts(start),
-            Self::OpensslEnc(_) => openssl_enc::cuts(start),
+            Self::OpensslEnc(enc) => enc.cuts(start),
         };
         cuts?.or_truncated(start, whole)
     }

@@ -1,56 +1,78 @@
-//! What `openssl enc -aes-{128,192,256}-cbc -pbkdf2` reads and writes.
+//! What `openssl enc` reads and writes.
 //!
-//! File = `Salted__` || salt (8 bytes) || ciphertext. PBKDF2-HMAC-SHA-256 over passphrase and salt gives key and
-//! IV; the ciphertext is one CBC chain with PKCS#7 padding, cut here into slices. Encryption goes slice by slice
-//! ([`super::Iv::PreviousBlock`]); decryption takes all slices at once.
+//! File = `Salted__` || salt (8 bytes) || ciphertext. PBKDF2, or what openssl did before it ([`Kdf`]), makes key and IV of passphrase and
+//! salt. AES in CBC, CTR and ECB is cut here into slices that are jobs; in CBC encryption goes slice by slice
+//! ([`super::Iv::PreviousBlock`]), decryption takes all slices at once. Every other cipher that libcrypto has goes through it from the
+//! first byte to the last ([`super::SerialCipher`]).
 //!
 //! **Not authenticated**: a change of such a file changes what comes out of it, and a wrong passphrase is
-//! found out by the padding only, which fits by chance once in 256 times.
+//! found out by the padding only, which fits by chance once in 256 times, and not at all where there is none.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use evener_core::{Algorithm, Direction, Family};
+use evener_evp::{Cipher, Digest, Mode, Refused};
 use zeroize::Zeroizing;
 
-use super::body::{Body, Opened, Sealing};
+use super::body::{Body, Ivs, Opened, Sealing};
 use super::segmentation::{Cut, Growth};
+use super::serial::SerialCipher;
 use crate::error::FormatError;
 use crate::random::fill_random;
 
 const MAGIC: &[u8; 8] = b"Salted__";
 const HEADER_BYTES: usize = 16;
-const IV_BYTES: usize = 16;
 /// Rounds of PBKDF2 where none are given, as in openssl.
 pub const ITERATIONS: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
 /// Bytes of a slice. Assumed, not measured: long enough to hide the cost of a job, short enough to stay in cache.
 const SLICE_BYTES: u64 = 256 << 10;
+/// Bytes of an AES block.
+const BLOCK_BYTES: u64 = 16;
 /// openssl cuts longer passphrases here.
 const PASSPHRASE_BYTES_MAX: usize = 1023;
 
+/// How key and IV follow from passphrase and salt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kdf {
+    /// PBKDF2 with so many rounds: `-pbkdf2`, `-iter`.
+    Pbkdf2(NonZeroU32),
+    /// One round of EVP_BytesToKey, which openssl does unless told otherwise: fast to guess passphrases with.
+    Legacy,
+}
+
 /// A passphrase and the cipher that its key is for. The passphrase is wiped when it is dropped.
 pub struct OpensslEnc {
-    algorithm: Algorithm,
+    cipher: Arc<Cipher>,
+    /// Where drivers have the cipher.
+    algorithm: Option<Algorithm>,
     passphrase: Zeroizing<Vec<u8>>,
-    iterations: NonZeroU32,
+    kdf: Kdf,
+    digest: Digest,
 }
 
 impl OpensslEnc {
-    /// Checks that openssl would take cipher and passphrase as they are. The format stores neither cipher nor
-    /// `iterations` ([`ITERATIONS`] where the user says nothing): reading needs the same.
+    /// Checks that openssl would take ciphers, digest and passphrase as they are. The format stores neither of them nor
+    /// `kdf`: reading needs the same.
     ///
     /// # Errors
     ///
-    /// [`FormatError::Unsupported`] where `algorithm` is not AES-CBC; [`FormatError::Passphrase`].
+    /// [`FormatError::Unsupported`] where libcrypto has no such cipher for files, or no such digest; [`FormatError::Passphrase`].
     pub fn new(
-        algorithm: Algorithm,
+        cipher: &str,
         passphrase: Zeroizing<Vec<u8>>,
-        iterations: NonZeroU32,
+        kdf: Kdf,
+        digest: &str,
     ) -> Result<Self, FormatError> {
-        if algorithm.family() != Family::Cbc {
-            return Err(FormatError::Unsupported(format!(
-                "{algorithm} in the openssl enc format; AES-CBC is"
-            )));
-        }
+        let unsupported = |what: &str, known: &str| {
+            FormatError::Unsupported(format!("the {what} in the openssl enc format; {known}"))
+        };
+        let ciphers = "aes-256-cbc and what else `openssl enc -list` names are";
+        let digests = "sha256 and what else `openssl list -digest-algorithms` names are";
+        let found = Cipher::fetch(cipher).filter(|found| found.mode() != Mode::Other);
+        let found = found.ok_or_else(|| unsupported(&format!("cipher {cipher:?}"), ciphers))?;
+        let digest =
+            Digest::fetch(digest).ok_or_else(|| unsupported(&format!("digest {digest:?}"), digests))?;
         if passphrase.is_empty() {
             return Err(FormatError::Passphrase("it is empty"));
         }
@@ -60,11 +82,17 @@ impl OpensslEnc {
         if passphrase.len() > PASSPHRASE_BYTES_MAX {
             return Err(FormatError::Passphrase("it is longer than 1023 bytes, where openssl would cut it"));
         }
-        Ok(Self { algorithm, passphrase, iterations })
+        Ok(Self { cipher: Arc::new(found), algorithm: algorithm(cipher), passphrase, kdf, digest })
     }
 
-    pub(super) fn slot_bytes() -> u64 {
-        cut().slot_bytes()
+    /// The algorithm of its segments, where drivers have it.
+    #[must_use]
+    pub const fn algorithm(&self) -> Option<Algorithm> {
+        self.algorithm
+    }
+
+    pub(super) fn slot_bytes(&self) -> u64 {
+        self.cut().slot_bytes()
     }
 
     pub(super) fn seal(&self) -> Result<Sealing, FormatError> {
@@ -76,7 +104,7 @@ impl OpensslEnc {
     }
 
     pub(super) fn open(&self, start: &[u8]) -> Result<Opened, FormatError> {
-        match cuts(start)? {
+        match self.cuts(start)? {
             Opened::Ready(_) => {
                 Ok(Opened::Ready(vec![self.body(&start[..HEADER_BYTES], Direction::Decrypt)?]))
             }
@@ -85,13 +113,62 @@ impl OpensslEnc {
     }
 
     fn body(&self, header: &[u8], direction: Direction) -> Result<Body, FormatError> {
-        let key_bytes = self.algorithm.key_bytes().expect("AES has a key length");
-        let mut derived = Zeroizing::new(vec![0; key_bytes + IV_BYTES]);
-        let (salt, iterations) = (&header[MAGIC.len()..], self.iterations.get());
-        pbkdf2::pbkdf2_hmac::<sha2::Sha256>(&self.passphrase, salt, iterations, &mut derived);
+        let (key_bytes, iv_bytes) = (self.cipher.key_bytes(), self.cipher.iv_bytes());
+        let mut derived = Zeroizing::new(vec![0; key_bytes + iv_bytes]);
+        let salt = &header[MAGIC.len()..];
+        let made = match self.kdf {
+            Kdf::Pbkdf2(iterations) => {
+                self.digest.pbkdf2(&self.passphrase, salt, iterations.get(), &mut derived)
+            }
+            Kdf::Legacy => self.digest.bytes_to_key(&self.passphrase, salt, &mut derived),
+        };
+        made.map_err(|error: Refused| FormatError::Library(format!("no key from the passphrase: {error}")))?;
         let (key, iv) = derived.split_at(key_bytes);
-        Body::chained(cut(), iv.try_into().expect("16 bytes"), self.algorithm, direction, key)
+        let Some(algorithm) = self.algorithm else {
+            let cipher = SerialCipher::new(Arc::clone(&self.cipher), direction, key, iv);
+            return Ok(Body::serial(self.cut(), cipher));
+        };
+        let iv = || <[u8; 16]>::try_from(iv).expect("AES has blocks of 16 bytes");
+        match algorithm.family() {
+            Family::Ctr => {
+                let ivs = Ivs::Blocks(iv(), SLICE_BYTES / BLOCK_BYTES);
+                Body::unpadded(self.cut(), ivs, algorithm, direction, key)
+            }
+            Family::Cbc => Body::padded(self.cut(), Ivs::Chained(iv()), algorithm, direction, key),
+            _ => Body::padded(self.cut(), Ivs::None, algorithm, direction, key),
+        }
     }
+
+    /// The cut of a file that begins with `start`: it is always the same.
+    pub(super) fn cuts(&self, start: &[u8]) -> Result<Opened<Cut>, FormatError> {
+        let compared = start.len().min(MAGIC.len());
+        if start[..compared] != MAGIC[..compared] {
+            return Err(FormatError::Header {
+                format: "openssl enc",
+                fact: "it does not start with Salted__",
+            });
+        }
+        match start.len() {
+            HEADER_BYTES.. => Ok(Opened::Ready(vec![self.cut()])),
+            _ => Ok(Opened::NeedMore { start_bytes: HEADER_BYTES }),
+        }
+    }
+
+    pub(super) fn cut(&self) -> Cut {
+        let growth = if self.cipher.mode() == Mode::Blocks { Growth::Padding } else { Growth::None };
+        Cut::new(HEADER_BYTES as u64, SLICE_BYTES, SLICE_BYTES, growth)
+            .with_block_bytes(self.cipher.block_bytes() as u64)
+    }
+}
+
+/// The algorithm of a cipher that drivers have, under openssl's name or its short one.
+fn algorithm(name: &str) -> Option<Algorithm> {
+    let name = match name.to_ascii_lowercase().as_str() {
+        short @ ("aes128" | "aes192" | "aes256") => format!("AES-{}-CBC", &short[3..]),
+        name => name.to_ascii_uppercase(),
+    };
+    let algorithm: Algorithm = name.parse().ok()?;
+    matches!(algorithm.family(), Family::Cbc | Family::Ctr | Family::Ecb).then_some(algorithm)
 }
 
 /// The passphrase in a file: its first line without the line feed, as `openssl -pass file:` takes it. A carriage
@@ -100,20 +177,4 @@ impl OpensslEnc {
 pub fn first_line(file: &[u8]) -> Zeroizing<Vec<u8>> {
     let line = file.split(|&byte| byte == b'\n').next().unwrap_or_default();
     Zeroizing::new(line.to_vec())
-}
-
-/// The cut of a file that begins with `start`: it is always the same.
-pub(super) fn cuts(start: &[u8]) -> Result<Opened<Cut>, FormatError> {
-    let compared = start.len().min(MAGIC.len());
-    if start[..compared] != MAGIC[..compared] {
-        return Err(FormatError::Header { format: "openssl enc", fact: "it does not start with Salted__" });
-    }
-    match start.len() {
-        HEADER_BYTES.. => Ok(Opened::Ready(vec![cut()])),
-        _ => Ok(Opened::NeedMore { start_bytes: HEADER_BYTES }),
-    }
-}
-
-pub(super) fn cut() -> Cut {
-    Cut::new(HEADER_BYTES as u64, SLICE_BYTES, SLICE_BYTES, Growth::Padding)
 }

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use crate::error::FormatError;
 
-/// Length of the tag of every AEAD that the formats use, in bytes.
+/// Length of a tag unless a cut says otherwise, in bytes.
 const TAG_BYTES: u64 = 16;
-/// Length of an AES block, in bytes.
+/// Length of a block unless a cut says otherwise, in bytes.
 const BLOCK_BYTES: u64 = 16;
 
 /// What a segment's ciphertext has more than its plaintext.
@@ -22,6 +22,8 @@ pub enum Growth {
     /// Nothing, but the last segment is padded by 1 to 16 bytes to whole blocks (PKCS#7). Where the
     /// plaintext ends on the border of a segment, one more follows that holds padding only.
     Padding,
+    /// Nothing.
+    None,
 }
 
 /// How files of a format are cut into segments that are jobs. All lengths in bytes.
@@ -31,6 +33,10 @@ pub struct Cut {
     first_plain_bytes: u64,
     plain_bytes: u64,
     growth: Growth,
+    /// Of each segment, where there are tags.
+    tag_bytes: u64,
+    /// To which the last segment is padded, where there is padding.
+    block_bytes: u64,
     segment_count_max: u64,
 }
 
@@ -60,7 +66,27 @@ impl Cut {
         assert!(plain_bytes.max(header_bytes) < 1 << 32, "a segment and a header have less than 4 GiB");
         let equal_blocks = first_plain_bytes == plain_bytes && plain_bytes % BLOCK_BYTES == 0;
         assert!(growth != Growth::Padding || equal_blocks, "padded segments are equal and whole blocks");
-        Self { header_bytes, first_plain_bytes, plain_bytes, growth, segment_count_max: u64::MAX }
+        Self {
+            header_bytes,
+            first_plain_bytes,
+            plain_bytes,
+            growth,
+            tag_bytes: TAG_BYTES,
+            block_bytes: BLOCK_BYTES,
+            segment_count_max: u64::MAX,
+        }
+    }
+
+    /// The same cut with tags of `tag_bytes`.
+    #[must_use]
+    pub const fn with_tag_bytes(self, tag_bytes: u64) -> Self {
+        Self { tag_bytes, ..self }
+    }
+
+    /// The same cut with padding to blocks of `block_bytes`, of which 16 are a multiple.
+    #[must_use]
+    pub const fn with_block_bytes(self, block_bytes: u64) -> Self {
+        Self { block_bytes, ..self }
     }
 
     /// The same cut for a format that counts its segments no further than `segment_count_max`.
@@ -93,13 +119,19 @@ impl Cut {
         self.plain_bytes + self.tag_bytes()
     }
 
-    /// Bytes behind each segment's ciphertext that are its tag: 16 or 0.
+    /// Bytes behind each segment's ciphertext that are its tag: 0 where there is none.
     #[must_use]
     pub const fn tag_bytes(&self) -> u64 {
         match self.growth {
-            Growth::Tag { .. } => TAG_BYTES,
-            Growth::Padding => 0,
+            Growth::Tag { .. } => self.tag_bytes,
+            Growth::Padding | Growth::None => 0,
         }
+    }
+
+    /// Whether the last segment is padded, so that a full one is never the last.
+    #[must_use]
+    pub const fn is_padded(&self) -> bool {
+        matches!(self.growth, Growth::Padding)
     }
 
     /// Where the segments of a plaintext of `plain_bytes` lie.
@@ -111,12 +143,13 @@ impl Cut {
         let too_long = FormatError::TooLong { bytes: plain_bytes };
         let later = plain_bytes.saturating_sub(self.first_plain_bytes);
         let count = match self.growth {
-            Growth::Tag { .. } => 1 + later.div_ceil(self.plain_bytes),
+            Growth::Tag { .. } | Growth::None => 1 + later.div_ceil(self.plain_bytes),
             Growth::Padding => 1 + plain_bytes / self.plain_bytes,
         };
         let added = match self.growth {
-            Growth::Tag { .. } => count.checked_mul(TAG_BYTES),
-            Growth::Padding => Some(BLOCK_BYTES - plain_bytes % BLOCK_BYTES),
+            Growth::Tag { .. } => count.checked_mul(self.tag_bytes),
+            Growth::Padding => Some(self.block_bytes - plain_bytes % self.block_bytes),
+            Growth::None => Some(0),
         };
         let body_bytes = added.and_then(|added| plain_bytes.checked_add(added));
         let cipher_bytes = body_bytes.and_then(|body| body.checked_add(self.header_bytes));
@@ -163,12 +196,13 @@ impl Cut {
         let ends_at = self.cipher_start(index).saturating_add(cipher_bytes);
         let truncated = FormatError::Truncated { cipher_bytes: ends_at, place: "segment" };
         match self.growth {
-            Growth::Padding if cipher_bytes == 0 || cipher_bytes % BLOCK_BYTES != 0 => Err(truncated),
+            Growth::Padding if cipher_bytes == 0 || cipher_bytes % self.block_bytes != 0 => Err(truncated),
             Growth::Padding => Ok(cipher_bytes - 1),
-            Growth::Tag { empty_last_is_read: false } if cipher_bytes == TAG_BYTES && index > 0 => {
+            Growth::Tag { empty_last_is_read: false } if cipher_bytes == self.tag_bytes && index > 0 => {
                 Err(FormatError::EmptyLastSegment)
             }
-            Growth::Tag { .. } => cipher_bytes.checked_sub(TAG_BYTES).ok_or(truncated),
+            Growth::Tag { .. } => cipher_bytes.checked_sub(self.tag_bytes).ok_or(truncated),
+            Growth::None => Ok(cipher_bytes),
         }
     }
 
@@ -221,7 +255,7 @@ impl Layout {
     /// plaintext shows it: up to 15 bytes less.
     #[must_use]
     pub const fn plain_bytes_is_exact(&self) -> bool {
-        matches!(self.cut.growth, Growth::Tag { .. })
+        !self.cut.is_padded()
     }
 
     /// Length of the encrypted file, header counted.
@@ -266,6 +300,7 @@ mod tests {
             let done = plain + taken == plain_bytes;
             let (last, grown) = match cut.growth {
                 Growth::Tag { .. } => (done, taken + 16),
+                Growth::None => (done, taken),
                 Growth::Padding if taken == room => (false, taken),
                 Growth::Padding => (true, (taken / 16 + 1) * 16),
             };
@@ -291,6 +326,7 @@ mod tests {
             Cut::new(200, 64, 64, tag(false)),
             Cut::new(16, 32, 32, Growth::Padding),
             Cut::new(16, 16, 16, Growth::Padding),
+            Cut::new(16, 32, 32, Growth::None),
         ];
         cuts.extend((1..40).map(|room| Cut::new(room % 7, room / 2 + 1, room, tag(room % 2 == 0))));
         cuts
@@ -351,10 +387,15 @@ mod tests {
         for cut in cuts() {
             for distance in 0..300 {
                 let bytes = u64::MAX - distance;
-                let fits = cut.growth == Growth::Padding
-                    && u128::from(bytes) / 16 * 16 + 16 + u128::from(cut.header_bytes) < 1 << 64;
+                let body_bytes = match cut.growth {
+                    Growth::Padding => u128::from(bytes) / 16 * 16 + 16,
+                    Growth::None => bytes.into(),
+                    // Some tags for so many bytes go beyond in any case.
+                    Growth::Tag { .. } => 1 << 64,
+                };
+                let fits = u64::try_from(body_bytes + u128::from(cut.header_bytes)).ok();
                 let cipher_bytes = cut.of_plain(bytes).map(|layout| layout.cipher_bytes());
-                assert_eq!(cipher_bytes.ok(), fits.then(|| bytes / 16 * 16 + 16 + cut.header_bytes));
+                assert_eq!(cipher_bytes.ok(), fits);
                 if let Ok(layout) = cut.of_cipher(bytes) {
                     let last = layout.segment(layout.segment_count() - 1);
                     assert_eq!(last.cipher.end, bytes);

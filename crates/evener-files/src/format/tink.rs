@@ -1,8 +1,8 @@
-//! Tink streaming AEAD: AES-GCM-HKDF.
+//! Tink streaming AEAD: AES-GCM-HKDF and AES-CTR-HMAC.
 //!
 //! File = length of the header (1 byte) || salt (as long as the derived key) || nonce prefix (7) || segments.
-//! The file's key is HKDF(hash, keyset key, salt, associated data). A segment is AES-GCM ciphertext and tag;
-//! the first one and the header together are as long as the others. The writer makes no empty last segment
+//! The file's key is HKDF(hash, keyset key, salt, associated data). A segment is AES-GCM ciphertext and tag, or AES-CTR
+//! ciphertext and HMAC of nonce and ciphertext; the first one and the header together are as long as the others. The writer makes no empty last segment
 //! after others; readers (Tink's as this one) take it.
 
 use evener_core::{Algorithm, Direction};
@@ -10,15 +10,16 @@ use hkdf::Hkdf;
 use zeroize::Zeroizing;
 
 use super::body::{Body, Ivs, Opened, Sealing};
+use super::mac::SegmentMac;
 use super::segmentation::{Cut, Growth};
 use crate::error::FormatError;
-use crate::keys::keyset::{HkdfHash, Keyset, StreamingKey};
+use crate::keys::keyset::{Keyset, SegmentCipher, StreamingKey, TinkHash};
 use crate::random::fill_random;
 
 /// Bytes of the nonce that are random.
 const NONCE_PREFIX_BYTES: usize = 7;
-/// Bytes of a tag.
-const TAG_BYTES: u64 = 16;
+/// Bytes of the key of an HMAC.
+const HMAC_KEY_BYTES: usize = 32;
 
 /// A keyset and the associated data that files are bound to.
 pub struct Tink {
@@ -39,7 +40,7 @@ impl Tink {
     }
 
     pub(super) fn seal(&self) -> Result<Sealing, FormatError> {
-        let key = self.keyset.primary();
+        let key = self.keyset.primary()?;
         let header_bytes = header_bytes(key.derived_key_bytes());
         let mut header = vec![0; header_bytes];
         fill_random(&mut header)?;
@@ -55,7 +56,7 @@ impl Tink {
 
     /// As [`Tink::open`], but under the key alone that seals.
     pub(super) fn open_primary(&self, start: &[u8]) -> Result<Opened, FormatError> {
-        let keys = std::iter::once(self.keyset.primary());
+        let keys = std::iter::once(self.keyset.primary()?);
         Self::candidates(keys, start, |key, header| self.body(key, header, Direction::Decrypt))
     }
 
@@ -64,9 +65,24 @@ impl Tink {
         Self::candidates(self.keyset.enabled_keys(), start, |key, _| Ok(cut(key)))
     }
 
-    /// How new files are cut.
+    /// How new files are cut; where none can be made, as the first key's.
     pub(super) fn primary_cut(&self) -> Cut {
-        cut(self.keyset.primary())
+        cut(self.keyset.enabled_keys().next().expect("a keyset has a key that can be used"))
+    }
+
+    /// The algorithms that segments of its files take.
+    #[must_use]
+    pub fn algorithms(&self) -> Vec<Algorithm> {
+        let mut all: Vec<Algorithm> = self.keyset.enabled_keys().map(algorithm).collect();
+        all.sort_by_key(|algorithm| algorithm.index());
+        all.dedup();
+        all
+    }
+
+    /// What to say where no key opens a file.
+    pub(crate) fn no_key_fits(&self) -> FormatError {
+        let ids: Vec<String> = self.keyset.enabled_keys().map(|key| key.id().to_string()).collect();
+        FormatError::NoKeyFits { facts: format!(": tried the keyset's enabled keys {}", ids.join(", ")) }
     }
 
     /// What `make` makes of each of `keys` that has headers of this length, and the header.
@@ -89,7 +105,7 @@ impl Tink {
         let is_fit = |key: &&StreamingKey| self::header_bytes(key.derived_key_bytes()) == header_bytes;
         let candidates = keys.filter(is_fit).map(|key| make(key, header));
         match candidates.collect::<Result<Vec<T>, FormatError>>()? {
-            none if none.is_empty() => Err(FormatError::NoKeyFits),
+            none if none.is_empty() => Err(FormatError::NoKeyFits { facts: String::new() }),
             candidates => Ok(Opened::Ready(candidates)),
         }
     }
@@ -97,12 +113,30 @@ impl Tink {
     fn body(&self, key: &StreamingKey, header: &[u8], direction: Direction) -> Result<Body, FormatError> {
         let (salt, prefix) = header[1..].split_at(key.derived_key_bytes());
         let prefix = prefix.try_into().expect("a header ends with seven bytes");
-        let derived = derive(key, salt, &self.associated_data)?;
-        let algorithm = match key.derived_key_bytes() {
-            16 => Algorithm::Aes128Gcm,
-            _ => Algorithm::Aes256Gcm,
-        };
-        Body::aead(cut(key), Ivs::Prefixed(prefix), algorithm, direction, &derived)
+        let ivs = Ivs::Prefixed(prefix);
+        match key.cipher() {
+            SegmentCipher::Gcm => {
+                let derived = derive(key, salt, &self.associated_data, key.derived_key_bytes())?;
+                Body::unpadded(cut(key), ivs, algorithm(key), direction, &derived)
+            }
+            SegmentCipher::CtrHmac { hash, tag_bytes } => {
+                let bytes = key.derived_key_bytes() + HMAC_KEY_BYTES;
+                let derived = derive(key, salt, &self.associated_data, bytes)?;
+                let (cipher_key, mac_key) = derived.split_at(key.derived_key_bytes());
+                let tag_bytes = usize::try_from(tag_bytes).expect("at most 64");
+                let mac = SegmentMac::new(hash, mac_key, tag_bytes);
+                Ok(Body::unpadded(cut(key), ivs, algorithm(key), direction, cipher_key)?.with_mac(mac))
+            }
+        }
+    }
+}
+
+fn algorithm(key: &StreamingKey) -> Algorithm {
+    match (key.cipher(), key.derived_key_bytes()) {
+        (SegmentCipher::Gcm, 16) => Algorithm::Aes128Gcm,
+        (SegmentCipher::Gcm, _) => Algorithm::Aes256Gcm,
+        (SegmentCipher::CtrHmac { .. }, 16) => Algorithm::Aes128Ctr,
+        (SegmentCipher::CtrHmac { .. }, _) => Algorithm::Aes256Ctr,
     }
 }
 
@@ -112,17 +146,23 @@ const fn header_bytes(derived_key_bytes: usize) -> usize {
 
 fn cut(key: &StreamingKey) -> Cut {
     let (header, segment) = (header_bytes(key.derived_key_bytes()) as u64, u64::from(key.segment_bytes()));
-    let growth = Growth::Tag { empty_last_is_read: true };
-    Cut::new(header, segment - header - TAG_BYTES, segment - TAG_BYTES, growth)
+    let (growth, tag) = (Growth::Tag { empty_last_is_read: true }, u64::from(key.cipher().tag_bytes()));
+    Cut::new(header, segment - header - tag, segment - tag, growth)
+        .with_tag_bytes(tag)
         .with_segment_count_max(1 << 32)
 }
 
-fn derive(key: &StreamingKey, salt: &[u8], info: &[u8]) -> Result<Zeroizing<Vec<u8>>, FormatError> {
-    let mut derived = Zeroizing::new(vec![0; key.derived_key_bytes()]);
+fn derive(
+    key: &StreamingKey,
+    salt: &[u8],
+    info: &[u8],
+    bytes: usize,
+) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+    let mut derived = Zeroizing::new(vec![0; bytes]);
     let expanded = match key.hash() {
-        HkdfHash::Sha1 => Hkdf::<sha1::Sha1>::new(Some(salt), key.bytes()).expand(info, &mut derived),
-        HkdfHash::Sha256 => Hkdf::<sha2::Sha256>::new(Some(salt), key.bytes()).expand(info, &mut derived),
-        HkdfHash::Sha512 => Hkdf::<sha2::Sha512>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+        TinkHash::Sha1 => Hkdf::<sha1::Sha1>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+        TinkHash::Sha256 => Hkdf::<sha2::Sha256>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+        TinkHash::Sha512 => Hkdf::<sha2::Sha512>::new(Some(salt), key.bytes()).expand(info, &mut derived),
     };
     expanded.map_err(|error| FormatError::Library(error.to_string()))?;
     Ok(derived)

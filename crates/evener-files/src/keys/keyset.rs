@@ -1,13 +1,24 @@
-//! Tink keysets of streaming keys, as cleartext JSON: what `tinkey` and Tink's libraries read and write.
+//! Tink keysets of streaming keys: what `tinkey` and Tink's libraries read and write, as JSON or binary, in clear or encrypted.
 //!
-//! Path of a parse: JSON -> entries (ids, status, primary) -> the protobuf of each enabled key -> checks, all in
-//! `text.rs`; here is what a key and a keyset are.
+//! Path of a parse: bytes -> JSON (`json.rs`) or protobuf (`proto.rs`), decrypted where that is needed (`encryption.rs`) -> entries -> the
+//! enabled keys that files are sealed with (`streaming_key.rs`), checked. Entries of other kinds are kept and left aside.
 
-mod text;
+mod encryption;
+mod json;
+mod proto;
+mod streaming_key;
 
+use prost::Message as _;
 use zeroize::Zeroizing;
 
+use self::json::Document;
+use self::proto::{EncryptedKeyset, name_of};
+use self::streaming_key::{DISABLED, ENABLED};
 use crate::error::FormatError;
+use crate::keys::text::decoded;
+
+pub use self::encryption::KeyEncryption;
+pub use self::streaming_key::{SegmentCipher, StreamingKey, TinkHash};
 
 /// The keys that `keygen` makes, under the names of Tink's templates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,17 +27,29 @@ pub struct Template {
     pub name: &'static str,
     key_bytes: u8,
     segment_bytes: u32,
+    cipher: SegmentCipher,
 }
 
 impl Template {
+    const fn new(name: &'static str, key_bytes: u8, segment_bytes: u32, cipher: SegmentCipher) -> Self {
+        Self { name, key_bytes, segment_bytes, cipher }
+    }
+
     /// All of them; the first is the one to take.
     pub const ALL: &[Self] = &[
-        Self { name: "AES256_GCM_HKDF_1MB", key_bytes: 32, segment_bytes: 1 << 20 },
-        Self { name: "AES256_GCM_HKDF_4KB", key_bytes: 32, segment_bytes: 4 << 10 },
-        Self { name: "AES128_GCM_HKDF_1MB", key_bytes: 16, segment_bytes: 1 << 20 },
-        Self { name: "AES128_GCM_HKDF_4KB", key_bytes: 16, segment_bytes: 4 << 10 },
+        Self::new("AES256_GCM_HKDF_1MB", 32, 1 << 20, SegmentCipher::Gcm),
+        Self::new("AES256_GCM_HKDF_4KB", 32, 4 << 10, SegmentCipher::Gcm),
+        Self::new("AES128_GCM_HKDF_1MB", 16, 1 << 20, SegmentCipher::Gcm),
+        Self::new("AES128_GCM_HKDF_4KB", 16, 4 << 10, SegmentCipher::Gcm),
+        Self::new("AES256_CTR_HMAC_SHA256_1MB", 32, 1 << 20, HMAC_SHA256),
+        Self::new("AES256_CTR_HMAC_SHA256_4KB", 32, 4 << 10, HMAC_SHA256),
+        Self::new("AES128_CTR_HMAC_SHA256_1MB", 16, 1 << 20, HMAC_SHA256),
+        Self::new("AES128_CTR_HMAC_SHA256_4KB", 16, 4 << 10, HMAC_SHA256),
     ];
 }
+
+/// The MAC of Tink's templates.
+const HMAC_SHA256: SegmentCipher = SegmentCipher::CtrHmac { hash: TinkHash::Sha256, tag_bytes: 32 };
 
 impl std::str::FromStr for Template {
     type Err = FormatError;
@@ -40,59 +63,41 @@ impl std::str::FromStr for Template {
     }
 }
 
-/// The hash inside HKDF.
+/// How a keyset is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HkdfHash {
-    /// For keys that others made.
-    Sha1,
-    /// That of the templates.
-    Sha256,
-    /// For keys that others made.
-    Sha512,
+pub enum KeysetForm {
+    /// As JSON.
+    Json,
+    /// As protobuf.
+    Binary,
 }
 
-/// A checked AES-GCM-HKDF streaming key. Wiped when dropped.
-pub struct StreamingKey {
-    id: u32,
-    segment_bytes: u32,
-    derived_key_bytes: usize,
-    hash: HkdfHash,
-    bytes: Zeroizing<Vec<u8>>,
+/// One entry of a keyset, as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyRow {
+    /// Its name in the keyset.
+    pub id: u32,
+    /// `ENABLED`, `DISABLED`, `DESTROYED`.
+    pub status: &'static str,
+    /// The kind of key, without the path before it.
+    pub kind: String,
+    /// Whether new files are sealed with it.
+    pub is_primary: bool,
+    /// Whether files can be opened with it, if it is enabled.
+    pub is_usable: bool,
 }
 
-impl StreamingKey {
-    /// The key's name in its keyset.
-    #[must_use]
-    pub const fn id(&self) -> u32 {
-        self.id
-    }
-
-    /// Length of a segment's ciphertext in bytes, tag included; of the first one with the header.
-    #[must_use]
-    pub const fn segment_bytes(&self) -> u32 {
-        self.segment_bytes
-    }
-
-    /// Length of the AES key of a file in bytes: 16 or 32. The key itself is at least as long.
-    #[must_use]
-    pub const fn derived_key_bytes(&self) -> usize {
-        self.derived_key_bytes
-    }
-
-    /// The hash that derives a file's key.
-    #[must_use]
-    pub const fn hash(&self) -> HkdfHash {
-        self.hash
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-/// The enabled keys of a keyset, the primary one first.
+/// A keyset: all entries, and the enabled keys among them that files are sealed with.
 pub struct Keyset {
+    entries: proto::Keyset,
+    /// The primary one first, if it is among them.
     keys: Vec<StreamingKey>,
+}
+
+impl Drop for Keyset {
+    fn drop(&mut self) {
+        self.entries.wipe();
+    }
 }
 
 impl Keyset {
@@ -102,62 +107,280 @@ impl Keyset {
     ///
     /// [`FormatError::Library`] where the kernel gives no random bytes.
     pub fn generate(template: Template) -> Result<Self, FormatError> {
-        let mut bytes = Zeroizing::new(vec![0; usize::from(template.key_bytes)]);
-        let mut id = [0; 4];
-        crate::random::fill_random(&mut bytes)?;
-        crate::random::fill_random(&mut id)?;
-        let key = StreamingKey {
-            // Tink takes 0 for "not set".
-            id: u32::from_ne_bytes(id).max(1),
-            segment_bytes: template.segment_bytes,
-            derived_key_bytes: bytes.len(),
-            hash: HkdfHash::Sha256,
-            bytes,
-        };
-        Ok(Self { keys: vec![key] })
+        let key = new_key(template, &[])?;
+        let entries = proto::Keyset { primary_key_id: key.id, key: vec![key.entry()] };
+        Ok(Self { entries, keys: vec![key] })
     }
 
-    /// Reads a cleartext JSON keyset.
+    /// Reads a cleartext keyset, JSON or binary.
     ///
-    /// Keys that are not enabled are passed over. What stands in `json` is secret; no error repeats it.
+    /// Keys that are not enabled and keys of other kinds are passed over. What stands in `bytes` is secret; no error repeats it.
     ///
     /// # Errors
     ///
     /// [`FormatError::Keyset`] with the first thing that is wrong.
-    pub fn parse(json: &[u8]) -> Result<Self, FormatError> {
-        let (primary_id, mut keys) = text::read(json)?;
-        let primary = keys.iter().position(|key| key.id == primary_id);
-        let primary =
-            primary.ok_or_else(|| text::wrong(format!("the primary key {primary_id} is not enabled")))?;
-        keys[..=primary].rotate_right(1);
-        Ok(Self { keys })
+    pub fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        Self::checked(read_clear(bytes)?)
     }
 
-    /// The keyset as Tink's JSON, to be stored where only its owner can read it.
+    /// Reads an encrypted keyset, JSON or binary.
     ///
-    /// Only the enabled keys are written: the others are not kept by [`Keyset::parse`].
+    /// # Errors
+    ///
+    /// As [`Keyset::parse`].
+    pub fn parse_encrypted(bytes: &[u8], kek: &KeyEncryption) -> Result<Self, FormatError> {
+        match read(bytes)? {
+            Document::Encrypted(encrypted) => Self::checked(kek.decrypted(&encrypted.encrypted_keyset)?),
+            Document::Clear(mut keyset) => {
+                keyset.wipe();
+                Err(wrong("it is not encrypted".into()))
+            }
+        }
+    }
+
+    /// Whether the file holds an encrypted keyset, and how it is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Keyset::parse`].
+    pub fn form(bytes: &[u8]) -> Result<(KeysetForm, bool), FormatError> {
+        let form = if json_text(bytes).is_some() { KeysetForm::Json } else { KeysetForm::Binary };
+        match read(bytes)? {
+            Document::Encrypted(_) => Ok((form, true)),
+            Document::Clear(mut keyset) => {
+                keyset.wipe();
+                Ok((form, false))
+            }
+        }
+    }
+
+    fn checked(entries: proto::Keyset) -> Result<Self, FormatError> {
+        let mut keyset = Self { entries, keys: Vec::new() };
+        keyset.check()?;
+        let enabled = keyset.entries.key.iter().filter(|entry| entry.status == ENABLED);
+        let keys = enabled.filter_map(|entry| StreamingKey::of_entry(entry).transpose());
+        keyset.keys = keys.collect::<Result<_, _>>()?;
+        let primary_id = keyset.entries.primary_key_id;
+        if let Some(place) = keyset.keys.iter().position(|key| key.id == primary_id) {
+            keyset.keys[..=place].rotate_right(1);
+        }
+        if keyset.keys.is_empty() {
+            return Err(keyset.no_usable_key());
+        }
+        Ok(keyset)
+    }
+
+    fn check(&self) -> Result<(), FormatError> {
+        let mut ids: Vec<u32> = self.entries.key.iter().map(|entry| entry.key_id).collect();
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(wrong(format!("key id {} stands there twice", pair[0])));
+        }
+        let primary_id = self.entries.primary_key_id;
+        match self.entries.key.iter().find(|entry| entry.key_id == primary_id) {
+            _ if ids.is_empty() => Err(wrong("it holds no keys".into())),
+            None => Err(wrong(format!("the primary key {primary_id} is not among its keys"))),
+            Some(primary) if primary.status != ENABLED => {
+                Err(wrong(format!("the primary key {primary_id} is not enabled")))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn no_usable_key(&self) -> FormatError {
+        let primary = self.rows().into_iter().find(|row| row.is_primary);
+        let primary =
+            primary.map_or_else(String::new, |row| format!("key {} is of type {:?}", row.id, row.kind));
+        wrong(format!("{primary}, not an AES-GCM-HKDF or AES-CTR-HMAC streaming key, and there is no other"))
+    }
+
+    /// The keyset in clear, all its entries, to be stored where only its owner can read it.
+    #[must_use]
+    pub fn written(&self, form: KeysetForm) -> Zeroizing<Vec<u8>> {
+        match form {
+            KeysetForm::Json => json::written(&self.entries),
+            KeysetForm::Binary => Zeroizing::new(self.entries.encode_to_vec()),
+        }
+    }
+
+    /// The keyset as Tink's JSON, in clear.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<Vec<u8>> {
-        text::written(self.primary().id, &self.keys)
+        self.written(KeysetForm::Json)
+    }
+
+    /// The keyset encrypted.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Keyset`] where the key-encryption keyset's primary key is none for this.
+    pub fn written_encrypted(
+        &self,
+        form: KeysetForm,
+        kek: &KeyEncryption,
+    ) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+        let encrypted = EncryptedKeyset {
+            encrypted_keyset: kek.encrypted(&self.entries)?,
+            keyset_info: Some(json::info(&self.entries)),
+        };
+        Ok(match form {
+            KeysetForm::Json => json::written_encrypted(&encrypted),
+            KeysetForm::Binary => Zeroizing::new(encrypted.encode_to_vec()),
+        })
     }
 
     /// The key that seals.
-    #[must_use]
-    pub fn primary(&self) -> &StreamingKey {
-        &self.keys[0]
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Keyset`] where the primary key is of another kind.
+    pub fn primary(&self) -> Result<&StreamingKey, FormatError> {
+        let id = self.entries.primary_key_id;
+        self.keys.first().filter(|key| key.id == id).ok_or_else(|| {
+            wrong(format!(
+                "the primary key {id} seals no files (evener keyset promote makes another one primary)"
+            ))
+        })
     }
 
     /// The keys that open, the primary one first.
     pub fn enabled_keys(&self) -> impl Iterator<Item = &StreamingKey> {
         self.keys.iter()
     }
+
+    /// Every entry, as it may be shown.
+    #[must_use]
+    pub fn rows(&self) -> Vec<KeyRow> {
+        let row = |entry: &proto::Key| {
+            let url = entry.key_data.as_ref().map_or("", |data| &*data.type_url);
+            KeyRow {
+                id: entry.key_id,
+                status: name_of(proto::STATUS, entry.status),
+                kind: url.rsplit('.').next().unwrap_or_default().to_owned(),
+                is_primary: entry.key_id == self.entries.primary_key_id,
+                is_usable: [streaming_key::GCM_TYPE_URL, streaming_key::CTR_TYPE_URL].contains(&url),
+            }
+        };
+        self.entries.key.iter().map(row).collect()
+    }
+
+    /// Adds a new key, enabled and not primary; returns its id.
+    ///
+    /// # Errors
+    ///
+    /// As [`Keyset::generate`].
+    pub fn add(&mut self, template: Template) -> Result<u32, FormatError> {
+        let taken: Vec<u32> = self.entries.key.iter().map(|entry| entry.key_id).collect();
+        let key = new_key(template, &taken)?;
+        let id = key.id;
+        self.entries.key.push(key.entry());
+        self.keys.push(key);
+        Ok(id)
+    }
+
+    /// Makes an enabled key the one that seals.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Keyset`] where there is no such key, or it cannot seal.
+    pub fn promote(&mut self, id: u32) -> Result<(), FormatError> {
+        if self.entry(id)?.status != ENABLED {
+            return Err(wrong(format!("key {id} is not enabled")));
+        }
+        let place = self.keys.iter().position(|key| key.id == id);
+        let place = place.ok_or_else(|| wrong(format!("key {id} is of a kind that seals no files")))?;
+        self.entries.primary_key_id = id;
+        self.keys[..=place].rotate_right(1);
+        Ok(())
+    }
+
+    /// Takes a key out of use or into use again.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Keyset`] where there is no such key, it is the primary one, or it was destroyed.
+    pub fn set_enabled(&mut self, id: u32, is_enabled: bool) -> Result<(), FormatError> {
+        let entry = self.entry(id)?;
+        if ![ENABLED, DISABLED].contains(&entry.status) {
+            return Err(wrong(format!("key {id} was destroyed")));
+        }
+        if id == self.entries.primary_key_id {
+            return Err(wrong(format!("key {id} is the primary one: promote another first")));
+        }
+        let key = if is_enabled { StreamingKey::of_entry(self.entry(id)?)? } else { None };
+        let entry = self.entries.key.iter_mut().find(|entry| entry.key_id == id);
+        entry.expect("it was looked up above").status = if is_enabled { ENABLED } else { DISABLED };
+        self.keys.retain(|key| key.id != id);
+        self.keys.extend(key);
+        Ok(())
+    }
+
+    fn entry(&self, id: u32) -> Result<&proto::Key, FormatError> {
+        let entry = self.entries.key.iter().find(|entry| entry.key_id == id);
+        entry.ok_or_else(|| wrong(format!("there is no key {id}")))
+    }
+}
+
+/// A new key whose id is none of some.
+fn new_key(template: Template, taken: &[u32]) -> Result<StreamingKey, FormatError> {
+    let mut bytes = Zeroizing::new(vec![0; usize::from(template.key_bytes)]);
+    crate::random::fill_random(&mut bytes)?;
+    let mut id = [0; 4];
+    // Tink takes 0 for "not set".
+    while u32::from_ne_bytes(id) == 0 || taken.contains(&u32::from_ne_bytes(id)) {
+        crate::random::fill_random(&mut id)?;
+    }
+    Ok(StreamingKey {
+        id: u32::from_ne_bytes(id),
+        segment_bytes: template.segment_bytes,
+        derived_key_bytes: bytes.len(),
+        hash: TinkHash::Sha256,
+        cipher: template.cipher,
+        bytes,
+    })
+}
+
+/// What a file holds.
+fn read(bytes: &[u8]) -> Result<Document, FormatError> {
+    if let Some(json) = json_text(bytes) {
+        return json::read(&json);
+    }
+    let clear = proto::Keyset::decode(bytes).ok().filter(|keyset| keyset.primary_key_id != 0);
+    if let Some(keyset) = clear {
+        return Ok(Document::Clear(keyset));
+    }
+    let encrypted = EncryptedKeyset::decode(bytes).ok().filter(|keyset| !keyset.encrypted_keyset.is_empty());
+    encrypted
+        .map(Document::Encrypted)
+        .ok_or_else(|| wrong("neither JSON nor the protobuf of a keyset".into()))
+}
+
+/// The keyset in a file that is not encrypted.
+fn read_clear(bytes: &[u8]) -> Result<proto::Keyset, FormatError> {
+    match read(bytes)? {
+        Document::Clear(keyset) => Ok(keyset),
+        Document::Encrypted(_) => {
+            Err(wrong("it is encrypted (--key-encryption names the keyset that opens it)".into()))
+        }
+    }
+}
+
+/// The file as text where it is JSON: whatever is text and does not begin like protobuf.
+fn json_text(bytes: &[u8]) -> Option<Zeroizing<String>> {
+    let is_protobuf = matches!(bytes.first(), Some(0x08 | 0x12 | 0x1A));
+    if is_protobuf { None } else { decoded(bytes) }
+}
+
+fn wrong(fact: String) -> FormatError {
+    FormatError::Keyset(fact)
 }
 
 #[cfg(test)]
 mod tests {
     use base64::Engine as _;
 
-    use super::text::{BASE64, TYPE_URL};
+    use super::json::BASE64;
+    use super::streaming_key::GCM_TYPE_URL as TYPE_URL;
     use super::*;
 
     /// A keyset as Google's libraries write it: one enabled key of each kind of hash, one disabled, one
@@ -216,9 +439,9 @@ mod tests {
             let mut expected = vec![0x12, if segment == 4096 { 7 } else { 8 }, 0x08];
             expected.extend_from_slice(if segment == 4096 { &[0x80, 0x20] } else { &[0x80, 0x80, 0x40] });
             expected.extend_from_slice(&[0x10, derived, 0x18, 3, 0x1A, derived]);
-            expected.extend_from_slice(keyset.primary().bytes());
+            expected.extend_from_slice(keyset.primary().unwrap().bytes());
             assert_eq!(value, expected, "{template}");
-            assert_eq!(keyset.primary().bytes().len(), usize::from(derived));
+            assert_eq!(keyset.primary().unwrap().bytes().len(), usize::from(derived));
         }
     }
 
@@ -228,11 +451,15 @@ mod tests {
         for (i, keyset) in made.iter().enumerate() {
             let read = Keyset::parse(&keyset.to_json()).unwrap();
             let fields = |k: &Keyset| {
-                let key = k.primary();
+                let key = k.primary().unwrap();
                 (key.id(), key.segment_bytes(), key.derived_key_bytes(), key.hash(), key.bytes().to_vec())
             };
             assert_eq!(fields(&read), fields(keyset));
-            assert!(made[..i].iter().all(|other| other.primary().bytes() != keyset.primary().bytes()));
+            assert!(
+                made[..i]
+                    .iter()
+                    .all(|other| other.primary().unwrap().bytes() != keyset.primary().unwrap().bytes())
+            );
         }
     }
 
@@ -247,8 +474,8 @@ mod tests {
         ];
         let keyset = Keyset::parse(keyset_json(3, &keys).as_bytes()).unwrap();
         let read: Vec<_> = keyset.enabled_keys().map(|k| (k.id(), k.hash(), k.derived_key_bytes())).collect();
-        assert_eq!(read, [(3, HkdfHash::Sha512, 32), (1, HkdfHash::Sha1, 16), (5, HkdfHash::Sha256, 16)]);
-        assert_eq!(keyset.primary().bytes(), [3; 40]);
+        assert_eq!(read, [(3, TinkHash::Sha512, 32), (1, TinkHash::Sha1, 16), (5, TinkHash::Sha256, 16)]);
+        assert_eq!(keyset.primary().unwrap().bytes(), [3; 40]);
     }
 
     #[test]
@@ -257,7 +484,11 @@ mod tests {
         assert!(json.contains("=="));
         for variant in [json.replace("==", ""), json.replace("==", r"\u003d\u003d"), json.replace('/', r"\/")]
         {
-            assert_eq!(Keyset::parse(variant.as_bytes()).unwrap().primary().bytes(), [5; 17], "{variant}");
+            assert_eq!(
+                Keyset::parse(variant.as_bytes()).unwrap().primary().unwrap().bytes(),
+                [5; 17],
+                "{variant}"
+            );
         }
     }
 
@@ -270,16 +501,19 @@ mod tests {
         let cases = [
             ("{".to_owned(), "not JSON at line 1, column 1"),
             ("[3]".to_owned(), "not a JSON object"),
-            (r#"{"primaryKeyId":-1}"#.to_owned(), "not as in a Tink keyset at line 1, column 18"),
+            (r#"{"primaryKeyId":-1}"#.to_owned(), "not as in a Tink keyset at line 1, column 19"),
             (keyset_json(7, &[good()]).replace("ENABLED", "SECRET"), "not as in a Tink keyset at line 2"),
             (r#"{"primaryKeyId":1}"#.to_owned(), "it holds no keys"),
-            (r#"{"encryptedKeyset":"AAAA"}"#.to_owned(), "it is encrypted; only cleartext keysets are read"),
+            (
+                r#"{"encryptedKeyset":"AAAA"}"#.to_owned(),
+                "it is encrypted (--key-encryption names the keyset that opens it)",
+            ),
             (keyset_json(8, &[good()]), "the primary key 8 is not among its keys"),
             (keyset_json(7, &[good(), good()]), "key id 7 stands there twice"),
             (keyset_json(7, &[good().replace("ENABLED", "DISABLED")]), "the primary key 7 is not enabled"),
             (
                 keyset_json(7, &[good()]).replace("Hkdf", "Siv"),
-                "key 7 is of type \"type.googleapis.com/google.crypto.tink.AesGcmSivStreamingKey\", not",
+                "key 7 is of type \"AesGcmSivStreamingKey\", not",
             ),
             (keyset_json(7, &[good()]).replace("SYMMETRIC", "REMOTE"), "key 7 is not symmetric key material"),
             (keyset_json(7, &[good()]).replace("==", "=?"), "key 7 is not base64"),
@@ -305,7 +539,7 @@ mod tests {
     fn a_segment_with_room_for_one_byte_is_the_smallest() {
         let small = [0x12, 6, 0x08, 41, 0x10, 16, 0x18, 3, 0x1A, 16];
         let json = keyset_json(7, &[key_json(7, "ENABLED", &[&small[..], &[9; 16]].concat())]);
-        assert_eq!(Keyset::parse(json.as_bytes()).unwrap().primary().segment_bytes(), 41);
+        assert_eq!(Keyset::parse(json.as_bytes()).unwrap().primary().unwrap().segment_bytes(), 41);
     }
 
     #[test]

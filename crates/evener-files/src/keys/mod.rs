@@ -2,3 +2,4 @@
 
 pub mod age;
 pub mod keyset;
+mod text;

@@ -1,7 +1,7 @@
 //! Drafts: files that are being written under a temporary name in the directory of the final one.
 
 use std::ffi::{OsStr, OsString};
-use std::io::IoSlice;
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -11,7 +11,9 @@ use rustix::io::{Errno, pwritev};
 use super::attributes::{Attributes, umask};
 use super::directory::OutputDir;
 use super::register::Registered;
+use crate::armor::Armor;
 use crate::error::FileError;
+use crate::input::source_file::read_up_to;
 
 /// A file without a name in `dir`, for reading and writing.
 pub(crate) fn unnamed_file(dir: &Arc<OutputDir>) -> Result<OwnedFd, FileError> {
@@ -36,8 +38,13 @@ impl Draft {
         mode: Mode,
         replace: bool,
     ) -> Result<Self, FileError> {
-        let (temporary, file) = Registered::create(dir, OFlags::WRONLY, mode)?;
+        let (temporary, file) = Registered::create(dir, OFlags::RDWR, mode)?;
         Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
+    }
+
+    /// Whether what stands under the final name may be replaced.
+    pub(crate) const fn replaces(&self) -> bool {
+        self.replace
     }
 
     /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
@@ -91,6 +98,30 @@ impl CompleteDraft {
         renamed
     }
 }
+
+/// Writes into a draft the text form of what stands in another.
+pub(crate) fn write_text(armor: Armor, binary: &Draft, text: &Draft) -> Result<(), FileError> {
+    let (mut encoder, mut part, mut lines) = (armor.encoder(), vec![0; TEXT_PART_BYTES], Vec::new());
+    let (mut from, mut to) = (0, 0);
+    loop {
+        let came = read_up_to(&binary.file, &mut [IoSliceMut::new(&mut part)], from);
+        let came = came.map_err(FileError::io("read the output"))?;
+        lines.clear();
+        encoder.push(&part[..came], &mut lines);
+        let is_last = came < part.len();
+        if is_last {
+            std::mem::replace(&mut encoder, armor.encoder()).finish(&mut lines);
+        }
+        write_at(&text.file, &mut [IoSlice::new(&lines)], to)?;
+        (from, to) = (from + came as u64, to + lines.len() as u64);
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// Bytes that become text at a time. Assumed, not measured: 1 MiB.
+const TEXT_PART_BYTES: usize = 1 << 20;
 
 /// Most parts in one system call (`UIO_MAXIOV`).
 pub(crate) const PARTS_MAX: usize = 1_024;

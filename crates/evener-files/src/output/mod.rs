@@ -14,7 +14,7 @@ mod settlement;
 
 pub(crate) use attributes::{Attributes, mode_of, mtime_of};
 pub(crate) use directory::{DirTrace, OutputDir};
-pub(crate) use draft::{CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at};
+pub(crate) use draft::{CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_text};
 pub(crate) use leftovers::is_draft;
 pub use register::abandon_drafts;
 pub(crate) use settlement::{Origin, Settlement, SyncErrors};

@@ -35,14 +35,14 @@ pub(crate) fn read_header<T>(
     }
 }
 
-/// The candidate under which segment 0 authenticates; with a single one that is found out later.
+/// The candidate under which segment 0 authenticates, `None` where there is none; with a single one that is found out later.
 pub(super) fn choose(
     mut candidates: Vec<Body>,
     source: &SourceFile,
     keys: &mut KeyTrial<'_, '_, '_>,
-) -> Result<Body, FileError> {
+) -> Result<Option<Body>, FileError> {
     if candidates.len() == 1 {
-        return Ok(candidates.swap_remove(0));
+        return Ok(candidates.pop());
     }
     let mut captured = Vec::new();
     for body in candidates {
@@ -55,10 +55,10 @@ pub(super) fn choose(
             source.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
         }
         if authenticates(&body, &captured[..bytes], segment.last, keys)? {
-            return Ok(body);
+            return Ok(Some(body));
         }
     }
-    Err(FormatError::NoKeyFits.into())
+    Ok(None)
 }
 
 /// Whether segment 0 authenticates under a candidate.

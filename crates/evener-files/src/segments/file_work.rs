@@ -5,11 +5,12 @@ use std::sync::Arc;
 use evener_core::Direction;
 
 use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
+use crate::armor::Armor;
 use crate::error::FileError;
 use crate::format::{Body, Layout, Segment};
 use crate::input::source_file::SourceFile;
-use crate::output::{Draft, Origin};
-use crate::request::Task;
+use crate::output::{CompleteDraft, Draft, Origin, write_text};
+use crate::request::{Request, Task};
 use crate::walk::Item;
 
 /// A source with everything that follows from it: how it is cut, and what each segment's job is armed with.
@@ -20,27 +21,31 @@ pub(crate) struct FileWork {
     pub(crate) direction: Direction,
     /// What is written before segment 0.
     pub(crate) header: Vec<u8>,
+    /// The text form that the output is to have.
+    armor: Option<Armor>,
 }
 
 impl FileWork {
     /// Reads or makes the header of a source.
     pub(crate) fn open(
-        task: &Task,
+        request: &Request,
         source: SourceFile,
         keys: &mut KeyTrial<'_, '_, '_>,
     ) -> Result<Self, FileError> {
-        match task {
+        match &request.task {
             Task::Encrypt(sealer) => {
                 let sealing = sealer.seal()?;
                 let layout = sealing.body.cut().of_plain(source.len())?;
                 let (body, header) = (sealing.body, sealing.header);
-                Ok(Self { source, body, layout, direction: Direction::Encrypt, header })
+                let armor = sealer.armor().filter(|_| request.options.armor);
+                Ok(Self { source, body, layout, direction: Direction::Encrypt, header, armor })
             }
             Task::Decrypt(opener) => {
                 let candidates = read_header(&source, |start, whole| opener.open(start, whole))?;
-                let body = choose(candidates, &source, keys)?;
+                let body = choose(candidates, &source, keys)?.ok_or_else(|| opener.no_key_fits())?;
                 let layout = body.cut().of_cipher(source.len())?;
-                Ok(Self { source, body, layout, direction: Direction::Decrypt, header: Vec::new() })
+                let direction = Direction::Decrypt;
+                Ok(Self { source, body, layout, direction, header: Vec::new(), armor: None })
             }
         }
     }
@@ -63,7 +68,7 @@ impl FileWork {
 
     /// Whether segments must be encrypted one after the other.
     pub(crate) fn is_chained(&self) -> bool {
-        self.direction == Direction::Encrypt && self.body.is_chained()
+        self.body.as_serial().is_some() || (self.direction == Direction::Encrypt && self.body.is_chained())
     }
 
     /// Length of the output as far as it is known beforehand.
@@ -77,6 +82,15 @@ impl FileWork {
     /// A draft for the output.
     pub(crate) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
         Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), force)
+    }
+
+    /// Completes a draft in which all bytes stand; where the output is to be text, another one that holds that.
+    pub(crate) fn complete(&self, draft: Draft, item: &Item) -> Result<CompleteDraft, FileError> {
+        self.source.check_unchanged()?;
+        let Some(armor) = self.armor else { return draft.complete(Some(&self.source.stat)) };
+        let text = self.draft(item, draft.replaces())?;
+        write_text(armor, &draft, &text)?;
+        text.complete(Some(&self.source.stat))
     }
 
     /// What is to be reported of the file when it is done.

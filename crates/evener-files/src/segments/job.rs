@@ -4,7 +4,7 @@ use std::io::IoSlice;
 
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
 
-use crate::error::FileError;
+use crate::error::{FileError, FormatError};
 use crate::format::{Body, Iv};
 
 /// A block of ciphertext that some formats need from before a segment.
@@ -17,10 +17,27 @@ pub(crate) fn emit_one<'j>(
     job: &'j Job<'_>,
     parts: &mut Vec<IoSlice<'j>>,
 ) {
-    parts.push(IoSlice::new(job.output()));
-    if direction == Direction::Encrypt && body.cut().tag_bytes() > 0 {
-        parts.push(IoSlice::new(job.tag()));
+    let output = job.output();
+    parts.push(IoSlice::new(output));
+    match (direction, body.mac()) {
+        (Direction::Encrypt, Some(mac)) => {
+            let end = output.len() + mac.tag_bytes();
+            parts.push(IoSlice::new(&job.output_span()[output.len()..end]));
+        }
+        (Direction::Encrypt, None) if body.cut().tag_bytes() > 0 => parts.push(IoSlice::new(job.tag())),
+        _ => {}
     }
+}
+
+/// Writes the tag of a segment that was encrypted behind it, where the cipher makes none.
+pub(crate) fn authenticate(body: &Body, direction: Direction, job: &mut Job<'_>) {
+    let (Direction::Encrypt, Some(mac), Outcome::Done { written }) = (direction, body.mac(), job.outcome())
+    else {
+        return;
+    };
+    let nonce = *job.iv();
+    let (cipher, rest) = job.room_mut().split_at_mut(written);
+    mac.authenticate(&nonce, cipher, &mut rest[..mac.tag_bytes()]);
 }
 
 /// The failure of a job, as that of its file.
@@ -47,12 +64,23 @@ pub(crate) fn arm(
     };
     let tag_bytes = match direction {
         Direction::Encrypt => 0,
-        Direction::Decrypt => usize::try_from(body.cut().tag_bytes()).expect("a tag has 16 bytes"),
+        Direction::Decrypt => usize::try_from(body.cut().tag_bytes()).expect("a tag is short"),
     };
     let text_bytes = input_bytes - tag_bytes;
-    let mut tag = Block::default();
-    tag[..tag_bytes].copy_from_slice(&job.room_mut()[text_bytes..input_bytes]);
-    job.set_tag(&tag);
+    let (text, tag) = job.room_mut()[..input_bytes].split_at(text_bytes);
+    match body.mac() {
+        Some(mac) if direction == Direction::Decrypt => {
+            // Before the cipher sees it: CTR would make plaintext of anything.
+            if !mac.is_authentic(&iv, text, tag) {
+                return Err(FormatError::NotAuthentic { segment: index }.into());
+            }
+        }
+        _ => {
+            let mut given = Block::default();
+            given[..tag_bytes].copy_from_slice(tag);
+            job.set_tag(&given);
+        }
+    }
     job.arm(body.session(last).clone(), &iv, text_bytes);
     Ok(())
 }

@@ -54,7 +54,7 @@ fn blocks_before(
     offset: u64,
 ) -> Result<Vec<Block>, FileError> {
     let mut blocks = vec![Block::default(); segments.len()];
-    if work.direction == Direction::Encrypt || work.body.cut().tag_bytes() > 0 {
+    if work.direction == Direction::Encrypt || !work.body.is_chained() {
         return Ok(blocks);
     }
     if segments[0].index > 0 {

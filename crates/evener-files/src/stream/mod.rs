@@ -15,13 +15,14 @@ use std::thread;
 
 use evener::{Caller, Cancel, DriverFactory, Runtime, Setup, StreamReceiver, StreamSender, Submitted};
 use evener_core::{BLOCK_BYTES, Direction, Job};
+use zeroize::Zeroizing;
 
 use crate::error::FileError;
 use crate::format::Body;
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError};
 use crate::segments::KeyTrial;
-use crate::segments::job::Block;
+use crate::segments::job::{self, Block};
 use crate::segments::slots::plan_slots;
 
 use output::Output;
@@ -64,7 +65,9 @@ pub(crate) fn run(
         let keys = &mut KeyTrial { caller: &mut caller, slots: &mut slots };
         let stream = SegmentReader::open(&request.task, input, keys)?;
         output.write(&mut [IoSlice::new(&stream.header)])?;
-        if stream.is_chained() || runtime.workers() == 0 {
+        if stream.body.as_serial().is_some() {
+            pipe.serial(stream, &mut output)
+        } else if stream.is_chained() || runtime.workers() == 0 {
             pipe.one_by_one(stream, &mut caller, slots, &mut output)
         } else {
             pipe.in_parallel(stream, runtime, &mut caller, slots, &mut output)
@@ -154,13 +157,39 @@ impl Pipe<'_> {
         output: &mut Output,
     ) -> Result<(), FileError> {
         let mut index = 0;
-        while let Some(job) = receiver.next() {
+        while let Some(mut job) = receiver.next() {
+            job::authenticate(body, direction, &mut job);
             output.write_job(body, direction, &job, index)?;
             index += 1;
             // The reader is gone when the input has ended; slots are then no longer needed.
             give_back.send(job).ok();
         }
         Ok(())
+    }
+
+    /// Takes a cipher that no driver has through all of the input.
+    fn serial(&self, mut stream: SegmentReader, output: &mut Output) -> Result<u64, FileError> {
+        let body = stream.body.clone();
+        let mut text = body.as_serial().expect("the caller has looked").begin()?;
+        let mut part = Zeroizing::new(vec![0; stream.full_bytes(0)]);
+        let (mut total, mut written) = (0, Zeroizing::new(Vec::new()));
+        loop {
+            if self.cancel.is_cancelled() {
+                return Err(FileError::Stopped);
+            }
+            let bytes = stream.read_part(&mut part)?;
+            if bytes == 0 {
+                break;
+            }
+            text.update(&part[..bytes], &mut written)?;
+            output.write(&mut [IoSlice::new(&written)])?;
+            written.clear();
+            total += bytes as u64;
+            self.progress.add_bytes(bytes as u64);
+        }
+        text.finish(&mut written)?;
+        output.write(&mut [IoSlice::new(&written)])?;
+        Ok(total)
     }
 
     /// Works on one segment after the other in this thread: of a chained format each needs the one before.

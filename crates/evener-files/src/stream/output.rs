@@ -10,6 +10,7 @@ use rustix::fs::Mode;
 use rustix::io::{Errno, writev};
 
 use super::ends::{is_number, is_sink, is_terminal, open_sink};
+use crate::armor::{Armor, Encoder};
 use crate::error::FileError;
 use crate::format::Body;
 use crate::output::{Draft, Origin, OutputDir, PARTS_MAX, Settlement, SyncErrors, write_at};
@@ -21,6 +22,8 @@ pub(super) struct Output {
     sink: Sink,
     pub(super) written: u64,
     target: PathBuf,
+    /// What makes text of it, where it is to be text.
+    encoder: Option<Encoder>,
 }
 
 enum Sink {
@@ -42,7 +45,7 @@ impl Output {
             return Err(RequestError::Terminal);
         }
         let target = target.unwrap_or_else(|| Path::new("-")).to_owned();
-        Ok(Self { sink: Sink::Open(sink), written: 0, target })
+        Ok(Self { sink: Sink::Open(sink), written: 0, target, encoder: encoder(request) })
     }
 
     fn draft(request: &Request, path: &Path) -> Result<Self, RequestError> {
@@ -57,7 +60,7 @@ impl Output {
         }
         let mode = Mode::from_raw_mode(0o666);
         let draft = Draft::create(&dir, name, mode, request.options.force).map_err(failed)?;
-        Ok(Self { sink: Sink::Draft(draft), written: 0, target: path.clone() })
+        Ok(Self { sink: Sink::Draft(draft), written: 0, target: path.clone(), encoder: encoder(request) })
     }
 
     /// Writes a finished job; what failed is never written.
@@ -75,6 +78,13 @@ impl Output {
     }
 
     pub(super) fn write(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
+        let Some(encoder) = &mut self.encoder else { return self.write_as_it_is(parts) };
+        let mut text = Vec::new();
+        parts.iter().for_each(|part| encoder.push(part, &mut text));
+        self.write_as_it_is(&mut [IoSlice::new(&text)])
+    }
+
+    fn write_as_it_is(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         match &self.sink {
             Sink::Draft(draft) => write_at(&draft.file, parts, self.written)?,
@@ -85,7 +95,12 @@ impl Output {
     }
 
     /// Makes a draft final. What came through standard input has no time or mode to be kept.
-    pub(super) fn finish(self) -> Result<(), FileError> {
+    pub(super) fn finish(mut self) -> Result<(), FileError> {
+        if let Some(encoder) = self.encoder.take() {
+            let mut text = Vec::new();
+            encoder.finish(&mut text);
+            self.write_as_it_is(&mut [IoSlice::new(&text)])?;
+        }
         let Sink::Draft(draft) = self.sink else { return Ok(()) };
         let errors = SyncErrors::default();
         let mut settlement = Settlement::new(&errors);
@@ -93,6 +108,14 @@ impl Output {
         let origin = Origin { path, root: None, place: None, bytes_in: 0, bytes_out: self.written };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
+    }
+}
+
+/// What makes text of the output, where it is to be text.
+fn encoder(request: &Request) -> Option<Encoder> {
+    match &request.task {
+        Task::Encrypt(sealer) if request.options.armor => sealer.armor().map(Armor::encoder),
+        _ => None,
     }
 }
 

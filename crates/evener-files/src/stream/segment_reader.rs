@@ -9,8 +9,8 @@ use evener_core::{Direction, Job};
 use rustix::fs::{FileType, fstat};
 
 use super::ends::open_source;
-use crate::armor;
-use crate::error::{FileError, FormatError};
+use crate::armor::{ARMOR_START_BYTES, Armor};
+use crate::error::FileError;
 use crate::format::{Body, Opened, Opener};
 use crate::input::interruptible::{InterruptibleReader, read_error};
 use crate::request::{Request, RequestError, Source, Task};
@@ -49,14 +49,15 @@ impl SegmentReader {
                 Ok(Self { body, direction: Direction::Encrypt, header, input })
             }
             Task::Decrypt(opener) => {
-                if matches!(opener, Opener::Age(_)) {
-                    input = without_armor(input).map_err(read_error)?;
+                if let Some(armor) = opener.armor() {
+                    input = without_armor(armor, input).map_err(read_error)?;
                 }
                 let (mut start, bodies) = open_start(opener, &mut input)?;
                 let header_bytes = bodies.first().map_or(0, |body| body.cut().header_bytes());
                 let header_bytes = usize::try_from(header_bytes).expect("a header is short");
                 let mut rest = start.split_off(header_bytes.min(start.len()));
-                let body = choose(bodies, &mut rest, &mut input, keys)?;
+                let body =
+                    choose(bodies, &mut rest, &mut input, keys)?.ok_or_else(|| opener.no_key_fits())?;
                 let input = Box::new(Cursor::new(rest).chain(input));
                 Ok(Self { body, direction: Direction::Decrypt, header: Vec::new(), input })
             }
@@ -91,10 +92,15 @@ impl SegmentReader {
         Ok(Some(ReadSegment { job, bytes, block }))
     }
 
+    /// Reads more bytes where no slots are needed; none at the end.
+    pub(super) fn read_part(&mut self, part: &mut [u8]) -> Result<usize, FileError> {
+        read_full(&mut self.input, part)
+    }
+
     /// Whether a segment is the last, given whether it is full and what came after it. Padding always stands
     /// in a segment that is not full.
     pub(super) fn is_last(&self, is_full: bool, next_bytes: usize) -> bool {
-        let pads = self.direction == Direction::Encrypt && self.body.cut().tag_bytes() == 0;
+        let pads = self.direction == Direction::Encrypt && self.body.cut().is_padded();
         !is_full || (next_bytes == 0 && !pads)
     }
 
@@ -134,9 +140,9 @@ fn choose(
     rest: &mut Vec<u8>,
     input: &mut dyn Read,
     keys: &mut KeyTrial<'_, '_, '_>,
-) -> Result<Body, FileError> {
+) -> Result<Option<Body>, FileError> {
     if candidates.len() == 1 {
-        return Ok(candidates.swap_remove(0));
+        return Ok(candidates.pop());
     }
     for body in candidates {
         let full = usize::try_from(body.cut().full_cipher_bytes(0)).expect("a segment fits a slot");
@@ -147,10 +153,10 @@ fn choose(
         rest.truncate(old + came);
         let last = rest.len() <= full;
         if authenticates(&body, &rest[..full.min(rest.len())], last, keys)? {
-            return Ok(body);
+            return Ok(Some(body));
         }
     }
-    Err(FormatError::NoKeyFits.into())
+    Ok(None)
 }
 
 /// Reads until `room` is full or the input ends.
@@ -168,12 +174,12 @@ fn read_full(input: &mut dyn Read, room: &mut [u8]) -> Result<usize, FileError> 
 }
 
 /// The binary bytes of an input that may be armored.
-fn without_armor(mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+fn without_armor(armor: Armor, mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut start = Vec::new();
-    input.by_ref().take(armor::ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
-    let is_armored = armor::is_armored(&start);
+    input.by_ref().take(ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
+    let is_armored = armor.is_armored(&start);
     let input = Cursor::new(start).chain(input);
-    if is_armored { Ok(Box::new(armor::dearmored(BufReader::new(input))?)) } else { Ok(Box::new(input)) }
+    if is_armored { armor.dearmored(BufReader::new(input)) } else { Ok(Box::new(input)) }
 }
 
 pub(super) fn open_input(

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Write as _};
 use std::sync::Arc;
 
-use crate::armor;
+use crate::armor::{ARMOR_START_BYTES, Armor};
 use crate::error::FileError;
 use crate::input::interruptible::read_error;
 use crate::input::source_file::SourceFile;
@@ -14,16 +14,16 @@ use crate::output::{OutputDir, unnamed_file};
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.
 pub(super) fn dearmored(
+    armor: Option<Armor>,
     source: SourceFile,
     beside: &Arc<OutputDir>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<SourceFile, FileError> {
-    if !armor::is_armored(&source.read_start(armor::ARMOR_START_BYTES)?) {
-        return Ok(source);
-    }
+    let start = source.read_start(ARMOR_START_BYTES)?;
+    let Some(armor) = armor.filter(|armor| armor.is_armored(&start)) else { return Ok(source) };
     let text = File::from(source.fd.try_clone().map_err(read_error)?);
     let mut binary = File::from(unnamed_file(beside)?);
-    let mut bytes = armor::dearmored(BufReader::new(text)).map_err(read_error)?;
+    let mut bytes = armor.dearmored(BufReader::new(text)).map_err(read_error)?;
     let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
     source.check_unchanged()?;
     let mut stat = source.stat;

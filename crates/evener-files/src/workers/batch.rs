@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::error::FileError;
 use crate::output::{CompleteDraft, Origin, write_at};
 use crate::segments::slots::SPAN_BYTES;
-use crate::segments::{FileWork, span};
+use crate::segments::{FileWork, job, span};
 use crate::walk::Item;
 
 /// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.
@@ -66,10 +66,11 @@ impl<'m> Batch<'m> {
             return;
         }
         worker.caller.crypt(&mut self.jobs);
-        let mut jobs = self.jobs.as_slice();
+        let mut jobs = self.jobs.as_mut_slice();
         for (item, work, count) in self.files {
-            let (own, rest) = jobs.split_at(count);
+            let (own, rest) = jobs.split_at_mut(count);
             jobs = rest;
+            own.iter_mut().for_each(|job| job::authenticate(&work.body, work.direction, job));
             worker.run.progress.add_bytes(work.source.len());
             let written = write(&item, &work, own, worker.run.request.options.force);
             worker.finished(item.source, written);
@@ -97,5 +98,5 @@ fn write(
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();
     let draft = work.draft(item, force)?;
     write_at(&draft.file, &mut parts, 0)?;
-    Ok((draft.complete(Some(&work.source.stat))?, Origin { bytes_out, ..work.origin(item) }))
+    Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin(item) }))
 }

@@ -120,8 +120,6 @@ impl ChainedFile {
     }
 
     fn complete(self) -> Result<(CompleteDraft, Origin), FileError> {
-        self.work.source.check_unchanged()?;
-        let complete = self.draft.complete(Some(&self.work.source.stat))?;
-        Ok((complete, self.work.origin(&self.item)))
+        Ok((self.work.complete(self.draft, &self.item)?, self.work.origin(&self.item)))
     }
 }

@@ -7,9 +7,12 @@ use std::io::IoSliceMut;
 
 use evener_core::BLOCK_BYTES;
 use rustix::fs::{FileType, Stat};
+use zeroize::Zeroizing;
 
+use super::armored_source;
+use crate::armor::Armor;
 use crate::error::{FileError, FormatError};
-use crate::format::{Body, Cut, Layout, Recognized};
+use crate::format::{Body, Cut, Layout, Recognized, SerialCipher};
 use crate::input::source_file::SourceFile;
 use crate::output::{OutputDir, mtime_of};
 use crate::request::{Request, Task};
@@ -39,10 +42,27 @@ pub(super) fn is_finished(
         return Err(FileError::Exists);
     }
     let existing = item.dir.open_file(&item.name)?;
+    let existing = if request.options.armor {
+        // The text of another form than is asked for is not the finished result.
+        match armored_source::dearmored(sealed_form(&request.task), existing, &item.dir, || false)? {
+            binary if binary.named.is_some() => binary,
+            _ => return Err(FileError::Exists),
+        }
+    } else {
+        existing
+    };
     let is_fit = mtime_of(&existing.stat) == mtime_of(&source.stat)
         && is_same_length(&request.task, source, &existing)?
         && (request.options.resume || do_keys_confirm(&request.task, source, &existing, keys)?);
     if is_fit { Ok(true) } else { Err(FileError::Exists) }
+}
+
+/// The text form of what is sealed.
+const fn sealed_form(task: &Task) -> Option<Armor> {
+    match task {
+        Task::Encrypt(sealer) => sealer.armor(),
+        Task::Decrypt(_) => None,
+    }
 }
 
 /// Whether what stands there has the length that the input calls for.
@@ -122,6 +142,9 @@ fn is_encrypted(
     let (offset, bytes) = offset_and_len(&segment.cipher);
     let mut captured = vec![0; bytes];
     cipher.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
+    if let Some(serial) = body.as_serial() {
+        return is_serial(serial, &captured, segment.last, plain);
+    }
     let Some(job) = opened_segment(body, &captured, segment.last, keys)? else { return Ok(false) };
     let text = job.output();
     // Where more follows than the first segment, the lengths have been compared.
@@ -133,4 +156,20 @@ fn is_encrypted(
     };
     keys.slots.push(job);
     Ok(begins)
+}
+
+/// Whether what comes out of the first bytes of a cipher that no driver has is how `plain` begins.
+fn is_serial(
+    cipher: &SerialCipher,
+    captured: &[u8],
+    is_whole: bool,
+    plain: &SourceFile,
+) -> Result<bool, FileError> {
+    let (mut text, mut opened) = (cipher.begin()?, Zeroizing::new(Vec::new()));
+    text.update(captured, &mut opened)?;
+    if is_whole && text.finish(&mut opened).is_err() {
+        return Ok(false);
+    }
+    let start = plain.read_start(opened.len())?;
+    Ok(*start == **opened && (!is_whole || start.len() as u64 == plain.len()))
 }

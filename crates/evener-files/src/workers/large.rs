@@ -13,7 +13,7 @@ use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
 use crate::output::{CompleteDraft, Draft, Origin, write_at};
-use crate::segments::{FileWork, span};
+use crate::segments::{FileWork, job, span};
 use crate::walk::Item;
 
 /// A large file in work.
@@ -109,9 +109,7 @@ impl Large {
     }
 
     fn complete(&self, draft: Draft, bytes_out: u64) -> Finished {
-        self.work.source.check_unchanged()?;
-        let complete = draft.complete(Some(&self.work.source.stat))?;
-        Ok((complete, Origin { bytes_out, ..self.work.origin(&self.item) }))
+        Ok((self.work.complete(draft, &self.item)?, Origin { bytes_out, ..self.work.origin(&self.item) }))
     }
 
     /// Reads, works on and writes segments `first..end`; returns the bytes written.
@@ -120,6 +118,8 @@ impl Large {
         let mut jobs = worker.slots.split_off(worker.slots.len() - span.len());
         let result = span::read(&self.work, &span, &mut jobs).and_then(|read| {
             worker.caller.crypt(&mut jobs);
+            let (body, direction) = (&self.work.body, self.work.direction);
+            jobs.iter_mut().for_each(|job| job::authenticate(body, direction, job));
             worker.run.progress.add_bytes(read);
             self.write(&span[0], &jobs)
         });

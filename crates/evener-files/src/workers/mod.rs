@@ -9,6 +9,7 @@ mod existing_output;
 mod large;
 mod pool;
 mod queue;
+mod serial;
 mod worker;
 
 pub(crate) use pool::Workers;

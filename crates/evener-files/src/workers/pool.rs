@@ -12,6 +12,7 @@ use super::batch::Batch;
 use super::cbc_interleave;
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
+use super::serial;
 use super::worker::{Run, Worker};
 use crate::error::FileError;
 use crate::report::{Progress, Summary};
@@ -90,6 +91,9 @@ impl<'a> Workers<'a> {
                 worker.failed(item.source, FileError::Stopped);
                 continue;
             }
+            if self.run.request.options.left_out.contains(&item.source) {
+                continue;
+            }
             if worker.slots.is_empty() || batch.is_old() {
                 // To open a file takes a slot, and the batch has them all; or it takes so long that much would be lost by a kill.
                 std::mem::take(&mut batch).run(worker);
@@ -118,7 +122,9 @@ impl<'a> Workers<'a> {
         chained: &mut Vec<(Item, FileWork)>,
     ) {
         let plan = &self.run.plan;
-        if work.is_chained() {
+        if work.body.as_serial().is_some() {
+            serial::run(worker, item, &work);
+        } else if work.is_chained() {
             chained.push((item, work));
         } else if work.layout.segment_count() > (plan.slots as u64).min(plan.slots_per_span() as u64) {
             // A span needs slots, and the batch may hold most of them.

@@ -9,7 +9,6 @@ use evener_core::Job;
 use super::armored_source;
 use super::existing_output::is_finished;
 use crate::error::FileError;
-use crate::format::Opener;
 use crate::output::{CompleteDraft, Origin, Settlement, SyncErrors};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, Task};
@@ -90,14 +89,14 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn open(&mut self, item: &Item) -> Result<Option<FileWork>, FileError> {
         let task = &self.run.request.task;
         let mut source = item.open()?;
-        if matches!(task, Task::Decrypt(Opener::Age(_))) {
-            source = armored_source::dearmored(source, &item.dir, || self.run.is_stopped())?;
+        if let Task::Decrypt(opener) = task {
+            source = armored_source::dearmored(opener.armor(), source, &item.dir, || self.run.is_stopped())?;
         }
         let keys = &mut KeyTrial { caller: &mut self.caller, slots: &mut self.slots };
         if is_finished(self.run.request, item, &source, keys)? {
             return Ok(None);
         }
-        FileWork::open(task, source, keys).map(Some)
+        FileWork::open(self.run.request, source, keys).map(Some)
     }
 
     /// Whether another run, which came up meanwhile, has finished the file.

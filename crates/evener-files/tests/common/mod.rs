@@ -4,7 +4,10 @@
 #![allow(dead_code, reason = "each test uses its part")]
 
 use aes::cipher::block_padding::{NoPadding, Pkcs7};
-use aes::cipher::{BlockCipher, BlockDecryptMut, BlockEncryptMut, InnerIvInit as _, KeyInit};
+use aes::cipher::{
+    BlockCipher, BlockDecryptMut, BlockEncryptMut, InnerIvInit as _, KeyInit, KeyIvInit as _,
+    StreamCipher as _,
+};
 use aes_gcm::aead::Aead as _;
 use aes_gcm::{Aes128Gcm, Aes256Gcm};
 use chacha20poly1305::ChaCha20Poly1305;
@@ -12,12 +15,28 @@ use evener_core::{Algorithm, Padding, Session};
 use evener_files::FormatError;
 use evener_files::format::{Body, Iv, Opened, Opener, Sealer, Segment};
 
+/// Text or ciphertext under a key stream.
+macro_rules! ctr_apply {
+    ($cipher:ty, $key:expr, $iv:expr, $text:expr) => {{
+        let mut text = $text.to_vec();
+        ctr::Ctr128BE::<$cipher>::new_from_slices($key, $iv).unwrap().apply_keystream(&mut text);
+        text
+    }};
+}
+
 /// The whole encrypted file.
 pub(crate) fn seal(sealer: &Sealer, plain: &[u8]) -> Vec<u8> {
     let sealing = sealer.seal().unwrap();
     let layout = sealing.body.cut().of_plain(plain.len() as u64).unwrap();
     let mut file = sealing.header;
     assert_eq!(file.len() as u64, sealing.body.cut().header_bytes());
+    if let Some(serial) = sealing.body.as_serial() {
+        let mut text = serial.begin().unwrap();
+        text.update(plain, &mut file).unwrap();
+        text.finish(&mut file).unwrap();
+        assert_eq!(file.len() as u64, layout.cipher_bytes());
+        return file;
+    }
     for segment in (0..layout.segment_count()).map(|index| layout.segment(index)) {
         let cipher = encrypt(&sealing.body, &segment, &plain[range(&segment.plain)], &file);
         assert_eq!(range(&segment.cipher), file.len()..file.len() + cipher.len());
@@ -29,7 +48,7 @@ pub(crate) fn seal(sealer: &Sealer, plain: &[u8]) -> Vec<u8> {
 
 /// The plaintext under the first candidate that fits.
 pub(crate) fn open(opener: &Opener, file: &[u8]) -> Result<Vec<u8>, FormatError> {
-    let mut error = FormatError::NoKeyFits;
+    let mut error = FormatError::NoKeyFits { facts: String::new() };
     for body in candidates(opener, file)? {
         match open_body(&body, file) {
             Ok(plain) => return Ok(plain),
@@ -57,6 +76,11 @@ pub(crate) fn candidates(opener: &Opener, file: &[u8]) -> Result<Vec<Body>, Form
 pub(crate) fn open_body(body: &Body, file: &[u8]) -> Result<Vec<u8>, FormatError> {
     let layout = body.cut().of_cipher(file.len() as u64)?;
     let mut plain = Vec::new();
+    if let Some(serial) = body.as_serial() {
+        let (mut text, start) = (serial.begin()?, usize::try_from(body.cut().header_bytes()).unwrap());
+        text.update(&file[start..], &mut plain)?;
+        return text.finish(&mut plain).map(|()| plain);
+    }
     for segment in (0..layout.segment_count()).map(|index| layout.segment(index)) {
         let opened =
             decrypt(body, &segment, file).ok_or(FormatError::NotAuthentic { segment: segment.index })?;
@@ -117,8 +141,27 @@ fn encrypt(body: &Body, segment: &Segment, plain: &[u8], file: &[u8]) -> Vec<u8>
         Algorithm::ChaCha20Poly1305 => {
             ChaCha20Poly1305::new_from_slice(key).unwrap().encrypt(nonce, plain).unwrap()
         }
+        Algorithm::Aes128Ctr => with_tag(body, &iv, ctr_apply!(aes::Aes128, key, &iv, plain)),
+        Algorithm::Aes192Ctr => with_tag(body, &iv, ctr_apply!(aes::Aes192, key, &iv, plain)),
+        Algorithm::Aes256Ctr => with_tag(body, &iv, ctr_apply!(aes::Aes256, key, &iv, plain)),
         other => panic!("no format uses {other}"),
     }
+}
+
+fn with_tag(body: &Body, iv: &[u8; 16], mut cipher: Vec<u8>) -> Vec<u8> {
+    if let Some(mac) = body.mac() {
+        let mut tag = vec![0; mac.tag_bytes()];
+        mac.authenticate(iv, &cipher, &mut tag);
+        cipher.extend_from_slice(&tag);
+    }
+    cipher
+}
+
+/// The ciphertext before a tag that fits.
+fn without_tag<'c>(body: &Body, iv: &[u8; 16], cipher: &'c [u8]) -> Option<&'c [u8]> {
+    let Some(mac) = body.mac() else { return Some(cipher) };
+    let (cipher, tag) = cipher.split_at_checked(cipher.len().checked_sub(mac.tag_bytes())?)?;
+    mac.is_authentic(iv, cipher, tag).then_some(cipher)
 }
 
 fn decrypt(body: &Body, segment: &Segment, file: &[u8]) -> Option<Vec<u8>> {
@@ -134,6 +177,9 @@ fn decrypt(body: &Body, segment: &Segment, file: &[u8]) -> Option<Vec<u8>> {
         Algorithm::ChaCha20Poly1305 => {
             ChaCha20Poly1305::new_from_slice(key).unwrap().decrypt(nonce, cipher).ok()
         }
+        Algorithm::Aes128Ctr => Some(ctr_apply!(aes::Aes128, key, &iv, without_tag(body, &iv, cipher)?)),
+        Algorithm::Aes192Ctr => Some(ctr_apply!(aes::Aes192, key, &iv, without_tag(body, &iv, cipher)?)),
+        Algorithm::Aes256Ctr => Some(ctr_apply!(aes::Aes256, key, &iv, without_tag(body, &iv, cipher)?)),
         other => panic!("no format uses {other}"),
     }
 }

@@ -3,55 +3,71 @@
 //! Path: options -> [`Way`] (exactly one, checked) -> the files are read -> [`Sealer`] or [`Opener`].
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read as _;
 use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use evener::core::{Algorithm, Direction};
 use evener_files::age_keys::{Identities, Recipients};
-use evener_files::format::openssl_enc::{self, OpensslEnc};
+use evener_files::format::openssl_enc::{self, Kdf, OpensslEnc};
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
-use evener_files::keyset::Keyset;
+use evener_files::{Source, Target};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::machine::libraries::Operation;
-use crate::terminal::{PathDisplay, output, prompt};
+use super::tree;
+use crate::key_files::{
+    KeyProtection, KeysetFile, Repeat, STDIN, TerminalDialog, first_line_of, from_terminal,
+    prompt_passphrase, read_public, read_secret, secret_text,
+};
+use crate::terminal::{PathDisplay, output};
 
 /// Options of both directions.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
 pub(crate) struct KeyOptions {
-    /// Takes the age identities or the SSH key in FILE; encryption is for their recipients. May be repeated.
+    /// Takes the age identities or the SSH key in FILE, `-` is standard input; encryption is for their recipients. May be
+    /// repeated.
     #[arg(short, long = "identity", value_name = "FILE", group = "way")]
     identities: Vec<PathBuf>,
 
-    /// Asks for a passphrase on the terminal.
-    #[arg(short, long, group = "way", conflicts_with_all = ["passphrase_file", "key", "identities"])]
+    /// Takes the identity of the plugin age-plugin-NAME that needs no data, such as batchpass. May be repeated.
+    #[arg(short = 'j', long = "plugin", value_name = "NAME", group = "way")]
+    plugins: Vec<String>,
+
+    /// Asks for a passphrase on the terminal; for new files one is made where nothing is typed.
+    #[arg(short, long, group = "way", conflicts_with_all = ["passphrase_file", "key", "identities", "plugins"])]
     passphrase: bool,
 
-    /// Takes the first line of FILE as passphrase.
-    #[arg(long, value_name = "FILE", group = "way", conflicts_with_all = ["key", "identities"])]
+    /// Takes the first line of FILE as passphrase; `-` is standard input.
+    #[arg(long, value_name = "FILE", group = "way", conflicts_with_all = ["key", "identities", "plugins"])]
     passphrase_file: Option<PathBuf>,
 
-    /// Takes a Tink keyset, as `evener keygen` makes it.
-    #[arg(long, value_name = "KEY.json", group = "way", conflicts_with = "identities")]
+    /// Takes a Tink keyset, JSON or binary, as `evener keygen` makes it; `-` is standard input.
+    #[arg(long, value_name = "KEY.json", group = "way", conflicts_with_all = ["identities", "plugins"])]
     key: Option<PathBuf>,
+
+    #[command(flatten)]
+    protection: KeyProtection,
 
     /// Format of the encrypted files; the key decides where this is not given. openssl is NOT authenticated.
     #[arg(long, value_enum, help_heading = "Format")]
     format: Option<Format>,
 
-    /// Cipher of the openssl format; unless given, aes-256-cbc.
-    #[arg(long, value_parser = cipher_parser(), help_heading = "Format")]
-    cipher: Option<Algorithm>,
+    /// Cipher of the openssl format, as `openssl enc -list` names it; unless given, aes-256-cbc.
+    #[arg(long, value_name = "CIPHER", help_heading = "Format")]
+    cipher: Option<String>,
+
+    /// Digest of the openssl format that makes the key; unless given, sha256. openssl before 1.1.0 took md5.
+    #[arg(long, value_name = "DIGEST", help_heading = "Format")]
+    md: Option<String>,
+
+    /// How the openssl format makes the key; legacy is what openssl does without -pbkdf2.
+    #[arg(long, value_enum, help_heading = "Format")]
+    kdf: Option<KdfName>,
 
     /// Rounds of PBKDF2 of the openssl format; unless given, 10000, as in openssl.
     #[arg(long, value_name = "N", help_heading = "Format")]
@@ -66,12 +82,12 @@ pub(crate) struct KeyOptions {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
 pub(crate) struct RecipientOptions {
-    /// Encrypts for RECIPIENT: age1..., ssh-ed25519 ... or ssh-rsa .... May be repeated.
+    /// Encrypts for RECIPIENT: age1... (age1pq1..., those of plugins), ssh-ed25519 ... or ssh-rsa .... May be repeated.
     #[arg(short, long = "recipient", value_name = "RECIPIENT", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients: Vec<String>,
 
-    /// Encrypts for every recipient in FILE, one a line. May be repeated.
+    /// Encrypts for every recipient in FILE, one a line; `-` is standard input. May be repeated.
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients_files: Vec<PathBuf>,
@@ -84,14 +100,17 @@ pub(crate) enum Format {
     Age,
     /// Tink streaming AEAD, for keysets.
     Tink,
-    /// What `openssl enc -pbkdf2` reads and writes, for passphrases; NOT authenticated.
+    /// What `openssl enc` reads and writes, for passphrases; NOT authenticated.
     Openssl,
 }
 
-/// Names as openssl writes them.
-fn cipher_parser() -> impl TypedValueParser<Value = Algorithm> {
-    PossibleValuesParser::new(["aes-128-cbc", "aes-192-cbc", "aes-256-cbc"])
-        .map(|name| name.parse().expect("a possible value is an algorithm"))
+/// How a key is made of a passphrase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KdfName {
+    /// PBKDF2, as with `openssl enc -pbkdf2`.
+    Pbkdf2,
+    /// One round of a digest, as without it: guessed quickly.
+    Legacy,
 }
 
 impl Format {
@@ -121,10 +140,40 @@ impl KeyOptions {
         if self.associated_data.is_some() && format != Format::Tink {
             bail!("--associated-data goes with --key only: the other formats have no place for it");
         }
-        if (self.cipher.is_some() || self.iter.is_some()) && format != Format::Openssl {
-            bail!("--cipher and --iter go with --format openssl only");
+        let is_openssl = format == Format::Openssl;
+        let of_openssl =
+            self.cipher.is_some() || self.md.is_some() || self.kdf.is_some() || self.iter.is_some();
+        if of_openssl && !is_openssl {
+            bail!("--cipher, --md, --kdf and --iter go with --format openssl only");
+        }
+        if self.iter.is_some() && self.kdf == Some(KdfName::Legacy) {
+            bail!("--iter goes with --kdf pbkdf2 only: the old way has one round");
+        }
+        if self.protection.files().next().is_some() && self.key.is_none() {
+            bail!("--key-passphrase-file and --key-encryption go with --key only");
         }
         Ok(format)
+    }
+
+    /// Key files that are standard input, which can be read once.
+    ///
+    /// # Errors
+    ///
+    /// A sentence where there are several, or the data come from there too.
+    pub(crate) fn check_stdin(
+        &self,
+        named: Option<&RecipientOptions>,
+        sources: &[Source],
+    ) -> anyhow::Result<()> {
+        let own = self.identities.iter().chain(&self.passphrase_file).chain(&self.key);
+        let own = own.chain(self.protection.files());
+        let all = own.chain(named.into_iter().flat_map(|named| &named.recipients_files));
+        let count = all.filter(|file| file.as_path() == Path::new(STDIN)).count();
+        match (count, sources.contains(&Source::Stdin)) {
+            (0 | 1, false) | (0, true) => Ok(()),
+            (1.., true) => bail!("keys and data cannot both come from standard input"),
+            (_, false) => bail!("standard input can be read once, and several options want keys from it"),
+        }
     }
 
     /// What new files are sealed with.
@@ -132,85 +181,100 @@ impl KeyOptions {
     /// # Errors
     ///
     /// A sentence about the option or the key file that does not fit.
-    pub(crate) fn sealer(&self, recipients: &RecipientOptions) -> anyhow::Result<Sealer> {
+    pub(crate) fn sealer(
+        &self,
+        recipients: &RecipientOptions,
+        sources: &[Source],
+        target: &Target,
+    ) -> anyhow::Result<Sealer> {
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
             Format::Openssl => Ok(Sealer::OpensslEnc(self.openssl(Repeat::Yes)?)),
             Format::Age => match self.secret(Repeat::Yes)? {
-                Some(passphrase) => Ok(Sealer::Age(Recipients::passphrase(text(&passphrase)?))),
+                Some(passphrase) => {
+                    let passphrase = secret_text(&passphrase)?;
+                    let of_tree = tree::recipients(&passphrase, sources, target)?;
+                    Ok(Sealer::Age(of_tree.unwrap_or_else(|| Recipients::passphrase(passphrase))))
+                }
                 None => Ok(Sealer::Age(self.recipients(recipients)?)),
             },
         }
     }
 
-    /// What files are opened with.
+    /// What files are opened with, and inputs that are no files but keys.
     ///
     /// # Errors
     ///
     /// As [`KeyOptions::sealer`].
-    pub(crate) fn opener(&self) -> anyhow::Result<Opener> {
+    pub(crate) fn opener(
+        &self,
+        sources: &[Source],
+        memory_bytes: u64,
+    ) -> anyhow::Result<(Opener, Vec<PathBuf>)> {
         match self.format()? {
-            Format::Tink => Ok(Opener::Tink(self.tink()?)),
-            Format::Openssl => Ok(Opener::OpensslEnc(self.openssl(Repeat::No)?)),
-            Format::Age => Ok(Opener::Age(self.identities()?)),
+            Format::Tink => Ok((Opener::Tink(self.tink()?), Vec::new())),
+            Format::Openssl => Ok((Opener::OpensslEnc(self.openssl(Repeat::No)?), Vec::new())),
+            Format::Age => {
+                let mut identities = self.identities()?;
+                let mut of_trees = Vec::new();
+                if let Some(passphrase) = self.secret(Repeat::No)? {
+                    let passphrase: SecretString = secret_text(&passphrase)?;
+                    of_trees = tree::add_identities(&passphrase, sources, &mut identities)?;
+                    identities.add_passphrase(passphrase, memory_bytes);
+                }
+                Ok((Opener::Age(identities), of_trees))
+            }
         }
-    }
-
-    /// What the format's segments are run with.
-    ///
-    /// # Errors
-    ///
-    /// Where options do not fit each other.
-    pub(crate) fn rows(&self, direction: Direction) -> anyhow::Result<Vec<Operation>> {
-        let algorithms = match self.format()? {
-            Format::Tink => vec![Algorithm::Aes128Gcm, Algorithm::Aes256Gcm],
-            Format::Age => vec![Algorithm::ChaCha20Poly1305],
-            Format::Openssl => vec![self.cipher()],
-        };
-        Ok(algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect())
-    }
-
-    fn cipher(&self) -> Algorithm {
-        self.cipher.unwrap_or(Algorithm::Aes256Cbc)
     }
 
     fn openssl(&self, repeat: Repeat) -> anyhow::Result<OpensslEnc> {
         let passphrase = self.secret(repeat)?.context("a passphrase is needed")?;
-        let iterations = self.iter.unwrap_or(openssl_enc::ITERATIONS);
-        Ok(OpensslEnc::new(self.cipher(), passphrase, iterations)?)
+        let kdf = match self.kdf {
+            Some(KdfName::Legacy) => Kdf::Legacy,
+            Some(KdfName::Pbkdf2) | None => Kdf::Pbkdf2(self.iter.unwrap_or(openssl_enc::ITERATIONS)),
+        };
+        let (cipher, digest) = (self.cipher.as_deref(), self.md.as_deref());
+        Ok(OpensslEnc::new(cipher.unwrap_or("aes-256-cbc"), passphrase, kdf, digest.unwrap_or("sha256"))?)
     }
 
     fn tink(&self) -> anyhow::Result<Tink> {
         let file = self.key.as_deref().context("a keyset is needed: --key KEY.json")?;
-        let keyset = Keyset::parse(&read_secret(file)?).with_context(|| PathDisplay(file).to_string())?;
+        let keyset = KeysetFile::read(file, &self.protection)?.keyset;
         Ok(Tink::new(keyset, self.associated_data.clone().unwrap_or_default().into_vec()))
     }
 
     fn recipients(&self, named: &RecipientOptions) -> anyhow::Result<Recipients> {
-        let mut recipients = Recipients::default();
+        let mut recipients = Recipients::with_dialog(Arc::new(TerminalDialog));
         for text in &named.recipients {
             recipients.add(text)?;
         }
         for file in &named.recipients_files {
-            let text = std::fs::read_to_string(file).with_context(|| cannot_read(file))?;
-            recipients.add_file(&text).with_context(|| PathDisplay(file).to_string())?;
+            let unusable =
+                recipients.add_file(&read_public(file)?).with_context(|| PathDisplay(file).to_string())?;
+            for key in unusable {
+                let (line, error) = (key.line, key.error);
+                output::warning(format_args!("{}, line {line} is left out: {error}", PathDisplay(file)));
+            }
         }
         for file in &self.identities {
             let added =
                 recipients.add_identity_file(&read_secret(file)?, &mut |kind| prompt_passphrase(file, kind));
             added.with_context(|| PathDisplay(file).to_string())?;
         }
+        for plugin in &self.plugins {
+            recipients.add_plugin(plugin).with_context(|| format!("plugin {plugin:?}"))?;
+        }
         Ok(recipients)
     }
 
     fn identities(&self) -> anyhow::Result<Identities> {
-        let mut identities = Identities::default();
-        if let Some(passphrase) = self.secret(Repeat::No)? {
-            identities.add_passphrase(text(&passphrase)?);
-        }
+        let mut identities = Identities::with_dialog(Arc::new(TerminalDialog));
         for file in &self.identities {
             let added = identities.add_file(&read_secret(file)?, &mut |kind| prompt_passphrase(file, kind));
             added.with_context(|| PathDisplay(file).to_string())?;
+        }
+        for plugin in &self.plugins {
+            identities.add_plugin(plugin).with_context(|| format!("plugin {plugin:?}"))?;
         }
         Ok(identities)
     }
@@ -218,7 +282,7 @@ impl KeyOptions {
     /// The passphrase, from where the options say; `None` where they name none.
     fn secret(&self, repeat: Repeat) -> anyhow::Result<Option<Zeroizing<Vec<u8>>>> {
         let secret = match &self.passphrase_file {
-            Some(file) => openssl_enc::first_line(&read_secret(file)?),
+            Some(file) => first_line_of(file)?,
             None if self.passphrase => from_terminal(repeat)?,
             None => return Ok(None),
         };
@@ -227,65 +291,4 @@ impl KeyOptions {
         }
         Ok(Some(secret))
     }
-}
-
-/// Whether a passphrase is to be typed twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
-    Yes,
-    No,
-}
-
-/// Reads a file that holds a secret; a line on standard error where others can read it too.
-fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let mut file = File::open(path).with_context(|| cannot_read(path))?;
-    let metadata = file.metadata().with_context(|| cannot_read(path))?;
-    if metadata.is_file() && metadata.mode() & 0o044 != 0 {
-        let mode = metadata.mode() & 0o777;
-        output::warning(format_args!(
-            "others can read {} (mode {mode:04o}); chmod 600 helps",
-            PathDisplay(path)
-        ));
-    }
-    // Room for all of it and a byte from the start, so that no copy is left behind by growing.
-    let expected = usize::try_from(metadata.len()).unwrap_or_default().min(SECRET_BYTES_MAX);
-    let mut secret = Zeroizing::new(Vec::with_capacity(expected.max(4_096) + 1));
-    let limit = SECRET_BYTES_MAX as u64 + 1;
-    file.by_ref().take(limit).read_to_end(&mut secret).with_context(|| cannot_read(path))?;
-    if secret.len() > SECRET_BYTES_MAX {
-        bail!("{} is longer than a key can be", PathDisplay(path));
-    }
-    Ok(secret)
-}
-
-/// Longest file that is taken for a key, so that a wrong path does not read a whole disk. Assumed, not measured: 16 MiB, far
-/// beyond any key.
-const SECRET_BYTES_MAX: usize = 16 << 20;
-
-fn cannot_read(path: &Path) -> String {
-    format!("cannot read {}", PathDisplay(path))
-}
-
-fn from_terminal(repeat: Repeat) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let hidden = |question: &str| {
-        let answer = prompt::hidden(question);
-        answer.context("cannot ask for the passphrase (--passphrase-file reads it from a file)")
-    };
-    let first = hidden("Passphrase: ")?;
-    if repeat == Repeat::Yes && *hidden("The same again: ")? != *first {
-        bail!("the two passphrases differ");
-    }
-    Ok(first)
-}
-
-/// Asks for the passphrase of an encrypted key file.
-fn prompt_passphrase(file: &Path, kind: &str) -> Option<SecretString> {
-    let question = format!("Passphrase of {kind} {}: ", PathDisplay(file));
-    text(&prompt::hidden(&question).ok()?).ok()
-}
-
-fn text(passphrase: &[u8]) -> anyhow::Result<SecretString> {
-    let text =
-        std::str::from_utf8(passphrase).context("the age format takes a passphrase of UTF-8 text only")?;
-    Ok(SecretString::from(text))
 }

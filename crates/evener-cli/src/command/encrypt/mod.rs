@@ -6,6 +6,7 @@ mod keys;
 mod progress;
 mod report;
 mod summary;
+mod tree;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
@@ -25,7 +26,7 @@ use evener_files::{
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::terminal::{Exit, PathDisplay, exit_status_help, output, prompt, signals, units};
-use keys::{KeyOptions, RecipientOptions};
+use keys::{Format, KeyOptions, RecipientOptions};
 use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
@@ -54,6 +55,11 @@ pub(crate) struct Encrypt {
     recipients: RecipientOptions,
     #[command(flatten)]
     keys: KeyOptions,
+
+    /// Writes text: age's armor, or base64 in the openssl format.
+    #[arg(short, long, help_heading = "Format")]
+    armor: bool,
+
     #[command(flatten)]
     run: RunOptions,
 }
@@ -137,33 +143,50 @@ struct RunOptions {
     cpu_budget: Option<u8>,
 }
 
+/// Memory that the passphrase of a file may take where the user sets no limit: age's own, 4 GiB.
+const PASSPHRASE_MEMORY_BYTES: u64 = 4 << 30;
+
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
 const MEMORY_BYTES: u64 = 192 << 20;
 
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
-    let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients)?);
-    run(task, Direction::Encrypt, &arguments.keys, &arguments.run, &cancel)
+    let (keys, recipients, sources) = (&arguments.keys, &arguments.recipients, arguments.run.sources());
+    keys.check_stdin(Some(recipients), &sources)?;
+    if arguments.armor && keys.format()? == Format::Tink {
+        bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
+    }
+    let task = Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.target())?);
+    let options = Options { armor: arguments.armor, ..arguments.run.options() };
+    run(task, options, keys, &arguments.run, &cancel)
 }
 
 pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Decrypt)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
-    let task = Task::Decrypt(arguments.keys.opener()?);
-    run(task, Direction::Decrypt, &arguments.keys, &arguments.run, &cancel)
+    let (keys, sources) = (&arguments.keys, arguments.run.sources());
+    keys.check_stdin(None, &sources)?;
+    let memory_bytes = arguments.run.memory.unwrap_or(PASSPHRASE_MEMORY_BYTES);
+    let (opener, left_out) = keys.opener(&sources, memory_bytes)?;
+    let options = Options { left_out, ..arguments.run.options() };
+    run(Task::Decrypt(opener), options, keys, &arguments.run, &cancel)
 }
 
 fn run(
     task: Task,
-    direction: Direction,
+    mut options: Options,
     keys: &KeyOptions,
     run: &RunOptions,
     cancel: &Cancel,
 ) -> anyhow::Result<Exit> {
+    let (direction, algorithms) = match &task {
+        Task::Encrypt(sealer) => (Direction::Encrypt, sealer.algorithms()),
+        Task::Decrypt(opener) => (Direction::Decrypt, opener.algorithms()),
+    };
     let mut machine = Machine::new(&run.module_options)?;
-    machine.load_or_measure_costs(&keys.rows(direction)?, false);
-    let mut options = run.options();
+    let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect();
+    machine.load_or_measure_costs(&operations, false);
     options.learned.clone_from(&machine.learned);
     let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
@@ -280,6 +303,8 @@ impl RunOptions {
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
             force: self.force,
             resume: self.resume,
+            armor: false,
+            left_out: Vec::new(),
         }
     }
 

@@ -1,27 +1,55 @@
 //! Identities: the secrets that open files, and new ones.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use age::{Identity, ssh, x25519};
-use age_core::secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::date::rfc3339;
 use super::facts::{identity, no_passphrase};
+use super::file_key::{FileKey, Unwrap};
 use super::identity_file::{AskPassphrase, Secret, secrets};
-use super::passphrase::passphrase_identity;
+use super::native::{HybridIdentity, Passphrase, X25519Identity};
+use super::plugin::{Dialog, NoDialog, Plugin};
+use super::ssh::SshSecret;
+use super::stanza::Stanza;
 use crate::error::FormatError;
 
-/// The identities that open files. Keys are wiped when they are dropped, as far as the crate `age` does.
-#[derive(Default)]
+/// The identities that open files. Keys are wiped when they are dropped.
 pub struct Identities {
-    all: Vec<Box<dyn Identity + Send + Sync>>,
+    all: Vec<Box<dyn Unwrap>>,
+    dialog: Arc<dyn Dialog>,
+}
+
+impl Default for Identities {
+    fn default() -> Self {
+        Self::with_dialog(Arc::new(NoDialog))
+    }
 }
 
 impl Identities {
-    /// Adds the identity that `passphrase` is.
-    pub fn add_passphrase(&mut self, passphrase: SecretString) {
-        self.all.push(Box::new(passphrase_identity(passphrase)));
+    /// None yet; what plugins ask goes to `dialog`.
+    #[must_use]
+    pub fn with_dialog(dialog: Arc<dyn Dialog>) -> Self {
+        Self { all: Vec::new(), dialog }
+    }
+
+    /// Adds the identity that `passphrase` is. Files that ask for more than `memory_bytes` of memory for it are refused, but
+    /// for what new files ask for (256 MiB).
+    pub fn add_passphrase(&mut self, passphrase: SecretString, memory_bytes: u64) {
+        self.all.push(Box::new(Passphrase::new(passphrase, memory_bytes)));
+    }
+
+    /// Adds the identity of a plugin that needs no data.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Identity`] where no plugin can be called so.
+    pub fn add_plugin(&mut self, name: &str) -> Result<(), FormatError> {
+        let plugin = Plugin::without_data(name, &self.dialog);
+        self.all.push(Box::new(plugin.ok_or_else(|| identity("no plugin can have this name"))?));
+        Ok(())
     }
 
     /// Adds the identities of a file: age identities one a line, or an SSH private key, or age identities
@@ -31,25 +59,73 @@ impl Identities {
     ///
     /// [`FormatError::Identity`] or [`FormatError::Unsupported`]; no text of the file is repeated.
     pub fn add_file(&mut self, bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<(), FormatError> {
-        for secret in secrets(bytes, prompt)? {
-            match secret {
-                Secret::Native(identity) => self.all.push(Box::new(identity)),
-                Secret::Ssh(ssh::Identity::Encrypted(key)) => {
-                    let passphrase = prompt("the SSH key").ok_or_else(no_passphrase)?;
-                    let key =
-                        key.decrypt(passphrase).map_err(|_| identity("wrong passphrase for the SSH key"))?;
-                    self.all.push(Box::new(ssh::Identity::from(key)));
+        for secret in secrets(bytes, prompt, &self.dialog)? {
+            self.all.push(match secret {
+                Secret::X25519(identity) => Box::new(identity),
+                Secret::Hybrid(identity) => Box::new(identity),
+                Secret::Plugin(plugin) => Box::new(plugin),
+                Secret::Ssh(SshSecret::Open(identity)) => Box::new(identity),
+                Secret::Ssh(SshSecret::Encrypted(key)) => {
+                    Box::new(key.decrypted(&prompt("the SSH key").ok_or_else(no_passphrase)?)?)
                 }
-                Secret::Ssh(identity) => self.all.push(Box::new(identity)),
-            }
+            });
         }
         Ok(())
     }
 
-    pub(crate) fn all(&self) -> &[Box<dyn Identity + Send + Sync>] {
-        &self.all
+    /// The key of the file that has these stanzas.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::NoKeyFits`]; where an identity could not look, its reason.
+    pub(crate) fn file_key(&self, stanzas: &[Stanza]) -> Result<FileKey, FormatError> {
+        let mut kept_from_looking = None;
+        for identity in &self.all {
+            match identity.unwrap(stanzas) {
+                Ok(Some(file_key)) => return Ok(file_key),
+                Ok(None) => {}
+                Err(error @ FormatError::Header { .. }) => return Err(error),
+                Err(error) => kept_from_looking = kept_from_looking.or(Some(error)),
+            }
+        }
+        Err(kept_from_looking.unwrap_or_else(|| self.no_key_fits(stanzas)))
+    }
+
+    fn no_key_fits(&self, stanzas: &[Stanza]) -> FormatError {
+        let tried = listed(self.all.iter().map(|identity| identity.name()), "no identity");
+        let is_anonymous = |kind: &str| matches!(kind, "X25519" | "mlkem768x25519" | "scrypt");
+        let name = |stanza: &Stanza| match (&*stanza.kind, stanza.args.first()) {
+            ("scrypt", _) => "a passphrase".to_owned(),
+            (kind, Some(tag)) if !is_anonymous(kind) && tag.len() <= 12 => format!("{kind} {tag}"),
+            (kind, _) => kind.chars().take(40).collect(),
+        };
+        let there =
+            listed(stanzas.iter().filter(|stanza| !stanza.kind.ends_with("-grease")).map(name), "nobody");
+        FormatError::NoKeyFits { facts: format!(": tried {tried}; the file is for {there}") }
     }
 }
+
+/// Some names, those that stand there several times with their number, and how many more there are.
+fn listed(names: impl Iterator<Item = String>, none: &str) -> String {
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        match counted.iter_mut().find(|row| row.0 == name) {
+            Some(row) => row.1 += 1,
+            None => counted.push((name, 1)),
+        }
+    }
+    let shown = |(name, count): &(String, usize)| {
+        if *count == 1 { name.clone() } else { format!("{count} x {name}") }
+    };
+    let mut text: Vec<String> = counted.iter().take(NAMES_MAX).map(shown).collect();
+    if let Some(more @ 1..) = counted.len().checked_sub(NAMES_MAX) {
+        text.push(format!("{more} more"));
+    }
+    if text.is_empty() { none.to_owned() } else { text.join(", ") }
+}
+
+/// Names that are told of many.
+const NAMES_MAX: usize = 8;
 
 /// A new identity and the recipient that belongs to it.
 pub struct NewIdentity {
@@ -59,12 +135,20 @@ pub struct NewIdentity {
     pub recipient: String,
 }
 
-/// Makes an age identity; `now` goes into a comment.
-#[must_use]
-pub fn generate_identity(now: SystemTime) -> NewIdentity {
-    let identity = x25519::Identity::generate();
-    let (secret, recipient) = (identity.to_string(), identity.to_public().to_string());
+/// Makes an age identity, against quantum computers or not; `now` goes into a comment.
+///
+/// # Errors
+///
+/// [`FormatError::Library`] where the kernel gives no random bytes.
+pub fn generate_identity(now: SystemTime, is_post_quantum: bool) -> Result<NewIdentity, FormatError> {
+    let (secret, recipient) = if is_post_quantum {
+        let identity = HybridIdentity::generate()?;
+        (identity.text(), identity.recipient().text())
+    } else {
+        let identity = X25519Identity::generate()?;
+        (identity.text(), identity.recipient().text())
+    };
     let created = rfc3339(now);
-    let file = format!("# created: {created}\n# public key: {recipient}\n{}\n", secret.expose_secret());
-    NewIdentity { file: Zeroizing::new(file), recipient }
+    let file = format!("# created: {created}\n# public key: {recipient}\n{}\n", *secret);
+    Ok(NewIdentity { file: Zeroizing::new(file), recipient })
 }

@@ -1,0 +1,113 @@
+//! A tree under a passphrase: sealed for an identity that is made for it and kept, under the passphrase, in the tree's output. So the
+//! passphrase costs its second once.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use evener_files::age_keys::{Identities, Recipients, TREE_IDENTITY, new_tree_identity, tree_identity};
+use evener_files::{Source, Target};
+use secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use crate::atomic_file;
+use crate::key_files::read_public;
+use crate::terminal::PathDisplay;
+
+/// The recipients of a run that makes a tree; `None` where it makes one file.
+pub(super) fn recipients(
+    passphrase: &SecretString,
+    sources: &[Source],
+    target: &Target,
+) -> anyhow::Result<Option<Recipients>> {
+    let Target::Path(target) = target else { return Ok(None) };
+    let directories: Vec<&Path> = paths(sources).filter(|path| path.is_dir()).collect();
+    // What goes wrong here goes wrong in the run too, which names it better.
+    let lies_inside = directories.iter().any(|directory| lies_inside(target, directory));
+    if (sources.len() < 2 && directories.is_empty()) || lies_inside || sources.contains(&Source::Stdin) {
+        return Ok(None);
+    }
+    if let Some(taken) =
+        directories.iter().map(|directory| directory.join(TREE_IDENTITY)).find(|taken| taken.exists())
+    {
+        bail!("{} has the name that the new tree's own identity takes", PathDisplay(&taken));
+    }
+    let text = identity_in(passphrase, target)?;
+    let mut recipients = Recipients::default();
+    recipients.add_identity_file(text.as_bytes(), &mut |_| None)?;
+    Ok(Some(recipients))
+}
+
+/// The identity of the tree in `target`: that which stands there, or a new one, which is written first.
+fn identity_in(passphrase: &SecretString, target: &Path) -> anyhow::Result<Zeroizing<String>> {
+    let file = target.join(TREE_IDENTITY);
+    match fs::metadata(&file) {
+        Ok(_) => {
+            return tree_identity(passphrase, &read_public(&file)?)
+                .with_context(|| PathDisplay(&file).to_string());
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&file))),
+    }
+    let (text, sealed) = new_tree_identity(passphrase)?;
+    let cannot_make = || format!("cannot make {}", PathDisplay(target));
+    match fs::create_dir(target) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+            return Err(error).with_context(cannot_make);
+        }
+        _ => {}
+    }
+    atomic_file::write_durably(&file, &sealed, 0o600).with_context(cannot_make)?;
+    Ok(text)
+}
+
+/// Adds the identities of trees that the inputs are or lie in; returns the files that keep them.
+pub(super) fn add_identities(
+    passphrase: &SecretString,
+    sources: &[Source],
+    identities: &mut Identities,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths(sources) {
+        let file = path.join(TREE_IDENTITY);
+        if file.is_file() {
+            let text = tree_identity(passphrase, &read_public(&file)?)
+                .with_context(|| PathDisplay(&file).to_string())?;
+            identities.add_file(text.as_bytes(), &mut |_| None)?;
+            files.push(file);
+        } else {
+            add_from_above(passphrase, path, identities);
+        }
+    }
+    Ok(files)
+}
+
+/// Adds the identity of the tree that a path lies in. One that does not open is that of another tree.
+fn add_from_above(passphrase: &SecretString, path: &Path, identities: &mut Identities) {
+    let Ok(path) = fs::canonicalize(path) else { return };
+    let file =
+        path.ancestors().skip(1).map(|directory| directory.join(TREE_IDENTITY)).find(|file| file.is_file());
+    let sealed = file.and_then(|file| read_public(&file).ok());
+    if let Some(text) = sealed.and_then(|sealed| tree_identity(passphrase, &sealed).ok()) {
+        identities.add_file(text.as_bytes(), &mut |_| None).ok();
+    }
+}
+
+fn paths(sources: &[Source]) -> impl Iterator<Item = &Path> {
+    sources.iter().filter_map(|source| match source {
+        Source::Path(path) => Some(path.as_path()),
+        Source::Stdin => None,
+    })
+}
+
+/// Whether an output, there or not, lies inside a directory or is it.
+fn lies_inside(target: &Path, directory: &Path) -> bool {
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent =
+        fs::canonicalize(target).or_else(|_| fs::canonicalize(parent.unwrap_or_else(|| Path::new("."))));
+    match (parent, fs::canonicalize(directory)) {
+        (Ok(parent), Ok(directory)) => parent.starts_with(directory),
+        _ => true,
+    }
+}

@@ -1,0 +1,128 @@
+//! Keysets in files: in clear, under a passphrase (an age file with the keyset in it), or encrypted under a key-encryption keyset, as Tink does it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use evener_files::age_keys::{is_age_file, opened_under, sealed_under};
+use evener_files::keyset::{KeyEncryption, Keyset, KeysetForm};
+use secrecy::SecretString;
+use zeroize::Zeroizing;
+
+use super::{
+    Repeat, first_line_of, from_terminal, prompt_passphrase, read_secret, secret_text, write_secret,
+};
+use crate::atomic_file;
+use crate::terminal::PathDisplay;
+
+/// How a keyset's file is protected.
+#[derive(clap::Args)]
+pub(crate) struct KeyProtection {
+    /// Takes the first line of FILE as passphrase of the keyset's own file; unless given, it is asked for.
+    #[arg(long, value_name = "FILE")]
+    key_passphrase_file: Option<PathBuf>,
+
+    /// Takes a cleartext keyset of AEAD keys that the keyset is encrypted under, as Tink does it.
+    #[arg(long, value_name = "KEK.json", conflicts_with = "key_passphrase_file")]
+    key_encryption: Option<PathBuf>,
+}
+
+impl KeyProtection {
+    /// The files that it reads.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.key_passphrase_file.iter().chain(&self.key_encryption)
+    }
+
+    fn kek(&self) -> anyhow::Result<Option<KeyEncryption>> {
+        let Some(file) = &self.key_encryption else { return Ok(None) };
+        let kek = KeyEncryption::parse(&read_secret(file)?);
+        kek.map(Some).with_context(|| PathDisplay(file).to_string())
+    }
+
+    fn passphrase(&self, file: &Path) -> anyhow::Result<SecretString> {
+        match &self.key_passphrase_file {
+            Some(from) => secret_text(&first_line_of(from)?),
+            None => prompt_passphrase(file, "the keyset").context(
+                "cannot ask for the keyset's passphrase (--key-passphrase-file reads it from a file)",
+            ),
+        }
+    }
+
+    /// What a new keyset's file is protected with; `asks` says that a passphrase is to be asked for.
+    pub(crate) fn of_new(&self, asks: bool) -> anyhow::Result<Protection> {
+        if let Some(kek) = self.kek()? {
+            return Ok(Protection::Keyset(kek));
+        }
+        match &self.key_passphrase_file {
+            Some(from) => Ok(Protection::Passphrase(secret_text(&first_line_of(from)?)?)),
+            None if asks => Ok(Protection::Passphrase(secret_text(&from_terminal(Repeat::Yes)?)?)),
+            None => Ok(Protection::None),
+        }
+    }
+}
+
+/// What protects a keyset's file.
+pub(crate) enum Protection {
+    None,
+    Passphrase(SecretString),
+    Keyset(KeyEncryption),
+}
+
+/// A keyset with how its file is written.
+pub(crate) struct KeysetFile {
+    pub(crate) keyset: Keyset,
+    form: KeysetForm,
+    protection: Protection,
+}
+
+impl KeysetFile {
+    pub(crate) const fn new(keyset: Keyset, form: KeysetForm, protection: Protection) -> Self {
+        Self { keyset, form, protection }
+    }
+
+    /// Reads a file of any form.
+    pub(crate) fn read(file: &Path, options: &KeyProtection) -> anyhow::Result<Self> {
+        let about = || PathDisplay(file).to_string();
+        let bytes = read_secret(file)?;
+        if is_age_file(&bytes) {
+            let passphrase = options.passphrase(file)?;
+            let clear = opened_under(&passphrase, &bytes).with_context(about)?;
+            let (form, _) = Keyset::form(&clear).with_context(about)?;
+            let keyset = Keyset::parse(&clear).with_context(about)?;
+            return Ok(Self::new(keyset, form, Protection::Passphrase(passphrase)));
+        }
+        let (form, is_encrypted) = Keyset::form(&bytes).with_context(about)?;
+        match options.kek()?.filter(|_| is_encrypted) {
+            Some(kek) => {
+                let keyset = Keyset::parse_encrypted(&bytes, &kek).with_context(about)?;
+                Ok(Self::new(keyset, form, Protection::Keyset(kek)))
+            }
+            None => Ok(Self::new(Keyset::parse(&bytes).with_context(about)?, form, Protection::None)),
+        }
+    }
+
+    fn bytes(&self) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+        Ok(match &self.protection {
+            Protection::None => self.keyset.written(self.form),
+            Protection::Passphrase(passphrase) => {
+                Zeroizing::new(sealed_under(passphrase, &self.keyset.written(self.form))?)
+            }
+            Protection::Keyset(kek) => self.keyset.written_encrypted(self.form, kek)?,
+        })
+    }
+
+    /// Writes a file that did not exist.
+    pub(crate) fn create(&self, file: &Path) -> anyhow::Result<()> {
+        write_secret(file, &self.bytes()?)
+    }
+
+    /// Puts the keyset in the place of the file that it was read from: all of it or nothing.
+    pub(crate) fn replace(&self, file: &Path) -> anyhow::Result<()> {
+        if file == Path::new(super::STDIN) {
+            bail!("a keyset from standard input cannot be changed; name its file");
+        }
+        let cannot_write = || format!("cannot write {}", PathDisplay(file));
+        // A link keeps its place: what it leads to is replaced.
+        let file = std::fs::canonicalize(file).with_context(cannot_write)?;
+        atomic_file::write_durably(&file, &self.bytes()?, 0o600).with_context(cannot_write)
+    }
+}

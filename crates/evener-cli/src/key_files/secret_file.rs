@@ -1,0 +1,76 @@
+//! Files that hold keys, whole in memory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use zeroize::Zeroizing;
+
+use crate::terminal::{PathDisplay, output};
+
+/// The name that stands for standard input.
+pub(crate) const STDIN: &str = "-";
+
+/// Longest file that is taken for a key, so that a wrong path does not read a whole disk. Assumed, not measured: 16 MiB, far
+/// beyond any key.
+const SECRET_BYTES_MAX: usize = 16 << 20;
+
+/// Reads a file that holds a secret; a line on standard error where others can read it too.
+pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    if path == Path::new(STDIN) {
+        return read_all(&mut std::io::stdin().lock(), 0, path);
+    }
+    let mut file = File::open(path).with_context(|| cannot_read(path))?;
+    let metadata = file.metadata().with_context(|| cannot_read(path))?;
+    if metadata.is_file() && metadata.mode() & 0o044 != 0 {
+        let mode = metadata.mode() & 0o777;
+        output::warning(format_args!(
+            "others can read {} (mode {mode:04o}); chmod 600 helps",
+            PathDisplay(path)
+        ));
+    }
+    let expected = usize::try_from(metadata.len()).unwrap_or_default();
+    read_all(&mut file, expected, path)
+}
+
+/// Reads a file that holds public keys.
+pub(crate) fn read_public(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    if path == Path::new(STDIN) {
+        return read_all(&mut std::io::stdin().lock(), 0, path);
+    }
+    read_all(&mut File::open(path).with_context(|| cannot_read(path))?, 0, path)
+}
+
+fn read_all(from: &mut impl Read, expected: usize, path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    // Room for all of it and a byte from the start, so that no copy is left behind by growing.
+    let room = expected.min(SECRET_BYTES_MAX).max(64 << 10) + 1;
+    let mut secret = Zeroizing::new(Vec::with_capacity(room));
+    let limit = SECRET_BYTES_MAX as u64 + 1;
+    from.take(limit).read_to_end(&mut secret).with_context(|| cannot_read(path))?;
+    if secret.len() > SECRET_BYTES_MAX {
+        bail!("{} is longer than a key can be", PathDisplay(path));
+    }
+    Ok(secret)
+}
+
+fn cannot_read(path: &Path) -> String {
+    format!("cannot read {}", PathDisplay(path))
+}
+
+/// Writes a file that did not exist, readable and writable by its owner only; all of it or none.
+pub(crate) fn write_secret(file: &Path, secret: &[u8]) -> anyhow::Result<()> {
+    let mut made = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)
+        .with_context(|| format!("cannot make {}", PathDisplay(file)))?;
+    let written = made.write_all(secret).and_then(|()| made.sync_all());
+    if written.is_err() {
+        // Half a key is worse than none; that it cannot be removed adds nothing to the message below.
+        fs::remove_file(file).ok();
+    }
+    written.with_context(|| format!("cannot write {}", PathDisplay(file)))
+}

@@ -1,0 +1,99 @@
+//! Passphrases: scrypt, one derivation at a time in the whole process.
+
+use std::sync::{Mutex, PoisonError};
+
+use scrypt::{Params, scrypt};
+use secrecy::{ExposeSecret as _, SecretString};
+use zeroize::Zeroizing;
+
+use crate::error::FormatError;
+use crate::keys::age::file_key::{
+    FileKey, Unwrap, WRAPPED_BYTES, Wrap, Wrapped, ZERO_NONCE, malformed, open, random, seal,
+};
+use crate::keys::age::stanza::{Stanza, decoded, encoded};
+
+/// The word of its stanzas.
+const KIND: &str = "scrypt";
+const SALT_PREFIX: &[u8] = b"age-encryption.org/v1/scrypt";
+const SALT_BYTES: usize = 16;
+/// scrypt's work factor for new files, as in age: 2^18, about a second and 256 MiB of memory.
+const WORK_FACTOR: u8 = 18;
+/// The highest that is read, as in age: 2^22, 4 GiB.
+const WORK_FACTOR_MAX: u8 = 22;
+/// Bytes of memory for each unit of work: 128 times scrypt's r, which is 8.
+const BYTES_PER_WORK: u64 = 1024;
+
+/// Serves one caller after the other, because each takes hundreds of MiB.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A passphrase, as recipient and as identity.
+#[derive(Clone)]
+pub(in crate::keys::age) struct Passphrase {
+    text: SecretString,
+    /// Memory that reading may take, in bytes.
+    memory_bytes: u64,
+}
+
+impl Passphrase {
+    /// What new files ask for may always be read, and more where there is memory for it.
+    pub(in crate::keys::age) fn new(text: SecretString, memory_bytes: u64) -> Self {
+        Self { text, memory_bytes: memory_bytes.max(BYTES_PER_WORK << WORK_FACTOR) }
+    }
+
+    fn key(&self, salt: &[u8; SALT_BYTES], work_factor: u8) -> Result<Zeroizing<[u8; 32]>, FormatError> {
+        let library = |error: String| FormatError::Library(format!("scrypt: {error}"));
+        let params = Params::new(work_factor, 8, 1, 32).map_err(|error| library(error.to_string()))?;
+        let salt = [SALT_PREFIX, salt].concat();
+        let mut key = Zeroizing::new([0; 32]);
+        let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        scrypt(self.text.expose_secret().as_bytes(), &salt, &params, &mut *key)
+            .map_err(|error| library(error.to_string()))?;
+        Ok(key)
+    }
+}
+
+impl Wrap for Passphrase {
+    fn wrap(&self, file_key: &FileKey) -> Result<Wrapped, FormatError> {
+        let salt = random::<SALT_BYTES>()?;
+        let key = self.key(&salt, WORK_FACTOR)?;
+        let args = [encoded(&*salt), WORK_FACTOR.to_string()];
+        let body = seal(&key, &ZERO_NONCE, &**file_key);
+        // A label of its own: a passphrase goes with nothing else.
+        let label = encoded(&*random::<16>()?);
+        Ok(Wrapped::one(Stanza::new(KIND, &[&args[0], &args[1]], &body)).labelled(&label))
+    }
+}
+
+impl Unwrap for Passphrase {
+    fn unwrap(&self, stanzas: &[Stanza]) -> Result<Option<FileKey>, FormatError> {
+        let Some(stanza) = stanzas.iter().find(|stanza| stanza.kind == KIND) else { return Ok(None) };
+        let [salt, work_factor] = &stanza.args[..] else {
+            return Err(malformed("a scrypt stanza of its header has another number of arguments"));
+        };
+        let salt = decoded(salt).and_then(|salt| <[u8; SALT_BYTES]>::try_from(salt).ok());
+        let salt = salt.ok_or_else(|| malformed("a scrypt stanza of its header holds no salt"))?;
+        let work_factor = factor(work_factor)?;
+        if stanza.body.len() != WRAPPED_BYTES {
+            return Err(malformed("a scrypt stanza of its header has another length"));
+        }
+        let needed_bytes = BYTES_PER_WORK << work_factor;
+        if needed_bytes > self.memory_bytes {
+            return Err(FormatError::Work { needed_bytes });
+        }
+        Ok(open(&*self.key(&salt, work_factor)?, &ZERO_NONCE, &stanza.body))
+    }
+
+    fn name(&self) -> String {
+        "the passphrase".to_owned()
+    }
+}
+
+/// A work factor as the format writes it: digits, no zero before them.
+fn factor(text: &str) -> Result<u8, FormatError> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+    if !is_plain || text.is_empty() {
+        return Err(malformed("a scrypt stanza of its header holds no work factor"));
+    }
+    let factor = text.parse::<u8>().ok().filter(|factor| *factor <= WORK_FACTOR_MAX);
+    factor.ok_or_else(|| malformed("its passphrase asks for too much work"))
+}
