@@ -2,6 +2,7 @@
 //!
 //! A name -> [`Cipher`] or [`Digest`] (fetched, or `None`) -> a stream, a digest, a derived key. A key file in PEM, or numbers -> [`RsaKey`],
 //! [`PemKey`]; a point of P-256 -> [`p256`]. Pointers stay in `ffi`; every function here is safe. Secrets that come out are wiped when they are dropped.
+#![allow(unsafe_code, reason = "room: libcrypto's C interface")]
 #![deny(unsafe_op_in_unsafe_fn)]
 
 mod ffi;

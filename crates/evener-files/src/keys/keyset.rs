@@ -308,8 +308,9 @@ impl Keyset {
             return Err(wrong(format!("key {id} is the primary one: promote another first")));
         }
         let key = if is_enabled { StreamingKey::of_entry(self.entry(id)?)? } else { None };
-        let entry = self.entries.key.iter_mut().find(|entry| entry.key_id == id);
-        entry.expect("it was looked up above").status = if is_enabled { ENABLED } else { DISABLED };
+        for entry in self.entries.key.iter_mut().filter(|entry| entry.key_id == id) {
+            entry.status = if is_enabled { ENABLED } else { DISABLED };
+        }
         self.keys.retain(|key| key.id != id);
         self.keys.extend(key);
         Ok(())

@@ -2,16 +2,11 @@
 //!
 //! Not taken: `std::thread`, whose handle is allocated past the program's allocator, and which ends the process where that fails.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
-use std::panic::{self, AssertUnwindSafe};
 use std::{io, ptr};
 
-/// What the new thread runs, and the name that it gives itself.
-struct Start<F> {
-    name: &'static CStr,
-    body: F,
-}
+use super::ffi::{Start, run};
 
 /// Starts a thread called `name` (at most 15 bytes) that runs `body` on a stack of `stack` bytes; nobody joins it. All signals are
 /// blocked there: they are for the program's own threads. A panic of `body` ends the thread alone.
@@ -72,17 +67,6 @@ fn block_signals() -> io::Result<libc::sigset_t> {
     checked(unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr()) })?;
     // SAFETY: written above.
     Ok(unsafe { before.assume_init() })
-}
-
-extern "C" fn run<F: FnOnce() + Send + 'static>(start: *mut c_void) -> *mut c_void {
-    // SAFETY: `create` made it of a box of this type, for this thread alone.
-    let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
-    // SAFETY: takes nothing.
-    let this = unsafe { libc::pthread_self() };
-    // SAFETY: this thread, and constant text that ends in nul.
-    unsafe { libc::pthread_setname_np(this, name.as_ptr()) };
-    drop(panic::catch_unwind(AssertUnwindSafe(body)));
-    ptr::null_mut()
 }
 
 fn checked(result: c_int) -> io::Result<()> {

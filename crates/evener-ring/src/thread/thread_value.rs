@@ -4,10 +4,10 @@
 //! where it cannot (glibc, `__tls_get_addr`); the same for a note that one has a destructor.
 
 use std::alloc::{Layout, alloc};
-use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ptr;
 use std::sync::OnceLock;
+
+use super::ffi::drop_value;
 
 /// One value a thread. For a `static`: it takes one of the process's keys (1024 with glibc), for good.
 pub struct ThreadValue<T: 'static> {
@@ -63,7 +63,7 @@ impl<T> ThreadValue<T> {
 
 fn new_key<T>() -> Option<libc::pthread_key_t> {
     let mut key = 0;
-    // SAFETY: writes the key. `drop_value` stays where it is: whoever has this code in a module that can be unloaded pins it.
+    // SAFETY: writes the key. `drop_value` stays where it is: a module that has this code is never unloaded.
     let made = unsafe { libc::pthread_key_create(&raw mut key, Some(drop_value::<T>)) } == 0;
     made.then_some(key)
 }
@@ -71,13 +71,6 @@ fn new_key<T>() -> Option<libc::pthread_key_t> {
 fn value_at<T>(key: libc::pthread_key_t) -> *const T {
     // SAFETY: a key that was made, and is never deleted.
     unsafe { libc::pthread_getspecific(key) }.cast_const().cast()
-}
-
-unsafe extern "C" fn drop_value<T>(value: *mut c_void) {
-    if !ptr::eq(value, ptr::null_mut()) {
-        // SAFETY: `give` made it as a box's, and the key has forgotten it.
-        drop(unsafe { Box::from_raw(value.cast::<T>()) });
-    }
 }
 
 #[cfg(all(test, not(any(loom, miri))))]

@@ -165,7 +165,7 @@ impl Usual {
             }
             search_path().map(|folder| folder.join(file)).collect()
         };
-        self.files.iter().flat_map(|file| places(file)).find(|path| path.is_file())
+        self.files.iter().flat_map(places).find(|path| path.is_file())
     }
 }
 

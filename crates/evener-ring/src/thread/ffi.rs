@@ -1,0 +1,31 @@
+//! What the C library calls for threads.
+
+use std::ffi::{CStr, c_void};
+use std::panic::{self, AssertUnwindSafe};
+use std::ptr;
+
+/// What a new thread runs, and the name that it gives itself.
+pub(super) struct Start<F> {
+    pub(super) name: &'static CStr,
+    pub(super) body: F,
+}
+
+/// A thread's beginning and end. `start` is a [`Start<F>`] in a box, which is this thread's.
+pub(super) extern "C" fn run<F: FnOnce() + Send + 'static>(start: *mut c_void) -> *mut c_void {
+    // SAFETY: who starts the thread made it of a box of this type, for this thread alone.
+    let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
+    // SAFETY: takes nothing.
+    let this = unsafe { libc::pthread_self() };
+    // SAFETY: this thread, and constant text that ends in nul.
+    unsafe { libc::pthread_setname_np(this, name.as_ptr()) };
+    drop(panic::catch_unwind(AssertUnwindSafe(body)));
+    ptr::null_mut()
+}
+
+/// The end of a thread's value, a `T` in a box, at the thread's end.
+pub(super) unsafe extern "C" fn drop_value<T>(value: *mut c_void) {
+    if !value.is_null() {
+        // SAFETY: the value was made as a box's, and the key has forgotten it.
+        drop(unsafe { Box::from_raw(value.cast::<T>()) });
+    }
+}
