@@ -1,5 +1,5 @@
-//! What a program does at its borders, with and without Evener: it frees after libcrypto's end, may not write files, has no memory left, and
-//! looks for its keys on the stack.
+//! What a program does at its borders, with and without Evener: it frees after libcrypto's end, may not write files, has no memory left,
+//! cancels its threads, and looks for its keys on the stack.
 
 use std::process::{Command, Output};
 
@@ -115,5 +115,17 @@ fn no_key_is_left_on_the_stack() {
     for setup in [plain()].into_iter().chain(armed_setups()) {
         let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
         assert!(output.status.success(), "{}{}", String::from_utf8_lossy(&output.stdout), text_of(&output));
+    }
+}
+
+#[test]
+fn threads_that_are_cancelled_end_alone() {
+    let program = Program::build("cancelled_threads");
+    for setup in [plain()].into_iter().chain(armed_setups()) {
+        for bytes in ["4096", "262144"] {
+            let mut command = setup.command(&program.path().to_string_lossy());
+            let output = bounded(SECONDS_MAX, command.args(["100", bytes]));
+            assert!(output.stdout == b"100 cancelled\n", "{bytes} bytes: {}", text_of(&output));
+        }
     }
 }

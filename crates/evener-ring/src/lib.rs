@@ -64,7 +64,7 @@ pub use process::{Counter, PerFork, PerProcess, Words, value};
 pub use process::{Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
 pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
-pub use thread::{ThreadValue, start_detached};
+pub use thread::{CancellationHeld, ThreadValue, hold_cancellation, start_detached};
 pub use wait::{Doorbell, Ticket};
 #[cfg(not(any(loom, miri)))]
 pub use wait::{sleep_shared, wake_shared};

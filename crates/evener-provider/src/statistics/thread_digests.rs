@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use evener::statistics::ThreadDigests;
-use evener_ring::ThreadValue;
+use evener_ring::{ThreadValue, hold_cancellation};
 
 use super as statistics;
 use crate::ffi::thread_end;
@@ -81,6 +81,8 @@ pub(crate) fn current_thread() -> Option<&'static ThreadDigests> {
 
 /// What this thread hashes, wherever that is; nothing is counted where no memory is to be had.
 pub(crate) fn with_current_thread(body: impl FnOnce(&ThreadDigests)) {
+    // The first flush of a process makes its file.
+    let _held = hold_cancellation();
     match take() {
         Some(hashes) => body(hashes),
         None => _ = ELSEWHERE.with(|elsewhere| body(&elsewhere.0)),

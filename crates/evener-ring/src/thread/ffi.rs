@@ -1,8 +1,13 @@
 //! What the C library calls for threads.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
+
+unsafe extern "C" {
+    /// POSIX's, which the `libc` crate does not declare for Linux.
+    pub(super) fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
 
 /// What a new thread runs, and the name that it gives itself.
 pub(super) struct Start<F> {

@@ -1,8 +1,10 @@
 //! Starts threads inside a program of others, and keeps a value for each of its threads; where memory is missing, the answer is no.
 
+mod cancellation;
 mod detached;
 mod ffi;
 mod thread_value;
 
+pub use cancellation::{CancellationHeld, hold_cancellation};
 pub use detached::start_detached;
 pub use thread_value::ThreadValue;
