@@ -47,6 +47,8 @@ fn counter_mode(data: &mut [u8], block: usize) {
 struct Counter<'t> {
     part_bytes: usize,
     fault: Option<&'t InjectedFault>,
+    /// Not the caller's own.
+    is_helper: bool,
     /// Blocks before the part.
     at: usize,
 }
@@ -76,14 +78,13 @@ impl InjectedFault {
 impl Counter<'_> {
     /// What goes wrong here, and how far into the part.
     fn fault(&self, in_the_middle: bool) -> Option<&InjectedFault> {
-        let is_helper = thread::current().name() == Some("evener-split");
-        self.fault.filter(|fault| is_helper && fault.in_the_middle == in_the_middle)
+        self.fault.filter(|fault| self.is_helper && fault.in_the_middle == in_the_middle)
     }
 }
 
 impl PartWorker for Counter<'_> {
     fn begin(&mut self, index: usize) -> bool {
-        if self.fault.is_some() && thread::current().name() != Some("evener-split") {
+        if self.fault.is_some() && !self.is_helper {
             // So that helpers get their turn.
             thread::sleep(Duration::from_micros(300));
         }
@@ -111,8 +112,8 @@ impl PartWorker for Counter<'_> {
 
 fn share(helpers: &Helpers, parts: &mut Parts<'_>, fault: Option<&InjectedFault>) -> bool {
     let part_bytes = parts.part_bytes();
-    let own = Box::new(Counter { part_bytes, fault, at: 0 });
-    helpers.share(parts, own, &|| Some(Box::new(Counter { part_bytes, fault, at: 0 })))
+    let worker = |is_helper| Box::new(Counter { part_bytes, fault, is_helper, at: 0 });
+    helpers.share(parts, worker(false), &|| Some(worker(true)))
 }
 
 /// `data` in counter mode, in place and apart, by split calls.

@@ -10,6 +10,7 @@ use evener_ossl_sys::{
     Algorithm, CoreHandle, Dispatch, Function, GetParams, GettableParams, PARAM_INTEGER, PARAM_UNMODIFIED,
     PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderQueryOperation, ProviderTeardown, number,
 };
+use evener_ring::hold_cancellation;
 
 use super::refusal::for_c;
 use super::{offers, provider_of, siblings};
@@ -103,6 +104,7 @@ dispatch! {
         silence_panics();
         // SAFETY: the caller's word.
         let core = unsafe { Core::read(handle, given) };
+        let _held = hold_cancellation();
         let Ok(made) = panic::catch_unwind(move || start(core)) else { return 0 };
         // SAFETY: the core gave room for one address.
         unsafe { provctx.write(made.cast_mut().cast()) };
@@ -117,6 +119,7 @@ dispatch! {
             let provctx: *mut ProvCtx = provctx.cast();
             // A caught panic leaks, and there is no core any more to report to.
             // SAFETY: made by `start`, and this is the core's last call with it.
+            let _held = hold_cancellation();
             drop(panic::catch_unwind(move || end(unsafe { Box::from_raw(provctx) })));
         }
     }
