@@ -84,6 +84,6 @@ fn what_the_simulator_says_is_told_of_emulated_modules_only() {
     let of = |experiment: &Experiment, mode| predict(experiment, mode, &ids, 10, 2, Nanos(8_000));
     let fifo = of(&small(), Mode::Fifo).unwrap();
     assert!(fifo.makespan.0 >= 160 * 200_000 / 4 && fifo.times.len() == 160);
-    let host = Experiment { place: Place::Host("hosted:/nowhere".parse().unwrap()), ..small() };
+    let host = Experiment { place: Place::Host("hosted:/nowhere".parse().unwrap()), units: 0, ..small() };
     assert!(of(&host, Mode::Fifo).is_none() && of(&host, Mode::Cores).is_some());
 }

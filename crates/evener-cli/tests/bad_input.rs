@@ -319,14 +319,16 @@ fn a_key_that_others_can_read_is_used_with_a_warning() {
 fn unknown_names_are_answered_with_the_known_ones() {
     let place = Place::with_key();
     place.write("a", "text");
+    place.write_secret("pass", "a passphrase\n");
     let encrypt = ["encrypt", "--key", "k.json", "-o", "out", "a"];
+    let openssl = ["encrypt", "--format", "openssl", "--passphrase-file", "pass", "-o", "out", "a"];
     let cases: [(&[&str], &[&str], &str); 6] = [
         (&["keygen", "new.json"], &["--template", "AES512"], "AES256_GCM_HKDF_1MB"),
         (&encrypt, &["--policy", "fastest"], "shared_queue"),
         (&encrypt, &["--module", "emulated:vax"], "am3358"),
         (&encrypt, &["--cpu-cost", "emulated:vax"], "am3358"),
         (&encrypt, &["--format", "zip"], "tink"),
-        (&encrypt, &["--cipher", "rot13"], "aes-256-cbc"),
+        (&openssl, &["--cipher", "rot13"], "aes-256-cbc"),
     ];
     for (command, option, known) in cases {
         let ran = place.evener().args(command).args(option).run().ended_with(2).saying(known);

@@ -23,7 +23,7 @@ fn every_line_of_the_table_says_what_stands_there() {
     let place = Place::with_key();
     place.keyset("other.json");
     place.write("f", "text");
-    place.write("d/a", "text");
+    place.write("d/a", "another text");
     place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "f.sealed", "f"]).run().succeeded();
     let rows = rows();
     assert!(rows.len() > 10);

@@ -303,14 +303,14 @@ fn a_signal_ends_a_run_that_derives_keys_from_a_passphrase() {
     ]);
     run.command.stdin(Stdio::null()).stderr(Stdio::piped());
     let child = run.command.spawn().unwrap();
-    while !place.join("waiting").exists() {
-        sleep(Duration::from_millis(5));
-    }
+    // The tree's key is derived meanwhile, or the command begins.
+    sleep(Duration::from_millis(150));
     send(&child, Signal::INT);
     let output = child.wait_with_output().unwrap();
     assert!(is_dead_by(output.status, 2), "{output:?}");
     assert_eq!(drafts(&place), 0);
-    assert!(files(&place.join("waiting")).len() < 100);
+    let waiting = place.join("waiting");
+    assert!(!waiting.exists() || files(&waiting).len() < 100);
 }
 
 #[test]

@@ -92,6 +92,8 @@ impl<'a> Workers<'a> {
                 continue;
             }
             if self.run.request.options.left_out.contains(&item.source) {
+                // Of the run's own making: no file of the tree.
+                worker.summary.found -= 1;
                 continue;
             }
             if worker.slots.is_empty() || batch.is_old() {
