@@ -118,8 +118,8 @@ dispatch! {
         if !provctx.is_null() {
             let provctx: *mut ProvCtx = provctx.cast();
             // A caught panic leaks, and there is no core any more to report to.
-            // SAFETY: made by `start`, and this is the core's last call with it.
             let _held = hold_cancellation();
+            // SAFETY: made by `start`, and this is the core's last call with it.
             drop(panic::catch_unwind(move || end(unsafe { Box::from_raw(provctx) })));
         }
     }
