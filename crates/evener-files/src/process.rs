@@ -1,6 +1,6 @@
 //! One run: it is refused, or goes to the threads of the pool or through a stream.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
@@ -8,11 +8,12 @@ use std::time::Instant;
 use evener::core::plan::Dispatch;
 use evener::{Cancel, CoreDrivers, DriverFactory, Setup};
 
+use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
-use crate::request::{Request, RequestError, Source, Target};
+use crate::request::{Request, RequestError, Source, Target, is_device};
 use crate::segments::slots::plan_slots;
 use crate::walk::Walk;
-use crate::workers::Workers;
+use crate::workers::{Verification, Workers};
 use crate::{stream, walk};
 
 /// Does what `request` says.
@@ -37,7 +38,11 @@ pub fn process(
     };
     let mut summary = match (&request.target, paths().collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
-        (Target::Path(target), Some(sources)) => {
+        _ if request.options.part.is_some() => stream::run_part(request, driver_factory, progress, cancel)?,
+        (Target::Nowhere(against), Some(sources)) => {
+            run_verification(request, &sources, against.as_deref(), driver_factory, progress, cancel)?
+        }
+        (Target::Path(target), Some(sources)) if !is_device(target) => {
             let walk = Walk::new(&sources, target)?;
             run_workers(request, walk, &sources, driver_factory, progress, cancel)?
         }
@@ -62,7 +67,8 @@ fn run_workers(
     let slots = plan.cut(&mut memory);
     let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
     let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let workers = Workers::new(request, walk, plan, progress, cancel);
+    let record = record(request, walk.is_tree());
+    let workers = Workers::new(request, walk, plan, progress, &record, cancel);
     let ((), report) = evener::run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
@@ -76,7 +82,50 @@ fn run_workers(
     });
     let mut summary = workers.finish();
     summary.report = report;
+    record.finish();
     Ok(summary)
+}
+
+fn run_verification(
+    request: &Request,
+    sources: &[PathBuf],
+    against: Option<&Path>,
+    driver_factory: &dyn DriverFactory,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Summary, RequestError> {
+    let threads = request.options.workers.max(1);
+    let plan = plan_slots(request, threads)?;
+    let mut memory = plan.allocate();
+    let slots = plan.cut(&mut memory);
+    let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
+    let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
+    let record = Record::none();
+    let verification = Verification::new(request, sources, against, plan, progress, &record, cancel);
+    let ((), report) = evener::run(setup, |runtime| {
+        thread::scope(|scope| {
+            if progress.is_watched.load(Ordering::Relaxed) {
+                scope.spawn(|| add_up_bytes(sources, progress, cancel));
+            }
+            for (core_drivers, slots) in all_core_drivers.into_iter().zip(slots) {
+                let (verification, caller) = (&verification, runtime.caller(core_drivers));
+                scope.spawn(move || verification.work(caller, slots));
+            }
+        });
+    });
+    let mut summary = verification.finish();
+    summary.report = report;
+    Ok(summary)
+}
+
+/// The record of a run into a directory. Of single files there is one only where nothing at hand opens what was made.
+fn record(request: &Request, is_tree: bool) -> Record {
+    let options = &request.options;
+    let state_dir = options.state_dir.as_deref();
+    let Target::Path(target) = &request.target else { unreachable!("a stream has no record") };
+    let facts = (is_tree || !request.task.can_open()).then(|| request.task.key_facts());
+    let key = facts.and_then(|facts| RequestKey::new(&facts, state_dir));
+    Record::open(key, RunOutput { target, is_tree, state_dir }, options.trust)
 }
 
 /// The runtime for threads that are callers. Policies that deal jobs out to cores get workers of their own beside

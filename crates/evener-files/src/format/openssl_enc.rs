@@ -12,6 +12,7 @@ use std::num::NonZeroU32;
 use evener_core::{Algorithm, Direction, Family};
 use zeroize::Zeroizing;
 
+use super::KeyFacts;
 use super::body::{Body, Opened, Sealing};
 use super::segmentation::{Cut, Growth};
 use crate::error::FormatError;
@@ -61,6 +62,13 @@ impl OpensslEnc {
             return Err(FormatError::Passphrase("it is longer than 1023 bytes, where openssl would cut it"));
         }
         Ok(Self { algorithm, passphrase, iterations })
+    }
+
+    /// The cipher and the rounds; the passphrase is in neither part.
+    pub(super) fn key_facts(&self, direction: &str) -> KeyFacts {
+        let about = [self.algorithm.to_string(), self.iterations.to_string()];
+        let names = about.iter().map(String::as_str);
+        KeyFacts { is_by_passphrase: true, ..KeyFacts::public("openssl", direction, names) }
     }
 
     pub(super) fn slot_bytes() -> u64 {

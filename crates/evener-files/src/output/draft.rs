@@ -94,8 +94,9 @@ impl CompleteDraft {
         (&self.temporary.dir, &self.temporary.name)
     }
 
-    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first.
-    pub(super) fn rename(mut self) -> Result<(), FileError> {
+    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first. Returns
+    /// what it is under that name.
+    pub(super) fn rename(mut self) -> Result<Option<Stat>, FileError> {
         let temporary = &mut self.temporary;
         let dir = &temporary.dir.fd;
         let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
@@ -111,7 +112,9 @@ impl CompleteDraft {
             renamed => renamed.map_err(FileError::io("rename the output")),
         };
         temporary.renamed = renamed.is_ok();
-        renamed
+        renamed?;
+        // What cannot be looked at is not recorded, and is there nevertheless.
+        Ok(temporary.dir.stat(&self.final_name).unwrap_or(None))
     }
 }
 

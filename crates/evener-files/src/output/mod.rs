@@ -11,7 +11,7 @@ mod draft;
 mod leftovers;
 mod settlement;
 
-pub(crate) use attributes::{Attributes, mode_of, mtime_of};
+pub(crate) use attributes::{Attributes, mode_of};
 pub(crate) use directory::{DirTrace, OutputDir};
 pub(crate) use draft::{CompleteDraft, Draft, unnamed_file, write_at};
 pub(crate) use leftovers::is_draft;

@@ -13,6 +13,7 @@ use super::draft::CompleteDraft;
 use crate::error::FileError;
 use crate::input::beneath::open_one;
 use crate::input::source_file::READ_FLAGS;
+use crate::record::{Row, Stamp};
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
 const BATCH_FILES: usize = 4_096;
@@ -28,6 +29,8 @@ pub(crate) struct Origin {
     /// Its length, and that of the output, in bytes.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// What is to be recorded when it has its name.
+    pub(crate) row: Option<Row>,
 }
 
 /// Drafts that are complete and wait to be settled.
@@ -63,7 +66,7 @@ impl Settlement {
         let dirs: HashMap<u64, Arc<OutputDir>> =
             drafts.iter().map(|(draft, _)| (draft.place().0.device, Arc::clone(draft.place().0))).collect();
         let is_one = drafts.len() == 1;
-        let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, draft.rename())).collect();
+        let settled: Vec<_> = drafts.into_iter().map(rename).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
         let synced =
             dirs.values().try_for_each(|dir| if is_one { fs::fsync(&dir.fd) } else { fs::syncfs(&dir.fd) });
@@ -77,6 +80,15 @@ impl Settlement {
             }
         }
     }
+}
+
+/// Gives a draft its name, and the row what stands under it.
+fn rename((draft, mut origin): (CompleteDraft, Origin)) -> Settled {
+    let renamed = draft.rename();
+    if let (Ok(Some(stat)), Some(row)) = (&renamed, &mut origin.row) {
+        row.output = Stamp::of(stat);
+    }
+    (origin, renamed.map(drop))
 }
 
 /// One `syncfs` per file system, or one `fsync` where there is a single draft.

@@ -7,6 +7,7 @@ use crate::error::FileError;
 use crate::format::{Body, Layout, Segment};
 use crate::input::source_file::SourceFile;
 use crate::output::{Draft, Origin};
+use crate::record::{Header, Row, Stamp};
 use crate::request::Task;
 use crate::walk::Item;
 
@@ -18,6 +19,10 @@ pub(crate) struct FileWork {
     pub(crate) direction: Direction,
     /// What is written before segment 0.
     pub(crate) header: Vec<u8>,
+    /// Whether the output takes the place of another.
+    pub(crate) replaces: bool,
+    /// The source as it was before it was read; `None` where a change in the same tick of the clock would not show in it.
+    pub(crate) stamp: Option<Stamp>,
 }
 
 impl FileWork {
@@ -32,13 +37,29 @@ impl FileWork {
                 let sealing = sealer.seal()?;
                 let layout = sealing.body.cut().of_plain(source.len())?;
                 let (body, header) = (sealing.body, sealing.header);
-                Ok(Self { source, body, layout, direction: Direction::Encrypt, header })
+                Ok(Self {
+                    source,
+                    body,
+                    layout,
+                    direction: Direction::Encrypt,
+                    header,
+                    replaces: false,
+                    stamp: None,
+                })
             }
             Task::Decrypt(opener) => {
                 let candidates = read_header(&source, |start, whole| opener.open(start, whole))?;
                 let body = choose(candidates, &source, keys)?;
                 let layout = body.cut().of_cipher(source.len())?;
-                Ok(Self { source, body, layout, direction: Direction::Decrypt, header: Vec::new() })
+                Ok(Self {
+                    source,
+                    body,
+                    layout,
+                    direction: Direction::Decrypt,
+                    header: Vec::new(),
+                    replaces: false,
+                    stamp: None,
+                })
             }
         }
     }
@@ -73,12 +94,23 @@ impl FileWork {
     }
 
     /// A draft for the output.
-    pub(crate) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
-        Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), force)
+    pub(crate) fn draft(&self, item: &Item) -> Result<Draft, FileError> {
+        Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), self.replaces)
     }
 
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
-        Origin { path: item.source.clone(), bytes_in: self.source.len(), bytes_out: self.bytes_out() }
+        let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
+        Origin { path: item.source.clone(), bytes_in, bytes_out, row: self.row() }
+    }
+
+    /// What is to be recorded, but for the output's place and stamp.
+    fn row(&self) -> Option<Row> {
+        let source = self.stamp?;
+        let header = match self.direction {
+            Direction::Encrypt => Header::of(&self.header),
+            Direction::Decrypt => Header::default(),
+        };
+        Some(Row { source, header, ..Row::default() })
     }
 }

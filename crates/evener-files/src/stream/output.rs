@@ -1,5 +1,6 @@
-//! The writing end: standard output, or a draft.
+//! The writing end: standard output, a device or pipe that was named, or a draft.
 
+use std::fs::File;
 use std::io::{self, IoSlice, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,21 +11,34 @@ use rustix::fs::Mode;
 use crate::error::FileError;
 use crate::format::Body;
 use crate::output::{Draft, Origin, OutputDir, Settlement, write_at};
-use crate::request::{Request, RequestError, Target};
+use crate::request::{Existing, Request, RequestError, Target, is_device};
 use crate::segments::job::{self};
 
-/// Where a pipe's output goes: standard output, or a draft.
+/// Where a pipe's output goes.
 pub(super) struct Output {
-    draft: Option<Draft>,
+    sink: Sink,
     pub(super) written: u64,
     target: PathBuf,
+}
+
+enum Sink {
+    Stdout,
+    /// Something that bytes are written to as they come, and that keeps no file.
+    Device(File),
+    Draft(Draft),
 }
 
 impl Output {
     pub(super) fn open(request: &Request) -> Result<Self, RequestError> {
         let Target::Path(path) = &request.target else {
-            return Ok(Self { draft: None, written: 0, target: "-".into() });
+            return Ok(Self { sink: Sink::Stdout, written: 0, target: "-".into() });
         };
+        if is_device(path) {
+            let opened = File::options().write(true).open(path);
+            let device =
+                opened.map_err(|error| RequestError::Stdio(SystemError::of("open the output")(error)))?;
+            return Ok(Self { sink: Sink::Device(device), written: 0, target: path.clone() });
+        }
         let failed = |error: FileError| {
             let answer = io::Error::other(error.to_string());
             RequestError::Stdio(SystemError::of("write the output")(answer))
@@ -33,12 +47,13 @@ impl Output {
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
         let dir = OutputDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
-        if !request.options.force && dir.stat(name).map_err(failed)?.is_some() {
+        let replace = request.options.existing == Existing::Replace;
+        if !replace && dir.stat(name).map_err(failed)?.is_some() {
             return Err(failed(FileError::Exists));
         }
         let mode = Mode::from_raw_mode(0o666);
-        let draft = Draft::create(&dir, name, mode, request.options.force).map_err(failed)?;
-        Ok(Self { draft: Some(draft), written: 0, target: path.clone() })
+        let draft = Draft::create(&dir, name, mode, replace).map_err(failed)?;
+        Ok(Self { sink: Sink::Draft(draft), written: 0, target: path.clone() })
     }
 
     /// Writes a finished job; what failed is never written.
@@ -57,9 +72,13 @@ impl Output {
 
     pub(super) fn write(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        match &self.draft {
-            Some(draft) => write_at(&draft.file, parts, self.written)?,
-            None => {
+        match &mut self.sink {
+            Sink::Draft(draft) => write_at(&draft.file, parts, self.written)?,
+            Sink::Device(device) => {
+                let written = parts.iter().try_for_each(|part| device.write_all(part));
+                written.map_err(FileError::io("write the output"))?;
+            }
+            Sink::Stdout => {
                 let mut stdout = io::stdout().lock();
                 let written = parts.iter().try_for_each(|part| stdout.write_all(part));
                 let flushed = written.and_then(|()| stdout.flush());
@@ -72,9 +91,9 @@ impl Output {
 
     /// Makes a draft final. What came through standard input has no time or mode to be kept.
     pub(super) fn finish(self) -> Result<(), FileError> {
-        let Some(draft) = self.draft else { return Ok(()) };
+        let Sink::Draft(draft) = self.sink else { return Ok(()) };
         let mut settlement = Settlement::default();
-        let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };
+        let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written, row: None };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }

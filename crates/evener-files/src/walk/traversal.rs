@@ -15,6 +15,7 @@ use crate::error::FileError;
 use crate::input::beneath::Root;
 
 use crate::output::{Attributes, DirTrace, OutputDir, is_draft};
+use crate::record::is_record;
 use crate::report::Skip;
 use crate::request::RequestError;
 
@@ -22,6 +23,7 @@ use crate::request::RequestError;
 /// and time when everything is done ([`Walk::finish`]).
 pub(crate) struct Walk {
     inputs: VecDeque<Input>,
+    is_tree: bool,
     tree: Option<Tree>,
     /// Directories made or entered, with what they are to look like at the end; parents first.
     entered: Vec<(DirTrace, Attributes)>,
@@ -43,7 +45,13 @@ impl Walk {
     /// Checks the inputs against each other and the target.
     pub(crate) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
-        Ok(Self { inputs: inputs.into(), tree: None, entered: Vec::new(), parent: None })
+        let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
+        Ok(Self { inputs: inputs.into(), is_tree, tree: None, entered: Vec::new(), parent: None })
+    }
+
+    /// Whether everything goes into the target as a directory: there are several inputs, or the one there is is a directory.
+    pub(crate) fn is_tree(&self) -> bool {
+        self.is_tree
     }
 
     /// The next thing met; `None` at the end.
@@ -138,7 +146,9 @@ impl Walk {
         };
         Some(match kind {
             FileType::Symlink => Entry::Skipped(source, Skip::Symlink),
-            FileType::RegularFile if is_draft(&name) => Entry::Skipped(source, Skip::Draft),
+            FileType::RegularFile if is_draft(&name) || is_record(&name) => {
+                Entry::Skipped(source, Skip::Draft)
+            }
             FileType::RegularFile => {
                 let (dir, root) = (Arc::clone(&tree.dirs[depth - 1]), Arc::clone(&tree.descent.root));
                 Entry::File(Item { source, root: Some(root), dir, name })

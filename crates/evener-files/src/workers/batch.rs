@@ -59,8 +59,8 @@ impl<'m> Batch<'m> {
             let (own, rest) = jobs.split_at(count);
             jobs = rest;
             worker.run.progress.add_bytes(work.source.len());
-            let written = write(&item, &work, own, worker.run.request.options.force);
-            worker.finished(item.source, written);
+            let written = write(&item, &work, own);
+            worker.finished(item, written);
         }
         worker.slots.append(&mut self.jobs);
     }
@@ -74,16 +74,11 @@ fn read(work: &FileWork, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
 }
 
 /// Writes a file that was worked on; nothing is left where any segment failed.
-fn write(
-    item: &Item,
-    work: &FileWork,
-    jobs: &[Box<Job<'_>>],
-    force: bool,
-) -> Result<(CompleteDraft, Origin), FileError> {
+fn write(item: &Item, work: &FileWork, jobs: &[Box<Job<'_>>]) -> Result<(CompleteDraft, Origin), FileError> {
     let mut parts = vec![IoSlice::new(&work.header)];
     span::emit(work, 0, jobs, &mut parts)?;
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();
-    let draft = work.draft(item, force)?;
+    let draft = work.draft(item)?;
     write_at(&draft.file, &mut parts, 0)?;
     Ok((draft.complete(Some(&work.source.stat))?, Origin { bytes_out, ..work.origin(item) }))
 }

@@ -8,7 +8,10 @@ mod cbc_interleave;
 mod existing_output;
 mod large;
 mod pool;
+mod proof;
 mod queue;
+mod verification;
 mod worker;
 
 pub(crate) use pool::Workers;
+pub(crate) use verification::Verification;

@@ -9,15 +9,15 @@ use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use super::batch::Batch;
-use super::existing_output::is_finished;
+use super::cbc_interleave;
+use super::existing_output::{Judged, ToDo, judge};
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
 use super::worker::{Run, Worker};
-use super::{armored_source, cbc_interleave};
 use crate::error::FileError;
-use crate::format::Opener;
+use crate::record::Record;
 use crate::report::{Progress, Summary};
-use crate::request::{self, Request};
+use crate::request::Request;
 use crate::segments::{FileWork, KeyTrial, slots};
 use crate::walk::{Item, Walk};
 
@@ -46,9 +46,10 @@ impl<'a> Workers<'a> {
         walk: Walk,
         plan: slots::Plan,
         progress: &'a Progress,
+        record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
-        let run = Run::new(request, plan, progress, cancel);
+        let run = Run::new(request, plan, progress, record, cancel);
         Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
     }
 
@@ -89,18 +90,32 @@ impl<'a> Workers<'a> {
                 // To open a file takes a slot; the batch has them all.
                 std::mem::take(&mut batch).run(worker);
             }
-            match open(worker, &item) {
-                Ok(Some(work)) => {
-                    bytes += work.source.len();
-                    self.sort_in(worker, item, work, &mut batch, &mut chained);
-                }
-                Ok(None) => worker.summary.already_done += 1,
+            match judge(worker, &item) {
+                Ok(Judged::ToDo(todo)) => match self.open(worker, todo) {
+                    Ok(work) => {
+                        bytes += work.source.len();
+                        self.sort_in(worker, item, work, &mut batch, &mut chained);
+                    }
+                    Err(error) => worker.failed(item.source, error),
+                },
+                Ok(Judged::Finished) => worker.summary.already_done += 1,
+                Ok(Judged::Contested) => worker.contest(item),
                 Err(error) => worker.failed(item.source, error),
             }
         }
         batch.run(worker);
         cbc_interleave::run(worker, chained);
         self.queue.files_are_done(count, bytes);
+    }
+
+    fn open(
+        &self,
+        worker: &mut Worker<'_, '_, '_>,
+        ToDo { source, stamp, replaces }: ToDo,
+    ) -> Result<FileWork, FileError> {
+        let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
+        let work = FileWork::open(&self.run.request.task, source, keys)?;
+        Ok(FileWork { replaces, stamp, ..work })
     }
 
     fn sort_in<'m>(
@@ -117,7 +132,7 @@ impl<'a> Workers<'a> {
         } else if work.layout.segment_count() > (plan.slots as u64).min(plan.slots_per_span() as u64) {
             // A span needs slots, and the batch may hold most of them.
             std::mem::take(batch).run(worker);
-            match Large::open(item, work, self.run.request.options.force) {
+            match Large::open(item, work) {
                 Ok(large) => {
                     let large = Arc::new(large);
                     self.queue.share(&large);
@@ -136,27 +151,13 @@ impl<'a> Workers<'a> {
     }
 }
 
-/// Opens a file unless its finished result stands there already.
-fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>, FileError> {
-    let task = &worker.run.request.task;
-    let mut source = item.open()?;
-    if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
-        source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
-    }
-    let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
-    if is_finished(worker.run.request, item, &source, keys)? {
-        return Ok(None);
-    }
-    FileWork::open(task, source, keys).map(Some)
-}
-
 /// Takes spans of a large file until there are none.
 fn work_on_large(worker: &mut Worker<'_, '_, '_>, large: &Large) {
     while !worker.run.is_stopped() && large.work_on_span(worker) {}
     if worker.run.is_stopped() {
         large.give_up(FileError::Stopped);
     }
-    if let Some((path, finished)) = large.finish() {
-        worker.finished(path, finished);
+    if let Some((item, finished)) = large.finish() {
+        worker.finished(item, finished);
     }
 }

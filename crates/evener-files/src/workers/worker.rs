@@ -6,17 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener::{Caller, Cancel};
 use evener_core::Job;
 
+use super::existing_output;
 use crate::error::FileError;
 use crate::output::{CompleteDraft, Origin, Settlement};
+use crate::record::{Record, Row};
 use crate::report::{Progress, Summary};
-use crate::request::Request;
+use crate::request::{Request, Task};
 use crate::segments::slots;
+use crate::walk::Item;
 
 /// What all threads of a run share and none of them changes, but for the wish to stop.
 pub(super) struct Run<'a> {
     pub(super) request: &'a Request,
     pub(super) plan: slots::Plan,
     pub(super) progress: &'a Progress,
+    pub(super) record: &'a Record,
     cancel: &'a Cancel,
     /// Set when every further file would fail alike (disk full).
     stopped: AtomicBool,
@@ -27,14 +31,26 @@ impl<'a> Run<'a> {
         request: &'a Request,
         plan: slots::Plan,
         progress: &'a Progress,
+        record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
-        Self { request, plan, progress, cancel, stopped: AtomicBool::new(false) }
+        Self { request, plan, progress, record, cancel, stopped: AtomicBool::new(false) }
     }
 
     /// Whether files not yet begun are left alone.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+    }
+
+    /// The row with what is read of an output whose key is dear.
+    fn with_ends(&self, row: Row, item: &Item) -> Row {
+        let task = &self.request.task;
+        if matches!(task, Task::Encrypt(_)) || !task.is_dear_to_open() {
+            return row;
+        }
+        let output = item.dir.open_file(&item.name);
+        let header = output.and_then(|output| existing_output::header_of(task, &output));
+        Row { header: header.unwrap_or_default(), ..row }
     }
 
     pub(super) fn stop(&self) {
@@ -49,26 +65,47 @@ pub(super) struct Worker<'w, 'r, 'm> {
     /// Idle jobs, each with its slot.
     pub(super) slots: Vec<Box<Job<'m>>>,
     settlement: Settlement,
+    /// What the drafts in the settlement were made from, in the same order.
+    unsettled: Vec<Item>,
+    /// Files under whose names something stands by now that another run may have made.
+    contested: Vec<Item>,
     pub(super) summary: Summary,
 }
 
 impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn new(run: &'w Run<'w>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
-        Self { run, caller, slots, settlement: Settlement::default(), summary: Summary::default() }
+        let (settlement, summary) = (Settlement::default(), Summary::default());
+        Self { run, caller, slots, settlement, unsettled: Vec::new(), contested: Vec::new(), summary }
     }
 
     /// Settles what is left; returns what the thread did.
     pub(super) fn finish(mut self) -> Summary {
         self.settle();
+        for item in std::mem::take(&mut self.contested) {
+            match existing_output::judge_contested(&mut self, &item) {
+                Ok(()) => self.summary.already_done += 1,
+                Err(error) => self.failed(item.source, error),
+            }
+        }
         self.summary
     }
 
     /// Hands a complete draft to the settlement, or records why there is none.
-    pub(super) fn finished(&mut self, path: PathBuf, result: Result<(CompleteDraft, Origin), FileError>) {
+    pub(super) fn finished(&mut self, item: Item, result: Result<(CompleteDraft, Origin), FileError>) {
         match result {
-            Ok((draft, origin)) => self.settlement.add(draft, origin),
-            Err(error) => self.failed(path, error),
+            Ok((draft, mut origin)) => {
+                let spot = self.run.record.spot(item.dir.spot, &item.name);
+                origin.row = origin.row.map(|row| Row { spot, ..row });
+                self.settlement.add(draft, origin);
+                self.unsettled.push(item);
+            }
+            Err(error) => self.failed(item.source, error),
         }
+    }
+
+    /// Puts a file off to the end, when a run beside this one may have said what it made there.
+    pub(super) fn contest(&mut self, item: Item) {
+        self.contested.push(item);
     }
 
     /// Records why a file failed; stops the run where every other one would fail alike.
@@ -86,11 +123,19 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     }
 
     fn settle(&mut self) {
-        for (origin, result) in self.settlement.settle() {
+        let settled = self.settlement.settle();
+        let mut rows = Vec::with_capacity(settled.len());
+        for ((origin, result), item) in settled.into_iter().zip(std::mem::take(&mut self.unsettled)) {
+            if matches!(result, Err(FileError::Exists)) {
+                self.contested.push(item);
+                continue;
+            }
             if result.is_ok() {
                 self.run.progress.add_file();
+                rows.extend(origin.row.map(|row| self.run.with_ends(row, &item)));
             }
             self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), result);
         }
+        self.run.record.add(&rows);
     }
 }

@@ -3,9 +3,11 @@
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
 mod keys;
+mod part;
 mod progress;
 mod report;
 mod summary;
+pub(crate) mod verify;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
@@ -16,10 +18,13 @@ use anyhow::{Context as _, bail};
 use clap::ArgGroup;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
-use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
+use evener_files::{
+    Existing, Options, Part, Progress, Request, RequestError, Source, Summary, Target, Task, Trust, process,
+};
 
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
+use crate::machine::state;
 use crate::terminal::{Exit, PathDisplay, exit_status_help, output, signals, units};
 use keys::{KeyOptions, RecipientOptions};
 use report::{Report, RunFacts};
@@ -29,10 +34,9 @@ use report::{Report, RunFacts};
 /// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
 /// by OUT; several inputs go into OUT under their own names. Names, modes and modification times are kept;
 /// symbolic links and special files are named and left out. An output appears under its name only when it is
-/// complete. The same command again after an interruption does what is left: an output counts as finished if time and
-/// length fit and this run's key opens its first segment, which must hold the first bytes of the input. That costs
-/// what it costs to begin the file, with a passphrase about a second; --resume asks for time and length only. Who can
-/// read an output for age1... recipients cannot be seen without an identity; there a decision is asked for.
+/// complete. The same command again after an interruption does what is left: an output counts as finished where the record of
+/// the earlier run says so (a file beside OUT, .OUT.evener-record, which tells others nothing), or where it opens under this
+/// run's key and holds the input, whole. Anything else that stands there is an error; --update makes again what has changed.
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
@@ -73,6 +77,12 @@ pub(crate) struct Encrypt {
 pub(crate) struct Decrypt {
     #[command(flatten)]
     keys: KeyOptions,
+
+    /// Takes a part of one file, and opens no more of it than that needs: 0-499 (the first 500 bytes, as in HTTP), 1M+64K (64 KiB from
+    /// 1 MiB on), 500- (all but the first 500) or -500 (the last 500).
+    #[arg(long, value_name = "RANGE", value_parser = part::parse, allow_hyphen_values = true, help_heading = "Files")]
+    range: Option<Part>,
+
     #[command(flatten)]
     run: RunOptions,
 }
@@ -93,9 +103,18 @@ struct RunOptions {
     #[arg(long)]
     force: bool,
 
-    /// Takes every output of fitting time and length for finished, whatever its key: no key is derived to find out.
+    /// Makes outputs again whose source has changed, or that are for another key; leaves the others, and touches nothing that Evener did
+    /// not make.
     #[arg(long, conflicts_with = "force")]
-    resume: bool,
+    update: bool,
+
+    /// Takes a file for unchanged whatever the time of its inode says: for stores that change it.
+    #[arg(long)]
+    ignore_ctime: bool,
+
+    /// Takes a file for unchanged whatever its inode's number: for stores that give new ones.
+    #[arg(long)]
+    ignore_inode: bool,
 
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
@@ -135,20 +154,27 @@ const MEMORY_BYTES: u64 = 192 << 20;
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt)?;
     let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients)?);
-    run(task, Direction::Encrypt, &arguments.keys, &arguments.run)
+    run(task, Direction::Encrypt, &arguments.keys, &arguments.run, None)
 }
 
 pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Decrypt)?;
     let task = Task::Decrypt(arguments.keys.opener()?);
-    run(task, Direction::Decrypt, &arguments.keys, &arguments.run)
+    run(task, Direction::Decrypt, &arguments.keys, &arguments.run, arguments.range)
 }
 
-fn run(task: Task, direction: Direction, keys: &KeyOptions, run: &RunOptions) -> anyhow::Result<Exit> {
+fn run(
+    task: Task,
+    direction: Direction,
+    keys: &KeyOptions,
+    run: &RunOptions,
+    part: Option<Part>,
+) -> anyhow::Result<Exit> {
     let mut machine = Machine::new(&run.module_options)?;
     machine.load_or_measure_costs(&keys.rows(direction)?, false);
     let mut options = run.options();
     options.learned.clone_from(&machine.learned);
+    options.part = part;
     let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
@@ -230,7 +256,11 @@ impl RunOptions {
     }
 
     fn target(&self) -> Target {
-        if self.output == "-" { Target::Stdout } else { Target::Path((&self.output).into()) }
+        if self.output == "-" || self.output == "/dev/stdout" {
+            Target::Stdout
+        } else {
+            Target::Path((&self.output).into())
+        }
     }
 
     fn options(&self) -> Options {
@@ -241,17 +271,32 @@ impl RunOptions {
             budget: self.cpu_budget.map(budget),
             learned: Estimator::default(),
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
-            force: self.force,
-            resume: self.resume,
+            existing: self.existing(),
+            state_dir: state::directory(),
+            trust: Trust { ctime: !self.ignore_ctime, inode: !self.ignore_inode },
+            part: None,
+        }
+    }
+
+    const fn existing(&self) -> Existing {
+        match (self.force, self.update) {
+            (true, _) => Existing::Replace,
+            (false, true) => Existing::Update,
+            (false, false) => Existing::Keep,
         }
     }
 
     fn write(&self, report: &Report) -> anyhow::Result<()> {
-        let Some(file) = &self.json else { return Ok(()) };
-        let json = serde_json::to_string_pretty(report)? + "\n";
-        if file == Path::new("-") {
-            return output::answer(json.as_bytes()).map(drop);
-        }
-        std::fs::write(file, json).with_context(|| format!("cannot write the report {}", PathDisplay(file)))
+        write_report(self.json.as_deref(), report)
     }
+}
+
+/// Writes a report where it is wanted.
+fn write_report(file: Option<&Path>, report: &Report) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let json = serde_json::to_string_pretty(report)? + "\n";
+    if file == Path::new("-") {
+        return output::answer(json.as_bytes()).map(drop);
+    }
+    std::fs::write(file, json).with_context(|| format!("cannot write the report {}", PathDisplay(file)))
 }

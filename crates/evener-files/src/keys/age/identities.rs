@@ -16,6 +16,8 @@ use crate::error::FormatError;
 #[derive(Default)]
 pub struct Identities {
     all: Vec<Box<dyn Identity + Send + Sync>>,
+    /// The recipients that they belong to, each as it is written; a passphrase has no name.
+    names: Vec<String>,
 }
 
 impl Identities {
@@ -33,17 +35,36 @@ impl Identities {
     pub fn add_file(&mut self, bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<(), FormatError> {
         for secret in secrets(bytes, prompt)? {
             match secret {
-                Secret::Native(identity) => self.all.push(Box::new(identity)),
+                Secret::Native(identity) => {
+                    self.names.push(identity.to_public().to_string());
+                    self.all.push(Box::new(identity));
+                }
                 Secret::Ssh(ssh::Identity::Encrypted(key)) => {
                     let passphrase = prompt("the SSH key").ok_or_else(no_passphrase)?;
                     let key =
                         key.decrypt(passphrase).map_err(|_| identity("wrong passphrase for the SSH key"))?;
-                    self.all.push(Box::new(ssh::Identity::from(key)));
+                    self.push_ssh(ssh::Identity::from(key));
                 }
-                Secret::Ssh(identity) => self.all.push(Box::new(identity)),
+                Secret::Ssh(identity) => self.push_ssh(identity),
             }
         }
         Ok(())
+    }
+
+    fn push_ssh(&mut self, identity: ssh::Identity) {
+        // One without a public key that age takes opens nothing that would be recorded.
+        let recipient = ssh::Recipient::try_from(identity.clone()).map(|recipient| recipient.to_string());
+        self.names.push(recipient.unwrap_or_default());
+        self.all.push(Box::new(identity));
+    }
+
+    /// Whether a passphrase is among them.
+    pub(crate) fn has_passphrase(&self) -> bool {
+        self.names.len() < self.all.len()
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
     }
 
     pub(crate) fn all(&self) -> &[Box<dyn Identity + Send + Sync>] {

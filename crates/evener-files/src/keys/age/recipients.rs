@@ -22,6 +22,8 @@ pub struct Recipients {
     all: Vec<Box<dyn Recipient + Send + Sync>>,
     /// One for each, in the same order.
     matchers: Vec<StanzaMatcher>,
+    /// Each as it is written; a passphrase has no name.
+    names: Vec<String>,
 }
 
 /// What shows that a stanza of a header is for a recipient.
@@ -44,7 +46,9 @@ impl Recipients {
         let mut recipient = scrypt::Recipient::new(passphrase.clone());
         recipient.set_work_factor(WORK_FACTOR);
         let mut alone = Self::default();
-        alone.push(OneAtATime(recipient), StanzaMatcher::Opens(Box::new(passphrase_identity(passphrase))));
+        let opens = StanzaMatcher::Opens(Box::new(passphrase_identity(passphrase)));
+        alone.all.push(Box::new(OneAtATime(recipient)));
+        alone.matchers.push(opens);
         alone
     }
 
@@ -56,18 +60,24 @@ impl Recipients {
     pub fn add(&mut self, text: &str) -> Result<(), FormatError> {
         let text = text.trim();
         if let Ok(recipient) = text.parse::<x25519::Recipient>() {
-            self.push(recipient, StanzaMatcher::Kind("X25519"));
+            self.push(recipient, text.to_owned(), StanzaMatcher::Kind("X25519"));
         } else if let Ok(recipient) = text.parse::<tag::Recipient>() {
-            self.push(recipient, StanzaMatcher::Kind("p256tag"));
+            self.push(recipient, text.to_owned(), StanzaMatcher::Kind("p256tag"));
         } else if let Ok(recipient) = text.parse::<tagpq::Recipient>() {
-            self.push(recipient, StanzaMatcher::Kind("mlkem768p256tag"));
+            self.push(recipient, text.to_owned(), StanzaMatcher::Kind("mlkem768p256tag"));
         } else {
             self.push_ssh(ssh_recipient(text)?);
         }
         Ok(())
     }
 
-    fn push(&mut self, recipient: impl Recipient + Send + Sync + 'static, matcher: StanzaMatcher) {
+    fn push(
+        &mut self,
+        recipient: impl Recipient + Send + Sync + 'static,
+        name: String,
+        matcher: StanzaMatcher,
+    ) {
+        self.names.push(name);
         self.all.push(Box::new(recipient));
         self.matchers.push(matcher);
     }
@@ -78,7 +88,8 @@ impl Recipients {
             ssh::Recipient::SshEd25519(key, _) => ("ssh-ed25519", key),
         };
         let tag = BASE64_STANDARD_NO_PAD.encode(&Sha256::digest(key)[..SSH_TAG_BYTES]);
-        self.push(recipient, StanzaMatcher::Tag { kind, tag });
+        let name = recipient.to_string();
+        self.push(recipient, name, StanzaMatcher::Tag { kind, tag });
     }
 
     /// Adds every recipient of a recipients file: one a line, empty lines and those that start with `#` aside.
@@ -107,7 +118,9 @@ impl Recipients {
         for secret in secrets(bytes, prompt)? {
             match secret {
                 Secret::Native(identity) => {
-                    self.push(identity.to_public(), StanzaMatcher::Opens(Box::new(identity)));
+                    let recipient = identity.to_public();
+                    let name = recipient.to_string();
+                    self.push(recipient, name, StanzaMatcher::Opens(Box::new(identity)));
                 }
                 Secret::Ssh(identity) => {
                     self.push_ssh(ssh::Recipient::try_from(identity).map_err(ssh_recipient_error)?);
@@ -115,6 +128,20 @@ impl Recipients {
             }
         }
         Ok(())
+    }
+
+    /// Whether a passphrase stands for them.
+    pub(crate) fn is_passphrase(&self) -> bool {
+        self.names.is_empty() && !self.all.is_empty()
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether an identity or a passphrase at hand opens what is sealed for them.
+    pub(crate) fn opens_its_own(&self) -> bool {
+        self.matchers.iter().any(|matcher| matches!(matcher, StanzaMatcher::Opens(_)))
     }
 
     pub(crate) fn all(&self) -> &[Box<dyn Recipient + Send + Sync>] {
