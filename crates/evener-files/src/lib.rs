@@ -13,10 +13,12 @@
 
 mod armor;
 pub mod error;
+mod filter;
 pub mod format;
 mod input;
 mod inspection;
 mod keys;
+mod mirror;
 mod output;
 mod process;
 mod random;
@@ -29,9 +31,10 @@ mod walk;
 mod workers;
 
 pub use error::{FileError, FormatError};
+pub use filter::Filter;
 pub use inspection::{Inspection, Sizes, inspect};
 pub use keys::{age as age_keys, keyset};
 pub use process::process;
 pub use record::Trust;
-pub use report::{Progress, Skip, Summary};
+pub use report::{Planned, Progress, Skip, Summary};
 pub use request::{Existing, Options, Part, Request, RequestError, Source, Target, Task};

@@ -14,7 +14,7 @@ use crate::request::{Request, RequestError, Source, Target, is_device};
 use crate::segments::slots::plan_slots;
 use crate::walk::Walk;
 use crate::workers::{Verification, Workers};
-use crate::{stream, walk};
+use crate::{mirror, stream, walk};
 
 /// Does what `request` says.
 ///
@@ -43,9 +43,20 @@ pub fn process(
             run_verification(request, &sources, against.as_deref(), driver_factory, progress, cancel)?
         }
         (Target::Path(target), Some(sources)) if !is_device(target) => {
-            let walk = Walk::new(&sources, target)?;
-            run_workers(request, walk, &sources, driver_factory, progress, cancel)?
+            let walk = Walk::new(&sources, target, &request.options.filter)?;
+            let record = record(request, walk.is_tree());
+            let mut summary = if request.options.is_rehearsal {
+                rehearse(request, &sources, target, &record)
+            } else {
+                run_workers(request, walk, &sources, &record, driver_factory, progress, cancel)?
+            };
+            if request.options.delete {
+                delete(request, &sources, target, &record, &mut summary, cancel.is_cancelled());
+            }
+            record.finish();
+            summary
         }
+        _ if request.options.is_rehearsal || request.options.delete => return Err(RequestError::FilesOnly),
         _ => stream::run(request, driver_factory, progress, cancel)?,
     };
     summary.cancelled = cancel.is_cancelled();
@@ -57,6 +68,7 @@ fn run_workers(
     request: &Request,
     walk: Walk,
     sources: &[PathBuf],
+    record: &Record,
     driver_factory: &dyn DriverFactory,
     progress: &Progress,
     cancel: &Cancel,
@@ -67,8 +79,7 @@ fn run_workers(
     let slots = plan.cut(&mut memory);
     let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
     let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let record = record(request, walk.is_tree());
-    let workers = Workers::new(request, walk, plan, progress, &record, cancel);
+    let workers = Workers::new(request, walk, plan, progress, record, cancel);
     let ((), report) = evener::run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
@@ -82,8 +93,44 @@ fn run_workers(
     });
     let mut summary = workers.finish();
     summary.report = report;
-    record.finish();
     Ok(summary)
+}
+
+/// What the run would do.
+fn rehearse(request: &Request, sources: &[PathBuf], target: &Path, record: &Record) -> Summary {
+    let mut summary = Summary::default();
+    let options = &request.options;
+    for pair in mirror::pairs(sources, target) {
+        mirror::rehearse(&pair, record, &options.filter, options.existing, &mut summary);
+    }
+    summary
+}
+
+/// Deletes outputs without source, where the run gives no doubt that the sources are all there.
+fn delete(
+    request: &Request,
+    sources: &[PathBuf],
+    target: &Path,
+    record: &Record,
+    summary: &mut Summary,
+    is_cancelled: bool,
+) {
+    let found = summary.files + summary.already_done + summary.planned.len() as u64;
+    summary.not_deleted = match summary.failed.is_empty() {
+        _ if is_cancelled => Some("the run was stopped"),
+        false => Some("not every file was done"),
+        true if found == 0 => Some("no source was found"),
+        true => None,
+    };
+    if summary.not_deleted.is_some() {
+        return;
+    }
+    for pair in mirror::pairs(sources, target).into_iter().filter(|(source, ..)| source.is_dir()) {
+        let (deleted, done) =
+            mirror::delete(&pair, record, &request.options.filter, request.options.is_rehearsal);
+        summary.deleted.extend(deleted);
+        summary.failed.extend(done.err());
+    }
 }
 
 fn run_verification(

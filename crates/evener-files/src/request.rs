@@ -7,6 +7,7 @@ use evener::core::plan::Policy;
 use evener::core::{Budget, Estimator, Objective};
 use evener_fd::SystemError;
 
+use crate::filter::Filter;
 use crate::format::{KeyFacts, Opener, Sealer};
 use crate::record::Trust;
 
@@ -105,6 +106,12 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
     /// What shows in a record that a file is the one that it was.
     pub trust: Trust,
+    /// Which names below a directory are taken.
+    pub filter: Filter,
+    /// Whether outputs are deleted that the record shows to be Evener's and whose source is not there any more.
+    pub delete: bool,
+    /// Whether nothing is written: what would be done is told.
+    pub is_rehearsal: bool,
     /// The part of the plaintext that is wanted, where it is not all; in decryption of one file only.
     pub part: Option<Part>,
 }
@@ -185,6 +192,9 @@ pub enum RequestError {
     /// Two inputs of the same name.
     #[error("two inputs would both go to {}", .0.display())]
     SameOutput(PathBuf),
+    /// Rehearsals and deletion go from files to files.
+    #[error("--dry-run and --delete go with files and directories, not with standard input or output")]
+    FilesOnly,
     /// A part is taken of one file only.
     #[error("a part is taken of one encrypted file, which is no standard input and no directory")]
     PartOfOne,

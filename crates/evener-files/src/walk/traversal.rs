@@ -12,6 +12,7 @@ use super::descent::{Descent, Found};
 use super::item::{Entry, Item};
 use super::placement::{Input, inputs};
 use crate::error::FileError;
+use crate::filter::Filter;
 use crate::input::beneath::Root;
 
 use crate::output::{Attributes, DirTrace, OutputDir, is_draft};
@@ -24,6 +25,7 @@ use crate::request::RequestError;
 pub(crate) struct Walk {
     inputs: VecDeque<Input>,
     is_tree: bool,
+    filter: Filter,
     tree: Option<Tree>,
     /// Directories made or entered, with what they are to look like at the end; parents first.
     entered: Vec<(DirTrace, Attributes)>,
@@ -43,10 +45,11 @@ struct Tree {
 
 impl Walk {
     /// Checks the inputs against each other and the target.
-    pub(crate) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
+    pub(crate) fn new(sources: &[PathBuf], target: &Path, filter: &Filter) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
         let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
-        Ok(Self { inputs: inputs.into(), is_tree, tree: None, entered: Vec::new(), parent: None })
+        let filter = filter.clone();
+        Ok(Self { inputs: inputs.into(), is_tree, filter, tree: None, entered: Vec::new(), parent: None })
     }
 
     /// Whether everything goes into the target as a directory: there are several inputs, or the one there is is a directory.
@@ -133,6 +136,11 @@ impl Walk {
         let tree = self.tree.as_mut().expect("it was found in a tree");
         let (source, name, depth, kind) = match found {
             Found::Failed(path, error) => return Some(Entry::Failed(path, error)),
+            Found::Directory { path, depth: 1.., .. } if tree.leaves_out(&self.filter, &path, true) => {
+                tree.descent.skip();
+                return None;
+            }
+            Found::Other { path, .. } if tree.leaves_out(&self.filter, &path, false) => return None,
             Found::Directory { path, name, depth, stat } => {
                 return match tree.enter(&name, depth, &stat) {
                     Ok(dir) => {
@@ -159,6 +167,11 @@ impl Walk {
 }
 
 impl Tree {
+    fn leaves_out(&self, filter: &Filter, path: &Path, is_directory: bool) -> bool {
+        let relative = path.strip_prefix(self.descent.root.path()).expect("it was found below");
+        filter.leaves_out(relative, is_directory)
+    }
+
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
     fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<DirTrace, FileError> {
         self.dirs.truncate(depth);

@@ -14,12 +14,13 @@ use std::io::{IsTerminal as _, stdout};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::ArgGroup;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{
-    Existing, Options, Part, Progress, Request, RequestError, Source, Summary, Target, Task, Trust, process,
+    Existing, Filter, Options, Part, Progress, Request, RequestError, Source, Summary, Target, Task, Trust,
+    process,
 };
 
 use crate::machine::Machine;
@@ -108,6 +109,23 @@ struct RunOptions {
     #[arg(long, conflicts_with = "force")]
     update: bool,
 
+    /// Deletes outputs that have lost their source: those that the record shows to be Evener's, as it made them. --dry-run names them
+    /// before. Nothing is deleted where any file failed.
+    #[arg(long)]
+    delete: bool,
+
+    /// Writes nothing, and tells on standard output what would be done.
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Leaves out what GLOB matches below a directory, as in .gitignore: *.tmp, /cache/, a/**/b. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Takes only files that GLOB matches; --exclude stands over it. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+
     /// Takes a file for unchanged whatever the time of its inode says: for stores that change it.
     #[arg(long)]
     ignore_ctime: bool,
@@ -175,6 +193,7 @@ fn run(
     let mut options = run.options();
     options.learned.clone_from(&machine.learned);
     options.part = part;
+    options.filter = Filter::new(&run.include, &run.exclude).map_err(|error| anyhow!("{error}"))?;
     let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
@@ -189,8 +208,13 @@ fn run(
     }
     let report = Report::new(&summary, about);
     summary::failures(&report);
-    if !run.quiet {
+    if run.dry_run {
+        output::answer(summary::rehearsal(&report).as_bytes())?;
+    } else if !run.quiet {
         output::line(summary::text(&report));
+    }
+    if let Some(reason) = summary.not_deleted {
+        output::warning(format_args!("nothing was deleted: {reason}"));
     }
     let exit = report::exit(&summary);
     match run.write(&report) {
@@ -274,6 +298,9 @@ impl RunOptions {
             existing: self.existing(),
             state_dir: state::directory(),
             trust: Trust { ctime: !self.ignore_ctime, inode: !self.ignore_inode },
+            filter: Filter::default(),
+            delete: self.delete,
+            is_rehearsal: self.dry_run,
             part: None,
         }
     }

@@ -21,6 +21,12 @@ pub(crate) fn failures(report: &Report) {
     }
 }
 
+/// What would be done, a line each.
+pub(crate) fn rehearsal(report: &Report) -> String {
+    let planned = report.planned.iter().map(|Entry { path, reason }| format!("{reason} {path}\n"));
+    planned.chain(report.deleted.iter().map(|path| format!("delete {path}\n"))).collect()
+}
+
 /// What was done, by whom, and what was left out.
 pub(crate) fn text(report: &Report) -> String {
     let (files, size) = (counted(report.files, "file"), bytes(report.bytes_in));
@@ -47,6 +53,10 @@ pub(crate) fn text(report: &Report) -> String {
     if report.already_done > 0 {
         let there = counted(report.already_done, "output");
         write_line(&mut text, format_args!("{there} finished by an earlier run and left as they are"));
+    }
+    if !report.deleted.is_empty() {
+        let gone = counted(report.deleted.len() as u64, "output");
+        write_line(&mut text, format_args!("{gone} deleted that had lost their source"));
     }
     for Entry { path, reason } in report.skipped.iter().take(SHOWN_MAX) {
         write_line(&mut text, format_args!("skipped {path}: {reason}"));

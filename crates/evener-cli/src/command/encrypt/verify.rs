@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::ArgGroup;
 use evener::core::plan::Policy;
 use evener::core::{Direction, Estimator, Objective};
-use evener_files::{Existing, Options, Progress, Request, Source, Summary, Target, Task, Trust, process};
+use evener_files::{
+    Existing, Filter, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
+};
 
 use super::keys::KeyOptions;
 use super::report::{self, Report, RunFacts};
@@ -87,6 +89,9 @@ impl Verify {
             existing: Existing::Keep,
             state_dir: None,
             trust: Trust::default(),
+            filter: Filter::default(),
+            delete: false,
+            is_rehearsal: false,
             part: None,
         }
     }
