@@ -431,6 +431,7 @@ fn a_changed_source_is_an_error_until_update_makes_its_output_again_and_no_other
         run(&place, "encrypt", &[way, &["--update"]].concat()).ended_with(1);
         assert_eq!(fs::read(place.join("sealed/2")).unwrap(), b"somebody else's");
         place.write("in/3", [3; 100]);
+        place.write("in/4", [4; 100]);
         fs::remove_dir_all(place.join("sealed")).unwrap();
     }
 }

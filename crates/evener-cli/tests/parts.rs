@@ -114,7 +114,7 @@ fn verification_names_what_is_damaged_and_writes_nothing() {
         let place = Place::new();
         let key = sealed(&place, kind);
         let verify = |more: &[&str]| place.evener().arg("verify").args(&key).args(more).arg("sealed").run();
-        let before = files(&place);
+        let before = files(place.path());
         assert!(verify(&[]).succeeded().stderr().contains("verified 2 files"));
         verify(&["-q", "--against", "in", "--workers", "2", "--memory", "64M", "--json", "report"])
             .succeeded();
@@ -122,7 +122,7 @@ fn verification_names_what_is_damaged_and_writes_nothing() {
             serde_json::from_slice(&fs::read(place.join("report")).unwrap()).unwrap();
         assert_eq!((&report["direction"], &report["files"]), (&"verify".into(), &2.into()));
         fs::remove_file(place.join("report")).unwrap();
-        assert_eq!(files(&place), before);
+        assert_eq!(files(place.path()), before);
         damage(&place, "sealed/file");
         verify(&["-q"]).ended_with(1).saying("sealed/file: segment");
     }
