@@ -39,10 +39,10 @@ pub(super) struct ToDo {
 /// Whether the finished result of `item` stands under its final name. What else stands there is an error, unless the options say that it is
 /// replaced.
 pub(super) fn judge(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judged, FileError> {
-    match judge_now(worker, item) {
+    match judge_now(worker, item, true) {
         Err(error) if may_be_of_another_run(&error) && worker.run.record.read_beside() => {
             // Its row may have come meanwhile.
-            match judge_now(worker, item) {
+            match judge_now(worker, item, true) {
                 Err(error) if may_be_of_another_run(&error) => Ok(Judged::Contested),
                 judged => judged,
             }
@@ -55,7 +55,7 @@ pub(super) fn judge(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judg
 pub(super) fn judge_contested(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<(), FileError> {
     let mut looks = 0;
     loop {
-        let error = match judge_now(worker, item) {
+        let error = match judge_now(worker, item, false) {
             Ok(Judged::Finished) => return Ok(()),
             Ok(_) => FileError::Exists,
             Err(error) => error,
@@ -78,8 +78,9 @@ const fn may_be_of_another_run(error: &FileError) -> bool {
     matches!(error, FileError::Exists | FileError::UnknownRecipients)
 }
 
-fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judged, FileError> {
-    let stat = if item.dir.is_new { None } else { item.dir.stat(&item.name)? };
+fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -> Result<Judged, FileError> {
+    // In a directory that this run made nothing stands at first; a run beside it may have put something there since.
+    let stat = if is_met_first && item.dir.is_new { None } else { item.dir.stat(&item.name)? };
     let Some(stat) = stat else { return Ok(Judged::ToDo(open(worker, item)?)) };
     let existing = worker.run.request.options.existing;
     let known = match existing {
