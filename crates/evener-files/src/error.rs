@@ -1,6 +1,7 @@
 //! What can be wrong with a key, with the bytes of a file, or with one file of a run, as facts.
 
 use std::io;
+use std::path::PathBuf;
 
 use evener_core::JobError;
 use evener_fd::SystemError;
@@ -110,12 +111,31 @@ pub enum FileError {
     /// There is a file under the final name that is not the finished result.
     #[error("output exists and is not the finished result (--force replaces it)")]
     Exists,
-    /// There is a file of fitting time and length under the final name, and its header does not show whether it is for
-    /// this run's recipients: that of one age recipient looks like another's.
+    /// The output is Evener's, and its source is another by now.
     #[error(
-        "output exists, and whether it is for these recipients cannot be seen (--force replaces it, --resume trusts it)"
+        "output exists and is not the finished result: its source has changed since (--update makes it again)"
+    )]
+    Outdated,
+    /// The output is Evener's, and for another key, other recipients, another passphrase or associated data.
+    #[error("output exists and is not the finished result: it is for another key (--update makes it again)")]
+    OtherKey,
+    /// What stands there may be the finished result, but nothing at hand opens it and no record tells of it.
+    #[error(
+        "output exists, and whether it is for these recipients cannot be seen (-i opens it; --force replaces it)"
     )]
     UnknownRecipients,
+    /// A part begins behind the end.
+    #[error("it holds {bytes} bytes, and the part begins behind them")]
+    NoSuchPart {
+        /// The length of the plaintext, in bytes.
+        bytes: u64,
+    },
+    /// A file of the other side differs.
+    #[error("differs from {}", .0.display())]
+    Differs(PathBuf),
+    /// There is no file on the other side.
+    #[error("has no counterpart at {}", .0.display())]
+    NoCounterpart(PathBuf),
     /// The final name is that of the source, which would be lost.
     #[error("output and input are the same file")]
     SameFile,

@@ -57,6 +57,17 @@ impl std::fmt::Display for Skip {
     }
 }
 
+/// What a rehearsal says would be done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Its output is not there yet.
+    Make,
+    /// Its output is there and would be made again.
+    Replace,
+    /// An output is there that no record tells of: what it holds decides.
+    LookInside,
+}
+
 /// What a run did. Everything that was found is in exactly one of `files`, `already_done`, `skipped` and `failed`.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -72,6 +83,12 @@ pub struct Summary {
     pub already_done: u64,
     /// What was left out.
     pub skipped: Vec<(PathBuf, Skip)>,
+    /// What a rehearsal would do, of files that are not finished.
+    pub planned: Vec<(PathBuf, Planned)>,
+    /// Outputs that were deleted, for they had lost their source; in a rehearsal those that would be.
+    pub deleted: Vec<PathBuf>,
+    /// Why nothing was looked for to be deleted, though it was asked for.
+    pub not_deleted: Option<&'static str>,
     /// What failed.
     pub failed: Vec<(PathBuf, FileError)>,
     /// Whether the run was cancelled.

@@ -77,6 +77,16 @@ impl SourceFile {
         if stamp(&now) == stamp(stat) { Ok(()) } else { Err(FileError::Changed) }
     }
 
+    /// The same file once more.
+    pub(crate) fn share(&self) -> std::io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, stat: self.stat, named: None })
+    }
+
+    /// What the file system said of the file that the user named when it was opened.
+    pub(crate) fn named_stat(&self) -> &Stat {
+        self.named.as_ref().map_or(&self.stat, |(_, stat)| stat)
+    }
+
     /// Tells the kernel that the file is read from front to back.
     pub(crate) fn announce(&self) {
         // Advice only.

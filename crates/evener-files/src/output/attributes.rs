@@ -26,7 +26,7 @@ pub(crate) fn mode_of(stat: &Stat) -> Mode {
 }
 
 /// The time of a file's last change.
-pub(crate) fn mtime_of(stat: &Stat) -> Timespec {
+fn mtime_of(stat: &Stat) -> Timespec {
     Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 

@@ -13,6 +13,7 @@ use super::leftovers::{lock, remove_stale_drafts};
 use crate::error::FileError;
 use crate::input::beneath::{DIRECTORY_FLAGS, open_beneath};
 use crate::input::source_file::{READ_FLAGS, SourceFile};
+use crate::record::Spot;
 
 /// A directory that output goes to.
 pub(crate) struct OutputDir {
@@ -22,6 +23,8 @@ pub(crate) struct OutputDir {
     pub(crate) path: PathBuf,
     /// Whether this run made it, so that nothing can stand in it already.
     pub(crate) is_new: bool,
+    /// Where it is below the run's output.
+    pub(crate) spot: Spot,
     pub(super) device: u64,
     inode: u64,
 }
@@ -32,14 +35,14 @@ impl OutputDir {
     pub(crate) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
         let made = fs::mkdir(path, mode | Mode::RWXU);
         let open = || fs::open(path, DIRECTORY_FLAGS, Mode::empty());
-        Self::made(made, open, path.to_owned())
+        Self::made(made, open, path.to_owned(), Spot::default())
     }
 
     /// As [`OutputDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
     pub(crate) fn open_in(&self, name: &OsStr, mode: Mode) -> Result<Arc<Self>, FileError> {
         let made = fs::mkdirat(&self.fd, name, mode | Mode::RWXU);
         let open = || fs::openat(&self.fd, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty());
-        Self::made(made, open, self.path.join(name))
+        Self::made(made, open, self.path.join(name), self.spot.join(name))
     }
 
     /// `made` says whether the directory was made. It has owner access then, while the run lasts; the final mode is
@@ -48,6 +51,7 @@ impl OutputDir {
         made: Result<(), Errno>,
         open: impl FnOnce() -> Result<OwnedFd, Errno>,
         path: PathBuf,
+        spot: Spot,
     ) -> Result<Arc<Self>, FileError> {
         let is_new = match made {
             Ok(()) => true,
@@ -64,14 +68,7 @@ impl OutputDir {
         lock(&fd);
         let Stat { st_dev: device, st_ino: inode, .. } =
             fs::fstat(&fd).map_err(FileError::io("look at the directory"))?;
-        Ok(Arc::new(Self { fd, path, is_new, device, inode }))
-    }
-
-    /// The same directory as one in which something may stand by now.
-    pub(crate) fn anew(&self) -> Result<Arc<Self>, FileError> {
-        let fd = self.fd.try_clone().map_err(FileError::io("open the directory"))?;
-        let (path, device, inode) = (self.path.clone(), self.device, self.inode);
-        Ok(Arc::new(Self { fd, path, is_new: false, device, inode }))
+        Ok(Arc::new(Self { fd, path, is_new, spot, device, inode }))
     }
 
     /// Lets the owner work in a directory that an earlier run gave the mode of a source that is read-only.

@@ -42,11 +42,6 @@ impl Draft {
         Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
     }
 
-    /// Whether what stands under the final name may be replaced.
-    pub(crate) const fn replaces(&self) -> bool {
-        self.replace
-    }
-
     /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
     /// of the source, if it has one.
     pub(crate) fn complete(self, source: Option<&Stat>) -> Result<CompleteDraft, FileError> {
@@ -78,8 +73,9 @@ impl CompleteDraft {
         (&self.temporary.dir, self.temporary.name())
     }
 
-    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first.
-    pub(super) fn rename(mut self) -> Result<(), FileError> {
+    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first. Returns
+    /// what it is under that name.
+    pub(super) fn rename(mut self) -> Result<Option<Stat>, FileError> {
         let temporary = &mut self.temporary;
         let (dir, name) = (&temporary.dir.fd, temporary.name());
         let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
@@ -95,7 +91,9 @@ impl CompleteDraft {
             renamed => renamed.map_err(FileError::io("rename the output")),
         };
         temporary.renamed = renamed.is_ok();
-        renamed
+        renamed?;
+        // What cannot be looked at is not recorded, and is there nevertheless.
+        Ok(temporary.dir.stat(&self.final_name).unwrap_or(None))
     }
 }
 

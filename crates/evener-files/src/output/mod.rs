@@ -12,7 +12,7 @@ mod leftovers;
 mod register;
 mod settlement;
 
-pub(crate) use attributes::{Attributes, mode_of, mtime_of};
+pub(crate) use attributes::{Attributes, mode_of};
 pub(crate) use directory::{DirTrace, OutputDir};
 pub(crate) use draft::{CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_text};
 pub(crate) use leftovers::is_draft;

@@ -3,7 +3,6 @@
 //! Path: [`Settlement::add`] -> [`Settlement::is_due`] (so often as it costs little, and before a kill could lose much) -> [`Settlement::settle`].
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,8 +14,9 @@ use rustix::io::Errno;
 use super::directory::OutputDir;
 use super::draft::CompleteDraft;
 use crate::error::FileError;
-use crate::input::beneath::{Root, open_one};
+use crate::input::beneath::open_one;
 use crate::input::source_file::READ_FLAGS;
+use crate::record::{Row, Stamp};
 
 /// Drafts that are settled together at most: as many as a thread makes in the time below.
 const BATCH_FILES: usize = 4_096;
@@ -34,13 +34,11 @@ const TIMES_COST: u32 = 50;
 pub(crate) struct Origin {
     /// The source.
     pub(crate) path: PathBuf,
-    /// The directory below which it was found.
-    pub(crate) root: Option<Arc<Root>>,
-    /// Where the output goes, where it may have been finished by another run meanwhile.
-    pub(crate) place: Option<(Arc<OutputDir>, OsString)>,
     /// Its length, and that of the output, in bytes.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// What is to be recorded when it has its name.
+    pub(crate) row: Option<Row>,
 }
 
 /// Drafts of one thread that are complete and wait to be settled.
@@ -137,7 +135,7 @@ impl<'r> Settlement<'r> {
             return drafts.into_iter().map(error).collect();
         }
         let is_one = drafts.len() == 1;
-        let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, draft.rename())).collect();
+        let settled: Vec<_> = drafts.into_iter().map(rename).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
         let synced = match dirs.values().next() {
             Some(dir) if is_one => fs::fsync(&dir.fd),
@@ -166,6 +164,15 @@ impl<'r> Settlement<'r> {
         }
         outcome
     }
+}
+
+/// Gives a draft its name, and the row what stands under it.
+fn rename((draft, mut origin): (CompleteDraft, Origin)) -> Settled {
+    let renamed = draft.rename();
+    if let (Ok(Some(stat)), Some(row)) = (&renamed, &mut origin.row) {
+        row.output = Stamp::of(stat);
+    }
+    (origin, renamed.map(drop))
 }
 
 impl SyncErrors {

@@ -22,6 +22,7 @@ pub(crate) fn is_stream(request: &Request) -> bool {
     from_stream
         || match &request.target {
             Target::Stdout => true,
+            Target::Nowhere(_) => false,
             Target::Path(path) => matches!(request.sources.as_slice(), [_]) && is_sink(path),
         }
 }

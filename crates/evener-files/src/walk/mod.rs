@@ -12,6 +12,6 @@ mod placement;
 mod tests;
 mod traversal;
 
-pub(crate) use descent::bytes_below;
+pub(crate) use descent::{Descent, Found, bytes_below};
 pub(crate) use item::{Entry, Item};
 pub(crate) use traversal::Walk;

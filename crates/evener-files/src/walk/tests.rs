@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::{Entry, Item, Walk};
 use crate::error::FileError;
+use crate::filter::Filter;
 
 /// `in/a/file`, `in/b/file`, and beside them `secret/file`, which is longer.
 fn place() -> tempfile::TempDir {
@@ -18,7 +19,7 @@ fn place() -> tempfile::TempDir {
 }
 
 fn walk(place: &tempfile::TempDir) -> Walk {
-    Walk::new(&[place.path().join("in")], &place.path().join("out")).unwrap()
+    Walk::new(&[place.path().join("in")], &place.path().join("out"), &Filter::default()).unwrap()
 }
 
 fn next_file(walk: &mut Walk) -> Item {
@@ -69,7 +70,7 @@ fn a_link_that_the_user_named_is_followed_to_its_file() {
     let place = place();
     let link = place.path().join("link");
     symlink("secret/file", &link).unwrap();
-    let item = next_file(&mut Walk::new(&[link], &place.path().join("out")).unwrap());
+    let item = next_file(&mut Walk::new(&[link], &place.path().join("out"), &Filter::default()).unwrap());
     assert_eq!(item.open().unwrap().len(), 17);
 }
 

@@ -12,9 +12,11 @@ use super::descent::{Descent, Found};
 use super::item::{Entry, Item};
 use super::placement::{Input, inputs};
 use crate::error::FileError;
+use crate::filter::Filter;
 use crate::input::beneath::Root;
 
 use crate::output::{Attributes, DirTrace, OutputDir, is_draft};
+use crate::record::is_record;
 use crate::report::Skip;
 use crate::request::RequestError;
 
@@ -22,6 +24,8 @@ use crate::request::RequestError;
 /// and time when everything is done ([`Walk::finish`]).
 pub(crate) struct Walk {
     inputs: VecDeque<Input>,
+    is_tree: bool,
+    filter: Filter,
     tree: Option<Tree>,
     /// Sources of directories made or entered, with what these are to look like at the end; parents first.
     entered: Vec<(PathBuf, DirTrace, Attributes)>,
@@ -41,9 +45,16 @@ struct Tree {
 
 impl Walk {
     /// Checks the inputs against each other and the target.
-    pub(crate) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
+    pub(crate) fn new(sources: &[PathBuf], target: &Path, filter: &Filter) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
-        Ok(Self { inputs: inputs.into(), tree: None, entered: Vec::new(), parent: None })
+        let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
+        let filter = filter.clone();
+        Ok(Self { inputs: inputs.into(), is_tree, filter, tree: None, entered: Vec::new(), parent: None })
+    }
+
+    /// Whether everything goes into the target as a directory: there are several inputs, or the one there is is a directory.
+    pub(crate) fn is_tree(&self) -> bool {
+        self.is_tree
     }
 
     /// The next thing met; `None` at the end.
@@ -128,6 +139,11 @@ impl Walk {
         let tree = self.tree.as_mut().expect("it was found in a tree");
         let (source, name, depth, kind) = match found {
             Found::Failed(path, error) => return Some(Entry::Failed(path, error)),
+            Found::Directory { path, depth: 1.., .. } if tree.leaves_out(&self.filter, &path, true) => {
+                tree.descent.skip();
+                return None;
+            }
+            Found::Other { path, .. } if tree.leaves_out(&self.filter, &path, false) => return None,
             Found::Directory { path, name, depth, stat } => {
                 return match tree.enter(&name, depth, &stat) {
                     Ok(dir) => {
@@ -141,7 +157,9 @@ impl Walk {
         };
         Some(match kind {
             FileType::Symlink => Entry::Skipped(source, Skip::Symlink),
-            FileType::RegularFile if is_draft(&name) => Entry::Skipped(source, Skip::Draft),
+            FileType::RegularFile if is_draft(&name) || is_record(&name) => {
+                Entry::Skipped(source, Skip::Draft)
+            }
             FileType::RegularFile => {
                 let (dir, root) = (Arc::clone(&tree.dirs[depth - 1]), Arc::clone(&tree.descent.root));
                 Entry::File(Item { source, root: Some(root), dir, name })
@@ -152,6 +170,11 @@ impl Walk {
 }
 
 impl Tree {
+    fn leaves_out(&self, filter: &Filter, path: &Path, is_directory: bool) -> bool {
+        let relative = path.strip_prefix(self.descent.root.path()).expect("it was found below");
+        filter.leaves_out(relative, is_directory)
+    }
+
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
     fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<DirTrace, FileError> {
         self.dirs.truncate(depth);

@@ -42,9 +42,9 @@ type Finished = Result<(CompleteDraft, Origin), FileError>;
 
 impl Large {
     /// Makes the draft and writes the header.
-    pub(super) fn open(item: Item, work: FileWork, force: bool) -> Result<Self, (PathBuf, FileError)> {
+    pub(super) fn open(item: Item, work: FileWork) -> Result<Self, (PathBuf, FileError)> {
         work.source.announce();
-        let draft = work.draft(&item, force).and_then(|draft| {
+        let draft = work.draft(&item).and_then(|draft| {
             write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
             Ok(draft)
         });
@@ -92,7 +92,7 @@ impl Large {
     }
 
     /// The result, once, to the thread that ended the last span.
-    pub(super) fn finish(&self) -> Option<(PathBuf, Finished)> {
+    pub(super) fn finish(&self) -> Option<(Item, Finished)> {
         if self.left.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -105,7 +105,7 @@ impl Large {
             Some(error) => Err(error),
             None => self.complete(draft, bytes_out),
         };
-        Some((self.item.source.clone(), finished))
+        Some((self.item.clone(), finished))
     }
 
     fn complete(&self, draft: Draft, bytes_out: u64) -> Finished {

@@ -8,8 +8,11 @@ mod cbc_interleave;
 mod existing_output;
 mod large;
 mod pool;
+mod proof;
 mod queue;
 mod serial;
+mod verification;
 mod worker;
 
 pub(crate) use pool::Workers;
+pub(crate) use verification::Verification;

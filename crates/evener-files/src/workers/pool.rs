@@ -10,14 +10,16 @@ use evener_core::Job;
 
 use super::batch::Batch;
 use super::cbc_interleave;
+use super::existing_output::{Judged, ToDo, judge};
 use super::large::Large;
 use super::queue::{Task, TaskQueue};
 use super::serial;
 use super::worker::{Run, Worker};
 use crate::error::FileError;
+use crate::record::Record;
 use crate::report::{Progress, Summary};
 use crate::request::Request;
-use crate::segments::{FileWork, slots};
+use crate::segments::{FileWork, KeyTrial, slots};
 use crate::walk::{Item, Walk};
 
 /// The threads of a run and what they have in common.
@@ -45,9 +47,10 @@ impl<'a> Workers<'a> {
         walk: Walk,
         plan: slots::Plan,
         progress: &'a Progress,
+        record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
-        let run = Run::new(request, plan, progress, cancel);
+        let run = Run::new(request, plan, progress, record, cancel);
         Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
     }
 
@@ -91,26 +94,37 @@ impl<'a> Workers<'a> {
                 worker.failed(item.source, FileError::Stopped);
                 continue;
             }
-            if self.run.request.options.left_out.contains(&item.source) {
-                continue;
-            }
             if worker.slots.is_empty() || batch.is_old() {
                 // To open a file takes a slot, and the batch has them all; or it takes so long that much would be lost by a kill.
                 std::mem::take(&mut batch).run(worker);
                 worker.settle_if_due();
             }
-            match worker.open(&item) {
-                Ok(Some(work)) => {
-                    bytes += work.source.len();
-                    self.sort_in(worker, item, work, &mut batch, &mut chained);
-                }
-                Ok(None) => worker.summary.already_done += 1,
+            match judge(worker, &item) {
+                Ok(Judged::ToDo(todo)) => match self.open(worker, todo) {
+                    Ok(work) => {
+                        bytes += work.source.len();
+                        self.sort_in(worker, item, work, &mut batch, &mut chained);
+                    }
+                    Err(error) => worker.failed(item.source, error),
+                },
+                Ok(Judged::Finished) => worker.summary.already_done += 1,
+                Ok(Judged::Contested) => worker.contest(item),
                 Err(error) => worker.failed(item.source, error),
             }
         }
         batch.run(worker);
         cbc_interleave::run(worker, chained);
         self.queue.files_are_done(count, bytes);
+    }
+
+    fn open(
+        &self,
+        worker: &mut Worker<'_, '_, '_>,
+        ToDo { source, stamp, replaces }: ToDo,
+    ) -> Result<FileWork, FileError> {
+        let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
+        let work = FileWork::open(self.run.request, source, keys)?;
+        Ok(FileWork { replaces, stamp, ..work })
     }
 
     fn sort_in<'m>(
@@ -129,7 +143,7 @@ impl<'a> Workers<'a> {
         } else if work.layout.segment_count() > (plan.slots as u64).min(plan.slots_per_span() as u64) {
             // A span needs slots, and the batch may hold most of them.
             std::mem::take(batch).run(worker);
-            match Large::open(item, work, self.run.request.options.force) {
+            match Large::open(item, work) {
                 Ok(large) => {
                     let large = Arc::new(large);
                     self.queue.share(&large);
@@ -156,7 +170,7 @@ fn work_on_large(worker: &mut Worker<'_, '_, '_>, large: &Large) {
     if worker.run.is_stopped() {
         large.give_up(FileError::Stopped);
     }
-    if let Some((path, finished)) = large.finish() {
-        worker.finished(path, finished);
+    if let Some((item, finished)) = large.finish() {
+        worker.finished(item, finished);
     }
 }

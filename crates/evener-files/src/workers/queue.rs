@@ -51,7 +51,7 @@ impl TaskQueue {
     pub(super) fn finish(self, run: &Run<'_>, summary: &mut Summary) -> Vec<(PathBuf, FileError)> {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         while !run.is_cancelled() {
-            let left = state.next_files(summary);
+            let left = state.next_files(run, summary);
             if left.is_empty() {
                 break;
             }
@@ -70,7 +70,7 @@ impl TaskQueue {
             if let Some(large) = state.next_large() {
                 return Some(Task::Span(large));
             }
-            let files = state.next_files(summary);
+            let files = state.next_files(run, summary);
             if !files.is_empty() {
                 state.opening += 1;
                 return Some(Task::Files(files));
@@ -119,12 +119,16 @@ impl State {
         None
     }
 
-    fn next_files(&mut self, summary: &mut Summary) -> Vec<Item> {
+    fn next_files(&mut self, run: &Run<'_>, summary: &mut Summary) -> Vec<Item> {
         let mean = self.bytes.checked_div(self.files).unwrap_or(FILES_BYTES / 4).max(1);
         let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, FILES_MAX)).unwrap_or(1);
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
             let met = self.walk.next();
+            if matches!(&met, Some(Entry::File(item)) if run.request.options.left_out.contains(&item.source))
+            {
+                continue;
+            }
             summary.found += u64::from(met.is_some());
             match met {
                 Some(Entry::File(item)) => files.push(item),
