@@ -15,6 +15,7 @@ mod armor;
 pub mod error;
 pub mod format;
 mod input;
+mod keep;
 mod keys;
 mod output;
 mod process;
@@ -27,6 +28,7 @@ mod walk;
 mod workers;
 
 pub use error::{FileError, FormatError};
+pub use keep::Keep;
 pub use keys::{age as age_keys, keyset};
 pub use process::process;
 pub use report::{Progress, Skip, Summary};

@@ -1,6 +1,7 @@
 //! One run: it is refused, or goes to the threads of the pool or through a stream.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
@@ -8,11 +9,14 @@ use std::time::Instant;
 use evener::core::plan::Dispatch;
 use evener::{Cancel, CoreDrivers, DriverFactory, Setup};
 
+use crate::input::descriptors::Descriptors;
+use crate::input::place::OpenPlaces;
+use crate::output::Outputs;
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target};
 use crate::segments::slots::plan_slots;
 use crate::walk::Walk;
-use crate::workers::Workers;
+use crate::workers::{TreeRun, Workers};
 use crate::{stream, walk};
 
 /// Does what `request` says.
@@ -38,8 +42,12 @@ pub fn process(
     let mut summary = match (&request.target, paths().collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
         (Target::Path(target), Some(sources)) => {
-            let walk = Walk::new(&sources, target)?;
-            run_workers(request, walk, &sources, driver_factory, progress, cancel)?
+            let descriptors = Descriptors::of_process(request.options.workers.max(1));
+            let open = OpenPlaces::new(descriptors.directories);
+            let outputs = Outputs::new(request.options.keep, Arc::clone(&open));
+            let walk = Walk::new(&sources, target, &outputs, &open)?;
+            let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
+            run_workers(request, tree, &sources, driver_factory, progress, cancel)?
         }
         _ => stream::run(request, driver_factory, progress, cancel)?,
     };
@@ -50,7 +58,7 @@ pub fn process(
 
 fn run_workers(
     request: &Request,
-    walk: Walk,
+    tree: TreeRun,
     sources: &[PathBuf],
     driver_factory: &dyn DriverFactory,
     progress: &Progress,
@@ -62,7 +70,7 @@ fn run_workers(
     let slots = plan.cut(&mut memory);
     let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
     let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let workers = Workers::new(request, walk, plan, progress, cancel);
+    let workers = Workers::new(request, tree, plan, progress, cancel);
     let ((), report) = evener::run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {

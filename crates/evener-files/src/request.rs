@@ -7,6 +7,7 @@ use evener::core::{Budget, Estimator, Objective};
 use evener_fd::SystemError;
 
 use crate::format::{Opener, Sealer};
+use crate::keep::Keep;
 
 /// What is to be done, and with which keys.
 pub enum Task {
@@ -64,6 +65,8 @@ pub struct Options {
     /// Whether outputs of fitting time and length count as finished without a look at their contents: under which key
     /// they are is not checked then.
     pub resume: bool,
+    /// What of a tree is kept.
+    pub keep: Keep,
 }
 
 /// A run.

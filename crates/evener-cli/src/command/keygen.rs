@@ -1,8 +1,5 @@
 //! `evener keygen`: a new key in a file that only its owner can read. Nothing secret is printed.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -11,6 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use evener_files::age_keys::{NewIdentity, generate_identity};
 use evener_files::keyset::{Keyset, Template};
 
+use crate::atomic_file;
 use crate::terminal::{Exit, PathDisplay, output};
 
 /// Makes a key.
@@ -69,16 +67,5 @@ fn age_identity(file: Option<&Path>) -> anyhow::Result<Exit> {
 
 /// Writes a file that did not exist, readable and writable by its owner only; all of it or none.
 fn write_secret(file: &Path, secret: &[u8]) -> anyhow::Result<()> {
-    let mut made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)
-        .with_context(|| format!("cannot make {}", PathDisplay(file)))?;
-    let written = made.write_all(secret).and_then(|()| made.sync_all());
-    if written.is_err() {
-        // Half a key is worse than none; that it cannot be removed adds nothing to the message below.
-        fs::remove_file(file).ok();
-    }
-    written.with_context(|| format!("cannot write {}", PathDisplay(file)))
+    atomic_file::write_new(file, secret).with_context(|| format!("cannot make {}", PathDisplay(file)))
 }

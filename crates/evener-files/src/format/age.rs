@@ -21,7 +21,7 @@ use super::body::{Body, Ivs, Opened, Recognized, Sealing};
 use super::segmentation::{Cut, Growth};
 pub use crate::armor::{dearmored, is_armored};
 use crate::error::FormatError;
-use crate::keys::age::{Identities, Recipients, StanzaMatcher};
+use crate::keys::age::{Identities, Recipients, StanzaMatcher, WorkFactors};
 
 const VERSION_LINE: &[u8] = b"age-encryption.org/v1\n";
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -305,7 +305,9 @@ fn open_error(error: DecryptError) -> FormatError {
             FormatError::NoKeyFits
         }
         DecryptError::InvalidMac => malformed("the MAC of its header does not fit"),
-        DecryptError::ExcessiveWork { .. } => malformed("its passphrase asks for too much work"),
+        DecryptError::ExcessiveWork { required, target } => {
+            FormatError::ExcessiveWork { required, cost: WorkFactors::cost(required), accepted: target }
+        }
         _ => malformed("its header is damaged"),
     }
 }

@@ -1,18 +1,14 @@
 //! The settlement: it makes a batch of complete drafts durable with one sync, renames them, and syncs the names.
 
 use std::collections::{HashMap, HashSet};
-use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs;
-use rustix::io::Errno;
 
 use super::directory::OutputDir;
 use super::draft::CompleteDraft;
 use crate::error::FileError;
-use crate::input::beneath::open_one;
-use crate::input::source_file::READ_FLAGS;
 
 /// Drafts that are settled together at most. See `docs/results/files.md` for the choice.
 const BATCH_FILES: usize = 4_096;
@@ -28,6 +24,8 @@ pub(crate) struct Origin {
     /// Its length, and that of the output, in bytes.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// Device and inode of the source, where it has several names.
+    pub(crate) names: Option<(u64, u64)>,
 }
 
 /// Drafts that are complete and wait to be settled.
@@ -56,40 +54,39 @@ impl Settlement {
     pub(crate) fn settle(&mut self) -> Vec<Settled> {
         let drafts = std::mem::take(&mut self.drafts);
         self.bytes = 0;
-        if let Err(errno) = sync(&drafts) {
-            let error = |(_, origin)| (origin, Err(FileError::io("sync the output")(errno)));
-            return drafts.into_iter().map(error).collect();
+        if let Err(error) = sync(&drafts) {
+            return drafts.into_iter().map(|(_, origin)| (origin, Err(error.clone()))).collect();
         }
         let dirs: HashMap<u64, Arc<OutputDir>> =
-            drafts.iter().map(|(draft, _)| (draft.place().0.device, Arc::clone(draft.place().0))).collect();
+            drafts.iter().map(|(draft, _)| (draft.device(), Arc::clone(draft.place().0))).collect();
         let is_one = drafts.len() == 1;
         let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, draft.rename())).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
-        let synced =
-            dirs.values().try_for_each(|dir| if is_one { fs::fsync(&dir.fd) } else { fs::syncfs(&dir.fd) });
+        let synced = dirs.values().try_for_each(|dir| {
+            let fd = dir.fd()?;
+            let synced = if is_one { fs::fsync(&*fd) } else { fs::syncfs(&*fd) };
+            synced.map_err(FileError::io("sync the directory"))
+        });
         match synced {
             Ok(()) => settled,
-            Err(errno) => {
-                let failed = |(origin, renamed): Settled| {
-                    (origin, renamed.and_then(|()| Err(FileError::io("sync the directory")(errno))))
-                };
+            Err(error) => {
+                let failed = |(origin, renamed): Settled| (origin, renamed.and_then(|()| Err(error.clone())));
                 settled.into_iter().map(failed).collect()
             }
         }
     }
 }
 
-/// One `syncfs` per file system, or one `fsync` where there is a single draft.
-fn sync(drafts: &[(CompleteDraft, Origin)]) -> Result<(), Errno> {
+/// One `syncfs` per file system, or one `fsync` where there is a single draft of a file.
+fn sync(drafts: &[(CompleteDraft, Origin)]) -> Result<(), FileError> {
     if let [(draft, _)] = drafts {
-        let (dir, name) = draft.place();
-        return fs::fsync(open_one(dir.fd.as_fd(), name, READ_FLAGS)?);
+        return draft.sync();
     }
     let mut devices = HashSet::new();
     for (draft, _) in drafts {
         let (dir, _) = draft.place();
-        if devices.insert(dir.device) {
-            fs::syncfs(&dir.fd)?;
+        if devices.insert(draft.device()) {
+            fs::syncfs(&*dir.fd()?).map_err(FileError::io("sync the output"))?;
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
 use evener_core::Direction;
+use rustix::fs::Mode;
 
 use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
 use crate::error::FileError;
@@ -72,13 +73,20 @@ impl FileWork {
         }
     }
 
+    /// Whether runs of zeros in the output are left as holes: only what is decrypted has them.
+    pub(crate) fn leaves_holes(&self, item: &Item) -> bool {
+        self.direction == Direction::Decrypt && item.dir.keep().holes
+    }
+
     /// A draft for the output.
     pub(crate) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
-        Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), force)
+        // Its owner's only, until it has the owner and the access list of its source.
+        Draft::create(&item.dir, &item.name, Mode::RUSR | Mode::WUSR, force)
     }
 
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
-        Origin { path: item.source.clone(), bytes_in: self.source.len(), bytes_out: self.bytes_out() }
+        let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
+        Origin { path: item.source.clone(), bytes_in, bytes_out, names: self.source.names() }
     }
 }

@@ -9,7 +9,8 @@ use rustix::fs::Mode;
 
 use crate::error::FileError;
 use crate::format::Body;
-use crate::output::{Draft, Origin, OutputDir, Settlement, write_at};
+use crate::input::place::OpenPlaces;
+use crate::output::{Draft, Origin, OutputDir, Outputs, Settlement, write_at};
 use crate::request::{Request, RequestError, Target};
 use crate::segments::job::{self};
 
@@ -32,7 +33,8 @@ impl Output {
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
-        let dir = OutputDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
+        let outputs = Outputs::new(request.options.keep, OpenPlaces::new(1));
+        let dir = OutputDir::open(parent, &outputs, None).map_err(failed)?;
         if !request.options.force && dir.stat(name).map_err(failed)?.is_some() {
             return Err(failed(FileError::Exists));
         }
@@ -74,7 +76,7 @@ impl Output {
     pub(super) fn finish(self) -> Result<(), FileError> {
         let Some(draft) = self.draft else { return Ok(()) };
         let mut settlement = Settlement::default();
-        let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written };
+        let origin = Origin { path: self.target, bytes_in: 0, bytes_out: self.written, names: None };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }

@@ -116,7 +116,7 @@ impl ChainedFile {
 
     fn complete(self) -> Result<(CompleteDraft, Origin), FileError> {
         self.work.source.check_unchanged()?;
-        let complete = self.draft.complete(Some(&self.work.source.stat))?;
+        let complete = self.draft.complete(Some(&self.work.source))?;
         Ok((complete, self.work.origin(&self.item)))
     }
 }

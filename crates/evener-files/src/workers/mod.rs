@@ -7,8 +7,9 @@ mod batch;
 mod cbc_interleave;
 mod existing_output;
 mod large;
+mod links;
 mod pool;
 mod queue;
 mod worker;
 
-pub(crate) use pool::Workers;
+pub(crate) use pool::{TreeRun, Workers};

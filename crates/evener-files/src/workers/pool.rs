@@ -11,21 +11,31 @@ use evener_core::Job;
 use super::batch::Batch;
 use super::existing_output::is_finished;
 use super::large::Large;
+use super::links::link_names;
 use super::queue::{Task, TaskQueue};
 use super::worker::{Run, Worker};
-use super::{armored_source, cbc_interleave};
+use super::{armored_source, cbc_interleave, links};
 use crate::error::FileError;
 use crate::format::Opener;
+use crate::output::Outputs;
 use crate::report::{Progress, Summary};
 use crate::request::{self, Request};
 use crate::segments::{FileWork, KeyTrial, slots};
-use crate::walk::{Item, Walk};
+use crate::walk::{Item, Walk, What};
 
 /// The threads of a run and what they have in common.
 pub(crate) struct Workers<'a> {
     run: Run<'a>,
     queue: TaskQueue,
     summary: Mutex<Summary>,
+}
+
+/// The tree or trees of a run.
+pub(crate) struct TreeRun {
+    pub(crate) walk: Walk,
+    pub(crate) outputs: Arc<Outputs>,
+    /// Files that a thread may have open at a time.
+    pub(crate) files_max: usize,
 }
 
 /// Lets the others come to their end when a thread panics, which is a bug, instead of waiting for it.
@@ -43,19 +53,26 @@ impl Drop for StopOnPanic<'_, '_> {
 impl<'a> Workers<'a> {
     pub(crate) fn new(
         request: &'a Request,
-        walk: Walk,
+        tree: TreeRun,
         plan: slots::Plan,
         progress: &'a Progress,
         cancel: &'a Cancel,
     ) -> Self {
-        let run = Run::new(request, plan, progress, cancel);
-        Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
+        let TreeRun { walk, outputs, files_max } = tree;
+        let run = Run::new(request, outputs, plan, progress, cancel);
+        Self { run, queue: TaskQueue::new(walk, files_max), summary: Mutex::default() }
     }
 
-    /// Ends the run: directories get their times, and the sum is returned.
+    /// Ends the run: names that wait for others are linked, directories are finished, and the sum is returned.
     pub(crate) fn finish(self) -> Summary {
-        let mut summary = self.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-        summary.failed.extend(self.queue.finish());
+        let Self { run, queue, summary } = self;
+        let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if run.is_stopped() {
+            run.outputs.abandon();
+        }
+        drop(queue);
+        link_names(&run, &mut summary);
+        summary.failed.extend(run.outputs.failed());
         summary
     }
 
@@ -89,12 +106,17 @@ impl<'a> Workers<'a> {
                 // To open a file takes a slot; the batch has them all.
                 std::mem::take(&mut batch).run(worker);
             }
+            if matches!(item.what, What::Link(..)) {
+                links::work_on(worker, item);
+                continue;
+            }
             match open(worker, &item) {
-                Ok(Some(work)) => {
+                Ok(Opened::Work(work)) => {
                     bytes += work.source.len();
-                    self.sort_in(worker, item, work, &mut batch, &mut chained);
+                    self.sort_in(worker, item, *work, &mut batch, &mut chained);
                 }
-                Ok(None) => worker.summary.already_done += 1,
+                Ok(Opened::Done) => worker.summary.already_done += 1,
+                Ok(Opened::Waits) => {}
                 Err(error) => worker.failed(item.source, error),
             }
         }
@@ -136,18 +158,32 @@ impl<'a> Workers<'a> {
     }
 }
 
-/// Opens a file unless its finished result stands there already.
-fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Option<FileWork>, FileError> {
-    let task = &worker.run.request.task;
+/// What opening a file led to.
+enum Opened {
+    Work(Box<FileWork>),
+    /// Its finished result stands there already.
+    Done,
+    /// It is another name of a file that is worked on.
+    Waits,
+}
+
+/// Opens a file unless its finished result stands there already, or that of another of its names will.
+fn open(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Opened, FileError> {
+    let (run, task) = (worker.run, &worker.run.request.task);
     let mut source = item.open()?;
     if matches!(task, request::Task::Decrypt(Opener::Age(_))) {
-        source = armored_source::dearmored(source, &item.dir, || worker.run.is_stopped())?;
+        source = armored_source::dearmored(source, &item.dir, || run.is_stopped())?;
     }
+    let names = source.names().filter(|_| item.dir.keep().hard_links);
     let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
-    if is_finished(worker.run.request, item, &source, keys)? {
-        return Ok(None);
+    if is_finished(run.request, item, &source, keys)? {
+        names.inspect(|names| run.hard_links.stands(*names, item));
+        return Ok(Opened::Done);
     }
-    FileWork::open(task, source, keys).map(Some)
+    if names.is_some_and(|names| run.hard_links.must_wait(names, item)) {
+        return Ok(Opened::Waits);
+    }
+    FileWork::open(task, source, keys).map(|work| Opened::Work(Box::new(work)))
 }
 
 /// Takes spans of a large file until there are none.

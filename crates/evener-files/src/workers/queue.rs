@@ -2,12 +2,10 @@
 //! thread has opened.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::large::Large;
 use super::worker::Run;
-use crate::error::FileError;
 use crate::report::Summary;
 use crate::walk::{Entry, Item, Walk};
 
@@ -31,6 +29,7 @@ pub(super) struct TaskQueue {
 
 struct State {
     walk: Walk,
+    files_max: u64,
     walked_out: bool,
     /// Large files with spans left.
     large: VecDeque<Arc<Large>>,
@@ -41,14 +40,12 @@ struct State {
 }
 
 impl TaskQueue {
-    pub(super) fn new(walk: Walk) -> Self {
-        let state = State { walk, walked_out: false, large: [].into(), opening: 0, files: 0, bytes: 0 };
+    /// `files_max`: files that a thread may have open at a time.
+    pub(super) fn new(walk: Walk, files_max: usize) -> Self {
+        let files_max = FILES_MAX.min(files_max as u64);
+        let state =
+            State { walk, files_max, walked_out: false, large: [].into(), opening: 0, files: 0, bytes: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// Ends the walk: directories get their times. Returns what failed.
-    pub(super) fn finish(self) -> Vec<(PathBuf, FileError)> {
-        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).walk.finish()
     }
 
     /// The next task; waits while another thread may still open a large file.
@@ -112,7 +109,7 @@ impl State {
 
     fn next_files(&mut self, summary: &mut Summary) -> Vec<Item> {
         let mean = self.bytes.checked_div(self.files).unwrap_or(FILES_BYTES / 4).max(1);
-        let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, FILES_MAX)).unwrap_or(1);
+        let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, self.files_max)).unwrap_or(1);
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
             match self.walk.next() {

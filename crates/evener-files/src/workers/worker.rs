@@ -1,20 +1,24 @@
 //! A worker: one thread of a run, with its caller, its slots, and the drafts that it has completed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener::{Caller, Cancel};
 use evener_core::Job;
 
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, Settlement};
+use crate::output::{CompleteDraft, Origin, Outputs, Settlement};
 use crate::report::{Progress, Summary};
 use crate::request::Request;
 use crate::segments::slots;
+use crate::walk::HardLinks;
 
 /// What all threads of a run share and none of them changes, but for the wish to stop.
 pub(super) struct Run<'a> {
     pub(super) request: &'a Request,
+    pub(super) outputs: Arc<Outputs>,
+    pub(super) hard_links: HardLinks,
     pub(super) plan: slots::Plan,
     pub(super) progress: &'a Progress,
     cancel: &'a Cancel,
@@ -23,18 +27,24 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) const fn new(
+    pub(super) fn new(
         request: &'a Request,
+        outputs: Arc<Outputs>,
         plan: slots::Plan,
         progress: &'a Progress,
         cancel: &'a Cancel,
     ) -> Self {
-        Self { request, plan, progress, cancel, stopped: AtomicBool::new(false) }
+        let (hard_links, stopped) = (HardLinks::default(), AtomicBool::new(false));
+        Self { request, outputs, hard_links, plan, progress, cancel, stopped }
     }
 
     /// Whether files not yet begun are left alone.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+        let is_stopped = self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled();
+        if is_stopped {
+            self.outputs.abandon();
+        }
+        is_stopped
     }
 
     pub(super) fn stop(&self) {
@@ -89,6 +99,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
         for (origin, result) in self.settlement.settle() {
             if result.is_ok() {
                 self.run.progress.add_file();
+                origin.names.inspect(|names| self.run.hard_links.done(*names));
             }
             self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), result);
         }

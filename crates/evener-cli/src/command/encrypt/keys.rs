@@ -14,11 +14,13 @@ use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener::core::{Algorithm, Direction};
-use evener_files::age_keys::{Identities, Recipients};
+use evener_fd::open_named;
+use evener_files::age_keys::{Identities, Recipients, WorkFactors};
 use evener_files::format::openssl_enc::{self, OpensslEnc};
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
 use evener_files::keyset::Keyset;
+use rustix::fs::OFlags;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -57,6 +59,11 @@ pub(crate) struct KeyOptions {
     #[arg(long, value_name = "N", help_heading = "Format")]
     iter: Option<NonZeroU32>,
 
+    /// Highest work factor of a passphrase (age) that is accepted in files that are read, unless given 20 (1 GiB) or, with --memory,
+    /// what fits that.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30), help_heading = "Format")]
+    work_factor_max: Option<u8>,
+
     /// Binds files to STRING, which is not stored and must be given again to decrypt (tink).
     #[arg(long, value_name = "STRING", help_heading = "Format")]
     associated_data: Option<OsString>,
@@ -75,6 +82,10 @@ pub(crate) struct RecipientOptions {
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients_files: Vec<PathBuf>,
+
+    /// Work factor of a passphrase (age) for new files, unless given 18: 256 MiB and about a second; each more doubles both.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30), help_heading = "Format")]
+    work_factor: Option<u8>,
 }
 
 /// The formats of encrypted files.
@@ -132,12 +143,19 @@ impl KeyOptions {
     /// # Errors
     ///
     /// A sentence about the option or the key file that does not fit.
-    pub(crate) fn sealer(&self, recipients: &RecipientOptions) -> anyhow::Result<Sealer> {
+    pub(crate) fn sealer(
+        &self,
+        recipients: &RecipientOptions,
+        memory: Option<u64>,
+    ) -> anyhow::Result<Sealer> {
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
             Format::Openssl => Ok(Sealer::OpensslEnc(self.openssl(Repeat::Yes)?)),
             Format::Age => match self.secret(Repeat::Yes)? {
-                Some(passphrase) => Ok(Sealer::Age(Recipients::passphrase(text(&passphrase)?))),
+                Some(passphrase) => {
+                    let factors = self.work_factors(recipients.work_factor, memory)?;
+                    Ok(Sealer::Age(Recipients::passphrase(text(&passphrase)?, factors)))
+                }
                 None => Ok(Sealer::Age(self.recipients(recipients)?)),
             },
         }
@@ -148,11 +166,11 @@ impl KeyOptions {
     /// # Errors
     ///
     /// As [`KeyOptions::sealer`].
-    pub(crate) fn opener(&self) -> anyhow::Result<Opener> {
+    pub(crate) fn opener(&self, memory: Option<u64>) -> anyhow::Result<Opener> {
         match self.format()? {
             Format::Tink => Ok(Opener::Tink(self.tink()?)),
             Format::Openssl => Ok(Opener::OpensslEnc(self.openssl(Repeat::No)?)),
-            Format::Age => Ok(Opener::Age(self.identities()?)),
+            Format::Age => Ok(Opener::Age(self.identities(memory)?)),
         }
     }
 
@@ -168,6 +186,27 @@ impl KeyOptions {
             Format::Openssl => vec![self.cipher()],
         };
         Ok(algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect())
+    }
+
+    /// What is accepted in files that are read: by its option, or what fits the memory that the user gave.
+    fn most_work(&self, memory: Option<u64>) -> WorkFactors {
+        let default = WorkFactors::default();
+        let by_memory = memory.map_or(default.most, |memory| WorkFactors::within(memory).min(default.most));
+        WorkFactors { most: self.work_factor_max.unwrap_or(by_memory), ..default }
+    }
+
+    /// As [`KeyOptions::most_work`], and the factor of new files.
+    fn work_factors(&self, new: Option<u8>, memory: Option<u64>) -> anyhow::Result<WorkFactors> {
+        let WorkFactors { new: default, most } = self.most_work(memory);
+        let factor = new.unwrap_or(default);
+        if new.is_none() && memory.is_some_and(|memory| WorkFactors::within(memory) < factor) {
+            bail!(
+                "the key of a passphrase takes {}, more than --memory says; --work-factor chooses what it takes",
+                WorkFactors::cost(factor)
+            );
+        }
+        // What was made is read again by the same command.
+        Ok(WorkFactors { new: factor, most: most.max(factor) })
     }
 
     fn cipher(&self) -> Algorithm {
@@ -192,7 +231,9 @@ impl KeyOptions {
             recipients.add(text)?;
         }
         for file in &named.recipients_files {
-            let text = std::fs::read_to_string(file).with_context(|| cannot_read(file))?;
+            let mut text = String::new();
+            let read = open(file)?.take(SECRET_BYTES_MAX as u64).read_to_string(&mut text);
+            read.with_context(|| cannot_read(file))?;
             recipients.add_file(&text).with_context(|| PathDisplay(file).to_string())?;
         }
         for file in &self.identities {
@@ -203,10 +244,10 @@ impl KeyOptions {
         Ok(recipients)
     }
 
-    fn identities(&self) -> anyhow::Result<Identities> {
+    fn identities(&self, memory: Option<u64>) -> anyhow::Result<Identities> {
         let mut identities = Identities::default();
         if let Some(passphrase) = self.secret(Repeat::No)? {
-            identities.add_passphrase(text(&passphrase)?);
+            identities.add_passphrase(text(&passphrase)?, self.most_work(memory));
         }
         for file in &self.identities {
             let added = identities.add_file(&read_secret(file)?, &mut |kind| prompt_passphrase(file, kind));
@@ -238,7 +279,7 @@ enum Repeat {
 
 /// Reads a file that holds a secret; a line on standard error where others can read it too.
 fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    let mut file = File::open(path).with_context(|| cannot_read(path))?;
+    let mut file = open(path)?;
     let metadata = file.metadata().with_context(|| cannot_read(path))?;
     if metadata.is_file() && metadata.mode() & 0o044 != 0 {
         let mode = metadata.mode() & 0o777;
@@ -261,6 +302,11 @@ fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
 /// Longest file that is taken for a key, so that a wrong path does not read a whole disk. Assumed, not measured: 16 MiB, far
 /// beyond any key.
 const SECRET_BYTES_MAX: usize = 16 << 20;
+
+/// Opens a file that the user named; a stranger's link leads nowhere.
+fn open(path: &Path) -> anyhow::Result<File> {
+    open_named(path, OFlags::RDONLY).map(File::from).with_context(|| cannot_read(path))
+}
 
 fn cannot_read(path: &Path) -> String {
     format!("cannot read {}", PathDisplay(path))

@@ -2,6 +2,7 @@
 //!
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
+mod keep;
 mod keys;
 mod progress;
 mod report;
@@ -18,17 +19,19 @@ use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{Options, Progress, Request, RequestError, Source, Summary, Target, Task, process};
 
+use crate::atomic_file;
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::terminal::{Exit, PathDisplay, exit_status_help, output, signals, units};
+use keep::KeepOptions;
 use keys::{KeyOptions, RecipientOptions};
 use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
 ///
 /// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
-/// by OUT; several inputs go into OUT under their own names. Names, modes and modification times are kept;
-/// symbolic links and special files are named and left out. An output appears under its name only when it is
+/// by OUT; several inputs go into OUT under their own names. Names, modes, modification times, symbolic and hard links,
+/// extended attributes, access lists and, as root, owners are kept; devices, sockets and pipes are failures. An output appears under its name only when it is
 /// complete. The same command again after an interruption does what is left: an output counts as finished if time and
 /// length fit and this run's key opens its first segment, which must hold the first bytes of the input. That costs
 /// what it costs to begin the file, with a passphrase about a second; --resume asks for time and length only. Who can
@@ -97,6 +100,9 @@ struct RunOptions {
     #[arg(long, conflicts_with = "force")]
     resume: bool,
 
+    #[command(flatten)]
+    keep: KeepOptions,
+
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
     quiet: bool,
@@ -134,13 +140,13 @@ const MEMORY_BYTES: u64 = 192 << 20;
 
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt)?;
-    let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients)?);
+    let task = Task::Encrypt(arguments.keys.sealer(&arguments.recipients, arguments.run.memory)?);
     run(task, Direction::Encrypt, &arguments.keys, &arguments.run)
 }
 
 pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Decrypt)?;
-    let task = Task::Decrypt(arguments.keys.opener()?);
+    let task = Task::Decrypt(arguments.keys.opener(arguments.run.memory)?);
     run(task, Direction::Decrypt, &arguments.keys, &arguments.run)
 }
 
@@ -243,6 +249,7 @@ impl RunOptions {
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
             force: self.force,
             resume: self.resume,
+            keep: self.keep.keep(),
         }
     }
 
@@ -252,6 +259,7 @@ impl RunOptions {
         if file == Path::new("-") {
             return output::answer(json.as_bytes()).map(drop);
         }
-        std::fs::write(file, json).with_context(|| format!("cannot write the report {}", PathDisplay(file)))
+        atomic_file::write_named(file, json.as_bytes())
+            .with_context(|| format!("cannot write the report {}", PathDisplay(file)))
     }
 }

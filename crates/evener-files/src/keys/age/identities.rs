@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::date::rfc3339;
 use super::facts::{identity, no_passphrase};
 use super::identity_file::{AskPassphrase, Secret, secrets};
-use super::passphrase::passphrase_identity;
+use super::passphrase::{WorkFactors, passphrase_identity};
 use crate::error::FormatError;
 
 /// The identities that open files. Keys are wiped when they are dropped, as far as the crate `age` does.
@@ -20,8 +20,8 @@ pub struct Identities {
 
 impl Identities {
     /// Adds the identity that `passphrase` is.
-    pub fn add_passphrase(&mut self, passphrase: SecretString) {
-        self.all.push(Box::new(passphrase_identity(passphrase)));
+    pub fn add_passphrase(&mut self, passphrase: SecretString, factors: WorkFactors) {
+        self.all.push(Box::new(passphrase_identity(passphrase, factors)));
     }
 
     /// Adds the identities of a file: age identities one a line, or an SSH private key, or age identities

@@ -8,7 +8,7 @@ use age_core::secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::facts::{at_line, identity, no_passphrase};
-use super::passphrase::passphrase_identity;
+use super::passphrase::{WorkFactors, passphrase_identity};
 use crate::armor::{dearmored, is_armored};
 use crate::error::FormatError;
 
@@ -73,13 +73,17 @@ fn decrypted_file(bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<Zeroiz
     let damaged = |_| identity("the encrypted file is damaged");
     let not_mine = |error: DecryptError| match error {
         DecryptError::DecryptionFailed => identity("wrong passphrase for the encrypted file"),
+        DecryptError::ExcessiveWork { .. } => {
+            identity("the passphrase of the encrypted file asks for too much work")
+        }
         _ => identity("the encrypted file is damaged"),
     };
     let decryptor = Decryptor::new(dearmored(bytes).map_err(damaged)?).map_err(not_mine)?;
     if !decryptor.is_scrypt() {
         return Err(identity("the encrypted file is not encrypted with a passphrase"));
     }
-    let key = passphrase_identity(prompt("the identity file").ok_or_else(no_passphrase)?);
+    let key =
+        passphrase_identity(prompt("the identity file").ok_or_else(no_passphrase)?, WorkFactors::default());
     let keys = std::iter::once(&key as &dyn Identity);
     let mut text = Zeroizing::new(String::new());
     decryptor.decrypt(keys).map_err(not_mine)?.read_to_string(&mut text).map_err(damaged)?;

@@ -12,5 +12,6 @@ mod recipients;
 
 pub use identities::{Identities, NewIdentity, generate_identity};
 pub use identity_file::AskPassphrase;
+pub use passphrase::WorkFactors;
 pub use recipients::Recipients;
 pub(crate) use recipients::StanzaMatcher;

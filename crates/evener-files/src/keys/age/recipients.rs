@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::facts::{at_line, recipient};
 use super::identity_file::{AskPassphrase, Secret, entries, secrets};
-use super::passphrase::{OneAtATime, WORK_FACTOR, passphrase_identity};
+use super::passphrase::{OneAtATime, WorkFactors, passphrase_identity};
 use crate::error::FormatError;
 
 /// Bytes of the SHA-256 of an SSH public key that stand in a stanza.
@@ -40,11 +40,14 @@ impl Recipients {
     /// Each file then costs about a second of a core and 256 MiB while its key is derived, one file at a time
     /// in the whole process: meant for a few files.
     #[must_use]
-    pub fn passphrase(passphrase: SecretString) -> Self {
+    pub fn passphrase(passphrase: SecretString, factors: WorkFactors) -> Self {
         let mut recipient = scrypt::Recipient::new(passphrase.clone());
-        recipient.set_work_factor(WORK_FACTOR);
+        recipient.set_work_factor(factors.new);
         let mut alone = Self::default();
-        alone.push(OneAtATime(recipient), StanzaMatcher::Opens(Box::new(passphrase_identity(passphrase))));
+        alone.push(
+            OneAtATime(recipient),
+            StanzaMatcher::Opens(Box::new(passphrase_identity(passphrase, factors))),
+        );
         alone
     }
 
