@@ -47,10 +47,10 @@ impl Attributes {
         to: BorrowedFd<'_>,
         from: BorrowedFd<'_>,
         keep: &Keep,
-        may_have: bool,
+        before: Before,
     ) -> Result<(), FileError> {
         let is_own = self.set_owner(to, keep)?;
-        copy_xattrs(from, to, keep, may_have)?;
+        copy_xattrs(from, to, keep, before)?;
         self.set_mode_and_time(to, is_own)
     }
 
@@ -103,17 +103,27 @@ pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Gives `to` the extended attributes and access lists of `from`. `may_have` says that `to` may have some that it must not
-/// keep: it stood there before, or its directory gives access lists to what is new in it.
+/// What an output may have before it is given anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Nothing,
+    /// An access list, which its directory gives to what is new in it: never kept, for it lets others in.
+    AclOfDirectory,
+    /// What stood there may have had anything.
+    Anything,
+}
+
+/// Gives `to` the extended attributes and access lists of `from`, and takes those away of the same kinds that `from` has not.
 pub(super) fn copy_xattrs(
     from: BorrowedFd<'_>,
     to: BorrowedFd<'_>,
     keep: &Keep,
-    may_have: bool,
+    before: Before,
 ) -> Result<(), FileError> {
     let names = names(from, keep)?;
-    if may_have {
-        let those = self::names(to, &Keep { acls: true, ..*keep })?;
+    if before != Before::Nothing {
+        let acls = keep.acls || before == Before::AclOfDirectory;
+        let those = self::names(to, &Keep { acls, ..*keep })?;
         for name in those.iter().filter(|name| !names.contains(name)) {
             match fs::fremovexattr(to, name.as_c_str()) {
                 Ok(()) | Err(Errno::NODATA) => {}
@@ -124,7 +134,7 @@ pub(super) fn copy_xattrs(
     for name in &names {
         let Some(value) = value(from, name)? else { continue };
         // Nothing is asked of the system that need not be: the directory may be another user's.
-        if !may_have || self::value(to, name).ok().flatten().as_ref() != Some(&value) {
+        if before == Before::Nothing || self::value(to, name).ok().flatten().as_ref() != Some(&value) {
             let set = fs::fsetxattr(to, name.as_c_str(), &value, XattrFlags::empty());
             set.map_err(FileError::io(doing(name)))?;
         }

@@ -13,7 +13,7 @@ use evener_fd::Named;
 use rustix::fs::{self, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{Attributes, copy_xattrs, gives_acls};
+use super::attributes::{Attributes, Before, copy_xattrs, gives_acls};
 use super::leftovers::Locks;
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
@@ -60,7 +60,7 @@ pub(crate) struct OutputDir {
     /// Whether this run made it, so that nothing can stand in it already.
     pub(crate) is_new: bool,
     /// Whether what is made in it gets an access list from it.
-    pub(super) gives_acls: bool,
+    gives_acls: bool,
 }
 
 /// A source directory, of which an output directory is the counterpart.
@@ -129,8 +129,8 @@ impl OutputDir {
         let fd = place.fd()?;
         let attributes = source.as_ref().map(|source| Attributes::of(source.stat));
         if let Some(source) = source {
-            let may_have = !is_new || above.is_some_and(|above| above.gives_acls);
-            copy_xattrs(source.place.fd()?.as_fd(), fd.as_fd(), &outputs.keep, may_have)?;
+            let before = if is_new { before(above) } else { Before::Anything };
+            copy_xattrs(source.place.fd()?.as_fd(), fd.as_fd(), &outputs.keep, before)?;
             give_owner_access(&fd)?;
         }
         let gives_acls = gives_acls(&*fd);
@@ -145,6 +145,11 @@ impl OutputDir {
 
     pub(crate) fn identity(&self) -> (u64, u64) {
         self.place.identity
+    }
+
+    /// What is new in it may have an access list from it.
+    pub(super) fn before(&self) -> Before {
+        if self.gives_acls { Before::AclOfDirectory } else { Before::Nothing }
     }
 
     pub(crate) fn keep(&self) -> &Keep {
@@ -199,6 +204,11 @@ impl Drop for OutputDir {
             above = dir.above.take();
         }
     }
+}
+
+/// What a new directory may have; of the one above a directory that the user named nothing is known.
+fn before(above: Option<&Arc<OutputDir>>) -> Before {
+    above.map_or(Before::AclOfDirectory, |above| above.before())
 }
 
 /// The mode with which a directory is made: its owner works in it, whatever its source says.

@@ -78,7 +78,7 @@ impl Draft {
             let (fd, stat) = source.origin();
             let dir = &self.temporary.dir;
             let attributes = Attributes::of(stat);
-            attributes.give(self.file.as_fd(), fd.as_fd(), dir.keep(), dir.gives_acls)?;
+            attributes.give(self.file.as_fd(), fd.as_fd(), dir.keep(), dir.before())?;
         }
         Ok(CompleteDraft { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
     }
