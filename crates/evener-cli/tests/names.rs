@@ -121,7 +121,6 @@ fn raced(runs: u32) {
     let (secret, vault) = (place.join("secret"), place.join("vault"));
     for number in 0..12 {
         place.write(format!("in/home/sub/f{number}"), "mine");
-        place.write(format!("sealed/home/sub/f{number}"), "mine");
     }
     fs::create_dir(&secret).unwrap();
     place.write("secret/f3", "TOP SECRET");

@@ -26,12 +26,12 @@ impl Descriptors {
         Self::within(getrlimit(Resource::Nofile).current.unwrap_or(UNLIMITED), threads)
     }
 
-    /// A quarter for directories, a quarter for sources and one for outputs; the rest is for whatever else a program has.
+    /// A sixth for directories, one for sources and one for outputs; the rest is for listings and whatever else a program has.
     fn within(limit: u64, threads: usize) -> Self {
-        let quarter = usize::try_from(limit / 4).unwrap_or(usize::MAX);
+        let sixth = usize::try_from(limit / 6).unwrap_or(usize::MAX);
         Self {
-            directories: quarter.clamp(1, DIRECTORIES_MAX),
-            files_per_thread: (quarter / threads.max(1)).max(1),
+            directories: sixth.clamp(1, DIRECTORIES_MAX),
+            files_per_thread: (sixth / threads.max(1)).max(1),
         }
     }
 }
@@ -41,11 +41,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_the_limit_is_three_quarters_are_given_out_at_most() {
+    fn whatever_the_limit_is_half_of_it_is_given_out_at_most() {
         for limit in [64, 256, 1_024, 4_096, UNLIMITED] {
             for threads in [1, 2, 8] {
                 let Descriptors { directories, files_per_thread } = Descriptors::within(limit, threads);
-                assert!((directories + 2 * files_per_thread * threads) as u64 <= limit * 3 / 4, "{limit}");
+                assert!((directories + 2 * files_per_thread * threads) as u64 <= limit / 2, "{limit}");
             }
         }
     }
