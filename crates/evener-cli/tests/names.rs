@@ -46,8 +46,7 @@ fn a_traced_run_makes_no_call_by_path_below_a_tree() {
         [("encrypt", "in", "sealed"), ("decrypt", "sealed", "back"), ("decrypt", "sealed", "back")]
     {
         let trace = place.join("trace");
-        let traced =
-            place.program("strace").args(["-f", "-qq", "-s", "4096", "-e", "trace=%file", "-o"]);
+        let traced = place.program("strace").args(["-f", "-qq", "-s", "4096", "-e", "trace=%file", "-o"]);
         let traced = traced.arg(&trace).arg(common::EVENER);
         let traced = traced.args([direction, "--key", "k.json", "-q", "-o", output, input]);
         traced.env("EVENER_ARBITER", "off").run().succeeded();

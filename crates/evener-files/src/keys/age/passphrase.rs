@@ -42,7 +42,10 @@ impl WorkFactors {
 }
 
 /// Serves one caller after the other, because each takes hundreds of MiB.
-pub(super) struct OneAtATime<T>(pub(super) T);
+pub(super) struct OneAtATime<T> {
+    pub(super) inner: T,
+    pub(super) factors: WorkFactors,
+}
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -52,20 +55,26 @@ pub(super) fn passphrase_identity(
 ) -> OneAtATime<scrypt::Identity> {
     let mut identity = scrypt::Identity::new(passphrase);
     identity.set_max_work_factor(factors.most);
-    OneAtATime(identity)
+    OneAtATime { inner: identity, factors }
 }
 
 impl<T: Recipient> Recipient for OneAtATime<T> {
     fn wrap_file_key(&self, file_key: &FileKey) -> Result<(Vec<Stanza>, HashSet<String>), EncryptError> {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.wrap_file_key(file_key)
+        self.inner.wrap_file_key(file_key)
     }
 }
 
 impl<T: Identity> Identity for OneAtATime<T> {
     fn unwrap_stanza(&self, stanza: &Stanza) -> Option<Result<FileKey, DecryptError>> {
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        self.0.unwrap_stanza(stanza)
+        match self.inner.unwrap_stanza(stanza) {
+            // The crate tells what this machine does in a second, not what is accepted.
+            Some(Err(DecryptError::ExcessiveWork { required, .. })) => {
+                Some(Err(DecryptError::ExcessiveWork { required, target: self.factors.most }))
+            }
+            unwrapped => unwrapped,
+        }
     }
 }
 

@@ -45,7 +45,7 @@ impl Recipients {
         recipient.set_work_factor(factors.new);
         let mut alone = Self::default();
         alone.push(
-            OneAtATime(recipient),
+            OneAtATime { inner: recipient, factors },
             StanzaMatcher::Opens(Box::new(passphrase_identity(passphrase, factors))),
         );
         alone
