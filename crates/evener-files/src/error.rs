@@ -24,12 +24,6 @@ pub enum FormatError {
         /// Which keys were tried and which would do, after a colon; empty where that is not known.
         facts: String,
     },
-    /// A passphrase that takes more memory than the run may use.
-    #[error("its passphrase takes {} MiB of memory (--memory grants it)", needed_bytes >> 20)]
-    Work {
-        /// Bytes that it takes.
-        needed_bytes: u64,
-    },
     /// An age plugin failed.
     #[error("plugin {name}: {fact}")]
     Plugin {
@@ -76,6 +70,18 @@ pub enum FormatError {
     /// A passphrase that cannot be one.
     #[error("passphrase: {0}")]
     Passphrase(&'static str),
+    /// The key of the passphrase costs more than is accepted; nothing of it was paid.
+    #[error(
+        "its passphrase asks for {cost} (work factor {required}); up to {accepted} is accepted (--work-factor-max, --memory)"
+    )]
+    ExcessiveWork {
+        /// The work factor of the file.
+        required: u8,
+        /// What that costs, in words.
+        cost: String,
+        /// The highest that is accepted.
+        accepted: u8,
+    },
     /// Understood, and not done by Evener.
     #[error("not supported: {0}")]
     Unsupported(String),
@@ -85,7 +91,7 @@ pub enum FormatError {
 }
 
 /// Why one file was not done. Nothing stands under its final name then that was not there before.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The system refused something.
@@ -151,6 +157,18 @@ pub enum FileError {
     /// The process that read the output has gone.
     #[error("cannot write: the reader of the output has gone")]
     BrokenPipe,
+    /// A directory is not the one any more that the walk entered.
+    #[error("something else took the place of its directory; nothing was read or written there")]
+    Moved,
+    /// A device, socket or pipe in a tree.
+    #[error("a device, socket or pipe is not kept (--skip-specials leaves it out)")]
+    Special,
+    /// A directory of the input is where the output goes.
+    #[error("it is where the output goes, by another name; it was left out")]
+    OutputInInput,
+    /// The file is another name of one that failed.
+    #[error("{} is another name of the same file, and was not done", .0.display())]
+    OtherName(PathBuf),
     /// The run was cancelled or stopped before this file was finished.
     #[error("not finished: the run was stopped")]
     Stopped,

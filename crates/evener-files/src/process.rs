@@ -1,6 +1,7 @@
 //! One run: it is refused, or goes to the threads of the pool or through a stream.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
@@ -10,12 +11,15 @@ use evener::{Cancel, CoreDrivers, DriverFactory, Setup};
 
 use zeroize::Zeroizing;
 
+use crate::input::descriptors::Descriptors;
+use crate::input::place::OpenPlaces;
+use crate::output::Outputs;
 use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target, Task};
 use crate::segments::slots::plan_slots;
 use crate::walk::Walk;
-use crate::workers::{Verification, Workers};
+use crate::workers::{TreeRun, Verification, Workers};
 use crate::{mirror, stream, walk};
 
 /// Does what `request` says.
@@ -43,12 +47,16 @@ pub fn process(
             run_verification(request, &sources, against.as_deref(), driver_factory, progress, cancel)?
         }
         (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
-            let walk = Walk::new(&sources, target, &request.options.filter)?;
+            let descriptors = Descriptors::of_process(request.options.workers.max(1));
+            let open = OpenPlaces::new(descriptors.directories);
+            let outputs = Outputs::new(request.options.keep, Arc::clone(&open));
+            let walk = Walk::new(&sources, target, &request.options.filter, &outputs, &open)?;
             let record = record(request, walk.is_tree());
+            let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
             let mut summary = if request.options.is_rehearsal {
                 rehearse(request, &sources, target, &record)
             } else {
-                run_workers(request, walk, &sources, &record, driver_factory, progress, cancel)?
+                run_workers(request, tree, &sources, &record, driver_factory, progress, cancel)?
             };
             if request.options.delete {
                 delete(request, &sources, target, &record, &mut summary, cancel.is_cancelled());
@@ -66,7 +74,7 @@ pub fn process(
 
 fn run_workers(
     request: &Request,
-    walk: Walk,
+    tree: TreeRun,
     sources: &[PathBuf],
     record: &Record,
     driver_factory: &dyn DriverFactory,
@@ -78,7 +86,7 @@ fn run_workers(
     let slots = plan.cut(&mut memory);
     let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
     let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let workers = Workers::new(request, walk, plan, progress, record, cancel);
+    let workers = Workers::new(request, tree, plan, progress, record, cancel);
     let ((), report) = evener::try_run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {

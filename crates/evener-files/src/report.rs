@@ -39,9 +39,9 @@ impl Progress {
 /// Why something was left out without being a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// A symbolic link inside a tree; links are not followed.
+    /// A symbolic link inside a tree, left out by an option.
     Symlink,
-    /// A device, socket or pipe.
+    /// A device, socket or pipe, left out by an option.
     Special,
     /// Output that a run has begun and not finished: a killed one, or one that is still going on.
     Draft,
@@ -50,7 +50,7 @@ pub enum Skip {
 impl std::fmt::Display for Skip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Symlink => "symbolic link, not followed",
+            Self::Symlink => "symbolic link, left out",
             Self::Special => "neither file nor directory",
             Self::Draft => "draft of a run that did not finish",
         })

@@ -10,6 +10,7 @@ use evener_fd::SystemError;
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::format::{KeyFacts, Opener, Sealer};
+use crate::keep::Keep;
 use crate::record::Trust;
 
 /// What is to be done, and with which keys.
@@ -108,6 +109,8 @@ pub struct Options {
     pub armor: bool,
     /// Inputs that are left out: a tree's identity is no file of the tree.
     pub left_out: Vec<PathBuf>,
+    /// What of a tree is kept.
+    pub keep: Keep,
 }
 
 /// A part of a plaintext, as its user writes it.

@@ -9,7 +9,7 @@ use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::error::FileError;
-use crate::input::beneath::DIRECTORY_FLAGS;
+use crate::input::place::DIRECTORY_FLAGS;
 use crate::record::Spot;
 
 /// A directory of the source and its mirror, each where it is there.

@@ -18,7 +18,7 @@ use super::block::{self, Group, MAGIC, MAGIC_OF_ALL};
 use super::place::Place;
 use super::request_key::RequestKey;
 use super::row::Row;
-use crate::input::beneath::DIRECTORY_FLAGS;
+use crate::input::place::DIRECTORY_FLAGS;
 
 /// Rows by which a record may be longer than what it says. Assumed, not measured: 1000, 96 KiB.
 const SPARE_ROWS: usize = 1_000;

@@ -1,6 +1,7 @@
 //! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
 use evener_core::Direction;
+use rustix::fs::Mode;
 
 use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
 use crate::armor::Armor;
@@ -99,24 +100,30 @@ impl FileWork {
         }
     }
 
+    /// Whether runs of zeros in the output are left as holes: only what is decrypted has them.
+    pub(crate) fn leaves_holes(&self, item: &Item) -> bool {
+        self.direction == Direction::Decrypt && item.dir.keep().holes
+    }
+
     /// A draft for the output.
     pub(crate) fn draft(&self, item: &Item) -> Result<Draft, FileError> {
-        Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), self.replaces)
+        // Its owner's only, until it has the owner and the access list of its source.
+        Draft::create(&item.dir, &item.name, Mode::RUSR | Mode::WUSR, self.replaces)
     }
 
     /// Completes a draft in which all bytes stand; where the output is to be text, another one that holds that.
     pub(crate) fn complete(&self, draft: Draft, item: &Item) -> Result<CompleteDraft, FileError> {
         self.source.check_unchanged()?;
-        let Some(armor) = self.armor else { return draft.complete(Some(&self.source.stat)) };
+        let Some(armor) = self.armor else { return draft.complete(Some(&self.source)) };
         let text = self.draft(item)?;
         write_text(armor, &draft, &text)?;
-        text.complete(Some(&self.source.stat))
+        text.complete(Some(&self.source))
     }
 
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
         let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
-        Origin { path: item.source.clone(), bytes_in, bytes_out, row: self.row() }
+        Origin { path: item.source.clone(), bytes_in, bytes_out, row: self.row(), names: self.source.names() }
     }
 
     /// What is to be recorded, but for the output's place and stamp.

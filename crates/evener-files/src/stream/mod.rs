@@ -115,7 +115,7 @@ pub(crate) fn run_part(
     let mut output = Output::open(request)?;
     let (result, report) = evener::try_run(setup, |runtime| {
         let mut caller = runtime.caller(driver_factory.core_drivers());
-        let source = SourceFile::open(None, path)?;
+        let source = SourceFile::open_named(path)?;
         range::write(request, source, part, &mut caller, &mut slots, &mut output)
     })
     .map_err(RequestError::NoThread)?;

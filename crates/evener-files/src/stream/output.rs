@@ -13,7 +13,8 @@ use super::ends::{is_number, is_sink, is_terminal, open_sink};
 use crate::armor::{Armor, Encoder};
 use crate::error::FileError;
 use crate::format::Body;
-use crate::output::{Draft, Origin, OutputDir, PARTS_MAX, Settlement, SyncErrors, write_at};
+use crate::input::place::OpenPlaces;
+use crate::output::{Draft, Origin, OutputDir, Outputs, PARTS_MAX, Settlement, SyncErrors, write_at};
 use crate::request::{Existing, Request, RequestError, Source, Target, Task};
 use crate::segments::job::{self};
 
@@ -54,7 +55,8 @@ impl Output {
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
-        let dir = OutputDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
+        let outputs = Outputs::new(request.options.keep, OpenPlaces::new(1));
+        let dir = OutputDir::open(parent, &outputs, None).map_err(failed)?;
         let replace = request.options.existing == Existing::Replace;
         if !replace && dir.stat(name).map_err(failed)?.is_some() {
             return Err(RequestError::Exists(path.clone()));
@@ -106,7 +108,7 @@ impl Output {
         let errors = SyncErrors::default();
         let mut settlement = Settlement::new(&errors);
         let path = self.target;
-        let origin = Origin { path, bytes_in: 0, bytes_out: self.written, row: None };
+        let origin = Origin { path, bytes_in: 0, bytes_out: self.written, row: None, names: None };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }

@@ -8,7 +8,7 @@ use evener_core::Job;
 
 use super::worker::Worker;
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, write_at};
+use crate::output::{CompleteDraft, Origin, write_at, write_sparse_at};
 use crate::segments::slots::SPAN_BYTES;
 use crate::segments::{FileWork, job, span};
 use crate::walk::Item;
@@ -92,6 +92,12 @@ fn write(item: &Item, work: &FileWork, jobs: &[Box<Job<'_>>]) -> Result<(Complet
     span::emit(work, 0, jobs, &mut parts)?;
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();
     let draft = work.draft(item)?;
-    write_at(&draft.file, &mut parts, 0)?;
+    if work.leaves_holes(item) {
+        if write_sparse_at(&draft.file, &parts, 0)? {
+            draft.set_len(bytes_out)?;
+        }
+    } else {
+        write_at(&draft.file, &mut parts, 0)?;
+    }
     Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin(item) }))
 }

@@ -1,6 +1,6 @@
 //! An existing output: what stands under a final name already, and whether it is the finished result of this run's request.
 //!
-//! `judge`: what stands there -> what the record says of it ([`is_recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
+//! `judge`: what stands there -> what the record says of it ([`recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
 
 use std::io::IoSliceMut;
 
@@ -18,8 +18,8 @@ use crate::walk::Item;
 
 /// What is to be done about a file.
 pub(super) enum Judged {
-    /// Its finished result is there.
-    Finished,
+    /// Its finished result is there; device and inode of the source, where it has several names.
+    Finished(Option<(u64, u64)>),
     /// It is to be made.
     ToDo(ToDo),
     /// Something is there that a run beside this one may just have made.
@@ -55,7 +55,10 @@ pub(super) fn judge_contested(worker: &mut Worker<'_, '_, '_>, item: &Item) -> R
     let mut looks = 0;
     loop {
         let error = match judge_now(worker, item, false) {
-            Ok(Judged::Finished) => return Ok(()),
+            Ok(Judged::Finished(names)) => {
+                names.inspect(|names| worker.run.hard_links.done(*names));
+                return Ok(());
+            }
             Ok(_) => FileError::Exists,
             Err(error) => error,
         };
@@ -88,8 +91,9 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     };
     if let Some(known) = known.filter(|known| worker.run.record.is_same(&known.row.output, &Stamp::of(&stat)))
     {
-        if is_recorded(worker, item, &known)? {
-            return Ok(Judged::Finished);
+        if let Some(source) = recorded(worker, item, &known)? {
+            let names = (source.st_nlink > 1).then_some((source.st_dev, source.st_ino));
+            return Ok(Judged::Finished(names));
         }
     }
     let todo = open(worker, item)?;
@@ -106,7 +110,7 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
         return Err(FileError::Exists);
     }
     match look_inside(worker, item, &todo, known)? {
-        Found::Finished => Ok(Judged::Finished),
+        Found::Finished => Ok(Judged::Finished(todo.source.names())),
         Found::Ours(_) if existing == Existing::Update => Ok(Judged::ToDo(todo)),
         Found::Ours(error) | Found::Others(error) => Err(error),
     }
@@ -121,18 +125,17 @@ enum Found {
 }
 
 /// Whether the record says that the output, which is as it was written, was made from the source as it is and for this request.
-fn is_recorded(worker: &mut Worker<'_, '_, '_>, item: &Item, known: &Known) -> Result<bool, FileError> {
+/// Returns what the source is.
+fn recorded(worker: &mut Worker<'_, '_, '_>, item: &Item, known: &Known) -> Result<Option<Stat>, FileError> {
     let record = worker.run.record;
     let is_same = |stat: &Stat| record.is_same(&known.row.source, &Stamp::of(stat));
-    if !item.look().is_some_and(|stat| is_same(&stat)) {
-        return Ok(false);
-    }
+    let Some(source) = item.look().filter(is_same) else { return Ok(None) };
     match asked(worker, item, known)? {
         // Each file would only say so again, after a second of work.
         Asked::OtherPassphrase if worker.run.request.options.existing == Existing::Keep => {
             Err(FileError::OtherKey)
         }
-        asked => Ok(asked == Asked::Same),
+        asked => Ok((asked == Asked::Same).then_some(source)),
     }
 }
 

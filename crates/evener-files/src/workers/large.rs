@@ -12,7 +12,7 @@ use evener_core::Job;
 use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
-use crate::output::{CompleteDraft, Draft, Origin, write_at};
+use crate::output::{CompleteDraft, Draft, Origin, write_at, write_sparse_at};
 use crate::segments::{FileWork, job, span};
 use crate::walk::Item;
 
@@ -109,6 +109,9 @@ impl Large {
     }
 
     fn complete(&self, draft: Draft, bytes_out: u64) -> Finished {
+        if self.work.leaves_holes(&self.item) {
+            draft.set_len(bytes_out)?;
+        }
         Ok((self.work.complete(draft, &self.item)?, Origin { bytes_out, ..self.work.origin(&self.item) }))
     }
 
@@ -131,7 +134,12 @@ impl Large {
         let mut parts = Vec::with_capacity(2 * jobs.len());
         span::emit(&self.work, first.index, jobs, &mut parts)?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
-        write_at(&self.file, &mut parts, self.work.output_offset(first))?;
+        let offset = self.work.output_offset(first);
+        if self.work.leaves_holes(&self.item) {
+            write_sparse_at(&self.file, &parts, offset)?;
+        } else {
+            write_at(&self.file, &mut parts, offset)?;
+        }
         Ok(bytes)
     }
 

@@ -7,6 +7,7 @@ mod batch;
 mod cbc_interleave;
 mod existing_output;
 mod large;
+mod links;
 mod pool;
 mod proof;
 mod queue;
@@ -14,5 +15,5 @@ mod serial;
 mod verification;
 mod worker;
 
-pub(crate) use pool::Workers;
+pub(crate) use pool::{TreeRun, Workers};
 pub(crate) use verification::Verification;

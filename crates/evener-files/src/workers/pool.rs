@@ -12,21 +12,32 @@ use super::batch::Batch;
 use super::cbc_interleave;
 use super::existing_output::{Judged, ToDo, judge};
 use super::large::Large;
+use super::links;
+use super::links::link_names;
 use super::queue::{Task, TaskQueue};
 use super::serial;
 use super::worker::{Run, Worker};
 use crate::error::FileError;
+use crate::output::Outputs;
 use crate::record::Record;
 use crate::report::{Progress, Summary};
 use crate::request::Request;
 use crate::segments::{FileWork, KeyTrial, slots};
-use crate::walk::{Item, Walk};
+use crate::walk::{Item, Walk, What};
 
 /// The threads of a run and what they have in common.
 pub(crate) struct Workers<'a> {
     run: Run<'a>,
     queue: TaskQueue,
     summary: Mutex<Summary>,
+}
+
+/// The tree or trees of a run.
+pub(crate) struct TreeRun {
+    pub(crate) walk: Walk,
+    pub(crate) outputs: Arc<Outputs>,
+    /// Files that a thread may have open at a time.
+    pub(crate) files_max: usize,
 }
 
 /// Lets the others come to their end when a thread panics, which is a bug, instead of waiting for it.
@@ -44,26 +55,32 @@ impl Drop for StopOnPanic<'_, '_> {
 impl<'a> Workers<'a> {
     pub(crate) fn new(
         request: &'a Request,
-        walk: Walk,
+        tree: TreeRun,
         plan: slots::Plan,
         progress: &'a Progress,
         record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
-        let run = Run::new(request, plan, progress, record, cancel);
-        Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
+        let TreeRun { walk, outputs, files_max } = tree;
+        let run = Run::new(request, outputs, plan, progress, record, cancel);
+        Self { run, queue: TaskQueue::new(walk, files_max), summary: Mutex::default() }
     }
 
-    /// Ends the run: what was not begun is named, directories get their times, and the sum is returned.
+    /// Ends the run: what was not begun is named, names that wait for others are linked, directories are finished, and the sum is returned.
     ///
     /// # Panics
     ///
     /// Where something that the walk met is neither done nor named: a bug.
     pub(crate) fn finish(self) -> Summary {
-        let mut summary = self.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let failed = self.queue.finish(&self.run, &mut summary);
+        let Self { run, queue, summary } = self;
+        let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if run.is_stopped() {
+            run.outputs.abandon();
+        }
+        queue.finish(&run, &mut summary);
+        link_names(&run, &mut summary);
         assert_eq!(summary.accounted_for(), summary.found, "done + failed + left out = found");
-        summary.failed.extend(failed);
+        summary.failed.extend(run.outputs.failed());
         summary
     }
 
@@ -99,7 +116,12 @@ impl<'a> Workers<'a> {
                 std::mem::take(&mut batch).run(worker);
                 worker.settle_if_due();
             }
+            if matches!(item.what, What::Link(..)) {
+                links::work_on(worker, item);
+                continue;
+            }
             match judge(worker, &item) {
+                Ok(Judged::ToDo(todo)) if self.must_wait(&todo, &item) => {}
                 Ok(Judged::ToDo(todo)) => match self.open(worker, todo) {
                     Ok(work) => {
                         bytes += work.source.len();
@@ -107,7 +129,11 @@ impl<'a> Workers<'a> {
                     }
                     Err(error) => worker.failed(item.source, error),
                 },
-                Ok(Judged::Finished) => worker.summary.already_done += 1,
+                Ok(Judged::Finished(names)) => {
+                    let names = names.filter(|_| item.dir.keep().hard_links);
+                    names.inspect(|names| self.run.hard_links.stands(*names, &item));
+                    worker.summary.already_done += 1;
+                }
                 Ok(Judged::Contested) => worker.contest(item),
                 Err(error) => worker.failed(item.source, error),
             }
@@ -115,6 +141,12 @@ impl<'a> Workers<'a> {
         batch.run(worker);
         cbc_interleave::run(worker, chained);
         self.queue.files_are_done(count, bytes);
+    }
+
+    /// Whether a file is another name of one that is worked on, to whose output it is linked at the end.
+    fn must_wait(&self, todo: &ToDo, item: &Item) -> bool {
+        let names = todo.source.names().filter(|_| item.dir.keep().hard_links);
+        names.is_some_and(|names| self.run.hard_links.must_wait(names, item))
     }
 
     fn open(

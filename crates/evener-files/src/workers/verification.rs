@@ -3,6 +3,7 @@
 //! inputs -> [`Queue`] (names, lazily) -> a thread: header -> body -> all segments ([`compare`]) -> verified, or failed with the reason.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,9 +15,11 @@ use super::proof::compare;
 use super::worker::{Run, Worker};
 use crate::armor::ARMOR_START_BYTES;
 use crate::error::{FileError, FormatError};
-use crate::input::beneath::Root;
-use crate::input::source_file::SourceFile;
-use crate::output::is_draft;
+use crate::input::descriptors::Descriptors;
+use crate::input::place::{OpenPlaces, Place};
+use crate::input::source_file::{SourceFile, open_root};
+use crate::keep::Keep;
+use crate::output::{Outputs, is_draft};
 use crate::record::{Record, is_record};
 use crate::report::{Progress, Summary};
 use crate::request::Request;
@@ -33,8 +36,36 @@ pub(crate) struct Verification<'a> {
 /// An encrypted file, and the plaintext that it is compared with.
 struct Pair {
     path: PathBuf,
-    root: Option<Arc<Root>>,
-    plain: Option<(Option<Arc<Root>>, PathBuf)>,
+    /// Where the walk found it; `None` where the user named it.
+    found: Option<(Arc<Place>, OsString)>,
+    plain: Option<Plain>,
+}
+
+/// The plaintext beside an encrypted file: below a tree that the user named, or named by him.
+struct Plain {
+    path: PathBuf,
+    below: Option<(Arc<Place>, PathBuf)>,
+}
+
+impl Plain {
+    fn open(&self) -> Result<SourceFile, FileError> {
+        match &self.below {
+            Some((root, relative)) => {
+                let (place, name) = found_below(root, relative)?;
+                SourceFile::open(&place, &name)
+            }
+            None => SourceFile::open_named(&self.path),
+        }
+    }
+}
+
+/// The directory below `root` in which the last name of a path lies, and that name; no link is followed.
+fn found_below(root: &Arc<Place>, relative: &Path) -> Result<(Arc<Place>, OsString), FileError> {
+    let mut place = Arc::clone(root);
+    for name in relative.parent().into_iter().flat_map(Path::iter) {
+        place = place.enter(name)?.0;
+    }
+    Ok((place, relative.file_name().unwrap_or_default().to_owned()))
 }
 
 /// Inputs that were not looked at yet, each with its other side.
@@ -42,11 +73,13 @@ struct Queue {
     inputs: VecDeque<(PathBuf, Option<PathBuf>)>,
     /// The tree that is walked, and those that come next: the plain side after the encrypted one.
     trees: VecDeque<Tree>,
+    open: Arc<OpenPlaces>,
 }
 
 struct Tree {
     descent: Descent,
-    other: Option<Arc<Root>>,
+    source: PathBuf,
+    other: Option<(Arc<Place>, PathBuf)>,
     /// Whether it is the plain side that is walked, for files that were never encrypted.
     is_plain_side: bool,
 }
@@ -72,8 +105,11 @@ impl<'a> Verification<'a> {
             (None, _) => None,
         };
         let inputs = sources.iter().map(|source| (source.clone(), other(source))).collect();
-        let run = Run::new(request, plan, progress, record, cancel);
-        Self { run, queue: Mutex::new(Queue { inputs, trees: VecDeque::new() }), summary: Mutex::default() }
+        let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
+        let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
+        let run = Run::new(request, outputs, plan, progress, record, cancel);
+        let queue = Queue { inputs, trees: VecDeque::new(), open };
+        Self { run, queue: Mutex::new(queue), summary: Mutex::default() }
     }
 
     /// One thread: verifies files until there are none.
@@ -106,15 +142,18 @@ impl<'a> Verification<'a> {
 
 /// Opens all of a file; returns its length.
 fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError> {
-    let cipher = SourceFile::open(pair.root.as_deref(), &pair.path)?;
+    let cipher = match &pair.found {
+        Some((place, name)) => SourceFile::open(place, name)?,
+        None => SourceFile::open_named(&pair.path)?,
+    };
     if worker.run.request.is_armored(&cipher.read_start(ARMOR_START_BYTES)?) {
         let what = "verification of an armored file (evener decrypt -o /dev/null opens it)";
         return Err(FormatError::Unsupported(what.into()).into());
     }
     let plain = match &pair.plain {
-        Some((root, path)) => match SourceFile::open(root.as_deref(), path) {
+        Some(plain) => match plain.open() {
             Err(FileError::Io(error)) if error.answer().kind() == std::io::ErrorKind::NotFound => {
-                return Err(FileError::NoCounterpart(path.clone()));
+                return Err(FileError::NoCounterpart(plain.path.clone()));
             }
             plain => Some(plain?),
         },
@@ -130,7 +169,7 @@ fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError
     match compare(worker, &work.body, work.layout, plain.as_ref(), &work.source)? {
         true => Ok(bytes),
         false => {
-            Err(FileError::Differs(pair.plain.as_ref().map_or_else(PathBuf::new, |(_, path)| path.clone())))
+            Err(FileError::Differs(pair.plain.as_ref().map_or_else(PathBuf::new, |plain| plain.path.clone())))
         }
     }
 }
@@ -146,8 +185,8 @@ impl Queue {
             }
             let (path, plain) = self.inputs.pop_front()?;
             if !path.is_dir() {
-                let plain = plain.map(|plain| (None, plain));
-                return Some(Met::Pair(Pair { path, root: None, plain }));
+                let plain = plain.map(|path| Plain { path, below: None });
+                return Some(Met::Pair(Pair { path, found: None, plain }));
             }
             match self.begin(&path, plain) {
                 Ok(()) => {}
@@ -158,16 +197,14 @@ impl Queue {
 
     /// Begins a tree; of its plain side, too, comes what has no counterpart.
     fn begin(&mut self, path: &Path, plain: Option<PathBuf>) -> Result<(), FileError> {
-        let root = Root::open(path)?;
-        let plain = plain.as_deref().map(Root::open).transpose()?.map(Arc::new);
-        let plain_side = match &plain {
-            Some(plain) => {
-                let (descent, sealed) = (Descent::new(Root::open(plain.path())?), Root::open(path)?);
-                Some(Tree { descent, other: Some(Arc::new(sealed)), is_plain_side: true })
-            }
-            None => None,
+        let root = |path: &Path| Ok::<_, FileError>((open_root(path, &self.open)?.0, path.to_owned()));
+        let tree = |path: &Path, other, is_plain_side| {
+            let descent = Descent::new(path, &self.open)?;
+            Ok::<_, FileError>(Tree { descent, source: path.to_owned(), other, is_plain_side })
         };
-        self.trees.push_back(Tree { descent: Descent::new(root), other: plain, is_plain_side: false });
+        let plain_side = plain.as_deref().map(|plain| tree(plain, Some(root(path)?), true)).transpose()?;
+        let sealed_side = tree(path, plain.as_deref().map(root).transpose()?, false)?;
+        self.trees.push_back(sealed_side);
         self.trees.extend(plain_side);
         Ok(())
     }
@@ -176,26 +213,32 @@ impl Queue {
 impl Tree {
     fn next(&mut self) -> Option<Met> {
         loop {
-            let (path, name) = match self.descent.next()? {
-                Found::Other { path, name, kind: FileType::RegularFile, .. } => (path, name),
+            let (place, name) = match self.descent.next()? {
+                Found::Other { place, name, kind: FileType::RegularFile, .. } => (place, name),
                 Found::Failed(path, error) => return Some(Met::Failed(path, error)),
                 Found::Other { .. } | Found::Directory { .. } => continue,
             };
             if is_draft(&name) || is_record(&name) {
                 continue;
             }
-            let relative = path.strip_prefix(self.descent.root.path()).expect("it was found below");
-            let other = self.other.as_ref().map(|other| other.path().join(relative));
-            match (&self.other, other) {
-                (Some(sealed), Some(other)) if self.is_plain_side => {
-                    if sealed.open_found(&other, OFlags::PATH | OFlags::CLOEXEC).is_err() {
+            let path = self.descent.path().join(&name);
+            let relative = path.strip_prefix(&self.source).expect("it was found below").to_owned();
+            match &self.other {
+                Some((sealed, of_sealed)) if self.is_plain_side => {
+                    let flags = OFlags::PATH | OFlags::CLOEXEC;
+                    let there =
+                        found_below(sealed, &relative).and_then(|(place, name)| place.open(&name, flags));
+                    if there.is_err() {
+                        let other = of_sealed.join(&relative);
                         return Some(Met::Failed(path, FileError::NoCounterpart(other)));
                     }
                 }
-                (plain, other) => {
-                    let plain = other.map(|other| (plain.clone(), other));
-                    let root = Some(Arc::clone(&self.descent.root));
-                    return Some(Met::Pair(Pair { path, root, plain }));
+                plain => {
+                    let plain = plain.as_ref().map(|(root, of_plain)| Plain {
+                        path: of_plain.join(&relative),
+                        below: Some((Arc::clone(root), relative)),
+                    });
+                    return Some(Met::Pair(Pair { path, found: Some((place, name)), plain }));
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! A worker: one thread of a run, with its caller, its slots, and the drafts that it has completed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener::{Caller, Cancel};
@@ -8,28 +9,31 @@ use evener_core::Job;
 
 use super::existing_output;
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, Settlement, SyncErrors};
+use crate::output::{CompleteDraft, Origin, Outputs, Settlement, SyncErrors};
 use crate::record::{Record, Row};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, Task};
 use crate::segments::slots;
-use crate::walk::Item;
+use crate::walk::{HardLinks, Item};
 
 /// What all threads of a run share and none of them changes, but for the wish to stop.
 pub(super) struct Run<'a> {
     pub(super) request: &'a Request,
+    pub(super) outputs: Arc<Outputs>,
+    pub(super) hard_links: HardLinks,
     pub(super) plan: slots::Plan,
     pub(super) progress: &'a Progress,
     pub(super) record: &'a Record,
     cancel: &'a Cancel,
     /// Set when every further file would fail alike (disk full).
     stopped: AtomicBool,
-    sync_errors: SyncErrors,
+    pub(super) sync_errors: SyncErrors,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(
         request: &'a Request,
+        outputs: Arc<Outputs>,
         plan: slots::Plan,
         progress: &'a Progress,
         record: &'a Record,
@@ -37,6 +41,8 @@ impl<'a> Run<'a> {
     ) -> Self {
         Self {
             request,
+            outputs,
+            hard_links: HardLinks::default(),
             plan,
             progress,
             record,
@@ -48,7 +54,11 @@ impl<'a> Run<'a> {
 
     /// Whether files not yet begun are left alone.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+        let is_stopped = self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled();
+        if is_stopped {
+            self.outputs.abandon();
+        }
+        is_stopped
     }
 
     /// Whether the run is to end at once: what is complete and not yet settled is left to the next run, too.
@@ -127,6 +137,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
         if error.stops_the_run() {
             self.run.stop();
         }
+        self.run.outputs.leave_undone(&path);
         self.summary.failed.push((path, error));
     }
 
@@ -144,6 +155,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
             match result {
                 Ok(()) => {
                     self.run.progress.add_file();
+                    origin.names.inspect(|names| self.run.hard_links.done(*names));
                     rows.extend(origin.row.map(|row| self.run.with_ends(row, &item)));
                     self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), Ok(()));
                 }

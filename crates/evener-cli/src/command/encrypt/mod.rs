@@ -2,6 +2,7 @@
 //!
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
+mod keep;
 mod keys;
 mod part;
 mod progress;
@@ -25,18 +26,20 @@ use evener_files::{
     Task, Trust, abandon_drafts, process,
 };
 
+use crate::atomic_file;
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::machine::state;
 use crate::terminal::{Exit, PathDisplay, exit_status_help, output, prompt, signals, units};
+use keep::KeepOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
 use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
 ///
 /// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
-/// by OUT; several inputs go into OUT under their own names. Names, modes and modification times are kept;
-/// symbolic links and special files are named and left out. An output appears under its name only when it is
+/// by OUT; several inputs go into OUT under their own names. Names, modes, modification times, symbolic and hard links,
+/// extended attributes, access lists and, as root, owners are kept; devices, sockets and pipes are failures. An output appears under its name only when it is
 /// complete. The same command again after an interruption does what is left: an output counts as finished where the record of
 /// the earlier run says so (a file beside OUT, .OUT.evener-record, which tells others nothing), or where it opens under this
 /// run's key and holds the input, whole. Anything else that stands there is an error; --update makes again what has changed.
@@ -141,6 +144,9 @@ struct RunOptions {
     #[arg(long)]
     ignore_inode: bool,
 
+    #[command(flatten)]
+    keep: KeepOptions,
+
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
     quiet: bool,
@@ -177,9 +183,6 @@ struct RunOptions {
     cpu_budget: Option<u8>,
 }
 
-/// Memory that the passphrase of a file may take where the user sets no limit: age's own, 4 GiB.
-const PASSPHRASE_MEMORY_BYTES: u64 = 4 << 30;
-
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
 const MEMORY_BYTES: u64 = 192 << 20;
 
@@ -191,7 +194,8 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     if arguments.armor && keys.format()? == Format::Tink {
         bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
     }
-    let task = Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.target())?);
+    let task =
+        Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.target(), arguments.run.memory)?);
     let options = Options { armor: arguments.armor, ..arguments.run.options() };
     run(task, options, keys, &arguments.run, &cancel)
 }
@@ -201,8 +205,7 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     let cancel = signals::end_soon_after_signals(abandon)?;
     let (keys, sources) = (&arguments.keys, arguments.run.sources());
     keys.check_stdin(None, &sources)?;
-    let memory_bytes = arguments.run.memory.unwrap_or(PASSPHRASE_MEMORY_BYTES);
-    let (opener, left_out) = keys.opener(&sources, memory_bytes)?;
+    let (opener, left_out) = keys.opener(&sources, arguments.run.memory)?;
     let options = Options { left_out, part: arguments.range, ..arguments.run.options() };
     run(Task::Decrypt(opener), options, keys, &arguments.run, &cancel)
 }
@@ -350,6 +353,7 @@ impl RunOptions {
             part: None,
             armor: false,
             left_out: Vec::new(),
+            keep: self.keep.keep(),
         }
     }
 
@@ -373,5 +377,6 @@ fn write_report(file: Option<&Path>, report: &Report) -> anyhow::Result<()> {
     if file == Path::new("-") {
         return output::answer(json.as_bytes()).map(drop);
     }
-    std::fs::write(file, json).with_context(|| format!("cannot write the report {}", PathDisplay(file)))
+    atomic_file::write_named(file, json.as_bytes())
+        .with_context(|| format!("cannot write the report {}", PathDisplay(file)))
 }

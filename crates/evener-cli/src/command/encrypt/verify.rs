@@ -6,12 +6,12 @@ use clap::ArgGroup;
 use evener::core::plan::Policy;
 use evener::core::{Direction, Estimator, Objective};
 use evener_files::{
-    Existing, Filter, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
+    Existing, Filter, Keep, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
 };
 
 use super::keys::KeyOptions;
 use super::report::{self, Report, RunFacts};
-use super::{MEMORY_BYTES, PASSPHRASE_MEMORY_BYTES, abandon, progress, summary, write_report};
+use super::{MEMORY_BYTES, abandon, progress, summary, write_report};
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, exit_status_help, output, signals, units};
@@ -64,8 +64,7 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     let sources: Vec<_> = arguments.inputs.iter().cloned().map(Source::Path).collect();
     let cancel = signals::end_soon_after_signals(abandon)?;
     arguments.keys.check_stdin(None, &sources)?;
-    let memory_bytes = arguments.memory.unwrap_or(PASSPHRASE_MEMORY_BYTES);
-    let (opener, left_out) = arguments.keys.opener(&sources, memory_bytes)?;
+    let (opener, left_out) = arguments.keys.opener(&sources, arguments.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
     let mut machine = Machine::new(&ModuleOptions::default())?;
@@ -100,6 +99,7 @@ impl Verify {
             part: None,
             armor: false,
             left_out: Vec::new(),
+            keep: Keep::default(),
         }
     }
 

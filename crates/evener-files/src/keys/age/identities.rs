@@ -10,7 +10,7 @@ use super::date::rfc3339;
 use super::facts::{identity, no_passphrase};
 use super::file_key::{FileKey, Unwrap};
 use super::identity_file::{AskPassphrase, Secret, secrets};
-use super::native::{HybridIdentity, Passphrase, X25519Identity};
+use super::native::{HybridIdentity, Passphrase, WorkFactors, X25519Identity};
 use super::plugin::{Dialog, NoDialog, Plugin};
 use super::ssh::{SshIdentity, SshSecret};
 use super::stanza::Stanza;
@@ -37,10 +37,9 @@ impl Identities {
         Self { all: Vec::new(), names: Vec::new(), dialog }
     }
 
-    /// Adds the identity that `passphrase` is. Files that ask for more than `memory_bytes` of memory for it are refused, but
-    /// for what new files ask for (256 MiB).
-    pub fn add_passphrase(&mut self, passphrase: SecretString, memory_bytes: u64) {
-        self.all.push(Box::new(Passphrase::new(passphrase, memory_bytes)));
+    /// Adds the identity that `passphrase` is. Files that ask for more than `factors` accept are refused.
+    pub fn add_passphrase(&mut self, passphrase: SecretString, factors: WorkFactors) {
+        self.all.push(Box::new(Passphrase::new(passphrase, factors)));
     }
 
     /// Adds the identity of a plugin that needs no data.

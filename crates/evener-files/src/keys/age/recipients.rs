@@ -10,7 +10,9 @@ use super::facts::{at_line, identity, no_passphrase, recipient};
 use super::file_key::{FileKey, Unwrap, Wrap};
 use super::header::Header;
 use super::identity_file::{AskPassphrase, Secret, secrets};
-use super::native::{HybridRecipient, Passphrase, TagPqRecipient, TagRecipient, X25519Recipient};
+use super::native::{
+    HybridRecipient, Passphrase, TagPqRecipient, TagRecipient, WorkFactors, X25519Recipient,
+};
 use super::plugin::{Dialog, NoDialog, Plugin};
 use super::ssh::{NoRecipient, SshRecipient, SshSecret};
 use super::stanza::Stanza;
@@ -70,9 +72,9 @@ impl Recipients {
     /// Each file then costs about a second of a core and 256 MiB while its key is derived, one file at a time
     /// in the whole process: meant for a few files.
     #[must_use]
-    pub fn passphrase(passphrase: SecretString) -> Self {
+    pub fn passphrase(passphrase: SecretString, factors: WorkFactors) -> Self {
         let mut alone = Self::default();
-        let passphrase = Passphrase::new(passphrase, 0);
+        let passphrase = Passphrase::new(passphrase, factors);
         alone.push_nameless(passphrase.clone(), StanzaMatcher::Opens(Box::new(passphrase)), None);
         alone
     }
