@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::item::Item;
 use crate::error::FileError;
 use crate::output::{CompleteDraft, Origin, OutputDir};
+use crate::record::{Record, Row};
 
 /// Files with several names.
 #[derive(Default)]
@@ -23,6 +24,8 @@ struct Names {
     first: Name,
     /// Whether the first one's output stands there.
     is_done: bool,
+    /// What was recorded of it.
+    row: Option<Row>,
     others: Vec<Name>,
 }
 
@@ -44,7 +47,7 @@ impl HardLinks {
         use std::collections::hash_map::Entry;
         match self.lock().entry(file) {
             Entry::Vacant(vacant) => {
-                vacant.insert(Names { first: Name::of(item), is_done: false, others: Vec::new() });
+                vacant.insert(Names { first: Name::of(item), is_done: false, row: None, others: Vec::new() });
                 false
             }
             Entry::Occupied(mut names) => {
@@ -56,14 +59,15 @@ impl HardLinks {
 
     /// Says that the output of `item`, a name of `file`, stands there already.
     pub(crate) fn stands(&self, file: (u64, u64), item: &Item) {
-        let first = || Names { first: Name::of(item), is_done: true, others: Vec::new() };
+        let first = || Names { first: Name::of(item), is_done: true, row: None, others: Vec::new() };
         self.lock().entry(file).or_insert_with(first);
     }
 
-    /// Says that the output of the first name of `file` stands there now.
-    pub(crate) fn done(&self, file: (u64, u64)) {
+    /// Says that the output of the first name of `file` stands there now, and what was recorded of it.
+    pub(crate) fn done(&self, file: (u64, u64), row: Option<Row>) {
         if let Some(names) = self.lock().get_mut(&file) {
             names.is_done = true;
+            names.row = row;
         }
     }
 
@@ -71,16 +75,18 @@ impl HardLinks {
     pub(crate) fn waiting(
         &self,
         replace: bool,
+        record: &Record,
     ) -> impl Iterator<Item = (PathBuf, Result<(CompleteDraft, Origin), FileError>)> {
         let files = std::mem::take(&mut *self.lock());
-        files.into_values().flat_map(move |Names { first, is_done, others }| {
+        files.into_values().flat_map(move |Names { first, is_done, row, others }| {
             let linked = move |other: Name| {
+                let row = row.map(|row| Row { spot: record.spot(other.dir.spot, &other.name), ..row });
                 let (to, path) = ((&*first.dir, &*first.name), other.source);
                 let draft = match is_done {
                     true => CompleteDraft::another_name(&other.dir, &other.name, to, replace),
                     false => Err(FileError::OtherName(first.source.clone())),
                 };
-                let origin = Origin { path: path.clone(), bytes_in: 0, bytes_out: 0, row: None, names: None };
+                let origin = Origin { path: path.clone(), bytes_in: 0, bytes_out: 0, row, names: None };
                 (path, draft.map(|draft| (draft, origin)))
             };
             others.into_iter().map(linked).collect::<Vec<_>>()

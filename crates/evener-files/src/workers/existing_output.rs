@@ -56,7 +56,7 @@ pub(super) fn judge_contested(worker: &mut Worker<'_, '_, '_>, item: &Item) -> R
     loop {
         let error = match judge_now(worker, item, false) {
             Ok(Judged::Finished(names)) => {
-                names.inspect(|names| worker.run.hard_links.done(*names));
+                names.inspect(|names| worker.run.hard_links.done(*names, None));
                 return Ok(());
             }
             Ok(_) => FileError::Exists,

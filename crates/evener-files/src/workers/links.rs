@@ -50,7 +50,7 @@ fn is_link(stat: &Stat) -> bool {
 pub(super) fn link_names(run: &Run<'_>, summary: &mut Summary) {
     let mut settlement = Settlement::new(&run.sync_errors);
     let replace = run.request.options.existing == Existing::Replace;
-    for (path, draft) in run.hard_links.waiting(replace) {
+    for (path, draft) in run.hard_links.waiting(replace, run.record) {
         match draft {
             _ if run.is_stopped() => summary.failed.push((path, FileError::Stopped)),
             Ok((draft, origin)) => settlement.add(draft, origin),
@@ -64,9 +64,10 @@ pub(super) fn link_names(run: &Run<'_>, summary: &mut Summary) {
 }
 
 fn settle(run: &Run<'_>, settlement: &mut Settlement<'_>, summary: &mut Summary) {
-    for (Origin { path, .. }, result) in settlement.settle() {
+    for (Origin { path, row, .. }, result) in settlement.settle() {
         if result.is_ok() {
             run.progress.add_file();
+            run.record.add(row.as_slice());
         }
         summary.record(path, (0, 0), result);
     }

@@ -155,8 +155,9 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
             match result {
                 Ok(()) => {
                     self.run.progress.add_file();
-                    origin.names.inspect(|names| self.run.hard_links.done(*names));
-                    rows.extend(origin.row.map(|row| self.run.with_ends(row, &item)));
+                    let row = origin.row.map(|row| self.run.with_ends(row, &item));
+                    origin.names.inspect(|names| self.run.hard_links.done(*names, row));
+                    rows.extend(row);
                     self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), Ok(()));
                 }
                 Err(FileError::Exists) => self.contested.push(item),
