@@ -241,8 +241,7 @@ impl KeyOptions {
     /// What is accepted in files that are read: by its option, or what fits the memory that the user gave.
     fn most_work(&self, memory: Option<u64>) -> WorkFactors {
         let default = WorkFactors::default();
-        let by_memory = memory
-            .map_or(default.most, |memory| WorkFactors::within(memory).clamp(default.new, default.most));
+        let by_memory = memory.map_or(default.most, |memory| WorkFactors::within(memory).min(default.most));
         WorkFactors { most: self.work_factor_max.unwrap_or(by_memory), ..default }
     }
 
