@@ -204,7 +204,7 @@ impl KeyOptions {
                 Some(passphrase) => {
                     let factors = self.work_factors(recipients.work_factor, memory)?;
                     let passphrase = secret_text(&passphrase)?;
-                    let of_tree = tree::recipients(&passphrase, sources, target)?;
+                    let of_tree = tree::recipients(&passphrase, factors, sources, target)?;
                     Ok(Sealer::Age(of_tree.unwrap_or_else(|| Recipients::passphrase(passphrase, factors))))
                 }
                 None => Ok(Sealer::Age(self.recipients(recipients)?)),
@@ -230,7 +230,8 @@ impl KeyOptions {
                 let mut of_trees = Vec::new();
                 if let Some(passphrase) = self.secret(Repeat::No)? {
                     let passphrase: SecretString = secret_text(&passphrase)?;
-                    of_trees = tree::add_identities(&passphrase, sources, &mut identities)?;
+                    of_trees =
+                        tree::add_identities(&passphrase, self.most_work(memory), sources, &mut identities)?;
                     identities.add_passphrase(passphrase, self.most_work(memory));
                 }
                 Ok((Opener::Age(identities), of_trees))
