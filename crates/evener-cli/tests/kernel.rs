@@ -136,7 +136,7 @@ fn a_node_serves_old_clients(guest: &mut Guest, has_engine: bool) {
 
 /// Ends the node; requests that it served, and those of them that were left with it.
 fn stopped(guest: &mut Guest) -> [u64; 2] {
-    let stop = "kill -INT $(pidof evener); while [ -c /dev/crypto ]; do sleep 0.1; done";
+    let stop = "kill -TERM $(pidof evener); while [ -c /dev/crypto ]; do sleep 0.1; done";
     guest.run(stop).unwrap().expect_success();
     let log = guest.run("sleep 1; cat /tmp/node.log").unwrap();
     let log_text = log.expect_success();
