@@ -39,7 +39,7 @@ struct Blocks<const SIZE: usize, const WORDS: usize>(UnsafeCell<[[[u8; SIZE]; 64
 unsafe impl<const SIZE: usize, const WORDS: usize> Sync for Blocks<SIZE, WORDS> {}
 
 /// All classes, 64 B to 32 KiB. Assumed, not measured as a bound: a call takes under 100 small blocks and under 20 large ones where
-/// `malloc` gives nothing at all (`tests/no_memory.rs` makes calls of every kind so); there are several times that.
+/// `malloc` gives nothing at all (`conformance/openssl/programs/failing_malloc.c` makes calls of every kind so); there are several times that.
 struct Reserve {
     small: Class<64, 16>,
     middle: Class<512, 4>,

@@ -9,7 +9,7 @@ use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
 
 use crate::config::{Settings, StatisticsFile};
-use crate::ffi::{self, thread_end};
+use crate::ffi;
 
 /// One for all library contexts of the process. Nothing of a core is in it.
 static STATISTICS: OnceLock<Option<Statistics>> = OnceLock::new();
@@ -28,7 +28,7 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
         }
     };
     let start = || {
-        thread_end::prepare(thread_digests::finish_current_thread);
+        thread_digests::prepare();
         Statistics::new(places()).ok()
     };
     STATISTICS.get_or_init(start).as_ref()

@@ -129,8 +129,14 @@ impl Drop for Elsewhere {
     }
 }
 
+/// Has the counts of each thread moved into the file at its end. Called while a provider is loaded.
+pub(super) fn prepare() {
+    ELSEWHERE.prepare();
+    thread_end::prepare(finish_current_thread);
+}
+
 /// Flushes what this thread hashed, which ends.
-pub(super) fn finish_current_thread() {
+fn finish_current_thread() {
     if let Some(hashes) = current_thread() {
         statistics::finish_hashes(hashes);
         let place = &ALL[index(this())];

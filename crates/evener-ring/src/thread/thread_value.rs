@@ -25,6 +25,12 @@ impl<T> ThreadValue<T> {
         Self { key: OnceLock::new(), make, owns: PhantomData }
     }
 
+    /// Takes the key. To be called before threads fork: a child whose parent's other thread was about it would wait for that thread, which it
+    /// has not.
+    pub fn prepare(&'static self) {
+        self.key.get_or_init(new_key::<T>);
+    }
+
     /// Calls `body` with this thread's value, which is made where there is none; `None` where no memory is to be had.
     pub fn with<R>(&'static self, body: impl FnOnce(&T) -> R) -> Option<R> {
         let key = (*self.key.get_or_init(new_key::<T>))?;

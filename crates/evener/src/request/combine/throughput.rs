@@ -83,6 +83,7 @@ static NAMES: AtomicU32 = AtomicU32::new(1);
 
 impl ThroughputMonitor {
     pub(super) fn new(rule: Rule, cores: usize) -> Self {
+        THREAD.prepare();
         let (group_size, ends) = match rule {
             Rule::Guarded => (0, 0),
             // No epoch ever ends.
