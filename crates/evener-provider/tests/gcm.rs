@@ -270,3 +270,43 @@ fn left(what: &str, leave: Leave, encrypts: bool, [aad, first, last]: [usize; 3]
     pair.both(what, |ctx, _| (ctx.init(None, None, Some(&bytes(8, 12)), None), ctx.octets(c"tag", 16)));
     pair.both(what, |ctx, _| (ctx.update(&bytes(9, 200_000)), ctx.last(), ctx.octets(c"tag", 16)));
 }
+
+/// Messages by one context whose nonces change their length, most of them short, each call with the same answer from both providers.
+fn messages_with_nonces_of_any_length(name: &str, run: u64) {
+    let mut random = Random::new(run);
+    let pair = Pair::new(&DEFAULT, name);
+    let key = bytes(run, pair.ciphers[0].key_bytes());
+    let mut has_key = false;
+    for step in 0..40 {
+        let seed = random.next();
+        let iv = bytes(seed, 256);
+        let (number, len) = (random.below(12), random.below(300));
+        let what = format!("{name} run {run} step {step} call {number} seed {seed}");
+        match number {
+            0 => {
+                let len = [1, 11, 12, 12, 13, 16, 128, 129, 0][random.below(9)];
+                pair.both(&what, |ctx, _| ctx.set_number(c"ivlen", len));
+            }
+            1..=4 => {
+                let with_key = !has_key || random.below(4) == 0;
+                let encrypts = [None, None, Some(true), Some(false)][random.below(4)];
+                has_key |= pair.both(&what, |ctx, cipher| {
+                    ctx.init(with_key.then_some(cipher), with_key.then_some(&*key), Some(&iv), encrypts)
+                });
+            }
+            5 => _ = pair.both(&what, |ctx, _| ctx.aad(&bytes(seed, len % 40))),
+            6 | 7 => drop(pair.both(&what, |ctx, _| ctx.update(&bytes(seed, len)))),
+            8 => drop(pair.both(&what, |ctx, _| ctx.update(&bytes(seed, 200_000)))),
+            9 => drop(pair.both(&what, |ctx, _| (ctx.last(), ctx.octets(c"tag", 16)))),
+            10 => _ = pair.both(&what, |ctx, _| ctx.set_octets(c"tag", &bytes(seed, 16))),
+            _ => drop(pair.both(&what, |ctx, _| ctx.octets(c"iv", 12))),
+        }
+        pair.both(&what, |ctx, _| ctx.length(c"ivlen"));
+    }
+}
+
+#[test]
+fn short_gcm_messages_with_nonces_of_any_length_answer_as_by_default() {
+    let name = "short_gcm_messages_with_nonces_of_any_length_answer_as_by_default";
+    in_program(name, &usual(""), SPLIT, || split_mostly(GCM, 60, messages_with_nonces_of_any_length));
+}

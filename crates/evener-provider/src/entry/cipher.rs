@@ -115,6 +115,9 @@ dispatch! {
         ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        if let Some(answer) = gcm::unsplit::init(ctx, &call) {
+            return answer;
+        }
         for_c(core_of(ctx.row()), || calls::init(ctx, &call))
     }
 
@@ -123,8 +126,11 @@ dispatch! {
     fn slow_update(
         ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        ctx.end_iv_only();
         let call = Update::of(out, written, room, input, len);
+        if let Some(answer) = gcm::unsplit::update(ctx, &call) {
+            return answer;
+        }
+        ctx.end_iv_only();
         let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));
         if answer == 0 {
             ctx.refused();
@@ -140,7 +146,8 @@ dispatch! {
                 // SAFETY: the inner function with its own context; the rest is the caller's.
                 unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
             };
-            return for_c(core_of(ctx.row()), || gcm::last(ctx, finish));
+            let answer = gcm::unsplit::last(ctx, finish);
+            return answer.unwrap_or_else(|| for_c(core_of(ctx.row()), || gcm::last(ctx, finish)));
         }
         if sync_inner(ctx) != 1 {
             return 0;
@@ -156,7 +163,8 @@ dispatch! {
         if ctx.row().splits_gcm() {
             // SAFETY: the core's list, lent for the call.
             let questions = unsafe { params::list(params) };
-            if for_c(core_of(ctx.row()), || gcm::before_get(ctx, questions)) != 1 {
+            let may = gcm::unsplit::before_get(ctx, questions);
+            if may.unwrap_or_else(|| for_c(core_of(ctx.row()), || gcm::before_get(ctx, questions))) != 1 {
                 return 0;
             }
         } else if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
@@ -319,15 +327,12 @@ dispatch! {
         let Some(set) = ctx.row().set_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
             let call = Init::of(true, NOTHING, NOTHING, params);
-            if for_c(core_of(ctx.row()), || gcm::before_set(ctx, &call)) != 1 {
-                return 0;
-            }
-            // SAFETY: the inner function with its own context; the rest is the caller's.
-            let answer = unsafe { set(ctx.hot.inner, params) };
-            return for_c(core_of(ctx.row()), || {
-                gcm::record_parameters(ctx, &call);
-                Ok(answer)
-            });
+            let inner = |ctx: &CipherCtx| {
+                // SAFETY: the inner function with its own context; the rest is the caller's.
+                unsafe { set(ctx.hot.inner, params) }
+            };
+            let answer = gcm::unsplit::set(ctx, &call, inner);
+            return answer.unwrap_or_else(|| for_c(core_of(ctx.row()), || gcm::set(ctx, &call, inner)));
         }
         if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
             return 0;

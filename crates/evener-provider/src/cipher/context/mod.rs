@@ -66,7 +66,7 @@ pub(crate) struct Hot {
     /// Which inits are short.
     pub(in crate::cipher) iv_only: IvOnly,
     pub(crate) decrypt_init: CipherInit,
-    /// Length of the IV where that is known here, 0 where not.
+    /// Length of the IV where that is known here, 0 where not. Of GCM it is known after an init with a nonce of the usual length.
     pub(crate) iv_bytes: usize,
     /// Bytes of this message that went another way than the inner one.
     pub(crate) elsewhere: Cell<usize>,

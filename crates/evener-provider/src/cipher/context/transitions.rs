@@ -87,5 +87,8 @@ impl CipherCtx {
         self.message.forget_key();
         self.message.state = State::InnerOnly;
         self.hot.thresh = usize::MAX;
+        if self.row().splits_gcm() {
+            self.hot.iv_bytes = 0;
+        }
     }
 }

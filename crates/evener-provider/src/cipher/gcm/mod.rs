@@ -1,7 +1,7 @@
 //! GCM messages whose large updates are split between threads; only contexts for which that is configured come here.
 //!
-//! Path of a message: [`init`] with a nonce of 96 bits -> small updates go to the inner context and are counted ([`update`]) -> a large
-//! one for which helpers come ([`data_context::split`]) -> [`last`]. A message is in one of three states:
+//! Path of a message: [`init`] with a nonce of 96 bits -> small updates go to the inner context and are counted ([`unsplit::update`]) -> a
+//! large one for which helpers come ([`update`], [`data_context::split`]) -> [`last`]. A message is in one of three states:
 //!
 //! | state | what works on the text | what holds what the program set and queries |
 //! |---|---|---|
@@ -16,6 +16,7 @@
 mod data_context;
 mod parts;
 pub(crate) mod state;
+pub(crate) mod unsplit;
 
 use std::ffi::c_int;
 
@@ -59,8 +60,8 @@ pub(super) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         let nonce = call.iv.and_then(|iv| iv.try_into().ok()).filter(|_| answer == 1);
         let gcm = state(ctx);
         gcm.data = None;
-        gcm.is_known = nonce.is_some();
-        (gcm.nonce, gcm.aad_bytes, gcm.text_bytes) = (nonce.unwrap_or_default(), 0, 0);
+        gcm.begin(nonce);
+        ctx.hot.iv_bytes = nonce.map_or(0, |_| NONCE_BYTES);
     }
     if call.key.is_some() {
         state(ctx).hash = None;
@@ -84,13 +85,20 @@ fn is_for_shadow(param: &Param) -> bool {
 }
 
 /// Parameters were set in the inner context, or came with an init.
-pub(crate) fn record_parameters(ctx: &mut CipherCtx, call: &Init<'_>) {
+fn record_parameters(ctx: &mut CipherCtx, call: &Init<'_>) {
+    let mut sets_iv_length = false;
     let gcm = state(ctx);
     call.each(|param| match params::key(param).to_bytes() {
         // Of another length than the nonce, it takes it away.
-        b"ivlen" => gcm.is_known &= is_for_shadow(param),
+        b"ivlen" => {
+            gcm.is_known &= is_for_shadow(param);
+            sets_iv_length = true;
+        }
         _ => gcm.has_foreign_parameter |= !is_for_shadow(param),
     });
+    if sets_iv_length {
+        ctx.hot.iv_bytes = 0;
+    }
     settle(ctx);
 }
 
@@ -147,16 +155,7 @@ fn update_unsplit(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Result<c
     if is_split(ctx) {
         return update_after_split(ctx, call, is_text);
     }
-    let answer = ctx.inner_update(call);
-    let gcm = state(ctx);
-    match (answer, call.is_aad()) {
-        (1, true) => gcm.aad_bytes += call.len() as u64,
-        (1, false) => gcm.text_bytes += call.len() as u64,
-        // How much of it went in is unknown.
-        _ => gcm.is_known = false,
-    }
-    settle(ctx);
-    Ok(answer)
+    Ok(unsplit::forward(ctx, call))
 }
 
 /// An update of a message that was split before.
@@ -212,23 +211,34 @@ fn is_same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && std::hint::black_box(differences) == 0
 }
 
+/// Whether a parameter or question is about TLS's records.
+fn is_about_tls(param: &Param) -> bool {
+    params::key(param).to_bytes().starts_with(b"tls")
+}
+
 /// Questions are coming: only those about TLS's IV, which change it, are more than the shadow can answer.
 pub(crate) fn before_get(ctx: &mut CipherCtx, questions: &[Param]) -> Result<c_int, Reason> {
     alive(ctx)?;
-    if questions.iter().any(|param| params::key(param).to_bytes().starts_with(b"tls")) {
+    if questions.iter().any(is_about_tls) {
         state(ctx).has_foreign_parameter = true;
         return lose_sight(ctx);
     }
     Ok(1)
 }
 
-/// Parameters are coming.
-pub(crate) fn before_set(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason> {
+/// Parameters are set in the inner context by `set`.
+pub(crate) fn set(
+    ctx: &mut CipherCtx,
+    call: &Init<'_>,
+    set: impl FnOnce(&CipherCtx) -> c_int,
+) -> Result<c_int, Reason> {
     alive(ctx)?;
     let mut fits = true;
     call.each(|param| fits &= is_for_shadow(param));
     if !fits {
         restore(ctx)?;
     }
-    Ok(1)
+    let answer = set(ctx);
+    record_parameters(ctx, call);
+    Ok(answer)
 }

@@ -31,6 +31,12 @@ pub(crate) struct Gcm {
 }
 
 impl Gcm {
+    /// A message begins; it is known where it has a nonce of 96 bits.
+    pub(super) fn begin(&mut self, nonce: Option<&[u8; NONCE_BYTES]>) {
+        self.is_known = nonce.is_some();
+        (self.nonce, self.aad_bytes, self.text_bytes) = (nonce.copied().unwrap_or_default(), 0, 0);
+    }
+
     /// The message's J0.
     pub(super) fn counter(&self) -> Block {
         let mut counter = [0; BLOCK_BYTES];
