@@ -8,9 +8,11 @@ use crate::command::completions::Completions;
 use crate::command::cryptodev::Cryptodev;
 use crate::command::devices::Devices;
 use crate::command::doctor::Doctor;
+use crate::command::encrypt::verify::Verify;
 use crate::command::encrypt::{Decrypt, Encrypt};
 use crate::command::explain::Explain;
 use crate::command::host::Host;
+use crate::command::inspect::Inspect;
 use crate::command::keygen::Keygen;
 use crate::command::keyset::KeysetCommand;
 use crate::command::man::Man;
@@ -38,6 +40,8 @@ pub(crate) enum Command {
     Keyset(KeysetCommand),
     Encrypt(Box<Encrypt>),
     Decrypt(Box<Decrypt>),
+    Verify(Box<Verify>),
+    Inspect(Inspect),
     Devices(Devices),
     Explain(Box<Explain>),
     #[command(subcommand)]

@@ -1,52 +1,94 @@
-//! Files that are there whole or not at all.
+//! Files that are there whole or not at all, and files that the user named: no stranger's link leads to another place.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
-use std::{fs, io, process};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use evener_fd::{Named, open_named};
+use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 
 /// Writes a file with mode `mode`, whole or not at all.
 pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let directory = file.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(directory)?;
     replace(file, text.as_bytes(), mode, |_| Ok(()))
 }
 
 /// The same for what must not be lost: on the disk before the name is changed, and the name too.
 pub(crate) fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    replace(file, bytes, mode, fs::File::sync_all)?;
-    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
-    fs::File::open(directory.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    replace(file, bytes, mode, File::sync_all)?;
+    File::from(open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
 }
 
 fn replace(
     file: &Path,
     bytes: &[u8],
     mode: u32,
-    settle: impl FnOnce(&fs::File) -> io::Result<()>,
+    settle: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let directory = file.parent().unwrap_or_else(|| Path::new("."));
-    let mut name = std::ffi::OsString::from(".");
-    name.push(file.file_name().unwrap_or_default());
-    name.push(format!(".{}", process::id()));
-    let draft = directory.join(name);
+    let (directory, name) = directory_and_name(file);
+    let directory = made(&directory)?;
+    let mut draft = OsString::from(".");
+    draft.push(name);
+    draft.push(format!(".{}", process::id()));
     // What a killed process of the same number may have left.
-    fs::remove_file(&draft).ok();
-    let opened = fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&draft);
-    let written = opened
+    unlinkat(&directory, &draft, AtFlags::empty()).ok();
+    let written = create(&directory, &draft, mode)
         .and_then(|mut opened| opened.write_all(bytes).map(|()| opened))
         .and_then(|opened| settle(&opened))
-        .and_then(|()| fs::rename(&draft, file));
+        .and_then(|()| Ok(renameat(&directory, &draft, &directory, name)?));
     if written.is_err() {
-        fs::remove_file(&draft).ok();
+        unlinkat(&directory, &draft, AtFlags::empty()).ok();
     }
     written
+}
+
+/// Writes a file that the user named, as it stands there: it may be a device or a pipe.
+pub(crate) fn write_named(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOCTTY;
+    let opened = Named::find(file)?.open(flags, Mode::from_raw_mode(0o666))?;
+    File::from(opened).write_all(bytes)
+}
+
+/// Writes a file that did not exist, for its owner only; all of it or none.
+pub(crate) fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let named = Named::find(file)?;
+    let mut made = create(named.dir(), named.name(), 0o600)?;
+    let written = made.write_all(bytes).and_then(|()| made.sync_all());
+    if written.is_err() {
+        // Half a key is worse than none; that it cannot be removed adds nothing to the error.
+        unlinkat(named.dir(), named.name(), AtFlags::empty()).ok();
+    }
+    written
+}
+
+fn create(directory: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(directory, name, flags, Mode::from_raw_mode(mode))?.into())
+}
+
+fn directory_and_name(file: &Path) -> (PathBuf, &OsStr) {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    (directory.unwrap_or_else(|| Path::new(".")).to_owned(), file.file_name().unwrap_or_default())
+}
+
+/// Opens a directory, making it and those above it where they do not exist: only after a look that no stranger's link is on the way.
+fn made(directory: &Path) -> io::Result<OwnedFd> {
+    let open = || open_named(directory, OFlags::PATH | OFlags::DIRECTORY);
+    match open() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(directory)?;
+            open()
+        }
+        opened => opened,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
+    use std::{env, fs};
 
     #[test]
     fn a_file_is_replaced_whole_for_its_owner_only_and_leaves_no_draft() {

@@ -18,8 +18,8 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
 use crate::command::{
-    bench, completions, cryptodev, devices, doctor, encrypt, explain, host, keygen, keyset, man, provider,
-    sim, status, top,
+    bench, completions, cryptodev, devices, doctor, encrypt, explain, host, inspect, keygen, keyset, man,
+    provider, sim, status, top,
 };
 use crate::terminal::{output, signals};
 
@@ -33,6 +33,8 @@ fn main() -> ExitCode {
         Command::Keyset(command) => keyset::run(command),
         Command::Encrypt(arguments) => encrypt::encrypt(arguments),
         Command::Decrypt(arguments) => encrypt::decrypt(arguments),
+        Command::Verify(arguments) => encrypt::verify::verify(arguments),
+        Command::Inspect(arguments) => inspect::run(arguments),
         Command::Devices(arguments) => devices::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),

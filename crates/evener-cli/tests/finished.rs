@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use common::{Place, noise, tree};
 
@@ -13,6 +14,7 @@ const ED25519_OTHER: &str = include_str!("../../evener-files/tests/keys/ed25519_
 const RSA: &str = include_str!("../../evener-files/tests/keys/rsa.pub");
 const EXISTS: &str = "output exists and is not the finished result";
 const UNKNOWN: &str = "whether it is for these recipients cannot be seen";
+const NO_KEY: &str = "no key fits";
 
 /// A place with an input `in` that has one file, of more than one segment in every format.
 fn place() -> Place {
@@ -29,17 +31,35 @@ fn run(place: &Place, verb: &str, options: &[&str]) -> common::Ran {
     place.evener().arg(verb).args(options).args(["-q", "-o", to, from]).run()
 }
 
-/// What `first` finished counts as finished for `first`, and for `other` it is an error that leaves it as it is.
+/// What `first` finished counts as finished for `first`, and for `other` it is an error that leaves it as it is; with the record of the
+/// first run and without one.
 #[track_caller]
 fn only_its_own_keys_take_it(place: &Place, verb: &str, first: &[&str], other: &[&str]) {
     run(place, verb, first).succeeded();
     let output = place.join(if verb == "encrypt" { "sealed" } else { "back" });
     let finished = tree(&output);
-    run(place, verb, first).succeeded();
-    run(place, verb, other).ended_with(1).saying(EXISTS);
-    assert!(tree(&output) == finished, "it was touched");
-    run(place, verb, &[other, &["--resume"]].concat()).succeeded();
-    assert!(tree(&output) == finished, "it was touched");
+    for has_record in [true, false] {
+        if !has_record {
+            remove_record(place, verb);
+        }
+        let ran = run(place, verb, other).ended_with(1);
+        assert!([EXISTS, NO_KEY, UNKNOWN].iter().any(|said| ran.stderr().contains(said)), "{}", ran.stderr());
+        assert!(tree(&output) == finished, "it was touched");
+        if has_record || !needs_record(first) {
+            run(place, verb, first).succeeded();
+        }
+        assert!(tree(&output) == finished, "it was touched");
+    }
+}
+
+/// Whether only a record knows what stands there: nothing at hand opens what is for recipients.
+fn needs_record(options: &[&str]) -> bool {
+    options.contains(&"-r") && !options.contains(&"-i")
+}
+
+fn remove_record(place: &Place, verb: &str) {
+    let name = if verb == "encrypt" { ".sealed.evener-record" } else { ".back.evener-record" };
+    fs::remove_file(place.join(name)).unwrap();
 }
 
 /// A recipient of age whose identity is kept in `name`.
@@ -87,7 +107,7 @@ fn an_output_with_other_associated_data_is_not_taken_for_done() {
     let other = ["--key", "k.json", "--associated-data", "two"];
     only_its_own_keys_take_it(&place, "encrypt", &bound, &other);
     run(&place, "decrypt", &bound).succeeded();
-    run(&place, "decrypt", &other).ended_with(1).saying(EXISTS);
+    run(&place, "decrypt", &other).ended_with(1);
 }
 
 #[test]
@@ -103,19 +123,42 @@ fn an_output_for_more_or_fewer_recipients_is_not_taken_for_done() {
 }
 
 #[test]
-fn an_output_that_may_be_for_another_age_recipient_is_neither_taken_for_done_nor_touched() {
+fn an_output_for_recipients_is_known_by_the_record_and_without_one_neither_taken_for_done_nor_touched() {
     let place = place();
     let (a, b) = (recipient(&place, "a"), recipient(&place, "b"));
     run(&place, "encrypt", &["-r", &a]).succeeded();
     let finished = tree(&place.join("sealed"));
+    run(&place, "encrypt", &["-r", &a]).succeeded();
+    run(&place, "encrypt", &["-r", &b]).ended_with(1).saying(EXISTS);
+    remove_record(&place, "encrypt");
     for recipient in [&a, &b] {
         run(&place, "encrypt", &["-r", recipient]).ended_with(1).saying(UNKNOWN);
+        run(&place, "encrypt", &["--update", "-r", recipient]).ended_with(1).saying(UNKNOWN);
         assert!(tree(&place.join("sealed")) == finished);
     }
-    run(&place, "encrypt", &["-r", &b, "--resume"]).succeeded();
-    assert!(tree(&place.join("sealed")) == finished, "--resume trusts it");
     run(&place, "encrypt", &["-r", &b, "--force"]).succeeded();
+    run(&place, "encrypt", &["-r", &b]).succeeded();
     run(&place, "decrypt", &["-i", "b"]).succeeded();
+}
+
+#[test]
+fn a_single_output_for_recipients_is_known_too_and_nothing_is_left_beside_it() {
+    let place = place();
+    let (a, b) = (recipient(&place, "a"), recipient(&place, "b"));
+    let single = |recipient: &str| {
+        place.evener().args(["encrypt", "-q", "-r", recipient, "-o", "one.age", "in/file"]).run()
+    };
+    single(&a).succeeded();
+    let names = |place: &Place| {
+        fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>()
+    };
+    let before = names(&place);
+    let made = fs::read(place.join("one.age")).unwrap();
+    single(&a).succeeded();
+    single(&b).ended_with(1).saying(EXISTS);
+    assert!(fs::read(place.join("one.age")).unwrap() == made);
+    assert_eq!(names(&place), before);
+    assert!(!before.iter().any(|name| name.to_string_lossy().contains("evener-record")));
 }
 
 #[test]
@@ -124,8 +167,10 @@ fn an_output_for_an_identity_at_hand_is_known_by_it() {
     let other = recipient(&place, "b");
     recipient(&place, "a");
     only_its_own_keys_take_it(&place, "encrypt", &["-i", "a"], &["-i", "b"]);
-    // One of the two stanzas may be for any recipient.
+    // One of the two stanzas may be for any recipient, unless the record says for whom.
     run(&place, "encrypt", &["-i", "a", "-r", &other, "--force"]).succeeded();
+    run(&place, "encrypt", &["-i", "a", "-r", &other]).succeeded();
+    remove_record(&place, "encrypt");
     run(&place, "encrypt", &["-i", "a", "-r", &other]).ended_with(1).saying(UNKNOWN);
     run(&place, "encrypt", &["-i", "a", "-i", "b"]).succeeded();
 }
@@ -266,21 +311,244 @@ fn what_an_interrupted_run_left_is_carried_on_with_every_key_that_can_be_recogni
     }
 }
 
+/// Sets the times of what is in `folder` to whole seconds, as ext3 does, or rounds them as `round` says.
+fn round_times(folder: &Path, round: impl Fn(u64) -> u64) {
+    for name in common::files(folder) {
+        let file = fs::File::options().write(true).open(folder.join(name)).unwrap();
+        let since =
+            file.metadata().unwrap().modified().unwrap().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(round(since.as_secs()))).unwrap();
+    }
+}
+
 #[test]
-fn a_rerun_that_resumes_derives_no_key_for_what_is_done() {
+fn a_rerun_derives_one_key_from_a_passphrase_and_not_one_for_each_file() {
     let place = Place::new();
     place.write_secret("pass", "a passphrase\n");
     place.write_secret("other", "another one\n");
-    (0..4).for_each(|name: u8| drop(place.write(format!("in/{name}"), [name; 100])));
+    (0..6).for_each(|name: u8| drop(place.write(format!("in/{name}"), [name; 100])));
+    // A file of the very tick in which it is encrypted is looked at again.
+    std::thread::sleep(Duration::from_millis(50));
     run(&place, "encrypt", &["--passphrase-file", "pass"]).succeeded();
     run(&place, "decrypt", &["--passphrase-file", "pass"]).succeeded();
-    // Each key costs more than half a second of a core; the kernel ends what takes more than one.
-    let in_a_second = ["-c", r#"ulimit -t 1 && exec "$0" "$@""#, common::EVENER];
-    let encrypt = ["encrypt", "-q", "--resume", "--passphrase-file", "pass", "-o", "sealed", "in"];
-    place.program("sh").args(in_a_second).args(encrypt).run().succeeded();
-    // A tree has one key under the passphrase, which says at once whether that is the right one.
-    let decrypt = ["decrypt", "-q", "--resume", "--passphrase-file", "other", "-o", "back", "sealed"];
-    place.program("sh").args(in_a_second).args(decrypt).run().ended_with(2).saying(WRONG_PASSPHRASE);
+    // Each key costs more than half a second of a core; the kernel ends what takes more than three.
+    let in_time = ["-c", r#"ulimit -t 3 && exec "$0" "$@""#, common::EVENER];
+    let again = |verb: &str, pass: &str| {
+        let (from, to) = if verb == "encrypt" { ("in", "sealed") } else { ("sealed", "back") };
+        place.program("sh").args(in_time).args([verb, "-q", "--passphrase-file", pass, "-o", to, from]).run()
+    };
+    for verb in ["encrypt", "decrypt"] {
+        again(verb, "pass").succeeded();
+        // A tree has one key under the passphrase, which says at once whether that is the right one.
+        again(verb, "other").ended_with(2).saying(WRONG_PASSPHRASE);
+    }
+    round_times(&place.join("back"), |seconds| seconds);
+    again("decrypt", "pass").succeeded();
+    round_times(&place.join("sealed"), |seconds| seconds / 86_400 * 86_400);
+    again("encrypt", "pass").succeeded();
+}
+
+#[test]
+fn what_is_done_is_done_whatever_the_file_system_makes_of_times() {
+    let place = Place::new();
+    for (number, bytes) in (0_u32..).zip([0, 1, 4_040, 65_536, 600_000]) {
+        place.write(format!("in/{}/{number}", number % 3), noise(number.into(), bytes));
+    }
+    place.keyset("k.json");
+    recipient(&place, "id");
+    place.write_secret("pass", "a passphrase\n");
+    let openssl = ["--format", "openssl", "--iter", "3", "--passphrase-file", "pass"];
+    let ways: [&[&str]; 4] = [&["--key", "k.json"], &["-i", "id"], &openssl, &["-r", ED25519]];
+    let rounds: [fn(u64) -> u64; 4] = [|s| s, |s| s / 2 * 2, |s| (s + 2) / 2 * 2, |s| s / 86_400 * 86_400];
+    for way in ways {
+        for round in rounds {
+            for verb in if needs_record(way) { &["encrypt"][..] } else { &["encrypt", "decrypt"] } {
+                run(&place, verb, way).succeeded();
+                let output = place.join(if *verb == "encrypt" { "sealed" } else { "back" });
+                round_times(&output, round);
+                let before = tree(&output);
+                run(&place, verb, way).succeeded();
+                run(&place, verb, way).succeeded();
+                assert!(tree(&output) == before, "{way:?} {verb}");
+            }
+        }
+        for name in ["sealed", "back"] {
+            fs::remove_dir_all(place.join(name)).ok();
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_damaged_or_missing_or_of_another_version_costs_time_and_nothing_else() {
+    let place = place();
+    place.write("in/other", "text");
+    place.keyset("k.json");
+    let key = ["--key", "k.json"];
+    run(&place, "encrypt", &key).succeeded();
+    let record = place.join(".sealed.evener-record");
+    let (whole, before) = (fs::read(&record).unwrap(), tree(&place.join("sealed")));
+    let mut bit = whole.clone();
+    bit[70] ^= 1;
+    let mut other = whole.clone();
+    other[14] = b'2';
+    let damaged: [&[u8]; 6] = [&[], b"e", &whole[..whole.len() - 1], &bit, &other, &[0xFF; 3000]];
+    for damaged in damaged {
+        fs::write(&record, damaged).unwrap();
+        run(&place, "encrypt", &key).succeeded();
+        assert!(tree(&place.join("sealed")) == before);
+        place.write("in/other", "a longer text");
+        run(&place, "encrypt", &key).ended_with(1).saying(EXISTS);
+        place.write("in/other", "text");
+    }
+    assert!(fs::read(&record).unwrap().starts_with(b"evener record 1\n"), "it is mended");
+    fs::remove_file(&record).unwrap();
+    fs::create_dir(&record).unwrap();
+    run(&place, "encrypt", &key).succeeded();
+    fs::remove_dir(&record).unwrap();
+    std::os::unix::fs::symlink("in/other", &record).unwrap();
+    run(&place, "encrypt", &key).succeeded();
+    assert_eq!(fs::read(place.join("in/other")).unwrap(), b"text", "a link is not written through");
+}
+
+#[test]
+fn a_changed_source_is_an_error_until_update_makes_its_output_again_and_no_other() {
+    let place = Place::new();
+    (0..5).for_each(|name: u8| drop(place.write(format!("in/{name}"), [name; 100])));
+    place.keyset("k.json");
+    let a = recipient(&place, "a");
+    place.write_secret("pass", "a passphrase\n");
+    let openssl = ["--format", "openssl", "--iter", "3", "--passphrase-file", "pass"];
+    for way in [&["--key", "k.json"][..], &["-r", &a], &["-i", "a"], &openssl] {
+        run(&place, "encrypt", way).succeeded();
+        let before = tree(&place.join("sealed"));
+        place.write("in/3", "another text");
+        place.write("in/4", [9; 100]);
+        let ran = run(&place, "encrypt", way).ended_with(1);
+        assert!(ran.stderr().contains("in/3: ") && ran.stderr().contains("its source has changed since"));
+        assert!(tree(&place.join("sealed")) == before);
+        run(&place, "encrypt", &[way, &["--update"]].concat()).succeeded();
+        let after = tree(&place.join("sealed"));
+        for (name, made_again) in [("0", false), ("1", false), ("2", false), ("3", true), ("4", true)] {
+            assert_eq!(
+                after[Path::new(name)].bytes != before[Path::new(name)].bytes,
+                made_again,
+                "{way:?} {name}"
+            );
+        }
+        // Nobody's output is nobody's to replace.
+        place.write("sealed/2", "somebody else's");
+        run(&place, "encrypt", &[way, &["--update"]].concat()).ended_with(1);
+        assert_eq!(fs::read(place.join("sealed/2")).unwrap(), b"somebody else's");
+        place.write("in/3", [3; 100]);
+        place.write("in/4", [4; 100]);
+        fs::remove_dir_all(place.join("sealed")).unwrap();
+    }
+}
+
+#[test]
+fn update_makes_again_what_is_for_a_recipient_who_was_taken_away() {
+    let place = place();
+    let (a, b) = (recipient(&place, "a"), recipient(&place, "b"));
+    run(&place, "encrypt", &["-r", &a, "-r", &b]).succeeded();
+    run(&place, "encrypt", &["-r", &a]).ended_with(1).saying("it is for another key");
+    run(&place, "encrypt", &["--update", "-r", &a]).succeeded();
+    run(&place, "decrypt", &["-i", "b"]).ended_with(1).saying(NO_KEY);
+    run(&place, "decrypt", &["-i", "a"]).succeeded();
+}
+
+#[test]
+fn a_source_of_the_same_length_time_and_start_is_not_done_also_without_a_record() {
+    let place = Place::with_key();
+    let mut text = noise(5, 3_000_000);
+    let input = place.write("in/file", &text);
+    let time = fs::metadata(&input).unwrap().modified().unwrap();
+    run(&place, "encrypt", &["--key", "k.json"]).succeeded();
+    *text.last_mut().unwrap() ^= 1;
+    place.write("in/file", &text);
+    fs::File::options().write(true).open(&input).unwrap().set_modified(time).unwrap();
+    run(&place, "encrypt", &["--key", "k.json"]).ended_with(1).saying(EXISTS);
+    remove_record(&place, "encrypt");
+    run(&place, "encrypt", &["--key", "k.json"]).ended_with(1).saying(EXISTS);
+}
+
+#[test]
+fn other_inodes_and_their_times_are_looked_into_unless_options_leave_them_out() {
+    let place = Place::new();
+    let a = recipient(&place, "a");
+    place.write("in/file", "text");
+    std::thread::sleep(Duration::from_millis(50));
+    run(&place, "encrypt", &["-r", &a]).succeeded();
+    // The same bytes with the same times, as on a store that gives new numbers: `cp -a` and `mv`.
+    place.program("cp").args(["-a", "in/file", "in/copy"]).run().succeeded();
+    fs::rename(place.join("in/copy"), place.join("in/file")).unwrap();
+    run(&place, "encrypt", &["-r", &a]).ended_with(1).saying(EXISTS);
+    for one in ["--ignore-ctime", "--ignore-inode"] {
+        run(&place, "encrypt", &["-r", &a, one]).ended_with(1).saying(EXISTS);
+    }
+    run(&place, "encrypt", &["-r", &a, "--ignore-ctime", "--ignore-inode"]).succeeded();
+}
+
+#[test]
+fn nothing_of_keys_recipients_or_names_stands_in_a_record() {
+    let place = place();
+    let a = recipient(&place, "a");
+    place.keyset("k.json");
+    for way in [["-r", &a], ["--key", "k.json"]] {
+        run(&place, "encrypt", &way).succeeded();
+        let record = fs::read(place.join(".sealed.evener-record")).unwrap();
+        for secret in [a.as_bytes(), &a.as_bytes()[4..20], b"file"] {
+            assert!(!record.windows(secret.len()).any(|window| window == secret));
+        }
+        // The same request into another place makes another record, whoever compares them.
+        place.evener().args(["encrypt", "-q", "-o", "again"]).args(way).arg("in").run().succeeded();
+        let again = fs::read(place.join(".again.evener-record")).unwrap();
+        let blocks = |record: &[u8]| {
+            record[20..].chunks(16).map(<[u8]>::to_vec).collect::<std::collections::HashSet<_>>()
+        };
+        assert!(blocks(&record).is_disjoint(&blocks(&again)));
+        for name in ["sealed", "again"] {
+            fs::remove_dir_all(place.join(name)).unwrap();
+            fs::remove_file(place.join(format!(".{name}.evener-record"))).unwrap();
+        }
+    }
+}
+
+#[test]
+fn two_runs_at_once_into_one_directory_are_both_right() {
+    let place = Place::new();
+    (0..300_u32)
+        .for_each(|name| drop(place.write(format!("in/{}/{name}", name % 7), noise(name.into(), 3_000))));
+    place.keyset("k.json");
+    let a = recipient(&place, "a");
+    std::thread::sleep(Duration::from_millis(50));
+    for way in [["--key", "k.json"], ["-r", &a]] {
+        std::thread::scope(|scope| {
+            let runs = [0, 1, 2].map(|_| scope.spawn(|| run(&place, "encrypt", &way)));
+            runs.into_iter().for_each(|ran| drop(ran.join().unwrap().succeeded()));
+        });
+        assert_eq!(common::files(&place.join("sealed")).len(), 300);
+        run(&place, "encrypt", &way).succeeded();
+        fs::remove_dir_all(place.join("sealed")).unwrap();
+    }
+}
+
+#[test]
+fn devices_and_open_files_are_written_to_and_not_replaced() {
+    let place = place();
+    place.keyset("k.json");
+    let to = |output: &str| {
+        place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", output, "in/file"]).run()
+    };
+    to("/dev/null").succeeded();
+    let sealed = to("/dev/stdout").succeeded().stdout().to_vec();
+    fs::write(place.join("sealed"), &sealed).unwrap();
+    let back =
+        place.evener().args(["decrypt", "--key", "k.json", "-o", "/dev/stdout", "sealed"]).run().succeeded();
+    assert!(back.stdout() == noise(1, 600_000));
+    for device in ["/dev/null", "/dev/stdout"] {
+        let kind = fs::symlink_metadata(device).unwrap().file_type();
+        assert!(kind.is_symlink() || !kind.is_file(), "{device} is what it was");
+    }
 }
 
 #[test]

@@ -217,3 +217,29 @@ fn a_keyset_opens_files_with_any_of_its_enabled_keys() {
     place.write_secret("retired", rotated(&old, &new));
     decrypt("retired").ended_with(1);
 }
+
+#[test]
+fn a_passphrase_that_asks_for_more_than_is_accepted_is_refused_with_its_cost() {
+    let place = Place::new();
+    place.write("plain", "text");
+    place.write_secret("word", "word");
+    let run = |direction: &str, output: &str, input: &str, more: &[&str]| {
+        let run = place.evener().args([direction, "-q", "--passphrase-file", "word", "-o", output, input]);
+        run.args(more).run()
+    };
+    run("encrypt", "sealed", "plain", &["--memory", "64M"]).ended_with(2).saying("256 MiB of memory");
+    run("encrypt", "sealed", "plain", &["--work-factor", "12"]).succeeded();
+    for (limit, accepted) in [(["--work-factor-max", "11"], "11"), (["--memory", "2M"], "11")] {
+        let refused = run("decrypt", "out", "sealed", &limit).ended_with(1);
+        refused
+            .saying(&format!("4 MiB of memory and about 1 s (work factor 12); up to {accepted} is accepted"));
+    }
+    run("decrypt", "out", "sealed", &["--work-factor-max", "12"]).succeeded();
+    // What nobody asked for costs nothing: 2^22 is 4 GiB.
+    let sealed = fs::read(place.join("sealed")).unwrap();
+    let start = sealed.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let end = start + sealed[start..].iter().position(|byte| *byte == b'\n').unwrap();
+    let hostile = [&sealed[..end - 2], b"22", &sealed[end..]].concat();
+    fs::write(place.join("hostile"), hostile).unwrap();
+    run("decrypt", "other", "hostile", &[]).ended_with(1).saying("4 GiB of memory and about 16 s");
+}

@@ -2,12 +2,13 @@
 //!
 //! [`CheckedFd`]: a descriptor that is looked at before it is used or closed, and [`close_in_children`], which closes it in what is forked. [`may_extend_to`]: whether a file may be
 //! made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet. [`range_lock`]: locks that
-//! a death drops. [`SystemError`]: a call of the system's that failed, with what was asked of it.
+//! a death drops. [`Named`]: files that the user named, to which no stranger's link leads. [`SystemError`]: a call of the system's that failed, with what was asked of it.
 #![allow(unsafe_code, reason = "room: descriptors by number, locks, and the limit of a file's length")]
 
 mod checked_fd;
 mod ffi;
 mod limit;
+mod named;
 mod private_directory;
 pub mod range_lock;
 mod system_error;
@@ -15,5 +16,6 @@ mod system_error;
 pub use checked_fd::{CheckedFd, KnownFd};
 pub use ffi::close_in_children;
 pub use limit::may_extend_to;
+pub use named::{Named, open_named};
 pub use private_directory::{Directories, Unusable, open_private};
 pub use system_error::SystemError;

@@ -1,6 +1,7 @@
 //! What can be wrong with a key, with the bytes of a file, or with one file of a run, as facts.
 
 use std::io;
+use std::path::PathBuf;
 
 use evener_core::JobError;
 use evener_fd::SystemError;
@@ -22,12 +23,6 @@ pub enum FormatError {
     NoKeyFits {
         /// Which keys were tried and which would do, after a colon; empty where that is not known.
         facts: String,
-    },
-    /// A passphrase that takes more memory than the run may use.
-    #[error("its passphrase takes {} MiB of memory (--memory grants it)", needed_bytes >> 20)]
-    Work {
-        /// Bytes that it takes.
-        needed_bytes: u64,
     },
     /// An age plugin failed.
     #[error("plugin {name}: {fact}")]
@@ -75,6 +70,18 @@ pub enum FormatError {
     /// A passphrase that cannot be one.
     #[error("passphrase: {0}")]
     Passphrase(&'static str),
+    /// The key of the passphrase costs more than is accepted; nothing of it was paid.
+    #[error(
+        "its passphrase asks for {cost} (work factor {required}); up to {accepted} is accepted (--work-factor-max, --memory)"
+    )]
+    ExcessiveWork {
+        /// The work factor of the file.
+        required: u8,
+        /// What that costs, in words.
+        cost: String,
+        /// The highest that is accepted.
+        accepted: u8,
+    },
     /// Understood, and not done by Evener.
     #[error("not supported: {0}")]
     Unsupported(String),
@@ -84,7 +91,7 @@ pub enum FormatError {
 }
 
 /// Why one file was not done. Nothing stands under its final name then that was not there before.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The system refused something.
@@ -110,12 +117,31 @@ pub enum FileError {
     /// There is a file under the final name that is not the finished result.
     #[error("output exists and is not the finished result (--force replaces it)")]
     Exists,
-    /// There is a file of fitting time and length under the final name, and its header does not show whether it is for
-    /// this run's recipients: that of one age recipient looks like another's.
+    /// The output is Evener's, and its source is another by now.
     #[error(
-        "output exists, and whether it is for these recipients cannot be seen (--force replaces it, --resume trusts it)"
+        "output exists and is not the finished result: its source has changed since (--update makes it again)"
+    )]
+    Outdated,
+    /// The output is Evener's, and for another key, other recipients, another passphrase or associated data.
+    #[error("output exists and is not the finished result: it is for another key (--update makes it again)")]
+    OtherKey,
+    /// What stands there may be the finished result, but nothing at hand opens it and no record tells of it.
+    #[error(
+        "output exists, and whether it is for these recipients cannot be seen (-i opens it; --force replaces it)"
     )]
     UnknownRecipients,
+    /// A part begins behind the end.
+    #[error("it holds {bytes} bytes, and the part begins behind them")]
+    NoSuchPart {
+        /// The length of the plaintext, in bytes.
+        bytes: u64,
+    },
+    /// A file of the other side differs.
+    #[error("differs from {}", .0.display())]
+    Differs(PathBuf),
+    /// There is no file on the other side.
+    #[error("has no counterpart at {}", .0.display())]
+    NoCounterpart(PathBuf),
     /// The final name is that of the source, which would be lost.
     #[error("output and input are the same file")]
     SameFile,
@@ -131,6 +157,18 @@ pub enum FileError {
     /// The process that read the output has gone.
     #[error("cannot write: the reader of the output has gone")]
     BrokenPipe,
+    /// A directory is not the one any more that the walk entered.
+    #[error("something else took the place of its directory; nothing was read or written there")]
+    Moved,
+    /// A device, socket or pipe in a tree.
+    #[error("a device, socket or pipe is not kept (--skip-specials leaves it out)")]
+    Special,
+    /// A directory of the input is where the output goes.
+    #[error("it is where the output goes, by another name; it was left out")]
+    OutputInInput,
+    /// The file is another name of one that failed.
+    #[error("{} is another name of the same file, and was not done", .0.display())]
+    OtherName(PathBuf),
     /// The run was cancelled or stopped before this file was finished.
     #[error("not finished: the run was stopped")]
     Stopped,

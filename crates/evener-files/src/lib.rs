@@ -13,12 +13,17 @@
 
 mod armor;
 pub mod error;
+mod filter;
 pub mod format;
 mod input;
+mod inspection;
+mod keep;
 mod keys;
+mod mirror;
 mod output;
 mod process;
 mod random;
+mod record;
 mod report;
 mod request;
 mod segments;
@@ -27,8 +32,12 @@ mod walk;
 mod workers;
 
 pub use error::{FileError, FormatError};
+pub use filter::Filter;
+pub use inspection::{Inspection, Sizes, inspect};
+pub use keep::Keep;
 pub use keys::{age as age_keys, keyset};
 pub use output::abandon_drafts;
 pub use process::process;
-pub use report::{Progress, Skip, Summary};
-pub use request::{Options, Request, RequestError, Source, Target, Task};
+pub use record::Trust;
+pub use report::{Planned, Progress, Skip, Summary};
+pub use request::{Existing, Options, Part, Request, RequestError, Source, Target, Task};

@@ -1,6 +1,7 @@
 //! One run: it is refused, or goes to the threads of the pool or through a stream.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
@@ -8,12 +9,18 @@ use std::time::Instant;
 use evener::core::plan::Dispatch;
 use evener::{Cancel, CoreDrivers, DriverFactory, Setup};
 
+use zeroize::Zeroizing;
+
+use crate::input::descriptors::Descriptors;
+use crate::input::place::OpenPlaces;
+use crate::output::Outputs;
+use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
-use crate::request::{Request, RequestError, Source, Target};
+use crate::request::{Request, RequestError, Source, Target, Task};
 use crate::segments::slots::plan_slots;
 use crate::walk::Walk;
-use crate::workers::Workers;
-use crate::{stream, walk};
+use crate::workers::{TreeRun, Verification, Workers};
+use crate::{mirror, stream, walk};
 
 /// Does what `request` says.
 ///
@@ -35,10 +42,29 @@ pub fn process(
     });
     let mut summary = match (&request.target, paths.collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
-        (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
-            let walk = Walk::new(&sources, target)?;
-            run_workers(request, walk, &sources, driver_factory, progress, cancel)?
+        _ if request.options.part.is_some() => stream::run_part(request, driver_factory, progress, cancel)?,
+        (Target::Nowhere(against), Some(sources)) => {
+            run_verification(request, &sources, against.as_deref(), driver_factory, progress, cancel)?
         }
+        (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
+            let descriptors = Descriptors::of_process(request.options.workers.max(1));
+            let open = OpenPlaces::new(descriptors.directories);
+            let outputs = Outputs::new(request.options.keep, Arc::clone(&open));
+            let walk = Walk::new(&sources, target, &request.options.filter, &outputs, &open)?;
+            let record = record(request, walk.is_tree());
+            let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
+            let mut summary = if request.options.is_rehearsal {
+                rehearse(request, &sources, target, &record)
+            } else {
+                run_workers(request, tree, &sources, &record, driver_factory, progress, cancel)?
+            };
+            if request.options.delete {
+                delete(request, &sources, target, &record, &mut summary, cancel.is_cancelled());
+            }
+            record.finish();
+            summary
+        }
+        _ if request.options.is_rehearsal || request.options.delete => return Err(RequestError::FilesOnly),
         _ => stream::run(request, driver_factory, progress, cancel)?,
     };
     summary.cancelled = cancel.is_cancelled();
@@ -48,8 +74,9 @@ pub fn process(
 
 fn run_workers(
     request: &Request,
-    walk: Walk,
+    tree: TreeRun,
     sources: &[PathBuf],
+    record: &Record,
     driver_factory: &dyn DriverFactory,
     progress: &Progress,
     cancel: &Cancel,
@@ -59,7 +86,7 @@ fn run_workers(
     let slots = plan.cut(&mut memory);
     let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
     let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let workers = Workers::new(request, walk, plan, progress, cancel);
+    let workers = Workers::new(request, tree, plan, progress, record, cancel);
     let ((), report) = evener::try_run(setup, |runtime| {
         thread::scope(|scope| {
             if progress.is_watched.load(Ordering::Relaxed) {
@@ -87,6 +114,106 @@ fn run_workers(
     let mut summary = workers.finish();
     summary.report = report;
     Ok(summary)
+}
+
+/// What the run would do.
+fn rehearse(request: &Request, sources: &[PathBuf], target: &Path, record: &Record) -> Summary {
+    let mut summary = Summary::default();
+    let options = &request.options;
+    for pair in mirror::pairs(sources, target) {
+        mirror::rehearse(&pair, record, &options.filter, options.existing, &mut summary);
+    }
+    summary.planned.retain(|(path, _)| !options.left_out.contains(path));
+    summary.found = summary.planned.len() as u64 + summary.accounted_for();
+    summary
+}
+
+/// Deletes outputs without source, where the run gives no doubt that the sources are all there.
+fn delete(
+    request: &Request,
+    sources: &[PathBuf],
+    target: &Path,
+    record: &Record,
+    summary: &mut Summary,
+    is_cancelled: bool,
+) {
+    let found = summary.files + summary.already_done + summary.planned.len() as u64;
+    summary.not_deleted = match summary.failed.is_empty() {
+        _ if is_cancelled => Some("the run was stopped"),
+        false => Some("not every file was done"),
+        true if found == 0 => Some("no source was found"),
+        true => None,
+    };
+    if summary.not_deleted.is_some() {
+        return;
+    }
+    for pair in mirror::pairs(sources, target).into_iter().filter(|(source, ..)| source.is_dir()) {
+        let (deleted, done) =
+            mirror::delete(&pair, record, &request.options.filter, request.options.is_rehearsal);
+        summary.deleted.extend(deleted);
+        summary.failed.extend(done.err());
+    }
+}
+
+fn run_verification(
+    request: &Request,
+    sources: &[PathBuf],
+    against: Option<&Path>,
+    driver_factory: &dyn DriverFactory,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Summary, RequestError> {
+    let threads = request.options.workers.max(1);
+    let (plan, mut memory) = plan_slots(request, threads)?;
+    let slots = plan.cut(&mut memory);
+    let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
+    let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
+    let record = Record::none();
+    let verification = Verification::new(request, sources, against, plan, progress, &record, cancel);
+    let ((), report) = evener::try_run(setup, |runtime| {
+        thread::scope(|scope| {
+            if progress.is_watched.load(Ordering::Relaxed) {
+                let add_up = || add_up_bytes(sources, progress, cancel);
+                // No thread for it, no total.
+                thread::Builder::new().spawn_scoped(scope, add_up).ok();
+            }
+            let mut workers_left = all_core_drivers.into_iter().zip(slots).rev();
+            // The last one is this thread's.
+            let own = workers_left.next();
+            for (core_drivers, slots) in workers_left {
+                let (verification, caller) = (&verification, runtime.caller(core_drivers));
+                let thread = thread::Builder::new().name("evener-files".to_owned());
+                if thread.spawn_scoped(scope, move || verification.work(caller, slots)).is_err() {
+                    // No further thread is to be had: those there are do all of it.
+                    break;
+                }
+            }
+            if let Some((core_drivers, slots)) = own {
+                verification.work(runtime.caller(core_drivers), slots);
+            }
+        });
+    })
+    .map_err(RequestError::NoThread)?;
+    let mut summary = verification.finish();
+    summary.found = summary.accounted_for();
+    summary.report = report;
+    Ok(summary)
+}
+
+/// The record of a run into a directory. Of single files there is one only where nothing at hand opens what was made.
+fn record(request: &Request, is_tree: bool) -> Record {
+    let options = &request.options;
+    let state_dir = options.state_dir.as_deref();
+    let Target::Path(target) = &request.target else { unreachable!("a stream has no record") };
+    let facts = (is_tree || !request.task.can_open()).then(|| {
+        let mut facts = request.task.key_facts();
+        if options.armor && matches!(request.task, Task::Encrypt(_)) {
+            facts.parts.push(Zeroizing::new(b"as text".to_vec()));
+        }
+        facts
+    });
+    let key = facts.and_then(|facts| RequestKey::new(&facts, state_dir));
+    Record::open(key, RunOutput { target, is_tree, state_dir }, options.trust)
 }
 
 /// The runtime for threads that are callers. Policies that deal jobs out to cores get workers of their own beside

@@ -39,9 +39,9 @@ impl Progress {
 /// Why something was left out without being a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skip {
-    /// A symbolic link inside a tree; links are not followed.
+    /// A symbolic link inside a tree, left out by an option.
     Symlink,
-    /// A device, socket or pipe.
+    /// A device, socket or pipe, left out by an option.
     Special,
     /// Output that a run has begun and not finished: a killed one, or one that is still going on.
     Draft,
@@ -50,11 +50,22 @@ pub enum Skip {
 impl std::fmt::Display for Skip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Symlink => "symbolic link, not followed",
+            Self::Symlink => "symbolic link, left out",
             Self::Special => "neither file nor directory",
             Self::Draft => "draft of a run that did not finish",
         })
     }
+}
+
+/// What a rehearsal says would be done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Planned {
+    /// Its output is not there yet.
+    Make,
+    /// Its output is there and would be made again.
+    Replace,
+    /// An output is there that no record tells of: what it holds decides.
+    LookInside,
 }
 
 /// What a run did. Everything that was found is in exactly one of `files`, `already_done`, `skipped` and `failed`.
@@ -72,6 +83,12 @@ pub struct Summary {
     pub already_done: u64,
     /// What was left out.
     pub skipped: Vec<(PathBuf, Skip)>,
+    /// What a rehearsal would do, of files that are not finished.
+    pub planned: Vec<(PathBuf, Planned)>,
+    /// Outputs that were deleted, for they had lost their source; in a rehearsal those that would be.
+    pub deleted: Vec<PathBuf>,
+    /// Why nothing was looked for to be deleted, though it was asked for.
+    pub not_deleted: Option<&'static str>,
     /// What failed.
     pub failed: Vec<(PathBuf, FileError)>,
     /// Whether the run was cancelled.

@@ -1,5 +1,6 @@
 //! The request for a run: keys, inputs, output and options, and why it may be refused as a whole.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use evener::core::plan::Policy;
@@ -7,7 +8,10 @@ use evener::core::{Budget, Estimator, Objective};
 use evener_fd::SystemError;
 
 use crate::error::FileError;
-use crate::format::{Opener, Sealer};
+use crate::filter::Filter;
+use crate::format::{KeyFacts, Opener, Sealer};
+use crate::keep::Keep;
+use crate::record::Trust;
 
 /// What is to be done, and with which keys.
 pub enum Task {
@@ -18,6 +22,30 @@ pub enum Task {
 }
 
 impl Task {
+    /// What a record goes by.
+    pub(crate) fn key_facts(&self) -> KeyFacts {
+        match self {
+            Self::Encrypt(sealer) => sealer.key_facts(),
+            Self::Decrypt(opener) => opener.key_facts(),
+        }
+    }
+
+    /// Whether the keys at hand open what is or was encrypted.
+    pub(crate) fn can_open(&self) -> bool {
+        match self {
+            Self::Encrypt(sealer) => sealer.opens_its_own(),
+            Self::Decrypt(_) => true,
+        }
+    }
+
+    /// Whether to open what is or was encrypted cannot be done, or takes long for each file.
+    pub(crate) fn is_dear_to_open(&self) -> bool {
+        match self {
+            Self::Encrypt(sealer) => !sealer.opens_its_own() || sealer.is_slow(),
+            Self::Decrypt(opener) => opener.is_slow(),
+        }
+    }
+
     /// Room that a segment needs in either form, in bytes.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match self {
@@ -43,6 +71,8 @@ pub enum Target {
     Stdout,
     /// A file or a directory.
     Path(PathBuf),
+    /// Nowhere: what is decrypted is checked, and compared with what lies at a path, if one is given.
+    Nowhere(Option<PathBuf>),
 }
 
 /// How it is to be done.
@@ -60,15 +90,67 @@ pub struct Options {
     pub learned: Estimator,
     /// Most memory for data in work, in bytes.
     pub memory_bytes: u64,
-    /// Whether outputs that stand there already are replaced.
-    pub force: bool,
-    /// Whether outputs of fitting time and length count as finished without a look at their contents: under which key
-    /// they are is not checked then.
-    pub resume: bool,
+    /// What becomes of outputs that stand there already.
+    pub existing: Existing,
+    /// Where Evener keeps what it has to know of this user from run to run: records that have no place beside their output, and the
+    /// secret of those that tell of recipients and passphrases. Without it these are done without.
+    pub state_dir: Option<PathBuf>,
+    /// What shows in a record that a file is the one that it was.
+    pub trust: Trust,
+    /// Which names below a directory are taken.
+    pub filter: Filter,
+    /// Whether outputs are deleted that the record shows to be Evener's and whose source is not there any more.
+    pub delete: bool,
+    /// Whether nothing is written: what would be done is told.
+    pub is_rehearsal: bool,
+    /// The part of the plaintext that is wanted, where it is not all; in decryption of one file only.
+    pub part: Option<Part>,
     /// Whether encrypted files are written as text, where the format has a form for that.
     pub armor: bool,
     /// Inputs that are left out: a tree's identity is no file of the tree.
     pub left_out: Vec<PathBuf>,
+    /// What of a tree is kept.
+    pub keep: Keep,
+}
+
+/// A part of a plaintext, as its user writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// From a byte on, so many, or all that follow.
+    From {
+        /// The first byte, from 0.
+        start: u64,
+        /// How many; all where it is not said.
+        bytes: Option<u64>,
+    },
+    /// So many at the end.
+    Last(u64),
+}
+
+impl Part {
+    /// Its bytes of a text of `bytes`: fewer where the text ends before; `None` where it ends before the part begins.
+    pub(crate) fn within(self, text_bytes: u64) -> Option<Range<u64>> {
+        match self {
+            Self::From { start, .. } if start > text_bytes => None,
+            Self::From { start, bytes } => {
+                let end = bytes.map_or(text_bytes, |bytes| start.saturating_add(bytes).min(text_bytes));
+                Some(start..end)
+            }
+            Self::Last(bytes) => Some(text_bytes.saturating_sub(bytes)..text_bytes),
+        }
+    }
+}
+
+/// What becomes of an output that stands there already and is not the finished result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It is an error.
+    #[default]
+    Keep,
+    /// It is made again where it is Evener's own, of an earlier state of its source or for another key; else it is an error.
+    Update,
+    /// It is replaced, whatever it is, and so are finished results.
+    Replace,
 }
 
 /// A run.
@@ -81,6 +163,16 @@ pub struct Request {
     pub target: Target,
     /// How.
     pub options: Options,
+}
+
+impl Request {
+    /// Whether a file to be decrypted that begins with `start` is a text.
+    pub(crate) fn is_armored(&self, start: &[u8]) -> bool {
+        match &self.task {
+            Task::Encrypt(_) => false,
+            Task::Decrypt(opener) => opener.armor().is_some_and(|armor| armor.is_armored(start)),
+        }
+    }
 }
 
 /// A request that cannot be carried out at all. Nothing was read or written.
@@ -107,6 +199,12 @@ pub enum RequestError {
     /// Two inputs of the same name.
     #[error("two inputs would both go to {}", .0.display())]
     SameOutput(PathBuf),
+    /// Rehearsals and deletion go from files to files.
+    #[error("--dry-run and --delete go with files and directories, not with standard input or output")]
+    FilesOnly,
+    /// A part is taken of one file only.
+    #[error("a part is taken of one encrypted file, which is no standard input and no directory")]
+    PartOfOne,
     /// Segments do not fit the memory.
     #[error("segments of this size need {needed_bytes} bytes of memory (--memory)")]
     Memory {

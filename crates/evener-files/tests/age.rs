@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use age::{Decryptor, Encryptor, Identity, Recipient, x25519};
 use common::pattern;
 use evener_files::FormatError;
-use evener_files::age_keys::{Identities, Recipients, generate_identity};
+use evener_files::age_keys::{Identities, Recipients, WorkFactors, generate_identity};
 use evener_files::format::age::{dearmored, is_armored};
 use evener_files::format::{Opened, Opener, Sealer};
 use secrecy::SecretString;
@@ -109,7 +109,7 @@ fn an_identity_file_gives_the_recipients_too() {
 
 #[test]
 fn a_passphrase_opens_what_it_sealed_and_no_other_does() {
-    let sealer = Sealer::Age(Recipients::passphrase("open sesame".to_owned().into()));
+    let sealer = Sealer::Age(Recipients::passphrase("open sesame".to_owned().into(), WorkFactors::default()));
     let file = common::seal(&sealer, b"text");
     let identity = age::scrypt::Identity::new("open sesame".to_owned().into());
     assert_eq!(crate_decrypts(&file, &identity), b"text");
@@ -118,7 +118,7 @@ fn a_passphrase_opens_what_it_sealed_and_no_other_does() {
         ("sesame", Err(no_key_fits("the passphrase", "a passphrase"))),
     ] {
         let mut identities = Identities::default();
-        identities.add_passphrase(passphrase.to_owned().into(), 0);
+        identities.add_passphrase(passphrase.to_owned().into(), WorkFactors::default());
         assert_eq!(common::open(&Opener::Age(identities), &file), opened, "{passphrase}");
     }
 }
@@ -380,7 +380,7 @@ fn case(bytes: &[u8]) -> Case {
             identities.add_file(identity.as_bytes(), &mut no_passphrase).unwrap();
         }
         if let Some(passphrase) = line.strip_prefix("passphrase: ") {
-            identities.add_passphrase(passphrase.to_owned().into(), 4 << 30);
+            identities.add_passphrase(passphrase.to_owned().into(), WorkFactors { new: 18, most: 22 });
         }
     }
     let mut inflated = Vec::new();

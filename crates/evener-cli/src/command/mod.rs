@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod encrypt;
 pub(crate) mod explain;
 pub(crate) mod host;
+pub(crate) mod inspect;
 pub(crate) mod keygen;
 pub(crate) mod keyset;
 pub(crate) mod man;

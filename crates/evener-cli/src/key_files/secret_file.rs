@@ -1,13 +1,16 @@
 //! Files that hold keys, whole in memory.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use evener_fd::open_named;
+use rustix::fs::OFlags;
 use zeroize::Zeroizing;
 
+use crate::atomic_file;
 use crate::terminal::{PathDisplay, output};
 
 /// The name that stands for standard input.
@@ -22,7 +25,7 @@ pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     if path == Path::new(STDIN) {
         return read_all(&mut std::io::stdin().lock(), 0, path);
     }
-    let mut file = File::open(path).with_context(|| cannot_read(path))?;
+    let mut file = open(path)?;
     let metadata = file.metadata().with_context(|| cannot_read(path))?;
     if metadata.is_file() && metadata.mode() & 0o044 != 0 {
         let mode = metadata.mode() & 0o777;
@@ -40,7 +43,7 @@ pub(crate) fn read_public(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     if path == Path::new(STDIN) {
         return read_all(&mut std::io::stdin().lock(), 0, path);
     }
-    read_all(&mut File::open(path).with_context(|| cannot_read(path))?, 0, path)
+    read_all(&mut open(path)?, 0, path)
 }
 
 fn read_all(from: &mut impl Read, expected: usize, path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
@@ -55,22 +58,16 @@ fn read_all(from: &mut impl Read, expected: usize, path: &Path) -> anyhow::Resul
     Ok(secret)
 }
 
+/// Opens a file that the user named; a stranger's link leads nowhere.
+fn open(path: &Path) -> anyhow::Result<File> {
+    open_named(path, OFlags::RDONLY | OFlags::CLOEXEC).map(File::from).with_context(|| cannot_read(path))
+}
+
 fn cannot_read(path: &Path) -> String {
     format!("cannot read {}", PathDisplay(path))
 }
 
 /// Writes a file that did not exist, readable and writable by its owner only; all of it or none.
 pub(crate) fn write_secret(file: &Path, secret: &[u8]) -> anyhow::Result<()> {
-    let mut made = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)
-        .with_context(|| format!("cannot make {}", PathDisplay(file)))?;
-    let written = made.write_all(secret).and_then(|()| made.sync_all());
-    if written.is_err() {
-        // Half a key is worse than none; that it cannot be removed adds nothing to the message below.
-        fs::remove_file(file).ok();
-    }
-    written.with_context(|| format!("cannot write {}", PathDisplay(file)))
+    atomic_file::write_new(file, secret).with_context(|| format!("cannot make {}", PathDisplay(file)))
 }

@@ -10,6 +10,8 @@ use std::{env, fs};
 
 use evener::core::Estimator;
 use evener::core::estimate::text::{CostFile, CostScope};
+use evener_fd::open_named;
+use rustix::fs::OFlags;
 
 use crate::atomic_file;
 use crate::terminal::{PathDisplay, output};
@@ -83,7 +85,7 @@ fn file_name(kind: &str, machine: &str) -> String {
 /// A sentence about a file that cannot be used.
 pub(crate) fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
     let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", PathDisplay(file));
-    let opened = match fs::File::open(file) {
+    let opened = match open_named(file, OFlags::RDONLY).map(fs::File::from) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CostFile::default()),
         Err(error) => return Err(about(&error)),

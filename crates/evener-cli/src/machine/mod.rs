@@ -11,6 +11,7 @@ pub(crate) mod modules;
 pub(crate) mod options;
 pub(crate) mod processor;
 pub(crate) mod sharing;
+pub(crate) mod state;
 
 use std::io;
 

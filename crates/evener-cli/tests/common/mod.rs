@@ -106,6 +106,7 @@ impl Place {
     pub fn program(&self, name: &str) -> Run {
         let mut run = Run::new(name);
         run.command.current_dir(self.path()).env("EVENER_CACHE_DIR", cache());
+        run.command.env("EVENER_STATE_DIR", self.join("state"));
         run
     }
 

@@ -19,7 +19,7 @@ use crate::random::fill_random;
 const CHUNK_BYTES: u64 = 64 << 10;
 /// Longest header that is read. Assumed, not measured: 4 MiB, room for 30 000 recipients; the format
 /// has no limit.
-const HEADER_BYTES_MAX: usize = 4 << 20;
+pub(super) const HEADER_BYTES_MAX: usize = 4 << 20;
 
 pub(super) fn seal(recipients: &Recipients) -> Result<Sealing, FormatError> {
     let mut file_key: FileKey = Zeroizing::default();
@@ -101,6 +101,28 @@ fn are_for(
     if vague.is_empty() { Recognized::Named } else { Recognized::Unknown }
 }
 
+/// The length of the header without nonce, and the types of its stanzas.
+pub(super) fn kinds(start: &[u8]) -> Result<(usize, Vec<String>), FormatError> {
+    let cut_off = FormatError::Truncated { cipher_bytes: start.len() as u64, place: "header" };
+    let header_bytes = header_bytes(start)?.ok_or(cut_off)?;
+    let kinds =
+        Header::read(&start[..header_bytes])?.0.stanzas().iter().map(|stanza| stanza.kind.clone()).collect();
+    Ok((header_bytes, kinds))
+}
+
+/// Whether no quantum computer opens a file with stanzas of these types, as `age-inspect` says it.
+pub(super) fn is_postquantum(kinds: &[String]) -> &'static str {
+    let of_one = |kind: &String| match kind.trim_start_matches("age-encryption.org/") {
+        "X25519" | "ssh-rsa" | "ssh-ed25519" | "p256tag" | "piv-p256" => "no",
+        "scrypt" | "mlkem768x25519" | "mlkem768p256tag" => "yes",
+        _ => "unknown",
+    };
+    let of_all = kinds.iter().map(of_one);
+    of_all
+        .min_by_key(|answer| ["no", "unknown", "yes"].iter().position(|one| one == answer))
+        .unwrap_or("unknown")
+}
+
 /// The header with the nonce at the start of a file; where `start` does not reach its end, how long it has to be.
 fn header(start: &[u8]) -> Result<Result<&[u8], usize>, FormatError> {
     match cuts(start)? {
@@ -118,7 +140,7 @@ fn body(file_key: &FileKey, header: &[u8], direction: Direction) -> Result<Body,
     Body::unpadded(cut(header.len() as u64), Ivs::Counted, Algorithm::ChaCha20Poly1305, direction, &*key)
 }
 
-fn cut(header_bytes: u64) -> Cut {
+pub(super) fn cut(header_bytes: u64) -> Cut {
     Cut::new(header_bytes, CHUNK_BYTES, CHUNK_BYTES, Growth::Tag { empty_last_is_read: false })
 }
 

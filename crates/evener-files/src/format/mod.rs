@@ -6,6 +6,7 @@
 //! no associated data, and a tag that stands behind the segment's ciphertext ([`Cut::tag_bytes`]).
 
 use evener_core::Algorithm;
+use zeroize::Zeroizing;
 
 use crate::armor::Armor;
 use crate::error::FormatError;
@@ -15,6 +16,7 @@ pub mod age;
 mod body;
 mod mac;
 pub mod openssl_enc;
+mod outside;
 pub mod segmentation;
 mod serial;
 pub mod tink;
@@ -22,6 +24,7 @@ pub mod tink;
 pub(crate) use body::Recognized;
 pub use body::{Body, Iv, Opened, Sealing};
 pub use mac::SegmentMac;
+pub(crate) use outside::{HEADER_START_BYTES_MAX, Outside, outside};
 pub use segmentation::{Cut, Growth, Layout, Segment};
 pub use serial::{SerialCipher, SerialText};
 
@@ -40,6 +43,27 @@ pub type Sealer = Format<Recipients>;
 
 /// What files are opened with.
 pub type Opener = Format<Identities>;
+
+/// What a record of runs goes by: which keys were asked for, without an order or a spelling.
+pub(crate) struct KeyFacts {
+    /// What nobody knows who has not the key; `None` where the key is public, or a passphrase that can be guessed.
+    pub(crate) secret: Option<Zeroizing<[u8; 32]>>,
+    /// Everything on which the output depends, but for passphrases.
+    pub(crate) parts: Vec<Zeroizing<Vec<u8>>>,
+    /// Whether a passphrase belongs to it, which is in neither.
+    pub(crate) is_by_passphrase: bool,
+}
+
+impl KeyFacts {
+    fn public<'t>(format: &str, direction: &str, names: impl Iterator<Item = &'t str>) -> Self {
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        let parts = [format, direction].into_iter().chain(names);
+        let parts = parts.map(|part| Zeroizing::new(part.as_bytes().to_vec())).collect();
+        Self { secret: None, parts, is_by_passphrase: false }
+    }
+}
 
 impl<A> Format<A> {
     /// Room that a segment of any file needs in either form, in bytes.
@@ -91,6 +115,31 @@ impl Sealer {
         }
     }
 
+    /// What a record goes by.
+    pub(crate) fn key_facts(&self) -> KeyFacts {
+        match self {
+            Self::Tink(tink) => tink.key_facts("seal"),
+            Self::Age(recipients) => KeyFacts {
+                is_by_passphrase: recipients.is_passphrase(),
+                ..KeyFacts::public("age", "seal", recipients.names())
+            },
+            Self::OpensslEnc(enc) => enc.key_facts("seal"),
+        }
+    }
+
+    /// Whether each file costs the derivation of a key from a passphrase that is slow on purpose.
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self, Self::Age(recipients) if recipients.is_passphrase())
+    }
+
+    /// Whether what this seals can be opened with it: not for recipients whose identities are elsewhere.
+    pub(crate) fn opens_its_own(&self) -> bool {
+        match self {
+            Self::Tink(_) | Self::OpensslEnc(_) => true,
+            Self::Age(recipients) => recipients.opens_its_own(),
+        }
+    }
+
     /// How files are cut that were sealed with this. `existing` is the start of such a file, where headers of one
     /// kind differ in length. Derives no key.
     pub(crate) fn cut_of(&self, existing: &[u8]) -> Cut {
@@ -118,6 +167,23 @@ impl Sealer {
 }
 
 impl Opener {
+    /// Whether each file costs the derivation of a key from a passphrase that is slow on purpose.
+    pub(crate) fn is_slow(&self) -> bool {
+        matches!(self, Self::Age(identities) if identities.has_passphrase())
+    }
+
+    /// What a record goes by.
+    pub(crate) fn key_facts(&self) -> KeyFacts {
+        match self {
+            Self::Tink(tink) => tink.key_facts("open"),
+            Self::Age(identities) => KeyFacts {
+                is_by_passphrase: identities.has_passphrase(),
+                ..KeyFacts::public("age", "open", identities.names())
+            },
+            Self::OpensslEnc(enc) => enc.key_facts("open"),
+        }
+    }
+
     /// Reads the header from `start`, the first bytes of a file; `whole` says that they are all of it.
     ///
     /// # Errors
@@ -139,16 +205,5 @@ impl Opener {
             Self::Tink(tink) => tink.no_key_fits(),
             Self::Age(_) | Self::OpensslEnc(_) => FormatError::NoKeyFits { facts: String::new() },
         }
-    }
-
-    /// How a file that begins with `start` may be cut: as [`Opener::open`], but derives no key and tries none, so
-    /// that a question for lengths costs nothing. With an age file this says nothing about its recipients.
-    pub(crate) fn cuts(&self, start: &[u8], whole: bool) -> Result<Opened<Cut>, FormatError> {
-        let cuts = match self {
-            Self::Tink(tink) => tink.cuts(start),
-            Self::Age(_) => age::cuts(start),
-            Self::OpensslEnc(enc) => enc.cuts(start),
-        };
-        cuts?.or_truncated(start, whole)
     }
 }

@@ -15,14 +15,15 @@ use evener_core::{Algorithm, Direction, Family};
 use evener_evp::{Cipher, Digest, Mode, Refused};
 use zeroize::Zeroizing;
 
+use super::KeyFacts;
 use super::body::{Body, Ivs, Opened, Sealing};
 use super::segmentation::{Cut, Growth};
 use super::serial::SerialCipher;
 use crate::error::FormatError;
 use crate::random::fill_random;
 
-const MAGIC: &[u8; 8] = b"Salted__";
-const HEADER_BYTES: usize = 16;
+pub(super) const MAGIC: &[u8; 8] = b"Salted__";
+pub(super) const HEADER_BYTES: usize = 16;
 /// Rounds of PBKDF2 where none are given, as in openssl.
 pub const ITERATIONS: NonZeroU32 = NonZeroU32::new(10_000).expect("not zero");
 /// Bytes of a slice. Assumed, not measured: long enough to hide the cost of a job, short enough to stay in cache.
@@ -49,6 +50,8 @@ pub struct OpensslEnc {
     passphrase: Zeroizing<Vec<u8>>,
     kdf: Kdf,
     digest: Digest,
+    /// Of cipher and digest, as they were asked for.
+    names: [String; 2],
 }
 
 impl OpensslEnc {
@@ -69,6 +72,7 @@ impl OpensslEnc {
         };
         let ciphers = "aes-256-cbc and what else `openssl enc -list` names are";
         let digests = "sha256 and what else `openssl list -digest-algorithms` names are";
+        let names = [cipher, digest].map(str::to_ascii_lowercase);
         let found = Cipher::fetch(cipher).filter(|found| found.mode() != Mode::Other);
         let found = found.ok_or_else(|| unsupported(&format!("cipher {cipher:?}"), ciphers))?;
         let digest =
@@ -82,7 +86,18 @@ impl OpensslEnc {
         if passphrase.len() > PASSPHRASE_BYTES_MAX {
             return Err(FormatError::Passphrase("it is longer than 1023 bytes, where openssl would cut it"));
         }
-        Ok(Self { cipher: Arc::new(found), algorithm: algorithm(cipher), passphrase, kdf, digest })
+        Ok(Self { cipher: Arc::new(found), algorithm: algorithm(cipher), passphrase, kdf, digest, names })
+    }
+
+    /// Cipher, derivation and digest, on which the key depends beside the passphrase, which is in none of them.
+    pub(super) fn key_facts(&self, direction: &str) -> KeyFacts {
+        let about = [
+            format!("cipher {}", self.names[0]),
+            format!("{:?}", self.kdf),
+            format!("digest {}", self.names[1]),
+        ];
+        let names = about.iter().map(String::as_str);
+        KeyFacts { is_by_passphrase: true, ..KeyFacts::public("openssl", direction, names) }
     }
 
     /// The algorithm of its segments, where drivers have it.

@@ -264,6 +264,16 @@ impl Layout {
         self.cipher_bytes
     }
 
+    /// Which segment holds byte `place` of the plaintext; the last one where none does.
+    #[must_use]
+    pub const fn index_of(&self, place: u64) -> u64 {
+        let index = match place.checked_sub(self.cut.first_plain_bytes) {
+            None => 0,
+            Some(behind) => 1 + behind / self.cut.plain_bytes,
+        };
+        if index < self.count { index } else { self.count - 1 }
+    }
+
     /// The segment `index`.
     ///
     /// # Panics
@@ -401,6 +411,19 @@ mod tests {
                     assert_eq!(last.cipher.end, bytes);
                     assert!(last.cipher.end - last.cipher.start <= cut.slot_bytes(), "{cut:?} {last:?}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn every_byte_is_found_in_the_segment_that_holds_it() {
+        for cut in cuts() {
+            for plain_bytes in [0, 1, 64, 65, 299] {
+                let layout = cut.of_plain(plain_bytes).unwrap();
+                for place in 0..plain_bytes {
+                    assert!(layout.segment(layout.index_of(place)).plain.contains(&place), "{cut:?} {place}");
+                }
+                assert_eq!(layout.index_of(plain_bytes + 1000), layout.segment_count() - 1);
             }
         }
     }

@@ -7,8 +7,10 @@
 
 use evener_core::{Algorithm, Direction};
 use hkdf::Hkdf;
+use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
+use super::KeyFacts;
 use super::body::{Body, Ivs, Opened, Sealing};
 use super::mac::SegmentMac;
 use super::segmentation::{Cut, Growth};
@@ -39,6 +41,31 @@ impl Tink {
         self.keyset.enabled_keys().map(|key| cut(key).slot_bytes()).max().unwrap_or(0)
     }
 
+    /// The key that seals, or all that open, and what files are bound to.
+    pub(super) fn key_facts(&self, direction: &str) -> KeyFacts {
+        let taken = if direction == "seal" { 1 } else { usize::MAX };
+        let keys = self.keyset.enabled_keys().take(taken).map(|key| {
+            let mut hash = Sha256::new();
+            hash.update(b"evener record: key of a keyset");
+            hash.update(key.segment_bytes().to_le_bytes());
+            hash.update([u8::try_from(key.derived_key_bytes()).expect("16 or 32"), key.hash() as u8]);
+            if let SegmentCipher::CtrHmac { hash: of_mac, tag_bytes } = key.cipher() {
+                hash.update([of_mac as u8]);
+                hash.update(tag_bytes.to_le_bytes());
+            }
+            hash.update(key.bytes());
+            Zeroizing::new(<[u8; 32]>::from(hash.finalize()))
+        });
+        let keys: Vec<_> = keys.collect();
+        let about = [b"tink", direction.as_bytes(), &self.associated_data].map(<[u8]>::to_vec);
+        let keys_as_parts = keys.iter().map(|key| key.to_vec());
+        KeyFacts {
+            secret: keys.first().cloned(),
+            parts: about.into_iter().chain(keys_as_parts).map(Zeroizing::new).collect(),
+            is_by_passphrase: false,
+        }
+    }
+
     pub(super) fn seal(&self) -> Result<Sealing, FormatError> {
         let key = self.keyset.primary()?;
         let header_bytes = header_bytes(key.derived_key_bytes());
@@ -58,11 +85,6 @@ impl Tink {
     pub(super) fn open_primary(&self, start: &[u8]) -> Result<Opened, FormatError> {
         let keys = std::iter::once(self.keyset.primary()?);
         Self::candidates(keys, start, |key, header| self.body(key, header, Direction::Decrypt))
-    }
-
-    /// How a file that begins with `start` is cut under each key that it may be for.
-    pub(super) fn cuts(&self, start: &[u8]) -> Result<Opened<Cut>, FormatError> {
-        Self::candidates(self.keyset.enabled_keys(), start, |key, _| Ok(cut(key)))
     }
 
     /// How new files are cut; where none can be made, as the first key's.
@@ -161,7 +183,7 @@ fn derive(
     let mut derived = Zeroizing::new(vec![0; bytes]);
     let expanded = match key.hash() {
         TinkHash::Sha1 => Hkdf::<sha1::Sha1>::new(Some(salt), key.bytes()).expand(info, &mut derived),
-        TinkHash::Sha256 => Hkdf::<sha2::Sha256>::new(Some(salt), key.bytes()).expand(info, &mut derived),
+        TinkHash::Sha256 => Hkdf::<Sha256>::new(Some(salt), key.bytes()).expand(info, &mut derived),
         TinkHash::Sha512 => Hkdf::<sha2::Sha512>::new(Some(salt), key.bytes()).expand(info, &mut derived),
     };
     expanded.map_err(|error| FormatError::Library(error.to_string()))?;

@@ -1,13 +1,16 @@
 //! A file that is being read: bytes at given places, whole or not at all, and whether the file stayed as it was.
 
+use std::ffi::OsStr;
 use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::Arc;
 
-use rustix::fs::{self, FileType, Mode, OFlags, Stat};
+use evener_fd::open_named;
+use rustix::fs::{self, FileType, OFlags, Stat};
 use rustix::io::{Errno, preadv};
 
-use super::beneath::Root;
+use super::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
 use crate::error::FileError;
 
 /// For opening what should be a regular file: never waits, should a pipe have taken its place.
@@ -24,17 +27,25 @@ pub(crate) struct SourceFile {
 }
 
 impl SourceFile {
-    /// Opens `path`: beneath `root`, where a walk found it below one; where the user named it, with links followed.
-    pub(crate) fn open(root: Option<&Root>, path: &Path) -> Result<Self, FileError> {
-        let (fd, stat) = match root {
-            Some(root) => root.open_found(path, READ_FLAGS)?,
-            None => open_named(path).map_err(FileError::io("read"))?,
-        };
+    /// Opens the file `name` that a walk found in `place`.
+    pub(crate) fn open(place: &Place, name: &OsStr) -> Result<Self, FileError> {
+        let fd = place.open(name, READ_FLAGS)?;
+        Self::of(fd, || FileError::Changed)
+    }
+
+    /// Opens the file that the user named `path`, with links followed that are his own or root's.
+    pub(crate) fn open_named(path: &Path) -> Result<Self, FileError> {
+        let fd = open_named(path, READ_FLAGS).map_err(FileError::io("read"))?;
+        Self::of(fd, || FileError::NoLength)
+    }
+
+    /// A regular file; what else it is, is an error that `other` tells.
+    fn of(fd: OwnedFd, other: impl FnOnce() -> FileError) -> Result<Self, FileError> {
+        let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),
             FileType::RegularFile => Ok(Self { fd, stat, named: None }),
-            _ if root.is_none() => Err(FileError::NoLength),
-            _ => Err(FileError::Changed),
+            _ => Err(other()),
         }
     }
 
@@ -69,12 +80,33 @@ impl SourceFile {
         Ok(start)
     }
 
+    /// The file that the user named, with what it was when it was opened.
+    pub(crate) fn origin(&self) -> (&OwnedFd, &Stat) {
+        self.named.as_ref().map_or((&self.fd, &self.stat), |(fd, stat)| (fd, stat))
+    }
+
+    /// Device and inode, where the file has several names.
+    pub(crate) fn names(&self) -> Option<(u64, u64)> {
+        let (_, stat) = self.origin();
+        (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino))
+    }
+
     /// Fails where the file is no longer what it was when it was opened: what was read may then be a mixture.
     pub(crate) fn check_unchanged(&self) -> Result<(), FileError> {
-        let (fd, stat) = self.named.as_ref().map_or((&self.fd, &self.stat), |(fd, stat)| (fd, stat));
+        let (fd, stat) = self.origin();
         let now = fs::fstat(fd).map_err(FileError::io("read"))?;
         let stamp = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec);
         if stamp(&now) == stamp(stat) { Ok(()) } else { Err(FileError::Changed) }
+    }
+
+    /// The same file once more.
+    pub(crate) fn share(&self) -> std::io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, stat: self.stat, named: None })
+    }
+
+    /// What the file system said of the file that the user named when it was opened.
+    pub(crate) fn named_stat(&self) -> &Stat {
+        self.named.as_ref().map_or(&self.stat, |(_, stat)| stat)
     }
 
     /// Tells the kernel that the file is read from front to back.
@@ -84,10 +116,12 @@ impl SourceFile {
     }
 }
 
-fn open_named(path: &Path) -> Result<(OwnedFd, Stat), Errno> {
-    let fd = fs::open(path, READ_FLAGS, Mode::empty())?;
-    let stat = fs::fstat(&fd)?;
-    Ok((fd, stat))
+/// Opens the directory that the user named `path`, with what it is.
+pub(crate) fn open_root(path: &Path, open: &Arc<OpenPlaces>) -> Result<(Arc<Place>, Stat), FileError> {
+    let fd = open_named(path, DIRECTORY_FLAGS).map_err(FileError::io("read"))?;
+    let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
+    let place = Place::root(fd, path, open).map_err(FileError::io("read"))?;
+    Ok((place, stat))
 }
 
 /// Reads until `parts` are full or the file ends; returns how much came.

@@ -1,44 +1,211 @@
-//! Mode and time, which an output gets from its source.
+//! Owner, mode, times, extended attributes and access lists, which an output gets from its source.
+//!
+//! All by descriptor, in this order: the owner, because the system takes set-user-ID bits and capabilities away with a new
+//! one; extended attributes with access lists, because these change the mode; the mode; the times.
 
-use rustix::fs::{Mode, Stat, Timespec, Timestamps, UTIME_OMIT};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{self, AtFlags, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
+use rustix::io::Errno;
+
+use crate::error::FileError;
+use crate::keep::Keep;
 
 /// What of a source its output gets.
 #[derive(Clone, Copy)]
 pub(crate) struct Attributes {
-    pub(crate) mode: Mode,
+    mode: Mode,
+    owner: Uid,
+    group: Gid,
     time: Timespec,
 }
 
 impl Attributes {
     pub(crate) fn of(source: &Stat) -> Self {
-        Self { mode: mode_of(source), time: mtime_of(source) }
+        Self {
+            mode: Mode::from_raw_mode(source.st_mode & 0o7777),
+            owner: Uid::from_raw(source.st_uid),
+            group: Gid::from_raw(source.st_gid),
+            time: mtime_of(source),
+        }
     }
 
     pub(super) fn times(&self) -> Timestamps {
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         Timestamps { last_access, last_modification: self.time }
     }
+
+    /// The mode with which an output is made; it gets its own at the end.
+    pub(super) fn mode(&self) -> Mode {
+        self.mode & Mode::from_raw_mode(0o777)
+    }
+
+    /// Gives an output all of them, those of `from` too.
+    pub(super) fn give(
+        &self,
+        to: BorrowedFd<'_>,
+        from: BorrowedFd<'_>,
+        keep: &Keep,
+        before: Before,
+    ) -> Result<(), FileError> {
+        let is_own = self.set_owner(to, keep)?;
+        copy_xattrs(from, to, keep, before)?;
+        self.set_mode_and_time(to, is_own)
+    }
+
+    /// Gives an output its owner, as root. Returns whether it has that of its source, as far as that matters to the mode.
+    pub(super) fn set_owner(&self, fd: BorrowedFd<'_>, keep: &Keep) -> Result<bool, FileError> {
+        let sets = keep.owners && is_root();
+        if !sets && !self.mode.intersects(LENT) {
+            return Ok(false);
+        }
+        let stat = fs::fstat(fd).map_err(FileError::io("look at the output"))?;
+        let is_own = (stat.st_uid, stat.st_gid) == (self.owner.as_raw(), self.group.as_raw());
+        if is_own || !sets {
+            return Ok(is_own);
+        }
+        let set = fs::fchown(fd, Some(self.owner), Some(self.group));
+        set.map_err(FileError::io("keep the owner (--no-owner leaves it out)"))?;
+        Ok(true)
+    }
+
+    /// Mode and time. Bits that lend the rights of an owner go with that owner only.
+    pub(super) fn set_mode_and_time(&self, fd: BorrowedFd<'_>, is_own: bool) -> Result<(), FileError> {
+        let mode = if is_own { self.mode } else { self.mode - LENT };
+        fs::fchmod(fd, mode).map_err(FileError::io("set the mode of the output"))?;
+        fs::futimens(fd, &self.times()).map_err(FileError::io("set the time of the output"))
+    }
+
+    /// Gives a symbolic link its owner and time.
+    pub(super) fn give_link(&self, link: BorrowedFd<'_>, keep: &Keep) -> Result<(), FileError> {
+        if keep.owners && is_root() {
+            let set = fs::chownat(link, c"", Some(self.owner), Some(self.group), AtFlags::EMPTY_PATH);
+            set.map_err(FileError::io("keep the owner (--no-owner leaves it out)"))?;
+        }
+        match fs::utimensat(link, c"", &self.times(), AtFlags::EMPTY_PATH) {
+            // Before Linux 5.8 the time of a link is set by its name only, under which another file may stand by now.
+            Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
+            Err(errno) => Err(FileError::io("set the time of the output")(errno)),
+        }
+    }
 }
 
-/// The permission bits of a file.
-pub(crate) fn mode_of(stat: &Stat) -> Mode {
-    Mode::from_raw_mode(stat.st_mode & 0o777)
-}
+/// Bits by which a file lends its owner's or group's rights.
+const LENT: Mode = Mode::SUID.union(Mode::SGID);
 
 /// The time of a file's last change.
-pub(crate) fn mtime_of(stat: &Stat) -> Timespec {
+fn mtime_of(stat: &Stat) -> Timespec {
     Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 
-/// Bits that the process takes away from the mode of new files; read once, without changing it.
-pub(super) fn umask() -> Mode {
-    use std::sync::OnceLock;
-    static UMASK: OnceLock<Mode> = OnceLock::new();
-    *UMASK.get_or_init(|| {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        let bits = line.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
-        // Unknown: set the mode always.
-        Mode::from_raw_mode(bits.unwrap_or(0o777))
-    })
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// What an output may have before it is given anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    Nothing,
+    /// An access list, which its directory gives to what is new in it: never kept, for it lets others in.
+    AclOfDirectory,
+    /// What stood there may have had anything.
+    Anything,
+}
+
+/// Gives `to` the extended attributes and access lists of `from`, and takes those away of the same kinds that `from` has not.
+pub(super) fn copy_xattrs(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    keep: &Keep,
+    before: Before,
+) -> Result<(), FileError> {
+    let names = names(from, keep)?;
+    if before != Before::Nothing {
+        let acls = keep.acls || before == Before::AclOfDirectory;
+        let those = self::names(to, &Keep { acls, ..*keep })?;
+        for name in those.iter().filter(|name| !names.contains(name)) {
+            match fs::fremovexattr(to, name.as_c_str()) {
+                Ok(()) | Err(Errno::NODATA) => {}
+                Err(errno) => return Err(FileError::io(doing(name))(errno)),
+            }
+        }
+    }
+    for name in &names {
+        let Some(value) = value(from, name)? else { continue };
+        // Nothing is asked of the system that need not be: the directory may be another user's.
+        if before == Before::Nothing || self::value(to, name).ok().flatten().as_ref() != Some(&value) {
+            let set = fs::fsetxattr(to, name.as_c_str(), &value, XattrFlags::empty());
+            set.map_err(FileError::io(doing(name)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether what is made in a directory gets an access list from it.
+pub(super) fn gives_acls(dir: impl AsFd) -> bool {
+    !matches!(fs::fgetxattr(dir, DEFAULT_ACL, &mut [0; 64]), Err(errno) if errno != Errno::RANGE)
+}
+
+const ACL: &CStr = c"system.posix_acl_access";
+const DEFAULT_ACL: &CStr = c"system.posix_acl_default";
+
+fn is_acl(name: &CStr) -> bool {
+    name == ACL || name == DEFAULT_ACL
+}
+
+/// Whether an attribute goes with a file to where it is copied. Labels and seals of the `security` kind are its machine's.
+fn is_kept(name: &CStr, keep: &Keep) -> bool {
+    let starts = |prefix: &[u8]| name.to_bytes().starts_with(prefix);
+    let is_privileged = starts(b"trusted.") || name == c"security.capability";
+    (is_acl(name) && keep.acls)
+        || (keep.xattrs && (starts(b"user.") || (is_privileged && keep.owners && is_root())))
+}
+
+fn doing(name: &CStr) -> &'static str {
+    if is_acl(name) {
+        "keep the access list (--no-acls leaves it out)"
+    } else {
+        "keep the extended attributes (--no-xattrs leaves them out)"
+    }
+}
+
+/// Names of the attributes that are kept; none where the file system has none.
+fn names(fd: BorrowedFd<'_>, keep: &Keep) -> Result<Vec<CString>, FileError> {
+    if !keep.acls && !keep.xattrs {
+        return Ok(Vec::new());
+    }
+    let listed = grown(|room| fs::flistxattr(fd, room));
+    let list = match listed {
+        Ok(list) => list,
+        Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
+        Err(errno) => return Err(FileError::io("read the extended attributes")(errno)),
+    };
+    let names =
+        list.split_inclusive(|byte| *byte == 0).filter_map(|name| CStr::from_bytes_with_nul(name).ok());
+    Ok(names.filter(|name| is_kept(name, keep)).map(CStr::to_owned).collect())
+}
+
+/// An attribute's value; `None` where it has gone meanwhile.
+fn value(fd: BorrowedFd<'_>, name: &CStr) -> Result<Option<Vec<u8>>, FileError> {
+    match grown(|room| fs::fgetxattr(fd, name, room)) {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NODATA) => Ok(None),
+        Err(errno) => Err(FileError::io("read the extended attributes")(errno)),
+    }
+}
+
+/// What `read` puts into a room that is large enough.
+fn grown(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
+    let mut small = [0; 256];
+    match read(&mut small) {
+        Ok(bytes) => return Ok(small[..bytes].to_vec()),
+        Err(Errno::RANGE) => {}
+        Err(errno) => return Err(errno),
+    }
+    // The most that Linux has, of a list and of a value.
+    let mut room = vec![0; 64 << 10];
+    let bytes = read(&mut room)?;
+    room.truncate(bytes);
+    Ok(room)
 }

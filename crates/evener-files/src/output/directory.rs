@@ -1,98 +1,190 @@
-//! Directories that output goes to: opened or made, locked while a run may have drafts in them, found again at its end.
+//! Directories that output goes to: opened or made, and finished when the last thing in them is done.
+//!
+//! A directory is held by what is worked on in it and by the directories below it. When the last of them lets go of it, it
+//! gets owner, mode and time of its source; a run that was stopped before leaves it as it is, so that the next one can go on.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use evener_fd::Named;
 use rustix::fs::{self, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::attributes::Attributes;
-use super::leftovers::{lock, remove_stale_drafts};
+use super::attributes::{Attributes, Before, copy_xattrs, gives_acls};
+use super::leftovers::Locks;
 use crate::error::FileError;
-use crate::input::beneath::{DIRECTORY_FLAGS, open_beneath};
+use crate::input::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
 use crate::input::source_file::{READ_FLAGS, SourceFile};
+use crate::keep::Keep;
+use crate::record::Spot;
+
+/// What all output directories of a run have in common.
+pub(crate) struct Outputs {
+    pub(crate) keep: Keep,
+    open: Arc<OpenPlaces>,
+    locks: Locks,
+    /// Whether the run ends before everything is done.
+    is_abandoned: AtomicBool,
+    /// Source directories in or below which something failed.
+    undone: Mutex<HashSet<PathBuf>>,
+    /// Directories that could not be finished.
+    failed: Mutex<Vec<(PathBuf, FileError)>>,
+}
+
+impl Outputs {
+    pub(crate) fn new(keep: Keep, open: Arc<OpenPlaces>) -> Arc<Self> {
+        let (locks, is_abandoned) = (Locks::default(), AtomicBool::new(false));
+        let (undone, failed) = (Mutex::default(), Mutex::default());
+        Arc::new(Self { keep, open, locks, is_abandoned, undone, failed })
+    }
+
+    /// Says that not everything will be done: directories are left as they are.
+    pub(crate) fn abandon(&self) {
+        // Relaxed: what it says becomes true before anything is dropped undone, by the same thread.
+        self.is_abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// Says that the source `path` failed: directories above it are left as they are.
+    pub(crate) fn leave_undone(&self, path: &Path) {
+        let mut undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner);
+        undone.extend(path.ancestors().map(Path::to_owned));
+    }
+
+    /// Directories that could not be finished, after all were let go of.
+    pub(crate) fn failed(&self) -> Vec<(PathBuf, FileError)> {
+        std::mem::take(&mut *self.failed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// A directory that output goes to.
 pub(crate) struct OutputDir {
-    /// Locked for sharing, so that no other run takes our drafts for those of a killed one.
-    pub(super) fd: OwnedFd,
-    /// For messages.
-    pub(crate) path: PathBuf,
+    place: Arc<Place>,
+    /// The directory that this one is in, which is finished after it.
+    above: Option<Arc<Self>>,
+    outputs: Arc<Outputs>,
+    /// What it gets at the end; the user's own directories get nothing.
+    attributes: Option<Attributes>,
     /// Whether this run made it, so that nothing can stand in it already.
     pub(crate) is_new: bool,
-    pub(super) device: u64,
-    inode: u64,
+    /// Where it is below the run's output.
+    pub(crate) spot: Spot,
+    /// The directory of which it is the counterpart.
+    source: Option<PathBuf>,
+    /// Whether what is made in it gets an access list from it.
+    gives_acls: bool,
+}
+
+/// A source directory, of which an output directory is the counterpart.
+pub(crate) struct SourceDir<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) stat: &'a Stat,
 }
 
 impl OutputDir {
-    /// Opens a directory that the user named, making it (with `mode`) where it does not exist; links are followed.
-    /// Removes drafts of killed runs.
-    pub(crate) fn open(path: &Path, mode: Mode) -> Result<Arc<Self>, FileError> {
-        let made = fs::mkdir(path, mode | Mode::RWXU);
-        let open = || fs::open(path, DIRECTORY_FLAGS, Mode::empty());
-        Self::made(made, open, path.to_owned())
+    /// Opens a directory that the user named, making it where it does not exist; links are followed that are his own or root's.
+    /// Removes drafts of killed runs, and says by a lock that this run lives.
+    pub(crate) fn open(
+        path: &Path,
+        outputs: &Arc<Outputs>,
+        source: Option<SourceDir<'_>>,
+    ) -> Result<Arc<Self>, FileError> {
+        let mode = source.as_ref().map_or(Mode::from_raw_mode(0o777), |source| mode_while_made(source));
+        let named = Named::find(path).map_err(FileError::io("open the directory"))?;
+        let made = fs::mkdirat(named.dir(), named.name(), mode);
+        let place = || {
+            let opened = named.open(DIRECTORY_FLAGS, Mode::empty());
+            let fd = opened.map_err(FileError::io("open the directory"))?;
+            let place = Place::root(fd, path, &outputs.open);
+            let place = place.map_err(FileError::io("look at the directory"))?;
+            outputs.locks.hold(&place)?;
+            Ok(place)
+        };
+        Self::made(made, place, None, outputs, source)
     }
 
     /// As [`OutputDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
-    pub(crate) fn open_in(&self, name: &OsStr, mode: Mode) -> Result<Arc<Self>, FileError> {
-        let made = fs::mkdirat(&self.fd, name, mode | Mode::RWXU);
-        let open = || fs::openat(&self.fd, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty());
-        Self::made(made, open, self.path.join(name))
+    pub(crate) fn open_in(
+        self: &Arc<Self>,
+        name: &OsStr,
+        source: SourceDir<'_>,
+    ) -> Result<Arc<Self>, FileError> {
+        let made = fs::mkdirat(&*self.place.fd()?, name, mode_while_made(&source));
+        let place = || self.place.enter(name).map(|(place, _)| place);
+        Self::made(made, place, Some(self), &self.outputs, Some(source))
     }
 
     /// `made` says whether the directory was made. It has owner access then, while the run lasts; the final mode is
     /// set at the end.
     fn made(
         made: Result<(), Errno>,
-        open: impl FnOnce() -> Result<OwnedFd, Errno>,
-        path: PathBuf,
+        open: impl FnOnce() -> Result<Arc<Place>, FileError>,
+        above: Option<&Arc<Self>>,
+        outputs: &Arc<Outputs>,
+        source: Option<SourceDir<'_>>,
     ) -> Result<Arc<Self>, FileError> {
         let is_new = match made {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(errno) => return Err(FileError::io("make the directory")(errno)),
         };
-        let fd = open().map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP => FileError::NoDirectory,
-            errno => FileError::io("open the directory")(errno),
+        let place = open().map_err(|error| match error {
+            FileError::Link => FileError::NoDirectory,
+            FileError::Io(error) if error.answer().kind() == std::io::ErrorKind::NotADirectory => {
+                FileError::NoDirectory
+            }
+            error => error,
         })?;
         if !is_new {
-            remove_stale_drafts(&fd);
+            outputs.locks.remove_stale_drafts(&place);
         }
-        lock(&fd);
-        let Stat { st_dev: device, st_ino: inode, .. } =
-            fs::fstat(&fd).map_err(FileError::io("look at the directory"))?;
-        Ok(Arc::new(Self { fd, path, is_new, device, inode }))
-    }
-
-    /// The same directory as one in which something may stand by now.
-    pub(crate) fn anew(&self) -> Result<Arc<Self>, FileError> {
-        let fd = self.fd.try_clone().map_err(FileError::io("open the directory"))?;
-        let (path, device, inode) = (self.path.clone(), self.device, self.inode);
-        Ok(Arc::new(Self { fd, path, is_new: false, device, inode }))
-    }
-
-    /// Lets the owner work in a directory that an earlier run gave the mode of a source that is read-only.
-    pub(crate) fn give_owner_access(&self) -> Result<(), FileError> {
-        let stat = fs::fstat(&self.fd).map_err(FileError::io("look at the directory"))?;
-        let (mode, all) = (Mode::from_raw_mode(stat.st_mode), Mode::RWXU);
-        if self.is_new || mode.contains(all) || stat.st_uid != rustix::process::geteuid().as_raw() {
-            return Ok(());
+        let fd = place.fd()?;
+        let source_path = source.as_ref().map(|source| source.place.path());
+        let attributes = source.as_ref().map(|source| Attributes::of(source.stat));
+        if let Some(source) = source {
+            let before = if is_new { before(above) } else { Before::Anything };
+            copy_xattrs(source.place.fd()?.as_fd(), fd.as_fd(), &outputs.keep, before)?;
+            give_owner_access(&fd)?;
         }
-        fs::fchmod(&self.fd, mode | all).map_err(FileError::io("set the mode of the directory"))
+        let gives_acls = gives_acls(&*fd);
+        let spot = above.map_or_else(Spot::default, |above| above.spot.join(place.name()));
+        let (above, outputs) = (above.cloned(), Arc::clone(outputs));
+        Ok(Arc::new(Self {
+            place,
+            above,
+            outputs,
+            attributes,
+            is_new,
+            spot,
+            source: source_path,
+            gives_acls,
+        }))
     }
 
-    /// What is needed to find the directory again below `base`, and to know it.
-    pub(crate) fn trace(&self, base: &Arc<Self>) -> DirTrace {
-        let relative = self.path.strip_prefix(&base.path).expect("it was made below the base").to_owned();
-        DirTrace { base: Arc::clone(base), relative, device: self.device, inode: self.inode }
+    /// The directory itself.
+    pub(crate) fn fd(&self) -> Result<Arc<OwnedFd>, FileError> {
+        self.place.fd()
+    }
+
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        self.place.identity
+    }
+
+    /// What is new in it may have an access list from it.
+    pub(super) fn before(&self) -> Before {
+        if self.gives_acls { Before::AclOfDirectory } else { Before::Nothing }
+    }
+
+    pub(crate) fn keep(&self) -> &Keep {
+        &self.outputs.keep
     }
 
     /// What stands under `name`, if anything.
     pub(crate) fn stat(&self, name: &OsStr) -> Result<Option<Stat>, FileError> {
-        match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match fs::statat(&*self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(FileError::io("look at the output")(errno)),
@@ -101,43 +193,67 @@ impl OutputDir {
 
     /// Opens the regular file that stands under `name` for reading.
     pub(crate) fn open_file(&self, name: &OsStr) -> Result<SourceFile, FileError> {
-        let fd = fs::openat(&self.fd, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
+        let fd = fs::openat(&*self.fd()?, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
         let fd = fd.map_err(FileError::io("open the output"))?;
         let stat = fs::fstat(&fd).map_err(FileError::io("look at the output"))?;
         Ok(SourceFile { fd, stat, named: None })
     }
+
+    /// Whether something below its counterpart failed: the same command is to do that later.
+    fn is_undone(&self) -> bool {
+        let undone = self.outputs.undone.lock().unwrap_or_else(PoisonError::into_inner);
+        self.source.as_ref().is_some_and(|source| undone.contains(source))
+    }
+
+    /// Gives the directory owner, mode and time of its source, once.
+    fn finish(&mut self) {
+        let Some(attributes) = self.attributes.take() else { return };
+        if self.outputs.is_abandoned.load(Ordering::Relaxed) || std::thread::panicking() || self.is_undone() {
+            return;
+        }
+        let finished = self.fd().map_err(|error| match error {
+            FileError::Moved => FileError::OtherDirectory,
+            error => error,
+        });
+        let finished = finished.and_then(|fd| {
+            let is_own = attributes.set_owner(fd.as_fd(), &self.outputs.keep)?;
+            attributes.set_mode_and_time(fd.as_fd(), is_own)
+        });
+        if let Err(error) = finished {
+            let mut failed = self.outputs.failed.lock().unwrap_or_else(PoisonError::into_inner);
+            failed.push((self.place.path(), error));
+        }
+    }
 }
 
-/// A directory of the output that is closed meanwhile: runs enter more of them than can be open at a time.
-pub(crate) struct DirTrace {
-    base: Arc<OutputDir>,
-    relative: PathBuf,
-    device: u64,
-    inode: u64,
+impl Drop for OutputDir {
+    /// Finishes it, then those above that nothing else holds, one after the other: a tree may be deeper than a stack.
+    fn drop(&mut self) {
+        self.finish();
+        let mut above = self.above.take();
+        while let Some(mut dir) = above.and_then(Arc::into_inner) {
+            dir.finish();
+            above = dir.above.take();
+        }
+    }
 }
 
-impl DirTrace {
-    /// For messages.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.base.path.join(&self.relative)
-    }
+/// What a new directory may have; of the one above a directory that the user named nothing is known.
+fn before(above: Option<&Arc<OutputDir>>) -> Before {
+    above.map_or(Before::AclOfDirectory, |above| above.before())
+}
 
-    /// Gives the directory the mode and time of its source.
-    pub(crate) fn set_attributes(&self, source: &Attributes) -> Result<(), FileError> {
-        let dir = self.reopen()?;
-        fs::fchmod(&dir, source.mode).map_err(FileError::io("set the mode of the directory"))?;
-        fs::futimens(&dir, &source.times()).map_err(FileError::io("set the time of the directory"))
-    }
+/// The mode with which a directory is made: its owner works in it, whatever its source says.
+fn mode_while_made(source: &SourceDir<'_>) -> Mode {
+    Attributes::of(source.stat).mode() | Mode::RWXU
+}
 
-    /// The directory itself; whatever else stands in its place by now is an error.
-    fn reopen(&self) -> Result<OwnedFd, FileError> {
-        let opened = open_beneath(self.base.fd.as_fd(), &self.relative, DIRECTORY_FLAGS);
-        let dir = opened.map_err(|errno| match errno {
-            Errno::NOTDIR | Errno::LOOP | Errno::NOENT => FileError::OtherDirectory,
-            errno => FileError::io("open the directory")(errno),
-        })?;
-        let stat = fs::fstat(&dir).map_err(FileError::io("look at the directory"))?;
-        let is_same = (stat.st_dev, stat.st_ino) == (self.device, self.inode);
-        if is_same { Ok(dir) } else { Err(FileError::OtherDirectory) }
+/// Lets the owner work in a directory that an earlier run, or an access list, gave the mode of a source that is read-only.
+fn give_owner_access(dir: &OwnedFd) -> Result<(), FileError> {
+    let stat = fs::fstat(dir).map_err(FileError::io("look at the directory"))?;
+    let (mode, all) = (Mode::from_raw_mode(stat.st_mode), Mode::RWXU);
+    if mode.contains(all) || stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Ok(());
     }
+    fs::fchmod(dir, mode | all).map_err(FileError::io("set the mode of the directory"))
 }

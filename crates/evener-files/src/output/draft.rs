@@ -1,19 +1,20 @@
 //! Drafts: files that are being written under a temporary name in the directory of the final one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::io::{IoSlice, IoSliceMut};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{self, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::{Errno, pwritev};
 
-use super::attributes::{Attributes, umask};
+use super::attributes::Attributes;
 use super::directory::OutputDir;
 use super::register::Registered;
 use crate::armor::Armor;
 use crate::error::FileError;
-use crate::input::source_file::read_up_to;
+use crate::input::place::open_one;
+use crate::input::source_file::{READ_FLAGS, SourceFile, read_up_to};
 
 /// A file without a name in `dir`, for reading and writing.
 pub(crate) fn unnamed_file(dir: &Arc<OutputDir>) -> Result<OwnedFd, FileError> {
@@ -31,7 +32,8 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced.
+    /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced. Where its directory gives access
+    /// lists, nobody else may open it before its own is set.
     pub(crate) fn create(
         dir: &Arc<OutputDir>,
         final_name: &OsStr,
@@ -42,26 +44,20 @@ impl Draft {
         Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
     }
 
-    /// Whether what stands under the final name may be replaced.
-    pub(crate) const fn replaces(&self) -> bool {
-        self.replace
+    /// Sets the length of a file that was written with holes.
+    pub(crate) fn set_len(&self, bytes: u64) -> Result<(), FileError> {
+        fs::ftruncate(&self.file, bytes).map_err(FileError::io("set the length of the output"))
     }
 
-    /// Closes the draft, after giving it the time and, where the umask took away from them, the permissions
-    /// of the source, if it has one.
-    pub(crate) fn complete(self, source: Option<&Stat>) -> Result<CompleteDraft, FileError> {
+    /// Closes the draft, after giving it what is kept of its source, if it has one.
+    pub(crate) fn complete(self, source: Option<&SourceFile>) -> Result<CompleteDraft, FileError> {
         if let Some(source) = source {
-            self.set_attributes(source)?;
+            let (fd, stat) = source.origin();
+            let dir = &self.temporary.dir;
+            let attributes = Attributes::of(stat);
+            attributes.give(self.file.as_fd(), fd.as_fd(), dir.keep(), dir.before())?;
         }
         Ok(CompleteDraft { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
-    }
-
-    fn set_attributes(&self, source: &Stat) -> Result<(), FileError> {
-        let wanted = Attributes::of(source);
-        if wanted.mode.intersects(umask()) {
-            fs::fchmod(&self.file, wanted.mode).map_err(FileError::io("set the mode of the output"))?;
-        }
-        fs::futimens(&self.file, &wanted.times()).map_err(FileError::io("set the time of the output"))
     }
 }
 
@@ -73,15 +69,69 @@ pub(crate) struct CompleteDraft {
 }
 
 impl CompleteDraft {
+    /// Makes a symbolic link with what is kept of its source.
+    pub(crate) fn link(
+        dir: &Arc<OutputDir>,
+        final_name: &OsStr,
+        target: &CStr,
+        source: &Stat,
+        replace: bool,
+    ) -> Result<Self, FileError> {
+        let (temporary, ()) = Registered::make(dir, |fd, name| {
+            fs::symlinkat(target, fd, name).map_err(FileError::io("make the link"))
+        })?;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let made = fs::openat(&*dir.fd()?, temporary.name(), flags, Mode::empty());
+        let made = made.map_err(FileError::io("open the link"))?;
+        let stat = fs::fstat(&made).map_err(FileError::io("look at the link"))?;
+        // By descriptor, and after a look: whoever may write there could have put a name of another file in its place.
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            return Err(FileError::Moved);
+        }
+        Attributes::of(source).give_link(made.as_fd(), dir.keep())?;
+        Ok(Self { temporary, final_name: final_name.to_owned(), replace })
+    }
+
+    /// Makes `final_name` another name of the regular file `file`, which stands under `other_name` in `other`.
+    pub(crate) fn another_name(
+        dir: &Arc<OutputDir>,
+        final_name: &OsStr,
+        (other, other_name): (&OutputDir, &OsStr),
+        replace: bool,
+    ) -> Result<Self, FileError> {
+        let from = other.fd()?;
+        let (temporary, ()) = Registered::make(dir, |fd, name| {
+            let linked = fs::linkat(&*from, other_name, fd, name, AtFlags::empty());
+            linked.map_err(FileError::io("link the output (--no-hard-links makes a file of each name)"))
+        })?;
+        Ok(Self { temporary, final_name: final_name.to_owned(), replace })
+    }
+
     /// Its directory and its name there.
     pub(super) fn place(&self) -> (&Arc<OutputDir>, &OsStr) {
         (&self.temporary.dir, self.temporary.name())
     }
 
-    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first.
-    pub(super) fn rename(mut self) -> Result<(), FileError> {
+    /// The device that it is on.
+    pub(super) fn device(&self) -> u64 {
+        self.temporary.dir.identity().0
+    }
+
+    /// Makes a file durable by itself; a link is durable with its directory.
+    pub(super) fn sync(&self) -> Result<(), FileError> {
+        match open_one(self.temporary.dir.fd()?.as_fd(), self.temporary.name(), READ_FLAGS) {
+            Ok(file) => fs::fsync(file).map_err(FileError::io("sync the output")),
+            Err(Errno::LOOP) => Ok(()),
+            Err(errno) => Err(FileError::io("sync the output")(errno)),
+        }
+    }
+
+    /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first. Returns
+    /// what it is under that name.
+    pub(super) fn rename(mut self) -> Result<Option<Stat>, FileError> {
         let temporary = &mut self.temporary;
-        let (dir, name) = (&temporary.dir.fd, temporary.name());
+        let (dir, name) = (temporary.dir.fd()?, temporary.name());
+        let dir = &*dir;
         let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
         let renamed = match fs::renameat_with(dir, name, dir, &self.final_name, flags) {
             Err(Errno::EXIST) => Err(FileError::Exists),
@@ -95,7 +145,9 @@ impl CompleteDraft {
             renamed => renamed.map_err(FileError::io("rename the output")),
         };
         temporary.renamed = renamed.is_ok();
-        renamed
+        renamed?;
+        // What cannot be looked at is not recorded, and is there nevertheless.
+        Ok(temporary.dir.stat(&self.final_name).unwrap_or(None))
     }
 }
 
@@ -143,4 +195,90 @@ pub(crate) fn write_at(
         IoSlice::advance_slices(&mut parts, went);
     }
     Ok(())
+}
+
+/// As [`write_at`] into a file that holds nothing there yet: runs of zeros are left as holes. Returns whether there were any; the
+/// file's length is then to be set by [`Draft::set_len`].
+pub(crate) fn write_sparse_at(
+    fd: &OwnedFd,
+    parts: &[IoSlice<'_>],
+    mut offset: u64,
+) -> Result<bool, FileError> {
+    let (mut data, mut data_at) = (Vec::new(), offset);
+    let (mut in_hole, mut has_holes) = (true, false);
+    for part in parts {
+        let (mut begin, mut end) = (0, 0);
+        while end < part.len() {
+            let to_boundary = HOLE_BYTES - usize::try_from(offset % HOLE_BYTES as u64).unwrap_or(0);
+            let piece = &part[end..part.len().min(end + to_boundary)];
+            // Of a short one between data nothing is gained.
+            in_hole = (in_hole || piece.len() >= HOLE_BYTES_MIN) && *piece == ZEROS[..piece.len()];
+            if in_hole {
+                has_holes = true;
+                data.push(IoSlice::new(&part[begin..end]));
+                write_at(fd, &mut data, data_at)?;
+                data.clear();
+                begin = end + piece.len();
+                data_at = offset + piece.len() as u64;
+            }
+            end += piece.len();
+            offset += piece.len() as u64;
+        }
+        data.push(IoSlice::new(&part[begin..]));
+    }
+    write_at(fd, &mut data, data_at)?;
+    Ok(has_holes)
+}
+
+/// Holes are looked for by the block of a file system.
+const HOLE_BYTES: usize = 4_096;
+/// The shortest piece of a block that begins a hole. Assumed, not measured: 512, below which a write costs less than two.
+const HOLE_BYTES_MIN: usize = 512;
+static ZEROS: [u8; HOLE_BYTES] = [0; HOLE_BYTES];
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+
+    use super::*;
+
+    /// Text with zeros in it: lengths of what is zero and what is not, in turn.
+    fn text(lengths: &[usize]) -> Vec<u8> {
+        lengths.iter().zip([0, 7].into_iter().cycle()).flat_map(|(len, byte)| vec![byte; *len]).collect()
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_written_however_it_was_cut_and_wherever_zeros_are() {
+        let shapes: [&[usize]; 6] = [
+            &[1 << 20],
+            &[0, 1 << 20],
+            &[0, 1, 1 << 20, 1],
+            &[5_000, 3, 9_000, 4_096, 4_096, 4_096, 16, 16],
+            &[511, 1, 512, 1, 513, 8_192, 20_000],
+            &[],
+        ];
+        for lengths in shapes {
+            let whole = text(lengths);
+            for cut in [4_080, 4_096, 65_536, 100_000] {
+                let file = tempfile::tempfile().unwrap();
+                let fd = OwnedFd::from(file.try_clone().unwrap());
+                let mut at = 0;
+                // Two parts a call, as spans have several segments.
+                for span in whole.chunks(2 * cut) {
+                    let parts: Vec<_> = span.chunks(cut).map(IoSlice::new).collect();
+                    write_sparse_at(&fd, &parts, at).unwrap();
+                    at += span.len() as u64;
+                }
+                file.set_len(whole.len() as u64).unwrap();
+                let mut read = vec![1; whole.len()];
+                file.read_exact_at(&mut read, 0).unwrap();
+                assert!(read == whole, "{lengths:?} cut by {cut}");
+                let holes = lengths.iter().step_by(2).any(|len| *len > 64 << 10);
+                if holes {
+                    let blocks = file.metadata().unwrap().blocks();
+                    assert!(blocks * 512 < whole.len() as u64 / 2, "{blocks} blocks, cut by {cut}");
+                }
+            }
+        }
+    }
 }

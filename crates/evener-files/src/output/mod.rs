@@ -2,8 +2,8 @@
 //! makes a batch of them durable with one sync, then renames them, then syncs the names.
 //!
 //! A crash at any moment leaves under a final name either what was there before or the whole new file. A run
-//! holds a lock on every directory in which it may have drafts, which the kernel drops with the process. So a run
-//! that enters a directory and finds no such lock may remove the drafts in it: the run that wrote them was killed.
+//! holds a lock on every directory that the user named for output, which the kernel drops with the process. So a run that
+//! enters a directory and finds no such lock on it or above may remove the drafts in it: the run that wrote them was killed.
 
 mod attributes;
 mod directory;
@@ -12,9 +12,10 @@ mod leftovers;
 mod register;
 mod settlement;
 
-pub(crate) use attributes::{Attributes, mode_of, mtime_of};
-pub(crate) use directory::{DirTrace, OutputDir};
-pub(crate) use draft::{CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_text};
+pub(crate) use directory::{OutputDir, Outputs, SourceDir};
+pub(crate) use draft::{
+    CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_sparse_at, write_text,
+};
 pub(crate) use leftovers::is_draft;
 pub use register::abandon_drafts;
 pub(crate) use settlement::{Origin, Settlement, SyncErrors};

@@ -33,16 +33,25 @@ impl Registered {
         access: OFlags,
         mode: Mode,
     ) -> Result<(Self, OwnedFd), FileError> {
+        let flags = access | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Self::make(dir, |fd, name| {
+            fs::openat(fd, name, flags, mode).map_err(FileError::io("create the output"))
+        })
+    }
+
+    /// Lets `make` make something under a name of its own in the directory.
+    pub(super) fn make<T>(
+        dir: &Arc<OutputDir>,
+        make: impl FnOnce(&OwnedFd, &OsStr) -> Result<T, FileError>,
+    ) -> Result<(Self, T), FileError> {
         let is_closed = IS_CLOSED.read().unwrap_or_else(PoisonError::into_inner);
         if *is_closed {
             return Err(FileError::Stopped);
         }
         let name = Name::new()?;
-        let flags = access | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let file = fs::openat(&dir.fd, &name.text, flags, mode);
-        let file = file.map_err(FileError::io("create the output"))?;
+        let made = make(&*dir.fd()?, &name.text)?;
         drafts().insert(name.number, Arc::clone(dir));
-        Ok((Self { dir: Arc::clone(dir), name, renamed: false }, file))
+        Ok((Self { dir: Arc::clone(dir), name, renamed: false }, made))
     }
 
     pub(super) fn name(&self) -> &OsStr {
@@ -54,7 +63,7 @@ impl Drop for Registered {
     fn drop(&mut self) {
         if !self.renamed {
             // Nothing can be done about a draft that cannot be removed; the next run tries again.
-            fs::unlinkat(&self.dir.fd, &self.name.text, AtFlags::empty()).ok();
+            self.dir.fd().ok().map(|dir| fs::unlinkat(&*dir, &self.name.text, AtFlags::empty()));
         }
         drafts().remove(&self.name.number);
     }
@@ -67,7 +76,7 @@ pub fn abandon_drafts() {
     for (&number, dir) in &*drafts() {
         let Ok(name) = Name::of(number) else { return };
         let name: OsString = name.text;
-        fs::unlinkat(&dir.fd, &name, AtFlags::empty()).ok();
+        dir.fd().ok().map(|dir| fs::unlinkat(&*dir, &name, AtFlags::empty()));
     }
 }
 

@@ -3,8 +3,6 @@
 //! Path: [`Settlement::add`] -> [`Settlement::is_due`] (so often as it costs little, and before a kill could lose much) -> [`Settlement::settle`].
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,8 +13,7 @@ use rustix::io::Errno;
 use super::directory::OutputDir;
 use super::draft::CompleteDraft;
 use crate::error::FileError;
-use crate::input::beneath::{Root, open_one};
-use crate::input::source_file::READ_FLAGS;
+use crate::record::{Row, Stamp};
 
 /// Drafts that are settled together at most: as many as a thread makes in the time below.
 const BATCH_FILES: usize = 4_096;
@@ -34,13 +31,13 @@ const TIMES_COST: u32 = 50;
 pub(crate) struct Origin {
     /// The source.
     pub(crate) path: PathBuf,
-    /// The directory below which it was found.
-    pub(crate) root: Option<Arc<Root>>,
-    /// Where the output goes, where it may have been finished by another run meanwhile.
-    pub(crate) place: Option<(Arc<OutputDir>, OsString)>,
     /// Its length, and that of the output, in bytes.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
+    /// What is to be recorded when it has its name.
+    pub(crate) row: Option<Row>,
+    /// Device and inode of the source, where it has several names.
+    pub(crate) names: Option<(u64, u64)>,
 }
 
 /// Drafts of one thread that are complete and wait to be settled.
@@ -126,29 +123,28 @@ impl<'r> Settlement<'r> {
         let mut dirs: HashMap<u64, Arc<OutputDir>> = HashMap::new();
         for (draft, _) in &drafts {
             let dir = draft.place().0;
-            dirs.entry(dir.device).or_insert_with(|| Arc::clone(dir));
+            dirs.entry(draft.device()).or_insert_with(|| Arc::clone(dir));
         }
         let written = match drafts.as_slice() {
-            [(draft, _)] => sync_one(draft),
-            _ => self.sync_all(&dirs),
+            [(draft, _)] => draft.sync(),
+            _ => self.sync_all(&dirs, "sync the output"),
         };
-        if let Err(errno) = written {
-            let error = |(_, origin)| (origin, Err(FileError::io("sync the output")(errno)));
-            return drafts.into_iter().map(error).collect();
+        if let Err(error) = written {
+            return drafts.into_iter().map(|(_, origin)| (origin, Err(error.clone()))).collect();
         }
         let is_one = drafts.len() == 1;
-        let settled: Vec<_> = drafts.into_iter().map(|(draft, origin)| (origin, draft.rename())).collect();
+        let settled: Vec<_> = drafts.into_iter().map(rename).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
         let synced = match dirs.values().next() {
-            Some(dir) if is_one => fs::fsync(&dir.fd),
-            _ => self.sync_all(&dirs),
+            Some(dir) if is_one => {
+                dir.fd().and_then(|fd| fs::fsync(&*fd).map_err(FileError::io("sync the directory")))
+            }
+            _ => self.sync_all(&dirs, "sync the directory"),
         };
         match synced {
             Ok(()) => settled,
-            Err(errno) => {
-                let failed = |(origin, renamed): Settled| {
-                    (origin, renamed.and_then(|()| Err(FileError::io("sync the directory")(errno))))
-                };
+            Err(error) => {
+                let failed = |(origin, renamed): Settled| (origin, renamed.and_then(|()| Err(error.clone())));
                 settled.into_iter().map(failed).collect()
             }
         }
@@ -156,16 +152,26 @@ impl<'r> Settlement<'r> {
 
     /// One `syncfs` per file system. An error that another thread was told since the last time is one of this thread's drafts, too, as
     /// far as anybody knows.
-    fn sync_all(&mut self, dirs: &HashMap<u64, Arc<OutputDir>>) -> Result<(), Errno> {
+    fn sync_all(&mut self, dirs: &HashMap<u64, Arc<OutputDir>>, what: &'static str) -> Result<(), FileError> {
         let mut outcome = Ok(());
         for (&device, dir) in dirs {
             let known = self.errors_known.entry(device).or_default();
-            if let Err(errno) = self.errors.sync(device, known, || fs::syncfs(&dir.fd)) {
-                outcome = Err(errno);
-            }
+            let synced = dir.fd().and_then(|fd| {
+                self.errors.sync(device, known, || fs::syncfs(&*fd)).map_err(FileError::io(what))
+            });
+            outcome = outcome.and(synced);
         }
         outcome
     }
+}
+
+/// Gives a draft its name, and the row what stands under it.
+fn rename((draft, mut origin): (CompleteDraft, Origin)) -> Settled {
+    let renamed = draft.rename();
+    if let (Ok(Some(stat)), Some(row)) = (&renamed, &mut origin.row) {
+        row.output = Stamp::of(stat);
+    }
+    (origin, renamed.map(drop))
 }
 
 impl SyncErrors {
@@ -189,12 +195,6 @@ impl SyncErrors {
             _ => Ok(()),
         }
     }
-}
-
-/// Syncs a single draft by itself.
-fn sync_one(draft: &CompleteDraft) -> Result<(), Errno> {
-    let (dir, name) = draft.place();
-    fs::fsync(open_one(dir.fd.as_fd(), name, READ_FLAGS)?)
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ pub(crate) fn authenticates(
 
 /// The job that opened segment 0 under a candidate, for its output to be compared; who has it puts it back into
 /// the slots. `None` where the segment does not open.
-pub(crate) fn opened_segment<'m>(
+fn opened_segment<'m>(
     body: &Body,
     cipher: &[u8],
     last: bool,

@@ -1,8 +1,7 @@
 //! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
-use std::sync::Arc;
-
 use evener_core::Direction;
+use rustix::fs::Mode;
 
 use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
 use crate::armor::Armor;
@@ -10,6 +9,7 @@ use crate::error::FileError;
 use crate::format::{Body, Layout, Segment};
 use crate::input::source_file::SourceFile;
 use crate::output::{CompleteDraft, Draft, Origin, write_text};
+use crate::record::{Header, Row, Stamp};
 use crate::request::{Request, Task};
 use crate::walk::Item;
 
@@ -22,7 +22,11 @@ pub(crate) struct FileWork {
     /// What is written before segment 0.
     pub(crate) header: Vec<u8>,
     /// The text form that the output is to have.
-    armor: Option<Armor>,
+    pub(crate) armor: Option<Armor>,
+    /// Whether the output takes the place of another.
+    pub(crate) replaces: bool,
+    /// The source as it was before it was read; `None` where a change in the same tick of the clock would not show in it.
+    pub(crate) stamp: Option<Stamp>,
 }
 
 impl FileWork {
@@ -38,14 +42,31 @@ impl FileWork {
                 let layout = sealing.body.cut().of_plain(source.len())?;
                 let (body, header) = (sealing.body, sealing.header);
                 let armor = sealer.armor().filter(|_| request.options.armor);
-                Ok(Self { source, body, layout, direction: Direction::Encrypt, header, armor })
+                Ok(Self {
+                    source,
+                    body,
+                    layout,
+                    direction: Direction::Encrypt,
+                    header,
+                    armor,
+                    replaces: false,
+                    stamp: None,
+                })
             }
             Task::Decrypt(opener) => {
                 let candidates = read_header(&source, |start, whole| opener.open(start, whole))?;
                 let body = choose(candidates, &source, keys)?.ok_or_else(|| opener.no_key_fits())?;
                 let layout = body.cut().of_cipher(source.len())?;
-                let direction = Direction::Decrypt;
-                Ok(Self { source, body, layout, direction, header: Vec::new(), armor: None })
+                Ok(Self {
+                    source,
+                    body,
+                    layout,
+                    direction: Direction::Decrypt,
+                    header: Vec::new(),
+                    armor: None,
+                    replaces: false,
+                    stamp: None,
+                })
             }
         }
     }
@@ -79,28 +100,39 @@ impl FileWork {
         }
     }
 
+    /// Whether runs of zeros in the output are left as holes: only what is decrypted has them.
+    pub(crate) fn leaves_holes(&self, item: &Item) -> bool {
+        self.direction == Direction::Decrypt && item.dir.keep().holes
+    }
+
     /// A draft for the output.
-    pub(crate) fn draft(&self, item: &Item, force: bool) -> Result<Draft, FileError> {
-        Draft::create(&item.dir, &item.name, crate::output::mode_of(&self.source.stat), force)
+    pub(crate) fn draft(&self, item: &Item) -> Result<Draft, FileError> {
+        // Its owner's only, until it has the owner and the access list of its source.
+        Draft::create(&item.dir, &item.name, Mode::RUSR | Mode::WUSR, self.replaces)
     }
 
     /// Completes a draft in which all bytes stand; where the output is to be text, another one that holds that.
     pub(crate) fn complete(&self, draft: Draft, item: &Item) -> Result<CompleteDraft, FileError> {
         self.source.check_unchanged()?;
-        let Some(armor) = self.armor else { return draft.complete(Some(&self.source.stat)) };
-        let text = self.draft(item, draft.replaces())?;
+        let Some(armor) = self.armor else { return draft.complete(Some(&self.source)) };
+        let text = self.draft(item)?;
         write_text(armor, &draft, &text)?;
-        text.complete(Some(&self.source.stat))
+        text.complete(Some(&self.source))
     }
 
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
-        Origin {
-            path: item.source.clone(),
-            root: item.root.clone(),
-            place: Some((Arc::clone(&item.dir), item.name.clone())),
-            bytes_in: self.source.len(),
-            bytes_out: self.bytes_out(),
-        }
+        let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
+        Origin { path: item.source.clone(), bytes_in, bytes_out, row: self.row(), names: self.source.names() }
+    }
+
+    /// What is to be recorded, but for the output's place and stamp.
+    fn row(&self) -> Option<Row> {
+        let source = self.stamp?;
+        let header = match self.direction {
+            Direction::Encrypt => Header::of(&self.header),
+            Direction::Decrypt => Header::default(),
+        };
+        Some(Row { source, header, ..Row::default() })
     }
 }

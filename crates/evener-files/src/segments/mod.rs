@@ -6,7 +6,5 @@ pub(crate) mod job;
 pub(crate) mod slots;
 pub(crate) mod span;
 
-pub(crate) use candidates::{
-    KeyTrial, START_BYTES, authenticates, offset_and_len, opened_segment, read_header,
-};
+pub(crate) use candidates::{KeyTrial, START_BYTES, authenticates, offset_and_len, read_header};
 pub(crate) use file_work::FileWork;

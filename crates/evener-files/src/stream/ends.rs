@@ -7,8 +7,8 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
-use evener_fd::SystemError;
-use rustix::fs::{self, FileType, Mode, OFlags};
+use evener_fd::{SystemError, open_named};
+use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
 
 use crate::request::{Request, RequestError, Source, Target};
@@ -22,6 +22,7 @@ pub(crate) fn is_stream(request: &Request) -> bool {
     from_stream
         || match &request.target {
             Target::Stdout => true,
+            Target::Nowhere(_) => false,
             Target::Path(path) => matches!(request.sources.as_slice(), [_]) && is_sink(path),
         }
 }
@@ -60,7 +61,7 @@ pub(super) fn open_source(path: Option<&Path>) -> Result<OwnedFd, RequestError> 
         return descriptor(number, path);
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    fs::open(path, flags, Mode::empty()).map_err(cannot("read", path))
+    open_named(path, flags).map_err(cannot("read", path))
 }
 
 /// Opens a sink; `None` is standard output. A disk is overwritten only where that is allowed.
@@ -70,8 +71,8 @@ pub(super) fn open_sink(path: Option<&Path>, overwrite: bool) -> Result<OwnedFd,
         return descriptor(number, path);
     }
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
-    let fd = fs::open(path, flags, Mode::empty()).map_err(cannot("write to", path))?;
-    let stat = fs::fstat(&fd).map_err(cannot("write to", path))?;
+    let fd = open_named(path, flags).map_err(cannot("write to", path))?;
+    let stat = fs::fstat(&fd).map_err(|errno| cannot("write to", path)(errno.into()))?;
     match FileType::from_raw_mode(stat.st_mode) {
         // What was seen there is gone, or a disk would be overwritten.
         FileType::RegularFile | FileType::Directory => Err(RequestError::Exists(path.to_owned())),
@@ -108,9 +109,9 @@ fn descriptor(number: RawFd, path: &Path) -> Result<OwnedFd, RequestError> {
     })
 }
 
-fn cannot(verb: &str, path: &Path) -> impl FnOnce(Errno) -> RequestError {
+fn cannot(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> RequestError {
     let doing = format!("{verb} {}", path.display());
-    |errno| RequestError::Stdio(SystemError::of(doing)(errno))
+    |error| RequestError::Stdio(SystemError::of(doing)(error))
 }
 
 /// Whether what is written there is shown to a person.

@@ -5,6 +5,7 @@
 
 mod ends;
 mod output;
+mod range;
 mod segment_reader;
 
 pub(crate) use ends::is_stream;
@@ -19,8 +20,9 @@ use zeroize::Zeroizing;
 
 use crate::error::FileError;
 use crate::format::Body;
+use crate::input::source_file::SourceFile;
 use crate::report::{Progress, Summary};
-use crate::request::{Request, RequestError};
+use crate::request::{Request, RequestError, Source};
 use crate::segments::KeyTrial;
 use crate::segments::job::{self, Block};
 use crate::segments::slots::plan_slots;
@@ -81,6 +83,49 @@ pub(crate) fn run(
         progress.add_file();
     }
     summary.record(path, bytes, result);
+    Ok(summary)
+}
+
+/// Runs the part of one input that is wanted to one output.
+pub(crate) fn run_part(
+    request: &Request,
+    driver_factory: &dyn DriverFactory,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Summary, RequestError> {
+    let (Some(part), [Source::Path(path)]) = (request.options.part, request.sources.as_slice()) else {
+        return Err(RequestError::PartOfOne);
+    };
+    if path.is_dir() {
+        return Err(RequestError::PartOfOne);
+    }
+    let (plan, mut memory) = plan_slots(request, 1)?;
+    let mut slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
+    let setup = Setup {
+        modules: driver_factory.modules(),
+        policy: request.options.policy,
+        objective: request.options.objective,
+        budget: request.options.budget.clone(),
+        learned: request.options.learned.clone(),
+        homes: 2,
+        home_jobs: slots.len(),
+        cancel: cancel.clone(),
+        ..Setup::default()
+    };
+    let mut output = Output::open(request)?;
+    let (result, report) = evener::try_run(setup, |runtime| {
+        let mut caller = runtime.caller(driver_factory.core_drivers());
+        let source = SourceFile::open_named(path)?;
+        range::write(request, source, part, &mut caller, &mut slots, &mut output)
+    })
+    .map_err(RequestError::NoThread)?;
+    let mut summary = Summary { found: 1, report, ..Summary::default() };
+    let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
+    let result = result.map(|_| ()).and_then(|()| output.finish());
+    if result.is_ok() {
+        progress.add_file();
+    }
+    summary.record(path.clone(), bytes, result);
     Ok(summary)
 }
 

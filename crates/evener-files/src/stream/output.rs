@@ -13,8 +13,9 @@ use super::ends::{is_number, is_sink, is_terminal, open_sink};
 use crate::armor::{Armor, Encoder};
 use crate::error::FileError;
 use crate::format::Body;
-use crate::output::{Draft, Origin, OutputDir, PARTS_MAX, Settlement, SyncErrors, write_at};
-use crate::request::{Request, RequestError, Source, Target, Task};
+use crate::input::place::OpenPlaces;
+use crate::output::{Draft, Origin, OutputDir, Outputs, PARTS_MAX, Settlement, SyncErrors, write_at};
+use crate::request::{Existing, Request, RequestError, Source, Target, Task};
 use crate::segments::job::{self};
 
 /// Where a pipe's output goes.
@@ -38,9 +39,9 @@ impl Output {
         let target = match &request.target {
             Target::Path(path) if !is_sink(path) => return Self::draft(request, path),
             Target::Path(path) => Some(path.as_path()),
-            Target::Stdout => None,
+            Target::Stdout | Target::Nowhere(_) => None,
         };
-        let sink = open_sink(target, request.options.force)?;
+        let sink = open_sink(target, request.options.existing == Existing::Replace)?;
         if matches!(request.task, Task::Encrypt(_)) && is_terminal(&sink) {
             return Err(RequestError::Terminal);
         }
@@ -54,12 +55,14 @@ impl Output {
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
-        let dir = OutputDir::open(parent, Mode::from_raw_mode(0o777)).map_err(failed)?;
-        if !request.options.force && dir.stat(name).map_err(failed)?.is_some() {
+        let outputs = Outputs::new(request.options.keep, OpenPlaces::new(1));
+        let dir = OutputDir::open(parent, &outputs, None).map_err(failed)?;
+        let replace = request.options.existing == Existing::Replace;
+        if !replace && dir.stat(name).map_err(failed)?.is_some() {
             return Err(RequestError::Exists(path.clone()));
         }
         let mode = Mode::from_raw_mode(0o666);
-        let draft = Draft::create(&dir, name, mode, request.options.force).map_err(failed)?;
+        let draft = Draft::create(&dir, name, mode, replace).map_err(failed)?;
         Ok(Self { sink: Sink::Draft(draft), written: 0, target: path.clone(), encoder: encoder(request) })
     }
 
@@ -105,7 +108,7 @@ impl Output {
         let errors = SyncErrors::default();
         let mut settlement = Settlement::new(&errors);
         let path = self.target;
-        let origin = Origin { path, root: None, place: None, bytes_in: 0, bytes_out: self.written };
+        let origin = Origin { path, bytes_in: 0, bytes_out: self.written, row: None, names: None };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }

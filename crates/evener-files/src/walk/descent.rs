@@ -1,40 +1,42 @@
-//! A tree of inputs, entry by entry: directories before what is in them, each opened beneath the root.
+//! A tree of inputs, entry by entry: directories before what is in them, each opened in the one above it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, Dir, FileType, OFlags, Stat};
-use rustix::io::Errno;
+use rustix::fs::{self, AtFlags, Dir, FileType, Stat};
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use crate::error::FileError;
-use crate::input::beneath::{DIRECTORY_FLAGS, Root};
+use crate::input::place::{OpenPlaces, Place};
+use crate::input::source_file::open_root;
 
-/// Directories that are kept open at a time; of those above them the rest is read ahead. As many as the crate
+/// Directories that are kept open for listing at a time; of those above them the rest is read ahead. As many as the crate
 /// `walkdir` keeps.
 const OPEN_MAX: usize = 10;
 
 /// What was found; `depth` says how far below the root, which is 0.
 pub(crate) enum Found {
     /// A directory as it was opened. What is in it comes next, unless [`Descent::skip`] is called.
-    Directory { path: PathBuf, name: OsString, depth: usize, stat: Stat },
-    /// Anything else.
-    Other { path: PathBuf, name: OsString, depth: usize, kind: FileType },
+    Directory { place: Arc<Place>, depth: usize, stat: Stat, name: OsString },
+    /// Anything else, and the directory that it lies in.
+    Other { place: Arc<Place>, name: OsString, depth: usize, kind: FileType },
     /// What cannot be read.
     Failed(PathBuf, FileError),
 }
 
 /// A walk through a tree.
 pub(crate) struct Descent {
-    pub(crate) root: Arc<Root>,
+    root: Option<(Arc<Place>, Stat)>,
     /// Directories from the root to the current one.
     levels: Vec<Level>,
-    begun: bool,
+    /// The path of the current one.
+    path: PathBuf,
 }
 
 struct Level {
-    path: PathBuf,
+    place: Arc<Place>,
     listing: Listing,
 }
 
@@ -47,28 +49,35 @@ enum Listing {
 type Listed = Result<(OsString, FileType), Errno>;
 
 impl Descent {
-    pub(crate) fn new(root: Root) -> Self {
-        Self { root: Arc::new(root), levels: Vec::new(), begun: false }
+    /// Opens the directory that the user named `path`.
+    pub(crate) fn new(path: &Path, open: &Arc<OpenPlaces>) -> Result<Self, FileError> {
+        let root = open_root(path, open)?;
+        Ok(Self { root: Some(root), levels: Vec::new(), path: path.to_owned() })
+    }
+
+    /// The path of the current directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The next thing found; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Found> {
-        if !std::mem::replace(&mut self.begun, true) {
-            return Some(self.enter(self.root.path().to_owned(), OsString::new()));
+        if let Some((root, stat)) = self.root.take() {
+            return Some(match self.list(root, OsString::new(), stat) {
+                Ok(found) => found,
+                Err(error) => Found::Failed(self.path.clone(), error),
+            });
         }
         loop {
             let depth = self.levels.len();
             let level = self.levels.last_mut()?;
             match level.listing.next() {
+                Some(Ok((name, FileType::Directory))) => return Some(self.enter(name)),
                 Some(Ok((name, kind))) => {
-                    let path = level.path.join(&name);
-                    return Some(match kind {
-                        FileType::Directory => self.enter(path, name),
-                        kind => Found::Other { path, name, depth, kind },
-                    });
+                    return Some(Found::Other { place: Arc::clone(&level.place), name, depth, kind });
                 }
                 Some(Err(errno)) => {
-                    let path = level.path.clone();
+                    let path = self.path.clone();
                     self.skip();
                     return Some(Found::Failed(path, FileError::io("read")(errno)));
                 }
@@ -80,35 +89,37 @@ impl Descent {
     /// Leaves the rest of the current directory out.
     pub(crate) fn skip(&mut self) {
         self.levels.pop();
-    }
-
-    /// Length of a file of the current directory; 0 where it cannot be looked at.
-    pub(crate) fn bytes_of(&self, path: &Path, name: &OsStr) -> u64 {
-        let stat = match self.levels.last().map(|level| &level.listing) {
-            Some(Listing::Open(dir)) => {
-                dir.fd().and_then(|dir| fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)).ok()
-            }
-            _ => self.root.open_found(path, OFlags::PATH | OFlags::CLOEXEC).ok().map(|(_, stat)| stat),
-        };
-        stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
-    }
-
-    fn enter(&mut self, path: PathBuf, name: OsString) -> Found {
-        let opened = self.root.open_found(&path, DIRECTORY_FLAGS).and_then(|(fd, stat)| {
-            let dir = Dir::new(fd).map_err(FileError::io("read"))?;
-            Ok((dir, stat))
-        });
-        match opened {
-            Ok((dir, stat)) => {
-                let depth = self.levels.len();
-                self.levels.push(Level { path: path.clone(), listing: Listing::Open(dir) });
-                if let Some(far) = depth.checked_sub(OPEN_MAX) {
-                    self.levels[far].listing.read_ahead();
-                }
-                Found::Directory { path, name, depth, stat }
-            }
-            Err(error) => Found::Failed(path, error),
+        if !self.levels.is_empty() {
+            self.path.pop();
         }
+    }
+
+    fn enter(&mut self, name: OsString) -> Found {
+        let above = &self.levels.last().expect("a directory is found in another").place;
+        let entered = above.enter(&name);
+        self.path.push(&name);
+        match entered.and_then(|(place, stat)| self.list(place, name, stat)) {
+            Ok(found) => found,
+            Err(error) => {
+                let path = self.path.clone();
+                self.path.pop();
+                Found::Failed(path, error)
+            }
+        }
+    }
+
+    /// Begins to list a directory.
+    fn list(&mut self, place: Arc<Place>, name: OsString, stat: Stat) -> Result<Found, FileError> {
+        let fd = place.fd()?;
+        // A descriptor of its own: that of the place may be closed while the listing goes on.
+        let own = fcntl_dupfd_cloexec(&*fd, 0).map_err(FileError::io("read"))?;
+        let listing = Listing::Open(Dir::new(own).map_err(FileError::io("read"))?);
+        let depth = self.levels.len();
+        self.levels.push(Level { place: Arc::clone(&place), listing });
+        if let Some(far) = depth.checked_sub(OPEN_MAX) {
+            self.levels[far].listing.read_ahead();
+        }
+        Ok(Found::Directory { place, depth, stat, name })
     }
 }
 
@@ -149,24 +160,29 @@ fn next_of(dir: &mut Dir) -> Option<Listed> {
     }
 }
 
-fn kind_of(dir: &Dir, name: &std::ffi::CStr) -> Result<FileType, Errno> {
+fn kind_of(dir: &Dir, name: &CStr) -> Result<FileType, Errno> {
     let stat = fs::statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
 /// Adds up the lengths of all regular files at or below `source`, as far as they can be looked at, until `is_enough`.
 pub(crate) fn bytes_below(source: &Path, is_enough: impl Fn() -> bool) -> u64 {
-    let Ok(root) = Root::open(source) else {
+    let Ok(mut descent) = Descent::new(source, &OpenPlaces::new(OPEN_MAX)) else {
         return std::fs::metadata(source).map_or(0, |metadata| metadata.len());
     };
-    let mut descent = Descent::new(root);
     let mut total = 0;
     while let Some(found) = descent.next().filter(|_| !is_enough()) {
-        if let Found::Other { path, name, kind: FileType::RegularFile, .. } = found {
-            total += descent.bytes_of(&path, &name);
+        if let Found::Other { place, name, kind: FileType::RegularFile, .. } = found {
+            total += bytes_of(&place, &name);
         }
     }
     total
+}
+
+/// Length of a file; 0 where it cannot be looked at.
+fn bytes_of(place: &Place, name: &OsStr) -> u64 {
+    let stat = place.fd().ok().and_then(|dir| fs::statat(&*dir, name, AtFlags::SYMLINK_NOFOLLOW).ok());
+    stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -179,7 +195,8 @@ mod tests {
         let (mut paths, mut deepest) = (BTreeSet::new(), 0);
         while let Some(found) = descent.next() {
             let (path, depth) = match found {
-                Found::Directory { path, depth, .. } | Found::Other { path, depth, .. } => (path, depth),
+                Found::Directory { place, depth, .. } => (place.path(), depth),
+                Found::Other { place, name, depth, .. } => (place.path().join(name), depth),
                 Found::Failed(path, error) => unreachable!("{path:?}: {error}"),
             };
             deepest = deepest.max(depth);
@@ -204,7 +221,9 @@ mod tests {
             }
             at.push("middle");
         }
-        let mut descent = Descent::new(Root::open(place.path()).unwrap());
-        assert_eq!(found(&mut descent), (expected, 3 * OPEN_MAX));
+        for descriptors in [1, 2 * OPEN_MAX] {
+            let mut descent = Descent::new(place.path(), &OpenPlaces::new(descriptors)).unwrap();
+            assert_eq!(found(&mut descent), (expected.clone(), 3 * OPEN_MAX));
+        }
     }
 }

@@ -2,16 +2,18 @@
 //!
 //! One file goes to the target itself (or into it, where it is a directory or ends in a slash); one directory
 //! is mirrored by the target; several inputs go into the target under their own names. Names are kept byte by
-//! byte. A link named as an input is followed, links inside a tree are reported, and whatever is found below a
-//! directory is opened beneath it.
+//! byte. A link named as an input is followed, links inside a tree are met as links, and whatever is found in a directory
+//! is opened there by its own name.
 
 mod descent;
+mod hard_links;
 mod item;
 mod placement;
 #[cfg(test)]
 mod tests;
 mod traversal;
 
-pub(crate) use descent::bytes_below;
-pub(crate) use item::{Entry, Item};
+pub(crate) use descent::{Descent, Found, bytes_below};
+pub(crate) use hard_links::HardLinks;
+pub(crate) use item::{Entry, Item, What};
 pub(crate) use traversal::Walk;

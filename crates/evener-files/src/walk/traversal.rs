@@ -1,37 +1,40 @@
-//! A walk through all inputs, lazily: each directory of the output is made when the walk enters it, and gets mode and time when
-//! everything is done.
+//! A walk through all inputs, lazily: each directory of the output is made when the walk enters it, and finished when the last
+//! thing in it is done.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{FileType, Mode, Stat};
+use rustix::fs::{self, FileType};
 
 use super::descent::{Descent, Found};
-use super::item::{Entry, Item};
+use super::item::{Entry, Item, What};
 use super::placement::{Input, inputs};
 use crate::error::FileError;
-use crate::input::beneath::Root;
-
-use crate::output::{Attributes, DirTrace, OutputDir, is_draft};
+use crate::filter::Filter;
+use crate::input::place::{OpenPlaces, Place};
+use crate::output::{OutputDir, Outputs, SourceDir, is_draft};
+use crate::record::is_record;
 use crate::report::Skip;
 use crate::request::RequestError;
 
-/// All inputs, one entry after the other. Directories are made when the walk enters them and get their mode
-/// and time when everything is done ([`Walk::finish`]).
+/// All inputs, one entry after the other.
 pub(crate) struct Walk {
     inputs: VecDeque<Input>,
+    is_tree: bool,
+    filter: Filter,
     tree: Option<Tree>,
-    /// Sources of directories made or entered, with what these are to look like at the end; parents first.
-    entered: Vec<(PathBuf, DirTrace, Attributes)>,
     /// Parent directories of single files, so that each is opened once.
-    parent: Option<Arc<OutputDir>>,
+    parent: Option<(PathBuf, Arc<OutputDir>)>,
+    outputs: Arc<Outputs>,
+    open: Arc<OpenPlaces>,
 }
 
 /// A tree in the middle of being walked.
 struct Tree {
     descent: Descent,
+    source: PathBuf,
     target: PathBuf,
     /// The directory that the target goes into, where the user named that and not the target.
     parent: Option<Arc<OutputDir>>,
@@ -41,9 +44,22 @@ struct Tree {
 
 impl Walk {
     /// Checks the inputs against each other and the target.
-    pub(crate) fn new(sources: &[PathBuf], target: &Path) -> Result<Self, RequestError> {
+    pub(crate) fn new(
+        sources: &[PathBuf],
+        target: &Path,
+        filter: &Filter,
+        outputs: &Arc<Outputs>,
+        open: &Arc<OpenPlaces>,
+    ) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
-        Ok(Self { inputs: inputs.into(), tree: None, entered: Vec::new(), parent: None })
+        let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
+        let (filter, outputs, open) = (filter.clone(), Arc::clone(outputs), Arc::clone(open));
+        Ok(Self { inputs: inputs.into(), is_tree, filter, tree: None, parent: None, outputs, open })
+    }
+
+    /// Whether everything goes into the target as a directory: there are several inputs, or the one there is is a directory.
+    pub(crate) fn is_tree(&self) -> bool {
+        self.is_tree
     }
 
     /// The next thing met; `None` at the end.
@@ -65,20 +81,10 @@ impl Walk {
         }
     }
 
-    /// Gives directories that were entered the mode and time of their sources, deepest first; but not where something below failed, which the
-    /// same command is to do later, and can in a directory that is not read-only yet.
-    pub(crate) fn finish(&mut self, failed: &[(PathBuf, FileError)]) -> Vec<(PathBuf, FileError)> {
-        let unfinished: HashSet<&Path> = failed.iter().flat_map(|(path, _)| path.ancestors()).collect();
-        let entered = self.entered.drain(..).rev();
-        let done = entered.filter(|(source, ..)| !unfinished.contains(source.as_path()));
-        let finished = done.map(|(_, dir, source)| (dir.path(), dir.set_attributes(&source)));
-        finished.filter_map(|(path, result)| result.err().map(|error| (path, error))).collect()
-    }
-
     /// Begins an input: a single file is met at once, a tree entry by entry.
     fn begin(&mut self, input: Input) -> Option<Entry> {
         // Tells files from directories only: what is read is what stands there when it is opened.
-        let kind = match rustix::fs::stat(&input.source) {
+        let kind = match fs::stat(&input.source) {
             Ok(stat) => FileType::from_raw_mode(stat.st_mode),
             Err(errno) => return Some(Entry::Failed(input.source, FileError::io("read")(errno))),
         };
@@ -101,24 +107,31 @@ impl Walk {
             return Err(FileError::Exists);
         };
         let dir = self.parent_dir(parent)?;
-        Ok(Item { source: input.source.clone(), root: None, dir, name: name.to_owned() })
+        Ok(Item { source: input.source.clone(), what: What::Named, dir, name: name.to_owned() })
     }
 
     fn tree(&mut self, input: &Input) -> Result<Tree, FileError> {
         // Several inputs go into a directory that may not be there yet.
         let parent = input.target.parent().map(|parent| self.parent_dir(parent)).transpose()?;
         let parent = parent.filter(|_| !input.target_is_named);
-        let descent = Descent::new(Root::open(&input.source)?);
-        Ok(Tree { descent, target: input.target.clone(), parent, dirs: Vec::new() })
+        let descent = Descent::new(&input.source, &self.open)?;
+        Ok(Tree {
+            descent,
+            source: input.source.clone(),
+            target: input.target.clone(),
+            parent,
+            dirs: Vec::new(),
+        })
     }
 
     fn parent_dir(&mut self, path: &Path) -> Result<Arc<OutputDir>, FileError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         match &self.parent {
-            Some(dir) if dir.path == path => Ok(Arc::clone(dir)),
+            Some((opened, dir)) if opened == path => Ok(Arc::clone(dir)),
             _ => {
-                let dir = OutputDir::open(path, Mode::from_raw_mode(0o777))?;
-                Ok(Arc::clone(self.parent.insert(dir)))
+                let dir = OutputDir::open(path, &self.outputs, None)?;
+                self.parent = Some((path.to_owned(), Arc::clone(&dir)));
+                Ok(dir)
             }
         }
     }
@@ -126,60 +139,96 @@ impl Walk {
     /// Turns what was found in the tree into something met, or nothing (a directory).
     fn meet(&mut self, found: Found) -> Option<Entry> {
         let tree = self.tree.as_mut().expect("it was found in a tree");
-        let (source, name, depth, kind) = match found {
+        let (place, name, depth, kind) = match found {
             Found::Failed(path, error) => return Some(Entry::Failed(path, error)),
-            Found::Directory { path, name, depth, stat } => {
-                return match tree.enter(&name, depth, &stat) {
-                    Ok(dir) => {
-                        self.entered.push((path, dir, Attributes::of(&stat)));
-                        None
-                    }
-                    Err(error) => Some(Entry::Failed(path, error)),
-                };
+            Found::Directory { ref place, depth: 1.., .. }
+                if tree.leaves_out(&self.filter, &place.path(), true) =>
+            {
+                tree.descent.skip();
+                return None;
             }
-            Found::Other { path, name, depth, kind } => (path, name, depth, kind),
+            Found::Other { ref name, .. }
+                if tree.leaves_out(&self.filter, &tree.descent.path().join(name), false) =>
+            {
+                return None;
+            }
+            Found::Directory { place, name, depth, stat } => {
+                let entered =
+                    tree.enter(&name, depth, SourceDir { place: &place, stat: &stat }, &self.outputs);
+                return entered.err().map(|error| Entry::Failed(place.path(), error));
+            }
+            Found::Other { place, name, depth, kind } => (place, name, depth, kind),
         };
-        Some(match kind {
-            FileType::Symlink => Entry::Skipped(source, Skip::Symlink),
-            FileType::RegularFile if is_draft(&name) => Entry::Skipped(source, Skip::Draft),
-            FileType::RegularFile => {
-                let (dir, root) = (Arc::clone(&tree.dirs[depth - 1]), Arc::clone(&tree.descent.root));
-                Entry::File(Item { source, root: Some(root), dir, name })
+        let (source, keep) = (tree.descent.path().join(&name), &self.outputs.keep);
+        let what = match kind {
+            FileType::Symlink if keep.links => match link(&place, &name) {
+                Ok(link) => link,
+                Err(error) => return Some(Entry::Failed(source, error)),
+            },
+            FileType::Symlink => return Some(Entry::Skipped(source, Skip::Symlink)),
+            FileType::RegularFile if is_draft(&name) || is_record(&name) => {
+                return Some(Entry::Skipped(source, Skip::Draft));
             }
-            _ => Entry::Skipped(source, Skip::Special),
-        })
+            FileType::RegularFile => What::Found(place),
+            _ if keep.specials => return Some(Entry::Failed(source, FileError::Special)),
+            _ => return Some(Entry::Skipped(source, Skip::Special)),
+        };
+        Some(Entry::File(Item { source, what, dir: Arc::clone(&tree.dirs[depth - 1]), name }))
     }
 }
 
 impl Tree {
-    /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
-    fn enter(&mut self, name: &OsStr, depth: usize, source: &Stat) -> Result<DirTrace, FileError> {
-        self.dirs.truncate(depth);
-        let opened = self.open(name, Attributes::of(source).mode).and_then(|dir| {
-            dir.give_owner_access()?;
-            Ok(dir)
-        });
-        match opened {
-            Ok(dir) => {
-                self.dirs.push(dir);
-                let base = self.parent.as_ref().unwrap_or(&self.dirs[0]);
-                Ok(self.dirs[depth].trace(base))
-            }
-            Err(error) => {
-                self.descent.skip();
-                Err(error)
-            }
-        }
+    fn leaves_out(&self, filter: &Filter, path: &Path, is_directory: bool) -> bool {
+        let relative = path.strip_prefix(&self.source).expect("it was found below");
+        filter.leaves_out(relative, is_directory)
     }
 
-    fn open(&self, name: &OsStr, mode: Mode) -> Result<Arc<OutputDir>, FileError> {
+    /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
+    fn enter(
+        &mut self,
+        name: &OsStr,
+        depth: usize,
+        source: SourceDir<'_>,
+        outputs: &Arc<Outputs>,
+    ) -> Result<(), FileError> {
+        self.dirs.truncate(depth);
+        let opened = self.open(name, source, outputs);
+        match opened {
+            Ok(dir) => self.dirs.push(dir),
+            Err(error) => {
+                self.descent.skip();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        name: &OsStr,
+        source: SourceDir<'_>,
+        outputs: &Arc<Outputs>,
+    ) -> Result<Arc<OutputDir>, FileError> {
+        let bases = self.dirs.first().into_iter().chain(&self.parent);
+        // By bind mounts, for one: the names were compared before.
+        if bases.into_iter().any(|base| base.identity() == source.place.identity) {
+            return Err(FileError::OutputInInput);
+        }
         match (self.dirs.last(), &self.parent) {
-            (Some(above), _) => above.open_in(name, mode),
+            (Some(above), _) => above.open_in(name, source),
             (None, Some(parent)) => {
                 let name = self.target.file_name().ok_or(FileError::Exists)?;
-                parent.open_in(name, mode)
+                parent.open_in(name, source)
             }
-            (None, None) => OutputDir::open(&self.target, mode),
+            (None, None) => OutputDir::open(&self.target, outputs, Some(source)),
         }
     }
+}
+
+/// A symbolic link: where it points, and what it is.
+fn link(place: &Arc<Place>, name: &OsStr) -> Result<What, FileError> {
+    let link = place.open_link(name)?;
+    let stat = fs::fstat(&link).map_err(FileError::io("read"))?;
+    let target = fs::readlinkat(&link, c"", Vec::new()).map_err(FileError::io("read"))?;
+    Ok(What::Link(target, Box::new(stat)))
 }

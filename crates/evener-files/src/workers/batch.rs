@@ -8,7 +8,7 @@ use evener_core::Job;
 
 use super::worker::Worker;
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, write_at};
+use crate::output::{CompleteDraft, Origin, write_at, write_sparse_at};
 use crate::segments::slots::SPAN_BYTES;
 use crate::segments::{FileWork, job, span};
 use crate::walk::Item;
@@ -72,8 +72,8 @@ impl<'m> Batch<'m> {
             jobs = rest;
             own.iter_mut().for_each(|job| job::authenticate(&work.body, work.direction, job));
             worker.run.progress.add_bytes(work.source.len());
-            let written = write(&item, &work, own, worker.run.request.options.force);
-            worker.finished(item.source, written);
+            let written = write(&item, &work, own);
+            worker.finished(item, written);
         }
         worker.slots.append(&mut self.jobs);
     }
@@ -87,16 +87,17 @@ fn read(work: &FileWork, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
 }
 
 /// Writes a file that was worked on; nothing is left where any segment failed.
-fn write(
-    item: &Item,
-    work: &FileWork,
-    jobs: &[Box<Job<'_>>],
-    force: bool,
-) -> Result<(CompleteDraft, Origin), FileError> {
+fn write(item: &Item, work: &FileWork, jobs: &[Box<Job<'_>>]) -> Result<(CompleteDraft, Origin), FileError> {
     let mut parts = vec![IoSlice::new(&work.header)];
     span::emit(work, 0, jobs, &mut parts)?;
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();
-    let draft = work.draft(item, force)?;
-    write_at(&draft.file, &mut parts, 0)?;
+    let draft = work.draft(item)?;
+    if work.leaves_holes(item) {
+        if write_sparse_at(&draft.file, &parts, 0)? {
+            draft.set_len(bytes_out)?;
+        }
+    } else {
+        write_at(&draft.file, &mut parts, 0)?;
+    }
     Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin(item) }))
 }

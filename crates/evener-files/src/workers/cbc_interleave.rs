@@ -47,15 +47,14 @@ pub(super) fn run(worker: &mut Worker<'_, '_, '_>, files: Vec<(Item, FileWork)>)
 
 fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: FileWork) -> Option<ChainedFile> {
     work.source.announce();
-    let force = worker.run.request.options.force;
-    let draft = work.draft(&item, force).and_then(|draft| {
+    let draft = work.draft(&item).and_then(|draft| {
         write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
         Ok(draft)
     });
     match draft {
         Ok(draft) => Some(ChainedFile { item, work, draft, next: 0, before: Block::default() }),
         Err(error) => {
-            worker.finished(item.source, Err(error));
+            worker.failed(item.source, error);
             None
         }
     }
@@ -75,21 +74,21 @@ fn step(worker: &mut Worker<'_, '_, '_>, chains: &mut Vec<ChainedFile>) {
             }
             Err(error) => {
                 worker.slots.push(job);
-                worker.finished(chain.item.source, Err(error));
+                worker.failed(chain.item.source, error);
             }
         }
     }
     worker.caller.crypt(&mut burst);
     for (mut chain, job) in going.into_iter().zip(&burst) {
-        let path = chain.item.source.clone();
         match chain.write(job) {
-            Ok(false) if worker.run.is_stopped() => worker.finished(path, Err(FileError::Stopped)),
+            Ok(false) if worker.run.is_stopped() => worker.failed(chain.item.source, FileError::Stopped),
             Ok(false) => chains.push(chain),
             Ok(true) => {
+                let item = chain.item.clone();
                 let finished = chain.complete();
-                worker.finished(path, finished);
+                worker.finished(item, finished);
             }
-            Err(error) => worker.finished(path, Err(error)),
+            Err(error) => worker.failed(chain.item.source, error),
         }
     }
     worker.slots.append(&mut burst);

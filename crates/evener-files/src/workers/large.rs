@@ -12,7 +12,7 @@ use evener_core::Job;
 use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
-use crate::output::{CompleteDraft, Draft, Origin, write_at};
+use crate::output::{CompleteDraft, Draft, Origin, write_at, write_sparse_at};
 use crate::segments::{FileWork, job, span};
 use crate::walk::Item;
 
@@ -42,9 +42,9 @@ type Finished = Result<(CompleteDraft, Origin), FileError>;
 
 impl Large {
     /// Makes the draft and writes the header.
-    pub(super) fn open(item: Item, work: FileWork, force: bool) -> Result<Self, (PathBuf, FileError)> {
+    pub(super) fn open(item: Item, work: FileWork) -> Result<Self, (PathBuf, FileError)> {
         work.source.announce();
-        let draft = work.draft(&item, force).and_then(|draft| {
+        let draft = work.draft(&item).and_then(|draft| {
             write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
             Ok(draft)
         });
@@ -92,7 +92,7 @@ impl Large {
     }
 
     /// The result, once, to the thread that ended the last span.
-    pub(super) fn finish(&self) -> Option<(PathBuf, Finished)> {
+    pub(super) fn finish(&self) -> Option<(Item, Finished)> {
         if self.left.load(Ordering::Acquire) > 0 {
             return None;
         }
@@ -105,10 +105,13 @@ impl Large {
             Some(error) => Err(error),
             None => self.complete(draft, bytes_out),
         };
-        Some((self.item.source.clone(), finished))
+        Some((self.item.clone(), finished))
     }
 
     fn complete(&self, draft: Draft, bytes_out: u64) -> Finished {
+        if self.work.leaves_holes(&self.item) {
+            draft.set_len(bytes_out)?;
+        }
         Ok((self.work.complete(draft, &self.item)?, Origin { bytes_out, ..self.work.origin(&self.item) }))
     }
 
@@ -131,7 +134,12 @@ impl Large {
         let mut parts = Vec::with_capacity(2 * jobs.len());
         span::emit(&self.work, first.index, jobs, &mut parts)?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
-        write_at(&self.file, &mut parts, self.work.output_offset(first))?;
+        let offset = self.work.output_offset(first);
+        if self.work.leaves_holes(&self.item) {
+            write_sparse_at(&self.file, &parts, offset)?;
+        } else {
+            write_at(&self.file, &mut parts, offset)?;
+        }
         Ok(bytes)
     }
 

@@ -7,9 +7,13 @@ mod batch;
 mod cbc_interleave;
 mod existing_output;
 mod large;
+mod links;
 mod pool;
+mod proof;
 mod queue;
 mod serial;
+mod verification;
 mod worker;
 
-pub(crate) use pool::Workers;
+pub(crate) use pool::{TreeRun, Workers};
+pub(crate) use verification::Verification;

@@ -10,21 +10,34 @@ use evener_core::Job;
 
 use super::batch::Batch;
 use super::cbc_interleave;
+use super::existing_output::{Judged, ToDo, judge};
 use super::large::Large;
+use super::links;
+use super::links::link_names;
 use super::queue::{Task, TaskQueue};
 use super::serial;
 use super::worker::{Run, Worker};
 use crate::error::FileError;
+use crate::output::Outputs;
+use crate::record::Record;
 use crate::report::{Progress, Summary};
 use crate::request::Request;
-use crate::segments::{FileWork, slots};
-use crate::walk::{Item, Walk};
+use crate::segments::{FileWork, KeyTrial, slots};
+use crate::walk::{Item, Walk, What};
 
 /// The threads of a run and what they have in common.
 pub(crate) struct Workers<'a> {
     run: Run<'a>,
     queue: TaskQueue,
     summary: Mutex<Summary>,
+}
+
+/// The tree or trees of a run.
+pub(crate) struct TreeRun {
+    pub(crate) walk: Walk,
+    pub(crate) outputs: Arc<Outputs>,
+    /// Files that a thread may have open at a time.
+    pub(crate) files_max: usize,
 }
 
 /// Lets the others come to their end when a thread panics, which is a bug, instead of waiting for it.
@@ -42,25 +55,32 @@ impl Drop for StopOnPanic<'_, '_> {
 impl<'a> Workers<'a> {
     pub(crate) fn new(
         request: &'a Request,
-        walk: Walk,
+        tree: TreeRun,
         plan: slots::Plan,
         progress: &'a Progress,
+        record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
-        let run = Run::new(request, plan, progress, cancel);
-        Self { run, queue: TaskQueue::new(walk), summary: Mutex::default() }
+        let TreeRun { walk, outputs, files_max } = tree;
+        let run = Run::new(request, outputs, plan, progress, record, cancel);
+        Self { run, queue: TaskQueue::new(walk, files_max), summary: Mutex::default() }
     }
 
-    /// Ends the run: what was not begun is named, directories get their times, and the sum is returned.
+    /// Ends the run: what was not begun is named, names that wait for others are linked, directories are finished, and the sum is returned.
     ///
     /// # Panics
     ///
     /// Where something that the walk met is neither done nor named: a bug.
     pub(crate) fn finish(self) -> Summary {
-        let mut summary = self.summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let failed = self.queue.finish(&self.run, &mut summary);
+        let Self { run, queue, summary } = self;
+        let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if run.is_stopped() {
+            run.outputs.abandon();
+        }
+        queue.finish(&run, &mut summary);
+        link_names(&run, &mut summary);
         assert_eq!(summary.accounted_for(), summary.found, "done + failed + left out = found");
-        summary.failed.extend(failed);
+        summary.failed.extend(run.outputs.failed());
         summary
     }
 
@@ -91,28 +111,52 @@ impl<'a> Workers<'a> {
                 worker.failed(item.source, FileError::Stopped);
                 continue;
             }
-            if self.run.request.options.left_out.contains(&item.source) {
-                // Of the run's own making: no file of the tree.
-                worker.summary.found -= 1;
-                continue;
-            }
             if worker.slots.is_empty() || batch.is_old() {
                 // To open a file takes a slot, and the batch has them all; or it takes so long that much would be lost by a kill.
                 std::mem::take(&mut batch).run(worker);
                 worker.settle_if_due();
             }
-            match worker.open(&item) {
-                Ok(Some(work)) => {
-                    bytes += work.source.len();
-                    self.sort_in(worker, item, work, &mut batch, &mut chained);
+            if matches!(item.what, What::Link(..)) {
+                links::work_on(worker, item);
+                continue;
+            }
+            match judge(worker, &item) {
+                Ok(Judged::ToDo(todo)) if self.must_wait(&todo, &item) => {}
+                Ok(Judged::ToDo(todo)) => match self.open(worker, todo) {
+                    Ok(work) => {
+                        bytes += work.source.len();
+                        self.sort_in(worker, item, work, &mut batch, &mut chained);
+                    }
+                    Err(error) => worker.failed(item.source, error),
+                },
+                Ok(Judged::Finished(names)) => {
+                    let names = names.filter(|_| item.dir.keep().hard_links);
+                    names.inspect(|names| self.run.hard_links.stands(*names, &item));
+                    worker.summary.already_done += 1;
                 }
-                Ok(None) => worker.summary.already_done += 1,
+                Ok(Judged::Contested) => worker.contest(item),
                 Err(error) => worker.failed(item.source, error),
             }
         }
         batch.run(worker);
         cbc_interleave::run(worker, chained);
         self.queue.files_are_done(count, bytes);
+    }
+
+    /// Whether a file is another name of one that is worked on, to whose output it is linked at the end.
+    fn must_wait(&self, todo: &ToDo, item: &Item) -> bool {
+        let names = todo.source.names().filter(|_| item.dir.keep().hard_links);
+        names.is_some_and(|names| self.run.hard_links.must_wait(names, item))
+    }
+
+    fn open(
+        &self,
+        worker: &mut Worker<'_, '_, '_>,
+        ToDo { source, stamp, replaces }: ToDo,
+    ) -> Result<FileWork, FileError> {
+        let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
+        let work = FileWork::open(self.run.request, source, keys)?;
+        Ok(FileWork { replaces, stamp, ..work })
     }
 
     fn sort_in<'m>(
@@ -131,7 +175,7 @@ impl<'a> Workers<'a> {
         } else if work.layout.segment_count() > (plan.slots as u64).min(plan.slots_per_span() as u64) {
             // A span needs slots, and the batch may hold most of them.
             std::mem::take(batch).run(worker);
-            match Large::open(item, work, self.run.request.options.force) {
+            match Large::open(item, work) {
                 Ok(large) => {
                     let large = Arc::new(large);
                     self.queue.share(&large);
@@ -158,7 +202,7 @@ fn work_on_large(worker: &mut Worker<'_, '_, '_>, large: &Large) {
     if worker.run.is_stopped() {
         large.give_up(FileError::Stopped);
     }
-    if let Some((path, finished)) = large.finish() {
-        worker.finished(path, finished);
+    if let Some((item, finished)) = large.finish() {
+        worker.finished(item, finished);
     }
 }

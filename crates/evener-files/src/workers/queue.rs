@@ -2,7 +2,6 @@
 //! thread has opened.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::large::Large;
@@ -31,6 +30,7 @@ pub(super) struct TaskQueue {
 
 struct State {
     walk: Walk,
+    files_max: u64,
     walked_out: bool,
     /// Large files with spans left.
     large: VecDeque<Arc<Large>>,
@@ -41,23 +41,24 @@ struct State {
 }
 
 impl TaskQueue {
-    pub(super) fn new(walk: Walk) -> Self {
-        let state = State { walk, walked_out: false, large: [].into(), opening: 0, files: 0, bytes: 0 };
+    /// `files_max`: files that a thread may have open at a time.
+    pub(super) fn new(walk: Walk, files_max: usize) -> Self {
+        let files_max = FILES_MAX.min(files_max as u64);
+        let state =
+            State { walk, files_max, walked_out: false, large: [].into(), opening: 0, files: 0, bytes: 0 };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Ends the walk: files that no thread took, because the run was stopped, are named; directories in which all is done get their
-    /// mode and times. Returns what failed of that.
-    pub(super) fn finish(self, run: &Run<'_>, summary: &mut Summary) -> Vec<(PathBuf, FileError)> {
+    /// Ends the walk: files that no thread took, because the run was stopped, are named; directories are let go of.
+    pub(super) fn finish(self, run: &Run<'_>, summary: &mut Summary) {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         while !run.is_cancelled() {
-            let left = state.next_files(summary);
+            let left = state.next_files(run, summary);
             if left.is_empty() {
                 break;
             }
             summary.failed.extend(left.into_iter().map(|item| (item.source, FileError::Stopped)));
         }
-        if run.is_cancelled() { Vec::new() } else { state.walk.finish(&summary.failed) }
     }
 
     /// The next task; waits while another thread may still open a large file.
@@ -70,7 +71,7 @@ impl TaskQueue {
             if let Some(large) = state.next_large() {
                 return Some(Task::Span(large));
             }
-            let files = state.next_files(summary);
+            let files = state.next_files(run, summary);
             if !files.is_empty() {
                 state.opening += 1;
                 return Some(Task::Files(files));
@@ -119,17 +120,24 @@ impl State {
         None
     }
 
-    fn next_files(&mut self, summary: &mut Summary) -> Vec<Item> {
+    fn next_files(&mut self, run: &Run<'_>, summary: &mut Summary) -> Vec<Item> {
         let mean = self.bytes.checked_div(self.files).unwrap_or(FILES_BYTES / 4).max(1);
-        let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, FILES_MAX)).unwrap_or(1);
+        let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, self.files_max)).unwrap_or(1);
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
             let met = self.walk.next();
+            if matches!(&met, Some(Entry::File(item)) if run.request.options.left_out.contains(&item.source))
+            {
+                continue;
+            }
             summary.found += u64::from(met.is_some());
             match met {
                 Some(Entry::File(item)) => files.push(item),
                 Some(Entry::Skipped(path, skip)) => summary.skipped.push((path, skip)),
-                Some(Entry::Failed(path, error)) => summary.failed.push((path, error)),
+                Some(Entry::Failed(path, error)) => {
+                    run.outputs.leave_undone(&path);
+                    summary.failed.push((path, error));
+                }
                 None => self.walked_out = true,
             }
         }

@@ -15,7 +15,7 @@ use crate::walk::Item;
 pub(super) fn run(worker: &mut Worker<'_, '_, '_>, item: Item, work: &FileWork) {
     let cipher = work.body.as_serial().expect("the pool has looked");
     let finished = crypt(worker, &item, work, cipher);
-    worker.finished(item.source, finished);
+    worker.finished(item, finished);
 }
 
 fn crypt(
@@ -25,7 +25,7 @@ fn crypt(
     cipher: &SerialCipher,
 ) -> Result<(CompleteDraft, Origin), FileError> {
     work.source.announce();
-    let draft = work.draft(item, worker.run.request.options.force)?;
+    let draft = work.draft(item)?;
     write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
     let (mut text, mut offset) = (cipher.begin()?, work.header.len() as u64);
     let (mut part, mut output) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));

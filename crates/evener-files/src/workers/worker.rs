@@ -1,42 +1,51 @@
 //! A worker: one thread of a run, with its caller, its slots, and the drafts that it has completed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener::{Caller, Cancel};
 use evener_core::Job;
 
-use super::armored_source;
-use super::existing_output::is_finished;
+use super::existing_output;
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, Settlement, SyncErrors};
+use crate::output::{CompleteDraft, Origin, Outputs, Settlement, SyncErrors};
+use crate::record::{Record, Row};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, Task};
-use crate::segments::{FileWork, KeyTrial, slots};
-use crate::walk::Item;
+use crate::segments::slots;
+use crate::walk::{HardLinks, Item};
 
 /// What all threads of a run share and none of them changes, but for the wish to stop.
 pub(super) struct Run<'a> {
     pub(super) request: &'a Request,
+    pub(super) outputs: Arc<Outputs>,
+    pub(super) hard_links: HardLinks,
     pub(super) plan: slots::Plan,
     pub(super) progress: &'a Progress,
+    pub(super) record: &'a Record,
     cancel: &'a Cancel,
     /// Set when every further file would fail alike (disk full).
     stopped: AtomicBool,
-    sync_errors: SyncErrors,
+    pub(super) sync_errors: SyncErrors,
 }
 
 impl<'a> Run<'a> {
     pub(super) fn new(
         request: &'a Request,
+        outputs: Arc<Outputs>,
         plan: slots::Plan,
         progress: &'a Progress,
+        record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
         Self {
             request,
+            outputs,
+            hard_links: HardLinks::default(),
             plan,
             progress,
+            record,
             cancel,
             stopped: AtomicBool::new(false),
             sync_errors: SyncErrors::default(),
@@ -45,12 +54,27 @@ impl<'a> Run<'a> {
 
     /// Whether files not yet begun are left alone.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled()
+        let is_stopped = self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled();
+        if is_stopped {
+            self.outputs.abandon();
+        }
+        is_stopped
     }
 
     /// Whether the run is to end at once: what is complete and not yet settled is left to the next run, too.
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
+    }
+
+    /// The row with what is read of an output whose key is dear.
+    fn with_ends(&self, row: Row, item: &Item) -> Row {
+        let task = &self.request.task;
+        if matches!(task, Task::Encrypt(_)) || !task.is_dear_to_open() {
+            return row;
+        }
+        let output = item.dir.open_file(&item.name);
+        let header = output.and_then(|output| existing_output::header_of(task, &output));
+        Row { header: header.unwrap_or_default(), ..row }
     }
 
     pub(super) fn stop(&self) {
@@ -65,54 +89,47 @@ pub(super) struct Worker<'w, 'r, 'm> {
     /// Idle jobs, each with its slot.
     pub(super) slots: Vec<Box<Job<'m>>>,
     settlement: Settlement<'w>,
+    /// What the drafts in the settlement were made from, in the same order.
+    unsettled: Vec<Item>,
+    /// Files under whose names something stands by now that another run may have made.
+    contested: Vec<Item>,
     pub(super) summary: Summary,
 }
 
 impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn new(run: &'w Run<'w>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
-        Self {
-            run,
-            caller,
-            slots,
-            settlement: Settlement::new(&run.sync_errors),
-            summary: Summary::default(),
-        }
+        let (settlement, summary) = (Settlement::new(&run.sync_errors), Summary::default());
+        Self { run, caller, slots, settlement, unsettled: Vec::new(), contested: Vec::new(), summary }
     }
 
     /// Settles what is left, or gives it up where the run was cancelled; returns what the thread did.
     pub(super) fn finish(mut self) -> Summary {
         self.settle();
+        for item in std::mem::take(&mut self.contested) {
+            match existing_output::judge_contested(&mut self, &item) {
+                Ok(()) => self.summary.already_done += 1,
+                Err(error) => self.failed(item.source, error),
+            }
+        }
         self.summary
     }
 
-    /// Opens a file unless its finished result stands there already.
-    pub(super) fn open(&mut self, item: &Item) -> Result<Option<FileWork>, FileError> {
-        let task = &self.run.request.task;
-        let mut source = item.open()?;
-        if let Task::Decrypt(opener) = task {
-            source = armored_source::dearmored(opener.armor(), source, &item.dir, || self.run.is_stopped())?;
-        }
-        let keys = &mut KeyTrial { caller: &mut self.caller, slots: &mut self.slots };
-        if is_finished(self.run.request, item, &source, keys)? {
-            return Ok(None);
-        }
-        FileWork::open(self.run.request, source, keys).map(Some)
-    }
-
-    /// Whether another run, which came up meanwhile, has finished the file.
-    fn is_done_by_another(&mut self, origin: &Origin) -> bool {
-        let Origin { path, root, place: Some((dir, name)), .. } = origin else { return false };
-        let Ok(dir) = dir.anew() else { return false };
-        let item = Item { source: path.clone(), root: root.clone(), dir, name: name.clone() };
-        matches!(self.open(&item), Ok(None))
-    }
-
     /// Hands a complete draft to the settlement, or records why there is none.
-    pub(super) fn finished(&mut self, path: PathBuf, result: Result<(CompleteDraft, Origin), FileError>) {
+    pub(super) fn finished(&mut self, item: Item, result: Result<(CompleteDraft, Origin), FileError>) {
         match result {
-            Ok((draft, origin)) => self.settlement.add(draft, origin),
-            Err(error) => self.failed(path, error),
+            Ok((draft, mut origin)) => {
+                let spot = self.run.record.spot(item.dir.spot, &item.name);
+                origin.row = origin.row.map(|row| Row { spot, ..row });
+                self.settlement.add(draft, origin);
+                self.unsettled.push(item);
+            }
+            Err(error) => self.failed(item.source, error),
         }
+    }
+
+    /// Puts a file off to the end, when a run beside this one may have said what it made there.
+    pub(super) fn contest(&mut self, item: Item) {
+        self.contested.push(item);
     }
 
     /// Records why a file failed; stops the run where every other one would fail alike.
@@ -120,6 +137,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
         if error.stops_the_run() {
             self.run.stop();
         }
+        self.run.outputs.leave_undone(&path);
         self.summary.failed.push((path, error));
     }
 
@@ -132,15 +150,20 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     fn settle(&mut self) {
         let settled =
             if self.run.is_cancelled() { self.settlement.give_up() } else { self.settlement.settle() };
-        for (origin, result) in settled {
+        let mut rows = Vec::with_capacity(settled.len());
+        for ((origin, result), item) in settled.into_iter().zip(std::mem::take(&mut self.unsettled)) {
             match result {
                 Ok(()) => {
                     self.run.progress.add_file();
+                    let row = origin.row.map(|row| self.run.with_ends(row, &item));
+                    origin.names.inspect(|names| self.run.hard_links.done(*names, row));
+                    rows.extend(row);
                     self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), Ok(()));
                 }
-                Err(FileError::Exists) if self.is_done_by_another(&origin) => self.summary.already_done += 1,
+                Err(FileError::Exists) => self.contested.push(item),
                 Err(error) => self.failed(origin.path, error),
             }
         }
+        self.run.record.add(&rows);
     }
 }

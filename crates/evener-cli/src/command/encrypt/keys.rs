@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use evener_files::age_keys::{Identities, Recipients};
+use evener_files::age_keys::{Identities, Recipients, WorkFactors};
 use evener_files::format::openssl_enc::{self, Kdf, OpensslEnc};
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
@@ -73,6 +73,11 @@ pub(crate) struct KeyOptions {
     #[arg(long, value_name = "N", help_heading = "Format")]
     iter: Option<NonZeroU32>,
 
+    /// Highest work factor of a passphrase (age) that is accepted in files that are read, unless given 20 (1 GiB) or, with --memory,
+    /// what fits that.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30), help_heading = "Format")]
+    work_factor_max: Option<u8>,
+
     /// Binds files to STRING, which is not stored and must be given again to decrypt (tink).
     #[arg(long, value_name = "STRING", help_heading = "Format")]
     associated_data: Option<OsString>,
@@ -91,6 +96,10 @@ pub(crate) struct RecipientOptions {
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients_files: Vec<PathBuf>,
+
+    /// Work factor of a passphrase (age) for new files, unless given 18: 256 MiB and about a second; each more doubles both.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30), help_heading = "Format")]
+    work_factor: Option<u8>,
 }
 
 /// The formats of encrypted files.
@@ -186,15 +195,17 @@ impl KeyOptions {
         recipients: &RecipientOptions,
         sources: &[Source],
         target: &Target,
+        memory: Option<u64>,
     ) -> anyhow::Result<Sealer> {
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
             Format::Openssl => Ok(Sealer::OpensslEnc(self.openssl(Repeat::Yes)?)),
             Format::Age => match self.secret(Repeat::Yes)? {
                 Some(passphrase) => {
+                    let factors = self.work_factors(recipients.work_factor, memory)?;
                     let passphrase = secret_text(&passphrase)?;
-                    let of_tree = tree::recipients(&passphrase, sources, target)?;
-                    Ok(Sealer::Age(of_tree.unwrap_or_else(|| Recipients::passphrase(passphrase))))
+                    let of_tree = tree::recipients(&passphrase, factors, sources, target)?;
+                    Ok(Sealer::Age(of_tree.unwrap_or_else(|| Recipients::passphrase(passphrase, factors))))
                 }
                 None => Ok(Sealer::Age(self.recipients(recipients)?)),
             },
@@ -209,7 +220,7 @@ impl KeyOptions {
     pub(crate) fn opener(
         &self,
         sources: &[Source],
-        memory_bytes: u64,
+        memory: Option<u64>,
     ) -> anyhow::Result<(Opener, Vec<PathBuf>)> {
         match self.format()? {
             Format::Tink => Ok((Opener::Tink(self.tink()?), Vec::new())),
@@ -219,12 +230,34 @@ impl KeyOptions {
                 let mut of_trees = Vec::new();
                 if let Some(passphrase) = self.secret(Repeat::No)? {
                     let passphrase: SecretString = secret_text(&passphrase)?;
-                    of_trees = tree::add_identities(&passphrase, sources, &mut identities)?;
-                    identities.add_passphrase(passphrase, memory_bytes);
+                    of_trees =
+                        tree::add_identities(&passphrase, self.most_work(memory), sources, &mut identities)?;
+                    identities.add_passphrase(passphrase, self.most_work(memory));
                 }
                 Ok((Opener::Age(identities), of_trees))
             }
         }
+    }
+
+    /// What is accepted in files that are read: by its option, or what fits the memory that the user gave.
+    fn most_work(&self, memory: Option<u64>) -> WorkFactors {
+        let default = WorkFactors::default();
+        let by_memory = memory.map_or(default.most, |memory| WorkFactors::within(memory).min(default.most));
+        WorkFactors { most: self.work_factor_max.unwrap_or(by_memory), ..default }
+    }
+
+    /// As [`KeyOptions::most_work`], and the factor of new files.
+    fn work_factors(&self, new: Option<u8>, memory: Option<u64>) -> anyhow::Result<WorkFactors> {
+        let WorkFactors { new: default, most } = self.most_work(memory);
+        let factor = new.unwrap_or(default);
+        if new.is_none() && memory.is_some_and(|memory| WorkFactors::within(memory) < factor) {
+            bail!(
+                "the key of a passphrase takes {}, more than --memory says; --work-factor chooses what it takes",
+                WorkFactors::cost(factor)
+            );
+        }
+        // What was made is read again by the same command.
+        Ok(WorkFactors { new: factor, most: most.max(factor) })
     }
 
     fn openssl(&self, repeat: Repeat) -> anyhow::Result<OpensslEnc> {

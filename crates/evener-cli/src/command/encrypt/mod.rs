@@ -2,42 +2,47 @@
 //!
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
+mod keep;
 mod keys;
+mod part;
 mod progress;
 mod report;
 mod summary;
 mod tree;
+pub(crate) mod verify;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use clap::ArgGroup;
 use evener::Cancel;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{
-    FileError, Options, Progress, Request, RequestError, Source, Summary, Target, Task, abandon_drafts,
-    process,
+    Existing, FileError, Filter, Options, Part, Progress, Request, RequestError, Source, Summary, Target,
+    Task, Trust, abandon_drafts, process,
 };
 
+use crate::atomic_file;
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
+use crate::machine::state;
 use crate::terminal::{Exit, PathDisplay, exit_status_help, output, prompt, signals, units};
+use keep::KeepOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
 use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
 ///
 /// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
-/// by OUT; several inputs go into OUT under their own names. Names, modes and modification times are kept;
-/// symbolic links and special files are named and left out. An output appears under its name only when it is
-/// complete. The same command again after an interruption does what is left: an output counts as finished if time and
-/// length fit and this run's key opens its first segment, which must hold the first bytes of the input. That costs
-/// what it costs to begin the file, with a passphrase about a second; --resume asks for time and length only. Who can
-/// read an output for age1... recipients cannot be seen without an identity; there a decision is asked for.
+/// by OUT; several inputs go into OUT under their own names. Names, modes, modification times, symbolic and hard links,
+/// extended attributes, access lists and, as root, owners are kept; devices, sockets and pipes are failures. An output appears under its name only when it is
+/// complete. The same command again after an interruption does what is left: an output counts as finished where the record of
+/// the earlier run says so (a file beside OUT, .OUT.evener-record, which tells others nothing), or where it opens under this
+/// run's key and holds the input, whole. Anything else that stands there is an error; --update makes again what has changed.
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
@@ -83,6 +88,12 @@ pub(crate) struct Encrypt {
 pub(crate) struct Decrypt {
     #[command(flatten)]
     keys: KeyOptions,
+
+    /// Takes a part of one file, and opens no more of it than that needs: 0-499 (the first 500 bytes, as in HTTP), 1M+64K (64 KiB from
+    /// 1 MiB on), 500- (all but the first 500) or -500 (the last 500).
+    #[arg(long, value_name = "RANGE", value_parser = part::parse, allow_hyphen_values = true, help_heading = "Files")]
+    range: Option<Part>,
+
     #[command(flatten)]
     run: RunOptions,
 }
@@ -103,9 +114,38 @@ struct RunOptions {
     #[arg(long)]
     force: bool,
 
-    /// Takes every output of fitting time and length for finished, whatever its key: no key is derived to find out.
+    /// Makes outputs again whose source has changed, or that are for another key; leaves the others, and touches nothing that Evener did
+    /// not make.
     #[arg(long, conflicts_with = "force")]
-    resume: bool,
+    update: bool,
+
+    /// Deletes outputs that have lost their source: those that the record shows to be Evener's, as it made them. --dry-run names them
+    /// before. Nothing is deleted where any file failed.
+    #[arg(long)]
+    delete: bool,
+
+    /// Writes nothing, and tells on standard output what would be done.
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+
+    /// Leaves out what GLOB matches below a directory, as in .gitignore: *.tmp, /cache/, a/**/b. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Takes only files that GLOB matches; --exclude stands over it. May be repeated.
+    #[arg(long, value_name = "GLOB")]
+    include: Vec<String>,
+
+    /// Takes a file for unchanged whatever the time of its inode says: for stores that change it.
+    #[arg(long)]
+    ignore_ctime: bool,
+
+    /// Takes a file for unchanged whatever its inode's number: for stores that give new ones.
+    #[arg(long)]
+    ignore_inode: bool,
+
+    #[command(flatten)]
+    keep: KeepOptions,
 
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
@@ -143,9 +183,6 @@ struct RunOptions {
     cpu_budget: Option<u8>,
 }
 
-/// Memory that the passphrase of a file may take where the user sets no limit: age's own, 4 GiB.
-const PASSPHRASE_MEMORY_BYTES: u64 = 4 << 30;
-
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
 const MEMORY_BYTES: u64 = 192 << 20;
 
@@ -157,7 +194,8 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     if arguments.armor && keys.format()? == Format::Tink {
         bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
     }
-    let task = Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.target())?);
+    let task =
+        Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.target(), arguments.run.memory)?);
     let options = Options { armor: arguments.armor, ..arguments.run.options() };
     run(task, options, keys, &arguments.run, &cancel)
 }
@@ -167,9 +205,8 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     let cancel = signals::end_soon_after_signals(abandon)?;
     let (keys, sources) = (&arguments.keys, arguments.run.sources());
     keys.check_stdin(None, &sources)?;
-    let memory_bytes = arguments.run.memory.unwrap_or(PASSPHRASE_MEMORY_BYTES);
-    let (opener, left_out) = keys.opener(&sources, memory_bytes)?;
-    let options = Options { left_out, ..arguments.run.options() };
+    let (opener, left_out) = keys.opener(&sources, arguments.run.memory)?;
+    let options = Options { left_out, part: arguments.range, ..arguments.run.options() };
     run(Task::Decrypt(opener), options, keys, &arguments.run, &cancel)
 }
 
@@ -188,6 +225,7 @@ fn run(
     let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect();
     machine.load_or_measure_costs(&operations, false);
     options.learned.clone_from(&machine.learned);
+    options.filter = Filter::new(&run.include, &run.exclude).map_err(|error| anyhow!("{error}"))?;
     let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
@@ -207,8 +245,13 @@ fn run(
     summary::failures(&report);
     // Of a single file that failed all has been said.
     let is_said = summary.found <= 1 && !summary.failed.is_empty();
-    if run.says_what_was_done() && (run.verbose || !is_said) {
+    if run.dry_run {
+        output::answer(summary::rehearsal(&report).as_bytes())?;
+    } else if run.says_what_was_done() && (run.verbose || !is_said) {
         output::line(summary::text(&report, run.verbose));
+    }
+    if let Some(reason) = summary.not_deleted {
+        output::warning(format_args!("nothing was deleted: {reason}"));
     }
     let exit = report::exit(&summary);
     match run.write(&report) {
@@ -301,19 +344,39 @@ impl RunOptions {
             budget: self.cpu_budget.map(budget),
             learned: Estimator::default(),
             memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
-            force: self.force,
-            resume: self.resume,
+            existing: self.existing(),
+            state_dir: state::directory(),
+            trust: Trust { ctime: !self.ignore_ctime, inode: !self.ignore_inode },
+            filter: Filter::default(),
+            delete: self.delete,
+            is_rehearsal: self.dry_run,
+            part: None,
             armor: false,
             left_out: Vec::new(),
+            keep: self.keep.keep(),
+        }
+    }
+
+    const fn existing(&self) -> Existing {
+        match (self.force, self.update) {
+            (true, _) => Existing::Replace,
+            (false, true) => Existing::Update,
+            (false, false) => Existing::Keep,
         }
     }
 
     fn write(&self, report: &Report) -> anyhow::Result<()> {
-        let Some(file) = &self.json else { return Ok(()) };
-        let json = serde_json::to_string_pretty(report)? + "\n";
-        if file == Path::new("-") {
-            return output::answer(json.as_bytes()).map(drop);
-        }
-        std::fs::write(file, json).with_context(|| format!("cannot write the report {}", PathDisplay(file)))
+        write_report(self.json.as_deref(), report)
     }
+}
+
+/// Writes a report where it is wanted.
+fn write_report(file: Option<&Path>, report: &Report) -> anyhow::Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let json = serde_json::to_string_pretty(report)? + "\n";
+    if file == Path::new("-") {
+        return output::answer(json.as_bytes()).map(drop);
+    }
+    atomic_file::write_named(file, json.as_bytes())
+        .with_context(|| format!("cannot write the report {}", PathDisplay(file)))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use evener::core::{Method, Tally};
 use evener::{ModuleReport, WorkerReport};
-use evener_files::{FileError, Summary};
+use evener_files::{FileError, Planned, Summary};
 use serde::Serialize;
 
 use crate::terminal::{Exit, PathDisplay};
@@ -27,6 +27,10 @@ pub(crate) struct Report {
     /// Times that a class of jobs was kept on the CPU for a while, because modules had cost more than they saved.
     pub(crate) guard_locks: u64,
     pub(crate) workers: Vec<Worker>,
+    /// What --dry-run says would be done with files that are not finished.
+    pub(crate) planned: Vec<Entry>,
+    /// Outputs that had lost their source: deleted, or with --dry-run to be deleted.
+    pub(crate) deleted: Vec<String>,
     pub(crate) skipped: Vec<Entry>,
     pub(crate) failed: Vec<Entry>,
 }
@@ -112,9 +116,23 @@ impl Report {
             seconds: summary.elapsed.as_secs_f64(),
             guard_locks: summary.report.guarded.locks,
             workers,
+            planned: summary
+                .planned
+                .iter()
+                .map(|(path, planned)| Entry::new(path, &plan(*planned)))
+                .collect(),
+            deleted: summary.deleted.iter().map(|path| PathDisplay(path).to_string()).collect(),
             skipped: summary.skipped.iter().map(|(path, reason)| Entry::new(path, reason)).collect(),
             failed: summary.failed.iter().map(|(path, error)| Entry::failed(path, error)).collect(),
         }
+    }
+}
+
+const fn plan(planned: Planned) -> &'static str {
+    match planned {
+        Planned::Make => "make",
+        Planned::Replace => "make again",
+        Planned::LookInside => "look inside",
     }
 }
 

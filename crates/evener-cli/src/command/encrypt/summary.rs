@@ -29,6 +29,12 @@ pub(crate) fn failures(report: &Report) {
     }
 }
 
+/// What would be done, a line each.
+pub(crate) fn rehearsal(report: &Report) -> String {
+    let planned = report.planned.iter().map(|Entry { path, reason, .. }| format!("{reason} {path}\n"));
+    planned.chain(report.deleted.iter().map(|path| format!("delete {path}\n"))).collect()
+}
+
 /// What was done and left out; in `detail`, or where modules had a part in it, by whom, too.
 pub(crate) fn text(report: &Report, detail: bool) -> String {
     let (files, size) = (counted(report.files, "file"), bytes(report.bytes_in));
@@ -57,6 +63,10 @@ pub(crate) fn text(report: &Report, detail: bool) -> String {
     if report.already_done > 0 {
         let there = counted(report.already_done, "output");
         write_line(&mut text, format_args!("{there} finished by an earlier run and left as they are"));
+    }
+    if !report.deleted.is_empty() {
+        let gone = counted(report.deleted.len() as u64, "output");
+        write_line(&mut text, format_args!("{gone} deleted that had lost their source"));
     }
     for Entry { path, reason, .. } in report.skipped.iter().take(SHOWN_MAX) {
         write_line(&mut text, format_args!("skipped {path}: {reason}"));

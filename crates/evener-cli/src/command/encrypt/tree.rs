@@ -6,7 +6,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use evener_files::age_keys::{Identities, Recipients, TREE_IDENTITY, new_tree_identity, tree_identity};
+use evener_files::age_keys::{
+    Identities, Recipients, TREE_IDENTITY, WorkFactors, new_tree_identity, tree_identity,
+};
 use evener_files::{Source, Target};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
@@ -18,6 +20,7 @@ use crate::terminal::PathDisplay;
 /// The recipients of a run that makes a tree; `None` where it makes one file.
 pub(super) fn recipients(
     passphrase: &SecretString,
+    factors: WorkFactors,
     sources: &[Source],
     target: &Target,
 ) -> anyhow::Result<Option<Recipients>> {
@@ -33,24 +36,28 @@ pub(super) fn recipients(
     {
         bail!("{} has the name that the new tree's own identity takes", PathDisplay(&taken));
     }
-    let text = identity_in(passphrase, target)?;
+    let text = identity_in(passphrase, factors, target)?;
     let mut recipients = Recipients::default();
     recipients.add_identity_file(text.as_bytes(), &mut |_| None)?;
     Ok(Some(recipients))
 }
 
 /// The identity of the tree in `target`: that which stands there, or a new one, which is written first.
-fn identity_in(passphrase: &SecretString, target: &Path) -> anyhow::Result<Zeroizing<String>> {
+fn identity_in(
+    passphrase: &SecretString,
+    factors: WorkFactors,
+    target: &Path,
+) -> anyhow::Result<Zeroizing<String>> {
     let file = target.join(TREE_IDENTITY);
     match fs::metadata(&file) {
         Ok(_) => {
-            return tree_identity(passphrase, &read_public(&file)?)
+            return tree_identity(passphrase, &read_public(&file)?, factors)
                 .with_context(|| PathDisplay(&file).to_string());
         }
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&file))),
     }
-    let (text, sealed) = new_tree_identity(passphrase)?;
+    let (text, sealed) = new_tree_identity(passphrase, factors)?;
     let cannot_make = || format!("cannot make {}", PathDisplay(target));
     match fs::create_dir(target) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -65,6 +72,7 @@ fn identity_in(passphrase: &SecretString, target: &Path) -> anyhow::Result<Zeroi
 /// Adds the identities of trees that the inputs are or lie in; returns the files that keep them.
 pub(super) fn add_identities(
     passphrase: &SecretString,
+    factors: WorkFactors,
     sources: &[Source],
     identities: &mut Identities,
 ) -> anyhow::Result<Vec<PathBuf>> {
@@ -72,24 +80,24 @@ pub(super) fn add_identities(
     for path in paths(sources) {
         let file = path.join(TREE_IDENTITY);
         if file.is_file() {
-            let text = tree_identity(passphrase, &read_public(&file)?)
+            let text = tree_identity(passphrase, &read_public(&file)?, factors)
                 .with_context(|| PathDisplay(&file).to_string())?;
             identities.add_file(text.as_bytes(), &mut |_| None)?;
             files.push(file);
         } else {
-            add_from_above(passphrase, path, identities);
+            add_from_above(passphrase, factors, path, identities);
         }
     }
     Ok(files)
 }
 
 /// Adds the identity of the tree that a path lies in. One that does not open is that of another tree.
-fn add_from_above(passphrase: &SecretString, path: &Path, identities: &mut Identities) {
+fn add_from_above(passphrase: &SecretString, factors: WorkFactors, path: &Path, identities: &mut Identities) {
     let Ok(path) = fs::canonicalize(path) else { return };
     let file =
         path.ancestors().skip(1).map(|directory| directory.join(TREE_IDENTITY)).find(|file| file.is_file());
     let sealed = file.and_then(|file| read_public(&file).ok());
-    if let Some(text) = sealed.and_then(|sealed| tree_identity(passphrase, &sealed).ok()) {
+    if let Some(text) = sealed.and_then(|sealed| tree_identity(passphrase, &sealed, factors).ok()) {
         identities.add_file(text.as_bytes(), &mut |_| None).ok();
     }
 }

@@ -10,15 +10,17 @@ use super::date::rfc3339;
 use super::facts::{identity, no_passphrase};
 use super::file_key::{FileKey, Unwrap};
 use super::identity_file::{AskPassphrase, Secret, secrets};
-use super::native::{HybridIdentity, Passphrase, X25519Identity};
+use super::native::{HybridIdentity, Passphrase, WorkFactors, X25519Identity};
 use super::plugin::{Dialog, NoDialog, Plugin};
-use super::ssh::SshSecret;
+use super::ssh::{SshIdentity, SshSecret};
 use super::stanza::Stanza;
 use crate::error::FormatError;
 
 /// The identities that open files. Keys are wiped when they are dropped.
 pub struct Identities {
     all: Vec<Box<dyn Unwrap>>,
+    /// What each is known by; a passphrase has no name.
+    names: Vec<Zeroizing<String>>,
     dialog: Arc<dyn Dialog>,
 }
 
@@ -32,13 +34,12 @@ impl Identities {
     /// None yet; what plugins ask goes to `dialog`.
     #[must_use]
     pub fn with_dialog(dialog: Arc<dyn Dialog>) -> Self {
-        Self { all: Vec::new(), dialog }
+        Self { all: Vec::new(), names: Vec::new(), dialog }
     }
 
-    /// Adds the identity that `passphrase` is. Files that ask for more than `memory_bytes` of memory for it are refused, but
-    /// for what new files ask for (256 MiB).
-    pub fn add_passphrase(&mut self, passphrase: SecretString, memory_bytes: u64) {
-        self.all.push(Box::new(Passphrase::new(passphrase, memory_bytes)));
+    /// Adds the identity that `passphrase` is. Files that ask for more than `factors` accept are refused.
+    pub fn add_passphrase(&mut self, passphrase: SecretString, factors: WorkFactors) {
+        self.all.push(Box::new(Passphrase::new(passphrase, factors)));
     }
 
     /// Adds the identity of a plugin that needs no data.
@@ -48,7 +49,8 @@ impl Identities {
     /// [`FormatError::Identity`] where no plugin can be called so.
     pub fn add_plugin(&mut self, name: &str) -> Result<(), FormatError> {
         let plugin = Plugin::without_data(name, &self.dialog);
-        self.all.push(Box::new(plugin.ok_or_else(|| identity("no plugin can have this name"))?));
+        let plugin = plugin.ok_or_else(|| identity("no plugin can have this name"))?;
+        self.push(plugin.text().to_owned(), plugin);
         Ok(())
     }
 
@@ -60,17 +62,37 @@ impl Identities {
     /// [`FormatError::Identity`] or [`FormatError::Unsupported`]; no text of the file is repeated.
     pub fn add_file(&mut self, bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<(), FormatError> {
         for secret in secrets(bytes, prompt, &self.dialog)? {
-            self.all.push(match secret {
-                Secret::X25519(identity) => Box::new(identity),
-                Secret::Hybrid(identity) => Box::new(identity),
-                Secret::Plugin(plugin) => Box::new(plugin),
-                Secret::Ssh(SshSecret::Open(identity)) => Box::new(identity),
+            match secret {
+                Secret::X25519(identity) => self.push(identity.recipient().text(), identity),
+                Secret::Hybrid(identity) => self.push(identity.recipient().text(), identity),
+                Secret::Plugin(plugin) => self.push(plugin.text().to_owned(), plugin),
+                Secret::Ssh(SshSecret::Open(identity)) => self.push_ssh(identity),
                 Secret::Ssh(SshSecret::Encrypted(key)) => {
-                    Box::new(key.decrypted(&prompt("the SSH key").ok_or_else(no_passphrase)?)?)
+                    self.push_ssh(key.decrypted(&prompt("the SSH key").ok_or_else(no_passphrase)?)?);
                 }
-            });
+            }
         }
         Ok(())
+    }
+
+    fn push(&mut self, name: String, identity: impl Unwrap + 'static) {
+        self.names.push(Zeroizing::new(name));
+        self.all.push(Box::new(identity));
+    }
+
+    fn push_ssh(&mut self, identity: SshIdentity) {
+        // One without a public key that age takes opens nothing that would be recorded.
+        let name = identity.recipient().map(|recipient| recipient.text());
+        self.push(name.unwrap_or_default(), identity);
+    }
+
+    /// Whether a passphrase is among them.
+    pub(crate) fn has_passphrase(&self) -> bool {
+        self.names.len() < self.all.len()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| name.as_str())
     }
 
     /// The key of the file that has these stanzas.

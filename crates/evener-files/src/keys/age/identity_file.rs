@@ -62,6 +62,8 @@ fn not_an_identity(line: &str) -> FormatError {
 fn decrypted_file(bytes: &[u8], prompt: &mut AskPassphrase<'_>) -> Result<Zeroizing<String>, FormatError> {
     let sealed = small_file::Sealed::read(bytes)?;
     let passphrase = prompt("the identity file").ok_or_else(no_passphrase)?;
-    let text = sealed.open(passphrase)?.ok_or_else(|| identity("wrong passphrase for the encrypted file"))?;
+    let text = sealed
+        .open(passphrase, small_file::FACTORS)?
+        .ok_or_else(|| identity("wrong passphrase for the encrypted file"))?;
     decoded(&text).ok_or_else(|| identity("the encrypted file is not text"))
 }

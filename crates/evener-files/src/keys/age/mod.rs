@@ -22,6 +22,7 @@ mod tree_identity;
 pub(crate) use file_key::{FileKey, hkdf};
 pub use identities::{Identities, NewIdentity, generate_identity};
 pub use identity_file::AskPassphrase;
+pub use native::WorkFactors;
 pub use plugin::Dialog;
 pub(crate) use recipients::StanzaMatcher;
 pub use recipients::{Recipients, Unusable};

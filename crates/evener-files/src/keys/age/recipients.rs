@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use secrecy::SecretString;
+use zeroize::Zeroizing;
 
 use super::facts::{at_line, identity, no_passphrase, recipient};
 use super::file_key::{FileKey, Unwrap, Wrap};
 use super::header::Header;
 use super::identity_file::{AskPassphrase, Secret, secrets};
-use super::native::{HybridRecipient, Passphrase, TagPqRecipient, TagRecipient, X25519Recipient};
+use super::native::{
+    HybridRecipient, Passphrase, TagPqRecipient, TagRecipient, WorkFactors, X25519Recipient,
+};
 use super::plugin::{Dialog, NoDialog, Plugin};
 use super::ssh::{NoRecipient, SshRecipient, SshSecret};
 use super::stanza::Stanza;
@@ -23,6 +26,8 @@ pub struct Recipients {
     matchers: Vec<StanzaMatcher>,
     /// Each as text, where it has one.
     texts: Vec<Option<String>>,
+    /// What each is known by; a passphrase has no name.
+    names: Vec<Zeroizing<String>>,
     dialog: Arc<dyn Dialog>,
 }
 
@@ -59,7 +64,7 @@ impl Recipients {
     /// None yet; what plugins ask goes to `dialog`.
     #[must_use]
     pub fn with_dialog(dialog: Arc<dyn Dialog>) -> Self {
-        Self { all: Vec::new(), matchers: Vec::new(), texts: Vec::new(), dialog }
+        Self { all: Vec::new(), matchers: Vec::new(), texts: Vec::new(), names: Vec::new(), dialog }
     }
 
     /// The recipient that `passphrase` is; stands alone.
@@ -67,10 +72,10 @@ impl Recipients {
     /// Each file then costs about a second of a core and 256 MiB while its key is derived, one file at a time
     /// in the whole process: meant for a few files.
     #[must_use]
-    pub fn passphrase(passphrase: SecretString) -> Self {
+    pub fn passphrase(passphrase: SecretString, factors: WorkFactors) -> Self {
         let mut alone = Self::default();
-        let passphrase = Passphrase::new(passphrase, 0);
-        alone.push(passphrase.clone(), StanzaMatcher::Opens(Box::new(passphrase)), None);
+        let passphrase = Passphrase::new(passphrase, factors);
+        alone.push_nameless(passphrase.clone(), StanzaMatcher::Opens(Box::new(passphrase)), None);
         alone
     }
 
@@ -108,6 +113,22 @@ impl Recipients {
     }
 
     fn push(&mut self, recipient: impl Wrap + 'static, matcher: StanzaMatcher, text: Option<String>) {
+        self.names.push(Zeroizing::new(text.clone().unwrap_or_default()));
+        self.push_nameless(recipient, matcher, text);
+    }
+
+    /// Adds a plugin's recipient that has no text but the one that the plugin gets.
+    fn push_plugin(&mut self, plugin: Plugin) {
+        self.names.push(Zeroizing::new(plugin.text().to_owned()));
+        self.push_nameless(plugin, StanzaMatcher::Any, None);
+    }
+
+    fn push_nameless(
+        &mut self,
+        recipient: impl Wrap + 'static,
+        matcher: StanzaMatcher,
+        text: Option<String>,
+    ) {
         self.all.push(Box::new(recipient));
         self.matchers.push(matcher);
         self.texts.push(text);
@@ -127,7 +148,7 @@ impl Recipients {
     pub fn add_plugin(&mut self, name: &str) -> Result<(), FormatError> {
         let plugin = Plugin::without_data(name, &self.dialog);
         let plugin = plugin.ok_or_else(|| identity("no plugin can have this name"))?;
-        self.push(plugin, StanzaMatcher::Any, None);
+        self.push_plugin(plugin);
         Ok(())
     }
 
@@ -171,7 +192,7 @@ impl Recipients {
                     let (recipient, text) = (identity.recipient(), identity.recipient().text());
                     self.push(recipient, StanzaMatcher::Opens(Box::new(identity)), Some(text));
                 }
-                Secret::Plugin(plugin) => self.push(plugin, StanzaMatcher::Any, None),
+                Secret::Plugin(plugin) => self.push_plugin(plugin),
                 Secret::Ssh(SshSecret::Open(identity)) => self.push_ssh(identity.recipient()?),
                 Secret::Ssh(SshSecret::Encrypted(key)) => self.push_ssh(match key.recipient() {
                     Some(recipient) => recipient.clone(),
@@ -180,6 +201,20 @@ impl Recipients {
             }
         }
         Ok(())
+    }
+
+    /// Whether a passphrase stands for them.
+    pub(crate) fn is_passphrase(&self) -> bool {
+        self.names.is_empty() && !self.all.is_empty()
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| name.as_str())
+    }
+
+    /// Whether an identity or a passphrase at hand opens what is sealed for them.
+    pub(crate) fn opens_its_own(&self) -> bool {
+        self.matchers.iter().any(|matcher| matches!(matcher, StanzaMatcher::Opens(_)))
     }
 
     /// The recipients as text, one each; `None` where a plugin knows it alone.

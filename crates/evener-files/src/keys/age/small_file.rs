@@ -10,14 +10,14 @@ use zeroize::Zeroizing;
 use super::facts::identity;
 use super::file_key::{FileKey, Unwrap as _, Wrap as _, hkdf, random};
 use super::header::{Header, NONCE_BYTES};
-use super::native::Passphrase;
+use super::native::{Passphrase, WorkFactors};
 use crate::armor::{dearmored, is_armored};
 use crate::error::FormatError;
 
 /// Bytes of a chunk, and its tag.
 const CHUNK_BYTES: usize = (64 << 10) + 16;
-/// Memory that the passphrase of such a file may take: what age allows, 4 GiB, for the user named the file.
-const MEMORY_BYTES: u64 = 4 << 30;
+/// What the passphrase of such a file may cost: up to what age allows, 4 GiB, for the user named the file.
+pub(super) const FACTORS: WorkFactors = WorkFactors { new: 18, most: 22 };
 
 /// A file that was taken apart.
 pub(super) struct Sealed {
@@ -43,9 +43,13 @@ impl Sealed {
     }
 
     /// What it holds; `None` where the passphrase is another.
-    pub(super) fn open(&self, passphrase: SecretString) -> Result<Option<Zeroizing<Vec<u8>>>, FormatError> {
+    pub(super) fn open(
+        &self,
+        passphrase: SecretString,
+        factors: WorkFactors,
+    ) -> Result<Option<Zeroizing<Vec<u8>>>, FormatError> {
         let damaged = || identity("the encrypted file is damaged");
-        let Some(file_key) = Passphrase::new(passphrase, MEMORY_BYTES).unwrap(self.header.stanzas())? else {
+        let Some(file_key) = Passphrase::new(passphrase, factors).unwrap(self.header.stanzas())? else {
             return Ok(None);
         };
         self.header.check(&file_key).map_err(|_| damaged())?;
@@ -63,9 +67,13 @@ impl Sealed {
 }
 
 /// A file of one chunk under a passphrase.
-pub(super) fn seal(plain: &[u8], passphrase: SecretString) -> Result<Vec<u8>, FormatError> {
+pub(super) fn seal(
+    plain: &[u8],
+    passphrase: SecretString,
+    factors: WorkFactors,
+) -> Result<Vec<u8>, FormatError> {
     let file_key = random()?;
-    let wrapped = Passphrase::new(passphrase, 0).wrap(&file_key)?;
+    let wrapped = Passphrase::new(passphrase, factors).wrap(&file_key)?;
     let mut file = Header::new(wrapped.stanzas).written(&file_key);
     let nonce = random::<NONCE_BYTES>()?;
     file.extend_from_slice(&*nonce);

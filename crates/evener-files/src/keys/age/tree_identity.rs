@@ -14,6 +14,7 @@ use super::identities::{NewIdentity, generate_identity};
 use super::small_file;
 use crate::armor::is_armored;
 use crate::error::FormatError;
+use crate::keys::age::WorkFactors;
 use crate::keys::text::decoded;
 
 /// The name of a tree's identity in the tree's output.
@@ -31,7 +32,7 @@ pub fn is_age_file(start: &[u8]) -> bool {
 ///
 /// [`FormatError::Library`] where the kernel gives no random bytes.
 pub fn sealed_under(passphrase: &SecretString, plain: &[u8]) -> Result<Vec<u8>, FormatError> {
-    small_file::seal(plain, passphrase.clone())
+    small_file::seal(plain, passphrase.clone(), small_file::FACTORS)
 }
 
 /// What a small file under a passphrase holds.
@@ -40,7 +41,15 @@ pub fn sealed_under(passphrase: &SecretString, plain: &[u8]) -> Result<Vec<u8>, 
 ///
 /// [`FormatError::Identity`] where it is damaged or under another passphrase.
 pub fn opened_under(passphrase: &SecretString, file: &[u8]) -> Result<Zeroizing<Vec<u8>>, FormatError> {
-    let opened = small_file::Sealed::read(file)?.open(passphrase.clone())?;
+    opened_within(passphrase, file, small_file::FACTORS)
+}
+
+fn opened_within(
+    passphrase: &SecretString,
+    file: &[u8],
+    factors: WorkFactors,
+) -> Result<Zeroizing<Vec<u8>>, FormatError> {
+    let opened = small_file::Sealed::read(file)?.open(passphrase.clone(), factors)?;
     opened.ok_or_else(|| identity("wrong passphrase for the encrypted file"))
 }
 
@@ -49,19 +58,27 @@ pub fn opened_under(passphrase: &SecretString, file: &[u8]) -> Result<Zeroizing<
 /// # Errors
 ///
 /// As [`sealed_under`].
-pub fn new_tree_identity(passphrase: &SecretString) -> Result<(Zeroizing<String>, Vec<u8>), FormatError> {
+pub fn new_tree_identity(
+    passphrase: &SecretString,
+    factors: WorkFactors,
+) -> Result<(Zeroizing<String>, Vec<u8>), FormatError> {
     let NewIdentity { file: text, .. } = generate_identity(SystemTime::now(), false)?;
-    let file = sealed_under(passphrase, text.as_bytes())?;
+    let file = small_file::seal(text.as_bytes(), passphrase.clone(), factors)?;
     Ok((text, file))
 }
 
-/// A tree's identity from the file that keeps it.
+/// A tree's identity from the file that keeps it; one that asks for more than `factors` accept is refused.
 ///
 /// # Errors
 ///
 /// As [`opened_under`].
-pub fn tree_identity(passphrase: &SecretString, file: &[u8]) -> Result<Zeroizing<String>, FormatError> {
-    decoded(&opened_under(passphrase, file)?).ok_or_else(|| identity("the encrypted file is not text"))
+pub fn tree_identity(
+    passphrase: &SecretString,
+    file: &[u8],
+    factors: WorkFactors,
+) -> Result<Zeroizing<String>, FormatError> {
+    decoded(&opened_within(passphrase, file, factors)?)
+        .ok_or_else(|| identity("the encrypted file is not text"))
 }
 
 /// A new passphrase of ten words, 110 bits.

@@ -7,5 +7,6 @@ mod x25519;
 
 pub(super) use hybrid::{HybridIdentity, HybridRecipient};
 pub(super) use passphrase::Passphrase;
+pub use passphrase::WorkFactors;
 pub(super) use tagged::{TagPqRecipient, TagRecipient};
 pub(super) use x25519::{X25519Identity, X25519Recipient, exchange, public_of};

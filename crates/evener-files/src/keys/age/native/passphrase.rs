@@ -16,8 +16,6 @@ use crate::keys::age::stanza::{Stanza, decoded, encoded};
 const KIND: &str = "scrypt";
 const SALT_PREFIX: &[u8] = b"age-encryption.org/v1/scrypt";
 const SALT_BYTES: usize = 16;
-/// scrypt's work factor for new files, as in age: 2^18, about a second and 256 MiB of memory.
-const WORK_FACTOR: u8 = 18;
 /// The highest that is read, as in age: 2^22, 4 GiB.
 const WORK_FACTOR_MAX: u8 = 22;
 /// Bytes of memory for each unit of work: 128 times scrypt's r, which is 8.
@@ -26,18 +24,50 @@ const BYTES_PER_WORK: u64 = 1024;
 /// Serves one caller after the other, because each takes hundreds of MiB.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// What keys of passphrases cost: scrypt's work factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkFactors {
+    /// Of new files.
+    pub new: u8,
+    /// The highest that is accepted in files that are read.
+    pub most: u8,
+}
+
+impl Default for WorkFactors {
+    /// New files as age makes them, 2^18: about a second and 256 MiB of memory. Read up to 2^20, 1 GiB: more is nobody's default.
+    fn default() -> Self {
+        Self { new: 18, most: 20 }
+    }
+}
+
+impl WorkFactors {
+    /// The highest that scrypt has room for, at 1 KiB for each of 2^factor blocks.
+    #[must_use]
+    pub fn within(memory_bytes: u64) -> u8 {
+        let factor = (memory_bytes / BYTES_PER_WORK).checked_ilog2().unwrap_or(0);
+        u8::try_from(factor).unwrap_or(u8::MAX)
+    }
+
+    /// What a factor costs, in words; the time is that of a core of 2020.
+    #[must_use]
+    pub fn cost(factor: u8) -> String {
+        let mib = 1_u64.checked_shl(u32::from(factor).saturating_sub(10)).unwrap_or(u64::MAX);
+        let memory = if mib < 1_024 { format!("{mib} MiB") } else { format!("{} GiB", mib >> 10) };
+        let seconds = 1_u64.checked_shl(u32::from(factor).saturating_sub(18)).unwrap_or(u64::MAX);
+        format!("{memory} of memory and about {seconds} s")
+    }
+}
+
 /// A passphrase, as recipient and as identity.
 #[derive(Clone)]
 pub(in crate::keys::age) struct Passphrase {
     text: SecretString,
-    /// Memory that reading may take, in bytes.
-    memory_bytes: u64,
+    factors: WorkFactors,
 }
 
 impl Passphrase {
-    /// What new files ask for may always be read, and more where there is memory for it.
-    pub(in crate::keys::age) fn new(text: SecretString, memory_bytes: u64) -> Self {
-        Self { text, memory_bytes: memory_bytes.max(BYTES_PER_WORK << WORK_FACTOR) }
+    pub(in crate::keys::age) fn new(text: SecretString, factors: WorkFactors) -> Self {
+        Self { text, factors }
     }
 
     fn key(&self, salt: &[u8; SALT_BYTES], work_factor: u8) -> Result<Zeroizing<[u8; 32]>, FormatError> {
@@ -55,8 +85,8 @@ impl Passphrase {
 impl Wrap for Passphrase {
     fn wrap(&self, file_key: &FileKey) -> Result<Wrapped, FormatError> {
         let salt = random::<SALT_BYTES>()?;
-        let key = self.key(&salt, WORK_FACTOR)?;
-        let args = [encoded(&*salt), WORK_FACTOR.to_string()];
+        let key = self.key(&salt, self.factors.new)?;
+        let args = [encoded(&*salt), self.factors.new.to_string()];
         let body = seal(&key, &ZERO_NONCE, &**file_key);
         // A label of its own: a passphrase goes with nothing else.
         let label = encoded(&*random::<16>()?);
@@ -76,9 +106,9 @@ impl Unwrap for Passphrase {
         if stanza.body.len() != WRAPPED_BYTES {
             return Err(malformed("a scrypt stanza of its header has another length"));
         }
-        let needed_bytes = BYTES_PER_WORK << work_factor;
-        if needed_bytes > self.memory_bytes {
-            return Err(FormatError::Work { needed_bytes });
+        if work_factor > self.factors.most {
+            let (cost, accepted) = (WorkFactors::cost(work_factor), self.factors.most);
+            return Err(FormatError::ExcessiveWork { required: work_factor, cost, accepted });
         }
         Ok(open(&*self.key(&salt, work_factor)?, &ZERO_NONCE, &stanza.body))
     }

@@ -78,6 +78,11 @@ impl Plugin {
         Some(Self::new(&name, &text, true, dialog))
     }
 
+    /// What the plugin gets: secret where it is an identity.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     fn new(name: &str, text: &str, is_identity: bool, dialog: &Arc<dyn Dialog>) -> Self {
         let text = Zeroizing::new(text.to_owned());
         Self { name: name.to_owned(), text, is_identity, dialog: Arc::clone(dialog) }

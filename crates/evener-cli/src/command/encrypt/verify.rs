@@ -1,0 +1,124 @@
+//! `evener verify`: encrypted files are opened whole, and nothing is written.
+
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+use evener::core::plan::Policy;
+use evener::core::{Direction, Estimator, Objective};
+use evener_files::{
+    Existing, Filter, Keep, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
+};
+
+use super::keys::KeyOptions;
+use super::report::{self, Report, RunFacts};
+use super::{MEMORY_BYTES, abandon, progress, summary, write_report};
+use crate::machine::Machine;
+use crate::machine::options::ModuleOptions;
+use crate::terminal::{Exit, exit_status_help, output, signals, units};
+
+/// Checks encrypted files: opens them whole and writes nothing.
+///
+/// Every file below the named ones has to be authentic under the key. With --against it has to hold what its source holds, too, and
+/// each source has to have its file. The openssl format is not authenticated and can be verified against its source only.
+#[derive(clap::Args)]
+#[command(
+    group = ArgGroup::new("way").required(true).multiple(true),
+    after_help = concat!(
+        "Examples:\n",
+        "  evener verify --key KEY.json /mnt/sealed\n",
+        "  evener verify -i ID.txt --against photos /mnt/sealed\n\n",
+        exit_status_help!()
+    ),
+    override_usage = "evener verify KEYS [OPTIONS] FILE..."
+)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    keys: KeyOptions,
+
+    /// Encrypted files, and directories of them.
+    #[arg(value_name = "FILE", required = true, help_heading = "Files")]
+    inputs: Vec<PathBuf>,
+
+    /// What they were made from: a file, or a directory as it was encrypted.
+    #[arg(long, value_name = "SOURCE", help_heading = "Files")]
+    against: Option<PathBuf>,
+
+    /// Says nothing but failures: no progress, no summary.
+    #[arg(short, long, help_heading = "Report")]
+    quiet: bool,
+
+    /// Writes what was found as JSON (docs/schemas/report.schema.json); `-` is standard output.
+    #[arg(long, value_name = "REPORT", help_heading = "Report")]
+    json: Option<PathBuf>,
+
+    /// Threads that work; unless given, as many as affinity and cgroup allow.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
+    workers: Option<u16>,
+
+    /// Most memory for data in work, such as 64M or 1G; unless given, 192M.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Work")]
+    memory: Option<u64>,
+}
+
+pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
+    let sources: Vec<_> = arguments.inputs.iter().cloned().map(Source::Path).collect();
+    let cancel = signals::end_soon_after_signals(abandon)?;
+    arguments.keys.check_stdin(None, &sources)?;
+    let (opener, left_out) = arguments.keys.opener(&sources, arguments.memory)?;
+    let operations: Vec<_> =
+        opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
+    let mut machine = Machine::new(&ModuleOptions::default())?;
+    machine.load_or_measure_costs(&operations, false);
+    let request = Request {
+        task: Task::Decrypt(opener),
+        sources,
+        target: Target::Nowhere(arguments.against.clone()),
+        options: Options { learned: machine.learned.clone(), left_out, ..arguments.options() },
+    };
+    let counts = Progress::default();
+    let verified =
+        progress::shown_while(&counts, !arguments.quiet, || process(&request, &machine, &counts, &cancel))?;
+    arguments.tell(&verified)
+}
+
+impl Verify {
+    fn options(&self) -> Options {
+        Options {
+            workers: self.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
+            policy: Policy::Adaptive,
+            objective: Objective::Throughput,
+            budget: None,
+            learned: Estimator::default(),
+            memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
+            existing: Existing::Keep,
+            state_dir: None,
+            trust: Trust::default(),
+            filter: Filter::default(),
+            delete: false,
+            is_rehearsal: false,
+            part: None,
+            armor: false,
+            left_out: Vec::new(),
+            keep: Keep::default(),
+        }
+    }
+
+    fn tell(&self, verified: &Summary) -> anyhow::Result<Exit> {
+        let about = RunFacts {
+            direction: "verify",
+            format: self.keys.format()?.name(),
+            policy: Policy::Adaptive.name(),
+            emulated_cpu: None,
+        };
+        let report = Report::new(verified, about);
+        summary::failures(&report);
+        if !self.quiet {
+            let (files, size) = (units::counted(report.files, "file"), units::bytes(report.bytes_in));
+            let failed = report.failed.len();
+            let rest = if failed > 0 { format!("; {failed} failed, named above") } else { String::new() };
+            output::line(format_args!("verified {files}, {size}{rest}"));
+        }
+        write_report(self.json.as_deref(), &report)?;
+        Ok(report::exit(verified))
+    }
+}

@@ -1,0 +1,112 @@
+//! A tree and its mirror: what is left out, what is deleted, and what a dry run says of it.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use common::{Place, Ran, files, tree};
+
+fn place() -> Place {
+    let place = Place::with_key();
+    for name in ["a", "b.tmp", "deep/c", "deep/d.tmp", "deep/er/e", "cache/f", "gone/g"] {
+        place.write(format!("in/{name}"), name);
+    }
+    place
+}
+
+fn run(place: &Place, options: &[&str]) -> Ran {
+    place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", "out"]).args(options).arg("in").run()
+}
+
+fn names(place: &Place, folder: &str) -> BTreeSet<PathBuf> {
+    files(&place.join(folder)).into_iter().collect()
+}
+
+#[test]
+fn globs_leave_out_what_they_match_and_include_takes_only_that() {
+    let place = place();
+    run(&place, &["--exclude", "*.tmp", "--exclude", "/cache/"]).succeeded();
+    assert_eq!(names(&place, "out"), ["a", "deep/c", "deep/er/e", "gone/g"].map(PathBuf::from).into());
+    assert!(!place.join("out/cache").exists());
+    fs::remove_dir_all(place.join("out")).unwrap();
+    run(&place, &["--include", "*.tmp", "--exclude", "deep/**"]).succeeded();
+    assert_eq!(names(&place, "out"), ["b.tmp"].map(PathBuf::from).into());
+    run(&place, &["--exclude", "a{b"]).ended_with(2);
+}
+
+#[test]
+fn outputs_without_source_are_named_by_a_dry_run_and_then_deleted_and_no_other_file_is() {
+    let place = place();
+    run(&place, &[]).succeeded();
+    place.write("out/mine", "not Evener's");
+    place.write("out/gone/mine", "not Evener's either");
+    place.write("out/deep/c", "changed by hand");
+    for name in ["a", "deep/c"] {
+        fs::remove_file(place.join("in").join(name)).unwrap();
+    }
+    for name in ["gone", "cache", "deep/er"] {
+        fs::remove_dir_all(place.join("in").join(name)).unwrap();
+    }
+    let before = tree(&place.join("out"));
+    let dry = run(&place, &["--delete", "--dry-run", "--exclude", "cache"]).succeeded();
+    let said: BTreeSet<&str> = dry.stdout_text().lines().collect();
+    let expected = ["out/a", "out/deep/er", "out/deep/er/e", "out/gone/g"];
+    assert_eq!(said, expected.map(|name| format!("delete {name}")).iter().map(String::as_str).collect());
+    assert!(tree(&place.join("out")) == before, "nothing was written");
+    run(&place, &["--delete", "--exclude", "cache"]).succeeded();
+    let left = ["b.tmp", "cache/f", "deep/c", "deep/d.tmp", "gone/mine", "mine"].map(PathBuf::from);
+    assert_eq!(names(&place, "out"), left.into());
+    assert!(!place.join("out/deep/er").exists());
+}
+
+#[test]
+fn nothing_is_deleted_behind_an_error_or_where_the_source_is_empty() {
+    let place = place();
+    run(&place, &[]).succeeded();
+    fs::remove_file(place.join("in/a")).unwrap();
+    place.write("out/b.tmp", "somebody else's");
+    let ran = run(&place, &["--delete"]).ended_with(1);
+    assert!(ran.stderr().contains("nothing was deleted: not every file was done"));
+    assert!(place.join("out/a").exists());
+    fs::rename(place.join("in"), place.join("moved")).unwrap();
+    fs::create_dir(place.join("in")).unwrap();
+    run(&place, &["--delete"]).succeeded().saying("nothing was deleted: no source was found");
+    assert!(place.join("out/deep/c").exists());
+}
+
+#[test]
+fn a_link_in_the_output_leads_the_deletion_nowhere() {
+    let place = place();
+    run(&place, &[]).succeeded();
+    fs::create_dir(place.join("victim")).unwrap();
+    fs::rename(place.join("out/gone"), place.join("victim/gone")).unwrap();
+    std::os::unix::fs::symlink("../victim/gone", place.join("out/gone")).unwrap();
+    fs::remove_dir_all(place.join("in/gone")).unwrap();
+    run(&place, &["--delete"]).succeeded();
+    assert!(place.join("victim/gone/g").exists());
+}
+
+#[test]
+fn a_dry_run_tells_what_would_be_done_and_writes_nothing() {
+    let place = place();
+    let dry = |options: &[&str]| {
+        let ran = run(&place, &[options, &["-n"]].concat()).succeeded();
+        ran.stdout_text().lines().map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    assert_eq!(dry(&[]).len(), 7);
+    assert!(dry(&[]).contains("make in/deep/er/e"));
+    assert!(!place.join("out").exists());
+    run(&place, &[]).succeeded();
+    // A file of the very tick of its encryption would be looked into.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    run(&place, &[]).succeeded();
+    assert_eq!(dry(&[]), BTreeSet::new());
+    place.write("in/a", "another text");
+    assert_eq!(dry(&["--update"]), ["make again in/a".to_owned()].into());
+    assert_eq!(dry(&[]), ["look inside in/a".to_owned()].into());
+    assert_eq!(dry(&["--force"]).len(), 7);
+    place.evener().args(["encrypt", "-q", "--key", "k.json", "-n", "-o", "-", "in/a"]).run().ended_with(2);
+}

@@ -1,0 +1,198 @@
+//! Looking at encrypted files without making one: parts of them, verification, inspection.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+
+use common::{Place, files, noise};
+
+const BYTES: usize = 3_000_000;
+
+/// A place with `in/file`, and `in/small`, in `sealed` under some key; returns the options for it.
+fn sealed(place: &Place, kind: &str) -> Vec<&'static str> {
+    place.write("in/file", noise(1, BYTES));
+    place.write("in/deep/small", "text");
+    let key = match kind {
+        "tink" => {
+            place.keyset("k.json");
+            vec!["--key", "k.json"]
+        }
+        "age" => {
+            place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+            vec!["-i", "id"]
+        }
+        _ => {
+            place.write_secret("pass", "word\n");
+            vec!["--format", "openssl", "--iter", "2", "--passphrase-file", "pass"]
+        }
+    };
+    place.evener().args(["encrypt", "-q", "-o", "sealed", "in"]).args(&key).run().succeeded();
+    key
+}
+
+/// Turns a bit in the middle of a file.
+fn damage(place: &Place, name: &str) {
+    let file = fs::File::options().read(true).write(true).open(place.join(name)).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 2_000_000).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 2_000_000).unwrap();
+}
+
+#[test]
+fn a_part_of_a_file_is_what_stands_there() {
+    for kind in ["tink", "age", "openssl"] {
+        let place = Place::new();
+        let key = sealed(&place, kind);
+        let whole = noise(1, BYTES);
+        let end = BYTES - 1;
+        let parts = [
+            ("0-0", 0..1),
+            ("0-499", 0..500),
+            ("4039-4041", 4039..4042),
+            ("65535-65536", 65_535..65_537),
+            ("1M+300K", 1 << 20..(1 << 20) + (300 << 10)),
+            ("2999999-", end..BYTES),
+            ("-7", BYTES - 7..BYTES),
+            ("100-99999999", 100..BYTES),
+            ("0-", 0..BYTES),
+            ("3000000-", BYTES..BYTES),
+        ];
+        for (text, range) in parts {
+            let part = place
+                .evener()
+                .args(["decrypt", "-q", "--range", text, "-o", "-", "sealed/file"])
+                .args(&key)
+                .run()
+                .succeeded();
+            assert!(part.stdout() == &whole[range], "{kind} {text}");
+        }
+        let behind = place
+            .evener()
+            .args(["decrypt", "-q", "--range=3000001-", "-o", "p", "sealed/file"])
+            .args(&key)
+            .run();
+        behind.ended_with(1).saying("it holds 3000000 bytes");
+        assert!(!place.join("p").exists());
+        place
+            .evener()
+            .args(["decrypt", "-q", "--range=0-1", "-o", "p", "sealed"])
+            .args(&key)
+            .run()
+            .ended_with(2);
+    }
+}
+
+/// What is not needed is not opened, what is needed is checked, and a file that was cut off is found out by its end.
+#[test]
+fn a_part_is_authentic_and_the_rest_of_the_file_is_not_touched() {
+    for kind in ["tink", "age"] {
+        let place = Place::new();
+        let key = sealed(&place, kind);
+        damage(&place, "sealed/file");
+        let part = |range: &str| {
+            place
+                .evener()
+                .args(["decrypt", "-q", "--range", range, "-o", "p", "sealed/file"])
+                .args(&key)
+                .run()
+        };
+        part("0-499").succeeded();
+        fs::remove_file(place.join("p")).unwrap();
+        part("1990000-2010000").ended_with(1).saying("not authentic");
+        assert!(!place.join("p").exists());
+        let file = fs::File::options().write(true).open(place.join("sealed/file")).unwrap();
+        file.set_len(1_000_000).unwrap();
+        part("0-499").ended_with(1);
+    }
+}
+
+#[test]
+fn verification_names_what_is_damaged_and_writes_nothing() {
+    for kind in ["tink", "age"] {
+        let place = Place::new();
+        let key = sealed(&place, kind);
+        let verify = |more: &[&str]| place.evener().arg("verify").args(&key).args(more).arg("sealed").run();
+        let before = files(place.path());
+        assert!(verify(&[]).succeeded().stderr().contains("verified 2 files"));
+        verify(&["-q", "--against", "in", "--workers", "2", "--memory", "64M", "--json", "report"])
+            .succeeded();
+        let report: serde_json::Value =
+            serde_json::from_slice(&fs::read(place.join("report")).unwrap()).unwrap();
+        assert_eq!((&report["direction"], &report["files"]), (&"verify".into(), &2.into()));
+        fs::remove_file(place.join("report")).unwrap();
+        assert_eq!(files(place.path()), before);
+        damage(&place, "sealed/file");
+        verify(&["-q"]).ended_with(1).saying("sealed/file: segment");
+    }
+}
+
+#[test]
+fn verification_against_sources_finds_what_differs_and_what_is_missing_on_either_side() {
+    for kind in ["tink", "age", "openssl"] {
+        let place = Place::new();
+        let key = sealed(&place, kind);
+        let verify =
+            || place.evener().args(["verify", "-q", "--against", "in"]).args(&key).arg("sealed").run();
+        verify().succeeded();
+        let file = fs::File::options().write(true).open(place.join("in/file")).unwrap();
+        file.write_all_at(&[7; 3], 2_000_000).unwrap();
+        verify().ended_with(1).saying("sealed/file: differs from in/file");
+        fs::remove_file(place.join("in/file")).unwrap();
+        verify().ended_with(1).saying("sealed/file: has no counterpart at in/file");
+        fs::remove_file(place.join("sealed/file")).unwrap();
+        place.write("in/deep/new", "text");
+        verify().ended_with(1).saying("in/deep/new: has no counterpart at sealed/deep/new");
+    }
+    let place = Place::new();
+    let key = sealed(&place, "openssl");
+    let ran = place.evener().args(["verify", "-q", "sealed"]).args(&key).run().ended_with(1);
+    assert!(ran.stderr().contains("without authentication"));
+}
+
+fn inspected(place: &Place, file: &str) -> serde_json::Value {
+    let seen = place.evener().args(["inspect", "--json", file]).run().succeeded();
+    serde_json::from_slice(seen.stdout()).unwrap()
+}
+
+#[test]
+fn inspection_tells_the_outside_of_each_format() {
+    for kind in ["tink", "age", "openssl"] {
+        let place = Place::new();
+        sealed(&place, kind);
+        for (file, bytes) in [("sealed/file", BYTES as u64), ("sealed/deep/small", 4)] {
+            let seen = inspected(&place, file);
+            let size = |name: &str| seen["sizes"][name].as_u64().unwrap();
+            assert!((size("min_payload")..=size("max_payload")).contains(&bytes), "{kind} {seen}");
+            let whole = fs::metadata(place.join(file)).unwrap().len();
+            assert_eq!(
+                size("header") + size("overhead") + size("max_payload") + size("min_padding"),
+                whole,
+                "{seen}"
+            );
+        }
+        place.evener().args(["inspect", "sealed/file"]).run().succeeded();
+        place.evener().args(["inspect", "in/file"]).run().ended_with(1).saying("it starts like none of them");
+    }
+}
+
+#[test]
+fn inspection_says_of_an_age_file_what_age_made() {
+    let Some(place) = Place::with_programs(&["age", "age-keygen"]) else { return };
+    place.write("plain", noise(3, 200_000));
+    place.program("age-keygen").args(["-o", "id"]).run().succeeded();
+    place.program("sh").args(["-c", "age -r $(age-keygen -y id) -r $(age-keygen -y id) -o c plain && age -a -r $(age-keygen -y id) -o text plain"]).run().succeeded();
+    let seen = inspected(&place, "c");
+    assert_eq!(seen["version"], "age-encryption.org/v1");
+    let kinds: Vec<_> =
+        seen["stanza_types"].as_array().unwrap().iter().filter(|kind| *kind == "X25519").collect();
+    assert_eq!((kinds.len(), &seen["postquantum"], &seen["armor"]), (2, &"no".into(), &false.into()));
+    let sizes = &seen["sizes"];
+    assert_eq!((&sizes["min_payload"], &sizes["max_payload"]), (&200_000.into(), &200_000.into()));
+    // A nonce, and four chunks with a tag each.
+    assert_eq!(sizes["overhead"], 16 + 4 * 16);
+    let text = inspected(&place, "text");
+    assert_eq!((&text["armor"], &text["sizes"]["max_payload"]), (&true.into(), &200_000.into()));
+    assert!(text["sizes"]["armor"].as_u64().unwrap() > 60_000);
+}

@@ -1,0 +1,272 @@
+//! Trees come back as they were: names, modes, times, links, holes, extended attributes, access lists and owners, judged by
+//! rsync, getfattr and getfacl; and limits of descriptors and paths are none of the tree's.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use common::{Place, Ran, allow, skipped, there_is};
+
+fn run(place: &Place, direction: &str, output: &str, input: &str, more: &[&str]) -> Ran {
+    place.evener().args([direction, "--key", "k.json", "-q", "-o", output, input]).args(more).run()
+}
+
+/// There and back.
+fn back(place: &Place, input: &str) {
+    run(place, "encrypt", "sealed", input, &[]).succeeded();
+    run(place, "decrypt", "back", "sealed", &[]).succeeded();
+}
+
+/// What a program says of a tree; the tree is its current directory.
+fn said(tree: &Path, program: &str, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).current_dir(tree).output().unwrap();
+    assert!(output.status.success(), "{program}: {}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<_> = text.split("\n\n").collect();
+    lines.sort_unstable();
+    lines.join("\n\n")
+}
+
+/// What rsync would have to do to make one tree like the other, contents included: nothing.
+#[track_caller]
+fn is_the_same(place: &Place, one: &str, other: &str) {
+    let (one, other) = (format!("{one}/"), format!("{other}/"));
+    let flags = ["-aHAXni", "--checksum", "--delete", "--numeric-ids", &one, &other];
+    assert_eq!(said(place.path(), "rsync", &flags), "", "{one} and {other} differ");
+}
+
+fn is_root(place: &Place) -> bool {
+    fs::metadata(place.path()).unwrap().uid() == 0
+}
+
+/// Numbers that look like chance and are the same every time.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u32) -> u32 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        u32::try_from((mixed ^ (mixed >> 31)) % u64::from(end)).unwrap()
+    }
+
+    fn one_of<T: Copy, const N: usize>(&mut self, all: [T; N]) -> T {
+        all[self.below(u32::try_from(N).unwrap()) as usize]
+    }
+}
+
+const NAMES: [&[u8]; 10] = [
+    b"plain",
+    b"with space",
+    b"new\nline",
+    b"\xff\xfe not utf-8",
+    b"-o",
+    b"*?[a]",
+    "äöü \u{202e}".as_bytes(),
+    b".hidden",
+    b"quote'\"\\",
+    b"k",
+];
+
+/// Makes a tree of some thirty entries below `dir`; what is possible to root only, as root.
+fn grow(chance: &mut Chance, dir: &Path, depth: u64, attributes: bool) {
+    for name in NAMES {
+        let path = dir.join(std::ffi::OsStr::from_bytes(name));
+        match chance.below(8) {
+            0 if depth < 3 => {
+                fs::create_dir(&path).unwrap();
+                grow(chance, &path, depth + 1, attributes);
+                fs::set_permissions(
+                    &path,
+                    fs::Permissions::from_mode(chance.one_of([0o755, 0o1777, 0o2750, 0o700])),
+                )
+                .unwrap();
+            }
+            1 => {
+                let target = chance.one_of(["plain", "../k", "/etc/hostname", "nowhere", ".", ".."]);
+                symlink(target, &path).unwrap();
+                continue;
+            }
+            2 => {
+                let other = dir.join("plain");
+                if other.is_file() && !other.is_symlink() && !path.exists() {
+                    fs::hard_link(other, &path).unwrap();
+                }
+                continue;
+            }
+            3 => {
+                let file = fs::File::create(&path).unwrap();
+                std::os::unix::fs::FileExt::write_at(
+                    &file,
+                    b"end",
+                    100_000 + u64::from(chance.below(300_000)),
+                )
+                .unwrap();
+            }
+            _ => {
+                let bytes = common::noise(1, chance.below(9_000) as usize);
+                fs::write(&path, bytes).unwrap();
+                let mode = chance.one_of([0o644, 0o600, 0o4755, 0o2711, 0o444, 0o6]);
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            }
+        }
+        if !path.exists() {
+            continue;
+        }
+        if attributes {
+            dress(chance, &path);
+        }
+        let time = std::time::UNIX_EPOCH
+            + std::time::Duration::new(u64::from(chance.below(2_000_000_000)), 123_456_789);
+        fs::File::open(&path).or_else(|_| fs::File::open(dir)).unwrap().set_modified(time).unwrap();
+    }
+}
+
+/// Gives some entries extended attributes, access lists and owners.
+fn dress(chance: &mut Chance, path: &Path) {
+    let program = |name: &str, arguments: &[&str]| {
+        let done = Command::new(name).args(arguments).arg("--").arg(path).output().unwrap();
+        assert!(done.status.success(), "{name}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let owner = (chance.below(2) == 0).then_some((1_000 + chance.below(9), 2_000));
+    if let Some((user, group)) = owner {
+        let mode = fs::metadata(path).unwrap().permissions();
+        std::os::unix::fs::chown(path, Some(user), Some(group)).unwrap();
+        fs::set_permissions(path, mode).unwrap();
+    }
+    if chance.below(3) == 0 {
+        program("setfattr", &["-n", "user.note", "-v", "\"kept\""]);
+    }
+    match chance.below(4) {
+        0 => program("setfacl", &["-m", "u:1234:r,g:99:rw"]),
+        1 if path.is_dir() => program("setfacl", &["-m", "d:u:1234:rwx,u:77:rx"]),
+        _ => {}
+    }
+}
+
+#[test]
+fn generated_trees_come_back_as_they_were() {
+    if let Some(absent) =
+        ["rsync", "getfattr", "getfacl", "setfattr", "setfacl"].iter().find(|name| !there_is(name))
+    {
+        return skipped(&format!("{absent} is not installed"));
+    }
+    for seed in 0..6 {
+        let place = Place::with_key();
+        let attributes = is_root(&place);
+        fs::create_dir(place.join("in")).unwrap();
+        grow(&mut Chance(seed), &place.join("in"), 0, attributes);
+        back(&place, "in");
+        is_the_same(&place, "in", "back");
+        for tree in ["sealed", "back"] {
+            let about = |tree: &str| {
+                let acls = said(&place.join(tree), "getfacl", &["-Rpn", "."]);
+                let xattrs = said(
+                    &place.join(tree),
+                    "getfattr",
+                    &["-Rhd", "-m", "^(user|trusted|security.capability)", "."],
+                );
+                (acls, xattrs)
+            };
+            assert_eq!(about(tree), about("in"), "{tree}, seed {seed}");
+        }
+        // Again: everything stands there, links and all.
+        run(&place, "encrypt", "sealed", "in", &[]).succeeded();
+        run(&place, "decrypt", "back", "sealed", &[]).succeeded();
+        is_the_same(&place, "in", "back");
+    }
+}
+
+#[test]
+fn what_is_left_out_by_an_option_is_not_there_and_no_failure() {
+    let place = Place::with_key();
+    place.write("in/f", "text");
+    symlink("f", place.join("in/link")).unwrap();
+    fs::hard_link(place.join("in/f"), place.join("in/other")).unwrap();
+    assert!(Command::new("mkfifo").arg(place.join("in/pipe")).status().unwrap().success());
+    run(&place, "encrypt", "one", "in", &[]).ended_with(1).saying("in/pipe: a device, socket or pipe");
+    assert_eq!(fs::read_link(place.join("one/link")).unwrap(), Path::new("f"));
+    let inode = |name: &str| fs::symlink_metadata(place.join(name)).unwrap().ino();
+    assert_eq!(inode("one/f"), inode("one/other"));
+    let without =
+        ["--skip-links", "--skip-specials", "--no-hard-links", "--no-owner", "--no-acls", "--no-xattrs"];
+    run(&place, "encrypt", "two", "in", &without).succeeded();
+    assert!(!place.join("two/link").is_symlink() && !place.join("two/pipe").exists());
+    assert_ne!(inode("two/f"), inode("two/other"));
+    let blocks = |name: &str| fs::metadata(place.join(name)).unwrap().blocks();
+    fs::File::create(place.join("hole")).unwrap().set_len(10 << 20).unwrap();
+    run(&place, "encrypt", "c", "hole", &[]).succeeded();
+    run(&place, "decrypt", "p", "c", &[]).succeeded();
+    run(&place, "decrypt", "q", "c", &["--no-sparse"]).succeeded();
+    assert!(blocks("p") < 100 && blocks("q") > 10_000, "{} and {} blocks", blocks("p"), blocks("q"));
+}
+
+#[test]
+fn an_output_gets_no_access_list_from_its_directory() {
+    if !there_is("setfacl") {
+        return skipped("setfacl is not installed");
+    }
+    let place = Place::with_key();
+    place.write("in/f", "text");
+    fs::create_dir(place.join("out")).unwrap();
+    let given = Command::new("setfacl").args(["-m", "d:u:1234:rwx"]).arg(place.join("out")).status().unwrap();
+    assert!(given.success());
+    run(&place, "encrypt", "out/deep", "in", &[]).succeeded();
+    run(&place, "encrypt", "out/f", "in/f", &[]).succeeded();
+    for output in ["out/deep", "out/deep/f", "out/f"] {
+        let acl = said(place.path(), "getfacl", &["-cn", output]);
+        assert!(!acl.contains("1234"), "{output}: {acl}");
+    }
+}
+
+#[test]
+fn directories_without_number_and_as_deep_as_no_path_is_long_take_few_descriptors() {
+    let place = Place::with_key();
+    for number in 0..400 {
+        place.write(format!("in/wide/{number}/f"), "text");
+    }
+    // Made one in the other, for no path is so long.
+    let script = "import os\nos.chdir('in')\nfor n in range(40):\n os.mkdir('d'*200); os.chdir('d'*200)\n \
+                  open('f','w').write('deep')\n os.symlink('f','link')";
+    assert!(
+        Command::new("python3").args(["-c", script]).current_dir(place.path()).status().unwrap().success()
+    );
+    let limited = |direction: &str, output: &str, input: &str| {
+        let shell = place.program("sh").args(["-c", "ulimit -n 64; exec \"$@\"", "sh", common::EVENER]);
+        let shell = shell.args([direction, "--key", "k.json", "-q", "--workers", "2", "-o", output, input]);
+        shell.env("EVENER_ARBITER", "off").run().succeeded();
+    };
+    limited("encrypt", "sealed", "in");
+    limited("decrypt", "back", "sealed");
+    limited("decrypt", "back", "sealed");
+    let count =
+        |tree: &str| said(&place.join(tree), "find", &[".", "-printf", "%d %m %y %f\\n"]).lines().count();
+    assert_eq!(count("back"), count("in"));
+    for tree in ["in", "sealed", "back"] {
+        assert!(Command::new("rm").args(["-rf"]).arg(place.join(tree)).status().unwrap().success());
+    }
+}
+
+#[test]
+fn set_user_id_goes_with_its_owner_only() {
+    let place = Place::with_key();
+    if !is_root(&place) {
+        return skipped("only root can give files away");
+    }
+    place.write("in/f", "text");
+    std::os::unix::fs::chown(place.join("in/f"), Some(1_234), Some(1_234)).unwrap();
+    allow(&place.join("in/f"), 0o6755);
+    let look = |name: &str| {
+        let metadata = fs::metadata(place.join(name)).unwrap();
+        (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
+    };
+    run(&place, "encrypt", "kept", "in", &[]).succeeded();
+    run(&place, "encrypt", "mine", "in", &["--no-owner"]).succeeded();
+    assert_eq!((look("kept/f"), look("mine/f")), ((1_234, 1_234, 0o6755), (0, 0, 0o755)));
+}

@@ -1,0 +1,230 @@
+//! The record of a run: what stands where, made from what and for which request, so that the same request again finds its work done
+//! without opening a file.
+//!
+//! keys of the request -> [`RequestKey`] (`request_key.rs`) -> places (`place.rs`) -> the file there, a row of blocks (`file.rs`), each sealed
+//! (`block.rs`) -> [`Known`] rows (`row.rs`) that are looked up -> drafts that got their names -> new rows, appended.
+//!
+//! A row is a note of a proof that was made, never more: whatever does not match it is proven from the output itself. So a record
+//! that is missing, damaged, of another version or of another key costs time and nothing else. docs/design/done.md has the reasons.
+
+mod block;
+mod file;
+mod place;
+mod request_key;
+mod row;
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use place::Place;
+pub(crate) use place::is_record;
+pub(crate) use request_key::RequestKey;
+pub(crate) use row::{Header, Row, Spot, Stamp, TICK};
+
+use block::{Group, Request};
+use file::RecordFile;
+
+/// Which parts of what the file system says of a file show that it is the one that it was. Length and time of change of the contents
+/// always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trust {
+    /// The time of the last change of the inode, which no program can set.
+    pub ctime: bool,
+    /// The number of the inode.
+    pub inode: bool,
+}
+
+impl Default for Trust {
+    fn default() -> Self {
+        Self { ctime: true, inode: true }
+    }
+}
+
+/// A row that an earlier run, or one beside this one, has written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) row: Row,
+    request: Request,
+    group: Group,
+}
+
+/// What is known of what stands in an output, and what this run adds.
+pub(crate) struct Record {
+    key: Option<RequestKey>,
+    trust: Trust,
+    base: Spot,
+    /// Rows by their spot; of one spot the newest last.
+    known: Vec<Known>,
+    state: Mutex<State>,
+    /// Held while a passphrase is tried, so that it is tried once.
+    confirming: Mutex<()>,
+}
+
+struct State {
+    file: Option<RecordFile>,
+    /// Rows that came since the record was read, from runs beside this one.
+    beside: Vec<Known>,
+    /// Passphrases of earlier runs, and whether this run's is the same.
+    groups: Vec<(Group, bool)>,
+    /// The group of this run's rows.
+    own: Group,
+}
+
+/// How a row stands to this run's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The same was asked.
+    Same,
+    /// The same, if this run's passphrase opens one output of the group.
+    IfOpens,
+    /// The same, but for the passphrase.
+    OtherPassphrase,
+    /// Another key, other recipients, another cipher or associated data.
+    Other,
+}
+
+impl Record {
+    /// Nothing is known, and nothing is kept.
+    pub(crate) fn none() -> Self {
+        Self::open(
+            None,
+            RunOutput { target: Path::new("."), is_tree: true, state_dir: None },
+            Trust::default(),
+        )
+    }
+
+    /// Reads what is there. Without a key there is no record.
+    pub(crate) fn open(key: Option<RequestKey>, output: RunOutput<'_>, trust: Trust) -> Self {
+        let mut known = Vec::new();
+        let mut file = None;
+        let mut own = Group::default();
+        if let Some(key) = &key {
+            let mut found = RecordFile::new(output.places());
+            found.read_new(key, &mut known);
+            file = Some(found);
+            own = key.new_group();
+        }
+        // Stable: the newest row of a spot stays the last.
+        known.sort_by_key(|known| known.row.spot);
+        let state = Mutex::new(State { file, beside: Vec::new(), groups: Vec::new(), own });
+        Self { key, trust, base: output.base(), known, state, confirming: Mutex::new(()) }
+    }
+
+    /// Where `name` stands, in a directory of the run's output.
+    pub(crate) fn spot(&self, dir: Spot, name: &OsStr) -> Spot {
+        let dir = if dir == Spot::default() { self.base } else { dir };
+        dir.join(name)
+    }
+
+    /// What was written last of a spot.
+    pub(crate) fn find(&self, spot: Spot) -> Option<Known> {
+        let beside = self.lock().beside.iter().rev().find(|known| known.row.spot == spot).copied();
+        beside.or_else(|| {
+            let end = self.known.partition_point(|known| known.row.spot <= spot);
+            self.known[..end].last().filter(|known| known.row.spot == spot).copied()
+        })
+    }
+
+    /// Whether two stamps are of one file that nobody changed in between.
+    pub(crate) fn is_same(&self, one: &Stamp, other: &Stamp) -> bool {
+        one.is(other, self.trust)
+    }
+
+    /// Whether a row's request was this run's.
+    pub(crate) fn asked(&self, known: &Known) -> Asked {
+        let Some(key) = &self.key else { return Asked::Other };
+        if known.request != key.request {
+            return Asked::Other;
+        }
+        if !key.is_by_passphrase {
+            return Asked::Same;
+        }
+        let state = self.lock();
+        match state.groups.iter().find(|(group, _)| *group == known.group) {
+            Some((_, true)) => Asked::Same,
+            Some((_, false)) => Asked::OtherPassphrase,
+            None if known.group == state.own => Asked::Same,
+            None => Asked::IfOpens,
+        }
+    }
+
+    /// Finds out by `try_it`, once for each group, whether this run's passphrase is that of a row's group.
+    pub(crate) fn confirm<E>(
+        &self,
+        known: &Known,
+        try_it: impl FnOnce() -> Result<bool, E>,
+    ) -> Result<Asked, E> {
+        let _turn = self.confirming.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.asked(known) == Asked::IfOpens {
+            self.remember(known, try_it()?);
+        }
+        Ok(self.asked(known))
+    }
+
+    fn remember(&self, known: &Known, fits: bool) {
+        let mut state = self.lock();
+        state.groups.push((known.group, fits));
+        if fits {
+            // So that reruns, each of which adds a few rows, have one group to confirm and not one each.
+            state.own = known.group;
+        }
+    }
+
+    /// Writes rows down. Where that cannot be, the next run looks into the outputs.
+    pub(crate) fn add(&self, rows: &[Row]) {
+        let Some(key) = self.key.as_ref().filter(|_| !rows.is_empty()) else { return };
+        let mut state = self.lock();
+        let own = state.own;
+        if let Some(file) = &mut state.file {
+            file.append(key, own, rows);
+        }
+    }
+
+    /// Reads what runs beside this one have written meanwhile; whether there is anything, or may be: whether another is at work.
+    pub(crate) fn read_beside(&self) -> bool {
+        let Some(key) = &self.key else { return false };
+        let mut state = self.lock();
+        let State { file: Some(file), beside, .. } = &mut *state else { return false };
+        let before = beside.len();
+        file.read_new(key, beside);
+        beside.len() > before || file.has_company()
+    }
+
+    /// Ends the record: what is said twice in it is said once from now on.
+    pub(crate) fn finish(self) {
+        let Some(key) = &self.key else { return };
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = state.file {
+            file.finish(key);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The output of a run, for which a place is wanted.
+#[derive(Clone, Copy)]
+pub(crate) struct RunOutput<'a> {
+    pub(crate) target: &'a Path,
+    /// Whether it is a directory and everything that is made lies in it; otherwise it is one file.
+    pub(crate) is_tree: bool,
+    pub(crate) state_dir: Option<&'a Path>,
+}
+
+impl RunOutput<'_> {
+    fn places(&self) -> Vec<Place> {
+        place::places(self.target, self.is_tree, self.state_dir)
+    }
+
+    /// Single outputs lie anywhere and have one record in common, so their spots begin at the root.
+    fn base(&self) -> Spot {
+        let parent = std::path::absolute(self.target).ok().and_then(|path| path.parent().map(Path::to_owned));
+        match parent {
+            Some(parent) if !self.is_tree => Spot::default().join(parent.as_os_str()),
+            _ => Spot::default(),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The key of a record, and what was asked as a digest under it.
+//!
+//! A Tink key gives the record's key, so that the record goes where the output goes. Recipients are public and passphrases can be guessed,
+//! so with those it comes from a random number that Evener keeps for its user ([`local_secret`]): nobody else can try guesses on it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
+use hkdf::Hkdf;
+use rustix::fs::OFlags;
+use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
+
+use super::block::{Group, Request};
+use crate::format::KeyFacts;
+use crate::random::fill_random;
+
+/// Bytes of a secret.
+const SECRET_BYTES: usize = 32;
+/// The file with the random number of the user.
+const SECRET_NAME: &str = "record.key";
+
+/// What opens and seals the blocks of a record, and knows its own among them.
+pub(crate) struct RequestKey {
+    pub(super) cipher: XChaCha20Poly1305,
+    pub(super) request: Request,
+    pub(super) is_by_passphrase: bool,
+}
+
+impl RequestKey {
+    /// The key for what `facts` say; `None` where it takes a secret of the user's and there is no place for one.
+    pub(crate) fn new(facts: &KeyFacts, state_dir: Option<&Path>) -> Option<Self> {
+        let secret = match &facts.secret {
+            Some(secret) => secret.clone(),
+            None => local_secret(state_dir?)?,
+        };
+        let derived = Hkdf::<Sha256>::new(None, &secret[..]);
+        let derive = |info: &[u8], to: &mut [u8]| derived.expand(info, to).expect("32 bytes are few");
+        let mut key = Zeroizing::new([0; SECRET_BYTES]);
+        derive(b"evener record 1: blocks", &mut key[..]);
+        // Each part with its length, so that no two requests are one text.
+        let mut asked = Sha256::new();
+        for part in &facts.parts {
+            asked.update((part.len() as u64).to_le_bytes());
+            asked.update(&part[..]);
+        }
+        let mut info = Zeroizing::new(b"evener record 1: request".to_vec());
+        info.extend_from_slice(&asked.finalize());
+        let mut request = Request::default();
+        derive(&info, &mut request.0);
+        let cipher = XChaCha20Poly1305::new((&*key).into());
+        Some(Self { cipher, request, is_by_passphrase: facts.is_by_passphrase })
+    }
+
+    /// A group that no run had before; without random bytes none.
+    pub(super) fn new_group(&self) -> Group {
+        let mut group = Group::default();
+        if self.is_by_passphrase {
+            fill_random(&mut group.0).ok();
+        }
+        group
+    }
+}
+
+/// The random number of the user, made where there is none. One that others could read or that belongs to somebody else is none.
+fn local_secret(dir: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
+    let path = dir.join(SECRET_NAME);
+    read_secret(&path).or_else(|| {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).ok()?;
+        make_secret(dir, &path).ok();
+        // Another run may have been quicker: what stands there now counts for both.
+        read_secret(&path)
+    })
+}
+
+fn read_secret(path: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+    let mut file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    let is_ours = metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw();
+    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
+    file.read_exact(&mut secret[..]).ok()?;
+    (is_ours && metadata.mode() & 0o077 == 0 && metadata.len() == SECRET_BYTES as u64).then_some(secret)
+}
+
+/// Writes a new secret whole or not at all, without replacing one.
+fn make_secret(dir: &Path, path: &Path) -> std::io::Result<()> {
+    let mut bytes = Zeroizing::new([0; SECRET_BYTES + 8]);
+    fill_random(&mut bytes[..]).map_err(std::io::Error::other)?;
+    let (secret, name) = bytes.split_at(SECRET_BYTES);
+    let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+    let draft = dir.join(format!(".record.key.{name}"));
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let written = file.write_all(secret).and_then(|()| file.sync_all());
+    let linked = written.and_then(|()| fs::hard_link(&draft, path));
+    fs::remove_file(&draft).ok();
+    linked
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn facts(parts: &[&[u8]]) -> KeyFacts {
+        let parts = parts.iter().map(|part| Zeroizing::new(part.to_vec())).collect();
+        KeyFacts { secret: None, parts, is_by_passphrase: false }
+    }
+
+    #[test]
+    fn the_secret_of_a_user_is_made_once_and_one_that_others_can_read_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("state");
+        let first = local_secret(&dir).unwrap();
+        assert_eq!(local_secret(&dir), Some(first));
+        let path = dir.join(SECRET_NAME);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(local_secret(&dir), None);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
+    }
+
+    #[test]
+    fn requests_differ_by_every_part_and_users_by_their_secret() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let key = |parts: &[&[u8]], place: &tempfile::TempDir| {
+            RequestKey::new(&facts(parts), Some(place.path())).unwrap().request
+        };
+        let request = key(&[b"a", b"bc"], &one);
+        assert_eq!(key(&[b"a", b"bc"], &one), request);
+        for parts in [&[&b"ab"[..], b"c"][..], &[b"a"], &[b"a", b"bc", b""]] {
+            assert_ne!(key(parts, &one), request);
+        }
+        assert_ne!(key(&[b"a", b"bc"], &other), request);
+        assert!(RequestKey::new(&facts(&[]), None).is_none());
+    }
+}

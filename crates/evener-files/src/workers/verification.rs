@@ -1,0 +1,246 @@
+//! A verification: every encrypted file is opened whole and nothing is written; with sources beside it, both are compared.
+//!
+//! inputs -> [`Queue`] (names, lazily) -> a thread: header -> body -> all segments ([`compare`]) -> verified, or failed with the reason.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use evener::{Caller, Cancel};
+use evener_core::Job;
+use rustix::fs::{FileType, OFlags};
+
+use super::proof::compare;
+use super::worker::{Run, Worker};
+use crate::armor::ARMOR_START_BYTES;
+use crate::error::{FileError, FormatError};
+use crate::input::descriptors::Descriptors;
+use crate::input::place::{OpenPlaces, Place};
+use crate::input::source_file::{SourceFile, open_root};
+use crate::keep::Keep;
+use crate::output::{Outputs, is_draft};
+use crate::record::{Record, is_record};
+use crate::report::{Progress, Summary};
+use crate::request::Request;
+use crate::segments::{FileWork, KeyTrial, slots};
+use crate::walk::{Descent, Found};
+
+/// A run that verifies.
+pub(crate) struct Verification<'a> {
+    run: Run<'a>,
+    queue: Mutex<Queue>,
+    summary: Mutex<Summary>,
+}
+
+/// An encrypted file, and the plaintext that it is compared with.
+struct Pair {
+    path: PathBuf,
+    /// Where the walk found it; `None` where the user named it.
+    found: Option<(Arc<Place>, OsString)>,
+    plain: Option<Plain>,
+}
+
+/// The plaintext beside an encrypted file: below a tree that the user named, or named by him.
+struct Plain {
+    path: PathBuf,
+    below: Option<(Arc<Place>, PathBuf)>,
+}
+
+impl Plain {
+    fn open(&self) -> Result<SourceFile, FileError> {
+        match &self.below {
+            Some((root, relative)) => {
+                let (place, name) = found_below(root, relative)?;
+                SourceFile::open(&place, &name)
+            }
+            None => SourceFile::open_named(&self.path),
+        }
+    }
+}
+
+/// The directory below `root` in which the last name of a path lies, and that name; no link is followed.
+fn found_below(root: &Arc<Place>, relative: &Path) -> Result<(Arc<Place>, OsString), FileError> {
+    let mut place = Arc::clone(root);
+    for name in relative.parent().into_iter().flat_map(Path::iter) {
+        place = place.enter(name)?.0;
+    }
+    Ok((place, relative.file_name().unwrap_or_default().to_owned()))
+}
+
+/// Inputs that were not looked at yet, each with its other side.
+struct Queue {
+    inputs: VecDeque<(PathBuf, Option<PathBuf>)>,
+    /// The tree that is walked, and those that come next: the plain side after the encrypted one.
+    trees: VecDeque<Tree>,
+    open: Arc<OpenPlaces>,
+}
+
+struct Tree {
+    descent: Descent,
+    source: PathBuf,
+    other: Option<(Arc<Place>, PathBuf)>,
+    /// Whether it is the plain side that is walked, for files that were never encrypted.
+    is_plain_side: bool,
+}
+
+enum Met {
+    Pair(Pair),
+    Failed(PathBuf, FileError),
+}
+
+impl<'a> Verification<'a> {
+    pub(crate) fn new(
+        request: &'a Request,
+        sources: &[PathBuf],
+        against: Option<&Path>,
+        plan: slots::Plan,
+        progress: &'a Progress,
+        record: &'a Record,
+        cancel: &'a Cancel,
+    ) -> Self {
+        let other = |source: &PathBuf| match (against, sources.len()) {
+            (Some(against), 1) => Some(against.to_owned()),
+            (Some(against), _) => Some(against.join(source.file_name().unwrap_or_default())),
+            (None, _) => None,
+        };
+        let inputs = sources.iter().map(|source| (source.clone(), other(source))).collect();
+        let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
+        let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
+        let run = Run::new(request, outputs, plan, progress, record, cancel);
+        let queue = Queue { inputs, trees: VecDeque::new(), open };
+        Self { run, queue: Mutex::new(queue), summary: Mutex::default() }
+    }
+
+    /// One thread: verifies files until there are none.
+    pub(crate) fn work<'m>(&self, caller: Caller<'_, 'm>, slots: Vec<Box<Job<'m>>>) {
+        let mut worker = Worker::new(&self.run, caller, slots);
+        while !self.run.is_stopped() {
+            let met = self.queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            match met {
+                None => break,
+                Some(Met::Failed(path, error)) => worker.failed(path, error),
+                Some(Met::Pair(pair)) if self.run.request.options.left_out.contains(&pair.path) => {}
+                Some(Met::Pair(pair)) => {
+                    let verified = verify(&mut worker, &pair);
+                    if verified.is_ok() {
+                        worker.run.progress.add_file();
+                    }
+                    let bytes = (verified.as_ref().copied().unwrap_or(0), 0);
+                    worker.summary.record(pair.path, bytes, verified.map(drop));
+                }
+            }
+        }
+        let summary = worker.finish();
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
+    }
+
+    pub(crate) fn finish(self) -> Summary {
+        self.summary.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens all of a file; returns its length.
+fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError> {
+    let cipher = match &pair.found {
+        Some((place, name)) => SourceFile::open(place, name)?,
+        None => SourceFile::open_named(&pair.path)?,
+    };
+    if worker.run.request.is_armored(&cipher.read_start(ARMOR_START_BYTES)?) {
+        let what = "verification of an armored file (evener decrypt -o /dev/null opens it)";
+        return Err(FormatError::Unsupported(what.into()).into());
+    }
+    let plain = match &pair.plain {
+        Some(plain) => match plain.open() {
+            Err(FileError::Io(error)) if error.answer().kind() == std::io::ErrorKind::NotFound => {
+                return Err(FileError::NoCounterpart(plain.path.clone()));
+            }
+            plain => Some(plain?),
+        },
+        None => None,
+    };
+    let bytes = cipher.len();
+    let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
+    let work = FileWork::open(worker.run.request, cipher, keys)?;
+    if plain.is_none() && work.body.cut().tag_bytes() == 0 {
+        let what = "verification of a format without authentication, but against its source";
+        return Err(FormatError::Unsupported(what.into()).into());
+    }
+    match compare(worker, &work.body, work.layout, plain.as_ref(), &work.source)? {
+        true => Ok(bytes),
+        false => {
+            Err(FileError::Differs(pair.plain.as_ref().map_or_else(PathBuf::new, |plain| plain.path.clone())))
+        }
+    }
+}
+
+impl Queue {
+    fn next(&mut self) -> Option<Met> {
+        loop {
+            while let Some(tree) = self.trees.front_mut() {
+                match tree.next() {
+                    Some(met) => return Some(met),
+                    None => drop(self.trees.pop_front()),
+                }
+            }
+            let (path, plain) = self.inputs.pop_front()?;
+            if !path.is_dir() {
+                let plain = plain.map(|path| Plain { path, below: None });
+                return Some(Met::Pair(Pair { path, found: None, plain }));
+            }
+            match self.begin(&path, plain) {
+                Ok(()) => {}
+                Err(error) => return Some(Met::Failed(path, error)),
+            }
+        }
+    }
+
+    /// Begins a tree; of its plain side, too, comes what has no counterpart.
+    fn begin(&mut self, path: &Path, plain: Option<PathBuf>) -> Result<(), FileError> {
+        let root = |path: &Path| Ok::<_, FileError>((open_root(path, &self.open)?.0, path.to_owned()));
+        let tree = |path: &Path, other, is_plain_side| {
+            let descent = Descent::new(path, &self.open)?;
+            Ok::<_, FileError>(Tree { descent, source: path.to_owned(), other, is_plain_side })
+        };
+        let plain_side = plain.as_deref().map(|plain| tree(plain, Some(root(path)?), true)).transpose()?;
+        let sealed_side = tree(path, plain.as_deref().map(root).transpose()?, false)?;
+        self.trees.push_back(sealed_side);
+        self.trees.extend(plain_side);
+        Ok(())
+    }
+}
+
+impl Tree {
+    fn next(&mut self) -> Option<Met> {
+        loop {
+            let (place, name) = match self.descent.next()? {
+                Found::Other { place, name, kind: FileType::RegularFile, .. } => (place, name),
+                Found::Failed(path, error) => return Some(Met::Failed(path, error)),
+                Found::Other { .. } | Found::Directory { .. } => continue,
+            };
+            if is_draft(&name) || is_record(&name) {
+                continue;
+            }
+            let path = self.descent.path().join(&name);
+            let relative = path.strip_prefix(&self.source).expect("it was found below").to_owned();
+            match &self.other {
+                Some((sealed, of_sealed)) if self.is_plain_side => {
+                    let flags = OFlags::PATH | OFlags::CLOEXEC;
+                    let there =
+                        found_below(sealed, &relative).and_then(|(place, name)| place.open(&name, flags));
+                    if there.is_err() {
+                        let other = of_sealed.join(&relative);
+                        return Some(Met::Failed(path, FileError::NoCounterpart(other)));
+                    }
+                }
+                plain => {
+                    let plain = plain.as_ref().map(|(root, of_plain)| Plain {
+                        path: of_plain.join(&relative),
+                        below: Some((Arc::clone(root), relative)),
+                    });
+                    return Some(Met::Pair(Pair { path, found: Some((place, name)), plain }));
+                }
+            }
+        }
+    }
+}
