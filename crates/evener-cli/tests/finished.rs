@@ -499,7 +499,7 @@ fn nothing_of_keys_recipients_or_names_stands_in_a_record() {
         for secret in [a.as_bytes(), &a.as_bytes()[4..20], b"file"] {
             assert!(!record.windows(secret.len()).any(|window| window == secret));
         }
-        // The same request into another place makes another record, whoever compares them.
+        // The same request into another place makes another record, and nobody can tell that they have one request.
         place.evener().args(["encrypt", "-q", "-o", "again"]).args(way).arg("in").run().succeeded();
         let again = fs::read(place.join(".again.evener-record")).unwrap();
         let blocks = |record: &[u8]| {

@@ -110,3 +110,90 @@ fn a_dry_run_tells_what_would_be_done_and_writes_nothing() {
     assert_eq!(dry(&["--force"]).len(), 7);
     place.evener().args(["encrypt", "-q", "--key", "k.json", "-n", "-o", "-", "in/a"]).run().ended_with(2);
 }
+
+/// What `--json` says of a run: `files`, `already_done`.
+fn counts(ran: &Ran) -> [u64; 2] {
+    let report: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+    ["files", "already_done"].map(|name| report[name].as_u64().unwrap())
+}
+
+fn link_to(place: &Place, target: &str) {
+    let link = place.join("in/link");
+    fs::remove_file(&link).ok();
+    std::os::unix::fs::symlink(target, link).unwrap();
+}
+
+#[test]
+fn a_symbolic_link_is_rehearsed_updated_and_deleted_like_a_file() {
+    let place = place();
+    link_to(&place, "a");
+    let said = |options: &[&str]| {
+        let ran = run(&place, &[options, &["-n"]].concat());
+        (
+            ran.code(),
+            ran.stdout_text().lines().any(|line| line.ends_with(" in/link")),
+            ran.stderr().to_owned(),
+        )
+    };
+    assert_eq!(said(&[]).1, true, "it would be made");
+    run(&place, &[]).succeeded();
+    assert_eq!(said(&[]), (Some(0), false, String::new()), "it is done");
+    link_to(&place, "deep/c");
+    assert!(said(&[]).2.contains("in/link: output exists") && said(&[]).0 == Some(1));
+    run(&place, &[]).ended_with(1).saying("in/link: output exists");
+    assert!(said(&["--update"]).1);
+    run(&place, &["--update"]).succeeded();
+    assert_eq!(fs::read_link(place.join("out/link")).unwrap(), PathBuf::from("deep/c"));
+    // One that the user has changed is not Evener's any more.
+    fs::remove_file(place.join("out/link")).unwrap();
+    std::os::unix::fs::symlink("mine", place.join("out/link")).unwrap();
+    run(&place, &["--update"]).ended_with(1);
+    fs::remove_file(place.join("in/link")).unwrap();
+    run(&place, &["--delete"]).succeeded();
+    assert!(place.join("out/link").is_symlink());
+    link_to(&place, "mine");
+    run(&place, &[]).succeeded();
+    fs::remove_file(place.join("in/link")).unwrap();
+    let dry = run(&place, &["--delete", "-n"]).succeeded();
+    assert!(dry.stdout_text().lines().any(|line| line == "delete out/link"), "{}", dry.stdout_text());
+    run(&place, &["--delete"]).succeeded();
+    assert!(!place.join("out/link").is_symlink());
+}
+
+#[test]
+fn names_of_one_file_are_done_by_the_record_stay_names_of_one_file_and_go_together() {
+    let place = place();
+    let link = |name: &str| fs::hard_link(place.join("in/a"), place.join(name)).unwrap();
+    link("in/a2");
+    link("in/deep/a3");
+    let again = |options: &[&str]| counts(&run(&place, &[options, &["--json", "-"]].concat()).succeeded());
+    assert_eq!(again(&[]), [9, 0]);
+    let output = |name: &str| std::os::unix::fs::MetadataExt::ino(&fs::metadata(place.join(name)).unwrap());
+    let one = |names: &[&str]| names.iter().all(|name| output(name) == output("out/a"));
+    assert!(one(&["out/a2", "out/deep/a3"]));
+    // By the record alone: what the outputs hold is not looked at.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let dry = run(&place, &["-n"]).succeeded();
+    assert_eq!(dry.stdout_text(), "", "all is done");
+    // A name that went is linked again, and one that became a file of its own.
+    fs::remove_file(place.join("out/a2")).unwrap();
+    fs::copy(place.join("out/a"), place.join("own")).unwrap();
+    fs::rename(place.join("own"), place.join("out/deep/a3")).unwrap();
+    assert_eq!(again(&[]).iter().sum::<u64>(), 9);
+    assert!(one(&["out/a2", "out/deep/a3"]));
+    // A changed one is made once and linked again.
+    fs::write(place.join("in/a"), "another text").unwrap();
+    assert_eq!(again(&["--update"]), [3, 6]);
+    assert!(one(&["out/a2", "out/deep/a3"]));
+    for name in ["a", "a2", "deep/a3"] {
+        fs::remove_file(place.join("in").join(name)).unwrap();
+    }
+    let dry = run(&place, &["--delete", "-n"]).succeeded();
+    assert_eq!(dry.stdout_text().lines().count(), 3, "{}", dry.stdout_text());
+    run(&place, &["--delete"]).succeeded();
+    assert!(
+        !place.join("out/a").exists()
+            && !place.join("out/a2").exists()
+            && !place.join("out/deep/a3").exists()
+    );
+}

@@ -1,5 +1,5 @@
-//! Names are resolved once: a traced run makes no call by path below a tree, whoever owns a part of a tree and swaps names for
-//! links as fast as he can gains nothing, and strangers' links lead to no key and no report.
+//! Names are resolved once: a traced run makes no call by path below a tree, an owner of a part of a tree who swaps names for
+//! links as fast as possible gains nothing, and strangers' links lead to no key and no report.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;

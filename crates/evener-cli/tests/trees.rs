@@ -270,3 +270,30 @@ fn set_user_id_goes_with_its_owner_only() {
     run(&place, "encrypt", "mine", "in", &["--no-owner"]).succeeded();
     assert_eq!((look("kept/f"), look("mine/f")), ((1_234, 1_234, 0o6755), (0, 0, 0o755)));
 }
+
+#[test]
+fn a_stranger_s_link_that_leads_out_of_the_tree_is_kept_only_where_that_is_wanted() {
+    let place = Place::with_key();
+    if !is_root(&place) {
+        return skipped("only root can make a link another user's");
+    }
+    place.write("in/d/f", "text");
+    for (target, name) in
+        [("/etc/hostname", "far"), ("../../f", "up"), ("../d/f", "near"), ("/etc/hostname", "own")]
+    {
+        symlink(target, place.join("in/d").join(name)).unwrap();
+        if name != "own" {
+            std::os::unix::fs::lchown(place.join("in/d").join(name), Some(65_534), None).unwrap();
+        }
+    }
+    let ran = run(&place, "encrypt", "sealed", "in", &[]).ended_with(1);
+    assert!(ran.stderr().contains("in/d/far: ") && ran.stderr().contains("in/d/up: "), "{}", ran.stderr());
+    assert_eq!(ran.stderr().matches("--foreign-links").count(), 2);
+    let dry = run(&place, "encrypt", "sealed", "in", &["--dry-run"]).ended_with(1);
+    assert_eq!(dry.stderr().matches("--foreign-links").count(), 2);
+    let there = |name: &str| place.join("sealed/d").join(name).is_symlink();
+    assert_eq!(["far", "up", "near", "own"].map(there), [false, false, true, true]);
+    run(&place, "encrypt", "sealed", "in", &["--foreign-links"]).succeeded();
+    assert_eq!(["far", "up", "near", "own"].map(there), [true; 4]);
+    assert_eq!(fs::symlink_metadata(place.join("sealed/d/far")).unwrap().uid(), 65_534);
+}

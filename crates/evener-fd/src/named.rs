@@ -1,5 +1,5 @@
-//! Files that the user named: links on the way to them are followed only where they belong to root or to the user himself, so that
-//! nobody else leads him anywhere.
+//! Files that the user named: links on the way to them are followed only where they belong to root or to the user, so that
+//! nobody else leads anywhere.
 //!
 //! [`Named::find`]: one name after the other, each opened in the directory before it, up to the last that is no link.
 

@@ -119,7 +119,7 @@ pub enum FileError {
     Exists,
     /// The output is Evener's, and its source is another by now.
     #[error(
-        "output exists and is not the finished result: its source has changed since (--update makes it again)"
+        "output exists and is not the finished result: its source has changed since, or is another (--update makes it again)"
     )]
     Outdated,
     /// The output is Evener's, and for another key, other recipients, another passphrase or associated data.
@@ -154,12 +154,20 @@ pub enum FileError {
     /// The output directory is not the one any more that was entered.
     #[error("another directory took its place in the output; mode and time were not set")]
     OtherDirectory,
+    /// Another file stands under the name of an output that is to get a further name.
+    #[error("another file took the place of the output that it is a name of; it was not linked")]
+    OtherOutput,
     /// The process that read the output has gone.
     #[error("cannot write: the reader of the output has gone")]
     BrokenPipe,
     /// A directory is not the one any more that the walk entered.
     #[error("something else took the place of its directory; nothing was read or written there")]
     Moved,
+    /// A symbolic link of another user that leads out of the tree.
+    #[error(
+        "a symbolic link of another user that leads out of the tree is not kept (--foreign-links keeps it, --skip-links leaves links out)"
+    )]
+    ForeignLink,
     /// A device, socket or pipe in a tree.
     #[error("a device, socket or pipe is not kept (--skip-specials leaves it out)")]
     Special,

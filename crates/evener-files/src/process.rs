@@ -13,6 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::input::descriptors::Descriptors;
 use crate::input::place::OpenPlaces;
+use crate::mirror::{Deletion, Rehearsal};
 use crate::output::Outputs;
 use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
@@ -116,12 +117,19 @@ fn run_workers(
     Ok(summary)
 }
 
+/// The budget of open directories.
+fn open_places(request: &Request) -> Arc<OpenPlaces> {
+    OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories)
+}
+
 /// What the run would do.
 fn rehearse(request: &Request, sources: &[PathBuf], target: &Path, record: &Record) -> Summary {
     let mut summary = Summary::default();
     let options = &request.options;
+    let (filter, keep, existing) = (&options.filter, options.keep, options.existing);
+    let rehearsal = Rehearsal { record, filter, keep, existing, open: &open_places(request) };
     for pair in mirror::pairs(sources, target) {
-        mirror::rehearse(&pair, record, &options.filter, options.existing, &mut summary);
+        rehearsal.run(&pair, &mut summary);
     }
     summary.planned.retain(|(path, _)| !options.left_out.contains(path));
     summary.found = summary.planned.len() as u64 + summary.accounted_for();
@@ -147,9 +155,10 @@ fn delete(
     if summary.not_deleted.is_some() {
         return;
     }
+    let (filter, is_rehearsal) = (&request.options.filter, request.options.is_rehearsal);
+    let deletion = Deletion { record, filter, is_rehearsal, open: &open_places(request) };
     for pair in mirror::pairs(sources, target).into_iter().filter(|(source, ..)| source.is_dir()) {
-        let (deleted, done) =
-            mirror::delete(&pair, record, &request.options.filter, request.options.is_rehearsal);
+        let (deleted, done) = deletion.run(&pair);
         summary.deleted.extend(deleted);
         summary.failed.extend(done.err());
     }

@@ -5,7 +5,9 @@ use std::io::{Read, stdin};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use evener_fd::open_named;
 use evener_files::{Inspection, inspect};
+use rustix::fs::OFlags;
 
 use crate::terminal::{Exit, PathDisplay, output};
 
@@ -51,7 +53,9 @@ pub(crate) fn run(arguments: &Inspect) -> anyhow::Result<Exit> {
 fn look(file: &Path) -> anyhow::Result<Inspection> {
     let input: Box<dyn Read> = match file {
         file if file == Path::new("-") => Box::new(stdin().lock()),
-        file => Box::new(File::open(file).context("cannot read")?),
+        file => {
+            Box::new(File::from(open_named(file, OFlags::RDONLY | OFlags::NOCTTY).context("cannot read")?))
+        }
     };
     Ok(inspect(input)?)
 }

@@ -1,15 +1,17 @@
 //! A side: one directory of a tree, which may not be there.
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, Stat};
+use rustix::fs::{self, AtFlags, Dir, FileType, Stat};
 use rustix::io::Errno;
 
 use crate::error::FileError;
-use crate::input::place::DIRECTORY_FLAGS;
+use crate::input::place::{OpenPlaces, Place};
+use crate::input::source_file::open_root;
 use crate::record::Spot;
 
 /// A directory of the source and its mirror, each where it is there.
@@ -21,7 +23,8 @@ pub(crate) struct Pair {
     pub(super) relative: PathBuf,
 }
 
-pub(super) struct Side(Option<OwnedFd>);
+/// A directory, where it is there.
+pub(super) struct Side(Option<Arc<Place>>);
 
 /// The named directories of a run with their mirrors, and their paths.
 pub(crate) fn pairs(sources: &[PathBuf], target: &Path) -> Vec<(PathBuf, PathBuf, Spot)> {
@@ -42,13 +45,15 @@ fn own_name(source: &Path) -> Option<OsString> {
 }
 
 impl Pair {
-    /// Opens what was named; links there are followed.
-    pub(super) fn open(source: &Path, output: &Path, spot: Spot) -> Result<Self, FileError> {
-        let open = |path: &Path| match fs::open(path, DIRECTORY_FLAGS, Mode::empty()) {
-            Err(Errno::NOENT) => Ok(Side(None)),
-            opened => opened.map(|fd| Side(Some(fd))).map_err(FileError::io("read")),
-        };
-        Ok(Self { source: open(source)?, output: open(output)?, spot, relative: PathBuf::new() })
+    /// Opens what was named.
+    pub(super) fn open(
+        source: &Path,
+        output: &Path,
+        spot: Spot,
+        open: &Arc<OpenPlaces>,
+    ) -> Result<Self, FileError> {
+        let root = |path: &Path| Side::found(open_root(path, open).map(|(place, _)| place), false);
+        Ok(Self { source: root(source)?, output: root(output)?, spot, relative: PathBuf::new() })
     }
 
     /// The directories `name` in both.
@@ -70,16 +75,36 @@ impl Side {
 
     fn enter(&self, name: &OsStr) -> Result<Self, FileError> {
         let Some(dir) = &self.0 else { return Ok(Self(None)) };
-        match fs::openat(dir, name, DIRECTORY_FLAGS | OFlags::NOFOLLOW, Mode::empty()) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Self(None)),
-            opened => opened.map(|fd| Self(Some(fd))).map_err(FileError::io("read")),
+        Self::found(dir.enter(name).map(|(place, _)| place), true)
+    }
+
+    /// What was opened; nothing where it is not there or, `below` a directory, something else is.
+    fn found(opened: Result<Arc<Place>, FileError>, below: bool) -> Result<Self, FileError> {
+        let kind = match &opened {
+            Err(FileError::Link) if below => return Ok(Self(None)),
+            Err(FileError::Io(error)) => error.answer().kind(),
+            _ => return opened.map(|place| Self(Some(place))),
+        };
+        match kind {
+            io::ErrorKind::NotFound => Ok(Self(None)),
+            io::ErrorKind::NotADirectory if below => Ok(Self(None)),
+            _ => opened.map(|place| Self(Some(place))),
+        }
+    }
+
+    /// Where the symbolic link `name` points; `None` where none stands there.
+    pub(super) fn link_target(&self, name: &OsStr) -> Result<Option<CString>, FileError> {
+        let Some(dir) = &self.0 else { return Ok(None) };
+        match fs::readlinkat(&*dir.fd()?, name, Vec::new()) {
+            Err(Errno::NOENT | Errno::INVAL) => Ok(None),
+            target => target.map(Some).map_err(FileError::io("read")),
         }
     }
 
     /// What stands under `name`, if anything.
     pub(super) fn stat(&self, name: &OsStr) -> Result<Option<Stat>, FileError> {
         let Some(dir) = &self.0 else { return Ok(None) };
-        match fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match fs::statat(&*dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(None),
             stat => stat.map(Some).map_err(FileError::io("read")),
         }
@@ -89,14 +114,14 @@ impl Side {
     pub(super) fn remove(&self, name: &OsStr, is_directory: bool) -> Result<(), FileError> {
         let Some(dir) = &self.0 else { return Ok(()) };
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-        fs::unlinkat(dir, name, flags).map_err(FileError::io("remove the output"))
+        fs::unlinkat(&*dir.fd()?, name, flags).map_err(FileError::io("remove the output"))
     }
 
     /// Its entries by name; none where it is not there.
     pub(super) fn entries(&self) -> Result<Vec<(OsString, FileType)>, FileError> {
         let Some(dir) = &self.0 else { return Ok(Vec::new()) };
         let mut entries = Vec::new();
-        for entry in Dir::read_from(dir.as_fd()).map_err(FileError::io("read"))? {
+        for entry in Dir::read_from(&*dir.fd()?).map_err(FileError::io("read"))? {
             let entry = entry.map_err(FileError::io("read"))?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_owned();
             if name == "." || name == ".." {

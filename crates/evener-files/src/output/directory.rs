@@ -4,7 +4,7 @@
 //! gets owner, mode and time of its source; a run that was stopped before leaves it as it is, so that the next one can go on.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -187,6 +187,15 @@ impl OutputDir {
         match fs::statat(&*self.fd()?, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(stat)),
             Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(FileError::io("look at the output")(errno)),
+        }
+    }
+
+    /// Where the symbolic link `name` points; `None` where none stands there.
+    pub(crate) fn link_target(&self, name: &OsStr) -> Result<Option<CString>, FileError> {
+        match fs::readlinkat(&*self.fd()?, name, Vec::new()) {
+            Ok(target) => Ok(Some(target)),
+            Err(Errno::INVAL | Errno::NOENT) => Ok(None),
             Err(errno) => Err(FileError::io("look at the output")(errno)),
         }
     }

@@ -84,7 +84,7 @@ impl CompleteDraft {
         let made = fs::openat(&*dir.fd()?, temporary.name(), flags, Mode::empty());
         let made = made.map_err(FileError::io("open the link"))?;
         let stat = fs::fstat(&made).map_err(FileError::io("look at the link"))?;
-        // By descriptor, and after a look: whoever may write there could have put a name of another file in its place.
+        // By descriptor, and after a look: another user who may write there could have put another file in its place.
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             return Err(FileError::Moved);
         }
@@ -92,11 +92,11 @@ impl CompleteDraft {
         Ok(Self { temporary, final_name: final_name.to_owned(), replace })
     }
 
-    /// Makes `final_name` another name of the regular file `file`, which stands under `other_name` in `other`.
+    /// Makes `final_name` another name of the file with the device and inode `file`, which stands under `other_name` in `other`.
     pub(crate) fn another_name(
         dir: &Arc<OutputDir>,
         final_name: &OsStr,
-        (other, other_name): (&OutputDir, &OsStr),
+        (other, other_name, file): (&OutputDir, &OsStr, (u64, u64)),
         replace: bool,
     ) -> Result<Self, FileError> {
         let from = other.fd()?;
@@ -104,6 +104,11 @@ impl CompleteDraft {
             let linked = fs::linkat(&*from, other_name, fd, name, AtFlags::empty());
             linked.map_err(FileError::io("link the output (--no-hard-links makes a file of each name)"))
         })?;
+        // Another user who may write in `other` could have put another file under that name.
+        let stat = dir.stat(temporary.name())?;
+        if stat.map(|stat| (stat.st_dev, stat.st_ino)) != Some(file) {
+            return Err(FileError::OtherOutput);
+        }
         Ok(Self { temporary, final_name: final_name.to_owned(), replace })
     }
 

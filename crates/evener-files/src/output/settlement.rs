@@ -28,6 +28,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 const TIMES_COST: u32 = 50;
 
 /// What a complete draft was made from.
+#[derive(Default)]
 pub(crate) struct Origin {
     /// The source.
     pub(crate) path: PathBuf,
@@ -38,6 +39,8 @@ pub(crate) struct Origin {
     pub(crate) row: Option<Row>,
     /// Device and inode of the source, where it has several names.
     pub(crate) names: Option<(u64, u64)>,
+    /// Device and inode of the output, when it has its name.
+    pub(crate) output: Option<(u64, u64)>,
 }
 
 /// Drafts of one thread that are complete and wait to be settled.
@@ -168,8 +171,9 @@ impl<'r> Settlement<'r> {
 /// Gives a draft its name, and the row what stands under it.
 fn rename((draft, mut origin): (CompleteDraft, Origin)) -> Settled {
     let renamed = draft.rename();
-    if let (Ok(Some(stat)), Some(row)) = (&renamed, &mut origin.row) {
-        row.output = Stamp::of(stat);
+    if let Ok(Some(stat)) = &renamed {
+        origin.output = Some((stat.st_dev, stat.st_ino));
+        origin.row = origin.row.map(|row| Row { output: Stamp::of(stat), ..row });
     }
     (origin, renamed.map(drop))
 }

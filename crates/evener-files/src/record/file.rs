@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::time::Duration;
 
+use evener_fd::open_named;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -169,7 +170,7 @@ fn open(place: &Place, number: usize, make: bool) -> Option<Open> {
     if make && place.is_kept {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&place.dir).ok()?;
     }
-    let dir = fs::open(&place.dir, DIRECTORY_FLAGS, Mode::empty()).ok()?;
+    let dir = open_named(&place.dir, DIRECTORY_FLAGS).ok()?;
     let open = |access: OFlags, mode: Mode| {
         let flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
         fs::openat(&dir, &place.name, access | flags, mode)

@@ -21,6 +21,7 @@ use place::Place;
 pub(crate) use place::is_record;
 pub(crate) use request_key::RequestKey;
 pub(crate) use row::{Header, Row, Spot, Stamp, TICK};
+use rustix::fs::Stat;
 
 use block::{Group, Request};
 use file::RecordFile;
@@ -124,6 +125,11 @@ impl Record {
             let end = self.known.partition_point(|known| known.row.spot <= spot);
             self.known[..end].last().filter(|known| known.row.spot == spot).copied()
         })
+    }
+
+    /// Whether `stat` is what was written last of a spot.
+    pub(crate) fn is_known(&self, spot: Spot, stat: &Stat) -> bool {
+        self.find(spot).is_some_and(|known| self.is_same(&known.row.output, &Stamp::of(stat)))
     }
 
     /// Whether two stamps are of one file that nobody changed in between.

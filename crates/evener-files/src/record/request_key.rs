@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::Path;
 
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
+use evener_fd::open_named;
 use hkdf::Hkdf;
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
@@ -77,8 +78,8 @@ fn local_secret(dir: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
 }
 
 fn read_secret(path: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    let mut file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path).ok()?;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let mut file = File::from(open_named(path, flags).ok()?);
     let metadata = file.metadata().ok()?;
     let is_ours = metadata.is_file() && metadata.uid() == rustix::process::geteuid().as_raw();
     let mut secret = Zeroizing::new([0; SECRET_BYTES]);

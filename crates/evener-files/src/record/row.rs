@@ -45,7 +45,7 @@ pub(crate) struct Stamp {
     /// Time of the contents, and of the inode. In ns since 1970, and beyond the year 2262 something else that is as different.
     pub(crate) modified_ns: i64,
     pub(crate) changed_ns: i64,
-    pub(super) inode: u64,
+    pub(crate) inode: u64,
 }
 
 /// Longest tick of the kernel's clock for files: 10 ms, at 100 ticks a second.

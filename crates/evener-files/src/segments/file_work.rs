@@ -123,7 +123,8 @@ impl FileWork {
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
         let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
-        Origin { path: item.source.clone(), bytes_in, bytes_out, row: self.row(), names: self.source.names() }
+        let (path, row, names) = (item.source.clone(), self.row(), self.source.names());
+        Origin { path, bytes_in, bytes_out, row, names, ..Origin::default() }
     }
 
     /// What is to be recorded, but for the output's place and stamp.

@@ -108,7 +108,7 @@ impl Output {
         let errors = SyncErrors::default();
         let mut settlement = Settlement::new(&errors);
         let path = self.target;
-        let origin = Origin { path, bytes_in: 0, bytes_out: self.written, row: None, names: None };
+        let origin = Origin { path, bytes_out: self.written, ..Origin::default() };
         settlement.add(draft.complete(None)?, origin);
         settlement.settle().into_iter().try_for_each(|(_, result)| result)
     }

@@ -9,30 +9,44 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::item::Item;
-use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, OutputDir};
-use crate::record::{Record, Row};
+use crate::output::OutputDir;
+use crate::record::Row;
 
-/// Files with several names.
+/// Device and inode of a file.
+pub(crate) type Identity = (u64, u64);
+
+/// Files with several names, by what they are in the input.
 #[derive(Default)]
 pub(crate) struct HardLinks {
-    files: Mutex<HashMap<(u64, u64), Names>>,
+    files: Mutex<HashMap<Identity, Names>>,
 }
 
 /// The names of one file.
-struct Names {
-    first: Name,
-    /// Whether the first one's output stands there.
-    is_done: bool,
+pub(crate) struct Names {
+    pub(crate) first: Name,
+    /// The first one's output, once it stands there.
+    pub(crate) output: Option<Identity>,
     /// What was recorded of it.
-    row: Option<Row>,
-    others: Vec<Name>,
+    pub(crate) row: Option<Row>,
+    /// Names that wait.
+    pub(crate) others: Vec<Waiting>,
 }
 
-struct Name {
-    source: PathBuf,
-    dir: Arc<OutputDir>,
-    name: OsString,
+/// A name, in the input and in the output.
+#[derive(Clone)]
+pub(crate) struct Name {
+    pub(crate) source: PathBuf,
+    pub(crate) dir: Arc<OutputDir>,
+    pub(crate) name: OsString,
+}
+
+/// A name that waits for the first one.
+pub(crate) struct Waiting {
+    pub(crate) name: Name,
+    /// Whether the link takes the place of what stands there.
+    pub(crate) replaces: bool,
+    /// Whether what stands there is finished, a file of its own.
+    pub(crate) is_finished: bool,
 }
 
 impl Name {
@@ -42,58 +56,57 @@ impl Name {
 }
 
 impl HardLinks {
-    /// Whether `item`, a name of `file`, has to wait for another one.
-    pub(crate) fn must_wait(&self, file: (u64, u64), item: &Item) -> bool {
+    /// Whether `item`, a name of `file` that is to be made, has to wait for another one.
+    pub(crate) fn must_wait(&self, file: Identity, item: &Item, replaces: bool) -> bool {
         use std::collections::hash_map::Entry;
         match self.lock().entry(file) {
             Entry::Vacant(vacant) => {
-                vacant.insert(Names { first: Name::of(item), is_done: false, row: None, others: Vec::new() });
+                let first = Name::of(item);
+                vacant.insert(Names { first, output: None, row: None, others: Vec::new() });
                 false
             }
             Entry::Occupied(mut names) => {
-                names.get_mut().others.push(Name::of(item));
+                let name = Name::of(item);
+                names.get_mut().others.push(Waiting { name, replaces, is_finished: false });
                 true
             }
         }
     }
 
-    /// Says that the output of `item`, a name of `file`, stands there already.
-    pub(crate) fn stands(&self, file: (u64, u64), item: &Item) {
-        let first = || Names { first: Name::of(item), is_done: true, row: None, others: Vec::new() };
-        self.lock().entry(file).or_insert_with(first);
+    /// Says that `output`, of `item`, a name of `file`, stands there finished; whether it waits, for it is not yet a name of the
+    /// first one's output.
+    pub(crate) fn stands(&self, file: Identity, item: &Item, output: Identity) -> bool {
+        use std::collections::hash_map::Entry;
+        match self.lock().entry(file) {
+            Entry::Vacant(vacant) => {
+                let first = Name::of(item);
+                vacant.insert(Names { first, output: Some(output), row: None, others: Vec::new() });
+                false
+            }
+            Entry::Occupied(names) if names.get().output == Some(output) => false,
+            Entry::Occupied(mut names) => {
+                let name = Name::of(item);
+                names.get_mut().others.push(Waiting { name, replaces: true, is_finished: true });
+                true
+            }
+        }
     }
 
-    /// Says that the output of the first name of `file` stands there now, and what was recorded of it.
-    pub(crate) fn done(&self, file: (u64, u64), row: Option<Row>) {
+    /// Says that the first name of `file` has its output now, and what was recorded of it.
+    pub(crate) fn done(&self, file: Identity, output: Option<Identity>, row: Option<Row>) {
         if let Some(names) = self.lock().get_mut(&file) {
-            names.is_done = true;
+            names.output = output;
             names.row = row;
         }
     }
 
-    /// What is to be made of each name that waits, after everything else is done.
-    pub(crate) fn waiting(
-        &self,
-        replace: bool,
-        record: &Record,
-    ) -> impl Iterator<Item = (PathBuf, Result<(CompleteDraft, Origin), FileError>)> {
+    /// Files of which names wait.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = Names> {
         let files = std::mem::take(&mut *self.lock());
-        files.into_values().flat_map(move |Names { first, is_done, row, others }| {
-            let linked = move |other: Name| {
-                let row = row.map(|row| Row { spot: record.spot(other.dir.spot, &other.name), ..row });
-                let (to, path) = ((&*first.dir, &*first.name), other.source);
-                let draft = match is_done {
-                    true => CompleteDraft::another_name(&other.dir, &other.name, to, replace),
-                    false => Err(FileError::OtherName(first.source.clone())),
-                };
-                let origin = Origin { path: path.clone(), bytes_in: 0, bytes_out: 0, row, names: None };
-                (path, draft.map(|draft| (draft, origin)))
-            };
-            others.into_iter().map(linked).collect::<Vec<_>>()
-        })
+        files.into_values().filter(|names| !names.others.is_empty())
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(u64, u64), Names>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Identity, Names>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

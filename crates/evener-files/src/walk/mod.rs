@@ -14,6 +14,6 @@ mod tests;
 mod traversal;
 
 pub(crate) use descent::{Descent, Found, bytes_below};
-pub(crate) use hard_links::HardLinks;
+pub(crate) use hard_links::{HardLinks, Identity, Name, Names, Waiting};
 pub(crate) use item::{Entry, Item, What};
 pub(crate) use traversal::Walk;

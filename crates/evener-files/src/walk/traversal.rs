@@ -14,6 +14,7 @@ use super::placement::{Input, inputs};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::{OpenPlaces, Place};
+use crate::keep::Keep;
 use crate::output::{OutputDir, Outputs, SourceDir, is_draft};
 use crate::record::is_record;
 use crate::report::Skip;
@@ -161,7 +162,7 @@ impl Walk {
         };
         let (source, keep) = (tree.descent.path().join(&name), &self.outputs.keep);
         let what = match kind {
-            FileType::Symlink if keep.links => match link(&place, &name) {
+            FileType::Symlink if keep.links => match link(&place, &name, depth - 1, keep) {
                 Ok(link) => link,
                 Err(error) => return Some(Entry::Failed(source, error)),
             },
@@ -225,10 +226,13 @@ impl Tree {
     }
 }
 
-/// A symbolic link: where it points, and what it is.
-fn link(place: &Arc<Place>, name: &OsStr) -> Result<What, FileError> {
+/// A symbolic link, `above` directories below the root of the tree: where it points, and what it is.
+fn link(place: &Arc<Place>, name: &OsStr, above: usize, keep: &Keep) -> Result<What, FileError> {
     let link = place.open_link(name)?;
     let stat = fs::fstat(&link).map_err(FileError::io("read"))?;
     let target = fs::readlinkat(&link, c"", Vec::new()).map_err(FileError::io("read"))?;
-    Ok(What::Link(target, Box::new(stat)))
+    match keep.takes_link(&target, stat.st_uid, above) {
+        true => Ok(What::Link(target, Box::new(stat))),
+        false => Err(FileError::ForeignLink),
+    }
 }

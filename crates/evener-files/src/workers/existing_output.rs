@@ -2,28 +2,32 @@
 //!
 //! `judge`: what stands there -> what the record says of it ([`recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
 
-use std::io::IoSliceMut;
-
 use rustix::fs::{FileType, Stat};
 
-use super::armored_source;
+use super::header::header_of;
 use super::proof::{Proof, does_key_fit, prove};
 use super::worker::Worker;
+use super::{armored_source, links};
 use crate::error::FileError;
 use crate::input::source_file::SourceFile;
-use crate::record::{Asked, Header, Known, Row, Stamp, TICK};
+use crate::record::{Asked, Known, Row, Stamp, TICK};
 use crate::request::{Existing, Request, Task};
-use crate::segments::START_BYTES;
-use crate::walk::Item;
+use crate::walk::{Identity, Item, What};
 
 /// What is to be done about a file.
 pub(super) enum Judged {
-    /// Its finished result is there; device and inode of the source, where it has several names.
-    Finished(Option<(u64, u64)>),
+    /// Its finished result is there.
+    Finished(Option<Linked>),
     /// It is to be made.
-    ToDo(ToDo),
+    ToDo(Box<ToDo>),
     /// Something is there that a run beside this one may just have made.
     Contested,
+}
+
+/// What a source with several names is, and its output.
+pub(super) struct Linked {
+    pub(super) source: Identity,
+    pub(super) output: Identity,
 }
 
 /// A file that is to be made.
@@ -52,11 +56,14 @@ pub(super) fn judge(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judg
 
 /// Judges a file that was put off to the end: waits a while for the row of a run beside this one.
 pub(super) fn judge_contested(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<(), FileError> {
+    if matches!(item.what, What::Link(..)) {
+        return if links::stands(item)? { Ok(()) } else { Err(FileError::Exists) };
+    }
     let mut looks = 0;
     loop {
         let error = match judge_now(worker, item, false) {
             Ok(Judged::Finished(names)) => {
-                names.inspect(|names| worker.run.hard_links.done(*names, None));
+                names.inspect(|names| worker.run.hard_links.done(names.source, Some(names.output), None));
                 return Ok(());
             }
             Ok(_) => FileError::Exists,
@@ -83,7 +90,9 @@ const fn may_be_of_another_run(error: &FileError) -> bool {
 fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -> Result<Judged, FileError> {
     // In a directory that this run made nothing stands at first; a run beside it may have put something there since.
     let stat = if is_met_first && item.dir.is_new { None } else { item.dir.stat(&item.name)? };
-    let Some(stat) = stat else { return Ok(Judged::ToDo(open(worker, item)?)) };
+    let Some(stat) = stat else { return Ok(Judged::ToDo(Box::new(open(worker, item)?))) };
+    let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
+    let linked = |names: Option<Identity>| names.map(|source| Linked { source, output: identity(&stat) });
     let existing = worker.run.request.options.existing;
     let known = match existing {
         Existing::Replace => None,
@@ -92,26 +101,32 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     if let Some(known) = known.filter(|known| worker.run.record.is_same(&known.row.output, &Stamp::of(&stat)))
     {
         if let Some(source) = recorded(worker, item, &known)? {
-            let names = (source.st_nlink > 1).then_some((source.st_dev, source.st_ino));
-            return Ok(Judged::Finished(names));
+            let names = (source.st_nlink > 1).then(|| identity(&source));
+            return Ok(Judged::Finished(linked(names)));
         }
     }
     let todo = open(worker, item)?;
     let todo = ToDo { replaces: existing != Existing::Keep, ..todo };
     let source = &todo.source;
-    let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
     if identity(&stat) == identity(source.named_stat()) {
         return Err(FileError::SameFile);
     }
     if existing == Existing::Replace {
-        return Ok(Judged::ToDo(todo));
+        return Ok(Judged::ToDo(Box::new(todo)));
     }
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(FileError::Exists);
+        // A link that Evener made of one that stood in the place of the source.
+        let is_ours =
+            known.is_some_and(|known| worker.run.record.is_same(&known.row.output, &Stamp::of(&stat)));
+        return match existing {
+            Existing::Update if is_ours => Ok(Judged::ToDo(Box::new(todo))),
+            _ if is_ours => Err(FileError::Outdated),
+            _ => Err(FileError::Exists),
+        };
     }
     match look_inside(worker, item, &todo, known)? {
-        Found::Finished => Ok(Judged::Finished(todo.source.names())),
-        Found::Ours(_) if existing == Existing::Update => Ok(Judged::ToDo(todo)),
+        Found::Finished => Ok(Judged::Finished(linked(todo.source.names()))),
+        Found::Ours(_) if existing == Existing::Update => Ok(Judged::ToDo(Box::new(todo))),
         Found::Ours(error) | Found::Others(error) => Err(error),
     }
 }
@@ -227,32 +242,6 @@ fn add(worker: &Worker<'_, '_, '_>, item: &Item, source: Option<Stamp>, existing
         record.add(&[Row { spot, source, output: Stamp::of(existing.named_stat()), header }]);
     }
 }
-
-/// What a row says of what an output holds: of an encrypted one its header. Plaintext has none; there its ends are taken, where the key is
-/// so dear that it is worth to read them.
-pub(super) fn header_of(task: &Task, existing: &SourceFile) -> Result<Header, FileError> {
-    match task {
-        Task::Encrypt(sealer) => {
-            let cut = sealer.cut_of(&existing.read_start(START_BYTES)?);
-            let header_bytes = usize::try_from(cut.header_bytes()).expect("a header is short");
-            Ok(Header::of(&existing.read_start(header_bytes)?))
-        }
-        Task::Decrypt(_) if task.is_dear_to_open() => {
-            let mut ends = existing.read_start(END_BYTES)?;
-            let start_bytes = ends.len();
-            ends.resize(2 * start_bytes, 0);
-            existing.read(
-                &mut [IoSliceMut::new(&mut ends[start_bytes..])],
-                existing.len() - start_bytes as u64,
-            )?;
-            Ok(Header::of(&ends))
-        }
-        Task::Decrypt(_) => Ok(Header::default()),
-    }
-}
-
-/// Bytes of each end of a plaintext. Assumed, not measured: 64 KiB, next to nothing beside the key.
-const END_BYTES: usize = 64 << 10;
 
 /// Opens the source; an armored one as the binary file in it.
 fn open(worker: &Worker<'_, '_, '_>, item: &Item) -> Result<ToDo, FileError> {

@@ -3,72 +3,159 @@
 
 use std::ffi::CStr;
 
-use rustix::fs::{self, FileType, Stat};
+use rustix::fs::Stat;
 
 use super::worker::{Run, Worker};
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, Settlement};
+use crate::output::{CompleteDraft, Origin, OutputDir, Settlement};
+use crate::record::{Header, Row, Stamp};
 use crate::report::Summary;
 use crate::request::Existing;
-use crate::walk::{Item, What};
+use crate::walk::{Identity, Item, Name, Names, Waiting, What};
 
 /// Makes a symbolic link unless it stands there already.
 pub(super) fn work_on(worker: &mut Worker<'_, '_, '_>, item: Item) {
-    let What::Link(target, stat) = &item.what else { return };
-    let force = worker.run.request.options.existing == Existing::Replace;
-    match made(&item, target, stat, force) {
+    let What::Link(target, source) = &item.what else { return };
+    match made(worker.run, &item, target, source) {
         Ok(Some(draft)) => {
-            let origin =
-                Origin { path: item.source.clone(), bytes_in: 0, bytes_out: 0, row: None, names: None };
-            worker.finished(item, Ok((draft, origin)));
+            let row = Some(row(target, source));
+            worker
+                .finished(item.clone(), Ok((draft, Origin { path: item.source, row, ..Origin::default() })));
         }
         Ok(None) => worker.summary.already_done += 1,
         Err(error) => worker.failed(item.source, error),
     }
 }
 
-/// The draft of a link; `None` where one with that target stands under its name.
-fn made(item: &Item, target: &CStr, stat: &Stat, force: bool) -> Result<Option<CompleteDraft>, FileError> {
-    let standing = if item.dir.is_new { None } else { item.dir.stat(&item.name)? };
-    if standing.is_some_and(|standing| is_link(&standing)) {
-        let there = fs::readlinkat(&*item.dir.fd()?, &item.name, Vec::new());
-        if there.is_ok_and(|there| *there == *target) {
-            return Ok(None);
-        }
-    }
-    match standing {
-        Some(_) if !force => Err(FileError::Exists),
-        _ => CompleteDraft::link(&item.dir, &item.name, target, stat, force).map(Some),
-    }
+/// Whether the symbolic link that `item` asks for stands there.
+pub(super) fn stands(item: &Item) -> Result<bool, FileError> {
+    let What::Link(target, _) = &item.what else { return Ok(false) };
+    Ok(item.dir.link_target(&item.name)?.is_some_and(|there| *there == **target))
 }
 
-fn is_link(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::Symlink
+/// What is recorded of a link, but for place and stamp of the output.
+fn row(target: &CStr, source: &Stat) -> Row {
+    Row { source: Stamp::of(source), header: Header::of(target.to_bytes()), ..Row::default() }
+}
+
+/// The draft of a link; `None` where one with that target stands under its name.
+fn made(
+    run: &Run<'_>,
+    item: &Item,
+    target: &CStr,
+    source: &Stat,
+) -> Result<Option<CompleteDraft>, FileError> {
+    let existing = run.request.options.existing;
+    let standing = if item.dir.is_new { None } else { item.dir.stat(&item.name)? };
+    if let Some(standing) = standing {
+        let spot = run.record.spot(item.dir.spot, &item.name);
+        let is_known = run.record.is_known(spot, &standing);
+        if stands(item)? {
+            if !is_known {
+                run.record.add(&[Row { spot, output: Stamp::of(&standing), ..row(target, source) }]);
+            }
+            return Ok(None);
+        }
+        match existing {
+            Existing::Replace => {}
+            Existing::Update if is_known => {}
+            Existing::Keep if is_known => return Err(FileError::Outdated),
+            Existing::Update | Existing::Keep => return Err(FileError::Exists),
+        }
+    }
+    CompleteDraft::link(&item.dir, &item.name, target, source, standing.is_some()).map(Some)
 }
 
 /// Links all names that wait.
 pub(super) fn link_names(run: &Run<'_>, summary: &mut Summary) {
-    let mut settlement = Settlement::new(&run.sync_errors);
-    let replace = run.request.options.existing == Existing::Replace;
-    for (path, draft) in run.hard_links.waiting(replace, run.record) {
-        match draft {
-            _ if run.is_stopped() => summary.failed.push((path, FileError::Stopped)),
-            Ok((draft, origin)) => settlement.add(draft, origin),
-            Err(error) => summary.failed.push((path, error)),
-        }
-        if settlement.is_due() {
-            settle(run, &mut settlement, summary);
+    let mut linking =
+        Linking { run, settlement: Settlement::new(&run.sync_errors), linked: Vec::new(), rows: Vec::new() };
+    for names in run.hard_links.waiting() {
+        linking.link(names, summary);
+        if linking.settlement.is_due() {
+            linking.settle(summary);
         }
     }
-    settle(run, &mut settlement, summary);
+    linking.settle(summary);
 }
 
-fn settle(run: &Run<'_>, settlement: &mut Settlement<'_>, summary: &mut Summary) {
-    for (Origin { path, row, .. }, result) in settlement.settle() {
-        if result.is_ok() {
-            run.progress.add_file();
-            run.record.add(row.as_slice());
+/// Names on the way to be linked.
+struct Linking<'r> {
+    run: &'r Run<'r>,
+    settlement: Settlement<'r>,
+    /// Of each draft in the settlement its name, and the file that it is to be a name of.
+    linked: Vec<(Name, Identity)>,
+    /// Names of files of which others are linked, with what was recorded of them.
+    rows: Vec<(Name, Identity, Row)>,
+}
+
+impl Linking<'_> {
+    /// Links the names of one file.
+    fn link(&mut self, names: Names, summary: &mut Summary) {
+        let Names { first, output, row, others } = names;
+        let spot = self.run.record.spot(first.dir.spot, &first.name);
+        let row = row.or_else(|| self.run.record.find(spot).map(|known| known.row));
+        for Waiting { name, replaces, is_finished } in others {
+            let draft = match output {
+                // It is a file of its own, and finished.
+                None if is_finished => Ok(None),
+                _ if is_finished && self.run.is_stopped() => Ok(None),
+                _ if self.run.is_stopped() => Err(FileError::Stopped),
+                None => Err(FileError::OtherName(first.source.clone())),
+                Some(output) => {
+                    let file = (&*first.dir, &*first.name, output);
+                    CompleteDraft::another_name(&name.dir, &name.name, file, replaces)
+                        .map(|draft| Some((draft, output)))
+                }
+            };
+            match draft {
+                Ok(Some((draft, output))) => {
+                    let origin = Origin { path: name.source.clone(), ..Origin::default() };
+                    self.settlement.add(draft, origin);
+                    self.linked.push((name.clone(), output));
+                    self.rows.extend(row.map(|row| (name, output, row)));
+                }
+                Ok(None) => summary.already_done += 1,
+                Err(error) => self.failed(name, error, summary),
+            }
         }
-        summary.record(path, (0, 0), result);
+        self.rows.extend(row.zip(output).map(|(row, output)| (first, output, row)));
     }
+
+    fn settle(&mut self, summary: &mut Summary) {
+        let linked = std::mem::take(&mut self.linked);
+        for ((Origin { path, .. }, result), (name, output)) in
+            self.settlement.settle().into_iter().zip(linked)
+        {
+            match result {
+                Ok(()) => {
+                    self.run.progress.add_file();
+                    summary.record(path, (0, 0), Ok(()));
+                }
+                // A run beside this one may have linked it.
+                Err(FileError::Exists) if stands_as(&name.dir, &name, output).is_some() => {
+                    summary.already_done += 1;
+                }
+                Err(error) => self.failed(name, error, summary),
+            }
+        }
+        // With each name that a file gets the time of its inode changes.
+        let rows = std::mem::take(&mut self.rows).into_iter().filter_map(|(name, output, row)| {
+            let stat = stands_as(&name.dir, &name, output)?;
+            let spot = self.run.record.spot(name.dir.spot, &name.name);
+            Some(Row { spot, output: Stamp::of(&stat), ..row })
+        });
+        self.run.record.add(&rows.collect::<Vec<_>>());
+    }
+
+    fn failed(&self, name: Name, error: FileError, summary: &mut Summary) {
+        self.run.outputs.leave_undone(&name.source);
+        summary.failed.push((name.source, error));
+    }
+}
+
+/// What stands under a name, where that is `file`.
+fn stands_as(dir: &OutputDir, name: &Name, file: Identity) -> Option<Stat> {
+    let stat = dir.stat(&name.name).ok().flatten()?;
+    ((stat.st_dev, stat.st_ino) == file).then_some(stat)
 }

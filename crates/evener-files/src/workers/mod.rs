@@ -6,6 +6,7 @@ mod armored_source;
 mod batch;
 mod cbc_interleave;
 mod existing_output;
+mod header;
 mod large;
 mod links;
 mod pool;

@@ -10,7 +10,7 @@ use evener_core::Job;
 
 use super::batch::Batch;
 use super::cbc_interleave;
-use super::existing_output::{Judged, ToDo, judge};
+use super::existing_output::{Judged, ToDo, judge, judge_contested};
 use super::large::Large;
 use super::links;
 use super::links::link_names;
@@ -98,7 +98,14 @@ impl<'a> Workers<'a> {
             }
             worker.settle_if_due();
         }
-        let summary = worker.finish();
+        worker.settle();
+        for item in std::mem::take(&mut worker.contested) {
+            match judge_contested(&mut worker, &item) {
+                Ok(()) => worker.summary.already_done += 1,
+                Err(error) => worker.failed(item.source, error),
+            }
+        }
+        let summary = worker.summary;
         self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
     }
 
@@ -122,7 +129,7 @@ impl<'a> Workers<'a> {
             }
             match judge(worker, &item) {
                 Ok(Judged::ToDo(todo)) if self.must_wait(&todo, &item) => {}
-                Ok(Judged::ToDo(todo)) => match self.open(worker, todo) {
+                Ok(Judged::ToDo(todo)) => match self.open(worker, *todo) {
                     Ok(work) => {
                         bytes += work.source.len();
                         self.sort_in(worker, item, work, &mut batch, &mut chained);
@@ -130,9 +137,10 @@ impl<'a> Workers<'a> {
                     Err(error) => worker.failed(item.source, error),
                 },
                 Ok(Judged::Finished(names)) => {
-                    let names = names.filter(|_| item.dir.keep().hard_links);
-                    names.inspect(|names| self.run.hard_links.stands(*names, &item));
-                    worker.summary.already_done += 1;
+                    let waits = names
+                        .filter(|_| item.dir.keep().hard_links)
+                        .is_some_and(|names| self.run.hard_links.stands(names.source, &item, names.output));
+                    worker.summary.already_done += u64::from(!waits);
                 }
                 Ok(Judged::Contested) => worker.contest(item),
                 Err(error) => worker.failed(item.source, error),
@@ -146,7 +154,7 @@ impl<'a> Workers<'a> {
     /// Whether a file is another name of one that is worked on, to whose output it is linked at the end.
     fn must_wait(&self, todo: &ToDo, item: &Item) -> bool {
         let names = todo.source.names().filter(|_| item.dir.keep().hard_links);
-        names.is_some_and(|names| self.run.hard_links.must_wait(names, item))
+        names.is_some_and(|names| self.run.hard_links.must_wait(names, item, todo.replaces))
     }
 
     fn open(

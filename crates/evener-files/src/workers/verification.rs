@@ -131,7 +131,7 @@ impl<'a> Verification<'a> {
                 }
             }
         }
-        let summary = worker.finish();
+        let summary = worker.summary;
         self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use evener::{Caller, Cancel};
 use evener_core::Job;
 
-use super::existing_output;
+use super::header::header_of;
 use crate::error::FileError;
 use crate::output::{CompleteDraft, Origin, Outputs, Settlement, SyncErrors};
 use crate::record::{Record, Row};
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
             return row;
         }
         let output = item.dir.open_file(&item.name);
-        let header = output.and_then(|output| existing_output::header_of(task, &output));
+        let header = output.and_then(|output| header_of(task, &output));
         Row { header: header.unwrap_or_default(), ..row }
     }
 
@@ -92,7 +92,7 @@ pub(super) struct Worker<'w, 'r, 'm> {
     /// What the drafts in the settlement were made from, in the same order.
     unsettled: Vec<Item>,
     /// Files under whose names something stands by now that another run may have made.
-    contested: Vec<Item>,
+    pub(super) contested: Vec<Item>,
     pub(super) summary: Summary,
 }
 
@@ -100,18 +100,6 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn new(run: &'w Run<'w>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
         let (settlement, summary) = (Settlement::new(&run.sync_errors), Summary::default());
         Self { run, caller, slots, settlement, unsettled: Vec::new(), contested: Vec::new(), summary }
-    }
-
-    /// Settles what is left, or gives it up where the run was cancelled; returns what the thread did.
-    pub(super) fn finish(mut self) -> Summary {
-        self.settle();
-        for item in std::mem::take(&mut self.contested) {
-            match existing_output::judge_contested(&mut self, &item) {
-                Ok(()) => self.summary.already_done += 1,
-                Err(error) => self.failed(item.source, error),
-            }
-        }
-        self.summary
     }
 
     /// Hands a complete draft to the settlement, or records why there is none.
@@ -147,7 +135,8 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
         }
     }
 
-    fn settle(&mut self) {
+    /// Settles what is left, or gives it up where the run was cancelled.
+    pub(super) fn settle(&mut self) {
         let settled =
             if self.run.is_cancelled() { self.settlement.give_up() } else { self.settlement.settle() };
         let mut rows = Vec::with_capacity(settled.len());
@@ -156,7 +145,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
                 Ok(()) => {
                     self.run.progress.add_file();
                     let row = origin.row.map(|row| self.run.with_ends(row, &item));
-                    origin.names.inspect(|names| self.run.hard_links.done(*names, row));
+                    origin.names.inspect(|names| self.run.hard_links.done(*names, origin.output, row));
                     rows.extend(row);
                     self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), Ok(()));
                 }

@@ -11,6 +11,11 @@ pub(crate) struct KeepOptions {
     #[arg(long)]
     skip_links: bool,
 
+    /// Keeps symbolic links of other users that lead out of the tree, too; unless given, each is a failure, for who reads the output
+    /// would be led where its owner may not go. Those of root and one's own are always kept.
+    #[arg(long, conflicts_with = "skip_links")]
+    foreign_links: bool,
+
     /// Leaves devices, sockets and pipes out; unless given, each is a failure, for they are never kept.
     #[arg(long)]
     skip_specials: bool,
@@ -40,6 +45,7 @@ impl KeepOptions {
     pub(crate) fn keep(&self) -> Keep {
         Keep {
             links: !self.skip_links,
+            foreign_links: self.foreign_links,
             specials: !self.skip_specials,
             owners: !self.no_owner,
             acls: !self.no_acls,

@@ -127,3 +127,28 @@ fn factor(text: &str) -> Result<u8, FormatError> {
     let factor = text.parse::<u8>().ok().filter(|factor| *factor <= WORK_FACTOR_MAX);
     factor.ok_or_else(|| malformed("its passphrase asks for too much work"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_factor_fits_the_memory_that_scrypt_takes_for_it() {
+        // RFC 7914: 128 * r * N bytes; r is 8 in age.
+        for factor in 1..=30 {
+            let bytes = 128 * 8 * (1_u64 << factor);
+            assert_eq!((WorkFactors::within(bytes), WorkFactors::within(bytes - 1)), (factor, factor - 1));
+        }
+        assert_eq!((WorkFactors::within(0), WorkFactors::within(u64::MAX)), (0, 53));
+    }
+
+    #[test]
+    fn costs_are_told_in_units_that_one_reads_and_never_overflow() {
+        assert_eq!(WorkFactors::cost(18), "256 MiB of memory and about 1 s");
+        assert_eq!(WorkFactors::cost(20), "1 GiB of memory and about 4 s");
+        assert_eq!(WorkFactors::cost(10), "1 MiB of memory and about 1 s");
+        for factor in 0..=u8::MAX {
+            assert!(!WorkFactors::cost(factor).is_empty());
+        }
+    }
+}
