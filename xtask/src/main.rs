@@ -1,5 +1,5 @@
 //! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `rooms`,
-//! `ci`, `demo`, `figures`, `install`, `deb`, `guest`, `testbed`.
+//! `ci`, `demo`, `figures`, `instructions`, `install`, `deb`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -17,7 +17,7 @@ mod text_file;
 mod tidy;
 mod tree;
 
-use measure::{figures, guest, testbed};
+use measure::{figures, guest, instructions, testbed};
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         ["ci", "--full", ref steps @ ..] => ci::run(ci::Depth::Full, steps),
         ["demo"] => demo::run_demo(),
         ["figures", ref names @ ..] => figures::run(names),
+        ["instructions"] => instructions::run_instructions(),
         ["install"] => package::install(),
         ["deb"] => package::deb(),
         ["guest", ref words @ ..] => guest::run(words),
@@ -47,6 +48,7 @@ fn usage() -> ExitCode {
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
     eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");
     eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
+    eprintln!("       cargo xtask instructions what short messages of OpenSSL programs take, counted");
     eprintln!(
         "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
     );

@@ -1,5 +1,7 @@
 //! The provider's own tests, watched by valgrind: nothing is read before it was written or outside its memory.
 //!
+//! And short messages take no more instructions than they may.
+//!
 //! Steps: is it here -> the tests of `evener-provider`, the programs that they start included -> what it finds is printed
 //! where they expect silence, and fails them. Valgrind 3.19 knows no vector registers of 512 bits, so that lanes are
 //! skipped under it.
@@ -22,4 +24,5 @@ pub(super) fn run(tally: &mut Tally) {
     let mut command = cargo();
     command.args(["test", "--no-fail-fast", "-p", "evener-provider", "--tests", "--config", RUNNER]);
     tally.run_tests("the provider's tests under valgrind", command);
+    tally.check("instructions of short messages", &["xtask", "tidy", "xtask"], &["xtask", "instructions"]);
 }

@@ -4,6 +4,7 @@ mod browser;
 mod circumstances;
 pub(crate) mod figures;
 pub(crate) mod guest;
+pub(crate) mod instructions;
 mod papers;
 mod processes;
 mod provider_guest;
