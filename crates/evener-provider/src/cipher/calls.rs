@@ -19,6 +19,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     buffering::stop(ctx)?;
     ctx.hot.thresh = usize::MAX;
     ctx.hot.iv_only = IvOnly::None;
+    ctx.hot.unseen.end();
     if call.key.is_none() && call.encrypts == ctx.message.encrypts && !ctx.hot.direct.is_due() {
         ctx.end_message();
     } else {

@@ -16,7 +16,7 @@ pub(crate) mod engine;
 pub(crate) mod gcm;
 pub(crate) mod in_flight;
 pub(crate) mod message;
-mod module_choice;
+pub(crate) mod module_choice;
 pub(crate) mod pipelines;
 mod record;
 pub(crate) mod route;

@@ -12,9 +12,35 @@ use super::message::State;
 use crate::config::Guard;
 use crate::ffi::async_job::Jobs;
 use crate::inner_cipher::call::Update;
+use crate::state::rows::CipherRow;
 
 /// Most engines between which a request has the choice.
 const CHOICE_MAX: usize = 8;
+
+/// Whether an update of `len` bytes is the inner function's because the policy keeps it without a look, and nobody but a module could have it. Nearly all updates of a program that
+/// no module pays for end here, so whether they run in a job is not asked.
+pub(crate) fn stays_unseen(ctx: &mut CipherCtx, len: usize) -> bool {
+    if ctx.message.state != State::Direct || ctx.message.record_mode.is_some() {
+        return false;
+    }
+    ctx.hot.unseen.take(len) || begins_unseen_run(ctx, len).unwrap_or_default()
+}
+
+/// Has the policy keep some updates like this one, which is the first of them.
+fn begins_unseen_run(ctx: &mut CipherCtx, len: usize) -> Option<bool> {
+    let (row, message) = (ctx.row(), &ctx.message);
+    if !row.is_for_modules_alone(message.encrypts, len) || ctx.prov().settings.guard == Guard::Off {
+        return None;
+    }
+    let class = Class::of(row.algorithm?, message.direction(), whole_blocks(row, len), false);
+    let granted = policy()?.take_unsampled(class, ctx.hot.unseen.next());
+    Some(ctx.hot.unseen.begin(len, granted))
+}
+
+/// Bytes of an update that are no rest of a block.
+fn whole_blocks(row: &CipherRow, len: usize) -> usize {
+    if row.is_padded() { len - len % BLOCK_BYTES } else { len }
+}
 
 /// Asks about an update that an engine may want. Without engines there is nothing to regret.
 pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<ModuleChoice> {
@@ -24,9 +50,8 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
-    let rest = if row.is_padded() { call.len() % BLOCK_BYTES } else { 0 };
-    let whole =
-        if message.record_mode.is_some() { call.len() + BLOCK_BYTES - rest } else { call.len() - rest };
+    let whole = whole_blocks(row, call.len());
+    let whole = if message.record_mode.is_some() { whole + BLOCK_BYTES } else { whole };
     let is_alone = ctx.prov().jobs.as_ref().and_then(Jobs::current).is_none();
     let concurrency = if is_alone { Concurrency::Alone } else { Concurrency::SameThread };
     let (algorithm, direction) = (row.algorithm?, message.direction());

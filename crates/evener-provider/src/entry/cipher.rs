@@ -14,7 +14,7 @@ use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
 use crate::cipher::message::Message;
-use crate::cipher::{buffering, calls, gcm, route};
+use crate::cipher::{buffering, calls, gcm, module_choice, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, params};
@@ -129,6 +129,9 @@ dispatch! {
         let call = Update::of(out, written, room, input, len);
         if let Some(answer) = gcm::unsplit::update(ctx, &call) {
             return answer;
+        }
+        if module_choice::stays_unseen(ctx, len) {
+            return ctx.forward(&call);
         }
         ctx.end_iv_only();
         let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));

@@ -71,6 +71,12 @@ impl CipherRow {
         self.thresh.min(self.split_from(encrypts))
     }
 
+    /// Whether an update of `len` bytes is block work that a module may do, and nobody else.
+    pub(crate) fn is_for_modules_alone(&self, encrypts: bool, len: usize) -> bool {
+        let others_from = self.combined_from.min(self.gcm_from).min(self.split_from(encrypts));
+        self.block_thresh <= len && len < others_from
+    }
+
     /// Whether messages start from an IV.
     pub(crate) fn has_iv(&self) -> bool {
         self.algorithm.is_some_and(|algorithm| algorithm.iv_bytes() > 0)

@@ -9,6 +9,7 @@
 //! | [`Pending`] | who helps with the update under way | updates above the threshold, for as long as they last |
 
 mod transitions;
+mod unseen_run;
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -20,6 +21,7 @@ use evener::statistics::LocalCounter;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
+use self::unseen_run::UnseenRun;
 use crate::cipher::engine::choice::ModuleChoice;
 use crate::cipher::gcm::state::Gcm;
 use crate::cipher::message::{Message, State};
@@ -72,6 +74,8 @@ pub(crate) struct Hot {
     pub(crate) elsewhere: Cell<usize>,
     /// Whether anything has to be known about messages.
     pub(crate) is_tracked: bool,
+    /// Updates that no module is asked about.
+    pub(in crate::cipher) unseen: UnseenRun,
 }
 
 const CACHE_LINE: usize = 64;
@@ -133,6 +137,7 @@ impl CipherCtx {
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
             elsewhere: Cell::new(0),
             is_tracked: row.is_tracked(),
+            unseen: UnseenRun::default(),
         };
         let inner = Inner { cipher: row.cipher.unwrap_or(row.update), row };
         Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None }

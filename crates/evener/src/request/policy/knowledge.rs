@@ -99,12 +99,18 @@ impl Learned {
         let on_core = table.expected(0, None);
         let expected = |module: usize| table.expected(0, Some(module));
         let chosen = |module: usize| Choice::Module(Chosen { module, expected: expected(module), on_core });
-        let wait = |(module, ahead): (usize, &Option<u32>)| {
-            let own = Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into()));
-            let of_all = query.shared(module).map(SharedModule::expected_start).unwrap_or_default();
-            (of_all <= on_core, Queue { wait: own.max(of_all) })
+        let own_wait = |(module, ahead): (usize, &Option<u32>)| Queue {
+            wait: Nanos(expected(module).0.saturating_mul(ahead.unwrap_or_default().into())),
         };
-        let (is_near, queues): (Vec<bool>, Vec<Queue>) = query.ahead.iter().enumerate().map(wait).unzip();
+        let queues: Vec<Queue> = query.ahead.iter().enumerate().map(own_wait).collect();
+        if !self.may_go(query, &table, &queues) && !cfg!(mutant = "others_always_asked") {
+            return Choice::Inline;
+        }
+        let wait = |(module, own): (usize, &Queue)| {
+            let of_all = query.shared(module).map(SharedModule::expected_start).unwrap_or_default();
+            (of_all <= on_core, Queue { wait: own.wait.max(of_all) })
+        };
+        let (is_near, queues): (Vec<bool>, Vec<Queue>) = queues.iter().enumerate().map(wait).unzip();
         // Not even a try waits behind other processes for longer than a core takes.
         let takes = |module: &usize| query.ahead[*module].is_some() && is_near[*module];
         if let Some(trial) = self.trials.get(&query.class).filter(|trial| takes(&trial.module)) {
@@ -115,9 +121,7 @@ impl Learned {
                 return chosen(module);
             }
         }
-        let wants_try = |module: &usize| {
-            takes(module) && table.wants_single_try(0, *module) && self.has_earned_try(query, *module)
-        };
+        let wants_try = |module: &usize| takes(module) && self.wants_try(query, &table, *module);
         let Some(module) = (0..queues.len()).find(wants_try) else { return Choice::Inline };
         self.tables.remove(&query.class);
         if !self.estimator.tries(module, query.class, now) {
@@ -127,6 +131,20 @@ impl Learned {
         let worked = self.worked.get(&query.class).copied().unwrap_or_default();
         self.worked_at_try.insert(query.class, worked);
         chosen(module)
+    }
+
+    /// Whether the request could go to a module if no other process had any: what others have there makes it wait longer and never less, so of a request that stays by this process's own costs nobody
+    /// else is asked.
+    fn may_go(&self, query: &Query<'_>, table: &Table, queues: &[Queue]) -> bool {
+        let takes = |module: &usize| query.ahead[*module].is_some();
+        self.trials.contains_key(&query.class)
+            || matches!(table.route(0, queues), Route::Module(_))
+            || (0..queues.len()).filter(takes).any(|module| self.wants_try(query, table, module))
+    }
+
+    /// Whether a try is due there, and worth it.
+    fn wants_try(&self, query: &Query<'_>, table: &Table, module: usize) -> bool {
+        table.wants_single_try(0, module) && self.has_earned_try(query, module)
     }
 
     /// Whether so much was worked since the last try that the next one, at a module that other processes have, too, is a small part of it: a thousand processes that each
@@ -159,6 +177,13 @@ impl Learned {
     /// Whether a request was there.
     fn is_warm(&self, module: usize) -> bool {
         self.is_warm.get(module).copied().unwrap_or_default()
+    }
+
+    /// Requests that are not to be looked at after one that was kept and took so long. The more a class has worked without a module, the fewer looks it is worth.
+    pub(super) fn next_unsampled(&mut self, turn: &Measurement, core: Nanos) -> u32 {
+        let alone = self.worked.get(&turn.class).copied().unwrap_or_default();
+        let worked = if turn.concurrency.is_alone() { alone } else { self.worked_beside };
+        self.sampling.next_unsampled(turn.class, core, worked)
     }
 
     /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.

@@ -173,7 +173,7 @@ impl Measurement {
             (None, Some(core)) => {
                 learned.stayed(&self, wall, core);
                 if self.is_kept {
-                    let unsampled = learned.sampling.next_unsampled(self.class, core);
+                    let unsampled = learned.next_unsampled(&self, core);
                     self.policy.unsampled[self.class.index()].store(unsampled, Relaxed);
                 }
             }

@@ -119,13 +119,20 @@ impl Policy {
         if !concurrency.is_alone() && cfg!(mutant = "jobs_all_looked_at") {
             return false;
         }
-        let unsampled = &self.unsampled[class.index()];
-        // Relaxed: a number of requests, about. Two that take the same one away look once less.
+        self.take_unsampled(class, 1) > 0
+    }
+
+    /// Requests of `class` that stay without a look, of so many that are to come: they are taken from those of all threads.
+    pub fn take_unsampled(&self, class: Class, wanted: u32) -> u32 {
+        // No panic: the provider asks where C has called it.
+        let Some(unsampled) = self.unsampled.get(class.index()) else { return 0 };
+        // Relaxed: a number of requests, about. Two that take the same ones away look once less.
         let left = unsampled.load(Relaxed);
-        if left > 0 {
-            unsampled.store(left - 1, Relaxed);
+        let taken = left.min(wanted);
+        if taken > 0 {
+            unsampled.store(left - taken, Relaxed);
         }
-        left > 0
+        taken
     }
 
     /// Begins a request that a module may want.

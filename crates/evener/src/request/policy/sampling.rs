@@ -34,9 +34,11 @@ impl Sampling {
     }
 
     /// Requests that are not to be looked at after one that was kept and took so long: twice as many as the last time, as far as they take no
-    /// longer than `unsampled_time`.
-    pub(super) fn next_unsampled(&mut self, class: Class, core: Nanos) -> u32 {
-        let most = u32::try_from(TUNING.unsampled_time.0 / core.0.max(1)).unwrap_or(u32::MAX);
+    /// longer than `unsampled_time`, or a part of what their class has worked.
+    pub(super) fn next_unsampled(&mut self, class: Class, core: Nanos, worked: Nanos) -> u32 {
+        let part = Nanos(worked.0 / u64::from(TUNING.unsampled_part));
+        let time = part.clamp(TUNING.unsampled_time, TUNING.unsampled_time_max);
+        let most = u32::try_from(time.0 / core.0.max(1)).unwrap_or(u32::MAX);
         let next = self.unsampled.entry(class).or_insert(TUNING.unsampled_first / 2);
         *next = (*next * 2 + 1).min(TUNING.unsampled_max).min(most);
         *next

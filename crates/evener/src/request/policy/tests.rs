@@ -1,8 +1,11 @@
 //! What of a program's requests goes to a module, of which the tests say what it takes: requests in virtual time but for one test.
 
+use evener_arbiter::{Costs, Mean};
 use evener_core::plan::adaptive;
 use evener_core::{Algorithm, Direction};
+use evener_testing::arbiters::ArbiterFolder;
 
+use super::super::shared_module::QUESTIONS;
 use super::choice::Chosen;
 use super::*;
 use crate::core_price::scaled;
@@ -153,6 +156,49 @@ fn most_requests_that_stay_are_not_looked_at_whatever_stands_beside_them() {
         }
         assert!(looks < 40, "{concurrency:?}: {looks}");
     }
+}
+
+/// What became of requests of 2 us at a module that is known to take 50 us of a core for each.
+#[derive(Debug, Default)]
+struct Small {
+    looks: u32,
+    went: u32,
+    /// Questions to all processes' module.
+    questions: u32,
+}
+
+/// So many of them, of a process that others told so.
+fn small_requests(count: u32) -> Small {
+    let folder = ArbiterFolder::new();
+    let arbiter = folder.attach();
+    let query = query(Concurrency::Alone);
+    let mean = |ns| Mean { ns, deviation_ns: ns / 10 };
+    let told = Costs { c: mean(2_000), d: mean(50_000), h: mean(10_000), bytes: 16_384, samples: 15 };
+    arbiter.module("host", 64).publish(query.class, &told);
+    let shared: &'static SharedModule = Box::leak(Box::new(SharedModule::new(&arbiter, "host", 64)));
+    let query = Query { shared: &[Some(shared)], ..query };
+    let (policy, mut now, mut seen) = (unlearned(), Nanos::from_millis(1_000), Small::default());
+    let before = QUESTIONS.get();
+    for _ in 0..count {
+        let is_looked_at = !policy.is_unsampled(query.class, query.concurrency);
+        let turn = is_looked_at.then(|| policy.begin_at(&query, now));
+        let stays = turn.as_ref().is_none_or(Measurement::stays);
+        seen.looks += u32::from(is_looked_at);
+        seen.went += u32::from(!stays);
+        now += Nanos::from_micros(if stays { 2 } else { 60 });
+        let core = Nanos::from_micros(if stays { 2 } else { 50 });
+        turn.into_iter().for_each(|turn| _ = turn.end_at(Some(core), Nanos::ZERO, now));
+    }
+    Small { questions: QUESTIONS.get() - before, ..seen }
+}
+
+#[test]
+fn of_small_requests_that_no_module_pays_for_few_are_looked_at_and_others_are_asked_about_none() {
+    let [first, all] = [90_000, 1_000_000].map(small_requests);
+    // 180 ms of work, less than what the first try is worth.
+    assert!(first.looks < 200 && (first.went, first.questions) == (0, 0), "{first:?}");
+    // 2 s, in which it may be tried.
+    assert!(all.looks < 500 && all.went < 60 && all.questions <= all.went, "{all:?}");
 }
 
 #[test]

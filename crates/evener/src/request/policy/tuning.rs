@@ -11,10 +11,16 @@ tuning! {
     /// look takes 0.2 us, a request of 1 KiB 1 us.
     ["S1"] unsampled_first: u32 = 31, 1, 1_000, "requests to a look", "Assumed, not measured: 31, because a look is then below 1 % of 1 KiB";
     /// So many at most.
-    ["S1"] unsampled_max: u32 = 255, 1, 100_000, "requests to a look", "Assumed, not measured: 255, because fewer looks save nothing more";
+    ["S1"] unsampled_max: u32 = 4_095, 1, 100_000, "requests to a look", "a look takes 3 us: with 255 it was 0.6 % of requests of 4 KiB";
     /// Nor are they to take longer than this, beside which a look is nothing even on a slow core.
     ["S1"] unsampled_time: Nanos = Nanos::from_millis(1), Nanos::from_micros(10), Nanos::from_millis(100), "core time",
         "there 31 requests of 16 KiB, 33 ms, went by before a module that took a thirteenth was tried";
+    /// Or than such a part of what their class has worked, where that is longer.
+    ["S1"] unsampled_part: u32 = 64, 8, 100_000, "times what goes by without a look",
+        "Assumed, not measured: 64, because what a module that began to pay was not given meanwhile is then below 2 % of the work";
+    /// So long at most.
+    ["S1"] unsampled_time_max: Nanos = Nanos::from_millis(20), Nanos::from_millis(1), Nanos::from_millis(1_000), "core time",
+        "Assumed, not measured: 20 ms, as old as a table gets (S4)";
     /// Of requests that go to a module one in so many has its core time taken.
     ["S1"] sampled: u32 = 16, 1, 1_000, "requests to a sample", "a thread's clock takes 640 ns";
     /// All of the first ones have.
