@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_fd::{Named, open_named};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
@@ -34,14 +35,44 @@ fn replace(
     draft.push(format!(".{}", process::id()));
     // What a killed process of the same number may have left.
     unlinkat(&directory, &draft, AtFlags::empty()).ok();
-    let written = create(&directory, &draft, mode)
-        .and_then(|mut opened| opened.write_all(bytes).map(|()| opened))
-        .and_then(|opened| settle(&opened))
+    let mut opened = {
+        let mut drafts = drafts();
+        if drafts.is_closed {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let opened = create(&directory, &draft, mode)?;
+        drafts.open.push((directory.try_clone()?, draft.clone()));
+        opened
+    };
+    let written = opened
+        .write_all(bytes)
+        .and_then(|()| settle(&opened))
         .and_then(|()| Ok(renameat(&directory, &draft, &directory, name)?));
     if written.is_err() {
         unlinkat(&directory, &draft, AtFlags::empty()).ok();
     }
+    drafts().open.retain(|(_, open)| *open != draft);
     written
+}
+
+/// Removes what is half written, and lets nothing be begun any more: for a process that ends at once.
+pub(crate) fn abandon() {
+    let mut drafts = drafts();
+    drafts.is_closed = true;
+    for (directory, draft) in &drafts.open {
+        unlinkat(directory, draft, AtFlags::empty()).ok();
+    }
+}
+
+/// Files on their way to their names: each by its directory and its name for the time being.
+struct Drafts {
+    open: Vec<(OwnedFd, OsString)>,
+    is_closed: bool,
+}
+
+fn drafts() -> MutexGuard<'static, Drafts> {
+    static DRAFTS: Mutex<Drafts> = Mutex::new(Drafts { open: Vec::new(), is_closed: false });
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes a file that the user named, as it stands there: it may be a device or a pipe.

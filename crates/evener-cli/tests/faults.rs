@@ -157,3 +157,34 @@ fn a_signal_at_any_call_leaves_no_draft_and_whole_files_only() {
     }
     the_same_command_does_the_rest(&place, "signals");
 }
+
+#[test]
+fn a_signal_while_the_identity_of_a_tree_is_written_leaves_nothing_of_it() {
+    let place = Place::new();
+    place.write("in/f", "text");
+    place.write_secret("pass", "word\n");
+    if !there_is("strace") {
+        return skipped("strace is not installed");
+    }
+    // The signal comes when it is on the disk, and ends the run long before it would get its name.
+    let words = ["-f", "-q", "-o", "trace", "-e", "trace=fsync,renameat,renameat2"].into_iter();
+    let faults = ["fsync:signal=INT:when=1", "renameat,renameat2:delay_enter=2000000:when=1"];
+    let faults = faults.map(|fault| ["-e".to_owned(), format!("inject={fault}")]);
+    let words = words.map(str::to_owned).chain(faults.into_iter().flatten());
+    let mut run = place.program("env").args(["--default-signal", "strace"]).args(words);
+    run = run.args([
+        EVENER,
+        "encrypt",
+        "-q",
+        "--passphrase-file",
+        "pass",
+        "--work-factor",
+        "10",
+        "-o",
+        "sealed",
+        "in",
+    ]);
+    let ran = run.env("EVENER_ARBITER", "off").run();
+    assert_eq!(ran.signal(), Some(rustix::process::Signal::INT.as_raw()), "{ran:?}");
+    assert_eq!(files(&place.join("sealed")), Vec::<PathBuf>::new());
+}

@@ -267,3 +267,28 @@ fn a_file_beyond_the_size_limit_is_named_and_the_others_are_done() {
     assert_eq!(files(&place.join("sealed")).len(), 300);
     the_rest_is_done_by_the_same_command(&place);
 }
+
+#[test]
+fn a_full_disk_leaves_directories_unfinished_in_which_something_is_missing_and_no_others() {
+    let place = Place::new();
+    place.keyset("k.json");
+    for (directory, bytes) in [("whole", 3_000), ("part", 20 << 20)] {
+        place.write(format!("in/{directory}/deep/f"), noise(1, bytes));
+        for path in [format!("in/{directory}/deep"), format!("in/{directory}")] {
+            common::allow(&place.join(&path), 0o750);
+            let time = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+            fs::File::open(place.join(path)).unwrap().set_modified(time).unwrap();
+        }
+    }
+    let script = r#"
+        mkdir sealed && mount -t tmpfs -o size=12m none sealed || exit 77
+        "$0" encrypt --key k.json -q --workers 1 -o sealed in/whole in/part; echo $?
+        stat -c '%n %a %Y' sealed/whole sealed/whole/deep sealed/part sealed/part/deep"#;
+    let ran = place.program("unshare").args(["-rm", "sh", "-c", script, common::EVENER]).run();
+    if ran.code() != Some(0) {
+        return skipped("no mount is allowed here");
+    }
+    let lines: Vec<&str> = ran.stdout_text().lines().collect();
+    assert_eq!(lines[..3], ["1", "sealed/whole 750 1000000000", "sealed/whole/deep 750 1000000000"]);
+    assert!(lines[3..].iter().all(|line| !line.ends_with(" 1000000000")), "{lines:?}");
+}

@@ -197,3 +197,14 @@ fn names_of_one_file_are_done_by_the_record_stay_names_of_one_file_and_go_togeth
             && !place.join("out/deep/a3").exists()
     );
 }
+
+#[test]
+fn a_dry_run_under_a_passphrase_makes_no_identity() {
+    let place = place();
+    place.write_secret("pass", "word\n");
+    let words =
+        ["encrypt", "-q", "-n", "--passphrase-file", "pass", "--work-factor", "10", "-o", "out", "in"];
+    let ran = place.evener().args(words).run().succeeded();
+    assert_eq!(ran.stdout_text().lines().count(), 7);
+    assert!(!place.join("out").exists());
+}

@@ -196,3 +196,78 @@ fn inspection_says_of_an_age_file_what_age_made() {
     assert_eq!((&text["armor"], &text["sizes"]["max_payload"]), (&true.into(), &200_000.into()));
     assert!(text["sizes"]["armor"].as_u64().unwrap() > 60_000);
 }
+
+#[test]
+fn text_is_verified_and_inspected_like_the_file_in_it() {
+    for (kind, version) in [("age", "age-encryption.org/v1"), ("openssl", "openssl enc")] {
+        let place = Place::new();
+        let key = sealed(&place, kind);
+        place.evener().args(["encrypt", "-q", "-a", "-o", "text", "in"]).args(&key).run().succeeded();
+        let verify = || place.evener().args(["verify", "-q", "--against", "in"]).args(&key).arg("text").run();
+        let before = files(place.path());
+        verify().succeeded();
+        assert_eq!(files(place.path()), before, "nothing was written");
+        let (binary, text) = (inspected(&place, "sealed/file"), inspected(&place, "text/file"));
+        assert_eq!((&text["armor"], &text["version"]), (&true.into(), &version.into()));
+        assert_eq!(binary["sizes"]["max_payload"], text["sizes"]["max_payload"]);
+        let [whole, bare] =
+            ["text/file", "sealed/file"].map(|file| fs::metadata(place.join(file)).unwrap().len());
+        assert_eq!(text["sizes"]["armor"], whole - bare);
+        // One letter in the middle.
+        let file = fs::File::options().read(true).write(true).open(place.join("text/file")).unwrap();
+        let mut letter = [0];
+        file.read_exact_at(&mut letter, 2_000_000).unwrap();
+        file.write_all_at(if letter == *b"A" { b"B" } else { b"A" }, 2_000_000).unwrap();
+        verify().ended_with(1).saying("text/file: ");
+    }
+}
+
+#[test]
+fn inspection_promises_nothing_that_the_outside_does_not_show() {
+    let place = Place::new();
+    place.write("plain", noise(1, 300_000));
+    place.write_secret("pass", "word\n");
+    for template in ["AES256_CTR_HMAC_SHA256_4KB", "AES256_CTR_HMAC_SHA256_1MB", "AES256_GCM_HKDF_4KB"] {
+        place.evener().args(["keygen", "--template", template, template]).run().succeeded();
+        place.evener().args(["encrypt", "-q", "--key", template, "-o", "c", "plain"]).run().succeeded();
+        let seen = inspected(&place, "c");
+        let size = |name: &str| seen["sizes"][name].as_u64().unwrap();
+        assert!((size("min_payload")..=size("max_payload")).contains(&300_000), "{template} {seen}");
+        assert_eq!(seen["stanza_types"], serde_json::json!(["AES256_GCM_HKDF or AES256_CTR_HMAC"]));
+        fs::remove_file(place.join("c")).unwrap();
+    }
+    let words = ["encrypt", "-q", "--format", "openssl", "--kdf", "legacy", "--passphrase-file", "pass"];
+    place.evener().args(words).args(["-o", "c", "plain"]).run().succeeded();
+    assert_eq!(inspected(&place, "c")["version"], "openssl enc");
+}
+
+#[test]
+fn verification_compares_links_and_leaves_them_out_where_nothing_is_there_to_compare() {
+    use std::os::unix::fs::symlink;
+    let place = Place::new();
+    let key = sealed(&place, "tink");
+    fs::hard_link(place.join("in/deep/small"), place.join("in/other")).unwrap();
+    symlink("file", place.join("in/link")).unwrap();
+    place.evener().args(["encrypt", "-q", "-o", "sealed", "in"]).args(&key).run().succeeded();
+    let verify = |more: &[&str]| {
+        let ran = place.evener().args(["verify", "--json", "-"]).args(&key).args(more).arg("sealed").run();
+        let report: serde_json::Value = serde_json::from_slice(ran.stdout()).unwrap();
+        (ran, report["files"].as_u64().unwrap(), report["skipped"].as_array().unwrap().len())
+    };
+    let (ran, files, skipped) = verify(&[]);
+    assert_eq!((files, skipped), (3, 1));
+    ran.succeeded().saying("1 left out");
+    assert_eq!(verify(&["--against", "in"]).1, 4);
+    let relink = |target: &str, name: &str| {
+        fs::remove_file(place.join(name)).ok();
+        symlink(target, place.join(name)).unwrap();
+    };
+    relink("elsewhere", "in/link");
+    verify(&["-q", "--against", "in"]).0.ended_with(1).saying("sealed/link: differs from in/link");
+    verify(&["--against", "in", "--skip-links"]).0.succeeded();
+    fs::remove_file(place.join("in/link")).unwrap();
+    verify(&["-q", "--against", "in"]).0.ended_with(1).saying("sealed/link: has no counterpart at in/link");
+    fs::remove_file(place.join("sealed/link")).unwrap();
+    relink("file", "in/link");
+    verify(&["-q", "--against", "in"]).0.ended_with(1).saying("in/link: has no counterpart at sealed/link");
+}

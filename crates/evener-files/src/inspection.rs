@@ -2,9 +2,10 @@
 //!
 //! start of the file -> armor is taken off -> the format by its first bytes -> its header -> lengths of the rest.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::armor::{ARMOR_START_BYTES, dearmored, is_armored};
+use crate::armor::{ARMOR_START_BYTES, Armor};
 use crate::error::FormatError;
 use crate::format::{HEADER_START_BYTES_MAX, Outside, outside};
 
@@ -15,7 +16,7 @@ pub struct Inspection {
     pub version: String,
     /// Whether a quantum computer could not open it either: `yes`, `no` or `unknown`.
     pub postquantum: &'static str,
-    /// Whether it is text (age's armor).
+    /// Whether it is text (age's armor, or base64 of the openssl format).
     pub armor: bool,
     /// Kinds of recipients, one for each in order, as the header names them; of the other formats the kind of key.
     pub stanza_types: Vec<String>,
@@ -48,24 +49,23 @@ pub struct Sizes {
 ///
 /// [`FormatError::Header`] where it is in none of the formats or its header is damaged, [`FormatError::Truncated`] where no file has this
 /// length, [`FormatError::Library`] where it cannot be read.
-pub fn inspect(file: impl Read) -> Result<Inspection, FormatError> {
-    let mut counted = Counted { inner: file, bytes: 0 };
-    let mut start = read_at_most(&mut counted, ARMOR_START_BYTES as u64)?;
-    if !is_armored(&start) {
-        return binary((&start[..]).chain(counted), None);
-    }
-    let text_bytes = {
-        start.extend(read_at_most(&mut counted, u64::MAX)?);
-        counted.bytes
-    };
-    let bare = dearmored(&start[..]).map_err(|error| FormatError::Library(error.to_string()))?;
-    binary(bare, Some(text_bytes))
+pub fn inspect(file: impl Read + Send) -> Result<Inspection, FormatError> {
+    let read = AtomicU64::new(0);
+    let mut counted = Counted { inner: file, bytes: &read };
+    let start = read_at_most(&mut counted, ARMOR_START_BYTES as u64)?;
+    let armor = [Armor::Age, Armor::Base64].into_iter().find(|armor| armor.is_armored(&start));
+    let whole = (&start[..]).chain(counted);
+    let Some(armor) = armor else { return binary(whole, || None) };
+    let bare = armor.dearmored(BufReader::new(whole)).map_err(cannot_read)?;
+    binary(bare, || Some(read.load(Ordering::Relaxed)))
 }
 
-fn binary(mut file: impl Read, text_bytes: Option<u64>) -> Result<Inspection, FormatError> {
+/// Looks at a binary file; `text_bytes` says, when it was read, how long its text was.
+fn binary(mut file: impl Read, text_bytes: impl FnOnce() -> Option<u64>) -> Result<Inspection, FormatError> {
     let start = read_at_most(&mut file, HEADER_START_BYTES_MAX as u64)?;
     let rest = std::io::copy(&mut file, &mut std::io::sink()).map_err(cannot_read)?;
     let bytes = start.len() as u64 + rest;
+    let text_bytes = text_bytes();
     let Outside { version, postquantum, kinds, header, shortest, longest } = outside(&start, bytes)?;
     let body = bytes.saturating_sub(header);
     let sizes = Sizes {
@@ -91,15 +91,15 @@ fn cannot_read(error: std::io::Error) -> FormatError {
 }
 
 /// A reader that counts.
-struct Counted<R> {
+struct Counted<'c, R> {
     inner: R,
-    bytes: u64,
+    bytes: &'c AtomicU64,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
         let came = self.inner.read(to)?;
-        self.bytes += came as u64;
+        self.bytes.fetch_add(came as u64, Ordering::Relaxed);
         Ok(came)
     }
 }

@@ -41,6 +41,8 @@ impl Progress {
 pub enum Skip {
     /// A symbolic link inside a tree, left out by an option.
     Symlink,
+    /// A symbolic link in an encrypted tree that is verified without its source: nothing shows whether it is the one that was made.
+    LinkUnseen,
     /// A device, socket or pipe, left out by an option.
     Special,
     /// Output that a run has begun and not finished: a killed one, or one that is still going on.
@@ -51,6 +53,7 @@ impl std::fmt::Display for Skip {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Symlink => "symbolic link, left out",
+            Self::LinkUnseen => "symbolic link, in which nothing is authenticated (--against compares it)",
             Self::Special => "neither file nor directory",
             Self::Draft => "draft of a run that did not finish",
         })

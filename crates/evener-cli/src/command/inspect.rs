@@ -51,8 +51,8 @@ pub(crate) fn run(arguments: &Inspect) -> anyhow::Result<Exit> {
 }
 
 fn look(file: &Path) -> anyhow::Result<Inspection> {
-    let input: Box<dyn Read> = match file {
-        file if file == Path::new("-") => Box::new(stdin().lock()),
+    let input: Box<dyn Read + Send> = match file {
+        file if file == Path::new("-") => Box::new(stdin()),
         file => {
             Box::new(File::from(open_named(file, OFlags::RDONLY | OFlags::NOCTTY).context("cannot read")?))
         }

@@ -58,7 +58,8 @@ fn of_openssl(bytes: u64) -> Result<Outside, FormatError> {
         _ => ((text, 0), (text, 0)),
     };
     Ok(Outside {
-        version: "openssl enc -pbkdf2".into(),
+        // Whether the key was made by PBKDF2, by how many rounds and with which digest is not seen.
+        version: "openssl enc".into(),
         postquantum: "yes",
         kinds: vec!["passphrase".into()],
         header,
@@ -67,20 +68,24 @@ fn of_openssl(bytes: u64) -> Result<Outside, FormatError> {
     })
 }
 
-/// Segments have any length that the key says: the more there are, the more tags.
+/// Segments and tags have any length that the key says: the more there are, the more tags.
 fn of_tink(header_bytes: u8, bytes: u64) -> Result<Outside, FormatError> {
     let header = u64::from(header_bytes);
-    let cut = |segment: u64| {
+    let cut = |(segment, tag): (u64, u64)| {
         let growth = super::Growth::Tag { empty_last_is_read: true };
-        Cut::new(header, segment - header - 16, segment - 16, growth)
+        Cut::new(header, segment - header - tag, segment - tag, growth).with_tag_bytes(tag)
     };
-    let [short, long] =
-        [TINK_SEGMENT_BYTES_MIN, TINK_SEGMENT_BYTES_MAX].map(|segment| cut(segment).of_cipher(bytes));
+    let extremes =
+        [(TINK_SEGMENT_BYTES_MIN, TINK_TAG_BYTES_MAX), (TINK_SEGMENT_BYTES_MAX, TINK_TAG_BYTES_MIN)];
+    let [short, long] = extremes.map(|extreme| cut(extreme).of_cipher(bytes));
     let (longest, shortest) = (long?.plain_bytes(), short.map_or(0, |layout| layout.plain_bytes()));
     Ok(Outside {
-        version: "tink streaming AES-GCM-HKDF".into(),
+        version: "tink streaming AEAD".into(),
         postquantum: "yes",
-        kinds: vec![if header_bytes == 24 { "AES128_GCM_HKDF".into() } else { "AES256_GCM_HKDF".into() }],
+        kinds: vec![match header_bytes {
+            24 => "AES128_GCM_HKDF or AES128_CTR_HMAC".into(),
+            _ => "AES256_GCM_HKDF or AES256_CTR_HMAC".into(),
+        }],
         header,
         shortest: (shortest.min(longest), 0),
         longest: (longest, 0),
@@ -90,3 +95,6 @@ fn of_tink(header_bytes: u8, bytes: u64) -> Result<Outside, FormatError> {
 /// Segments of Tink's templates, with their tags: 4 KiB and 1 MiB.
 const TINK_SEGMENT_BYTES_MIN: u64 = 4 << 10;
 const TINK_SEGMENT_BYTES_MAX: u64 = 1 << 20;
+/// Tags of AES-CTR-HMAC as Tink allows them; those of AES-GCM have 16 bytes.
+const TINK_TAG_BYTES_MIN: u64 = 10;
+const TINK_TAG_BYTES_MAX: u64 = 64;

@@ -1,28 +1,27 @@
 //! An armored source among others: in a text no segment lies at a known place. So the text is decoded into a binary file
-//! without a name beside the output, and that is read like any other.
+//! without a name, which lies beside the output if there is one, and that is read like any other.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write as _};
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 
 use crate::armor::{ARMOR_START_BYTES, Armor};
 use crate::error::FileError;
 use crate::input::interruptible::read_error;
 use crate::input::source_file::SourceFile;
-use crate::output::{OutputDir, unnamed_file};
 
 /// The binary file inside `source` where that is armored, else `source`. The copy goes with the last use of it; it
 /// holds ciphertext only.
 pub(super) fn dearmored(
     armor: Option<Armor>,
     source: SourceFile,
-    beside: &Arc<OutputDir>,
+    copy_to: impl FnOnce() -> Result<OwnedFd, FileError>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<SourceFile, FileError> {
     let start = source.read_start(ARMOR_START_BYTES)?;
     let Some(armor) = armor.filter(|armor| armor.is_armored(&start)) else { return Ok(source) };
     let text = File::from(source.fd.try_clone().map_err(read_error)?);
-    let mut binary = File::from(unnamed_file(beside)?);
+    let mut binary = File::from(copy_to()?);
     let mut bytes = armor.dearmored(BufReader::new(text)).map_err(read_error)?;
     let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
     source.check_unchanged()?;

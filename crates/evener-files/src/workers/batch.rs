@@ -1,7 +1,6 @@
 //! Small files by the burst: all are read, one burst works on them, all are written.
 
 use std::io::IoSlice;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evener_core::Job;
@@ -47,11 +46,11 @@ impl<'m> Batch<'m> {
         item: Item,
         work: FileWork,
         slots: &mut Vec<Box<Job<'m>>>,
-    ) -> Result<(), (PathBuf, FileError)> {
+    ) -> Result<(), (Item, FileError)> {
         let count = usize::try_from(work.layout.segment_count()).expect("it was compared with the slots");
         let first = slots.len() - count;
         if let Err(error) = read(&work, &mut slots[first..]) {
-            return Err((item.source, error));
+            return Err((item, error));
         }
         self.since.get_or_insert_with(Instant::now);
         self.bytes += work.source.len();

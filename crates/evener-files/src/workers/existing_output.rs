@@ -10,6 +10,7 @@ use super::worker::Worker;
 use super::{armored_source, links};
 use crate::error::FileError;
 use crate::input::source_file::SourceFile;
+use crate::output::unnamed_file;
 use crate::record::{Asked, Known, Row, Stamp, TICK};
 use crate::request::{Existing, Request, Task};
 use crate::walk::{Identity, Item, What};
@@ -229,7 +230,12 @@ fn open_existing(worker: &Worker<'_, '_, '_>, item: &Item) -> Result<Option<Sour
     if !options.armor {
         return Ok(Some(existing));
     }
-    let binary = armored_source::dearmored(sealer.armor(), existing, &item.dir, || worker.run.is_stopped())?;
+    let binary = armored_source::dearmored(
+        sealer.armor(),
+        existing,
+        || unnamed_file(&item.dir),
+        || worker.run.is_stopped(),
+    )?;
     Ok(binary.named.is_some().then_some(binary))
 }
 
@@ -255,7 +261,12 @@ fn open(worker: &Worker<'_, '_, '_>, item: &Item) -> Result<ToDo, FileError> {
     let stamp = Stamp::of(&source.stat);
     let stamp = stamp.settles_in().is_zero().then_some(stamp);
     if let Task::Decrypt(opener) = &worker.run.request.task {
-        source = armored_source::dearmored(opener.armor(), source, &item.dir, || worker.run.is_stopped())?;
+        source = armored_source::dearmored(
+            opener.armor(),
+            source,
+            || unnamed_file(&item.dir),
+            || worker.run.is_stopped(),
+        )?;
     }
     Ok(ToDo { source, stamp, replaces: false })
 }

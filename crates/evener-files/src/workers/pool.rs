@@ -74,7 +74,7 @@ impl<'a> Workers<'a> {
     pub(crate) fn finish(self) -> Summary {
         let Self { run, queue, summary } = self;
         let mut summary = summary.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if run.is_stopped() {
+        if run.is_cancelled() {
             run.outputs.abandon();
         }
         queue.finish(&run, &mut summary);
@@ -189,14 +189,14 @@ impl<'a> Workers<'a> {
                     self.queue.share(&large);
                     work_on_large(worker, &large);
                 }
-                Err((path, error)) => worker.failed(path, error),
+                Err((item, error)) => worker.failed(item.source, error),
             }
         } else {
             if !batch.has_room(&work, worker.slots.len()) {
                 std::mem::take(batch).run(worker);
             }
-            if let Err((path, error)) = batch.add(item, work, &mut worker.slots) {
-                worker.failed(path, error);
+            if let Err((item, error)) = batch.add(item, work, &mut worker.slots) {
+                worker.failed(item.source, error);
             }
         }
     }

@@ -57,7 +57,10 @@ impl TaskQueue {
             if left.is_empty() {
                 break;
             }
-            summary.failed.extend(left.into_iter().map(|item| (item.source, FileError::Stopped)));
+            for item in left {
+                run.outputs.leave_undone(&item.source);
+                summary.failed.push((item.source, FileError::Stopped));
+            }
         }
     }
 

@@ -3,17 +3,20 @@
 //! inputs -> [`Queue`] (names, lazily) -> a thread: header -> body -> all segments ([`compare`]) -> verified, or failed with the reason.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evener::{Caller, Cancel};
 use evener_core::Job;
-use rustix::fs::{FileType, OFlags};
+use evener_fd::{SystemError, open_named};
+use rustix::fs::{self, FileType, OFlags};
 
+use super::armored_source::dearmored;
 use super::proof::compare;
 use super::worker::{Run, Worker};
-use crate::armor::ARMOR_START_BYTES;
 use crate::error::{FileError, FormatError};
 use crate::input::descriptors::Descriptors;
 use crate::input::place::{OpenPlaces, Place};
@@ -21,8 +24,8 @@ use crate::input::source_file::{SourceFile, open_root};
 use crate::keep::Keep;
 use crate::output::{Outputs, is_draft};
 use crate::record::{Record, is_record};
-use crate::report::{Progress, Summary};
-use crate::request::Request;
+use crate::report::{Progress, Skip, Summary};
+use crate::request::{Request, Task};
 use crate::segments::{FileWork, KeyTrial, slots};
 use crate::walk::{Descent, Found};
 
@@ -74,6 +77,7 @@ struct Queue {
     /// The tree that is walked, and those that come next: the plain side after the encrypted one.
     trees: VecDeque<Tree>,
     open: Arc<OpenPlaces>,
+    takes_links: bool,
 }
 
 struct Tree {
@@ -82,10 +86,38 @@ struct Tree {
     other: Option<(Arc<Place>, PathBuf)>,
     /// Whether it is the plain side that is walked, for files that were never encrypted.
     is_plain_side: bool,
+    takes_links: bool,
+}
+
+/// Whether a symbolic link points where what stands in the other tree does; `None` where nothing stands there.
+fn is_same_link(
+    (place, name): (&Place, &OsStr),
+    root: &Arc<Place>,
+    relative: &Path,
+) -> Result<Option<bool>, FileError> {
+    let target = |place: &Place, name: &OsStr| {
+        let link = place.open_link(name)?;
+        fs::readlinkat(&link, c"", Vec::new()).map_err(FileError::io("read"))
+    };
+    let other = found_below(root, relative).and_then(|(place, name)| target(&place, &name));
+    match other {
+        Ok(other) => Ok(Some(target(place, name)? == other)),
+        // Another kind of thing stands there.
+        Err(FileError::Changed | FileError::Link) => Ok(Some(false)),
+        Err(FileError::Io(error)) if is_absence(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_absence(error: &SystemError) -> bool {
+    matches!(error.answer().kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 enum Met {
     Pair(Pair),
+    /// A link that points where its source does.
+    Same(PathBuf),
+    Skipped(PathBuf, Skip),
     Failed(PathBuf, FileError),
 }
 
@@ -108,7 +140,8 @@ impl<'a> Verification<'a> {
         let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
         let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
         let run = Run::new(request, outputs, plan, progress, record, cancel);
-        let queue = Queue { inputs, trees: VecDeque::new(), open };
+        let takes_links = request.options.keep.links;
+        let queue = Queue { inputs, trees: VecDeque::new(), open, takes_links };
         Self { run, queue: Mutex::new(queue), summary: Mutex::default() }
     }
 
@@ -120,6 +153,11 @@ impl<'a> Verification<'a> {
             match met {
                 None => break,
                 Some(Met::Failed(path, error)) => worker.failed(path, error),
+                Some(Met::Same(path)) => {
+                    worker.run.progress.add_file();
+                    worker.summary.record(path, (0, 0), Ok(()));
+                }
+                Some(Met::Skipped(path, why)) => worker.summary.skipped.push((path, why)),
                 Some(Met::Pair(pair)) if self.run.request.options.left_out.contains(&pair.path) => {}
                 Some(Met::Pair(pair)) => {
                     let verified = verify(&mut worker, &pair);
@@ -146,20 +184,21 @@ fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError
         Some((place, name)) => SourceFile::open(place, name)?,
         None => SourceFile::open_named(&pair.path)?,
     };
-    if worker.run.request.is_armored(&cipher.read_start(ARMOR_START_BYTES)?) {
-        let what = "verification of an armored file (evener decrypt -o /dev/null opens it)";
-        return Err(FormatError::Unsupported(what.into()).into());
-    }
+    let bytes = cipher.len();
+    let armor = match &worker.run.request.task {
+        Task::Decrypt(opener) => opener.armor(),
+        Task::Encrypt(_) => None,
+    };
+    let cipher = dearmored(armor, cipher, copy_of_text, || worker.run.is_stopped())?;
     let plain = match &pair.plain {
         Some(plain) => match plain.open() {
-            Err(FileError::Io(error)) if error.answer().kind() == std::io::ErrorKind::NotFound => {
+            Err(FileError::Io(error)) if is_absence(&error) => {
                 return Err(FileError::NoCounterpart(plain.path.clone()));
             }
             plain => Some(plain?),
         },
         None => None,
     };
-    let bytes = cipher.len();
     let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
     let work = FileWork::open(worker.run.request, cipher, keys)?;
     if plain.is_none() && work.body.cut().tag_bytes() == 0 {
@@ -172,6 +211,13 @@ fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError
             Err(FileError::Differs(pair.plain.as_ref().map_or_else(PathBuf::new, |plain| plain.path.clone())))
         }
     }
+}
+
+/// Where the binary form of a text goes, which is ciphertext: a file without a name among the temporary ones.
+fn copy_of_text() -> Result<OwnedFd, FileError> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    open_named(&std::env::temp_dir(), flags)
+        .map_err(FileError::io("copy an armored file into the directory for temporary files"))
 }
 
 impl Queue {
@@ -200,7 +246,8 @@ impl Queue {
         let root = |path: &Path| Ok::<_, FileError>((open_root(path, &self.open)?.0, path.to_owned()));
         let tree = |path: &Path, other, is_plain_side| {
             let descent = Descent::new(path, &self.open)?;
-            Ok::<_, FileError>(Tree { descent, source: path.to_owned(), other, is_plain_side })
+            let (source, takes_links) = (path.to_owned(), self.takes_links);
+            Ok::<_, FileError>(Tree { descent, source, other, is_plain_side, takes_links })
         };
         let plain_side = plain.as_deref().map(|plain| tree(plain, Some(root(path)?), true)).transpose()?;
         let sealed_side = tree(path, plain.as_deref().map(root).transpose()?, false)?;
@@ -213,15 +260,20 @@ impl Queue {
 impl Tree {
     fn next(&mut self) -> Option<Met> {
         loop {
-            let (place, name) = match self.descent.next()? {
-                Found::Other { place, name, kind: FileType::RegularFile, .. } => (place, name),
+            let (place, name, kind) = match self.descent.next()? {
+                Found::Other { place, name, kind, .. } => (place, name, kind),
                 Found::Failed(path, error) => return Some(Met::Failed(path, error)),
-                Found::Other { .. } | Found::Directory { .. } => continue,
+                Found::Directory { .. } => continue,
             };
-            if is_draft(&name) || is_record(&name) {
-                continue;
-            }
             let path = self.descent.path().join(&name);
+            match kind {
+                FileType::RegularFile if is_draft(&name) || is_record(&name) => continue,
+                FileType::RegularFile => {}
+                FileType::Symlink if self.takes_links => {}
+                FileType::Symlink => return Some(Met::Skipped(path, Skip::Symlink)),
+                _ if self.is_plain_side => continue,
+                _ => return Some(Met::Skipped(path, Skip::Special)),
+            }
             let relative = path.strip_prefix(&self.source).expect("it was found below").to_owned();
             match &self.other {
                 Some((sealed, of_sealed)) if self.is_plain_side => {
@@ -232,6 +284,16 @@ impl Tree {
                         let other = of_sealed.join(&relative);
                         return Some(Met::Failed(path, FileError::NoCounterpart(other)));
                     }
+                }
+                None if kind == FileType::Symlink => return Some(Met::Skipped(path, Skip::LinkUnseen)),
+                Some((root, of_plain)) if kind == FileType::Symlink => {
+                    let plain = of_plain.join(&relative);
+                    return Some(match is_same_link((&place, &name), root, &relative) {
+                        Ok(Some(true)) => Met::Same(path),
+                        Ok(Some(false)) => Met::Failed(path, FileError::Differs(plain)),
+                        Ok(None) => Met::Failed(path, FileError::NoCounterpart(plain)),
+                        Err(error) => Met::Failed(path, error),
+                    });
                 }
                 plain => {
                     let plain = plain.as_ref().map(|(root, of_plain)| Plain {

@@ -54,11 +54,12 @@ impl<'a> Run<'a> {
 
     /// Whether files not yet begun are left alone.
     pub(super) fn is_stopped(&self) -> bool {
-        let is_stopped = self.stopped.load(Ordering::Relaxed) || self.cancel.is_cancelled();
-        if is_stopped {
+        if self.cancel.is_cancelled() {
+            // What is left is not even named.
             self.outputs.abandon();
+            return true;
         }
-        is_stopped
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// Whether the run is to end at once: what is complete and not yet settled is left to the next run, too.

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
+use evener_files::Source;
 use evener_files::age_keys::{Identities, Recipients, WorkFactors};
 use evener_files::format::openssl_enc::{self, Kdf, OpensslEnc};
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
-use evener_files::{Source, Target};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -194,7 +194,7 @@ impl KeyOptions {
         &self,
         recipients: &RecipientOptions,
         sources: &[Source],
-        target: &Target,
+        output: &tree::Output,
         memory: Option<u64>,
     ) -> anyhow::Result<Sealer> {
         match self.format()? {
@@ -204,7 +204,7 @@ impl KeyOptions {
                 Some(passphrase) => {
                     let factors = self.work_factors(recipients.work_factor, memory)?;
                     let passphrase = secret_text(&passphrase)?;
-                    let of_tree = tree::recipients(&passphrase, factors, sources, target)?;
+                    let of_tree = tree::recipients(&passphrase, factors, sources, output)?;
                     Ok(Sealer::Age(of_tree.unwrap_or_else(|| Recipients::passphrase(passphrase, factors))))
                 }
                 None => Ok(Sealer::Age(self.recipients(recipients)?)),

@@ -195,7 +195,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
         bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
     }
     let task =
-        Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.target(), arguments.run.memory)?);
+        Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.tree(), arguments.run.memory)?);
     let options = Options { armor: arguments.armor, ..arguments.run.options() };
     run(task, options, keys, &arguments.run, &cancel)
 }
@@ -276,6 +276,7 @@ fn budget(percent: u8) -> Budget {
 /// For a process that ends at once.
 fn abandon() {
     prompt::give_back();
+    atomic_file::abandon();
     abandon_drafts();
 }
 
@@ -329,6 +330,11 @@ impl RunOptions {
             Some(output) if output != "-" => Target::Path(output.into()),
             _ => Target::Stdout,
         }
+    }
+
+    /// Where a tree would be made and its identity kept; a rehearsal keeps nothing.
+    fn tree(&self) -> tree::Output {
+        tree::Output { target: self.target(), is_rehearsal: self.dry_run }
     }
 
     /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer.

@@ -17,14 +17,21 @@ use crate::atomic_file;
 use crate::key_files::read_public;
 use crate::terminal::PathDisplay;
 
+/// Where a tree is to be made.
+pub(super) struct Output {
+    pub(super) target: Target,
+    /// Whether nothing is written.
+    pub(super) is_rehearsal: bool,
+}
+
 /// The recipients of a run that makes a tree; `None` where it makes one file.
 pub(super) fn recipients(
     passphrase: &SecretString,
     factors: WorkFactors,
     sources: &[Source],
-    target: &Target,
+    output: &Output,
 ) -> anyhow::Result<Option<Recipients>> {
-    let Target::Path(target) = target else { return Ok(None) };
+    let Target::Path(target) = &output.target else { return Ok(None) };
     let directories: Vec<&Path> = paths(sources).filter(|path| path.is_dir()).collect();
     // What goes wrong here goes wrong in the run too, which names it better.
     let lies_inside = directories.iter().any(|directory| lies_inside(target, directory));
@@ -36,7 +43,7 @@ pub(super) fn recipients(
     {
         bail!("{} has the name that the new tree's own identity takes", PathDisplay(&taken));
     }
-    let text = identity_in(passphrase, factors, target)?;
+    let text = identity_in(passphrase, factors, target, output.is_rehearsal)?;
     let mut recipients = Recipients::default();
     recipients.add_identity_file(text.as_bytes(), &mut |_| None)?;
     Ok(Some(recipients))
@@ -47,6 +54,7 @@ fn identity_in(
     passphrase: &SecretString,
     factors: WorkFactors,
     target: &Path,
+    is_rehearsal: bool,
 ) -> anyhow::Result<Zeroizing<String>> {
     let file = target.join(TREE_IDENTITY);
     match fs::metadata(&file) {
@@ -58,6 +66,9 @@ fn identity_in(
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&file))),
     }
     let (text, sealed) = new_tree_identity(passphrase, factors)?;
+    if is_rehearsal {
+        return Ok(text);
+    }
     let cannot_make = || format!("cannot make {}", PathDisplay(target));
     match fs::create_dir(target) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {

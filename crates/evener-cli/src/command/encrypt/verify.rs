@@ -19,7 +19,7 @@ use crate::terminal::{Exit, exit_status_help, output, signals, units};
 /// Checks encrypted files: opens them whole and writes nothing.
 ///
 /// Every file below the named ones has to be authentic under the key. With --against it has to hold what its source holds, too, and
-/// each source has to have its file. The openssl format is not authenticated and can be verified against its source only.
+/// each source has to have its file; symbolic links have to point where their sources do, and are left out without it. The openssl format is not authenticated and can be verified against its source only.
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
@@ -42,6 +42,10 @@ pub(crate) struct Verify {
     /// What they were made from: a file, or a directory as it was encrypted.
     #[arg(long, value_name = "SOURCE", help_heading = "Files")]
     against: Option<PathBuf>,
+
+    /// Leaves symbolic links out; unless given, each is compared with its source.
+    #[arg(long, help_heading = "Files")]
+    skip_links: bool,
 
     /// Says nothing but failures: no progress, no summary.
     #[arg(short, long, help_heading = "Report")]
@@ -99,7 +103,7 @@ impl Verify {
             part: None,
             armor: false,
             left_out: Vec::new(),
-            keep: Keep::default(),
+            keep: Keep { links: !self.skip_links, ..Keep::default() },
         }
     }
 
@@ -115,7 +119,10 @@ impl Verify {
         if !self.quiet {
             let (files, size) = (units::counted(report.files, "file"), units::bytes(report.bytes_in));
             let failed = report.failed.len();
-            let rest = if failed > 0 { format!("; {failed} failed, named above") } else { String::new() };
+            let mut rest = if failed > 0 { format!("; {failed} failed, named above") } else { String::new() };
+            if let skipped @ 1.. = report.skipped.len() {
+                rest += &format!("; {skipped} left out, named in --json");
+            }
             output::line(format_args!("verified {files}, {size}{rest}"));
         }
         write_report(self.json.as_deref(), &report)?;
