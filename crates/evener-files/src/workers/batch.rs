@@ -1,6 +1,7 @@
 //! Small files by the burst: all are read, one burst works on them, all are written.
 
 use std::io::IoSlice;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use evener_core::Job;
@@ -46,11 +47,11 @@ impl<'m> Batch<'m> {
         item: Item,
         work: FileWork,
         slots: &mut Vec<Box<Job<'m>>>,
-    ) -> Result<(), (Item, FileError)> {
+    ) -> Result<(), (PathBuf, FileError)> {
         let count = usize::try_from(work.layout.segment_count()).expect("it was compared with the slots");
         let first = slots.len() - count;
         if let Err(error) = read(&work, &mut slots[first..]) {
-            return Err((item, error));
+            return Err((item.source, error));
         }
         self.since.get_or_insert_with(Instant::now);
         self.bytes += work.source.len();

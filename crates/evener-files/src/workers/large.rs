@@ -3,6 +3,7 @@
 
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,7 +42,7 @@ type Finished = Result<(CompleteDraft, Origin), FileError>;
 
 impl Large {
     /// Makes the draft and writes the header.
-    pub(super) fn open(item: Item, work: FileWork) -> Result<Self, (Item, FileError)> {
+    pub(super) fn open(item: Item, work: FileWork) -> Result<Self, (PathBuf, FileError)> {
         work.source.announce();
         let draft = work.draft(&item).and_then(|draft| {
             write_at(&draft.file, &mut [IoSlice::new(&work.header)], 0)?;
@@ -49,7 +50,7 @@ impl Large {
         });
         let draft = match draft {
             Ok(draft) => draft,
-            Err(error) => return Err((item, error)),
+            Err(error) => return Err((item.source, error)),
         };
         let left = AtomicU64::new(work.layout.segment_count());
         let bytes_out = work.header.len() as u64;

@@ -176,6 +176,8 @@ impl<'a> Workers<'a> {
         chained: &mut Vec<(Item, FileWork)>,
     ) {
         let plan = &self.run.plan;
+        // Not let go of before a failure is noted: the directory would be finished.
+        let _dir = Arc::clone(&item.dir);
         if work.body.as_serial().is_some() {
             serial::run(worker, item, &work);
         } else if work.is_chained() {
@@ -189,14 +191,14 @@ impl<'a> Workers<'a> {
                     self.queue.share(&large);
                     work_on_large(worker, &large);
                 }
-                Err((item, error)) => worker.failed(item.source, error),
+                Err((path, error)) => worker.failed(path, error),
             }
         } else {
             if !batch.has_room(&work, worker.slots.len()) {
                 std::mem::take(batch).run(worker);
             }
-            if let Err((item, error)) = batch.add(item, work, &mut worker.slots) {
-                worker.failed(item.source, error);
+            if let Err((path, error)) = batch.add(item, work, &mut worker.slots) {
+                worker.failed(path, error);
             }
         }
     }
