@@ -53,8 +53,10 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
 
 const RING: &[&str] = &[
     "src/lending/caller_slot.rs",
-    "src/lending/combining_list.rs",
+    "src/lending/combining_list/batch.rs",
+    "src/lending/combining_list/mod.rs",
     "src/lending/helper_slot.rs",
+    "src/lending/lend.rs",
     "src/lending/parts.rs",
     "src/lending/try_pool.rs",
     "src/process/mapped_words.rs",

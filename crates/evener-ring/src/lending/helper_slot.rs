@@ -1,6 +1,6 @@
 //! Lends a piece of work to helper threads for the time of one call: each helper serves at a slot.
 //!
-//! [`lend`] puts the work on every free [`HelperSlot`] and rings; a helper at its slot runs it ([`HelperSlot::serve`]) while the caller runs its own;
+//! [`lend()`](super::lend()) (`lend.rs`) puts the work on every free [`HelperSlot`] and rings; a helper at its slot runs it ([`HelperSlot::serve`]) while the caller runs its own;
 //! then the caller takes back what no helper began and waits for what runs. Only then does `lend` return, or unwind.
 //!
 //! | state | next state |
@@ -15,7 +15,6 @@
 //! The ways not taken stand in `docs/ring.md`.
 
 use std::fmt;
-use std::mem;
 
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
@@ -34,78 +33,12 @@ pub struct HelperSlot {
 }
 
 /// The lender's closure, whose lifetime ends when `lend` does.
-type Work = *const (dyn Fn() + Sync);
+pub(super) type Work = *const (dyn Fn() + Sync);
 
 // SAFETY: `work` is touched by one thread at a time, as its comment says, and what it points to is `Sync`.
 unsafe impl Sync for HelperSlot {}
 // SAFETY: a slot that moves is not borrowed, so its state is FREE and `work` is not read again.
 unsafe impl Send for HelperSlot {}
-
-/// How the slots answered to one [`lend`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LendCounts {
-    /// Slots at which the work was begun.
-    pub served: u32,
-    /// Slots from which it was taken back, since no helper had begun.
-    pub taken_back: u32,
-}
-
-/// Most slots that one call lends to.
-pub const HELPER_SLOTS_MAX: usize = 64;
-
-/// Lends `work` to the helpers that serve `slots`, runs `own` beside them, and returns when no helper runs `work` any more.
-///
-/// Slots that are not free are passed over, and of more than [`HELPER_SLOTS_MAX`] the rest. Perhaps no helper comes, so `own` must get
-/// everything done that is left. A panic in `own` is passed on, after the same wait; one in `work` unwinds the thread
-/// that serves and counts as its end.
-pub fn lend<R>(slots: &[HelperSlot], work: &(dyn Fn() + Sync), own: impl FnOnce() -> R) -> (R, LendCounts) {
-    let mut loan = Loan { slots, offered: 0 };
-    // SAFETY: only the lifetime changes. `loan` is dropped before `lend` returns or unwinds, and its drop ends only when
-    // no slot holds the pointer in a state in which it is read.
-    let work = unsafe { mem::transmute::<*const (dyn Fn() + Sync + '_), Work>(work) };
-    for (place, slot) in slots.iter().take(HELPER_SLOTS_MAX).enumerate() {
-        if slot.offer(work) {
-            loan.offered |= 1 << place;
-        }
-    }
-    let own = own();
-    (own, loan.end())
-}
-
-/// The slots that hold the work; their states are settled when it goes.
-struct Loan<'s> {
-    slots: &'s [HelperSlot],
-    /// One bit per slot.
-    offered: u64,
-}
-
-impl Loan<'_> {
-    fn end(&mut self) -> LendCounts {
-        let mut lent = LendCounts::default();
-        let offered = mem::take(&mut self.offered);
-        let of = |(place, slot)| (offered >> place & 1 == 1).then_some(slot);
-        let offered = self.slots.iter().take(HELPER_SLOTS_MAX).enumerate().filter_map(of);
-        // First take back everywhere, so that no helper begins while another is waited for.
-        let mut begun = [None; HELPER_SLOTS_MAX];
-        for (place, slot) in begun.iter_mut().zip(offered) {
-            match slot.take_back() {
-                true => lent.taken_back += 1,
-                false => *place = Some(slot),
-            }
-        }
-        for slot in begun.into_iter().flatten() {
-            slot.wait_done();
-            lent.served += 1;
-        }
-        lent
-    }
-}
-
-impl Drop for Loan<'_> {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
 
 impl HelperSlot {
     /// Makes a free slot that no helper serves yet.
@@ -193,7 +126,7 @@ impl HelperSlot {
     }
 
     /// Puts `work` here, where the slot is free.
-    fn offer(&self, work: Work) -> bool {
+    pub(super) fn offer(&self, work: Work) -> bool {
         // Acquire: pairs with the Release that freed the slot; its former lender is done with the place.
         if self.state.compare_exchange(FREE, TAKEN, Acquire, Relaxed).is_err() {
             return false;
@@ -207,7 +140,7 @@ impl HelperSlot {
     }
 
     /// Takes the work back, unless someone has begun.
-    fn take_back(&self) -> bool {
+    pub(super) fn take_back(&self) -> bool {
         if cfg!(mutant = "back_stored") {
             self.free();
             return true;
@@ -221,7 +154,7 @@ impl HelperSlot {
     }
 
     /// Waits for the work that runs here, and frees the slot.
-    fn wait_done(&self) {
+    pub(super) fn wait_done(&self) {
         for _ in 0..LOOKS {
             if self.is_done() {
                 return self.free();
@@ -274,7 +207,7 @@ impl Default for HelperSlot {
 
 impl fmt::Debug for HelperSlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Seat").field("state", &self.state.load(Relaxed)).finish_non_exhaustive()
+        f.debug_struct("HelperSlot").field("state", &self.state.load(Relaxed)).finish_non_exhaustive()
     }
 }
 

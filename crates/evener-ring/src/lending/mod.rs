@@ -12,12 +12,14 @@ mod caller_slot;
 mod claims;
 mod combining_list;
 mod helper_slot;
+mod lend;
 mod parts;
 mod try_pool;
 
 pub use caller_slot::{LendOutcome, LentWork};
 pub use claims::Claims;
 pub use combining_list::{Batch, CombiningList, Look};
-pub use helper_slot::{HELPER_SLOTS_MAX, HelperSlot, LendCounts, lend};
+pub use helper_slot::HelperSlot;
+pub use lend::{HELPER_SLOTS_MAX, LendCounts, lend};
 pub use parts::{Part, PartBytes, Parts};
 pub use try_pool::{PERMITS_MAX, Permit, TryPool};
