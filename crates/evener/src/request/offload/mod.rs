@@ -2,7 +2,7 @@
 //!
 //! One request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of the callers that wait one
 //! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
-//! lead (`request_queue/`) -> [`Pending::wait`] takes one's own result, which the caller copies to where it belongs.
+//! lead (`request_queue/`) -> [`Pending::wait`] (`pending.rs`) takes one's own result, which the caller copies to where it belongs.
 //!
 //! Callers that wait need not go through the queue: where the module has a driver for single requests [`Offload::run_single`] asks that one,
 //! which takes less time than a queue for jobs of all threads.
@@ -13,22 +13,24 @@
 //! caller's memory is read by `put` and never written: so a module that hangs keeps no caller, and what it failed is done
 //! again from the same bytes. A child of fork begins with a queue and a driver of its own and never touches its parent's.
 
+mod abilities;
 mod buffers;
+mod pending;
 mod queue_state;
 mod request_queue;
 
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
 use evener_ring::PerFork;
 
-use buffers::Buffer;
+use abilities::Abilities;
 pub use buffers::ROOM_BYTES_MAX;
+pub use pending::{Answer, Pending};
 pub use queue_state::OutOfService;
 use request_queue::{RequestQueue, Submission};
 
@@ -52,7 +54,7 @@ pub type MakeSingle = dyn Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync;
 /// A module, and who waits for it.
 pub struct Offload {
     name: String,
-    does: Arc<Does>,
+    abilities: Arc<Abilities>,
     make_driver: Arc<MakeDriver>,
     make_single: Option<Box<MakeSingle>>,
     queues: PerFork<Arc<RequestQueue>>,
@@ -78,9 +80,9 @@ impl Offload {
         does: impl Fn(Algorithm, Direction) -> bool + Send + Sync + 'static,
         make_driver: impl Fn() -> Box<dyn QueuedDriver<'static>> + Send + Sync + 'static,
     ) -> Self {
-        let does = Arc::new(Does::new(does));
-        let make_driver: Arc<MakeDriver> = Arc::new(does.asked_again_after(make_driver));
-        Self { name, does, make_driver, make_single: None, queues: PerFork::default() }
+        let abilities = Arc::new(Abilities::new(does));
+        let make_driver: Arc<MakeDriver> = Arc::new(abilities.asked_again_after(make_driver));
+        Self { name, abilities, make_driver, make_single: None, queues: PerFork::default() }
     }
 
     /// The same, where callers that wait ask a driver of their own. `make_single` is called once in a process; where it makes none, and what
@@ -90,7 +92,7 @@ impl Offload {
         self,
         make_single: impl Fn() -> Option<Box<dyn SingleDriver>> + Send + Sync + 'static,
     ) -> Self {
-        let make_single = self.does.asked_again_after(make_single);
+        let make_single = self.abilities.asked_again_after(make_single);
         Self { make_single: Some(Box::new(make_single)), ..self }
     }
 
@@ -101,7 +103,7 @@ impl Offload {
 
     /// Whether it does this at all.
     pub fn does(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.does.has(algorithm, direction)
+        self.abilities.has(algorithm, direction)
     }
 
     /// Whether it takes such a request now: it does it, it is in service, and there are buffers of that size.
@@ -176,50 +178,6 @@ impl Offload {
     }
 }
 
-/// What a module does.
-struct Does {
-    says: Box<dyn Fn(Algorithm, Direction) -> bool + Send + Sync>,
-    /// By algorithm and direction.
-    // Relaxed: what a module does not do it refuses, too.
-    table: Vec<[AtomicBool; 2]>,
-}
-
-impl Does {
-    fn new(says: impl Fn(Algorithm, Direction) -> bool + Send + Sync + 'static) -> Self {
-        let table = Algorithm::ALL.iter().map(|_| Default::default()).collect();
-        let does = Self { says: Box::new(says), table };
-        does.ask();
-        does
-    }
-
-    fn has(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.table[algorithm.index()][direction as usize].load(Relaxed)
-    }
-
-    fn ask(&self) {
-        for (algorithm, answers) in Algorithm::ALL.iter().zip(&self.table) {
-            for direction in [Direction::Encrypt, Direction::Decrypt] {
-                answers[direction as usize].store((self.says)(*algorithm, direction), Relaxed);
-            }
-        }
-    }
-
-    /// Asks once more when `make` has made something.
-    fn asked_again_after<T>(
-        self: &Arc<Self>,
-        make: impl Fn() -> T + Send + Sync + 'static,
-    ) -> impl Fn() -> T + Send + Sync + 'static {
-        let does = Arc::clone(self);
-        move || {
-            let made = make();
-            if !cfg!(mutant = "does_asked_once") {
-                does.ask();
-            }
-            made
-        }
-    }
-}
-
 /// Silence after which a module is taken for dead that is known to take `expected` for a request and has so many before it: as
 /// in the runtime.
 #[must_use]
@@ -240,60 +198,5 @@ impl RefUnwindSafe for Offload {}
 impl fmt::Debug for Offload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Offload({})", self.name)
-    }
-}
-
-/// A request that was taken in. Where it is dropped, its result is dropped too.
-#[must_use]
-pub struct Pending<'d> {
-    queue: &'d Arc<RequestQueue>,
-    number: u64,
-    is_over: bool,
-}
-
-impl<'d> Pending<'d> {
-    /// Whether [`Pending::wait`] would return at once.
-    pub fn is_over(&self) -> bool {
-        self.queue.is_over(self.number)
-    }
-
-    /// Sleeps until the result is there. `None` where the module failed, or was silent for too long.
-    pub fn wait(mut self) -> Option<Answer<'d>> {
-        self.is_over = true;
-        self.queue.wait(self.number).map(|buffer| Answer { queue: self.queue, buffer: Some(buffer) })
-    }
-
-    /// Forgets it in a child of fork, in which the queue is its parent's and may be locked for ever.
-    pub fn forget(mut self) {
-        self.is_over = true;
-    }
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.queue.leave(self.number);
-        }
-    }
-}
-
-/// What came back.
-pub struct Answer<'d> {
-    queue: &'d Arc<RequestQueue>,
-    buffer: Option<Buffer>,
-}
-
-impl Answer<'_> {
-    /// As many bytes as were put in.
-    pub fn output(&self) -> &[u8] {
-        self.buffer.as_ref().map_or(&[], |buffer| buffer.output())
-    }
-}
-
-impl Drop for Answer<'_> {
-    fn drop(&mut self) {
-        if let Some(buffer) = self.buffer.take() {
-            self.queue.give_back(buffer);
-        }
     }
 }
