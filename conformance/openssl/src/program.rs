@@ -22,10 +22,24 @@ impl Program {
     /// Where it does not compile: the compiler that links the tests is there.
     #[must_use]
     pub fn build(name: &'static str) -> Self {
+        Self::compiled(name, &[])
+    }
+
+    /// Builds a library, which a program loads first where `LD_PRELOAD` names it.
+    ///
+    /// # Panics
+    ///
+    /// As [`Program::build`].
+    #[must_use]
+    pub fn library(name: &'static str) -> Self {
+        Self::compiled(name, &["-shared", "-fPIC"])
+    }
+
+    fn compiled(name: &'static str, options: &[&str]) -> Self {
         let made = Self { folder: tempfile::tempdir().expect("there is a folder for temporary files"), name };
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs").join(name).with_extension("c");
         let mut compiler = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        compiler.args(["-Wall", "-Werror", "-O1", "-o"]).arg(made.path()).arg(source);
+        compiler.args(["-Wall", "-Werror", "-O1"]).args(options).arg("-o").arg(made.path()).arg(source);
         if let Some(build) = openssl_build() {
             compiler.arg("-I").arg(build.join("include")).arg("-L").arg(build);
         }

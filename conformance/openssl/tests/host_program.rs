@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 
 use evener_conformance_openssl::program::Program;
 use evener_conformance_openssl::{Setup, bounded, openssl_build};
+use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
 
 const SECONDS_MAX: u32 = 60;
 
@@ -20,6 +21,22 @@ fn plain() -> Setup {
 
 fn text_of(output: &Output) -> String {
     format!("{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+#[ignore = "the process of a host, which the tests start"]
+fn host_process() {
+    serve();
+}
+
+fn host() -> HostProcess {
+    HostProcess::start("host_process", AT_ONCE)
+}
+
+/// Everything of at least 16 bytes goes to the module of that host.
+fn hosted(host: &HostProcess) -> Setup {
+    let keys = format!("guard = off\nthreshold = 16\nmodules = {}", host.module());
+    Setup::evener(&keys).without_legacy()
 }
 
 #[test]
@@ -127,5 +144,24 @@ fn threads_that_are_cancelled_end_alone() {
             let output = bounded(SECONDS_MAX, command.args(["100", bytes]));
             assert!(output.stdout == b"100 cancelled\n", "{bytes} bytes: {}", text_of(&output));
         }
+    }
+}
+
+#[test]
+fn a_program_is_told_of_a_descriptor_or_never_has_it() {
+    let program = Program::build("async_jobs");
+    let host = host();
+    let setup = hosted(&host);
+    let late = Program::library("late_thread");
+    for (arguments, preloaded) in [(&["20"][..], None), (&["20"], Some(&late)), (&["20", "blocked"], None)] {
+        let before = requests(&host.control());
+        let mut command = setup.command(&program.path().to_string_lossy());
+        preloaded.iter().for_each(|library| _ = command.env("LD_PRELOAD", library.path()));
+        let output = bounded(SECONDS_MAX, command.args(arguments));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.ends_with(", 0 untold\n"), "{said}{}", text_of(&output));
+        assert!(requests(&host.control()) - before >= 80, "{said}");
+        // Else no answer was there before the program could be told.
+        assert!(preloaded.is_none() || !said.contains(" 0 finished"), "{said}");
     }
 }

@@ -124,7 +124,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-provider-test",
             "evener-testbed",
         ]),
-        &[],
+        // A host beside the programs.
+        &["evener-testing"],
     ),
     ("evener-vectors", Use(&[]), &[]),
     ("evener-testbed", Use(&[]), &[]),

@@ -4,8 +4,9 @@
 //! its wait descriptor made readable -> `ASYNC_pause_job`, which returns when the program starts the job again, maybe
 //! on another thread -> the descriptor is emptied. The descriptor is readable before the pause already: no other thread
 //! works on what waits, so the program is to come back as soon as it has looked at everything else that is ready
-//! (the same as in OpenSSL's engines/e_dasync.c). A job that waits for a module is another matter: [`CurrentJob::doorbell`]
-//! gives the thread that brings the result what it makes the descriptor readable by, and [`CurrentJob::wait`] pauses.
+//! (the same as in OpenSSL's engines/e_dasync.c). A job that waits for a module is another matter ([`CurrentJob::waiting`]):
+//! [`WaitingJob::doorbell`] gives the thread that brings the result what it makes a descriptor readable by, and [`WaitingJob::wait`] shows
+//! that descriptor to the program and pauses. Where the result is there before, the program never sees one.
 //!
 //! The descriptor is in the program's hands, which may close it: each use and the end begin with a look whether it is ours still
 //! (`evener_fd`).
@@ -14,7 +15,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
-use std::ptr;
+use std::ptr::{self, NonNull};
 
 use evener::offload::Waker;
 use evener_fd::{CheckedFd, KnownFd};
@@ -31,6 +32,9 @@ type Callback = Option<unsafe extern "C" fn(*mut c_void) -> c_int>;
 type GetCallback = unsafe extern "C" fn(*mut c_void, *mut Callback, *mut *mut c_void) -> c_int;
 type GetFd = unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_int, *mut *mut c_void) -> c_int;
 type Cleanup = unsafe extern "C" fn(*mut c_void, *const c_void, c_int, *mut c_void);
+type ClearFd = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
+type ChangedFds =
+    unsafe extern "C" fn(*mut c_void, *mut c_int, *mut usize, *mut c_int, *mut usize) -> c_int;
 type SetFd = unsafe extern "C" fn(*mut c_void, *const c_void, c_int, *mut c_void, Cleanup) -> c_int;
 
 /// libcrypto's functions for jobs.
@@ -40,6 +44,8 @@ pub(crate) struct Jobs {
     wait_ctx: GetWaitCtx,
     get_fd: GetFd,
     set_fd: SetFd,
+    clear_fd: ClearFd,
+    changed_fds: ChangedFds,
     /// Since OpenSSL 3.0.
     callback: Option<GetCallback>,
 }
@@ -51,8 +57,22 @@ pub(crate) struct CurrentJob<'j> {
     job: *mut c_void,
 }
 
+/// What keeps a job's descriptors for the program.
+type WaitCtx = NonNull<c_void>;
+
+/// When the program hears of a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Before,
+    WithThisPause,
+}
+
 /// Its address is the key of our descriptor in a wait context.
 static KEY: u8 = 0;
+
+fn key() -> *const c_void {
+    (&raw const KEY).cast()
+}
 
 impl Jobs {
     /// Those of the libcrypto that `landmark` lies in.
@@ -64,6 +84,8 @@ impl Jobs {
             wait_ctx: symbol!(library, c"ASYNC_get_wait_ctx": GetWaitCtx)?,
             get_fd: symbol!(library, c"ASYNC_WAIT_CTX_get_fd": GetFd)?,
             set_fd: symbol!(library, c"ASYNC_WAIT_CTX_set_wait_fd": SetFd)?,
+            clear_fd: symbol!(library, c"ASYNC_WAIT_CTX_clear_fd": ClearFd)?,
+            changed_fds: symbol!(library, c"ASYNC_WAIT_CTX_get_changed_fds": ChangedFds)?,
             callback: symbol!(library, c"ASYNC_WAIT_CTX_get_callback": GetCallback),
         })
     }
@@ -76,53 +98,51 @@ impl Jobs {
     }
 }
 
-impl CurrentJob<'_> {
+impl<'j> CurrentJob<'j> {
     /// Puts the job aside until the program starts it again. Returns at once where the program does not allow it.
     pub(crate) fn pause(self) {
-        // SAFETY: the job is the one that runs.
-        let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
-        let rings = !wait_ctx.is_null() && self.calls_back(wait_ctx);
-        let fd = if rings || wait_ctx.is_null() { None } else { self.descriptor(wait_ctx) };
-        if let Some(fd) = fd {
+        let wait_ctx = self.wait_ctx().filter(|wait_ctx| !self.calls_back(*wait_ctx));
+        let entry = wait_ctx.and_then(|wait_ctx| match self.stored(wait_ctx) {
+            Some(fd) => Some((fd, Told::Before)),
+            None => Some((self.store(wait_ctx, CheckedFd::new(event()?).ok()?)?, Told::WithThisPause)),
+        });
+        if let Some((fd, _)) = entry {
             ring(fd);
         }
-        // SAFETY: within a job, and nothing is locked.
-        unsafe { (self.jobs.pause)() };
-        if let Some(fd) = fd {
-            drain(fd);
-        }
+        self.pause_by(wait_ctx, entry);
     }
 
-    /// What another thread wakes the job by that [waits](CurrentJob::wait). A program that gave a function is not called by a
-    /// thread that it does not know: it is to come back after each pause, as where there is no descriptor.
-    pub(crate) fn doorbell(self) -> Doorbell {
-        // SAFETY: the job is the one that runs.
-        let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
-        if wait_ctx.is_null() || self.has_callback(wait_ctx) {
-            return Doorbell(None);
-        }
-        // A descriptor of its own: the wait context may be freed when it is rung.
-        Doorbell(self.descriptor(wait_ctx).and_then(|fd| fd.try_clone().ok()))
+    /// The job as one that may have to wait for another thread. The program hears nothing of it yet.
+    pub(crate) fn waiting(self) -> WaitingJob<'j> {
+        let asked = self.wait_ctx().filter(|wait_ctx| self.callback(*wait_ctx).is_none());
+        let untold = asked
+            .filter(|wait_ctx| self.stored(*wait_ctx).is_none())
+            .and_then(|_| CheckedFd::new(event()?).ok());
+        WaitingJob { job: self, untold }
     }
 
-    /// Puts the job aside until its doorbell is rung, or the program starts it again for another reason.
-    pub(crate) fn wait(self) {
-        // SAFETY: the job is the one that runs.
-        let wait_ctx = unsafe { (self.jobs.wait_ctx)(self.job) };
-        let fd =
-            if wait_ctx.is_null() || self.has_callback(wait_ctx) { None } else { self.descriptor(wait_ctx) };
-        let Some(fd) = fd else { return self.pause() };
+    /// Pauses, with that descriptor as what the program may wait for. False where the program allows no pause; it is told of no
+    /// descriptor then, for OpenSSL tells of new ones with the pause that follows, and forgets afterwards that they were new.
+    fn pause_by(self, wait_ctx: Option<WaitCtx>, entry: Option<(KnownFd, Told)>) -> bool {
         // SAFETY: within a job, and nothing is locked.
         unsafe { (self.jobs.pause)() };
+        let (Some(wait_ctx), Some((fd, told))) = (wait_ctx, entry) else { return true };
+        if told == Told::WithThisPause && self.has_new(wait_ctx) {
+            self.withdraw(wait_ctx);
+            return false;
+        }
         drain(fd);
+        true
     }
 
-    fn has_callback(self, wait_ctx: *mut c_void) -> bool {
-        self.callback(wait_ctx).is_some()
+    /// Where the job's descriptors are kept.
+    fn wait_ctx(self) -> Option<WaitCtx> {
+        // SAFETY: the job is the one that runs.
+        WaitCtx::new(unsafe { (self.jobs.wait_ctx)(self.job) })
     }
 
     /// Calls the program back, where it gave a function for that.
-    fn calls_back(self, wait_ctx: *mut c_void) -> bool {
+    fn calls_back(self, wait_ctx: WaitCtx) -> bool {
         let Some((callback, argument)) = self.callback(wait_ctx) else { return false };
         // SAFETY: the program's function with its own argument.
         unsafe { callback(argument) };
@@ -132,35 +152,101 @@ impl CurrentJob<'_> {
     /// The program's function and its argument.
     fn callback(
         self,
-        wait_ctx: *mut c_void,
+        wait_ctx: WaitCtx,
     ) -> Option<(unsafe extern "C" fn(*mut c_void) -> c_int, *mut c_void)> {
         let get = self.jobs.callback?;
         let (mut callback, mut argument): (Callback, _) = (None, ptr::null_mut());
         // SAFETY: the job's wait context, and room for both answers.
-        let is_set = unsafe { get(wait_ctx, &raw mut callback, &raw mut argument) } == 1;
+        let is_set = unsafe { get(wait_ctx.as_ptr(), &raw mut callback, &raw mut argument) } == 1;
         callback.filter(|_| is_set).map(|callback| (callback, argument))
     }
 
-    /// Our descriptor in the wait context, made where there is none; `None` where the system has none left, and the
-    /// program then has nothing to wait for and starts the job again when it likes. Beside its number the wait context keeps how it is
-    /// known.
-    fn descriptor(self, wait_ctx: *mut c_void) -> Option<KnownFd> {
-        let key: *const c_void = (&raw const KEY).cast();
+    /// Our descriptor in the wait context.
+    fn stored(self, wait_ctx: WaitCtx) -> Option<KnownFd> {
         let (mut number, mut stored) = (-1, ptr::null_mut());
         // SAFETY: the job's wait context, and room for both answers.
-        if unsafe { (self.jobs.get_fd)(wait_ctx, key, &raw mut number, &raw mut stored) } == 1 {
-            // SAFETY: stored under our key below, and not freed by `closed`, for the wait context has it.
-            return Some(unsafe { &*stored.cast::<CheckedFd>() }.known());
+        let is_there = unsafe {
+            (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored)
+        };
+        if is_there != 1 {
+            return None;
         }
-        let fd = CheckedFd::new(event()?).ok()?;
+        // SAFETY: put there by `store` under our key, and not freed by `closed`, for the wait context has it.
+        Some(unsafe { &*stored.cast::<CheckedFd>() }.known())
+    }
+
+    /// Puts a descriptor into the wait context, which keeps beside its number how it is known; `None` where there is no memory for that, and
+    /// the program then has nothing to wait for and starts the job again when it likes.
+    fn store(self, wait_ctx: WaitCtx, fd: CheckedFd) -> Option<KnownFd> {
         let (known, stored) = (fd.known(), Box::into_raw(Box::new(fd)));
-        // SAFETY: as above; the wait context owns both from here on, and ends them by `closed`.
-        if unsafe { (self.jobs.set_fd)(wait_ctx, key, known.number(), stored.cast(), closed) } == 1 {
+        // SAFETY: the job's wait context, which owns both from here on and ends them by `closed`.
+        let is_stored =
+            unsafe { (self.jobs.set_fd)(wait_ctx.as_ptr(), key(), known.number(), stored.cast(), closed) };
+        if is_stored == 1 {
             return Some(known);
         }
         // SAFETY: made above, and given away to no other owner.
         drop(unsafe { Box::from_raw(stored) });
         None
+    }
+
+    /// Whether the wait context has descriptors that the program was not told of: after a pause it has none.
+    fn has_new(self, wait_ctx: WaitCtx) -> bool {
+        let (mut added_count, mut deleted_count) = (0, 0);
+        let (none, counts) = (ptr::null_mut(), (&raw mut added_count, &raw mut deleted_count));
+        // SAFETY: the job's wait context, and room for both counts; no lists are asked for.
+        unsafe { (self.jobs.changed_fds)(wait_ctx.as_ptr(), none, counts.0, none, counts.1) == 1 && added_count > 0 }
+    }
+
+    /// Takes our descriptor back that the program was not told of.
+    fn withdraw(self, wait_ctx: WaitCtx) {
+        let (mut number, mut stored) = (-1, ptr::null_mut());
+        // SAFETY: as in `stored`.
+        let is_there = unsafe {
+            (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored)
+        };
+        // SAFETY: the job's wait context. What is new goes at once, and its end is left to who takes it back.
+        if is_there == 1 && unsafe { (self.jobs.clear_fd)(wait_ctx.as_ptr(), key()) } == 1 {
+            // SAFETY: put there by `store`, and now nobody else's.
+            drop(unsafe { Box::from_raw(stored.cast::<CheckedFd>()) });
+        }
+    }
+}
+
+/// A job that waits for another thread, if that has not answered by then. The program is told of a descriptor by the pause alone: of one that it
+/// never heard of, because the answer was quick, it would be asked to let go at the end of the connection.
+pub(crate) struct WaitingJob<'j> {
+    job: CurrentJob<'j>,
+    /// Not in the wait context yet.
+    untold: Option<CheckedFd>,
+}
+
+impl WaitingJob<'_> {
+    /// What another thread wakes the job by. A program that gave a function is not called by a thread that it does not know: it is to come
+    /// back after each pause, as where there is no descriptor.
+    pub(crate) fn doorbell(&self) -> Doorbell {
+        let asked = self.job.wait_ctx().filter(|wait_ctx| self.job.callback(*wait_ctx).is_none());
+        let known = match &self.untold {
+            Some(fd) => Some(fd.known()),
+            None => asked.and_then(|wait_ctx| self.job.stored(wait_ctx)),
+        };
+        // A descriptor of its own: the wait context may be freed when it is rung.
+        Doorbell(known.and_then(|fd| fd.try_clone().ok()))
+    }
+
+    /// Puts the job aside until its doorbell is rung, or the program starts it again for another reason. False where the program allows no
+    /// pause.
+    pub(crate) fn wait(&mut self) -> bool {
+        let wait_ctx = self.job.wait_ctx().filter(|wait_ctx| self.job.callback(*wait_ctx).is_none());
+        let entry = wait_ctx.and_then(|wait_ctx| match self.untold.take() {
+            Some(fd) => Some((self.job.store(wait_ctx, fd)?, Told::WithThisPause)),
+            None => Some((self.job.stored(wait_ctx)?, Told::Before)),
+        });
+        if entry.is_none() {
+            self.job.pause();
+            return true;
+        }
+        self.job.pause_by(wait_ctx, entry)
     }
 }
 

@@ -30,6 +30,7 @@ use super::comparison::{ResultCheck, Sampler};
 use crate::cipher::engine::registry::add_engine;
 use crate::cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine};
 use crate::cipher::spans::{input_of, output_of};
+use crate::ffi::async_job::{CurrentJob, WaitingJob};
 use crate::fork;
 
 /// Times that a job is put aside for one request; where the program allows no pause, each of them returns at once.
@@ -75,13 +76,19 @@ impl ModuleEngine {
     }
 
     /// Waits for the result, or lets the program go on until it is there. False where a fork came between.
-    fn wait(block_request: &BlockRequest<'_>, pending: &Pending<'_>, generation: u32) -> bool {
-        let Some(job) = block_request.job else { return true };
+    fn wait(
+        block_request: &BlockRequest<'_>,
+        job: Option<WaitingJob<'_>>,
+        pending: &Pending<'_>,
+        generation: u32,
+    ) -> bool {
+        let Some(mut job) = job else { return true };
+        let mut may_pause = true;
         for _ in 0..PAUSES_MAX {
-            if pending.is_over() {
+            if pending.is_over() || !may_pause {
                 break;
             }
-            block_request.while_suspended(|| job.wait());
+            block_request.while_suspended(|| may_pause = job.wait());
             // The child of a fork has the job, too, and must not look at the parent's queue.
             if fork::generation() != generation {
                 return false;
@@ -231,9 +238,10 @@ impl Engine for ModuleEngine {
             input: input_of(&block_request.memory),
             allowed,
         };
-        let waker = block_request.job.map(|job| Box::new(job.doorbell()) as Box<dyn Waker>);
+        let job = block_request.job.map(CurrentJob::waiting);
+        let waker = job.as_ref().map(|job| Box::new(job.doorbell()) as Box<dyn Waker>);
         let pending = self.offload.put(generation, &request, waker).ok_or(BlockError::Undone)?;
-        if !Self::wait(block_request, &pending, generation) {
+        if !Self::wait(block_request, job, &pending, generation) {
             pending.forget();
             return Err(BlockError::Undone);
         }

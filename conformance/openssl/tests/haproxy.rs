@@ -1,0 +1,151 @@
+//! Downloads through haproxy with `ssl-mode-async`, whose connections' work is done in asynchronous jobs, behind them a host's module.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use std::{fs, thread};
+
+use evener_conformance_openssl::program::Program;
+use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, skipped};
+use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
+use tempfile::TempDir;
+
+/// Short: after its handshake haproxy works in no jobs.
+const FILE_BYTES: usize = 40_000;
+const DOWNLOADS: usize = 12;
+
+#[test]
+#[ignore = "the process of a host, which the tests start"]
+fn host_process() {
+    serve();
+}
+
+/// The program, and where its libraries lie if not among the system's.
+fn program() -> Option<(PathBuf, Option<PathBuf>)> {
+    match fetched("haproxy/usr/sbin/haproxy") {
+        Some(program) => Some((program, fetched("haproxy/usr/lib/x86_64-linux-gnu"))),
+        None => Some(PathBuf::from("/usr/sbin/haproxy")).filter(|path| path.exists()).map(|path| (path, None)),
+    }
+}
+
+/// Serves the same bytes to whoever asks, for as long as the test's process lives.
+fn back_end() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            thread::spawn(move || answer(client));
+        }
+    });
+    port
+}
+
+fn answer(mut client: TcpStream) {
+    let lines = BufReader::new(client.try_clone().unwrap()).lines();
+    // Up to the empty line. A client that has gone is none of this test's.
+    _ = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).count();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {FILE_BYTES}\r\nConnection: close\r\n\r\n");
+    _ = client.write_all(&[head.as_bytes(), &file()].concat());
+}
+
+fn file() -> Vec<u8> {
+    (0_u64..).flat_map(u64::to_be_bytes).take(FILE_BYTES).collect()
+}
+
+/// A free port of a moment ago; no other program on this machine knows of it.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A folder with its configuration and certificate.
+fn site(port: u16, back_end: u16) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    make_certificate(folder.path());
+    let both = ["cert.pem", "key.pem"].map(|name| fs::read(folder.path().join(name)).unwrap()).concat();
+    let at = folder.path().display();
+    fs::write(folder.path().join("both.pem"), both).unwrap();
+    let text = format!(
+        "global\nnbthread 2\nssl-mode-async\nmaxconn 100\ndefaults\nmode http\ntimeout connect 10s\ntimeout client 60s\ntimeout server 60s\n\
+         frontend in\nbind 127.0.0.1:{port} ssl crt {at}/both.pem ssl-max-ver TLSv1.2 ciphers ECDHE-ECDSA-AES128-SHA256\n\
+         default_backend out\nbackend out\nserver one 127.0.0.1:{back_end}\n"
+    );
+    fs::write(folder.path().join("haproxy.cfg"), text).unwrap();
+    folder
+}
+
+/// A proxy that listens, and whose threads find answers there before they look.
+fn start(setup: &Setup, late: &Program, site: &Path, port: u16) -> Child {
+    let (program, libraries) = program().unwrap();
+    let mut command = setup.command(&program.to_string_lossy());
+    libraries.iter().for_each(|folder| _ = command.env("LD_LIBRARY_PATH", folder));
+    command.env("LD_PRELOAD", late.path());
+    command.arg("-db").arg("-f").arg(site.join("haproxy.cfg")).stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut process = command.spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        assert!(process.try_wait().unwrap().is_none() && Instant::now() < deadline, "haproxy does not listen");
+        thread::sleep(Duration::from_millis(20));
+    }
+    process
+}
+
+/// Downloads side by side; each gets the whole file.
+fn download(port: u16) -> Result<(), String> {
+    let plain = Setup::plain();
+    let one = || {
+        let mut command = plain.command("curl");
+        command.args(["--silent", "--show-error", "--fail", "--insecure", "--max-time", "60", "--tls-max", "1.2"]);
+        bounded(90, command.arg(format!("https://127.0.0.1:{port}/")))
+    };
+    let outputs = thread::scope(|scope| {
+        let all: Vec<_> = (0..DOWNLOADS).map(|_| scope.spawn(one)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+    });
+    let file = file();
+    match outputs.iter().find(|output| !output.status.success() || output.stdout != file) {
+        Some(bad) => Err(format!("{:?}: {}", bad.status, String::from_utf8_lossy(&bad.stderr))),
+        None => Ok(()),
+    }
+}
+
+/// So many lives of a proxy, each with downloads.
+fn lives(count: usize) {
+    if program().is_none() {
+        return skipped("haproxy is not there (`./x prepare` fetches it)");
+    }
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skipped("curl is not installed");
+    }
+    let (host, back_end) = (HostProcess::start("host_process", AT_ONCE), back_end());
+    let keys = format!("guard = off\nthreshold = 16\nmodules = {}", host.module());
+    let setup = Setup::evener(&keys).without_legacy();
+    let late = Program::library("late_thread");
+    for life in 0..count {
+        let (port, before) = (free_port(), requests(&host.control()));
+        let site = site(port, back_end);
+        let mut process = start(&setup, &late, site.path(), port);
+        let downloaded = download(port);
+        let ended = process.try_wait().unwrap();
+        assert!(ended.is_none() && downloaded.is_ok(), "life {life}: haproxy {ended:?}, curl {downloaded:?}");
+        let id = rustix::process::Pid::from_child(&process);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+        process.wait().unwrap();
+        let count = requests(&host.control()) - before;
+        assert!(count >= (DOWNLOADS * FILE_BYTES >> 14) as u64, "life {life}: {count} requests routed");
+    }
+}
+
+#[test]
+fn a_proxy_that_works_in_jobs_serves_on() {
+    lives(4);
+}
+
+#[test]
+#[ignore = "takes a minute; for test-full"]
+fn fifty_proxies_that_work_in_jobs_serve_on() {
+    lives(50);
+}
