@@ -1,6 +1,6 @@
 /* usage: async_jobs CONNECTIONS [blocked]: encrypts in asynchronous jobs as a server does, some jobs to each wait context, and watches the descriptors that
  * the wait contexts have: one that is there at the end, and that no pause ever told of, would have a server let go of what it never had.
- * With `blocked`, pauses are not allowed. Prints "N jobs, N finished without a pause, N untold". */
+ * With `blocked`, pauses are not allowed. Prints "N jobs, N finished without a pause, N unshown". */
 #include <openssl/async.h>
 #include <openssl/evp.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ static void hear(ASYNC_WAIT_CTX *wait) {
     for (size_t i = 0; i < added_count; i++) known[known_count++] = added[i];
 }
 
-static size_t untold(ASYNC_WAIT_CTX *wait) {
+static size_t unshown(ASYNC_WAIT_CTX *wait) {
     OSSL_ASYNC_FD all[FDS_MAX];
     size_t count = FDS_MAX, strangers = 0;
     if (!ASYNC_WAIT_CTX_get_all_fds(wait, NULL, &count) || count > FDS_MAX) exit(4);
@@ -89,10 +89,10 @@ int main(int argc, char **argv) {
         ASYNC_WAIT_CTX *wait = ASYNC_WAIT_CTX_new();
         known_count = 0;
         for (int j = 0; j < JOBS_EACH; j++, jobs++) quick += !run(wait);
-        strangers += untold(wait);
+        strangers += unshown(wait);
         ASYNC_WAIT_CTX_free(wait);
     }
-    printf("%d jobs, %d finished without a pause, %zu untold\n", jobs, quick, strangers);
+    printf("%d jobs, %d finished without a pause, %zu unshown\n", jobs, quick, strangers);
     EVP_CIPHER_CTX_free(ctx);
     return strangers != 0;
 }

@@ -1,14 +1,14 @@
-/* usage: generations COUNT: a process encrypts and hashes, forks the next, which does the same, and ends. Prints of the tenth and of the last
- * generation: descriptors, and KiB of memory of its own (RssAnon). */
+/* usage: generations COUNT BYTES: a process encrypts so many at once and hashes, forks the next, which does the same, and ends. Prints of the
+ * generation at a third and of the last: descriptors, KiB that malloc has given out, and KiB of memory of its own (RssAnon). */
 #include <dirent.h>
+#include <malloc.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST 10
-#define SMALL 65536
+#define SMALL 16384
 #define LARGE (1 << 20)
 
 static const unsigned char key[16] = {1}, iv[16] = {2};
@@ -22,11 +22,11 @@ static int encrypt(const EVP_CIPHER *cipher, int bytes) {
     return ok;
 }
 
-static int work(void) {
+static int work(int bytes) {
     unsigned char digest[32];
     int ok = EVP_Digest(in, 1000, digest, NULL, EVP_sha256(), NULL);
     for (int i = 0; i < 3; i++) ok = ok && encrypt(EVP_aes_128_cbc(), SMALL);
-    return ok && encrypt(EVP_aes_128_ctr(), LARGE);
+    return ok && encrypt(EVP_aes_128_ctr(), bytes);
 }
 
 static int descriptors(void) {
@@ -49,14 +49,16 @@ static long own_kib(void) {
 
 static void say(int to) {
     char line[64];
-    int len = snprintf(line, sizeof line, "%d %ld\n", descriptors(), own_kib());
+    struct mallinfo2 heap = mallinfo2();
+    long given_kib = (heap.uordblks + heap.hblkhd) >> 10;
+    int len = snprintf(line, sizeof line, "%d %ld %ld\n", descriptors(), given_kib, own_kib());
     if (write(to, line, len) != len) _exit(1);
 }
 
-static void generation(int number, int count, int to) {
+static void generation(int number, int count, int bytes, int to) {
     for (; number <= count; number++) {
-        if (!work()) _exit(3);
-        if (number == FIRST || number == count) say(to);
+        if (!work(bytes)) _exit(3);
+        if (number == count / 3 || number == count) say(to);
         pid_t next = number < count ? fork() : 1;
         if (next < 0) _exit(4);
         if (next) _exit(0);
@@ -64,14 +66,15 @@ static void generation(int number, int count, int to) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 2) return 2;
-    int ends[2], lines = 0;
+    if (argc != 3) return 2;
+    int ends[2], lines = 0, bytes = atoi(argv[2]);
+    if (bytes > LARGE) return 2;
     if (pipe(ends)) return 2;
     pid_t first = fork();
     if (!first) {
         close(ends[0]);
         memset(in, 1, sizeof in);
-        if (work()) generation(1, atoi(argv[1]), ends[1]);
+        if (work(bytes)) generation(1, atoi(argv[1]), bytes, ends[1]);
         _exit(3);
     }
     close(ends[1]);

@@ -28,11 +28,13 @@ fn host_process() {
 fn program() -> Option<(PathBuf, Option<PathBuf>)> {
     match fetched("haproxy/usr/sbin/haproxy") {
         Some(program) => Some((program, fetched("haproxy/usr/lib/x86_64-linux-gnu"))),
-        None => Some(PathBuf::from("/usr/sbin/haproxy")).filter(|path| path.exists()).map(|path| (path, None)),
+        None => {
+            Some(PathBuf::from("/usr/sbin/haproxy")).filter(|path| path.exists()).map(|path| (path, None))
+        }
     }
 }
 
-/// Serves the same bytes to whoever asks, for as long as the test's process lives.
+/// Serves the same bytes to each client, for as long as the test's process lives.
 fn back_end() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -87,7 +89,10 @@ fn start(setup: &Setup, late: &Program, site: &Path, port: u16) -> Child {
     let mut process = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        assert!(process.try_wait().unwrap().is_none() && Instant::now() < deadline, "haproxy does not listen");
+        assert!(
+            process.try_wait().unwrap().is_none() && Instant::now() < deadline,
+            "haproxy does not listen"
+        );
         thread::sleep(Duration::from_millis(20));
     }
     process
@@ -98,7 +103,16 @@ fn download(port: u16) -> Result<(), String> {
     let plain = Setup::plain();
     let one = || {
         let mut command = plain.command("curl");
-        command.args(["--silent", "--show-error", "--fail", "--insecure", "--max-time", "60", "--tls-max", "1.2"]);
+        command.args([
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--insecure",
+            "--max-time",
+            "60",
+            "--tls-max",
+            "1.2",
+        ]);
         bounded(90, command.arg(format!("https://127.0.0.1:{port}/")))
     };
     let outputs = thread::scope(|scope| {
@@ -135,7 +149,7 @@ fn lives(count: usize) {
         rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
         process.wait().unwrap();
         let count = requests(&host.control()) - before;
-        assert!(count >= (DOWNLOADS * FILE_BYTES >> 14) as u64, "life {life}: {count} requests routed");
+        assert!(count >= ((DOWNLOADS * FILE_BYTES) >> 14) as u64, "life {life}: {count} requests routed");
     }
 }
 

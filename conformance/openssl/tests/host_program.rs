@@ -1,6 +1,8 @@
 //! What a program does at its borders, with and without Evener: it frees after libcrypto's end, may not write files, has no memory left,
 //! cancels its threads, and looks for its keys on the stack.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
 use std::process::{Command, Output};
 
 use evener_conformance_openssl::program::Program;
@@ -159,9 +161,56 @@ fn a_program_is_told_of_a_descriptor_or_never_has_it() {
         preloaded.iter().for_each(|library| _ = command.env("LD_PRELOAD", library.path()));
         let output = bounded(SECONDS_MAX, command.args(arguments));
         let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && said.ends_with(", 0 untold\n"), "{said}{}", text_of(&output));
+        assert!(output.status.success() && said.ends_with(", 0 unshown\n"), "{said}{}", text_of(&output));
         assert!(requests(&host.control()) - before >= 80, "{said}");
         // Else no answer was there before the program could be told.
         assert!(preloaded.is_none() || !said.contains(" 0 finished"), "{said}");
     }
+}
+
+/// Descriptors, KiB that malloc has given out, and KiB of memory of its own that the last of so many generations has more than one before.
+fn growth(program: &Program, setup: &Setup, generations: u32) -> [i64; 3] {
+    let mut command = setup.command(&program.path().to_string_lossy());
+    let output = bounded(SECONDS_MAX, command.args([&generations.to_string(), "65536"]));
+    assert!(output.status.success(), "{}", text_of(&output));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<i64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let [earlier, last] = [&numbers[..3], &numbers[3..6]];
+    std::array::from_fn(|index| last[index] - earlier[index])
+}
+
+/// What the heap's layout may come to once and for all, in KiB, beside what is given out.
+const LAYOUT_KIB: i64 = 64;
+
+fn a_line_of_children_does_not_grow(generations: u32) {
+    let program = Program::build("generations");
+    let host = host();
+    let named = Setup::evener(&format!("combine = auto\nthreads = auto\nmodules = {}", host.module()));
+    let [_, plain_given, plain_own] = growth(&program, &plain(), generations);
+    let before = requests(&host.control());
+    let [nothing, ways] = setups();
+    let all = [
+        ("nothing", nothing),
+        ("ways", ways),
+        ("host, judged", named.without_legacy()),
+        ("host", hosted(&host)),
+    ];
+    for (name, setup) in all {
+        let grown = growth(&program, &setup, generations);
+        let [fds, given, own] = grown;
+        let is_small = given <= plain_given + 8 && own <= plain_own + LAYOUT_KIB;
+        assert!(fds == 0 && is_small, "{name}: {grown:?}, plain {plain_given} and {plain_own} KiB");
+    }
+    assert!(requests(&host.control()) - before > generations.into(), "each has asked the host");
+}
+
+#[test]
+fn a_hundred_generations_of_children_that_encrypt_do_not_grow() {
+    a_line_of_children_does_not_grow(120);
+}
+
+#[test]
+#[ignore = "takes a minute; for test-full"]
+fn a_thousand_generations_of_children_that_encrypt_do_not_grow() {
+    a_line_of_children_does_not_grow(1_000);
 }

@@ -14,7 +14,7 @@ pub mod range_lock;
 mod system_error;
 
 pub use checked_fd::{CheckedFd, KnownFd};
-pub use ffi::close_in_children;
+pub use ffi::{close_in_children, not_in_children};
 pub use limit::may_extend_to;
 pub use named::{Named, open_named};
 pub use private_directory::{Directories, Unusable, open_private};

@@ -5,7 +5,8 @@
 //! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
 //!
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
-//! count of 64 bits in two words; [`Segment`], words of System V shared memory, which nobody can shorten; [`PerProcess`], a value that a forked child makes anew, and [`ProcessValue`], such a one in a `static`.
+//! count of 64 bits in two words; [`Segment`], words of System V shared memory, which nobody can shorten; [`PerProcess`], a value that a forked child makes anew, and [`ProcessValue`], such a one in a `static`; [`Inherited`] says when those of a
+//! grandparent are freed.
 //!
 //! The path of one loan: [`CombiningList::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
 //! [`CombiningList::take`] (a holder of a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
@@ -59,12 +60,12 @@ pub use lending::{
     Batch, Claims, CombiningList, HELPER_SLOTS_MAX, HelperSlot, LendCounts, LendOutcome, LentWork, Look,
     PERMITS_MAX, Part, PartBytes, Parts, Permit, TryPool, lend,
 };
-pub use process::{Counter, PerFork, PerProcess, Words, value};
+pub use process::{Counter, Inherited, PerFork, PerProcess, PutAside, Words, put_aside, value};
 #[cfg(not(any(loom, miri)))]
 pub use process::{Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
 pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
-pub use thread::{CancellationHeld, ThreadValue, hold_cancellation, start_detached};
+pub use thread::{CancellationHeld, Service, ThreadValue, hold_cancellation, start_detached, start_service};
 pub use wait::{Doorbell, Ticket};
 #[cfg(not(any(loom, miri)))]
 pub use wait::{sleep_shared, wake_shared};

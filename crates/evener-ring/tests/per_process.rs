@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::{env, fs, io, process, ptr, thread};
 
-use evener_ring::{Counter, Mapping, PerProcess, Word, Words as _, value};
+use evener_ring::{Counter, Inherited, Mapping, PerFork, PerProcess, Word, Words as _, put_aside, value};
 use proptest::prelude::*;
 
 /// Runs `body` in a child process and returns what it returns.
@@ -76,6 +76,51 @@ fn a_child_forked_while_the_value_is_being_made_waits_for_nobody() {
         Some(in_child(|| *place.get_or_make(|| Some(7)).unwrap_or(&0)))
     });
     assert_eq!(outer, Some(&7));
+}
+
+/// Counts how many of it were dropped, in this process and in those before.
+struct Counted<'c>(&'c AtomicU32, bool);
+
+impl Inherited for Counted<'_> {
+    fn is_whole(&mut self) -> bool {
+        self.1
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// What the tenth of a line of processes counts, each of which makes its own value and forks the next.
+fn dropped_after_ten(use_value: &dyn Fn(u32, bool), dropped: &AtomicU32, is_whole: bool) -> u8 {
+    fn generation(number: u32, use_value: &dyn Fn(u32, bool), dropped: &AtomicU32, is_whole: bool) -> u8 {
+        use_value(number, is_whole);
+        match number {
+            9 => u8::try_from(dropped.load(Relaxed)).unwrap(),
+            _ => in_child(|| generation(number + 1, use_value, dropped, is_whole)),
+        }
+    }
+    generation(0, use_value, dropped, is_whole)
+}
+
+#[test]
+fn a_grandchild_frees_what_is_whole_of_its_grandparents_unless_a_call_is_put_aside() {
+    static DROPPED: AtomicU32 = AtomicU32::new(0);
+    let by_process = PerProcess::new(Mapping::wiped_by_fork(1).unwrap());
+    let by_generation = PerFork::default();
+    let in_process =
+        |_, is_whole| assert!(by_process.get_or_make(|| Some(Counted(&DROPPED, is_whole))).is_some());
+    let in_generation = |number, is_whole| _ = by_generation.of(number, || Counted(&DROPPED, is_whole));
+    for use_value in [&in_process as &dyn Fn(u32, bool), &in_generation] {
+        // All but its own and its parent's. The first process, where all three lines begin, has one value.
+        assert_eq!(dropped_after_ten(use_value, &DROPPED, true), 8);
+        assert_eq!(dropped_after_ten(use_value, &DROPPED, false), 1, "the first one's alone");
+        let aside = put_aside();
+        assert_eq!(dropped_after_ten(use_value, &DROPPED, true), 0);
+        drop(aside);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use evener_ring::{CachePadded, Mapping, Words as _};
+use evener_ring::{CachePadded, Inherited, Mapping, Words as _};
 use rustix::process::getpid;
 
 use crate::gate::{Place, Turn};
@@ -39,6 +39,13 @@ struct ProcessLine {
 
 /// Requests that a process may have with the arbiter at once: bits of a word. Assumed, not measured: 32, because a process with more has threads enough to keep a core busy with each.
 pub(super) const LINES_MAX: usize = 32;
+
+impl Inherited for Attachment {
+    /// Words that threads change one at a time, and places that are set once.
+    fn is_whole(&mut self) -> bool {
+        true
+    }
+}
 
 impl Attachment {
     pub(super) fn new(origin: &Origin, weight: u32) -> Result<Self, NoArbiter> {

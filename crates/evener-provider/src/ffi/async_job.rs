@@ -20,6 +20,7 @@ use std::ptr::{self, NonNull};
 use evener::offload::Waker;
 use evener_fd::{CheckedFd, KnownFd};
 use evener_ossl_sys::Function;
+use evener_ring::put_aside;
 
 use super::dispatch;
 use super::loaded_file::library_of;
@@ -33,8 +34,7 @@ type GetCallback = unsafe extern "C" fn(*mut c_void, *mut Callback, *mut *mut c_
 type GetFd = unsafe extern "C" fn(*mut c_void, *const c_void, *mut c_int, *mut *mut c_void) -> c_int;
 type Cleanup = unsafe extern "C" fn(*mut c_void, *const c_void, c_int, *mut c_void);
 type ClearFd = unsafe extern "C" fn(*mut c_void, *const c_void) -> c_int;
-type ChangedFds =
-    unsafe extern "C" fn(*mut c_void, *mut c_int, *mut usize, *mut c_int, *mut usize) -> c_int;
+type ChangedFds = unsafe extern "C" fn(*mut c_void, *mut c_int, *mut usize, *mut c_int, *mut usize) -> c_int;
 type SetFd = unsafe extern "C" fn(*mut c_void, *const c_void, c_int, *mut c_void, Cleanup) -> c_int;
 
 /// libcrypto's functions for jobs.
@@ -115,17 +115,19 @@ impl<'j> CurrentJob<'j> {
     /// The job as one that may have to wait for another thread. The program hears nothing of it yet.
     pub(crate) fn waiting(self) -> WaitingJob<'j> {
         let asked = self.wait_ctx().filter(|wait_ctx| self.callback(*wait_ctx).is_none());
-        let untold = asked
+        let unshown = asked
             .filter(|wait_ctx| self.stored(*wait_ctx).is_none())
             .and_then(|_| CheckedFd::new(event()?).ok());
-        WaitingJob { job: self, untold }
+        WaitingJob { job: self, unshown }
     }
 
     /// Pauses, with that descriptor as what the program may wait for. False where the program allows no pause; it is told of no
     /// descriptor then, for OpenSSL tells of new ones with the pause that follows, and forgets afterwards that they were new.
     fn pause_by(self, wait_ctx: Option<WaitCtx>, entry: Option<(KnownFd, Told)>) -> bool {
+        let aside = put_aside();
         // SAFETY: within a job, and nothing is locked.
         unsafe { (self.jobs.pause)() };
+        drop(aside);
         let (Some(wait_ctx), Some((fd, told))) = (wait_ctx, entry) else { return true };
         if told == Told::WithThisPause && self.has_new(wait_ctx) {
             self.withdraw(wait_ctx);
@@ -165,9 +167,8 @@ impl<'j> CurrentJob<'j> {
     fn stored(self, wait_ctx: WaitCtx) -> Option<KnownFd> {
         let (mut number, mut stored) = (-1, ptr::null_mut());
         // SAFETY: the job's wait context, and room for both answers.
-        let is_there = unsafe {
-            (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored)
-        };
+        let is_there =
+            unsafe { (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored) };
         if is_there != 1 {
             return None;
         }
@@ -195,16 +196,17 @@ impl<'j> CurrentJob<'j> {
         let (mut added_count, mut deleted_count) = (0, 0);
         let (none, counts) = (ptr::null_mut(), (&raw mut added_count, &raw mut deleted_count));
         // SAFETY: the job's wait context, and room for both counts; no lists are asked for.
-        unsafe { (self.jobs.changed_fds)(wait_ctx.as_ptr(), none, counts.0, none, counts.1) == 1 && added_count > 0 }
+        unsafe {
+            (self.jobs.changed_fds)(wait_ctx.as_ptr(), none, counts.0, none, counts.1) == 1 && added_count > 0
+        }
     }
 
     /// Takes our descriptor back that the program was not told of.
     fn withdraw(self, wait_ctx: WaitCtx) {
         let (mut number, mut stored) = (-1, ptr::null_mut());
         // SAFETY: as in `stored`.
-        let is_there = unsafe {
-            (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored)
-        };
+        let is_there =
+            unsafe { (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored) };
         // SAFETY: the job's wait context. What is new goes at once, and its end is left to who takes it back.
         if is_there == 1 && unsafe { (self.jobs.clear_fd)(wait_ctx.as_ptr(), key()) } == 1 {
             // SAFETY: put there by `store`, and now nobody else's.
@@ -218,7 +220,7 @@ impl<'j> CurrentJob<'j> {
 pub(crate) struct WaitingJob<'j> {
     job: CurrentJob<'j>,
     /// Not in the wait context yet.
-    untold: Option<CheckedFd>,
+    unshown: Option<CheckedFd>,
 }
 
 impl WaitingJob<'_> {
@@ -226,7 +228,7 @@ impl WaitingJob<'_> {
     /// back after each pause, as where there is no descriptor.
     pub(crate) fn doorbell(&self) -> Doorbell {
         let asked = self.job.wait_ctx().filter(|wait_ctx| self.job.callback(*wait_ctx).is_none());
-        let known = match &self.untold {
+        let known = match &self.unshown {
             Some(fd) => Some(fd.known()),
             None => asked.and_then(|wait_ctx| self.job.stored(wait_ctx)),
         };
@@ -238,7 +240,7 @@ impl WaitingJob<'_> {
     /// pause.
     pub(crate) fn wait(&mut self) -> bool {
         let wait_ctx = self.job.wait_ctx().filter(|wait_ctx| self.job.callback(*wait_ctx).is_none());
-        let entry = wait_ctx.and_then(|wait_ctx| match self.untold.take() {
+        let entry = wait_ctx.and_then(|wait_ctx| match self.unshown.take() {
             Some(fd) => Some((self.job.store(wait_ctx, fd)?, Told::WithThisPause)),
             None => Some((self.job.stored(wait_ctx)?, Told::Before)),
         });

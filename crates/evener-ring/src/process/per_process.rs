@@ -4,7 +4,9 @@
 //! it is untried again, whatever the parent's threads were doing.
 
 use std::fmt;
+use std::ptr;
 
+use super::inherited::{self, Inherited};
 use crate::Words;
 use crate::sync::atomic::AtomicPtr;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
@@ -12,15 +14,17 @@ use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
 /// A value that belongs to one process, without locks: a lock that another thread of the parent held would stay locked in a
 /// child for ever.
 ///
-/// What was made is never freed, a parent's value in its child included.
+/// What was made is never freed in its process, nor in that one's children; theirs free it ([`Inherited`]).
 pub struct PerProcess<T: Send + Sync + 'static, W: Words> {
     /// One word; see above.
     state: W,
-    /// Meaningful only while the state is [`MADE`].
+    /// Meaningful only while the state is [`MADE`]; before that, the nearest forebear's.
     value: AtomicPtr<T>,
+    /// What that one found there. Changed by the thread that makes.
+    older: AtomicPtr<T>,
 }
 
-impl<T: Send + Sync + 'static, W: Words> PerProcess<T, W> {
+impl<T: Inherited + Send + Sync + 'static, W: Words> PerProcess<T, W> {
     /// Makes a place without a value. `state` is at least one word that is zero, here and in a child after each fork.
     ///
     /// # Panics
@@ -29,7 +33,7 @@ impl<T: Send + Sync + 'static, W: Words> PerProcess<T, W> {
     #[must_use]
     pub fn new(state: W) -> Self {
         assert!(!state.words().is_empty(), "the state is a word");
-        Self { state, value: AtomicPtr::new(std::ptr::null_mut()) }
+        Self { state, value: AtomicPtr::default(), older: AtomicPtr::default() }
     }
 
     /// Returns this process's value, which `make` makes where no thread has tried yet.
@@ -45,6 +49,9 @@ impl<T: Send + Sync + 'static, W: Words> PerProcess<T, W> {
         }
         // Relaxed: the winner reads nothing that others wrote.
         state.compare_exchange(UNTRIED, MAKING, Relaxed, Relaxed).ok()?;
+        // First, so that what is made finds the room.
+        let found = self.value.swap(ptr::null_mut(), Relaxed);
+        self.free(self.older.swap(found, Relaxed));
         let Some(value) = make() else {
             state.store(FAILED, Relaxed);
             return None;
@@ -53,6 +60,14 @@ impl<T: Send + Sync + 'static, W: Words> PerProcess<T, W> {
         // Release: pairs with the Acquire above.
         state.store(MADE, PUBLISH);
         self.made()
+    }
+
+    /// Frees a grandparent's.
+    fn free(&self, left: *mut T) {
+        if !left.is_null() {
+            // SAFETY: a box gave it away in another process, and since then it went from `value` to `older` and to here, in this process alone.
+            inherited::free(unsafe { Box::from_raw(left) });
+        }
     }
 
     fn made(&self) -> Option<&'static T> {

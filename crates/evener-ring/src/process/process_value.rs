@@ -2,14 +2,14 @@
 
 use std::sync::OnceLock;
 
-use super::{Mapping, PerProcess};
+use super::{Inherited, Mapping, PerProcess};
 
 /// A value that each process makes for itself when it is first asked for, in a `static`.
 ///
 /// There is none where the kernel cannot tell a forked child from its parent, and for the moment in which another thread makes it.
 pub struct ProcessValue<T: Send + Sync + 'static>(OnceLock<Option<PerProcess<T, Mapping>>>);
 
-impl<T: Send + Sync + 'static> ProcessValue<T> {
+impl<T: Inherited + Send + Sync + 'static> ProcessValue<T> {
     /// One that no process has asked for.
     #[must_use]
     pub const fn new() -> Self {
@@ -32,7 +32,7 @@ impl<T: Send + Sync + 'static> ProcessValue<T> {
     }
 }
 
-impl<T: Send + Sync + 'static> Default for ProcessValue<T> {
+impl<T: Inherited + Send + Sync + 'static> Default for ProcessValue<T> {
     fn default() -> Self {
         Self::new()
     }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::{io, ptr};
 
-use super::ffi::{Start, run};
+use super::ffi::{Service, Start, run, serve};
 
 /// Starts a thread called `name` (at most 15 bytes) that runs `body` on a stack of `stack` bytes; nobody joins it. All signals are
 /// blocked there: they are for the program's own threads. A panic of `body` ends the thread alone.
@@ -23,35 +23,60 @@ pub fn start_detached(
 }
 
 fn start<F: FnOnce() + Send + 'static>(start: Box<Start<F>>, stack: usize) -> io::Result<()> {
+    let start = Box::into_raw(start);
+    // SAFETY: `run::<F>` takes what `start` is, and has it alone from now on where the thread was made.
+    let started = with_attributes(stack, |attributes, thread| unsafe {
+        libc::pthread_create(thread, attributes, run::<F>, start.cast())
+    });
+    if started.is_err() {
+        // SAFETY: no thread has it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    started
+}
+
+/// As [`start_detached`], and allocates nothing: a process that is forked before the thread has begun would have for good what only the
+/// thread frees.
+///
+/// # Errors
+///
+/// As there.
+pub fn start_service<T: Service>(stack: usize, service: &'static T) -> io::Result<()> {
+    let argument = ptr::from_ref(service).cast_mut().cast();
+    // SAFETY: `serve::<T>` takes what `service` is, and only looks at it.
+    with_attributes(stack, |attributes, thread| unsafe {
+        libc::pthread_create(thread, attributes, serve::<T>, argument)
+    })
+}
+
+/// Has `create` make a thread that nobody joins.
+fn with_attributes(
+    stack: usize,
+    create: impl FnOnce(*const libc::pthread_attr_t, *mut libc::pthread_t) -> c_int,
+) -> io::Result<()> {
     let mut attributes = MaybeUninit::uninit();
     // SAFETY: initializes what it is given.
     checked(unsafe { libc::pthread_attr_init(attributes.as_mut_ptr()) })?;
     // SAFETY: initialized above.
     let mut attributes = unsafe { attributes.assume_init() };
-    let started = create(&mut attributes, start, stack);
+    let started = create_detached(&mut attributes, stack, create);
     // SAFETY: initialized above, and not used again.
     unsafe { libc::pthread_attr_destroy(&raw mut attributes) };
     started
 }
 
-fn create<F: FnOnce() + Send + 'static>(
+fn create_detached(
     attributes: &mut libc::pthread_attr_t,
-    start: Box<Start<F>>,
     stack: usize,
+    create: impl FnOnce(*const libc::pthread_attr_t, *mut libc::pthread_t) -> c_int,
 ) -> io::Result<()> {
     // SAFETY: initialized attributes.
     checked(unsafe { libc::pthread_attr_setstacksize(attributes, stack) })?;
     // SAFETY: as above.
     checked(unsafe { libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED) })?;
     let before = block_signals()?;
-    let start = Box::into_raw(start);
     let mut thread = MaybeUninit::uninit();
-    // SAFETY: `run::<F>` takes what `start` is, and has it alone from now on where the thread was made.
-    let made = unsafe { libc::pthread_create(thread.as_mut_ptr(), attributes, run::<F>, start.cast()) };
-    if made != 0 {
-        // SAFETY: no thread has it.
-        drop(unsafe { Box::from_raw(start) });
-    }
+    let made = create(attributes, thread.as_mut_ptr());
     // SAFETY: the mask that `block_signals` found.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
     checked(made)

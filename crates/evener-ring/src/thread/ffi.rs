@@ -27,6 +27,27 @@ pub(super) extern "C" fn run<F: FnOnce() + Send + 'static>(start: *mut c_void) -
     ptr::null_mut()
 }
 
+/// What a thread does of which the memory is there already.
+pub trait Service: Sync + 'static {
+    /// The thread's name, at most 15 bytes.
+    const NAME: &'static CStr;
+
+    /// Serves for the life of the process. A panic ends the thread alone.
+    fn serve(&'static self);
+}
+
+/// As [`run`], of a `T` that stays.
+pub(super) extern "C" fn serve<T: Service>(service: *mut c_void) -> *mut c_void {
+    // SAFETY: who starts the thread made it of a reference that lasts.
+    let service = unsafe { &*service.cast::<T>().cast_const() };
+    // SAFETY: takes nothing.
+    let this = unsafe { libc::pthread_self() };
+    // SAFETY: this thread, and constant text that ends in nul.
+    unsafe { libc::pthread_setname_np(this, T::NAME.as_ptr()) };
+    drop(panic::catch_unwind(AssertUnwindSafe(|| service.serve())));
+    ptr::null_mut()
+}
+
 /// The end of a thread's value, a `T` in a box, at the thread's end.
 pub(super) unsafe extern "C" fn drop_value<T>(value: *mut c_void) {
     if !value.is_null() {

@@ -6,5 +6,6 @@ mod ffi;
 mod thread_value;
 
 pub use cancellation::{CancellationHeld, hold_cancellation};
-pub use detached::start_detached;
+pub use detached::{start_detached, start_service};
+pub use ffi::Service;
 pub use thread_value::ThreadValue;

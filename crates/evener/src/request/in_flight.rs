@@ -14,7 +14,7 @@ use std::thread;
 
 use evener_core::Job;
 use evener_core::combine::TOGETHER_MAX;
-use evener_ring::{CombiningList, Look, PERMITS_MAX, PerFork, TryPool};
+use evener_ring::{CombiningList, Inherited, Look, PERMITS_MAX, PerFork, TryPool};
 
 use crate::request::combine::{
     DriverSlot, DriverSource, Encryption, MakeDriver, Request, Verdict, is_combinable, serve,
@@ -101,6 +101,13 @@ impl RefUnwindSafe for InFlight {}
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "InFlight({} cores)", self.cores)
+    }
+}
+
+impl Inherited for Group {
+    /// As where threads combine.
+    fn is_whole(&mut self) -> bool {
+        true
     }
 }
 

@@ -12,7 +12,7 @@ use evener_core::driver::Clock as _;
 use evener_core::guard::{BySize, RequestSize};
 use evener_core::statistics::Kind;
 use evener_core::{Direction, Nanos};
-use evener_ring::ProcessValue;
+use evener_ring::{Inherited, ProcessValue};
 
 use crate::SystemClock;
 
@@ -57,6 +57,12 @@ pub fn prepare() {
 }
 
 static REGRET: ProcessValue<Regret> = ProcessValue::new();
+
+impl Inherited for Regret {
+    fn is_whole(&mut self) -> bool {
+        self.guard.try_lock().is_ok()
+    }
+}
 
 impl Regret {
     /// Begins a request of so many bytes that may go this way.

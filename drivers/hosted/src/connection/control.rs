@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use evener_core::driver::SILENCE_MAX;
-use evener_fd::CheckedFd;
+use evener_fd::{CheckedFd, not_in_children};
 use evener_ring::virtqueue::Events;
 use evener_wire::{
     CONFIG_BYTES, Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, Region,
@@ -70,7 +70,7 @@ impl Control {
         if !trusted.has(uid, geteuid().as_raw()) {
             return Err(ConnectionError::Stranger { uid });
         }
-        let socket = CheckedFd::new(socket).map_err(|error| ConnectionError::system("its socket", error))?;
+        let socket = not_in_children(socket).map_err(|error| ConnectionError::system("its socket", error))?;
         Ok(Self { socket })
     }
 

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use std::{hint, io, thread};
 
-use evener_fd::CheckedFd;
+use evener_fd::{CheckedFd, not_in_children};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
@@ -96,7 +96,7 @@ pub(crate) fn spin_until(
 /// An event that two processes share; sleeping on it is the kernel's.
 pub(crate) fn event() -> Result<CheckedFd, ConnectionError> {
     let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from);
-    made.and_then(CheckedFd::new).map_err(|error| ConnectionError::system("an event", error))
+    made.and_then(not_in_children).map_err(|error| ConnectionError::system("an event", error))
 }
 
 /// Rings an event.
@@ -136,7 +136,7 @@ impl Waiter {
         if let Some(end) = end {
             watch(end, END, EventFlags::IN | EventFlags::RDHUP)?;
         }
-        Ok(Self { epoll: CheckedFd::new(epoll)?, call })
+        Ok(Self { epoll: not_in_children(epoll)?, call })
     }
 
     /// Wakes one sleeper as the other side does.

@@ -17,7 +17,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evener_ring::{CachePadded, CombiningList, PERMITS_MAX, PerFork, Permit, TryPool};
+use evener_ring::{CachePadded, CombiningList, Inherited, PERMITS_MAX, PerFork, Permit, TryPool};
 
 pub use bursts::DriverSource;
 pub(crate) use bursts::{DriverSlot, Encryption, MakeDriver, serve};
@@ -161,6 +161,13 @@ impl RefUnwindSafe for Combiner {}
 impl fmt::Debug for Combiner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Combiner({} cores)", self.cores)
+    }
+}
+
+impl Inherited for Group {
+    /// Drivers that a thread had are left by their pool, and what a caller lent is a reference.
+    fn is_whole(&mut self) -> bool {
+        self.throughput.is_whole()
     }
 }
 

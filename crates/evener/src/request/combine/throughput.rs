@@ -82,6 +82,11 @@ pub(super) struct Caller {
 static NAMES: AtomicU32 = AtomicU32::new(1);
 
 impl ThroughputMonitor {
+    /// Whether no thread stopped at the end of an epoch.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state.try_lock().is_ok()
+    }
+
     pub(super) fn new(rule: Rule, cores: usize) -> Self {
         THREAD.prepare();
         let (group_size, ends) = match rule {

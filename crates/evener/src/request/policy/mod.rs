@@ -32,7 +32,7 @@ use evener_core::driver::Clock as _;
 use evener_core::guard::RequestSize;
 use evener_core::statistics::Kind;
 use evener_core::{Class, Nanos};
-use evener_ring::ProcessValue;
+use evener_ring::{Inherited, ProcessValue};
 
 use self::choice::Choice;
 use self::knowledge::Learned;
@@ -106,6 +106,12 @@ pub fn prepare() {
 }
 
 static POLICY: ProcessValue<Policy> = ProcessValue::new();
+
+impl Inherited for Policy {
+    fn is_whole(&mut self) -> bool {
+        self.learned.try_lock().is_ok()
+    }
+}
 
 impl Policy {
     fn new() -> Self {

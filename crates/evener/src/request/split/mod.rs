@@ -20,15 +20,18 @@
 mod spin;
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::thread;
 
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, RequestSize, SplitPolicy, Way};
-use evener_ring::{Claims, HelperSlot, Part, PartBytes, Parts, ProcessValue, lend, start_detached};
+use evener_ring::{
+    Claims, HelperSlot, Inherited, Part, PartBytes, Parts, ProcessValue, Service, lend, start_service,
+};
 
 use crate::SystemClock;
 use spin::SpinBudget;
@@ -63,7 +66,9 @@ pub enum Threshold {
 /// The helpers of one process, and what it learned about them.
 pub struct HelperPool {
     slots: Box<[HelperSlot]>,
-    /// Seats at which a thread sits.
+    /// One for each slot, made when its thread is started.
+    services: Box<[OnceLock<HelperService>]>,
+    /// Slots at which a thread serves.
     started_count: AtomicUsize,
     /// Guards the start of helpers; never waited for.
     starting: Mutex<()>,
@@ -86,6 +91,7 @@ impl HelperPool {
     fn new() -> Self {
         Self {
             slots: (1..THREADS_MAX).map(|_| HelperSlot::new()).collect(),
+            services: (1..THREADS_MAX).map(|_| OnceLock::new()).collect(),
             started_count: AtomicUsize::new(0),
             starting: Mutex::new(()),
             splits: Mutex::new(SplitPolicy::new(KINDS)),
@@ -132,18 +138,38 @@ impl HelperPool {
         if self.started_count.load(Relaxed) < count {
             if let Ok(_starting) = self.starting.try_lock() {
                 let started_count = self.started_count.load(Relaxed);
-                let missing = &self.slots[started_count..count];
-                let started = missing.iter().take_while(|slot| start(slot, &self.awake)).count();
+                let missing = started_count..count;
+                let started = missing.take_while(|&index| self.start_helper(index)).count();
                 self.started_count.store(started_count + started, Relaxed);
             }
         }
         &self.slots[..count.min(self.started_count.load(Relaxed))]
     }
+
+    /// Starts the thread of that slot.
+    fn start_helper(&'static self, index: usize) -> bool {
+        let (slot, awake) = (&self.slots[index], &self.awake);
+        start_service(STACK_BYTES, self.services[index].get_or_init(|| HelperService { slot, awake })).is_ok()
+    }
 }
 
-/// Starts a thread that serves at `slot` for the life of the process.
-fn start(slot: &'static HelperSlot, awake: &'static AtomicU64) -> bool {
-    let serve = || {
+impl Inherited for HelperPool {
+    /// Its threads are another process's, and none of them changes anything else.
+    fn is_whole(&mut self) -> bool {
+        self.starting.try_lock().is_ok() && self.splits.try_lock().is_ok()
+    }
+}
+
+/// Where a helper serves.
+struct HelperService {
+    slot: &'static HelperSlot,
+    awake: &'static AtomicU64,
+}
+
+impl Service for HelperService {
+    const NAME: &'static CStr = c"evener-split";
+
+    fn serve(&'static self) {
         // How long this helper worked in the call that it last helped in.
         let mut worked = Nanos::ZERO;
         loop {
@@ -155,17 +181,18 @@ fn start(slot: &'static HelperSlot, awake: &'static AtomicU64) -> bool {
             let begun = Cell::new(None);
             let begins = || begun.set(Some(SystemClock.now()));
             // A panic ends one call's help, not the helper.
-            let served = catch_unwind(AssertUnwindSafe(|| slot.serve_awake(keeps_spinning, begins)));
+            let served = catch_unwind(AssertUnwindSafe(|| self.slot.serve_awake(keeps_spinning, begins)));
             worked = begun.get().map_or(Nanos::ZERO, |begun| SystemClock.now() - begun);
-            awake.fetch_add(budget.awake().0, Relaxed);
+            self.awake.fetch_add(budget.awake().0, Relaxed);
             if !served.unwrap_or(true) {
                 return;
             }
         }
-    };
-    // libcrypto's ciphers use a few kilobytes of stack.
-    start_detached(c"evener-split", 256 << 10, serve).is_ok()
+    }
 }
+
+/// libcrypto's ciphers use a few kilobytes of stack.
+const STACK_BYTES: usize = 256 << 10;
 
 /// A call that was begun, and how it runs.
 pub struct Call {

@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use evener_core::driver::{Clock as _, SingleDriver};
 use evener_core::{Nanos, SessionId};
+use evener_ring::Inherited;
 
 use super::buffers::Buffer;
 use super::queue_state::{Driver, DriverPlace, OutOfService, State, Waiting};
@@ -65,6 +66,14 @@ pub(super) struct RequestQueue {
     in_service: AtomicU32,
     /// As of the state: whether what goes well ends a row. Written under the lock.
     has_errors: AtomicBool,
+}
+
+impl Inherited for RequestQueue {
+    /// No caller was at the driver, which it took out of the state, nor at that of single requests.
+    fn is_whole(&mut self) -> bool {
+        *self.single_callers.get_mut() == 0
+            && self.state.try_lock().is_ok_and(|state| state.driver.is_here() || state.out.is_some())
+    }
 }
 
 impl RequestQueue {
