@@ -13,6 +13,7 @@ mod directions;
 mod inside;
 mod lock;
 mod options;
+mod passages;
 mod places;
 mod sentences;
 mod table;
@@ -105,6 +106,7 @@ fn findings(tree: &Tree) -> Vec<Finding> {
     all.extend(inside::check(&tree.packages, &tree.files));
     all.extend(unsafe_code::check(&tree.packages, &tree.files));
     all.extend(sentences::check(&tree.packages, &tree.files));
+    all.extend(passages::check(&tree.files));
     all.extend(places::check(&tree.files));
     all.extend(words::check(&tree.files));
     all.extend(variables::check(&tree.files));

@@ -27,6 +27,9 @@ fn bench(place: &Place, words: &[&str]) -> Run {
     run.args(words).args(["--dir", "."])
 }
 
+/// One upload of one size, as the paper's browser made it.
+const ONCE: [&str; 6] = ["--suites", CBC, "--sizes", "57654", "--rounds", "1"];
+
 /// The report, which fits its schema.
 fn report(place: &Place) -> Value {
     let report = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
@@ -97,19 +100,8 @@ fn nginx_serves_the_same_page_to_the_same_clients() {
         assert!(said.contains("nginx is not installed"), "{said}");
         return skipped("nginx is not installed");
     };
-    let words = [
-        "--server",
-        nginx,
-        "--clients",
-        "curl,qtwebkit",
-        "--suites",
-        CBC,
-        "--sizes",
-        "57654",
-        "--rounds",
-        "1",
-    ];
-    bench(&place, &words).args(["--directions", "up,form,down"]).run().succeeded();
+    let words = ["--server", nginx, "--clients", "curl,qtwebkit"];
+    bench(&place, &words).args(ONCE).args(["--directions", "up,form,down"]).run().succeeded();
     let report = report(&place);
     assert!(report["server"].as_str().unwrap().starts_with("nginx"));
     for row in report["rows"].as_array().unwrap() {
@@ -398,20 +390,13 @@ fn the_papers_claims_are_held_against_what_was_measured() {
 fn a_server_that_dies_in_the_middle_is_one_sentence() {
     let Some(place) = place() else { return };
     // Its answer takes a minute, of which this test waits for nothing.
-    let words = [
-        "--clients",
-        "curl",
-        "--suites",
-        CBC,
-        "--sizes",
-        "57654",
-        "--rounds",
-        "1",
-        "--plant",
-        "request=60000",
-    ];
+    let words = ["--clients", "curl", "--plant", "request=60000"];
     let mut command = Command::new(EVENER);
-    command.current_dir(place.path()).args(["bench", "tls", "--module", "modules/evener.so"]).args(words);
+    command
+        .current_dir(place.path())
+        .args(["bench", "tls", "--module", "modules/evener.so"])
+        .args(words)
+        .args(ONCE);
     command.stdout(Stdio::null()).stderr(Stdio::piped()).stdin(Stdio::null());
     let child = command.spawn().unwrap();
     let mut server = None;

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use evener::core::plan::Dispatch;
-use evener::{Cancel, CoreDrivers, DriverFactory, Setup};
+use evener::{Cancel, CoreDrivers, DriverFactory, Report, Setup};
 
 use zeroize::Zeroizing;
 
@@ -18,9 +18,9 @@ use crate::output::Outputs;
 use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target, Task};
-use crate::segments::slots::plan_slots;
+use crate::segments::slots::{Plan, plan_slots};
 use crate::walk::Walk;
-use crate::workers::{TreeRun, Verification, Workers};
+use crate::workers::{Pool, TreeRun, Verification, Workers};
 use crate::{mirror, stream, walk};
 
 /// Does what `request` says.
@@ -37,6 +37,7 @@ pub fn process(
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
     let start = Instant::now();
+    let run = Run { request, driver_factory, progress, cancel };
     let paths = request.sources.iter().map(|source| match source {
         Source::Stdin => None,
         Source::Path(path) => Some(path.clone()),
@@ -44,9 +45,7 @@ pub fn process(
     let mut summary = match (&request.target, paths.collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
         _ if request.options.part.is_some() => stream::run_part(request, driver_factory, progress, cancel)?,
-        (Target::Nowhere(against), Some(sources)) => {
-            run_verification(request, &sources, against.as_deref(), driver_factory, progress, cancel)?
-        }
+        (Target::Nowhere(against), Some(sources)) => run.verification(&sources, against.as_deref())?,
         (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
             let descriptors = Descriptors::of_process(request.options.workers.max(1));
             let open = OpenPlaces::new(descriptors.directories);
@@ -57,7 +56,7 @@ pub fn process(
             let mut summary = if request.options.is_rehearsal {
                 rehearse(request, &sources, target, &record)
             } else {
-                run_workers(request, tree, &sources, &record, driver_factory, progress, cancel)?
+                run.workers(tree, &sources, &record)?
             };
             if request.options.delete {
                 delete(request, &sources, target, &record, &mut summary, cancel.is_cancelled());
@@ -73,48 +72,72 @@ pub fn process(
     Ok(summary)
 }
 
-fn run_workers(
-    request: &Request,
-    tree: TreeRun,
-    sources: &[PathBuf],
-    record: &Record,
-    driver_factory: &dyn DriverFactory,
-    progress: &Progress,
-    cancel: &Cancel,
-) -> Result<Summary, RequestError> {
-    let threads = request.options.workers.max(1);
-    let (plan, mut memory) = plan_slots(request, threads)?;
-    let slots = plan.cut(&mut memory);
-    let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
-    let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let workers = Workers::new(request, tree, plan, progress, record, cancel);
-    let ((), report) = evener::try_run(setup, |runtime| {
-        thread::scope(|scope| {
-            if progress.is_watched.load(Ordering::Relaxed) {
-                let add_up = || add_up_bytes(sources, progress, cancel);
-                // No thread for it, no total.
-                thread::Builder::new().spawn_scoped(scope, add_up).ok();
-            }
-            let mut workers_left = all_core_drivers.into_iter().zip(slots).rev();
-            // The last one is this thread's.
-            let own = workers_left.next();
-            for (core_drivers, slots) in workers_left {
-                let (workers, caller) = (&workers, runtime.caller(core_drivers));
-                let thread = thread::Builder::new().name("evener-files".to_owned());
-                if thread.spawn_scoped(scope, move || workers.work(caller, slots)).is_err() {
-                    // No further thread is to be had: those there are do all of it.
-                    break;
+/// A run that has begun.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    request: &'a Request,
+    driver_factory: &'a dyn DriverFactory,
+    progress: &'a Progress,
+    cancel: &'a Cancel,
+}
+
+impl Run<'_> {
+    fn workers(&self, tree: TreeRun, sources: &[PathBuf], record: &Record) -> Result<Summary, RequestError> {
+        let Self { request, progress, cancel, .. } = *self;
+        let pool = |plan| Workers::new(request, tree, plan, progress, record, cancel);
+        let (workers, report) = self.on_threads(sources, pool)?;
+        Ok(Summary { report, ..workers.finish() })
+    }
+
+    fn verification(&self, sources: &[PathBuf], against: Option<&Path>) -> Result<Summary, RequestError> {
+        let Self { request, progress, cancel, .. } = *self;
+        let record = Record::none();
+        let pool = |plan| Verification::new(request, sources, against, plan, progress, &record, cancel);
+        let (verification, report) = self.on_threads(sources, pool)?;
+        let summary = verification.finish();
+        Ok(Summary { found: summary.accounted_for(), report, ..summary })
+    }
+
+    /// Has as many threads work in the pool as the request says, or as are to be had; this one is among them.
+    fn on_threads<P: Pool>(
+        &self,
+        sources: &[PathBuf],
+        pool: impl FnOnce(Plan) -> P,
+    ) -> Result<(P, Report), RequestError> {
+        let Self { request, driver_factory, progress, cancel } = *self;
+        let threads = request.options.workers.max(1);
+        let (plan, mut memory) = plan_slots(request, threads)?;
+        let slots = plan.cut(&mut memory);
+        let all_core_drivers: Vec<CoreDrivers> =
+            (0..threads).map(|_| driver_factory.core_drivers()).collect();
+        let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
+        let pool = pool(plan);
+        let ((), report) = evener::try_run(setup, |runtime| {
+            thread::scope(|scope| {
+                if progress.is_watched.load(Ordering::Relaxed) {
+                    let add_up = || add_up_bytes(sources, progress, cancel);
+                    // No thread for it, no total.
+                    thread::Builder::new().spawn_scoped(scope, add_up).ok();
                 }
-            }
-            if let Some((core_drivers, slots)) = own {
-                workers.work(runtime.caller(core_drivers), slots);
-            }
-        });
-    })
-    .map_err(RequestError::NoThread)?;
-    let mut summary = workers.finish();
-    summary.report = report;
-    Ok(summary)
+                let mut workers_left = all_core_drivers.into_iter().zip(slots).rev();
+                // The last one is this thread's.
+                let own = workers_left.next();
+                for (core_drivers, slots) in workers_left {
+                    let (pool, caller) = (&pool, runtime.caller(core_drivers));
+                    let thread = thread::Builder::new().name("evener-files".to_owned());
+                    if thread.spawn_scoped(scope, move || pool.work(caller, slots)).is_err() {
+                        // No further thread is to be had: those there are do all of it.
+                        break;
+                    }
+                }
+                if let Some((core_drivers, slots)) = own {
+                    pool.work(runtime.caller(core_drivers), slots);
+                }
+            });
+        })
+        .map_err(RequestError::NoThread)?;
+        Ok((pool, report))
+    }
 }
 
 /// The budget of open directories.
@@ -162,51 +185,6 @@ fn delete(
         summary.deleted.extend(deleted);
         summary.failed.extend(done.err());
     }
-}
-
-fn run_verification(
-    request: &Request,
-    sources: &[PathBuf],
-    against: Option<&Path>,
-    driver_factory: &dyn DriverFactory,
-    progress: &Progress,
-    cancel: &Cancel,
-) -> Result<Summary, RequestError> {
-    let threads = request.options.workers.max(1);
-    let (plan, mut memory) = plan_slots(request, threads)?;
-    let slots = plan.cut(&mut memory);
-    let all_core_drivers: Vec<CoreDrivers> = (0..threads).map(|_| driver_factory.core_drivers()).collect();
-    let setup = setup(request, driver_factory, &all_core_drivers, plan.slots, cancel);
-    let record = Record::none();
-    let verification = Verification::new(request, sources, against, plan, progress, &record, cancel);
-    let ((), report) = evener::try_run(setup, |runtime| {
-        thread::scope(|scope| {
-            if progress.is_watched.load(Ordering::Relaxed) {
-                let add_up = || add_up_bytes(sources, progress, cancel);
-                // No thread for it, no total.
-                thread::Builder::new().spawn_scoped(scope, add_up).ok();
-            }
-            let mut workers_left = all_core_drivers.into_iter().zip(slots).rev();
-            // The last one is this thread's.
-            let own = workers_left.next();
-            for (core_drivers, slots) in workers_left {
-                let (verification, caller) = (&verification, runtime.caller(core_drivers));
-                let thread = thread::Builder::new().name("evener-files".to_owned());
-                if thread.spawn_scoped(scope, move || verification.work(caller, slots)).is_err() {
-                    // No further thread is to be had: those there are do all of it.
-                    break;
-                }
-            }
-            if let Some((core_drivers, slots)) = own {
-                verification.work(runtime.caller(core_drivers), slots);
-            }
-        });
-    })
-    .map_err(RequestError::NoThread)?;
-    let mut summary = verification.finish();
-    summary.found = summary.accounted_for();
-    summary.report = report;
-    Ok(summary)
 }
 
 /// The record of a run into a directory. Of single files there is one only where nothing at hand opens what was made.

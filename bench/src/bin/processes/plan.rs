@@ -50,14 +50,7 @@ fn t2(arguments: &Arguments) -> anyhow::Result<Plan> {
     experiment.permits = arguments.permits.unwrap_or(2 * experiment.permits);
     let modes = or(&arguments.modes, &[Mode::Plain, Mode::Queue, Mode::Lists64, Mode::Fifo, Mode::Cores]);
     let conditions = conditions(&experiment, "");
-    let total = arguments.total.unwrap_or(8_192);
-    let work = Work {
-        name: String::new(),
-        experiment,
-        modes,
-        sizes: sizes(arguments, &TO_1500, total),
-        cores_times: CORES_TIMES,
-    };
+    let work = Work { cores_times: CORES_TIMES, ..to_1500(arguments, experiment, modes) };
     let title = "Paper 001 again: processes at the emulated T2".to_owned();
     Ok(Plan { title, conditions, works: vec![work], _host: None })
 }
@@ -90,16 +83,15 @@ fn kernel(arguments: &Arguments) -> anyhow::Result<Plan> {
     experiment.units = usize::from(arguments.service_us.is_some());
     let modes = or(&arguments.modes, &[Mode::Plain, Mode::Lists64, Mode::Fifo, Mode::Cores]);
     let conditions = conditions(&experiment, module);
-    let total = arguments.total.unwrap_or(8_192);
-    let work = Work {
-        name: String::new(),
-        experiment,
-        modes,
-        sizes: sizes(arguments, &TO_1500, total),
-        cores_times: 1,
-    };
+    let work = to_1500(arguments, experiment, modes);
     let title = format!("Paper 001 again: processes at {module}");
     Ok(Plan { title, conditions, works: vec![work], _host: None })
+}
+
+/// 8192 requests, if no other number is asked for, of 1 to 1500 processes.
+fn to_1500(arguments: &Arguments, experiment: Experiment, modes: Vec<Mode>) -> Work {
+    let sizes = sizes(arguments, &TO_1500, arguments.total.unwrap_or(8_192));
+    Work { name: String::new(), experiment, modes, sizes, cores_times: 1 }
 }
 
 /// Paper 001's requests at a place of which the arbiter is told what a request takes, and with so many permits unless others are asked for.

@@ -11,6 +11,7 @@ mod segment_reader;
 pub(crate) use ends::is_stream;
 
 use std::io::IoSlice;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -48,18 +49,8 @@ pub(crate) fn run(
     let workers = request.options.workers.max(1);
     let (plan, mut memory) = plan_slots(request, workers + 1)?;
     let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
-    let setup = Setup {
-        workers: (0..workers).map(|_| driver_factory.core_drivers()).collect(),
-        modules: driver_factory.modules(),
-        policy: request.options.policy,
-        objective: request.options.objective,
-        budget: request.options.budget.clone(),
-        learned: request.options.learned.clone(),
-        homes: 2,
-        home_jobs: slots.len(),
-        cancel: cancel.clone(),
-        ..Setup::default()
-    };
+    let workers = (0..workers).map(|_| driver_factory.core_drivers()).collect();
+    let setup = Setup { workers, ..setup(request, driver_factory, slots.len(), cancel) };
     let pipe = Pipe { progress, cancel };
     let (result, report) = evener::try_run(setup, |runtime| {
         let mut caller = runtime.caller(driver_factory.core_drivers());
@@ -76,14 +67,7 @@ pub(crate) fn run(
         }
     })
     .map_err(RequestError::NoThread)?;
-    let mut summary = Summary { found: 1, report, ..Summary::default() };
-    let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
-    let result = result.map(|_| ()).and_then(|()| output.finish());
-    if result.is_ok() {
-        progress.add_file();
-    }
-    summary.record(path, bytes, result);
-    Ok(summary)
+    Ok(Summary { report, ..finished(path, output, result, progress) })
 }
 
 /// Runs the part of one input that is wanted to one output.
@@ -101,17 +85,7 @@ pub(crate) fn run_part(
     }
     let (plan, mut memory) = plan_slots(request, 1)?;
     let mut slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
-    let setup = Setup {
-        modules: driver_factory.modules(),
-        policy: request.options.policy,
-        objective: request.options.objective,
-        budget: request.options.budget.clone(),
-        learned: request.options.learned.clone(),
-        homes: 2,
-        home_jobs: slots.len(),
-        cancel: cancel.clone(),
-        ..Setup::default()
-    };
+    let setup = setup(request, driver_factory, slots.len(), cancel);
     let mut output = Output::open(request)?;
     let (result, report) = evener::try_run(setup, |runtime| {
         let mut caller = runtime.caller(driver_factory.core_drivers());
@@ -119,14 +93,39 @@ pub(crate) fn run_part(
         range::write(request, source, part, &mut caller, &mut slots, &mut output)
     })
     .map_err(RequestError::NoThread)?;
-    let mut summary = Summary { found: 1, report, ..Summary::default() };
+    Ok(Summary { report, ..finished(path.clone(), output, result, progress) })
+}
+
+/// A run of one file, with one or two threads of Evener's and jobs in the slots of both.
+fn setup<'m>(
+    request: &Request,
+    driver_factory: &dyn DriverFactory,
+    home_jobs: usize,
+    cancel: &Cancel,
+) -> Setup<'m> {
+    Setup {
+        modules: driver_factory.modules(),
+        policy: request.options.policy,
+        objective: request.options.objective,
+        budget: request.options.budget.clone(),
+        learned: request.options.learned.clone(),
+        homes: 2,
+        home_jobs,
+        cancel: cancel.clone(),
+        ..Setup::default()
+    }
+}
+
+/// Sums up the file at `path` of which so many bytes were read, once its output has its name.
+fn finished(path: PathBuf, output: Output, result: Result<u64, FileError>, progress: &Progress) -> Summary {
+    let mut summary = Summary { found: 1, ..Summary::default() };
     let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
     let result = result.map(|_| ()).and_then(|()| output.finish());
     if result.is_ok() {
         progress.add_file();
     }
-    summary.record(path.clone(), bytes, result);
-    Ok(summary)
+    summary.record(path, bytes, result);
+    summary
 }
 
 impl Pipe<'_> {

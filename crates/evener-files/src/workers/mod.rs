@@ -16,5 +16,14 @@ mod serial;
 mod verification;
 mod worker;
 
+use evener::Caller;
+use evener_core::Job;
+
 pub(crate) use pool::{TreeRun, Workers};
 pub(crate) use verification::Verification;
+
+/// Threads that do one run together.
+pub(crate) trait Pool: Sync {
+    /// What one thread does until nothing is left.
+    fn work<'m>(&self, caller: Caller<'_, 'm>, slots: Vec<Box<Job<'m>>>);
+}

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use evener::{Caller, Cancel};
 use evener_core::Job;
 
+use super::Pool;
 use super::batch::Batch;
 use super::cbc_interleave;
 use super::existing_output::{Judged, ToDo, judge, judge_contested};
@@ -82,31 +83,6 @@ impl<'a> Workers<'a> {
         assert_eq!(summary.accounted_for(), summary.found, "done + failed + left out = found");
         summary.failed.extend(run.outputs.failed());
         summary
-    }
-
-    /// One thread: takes tasks until there are none, then settles what is left.
-    pub(crate) fn work<'m>(&self, caller: Caller<'_, 'm>, slots: Vec<Box<Job<'m>>>) {
-        let _waking = StopOnPanic(self);
-        let mut worker = Worker::new(&self.run, caller, slots);
-        while let Some(task) = self.queue.next(&self.run, &mut worker.summary) {
-            match task {
-                Task::Files(files) => self.work_on_files(&mut worker, files),
-                Task::Span(large) => work_on_large(&mut worker, &large),
-            }
-            if self.run.is_stopped() {
-                self.queue.wake_all();
-            }
-            worker.settle_if_due();
-        }
-        worker.settle();
-        for item in std::mem::take(&mut worker.contested) {
-            match judge_contested(&mut worker, &item) {
-                Ok(()) => worker.summary.already_done += 1,
-                Err(error) => worker.failed(item.source, error),
-            }
-        }
-        let summary = worker.summary;
-        self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
     }
 
     fn work_on_files<'m>(&self, worker: &mut Worker<'_, '_, 'm>, files: Vec<Item>) {
@@ -201,6 +177,33 @@ impl<'a> Workers<'a> {
                 worker.failed(path, error);
             }
         }
+    }
+}
+
+impl Pool for Workers<'_> {
+    /// Takes tasks until there are none, then settles what is left.
+    fn work<'m>(&self, caller: Caller<'_, 'm>, slots: Vec<Box<Job<'m>>>) {
+        let _waking = StopOnPanic(self);
+        let mut worker = Worker::new(&self.run, caller, slots);
+        while let Some(task) = self.queue.next(&self.run, &mut worker.summary) {
+            match task {
+                Task::Files(files) => self.work_on_files(&mut worker, files),
+                Task::Span(large) => work_on_large(&mut worker, &large),
+            }
+            if self.run.is_stopped() {
+                self.queue.wake_all();
+            }
+            worker.settle_if_due();
+        }
+        worker.settle();
+        for item in std::mem::take(&mut worker.contested) {
+            match judge_contested(&mut worker, &item) {
+                Ok(()) => worker.summary.already_done += 1,
+                Err(error) => worker.failed(item.source, error),
+            }
+        }
+        let summary = worker.summary;
+        self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
     }
 }
 

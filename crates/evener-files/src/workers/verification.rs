@@ -14,6 +14,7 @@ use evener_core::Job;
 use evener_fd::{SystemError, open_named};
 use rustix::fs::{self, FileType, OFlags};
 
+use super::Pool;
 use super::armored_source::dearmored;
 use super::proof::compare;
 use super::worker::{Run, Worker};
@@ -145,8 +146,14 @@ impl<'a> Verification<'a> {
         Self { run, queue: Mutex::new(queue), summary: Mutex::default() }
     }
 
-    /// One thread: verifies files until there are none.
-    pub(crate) fn work<'m>(&self, caller: Caller<'_, 'm>, slots: Vec<Box<Job<'m>>>) {
+    pub(crate) fn finish(self) -> Summary {
+        self.summary.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pool for Verification<'_> {
+    /// Verifies files until there are none.
+    fn work<'m>(&self, caller: Caller<'_, 'm>, slots: Vec<Box<Job<'m>>>) {
         let mut worker = Worker::new(&self.run, caller, slots);
         while !self.run.is_stopped() {
             let met = self.queue.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -171,10 +178,6 @@ impl<'a> Verification<'a> {
         }
         let summary = worker.summary;
         self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
-    }
-
-    pub(crate) fn finish(self) -> Summary {
-        self.summary.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
