@@ -1,4 +1,4 @@
-//! Descriptors that a forked child does not keep.
+//! Closes descriptors in forked children, by `pthread_atfork`, and the calls to the system that this takes.
 //!
 //! A copy in a child holds what belongs to the open file: locks, and the other end of a connection. `exec` closes what is marked so; this closes the rest, before
 //! `fork` returns in the child. Only what is safe in a signal handler runs there: atomics, and the calls by which a descriptor is known again and closed.

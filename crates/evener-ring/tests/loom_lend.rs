@@ -126,7 +126,7 @@ fn what_a_helper_did_is_seen_by_the_lender() {
 }
 
 #[test]
-fn a_seat_serves_one_call_after_the_other() {
+fn a_helper_slot_serves_one_call_after_the_other() {
     model(2, || {
         let helper_pool = HelperPool::new();
         for _ in 0..2 {
@@ -150,7 +150,7 @@ fn one_that_looks_on_before_it_sleeps_misses_nothing() {
 }
 
 #[test]
-fn two_lenders_share_a_seat_and_keep_their_buffers_apart() {
+fn two_lenders_share_a_helper_slot_and_keep_their_buffers_apart() {
     model(2, || {
         let helper_pool = HelperPool::new();
         let other = helper_pool.slots.clone();
@@ -202,7 +202,7 @@ fn work_that_panics_counts_as_ended() {
 }
 
 #[test]
-fn a_seat_where_nobody_serves_holds_nobody_up() {
+fn a_helper_slot_where_nobody_serves_holds_nobody_up() {
     model(2, || {
         let buffer = Buffer::new();
         let ((), lent) =

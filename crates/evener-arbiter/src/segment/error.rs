@@ -1,4 +1,4 @@
-//! Why a process goes on alone.
+//! Errors: why there is no arbiter, so that a process goes on alone.
 
 use std::io;
 
@@ -24,7 +24,7 @@ pub enum NoArbiter {
         version: u32,
     },
     /// Somebody is about to make the segment and does not go on.
-    #[error("somebody has been making the arbiter's segment for too long")]
+    #[error("another process has been making the arbiter's segment for too long")]
     Stalled,
     /// As many processes share the segment as it has room for.
     #[error("the arbiter has no place for one more process")]

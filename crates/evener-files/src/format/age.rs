@@ -3,7 +3,7 @@
 //! File = header (text: recipients, and a MAC; `keys::age` has it) || payload nonce (16 bytes) || chunks. The
 //! payload's key is HKDF-SHA-256(file key, nonce, "payload"); a chunk is 64 KiB under ChaCha20-Poly1305.
 //!
-//! Armor (the file as text) is read, never written: [`is_armored`] -> [`dearmored`] -> the rest as usual.
+//! Armor (the file as text) is around all of this: read by [`is_armored`] -> [`dearmored`] -> the rest as usual; written by `armor.rs`.
 
 use evener_core::{Algorithm, Direction};
 use zeroize::Zeroizing;

@@ -1,4 +1,4 @@
-//! What a record keeps of what an output holds.
+//! The bytes of an output that a record keeps a digest of: a ciphertext's header, or 64 KiB at each end of a plaintext.
 
 use std::io::IoSliceMut;
 

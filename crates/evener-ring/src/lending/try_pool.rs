@@ -1,4 +1,4 @@
-//! Permits: a few rights, each with something that only its holder uses.
+//! A pool that is tried and never waited for: a few values, each with a [`Permit`] for its one user.
 //!
 //! `free -> try_take (bit set) -> Permit (use) -> drop (bit cleared)`. Nobody waits for one.
 

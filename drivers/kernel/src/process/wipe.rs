@@ -1,4 +1,4 @@
-//! Wiping of rooms, fast where `evener-ring` is there.
+//! Wiping of buffers, fast where `evener-ring` is there.
 
 #[cfg(target_os = "linux")]
 pub(crate) use evener_ring::wipe;

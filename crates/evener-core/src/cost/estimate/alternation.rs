@@ -1,8 +1,8 @@
-//! What a module takes of what the only core takes, where both have measured themselves in turn.
+//! A module's cost as a ratio to the core's, where there is one core and both measured themselves in turn (paired comparison).
 //!
 //! On one core the module's path works on the core that it is held against, and what else moves both (a host that is busy, a
 //! clock that is lowered) moves them together. So bursts of core and module follow each other, neither beside the other
-//! (`evener::weigh::turns`) -> one pair, a ratio ([`Estimator::record_pair`]) -> `d` and `h` at the speed that the core
+//! (the runtime's `adaptive/alternation`) -> one pair, a ratio ([`Estimator::record_pair`]) -> `d` and `h` at the speed that the core
 //! has now ([`OnModule::at_speed_of`]). One pair that is far off is left out, two in a row are believed, as all costs
 //! are ([`Learned`]).
 

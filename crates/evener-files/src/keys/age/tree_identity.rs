@@ -1,4 +1,4 @@
-//! What a passphrase costs once: keys and words for it. Small files under a passphrase, the identity of a tree among them, and new passphrases.
+//! The identity of a tree under a passphrase, and what else is made for a passphrase once: small files under it, and new passphrases.
 //!
 //! A tree under a passphrase is sealed for an identity that is made for it; that identity stands in the tree's output as one
 //! age file under the passphrase ([`TREE_IDENTITY`]). So scrypt runs once, and any age opens the tree: `age -d -i TREE/.evener-identity.age`.

@@ -1,4 +1,4 @@
-//! Updates of one context that the policy keeps without a look, some at a time: what all threads count together is asked once for all of them.
+//! Leave to skip the policy: updates of one context that stay on the core without a question, so many for each question.
 
 /// Updates of one length that stay with the inner function.
 #[derive(Default)]

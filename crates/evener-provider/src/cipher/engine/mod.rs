@@ -1,4 +1,4 @@
-//! Block work: whole blocks with a key and an IV, no buffering, no padding. What another way than the inner one does.
+//! The trait [`Engine`]: what does block work (whole blocks with a key and an IV, no buffering, no padding) another way than the inner cipher.
 //!
 //! `buffering.rs` cuts a message into block work; an [`Engine`] does it, and where none wants it or one fails, [`Fallback`].
 
