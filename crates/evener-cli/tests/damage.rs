@@ -46,22 +46,22 @@ impl DriverFactory for Cores {
 /// One run from `input` to `output`.
 fn run(task: Task, input: &Path, output: &Path, armor: bool) -> Summary {
     let options = Options {
+        armor,
         workers: 1,
-        policy: Policy::Adaptive,
-        objective: Objective::default(),
-        budget: None,
-        learned: Estimator::default(),
         memory_bytes: 64 << 20,
         existing: Existing::Keep,
-        state_dir: None,
-        trust: Trust::default(),
-        filter: Filter::default(),
+        keep: Keep::default(),
+        left_out: Vec::new(),
+        part: None,
         delete: false,
         is_rehearsal: false,
-        part: None,
-        armor,
-        left_out: Vec::new(),
-        keep: Keep::default(),
+        filter: Filter::default(),
+        trust: Trust::default(),
+        state_dir: None,
+        learned: Estimator::default(),
+        budget: None,
+        objective: Objective::default(),
+        policy: Policy::Adaptive,
     };
     let (sources, target) = (vec![Source::Path(input.to_owned())], Target::Path(output.to_owned()));
     let request = Request { task, sources, target, options };
