@@ -11,6 +11,7 @@
 //! | `gate/` | who may use a module now: permits, waiting in order, the dead |
 //! | `costs.rs` | what was learned of modules, by class |
 //! | `waiters.rs` | a ring of waiters |
+//! | `work.rs` | what was done with permits, and how often places were served |
 //! | `layout/` | where each word lies, and what is packed into it |
 //! | `world.rs` | what the algorithm stands on: words, sleep, time, life |
 //!
@@ -36,6 +37,7 @@ mod layout;
 #[cfg(not(any(loom, miri)))]
 mod segment;
 mod waiters;
+mod work;
 mod world;
 
 #[cfg(not(any(loom, miri)))]
@@ -49,4 +51,5 @@ pub use gate::{BATCH_NS, EXACT_FROM_NS, Gate, Grant, Place, Refused, Request, Tu
 pub use layout::{ModuleCount, Shape, WaitQueue};
 #[cfg(not(any(loom, miri)))]
 pub use segment::NoArbiter;
+pub use work::Work;
 pub use world::World;

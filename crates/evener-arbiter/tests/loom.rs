@@ -1,4 +1,4 @@
-//! Two threads at one permit, in every order that the memory model allows: what one did is seen by the next, and no wake-up is lost.
+//! Two threads at one permit, in every order that the memory model allows, and three with one preemption: what one did is seen by the next, and no wake-up is lost.
 //!
 //! `RUSTFLAGS='--cfg loom' cargo test -p evener-arbiter --release --test loom`
 #![cfg(loom)]
@@ -21,16 +21,31 @@ struct Shared {
 
 #[test]
 fn who_gets_a_permit_sees_what_its_last_holder_did_and_nobody_sleeps_on() {
+    explore(2, 2);
+}
+
+/// One that waits in front and one behind it, while the third leaves: who leaves rings the first, and who was rung the second.
+#[test]
+fn of_three_who_want_a_permit_each_gets_it_and_rings_the_next() {
+    explore(3, 1);
+}
+
+/// So many threads at one permit, each once, with at most so many preemptions.
+fn explore(threads: usize, preemptions: usize) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
-        let shape = Shape::new(1, 1, 2, 1).expect("it fits");
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let shape = Shape::new(1, 1, threads, 2).expect("it fits");
         let shared = Arc::new(Shared { heap: Heap::new(shape.word_count()), inside: AtomicU32::new(0) });
-        let other = Arc::clone(&shared);
-        let thread = thread::spawn(move || once(&other, &shape, 1));
+        let others: Vec<_> = (1..threads)
+            .map(|index| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || once(&shared, &shape, index))
+            })
+            .collect();
         once(&shared, &shape, 0);
-        thread.join().expect("it does not panic");
-        assert_eq!(shared.inside.load(Relaxed), 2);
+        others.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
+        assert_eq!(shared.inside.load(Relaxed), u32::try_from(threads).expect("few"));
     });
 }
 

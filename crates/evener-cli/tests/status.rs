@@ -15,7 +15,7 @@ use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::statistics::{Count, Kind, Row};
 use evener::core::{Algorithm, Class, Nanos};
 use evener::statistics::{Directories, Statistics};
-use evener_arbiter::{Costs, Mean};
+use evener_arbiter::{Costs, Mean, Work};
 use evener_testing::allow;
 use evener_testing::arbiters::ArbiterFolder;
 use evener_testing::waiting::soon;
@@ -270,6 +270,7 @@ fn modules_that_processes_share_are_shown_with_who_has_them_who_waits_and_what_w
     let costs = Costs { c: mean(12_000), d: mean(3_000), h: mean(61_000), bytes: 16_384, samples: 9 };
     module.publish(class, &costs);
     let held = [(); 2].map(|()| module.try_acquire(Nanos::from_millis(4_000)).unwrap());
+    held.iter().for_each(|permit| permit.count(Work { requests: 3, bytes: 49_152 }));
     thread::scope(|scope| {
         let waits = scope.spawn(|| module.acquire(Nanos::from_millis(1), Nanos::from_millis(60_000)));
         assert!(soon(|| !arbiter.snapshot().modules[0].waiting.is_empty()));
@@ -279,7 +280,9 @@ fn modules_that_processes_share_are_shown_with_who_has_them_who_waits_and_what_w
         assert_eq!(told["waiting"][0]["pid"], process::id());
         assert_eq!(told["costs"][0]["h"], serde_json::json!({ "ns": 61_000, "deviation_ns": 6_100 }));
         assert!(told["expected_wait_ns"].as_u64().unwrap() > 1_000_000_000);
+        assert_eq!((&told["requests"], &told["bytes"]), (&6.into(), &98_304.into()));
         let text = run().run().succeeded().stdout_text().to_owned();
+        assert!(text.contains("\n  6 requests done there, 96.0 KiB\n"), "{text}");
         assert!(
             text.contains("module afalg:some_driver: 2 of 2 permits held, 1 waiting, a request waits "),
             "{text}"
@@ -294,6 +297,10 @@ fn modules_that_processes_share_are_shown_with_who_has_them_who_waits_and_what_w
             "{metrics}"
         );
         assert!(metrics.contains("\nevener_module_waiting{module=\"afalg:some_driver\"} 1\n"), "{metrics}");
+        assert!(
+            metrics.contains("\nevener_module_bytes_total{module=\"afalg:some_driver\"} 98304\n"),
+            "{metrics}"
+        );
         drop(held);
         assert!(waits.join().unwrap().is_ok());
     });

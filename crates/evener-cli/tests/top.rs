@@ -4,6 +4,7 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,7 +15,10 @@ use std::time::{Duration, Instant};
 use common::activity::write_statistics;
 use common::{EVENER, Place};
 use evener::core::Direction::Encrypt;
+use evener::core::Nanos;
 use evener::core::statistics::{Count, Kind, Row};
+use evener_arbiter::Work;
+use evener_testing::arbiters::ArbiterFolder;
 use evener_testing::programs::new_terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
@@ -28,10 +32,14 @@ struct Live {
 
 impl Live {
     fn start(place: &Place, options: &[&str]) -> Self {
+        Self::start_with(place, options, &[])
+    }
+
+    fn start_with(place: &Place, options: &[&str], variables: &[(&str, &OsStr)]) -> Self {
         let (terminal, programs_end) = new_terminal();
         // setsid becomes the command: what begins no session yet needs no process of its own for that.
         let mut run = place.program("setsid").env("TERM", "xterm");
-        run.command.env("EVENER_STATISTICS_DIR", place.join("stats"));
+        run.command.env("EVENER_STATISTICS_DIR", place.join("stats")).envs(variables.iter().copied());
         run.command.args(["-c", EVENER, "top"]).args(options);
         run.command.stdin(programs_end.try_clone().unwrap()).stdout(programs_end).stderr(Stdio::piped());
         let mut live =
@@ -165,6 +173,61 @@ fn the_screen_shows_what_a_file_holds_and_the_shares_of_what_was_added() {
         }
     }
     unreachable!("never shown as what was added:\n{}", live.rows().join("\n"));
+}
+
+/// A number as the screen has it, `12.3k` or `0`.
+fn number(text: &str) -> Option<f64> {
+    let (digits, times) = match text.strip_suffix('k') {
+        Some(digits) => (digits, 1e3),
+        None => (text, 1.0),
+    };
+    Some(digits.parse::<f64>().ok()? * times)
+}
+
+#[test]
+fn a_shared_module_has_what_all_processes_had_done_there_in_a_second_on_a_screen_of_eighty_by_twenty_four() {
+    let (place, shared) = (Place::new(), ArbiterFolder::new());
+    write_statistics(&place, id(), b"one", &counts(1));
+    let arbiter = shared.attach();
+    let module = arbiter.module("hosted:/run/user/1000/evener-host.sock", 64);
+    let permit = module.try_acquire(Nanos::from_millis(1)).unwrap();
+    // Before top begins: what was done so far is no rate.
+    permit.count(Work { requests: 1 << 40, bytes: 7 });
+    let mut live = Live::start_with(
+        &place,
+        &["--interval", "0.5"],
+        &[("EVENER_ARBITER_DIR", shared.path().as_os_str())],
+    );
+    live.until_it_shows("evener-host.sock  - req/s  -  1/64 held  0 waiting");
+    let rates = |live: &Live| {
+        let rows = live.rows();
+        let row = rows.iter().find(|row| row.starts_with("module "))?;
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells[1], "hosted:\u{2026}/evener-host.sock", "{row}");
+        let rest: Vec<&str> = cells.iter().skip(2).copied().collect();
+        match rest[..] {
+            [requests, "req/s", size, "KiB/s", "1/64", "held", "0", "waiting", ..] => {
+                Some((number(requests)?, number(size)?))
+            }
+            _ => None,
+        }
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        permit.count(Work { requests: 1, bytes: 2_048 });
+        sleep(Duration::from_millis(10));
+        live.read();
+        // Whenever the two readings lie, each request has two KiB.
+        if let Some((requests, kib)) = rates(&live).filter(|(requests, _)| *requests > 0.0) {
+            assert!((kib / requests - 2.0).abs() < 0.1 && requests < 101.0, "{requests} {kib}");
+            break;
+        }
+        assert!(Instant::now() < deadline, "never: a rate\n{}", live.rows().join("\n"));
+    }
+    let rows = live.rows();
+    assert!(rows.iter().all(|row| row.chars().count() <= 80) && rows[23].starts_with("q quit"), "{rows:?}");
+    drop(permit);
+    live.until_it_shows("0/64 held");
 }
 
 #[test]

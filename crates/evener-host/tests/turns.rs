@@ -11,7 +11,7 @@ use std::time::Duration;
 use evener::Turns;
 use evener_arbiter::{Arbiter, ModuleCount};
 use evener_core::{Algorithm, Direction, Nanos};
-use evener_driver_emulated::{Emulated, Preset};
+use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::Module;
 use evener_testing::arbiters::{ArbiterFolder, attach_in};
@@ -32,10 +32,16 @@ const FOLDER: &str = "TURNS_FOLDER";
 
 /// A host whose module does one request at a time, each for so long, takes another meanwhile, and is called `one` among those that share it.
 fn host(arbiter: &Arbiter, each: Duration) -> Host {
+    controlled_host(arbiter, each).0
+}
+
+/// The same, with the switches of its module.
+fn controlled_host(arbiter: &Arbiter, each: Duration) -> (Host, Control) {
     let preset: Preset = format!("emulated:d=0+0,h={}+0,depth=2", each.as_nanos()).parse().unwrap();
     let driver = Emulated::new(preset, Box::new(Libcrypto::new().unwrap()));
+    let control = driver.control();
     let turns = Turns::new(Some(arbiter.module("one", 1)));
-    Host::start(Module::queued(Box::new(driver), Duration::from_secs(600), turns))
+    (Host::start(Module::queued(Box::new(driver), Duration::from_secs(600), turns)), control)
 }
 
 /// A client with so many requests before the host; where their results and statuses are to stand.
@@ -113,4 +119,33 @@ fn a_host_that_always_has_something_to_do_gives_its_turn_to_who_waits() {
     assert!(soon(|| stands(&arbiter, 1, 1)), "now it waits: {:?}", arbiter.snapshot());
     drop(turn);
     clients.into_iter().for_each(assert_right);
+}
+
+/// Jain's index of what equal clients of one emulated module have when so many of all their requests are done: they come while another process has the module, which then works on so many and
+/// hangs, so that no clock has a part in it.
+fn fairness(clients: usize, requests: u16, done: u64) -> f64 {
+    let folder = ArbiterFolder::new();
+    let (arbiter, other) = (folder.attach(), folder.attach());
+    let held = other.module("one", 1).try_acquire(AGES).unwrap();
+    let (host, control) = controlled_host(&arbiter, Duration::ZERO);
+    control.set_fault(Fault::Hang, When { from: done + 1, every: 1 });
+    let all: Vec<_> = (0..clients).map(|_| client(&host, requests)).collect();
+    assert!(soon(|| stands(&arbiter, 1, 1)), "the host has seen one: {:?}", arbiter.snapshot());
+    drop(held);
+    let counts = || all.iter().map(|(raw, _)| f64::from(raw.used())).collect::<Vec<_>>();
+    assert!(soon(|| counts().iter().sum::<f64>() >= done as f64), "{:?}", counts());
+    let (sum, squares) = counts().iter().fold((0.0, 0.0), |(sum, squares), n| (sum + n, squares + n * n));
+    assert!((sum - done as f64).abs() < 0.5, "it hangs: {sum}");
+    control.set_fault(Fault::None, When::ALWAYS);
+    sum * sum / (clients as f64 * squares)
+}
+
+#[test]
+fn equal_clients_of_a_module_have_been_served_alike_when_half_is_done() {
+    for (clients, requests) in [(8, 32), (64, 32)] {
+        // Half, and not a whole number of rounds.
+        let half = u64::try_from(clients).unwrap() * u64::from(requests) / 2 + 3;
+        let index = fairness(clients, requests, half);
+        assert!(index >= 0.98, "{clients} clients: {index}");
+    }
 }

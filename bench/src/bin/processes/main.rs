@@ -89,10 +89,16 @@ enum Kind {
     Cell,
     /// One unit and one permit: whether grants keep the order of tickets
     Order,
+    /// Nothing: page and pictures of --out are drawn again from its JSON
+    Again,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if arguments.experiment == Kind::Again {
+        let name = arguments.out.as_deref().context("--out says which")?;
+        return Report::read(name)?.write(name).context("the report");
+    }
     raise_limits();
     let load_before = load();
     let plan = plan::of(&arguments)?;

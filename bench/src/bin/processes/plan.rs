@@ -40,6 +40,7 @@ pub(super) fn of(arguments: &Arguments) -> anyhow::Result<Plan> {
         Kind::Kernel => kernel(arguments),
         Kind::Cell => cell(arguments),
         Kind::Order => order(arguments),
+        Kind::Again => anyhow::bail!("nothing is measured again, only drawn"),
     }
 }
 

@@ -158,6 +158,18 @@ impl Report {
         Mode::ALL.into_iter().filter(has).collect()
     }
 
+    /// The report that stands in NAME.json.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::File`] where there is none.
+    pub fn read(name: &Path) -> Result<Self, BenchError> {
+        let path = name.with_extension("json");
+        let refused = |error: String| BenchError::File { path: path.display().to_string(), error };
+        let text = fs::read(&path).map_err(|error| refused(error.to_string()))?;
+        serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))
+    }
+
     /// Takes the cells of an earlier report that this one does not have, and its commands: a measurement in parts.
     ///
     /// # Errors
@@ -166,8 +178,7 @@ impl Report {
     pub fn append_to(&mut self, name: &Path) -> Result<(), BenchError> {
         let path = name.with_extension("json");
         let refused = |error: String| BenchError::File { path: path.display().to_string(), error };
-        let text = fs::read(&path).map_err(|error| refused(error.to_string()))?;
-        let before: Self = serde_json::from_slice(&text).map_err(|error| refused(error.to_string()))?;
+        let before = Self::read(name)?;
         if before.conditions.iter().any(|line| !self.conditions.contains(line))
             && self.conditions.iter().any(|line| !before.conditions.contains(line))
         {

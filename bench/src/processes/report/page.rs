@@ -35,7 +35,7 @@ impl Report {
     /// Rates of all modes beside each other.
     fn rates(&self, page: &mut String) {
         let modes = self.modes();
-        page.push_str("\nThroughput in MB/s (10^6 bytes), medians of the rounds; behind each the simulator's, and live over simulated.\n\n| ");
+        page.push_str("\nThroughput in MB/s (10^6 bytes), medians of the rounds; behind each that was simulated the simulator's, and live over simulated.\n\n| ");
         page.push_str(if self.cells.iter().any(|cell| !cell.work.is_empty()) {
             "work | processes |"
         } else {

@@ -12,7 +12,7 @@ use rustix::process::getpid;
 use crate::gate::{Place, Turn};
 use crate::layout::Line;
 use crate::segment::{About, NoArbiter, Origin, Shared, attach};
-use crate::world::World as _;
+use crate::work::add_alone;
 
 /// What a process has of a segment.
 #[derive(Debug)]
@@ -139,14 +139,7 @@ impl Attachment {
     /// Counts a request that was granted; the line is its process's alone.
     #[inline]
     pub(super) fn count_grant(&self, place: Place) {
-        let [high, low] = [0, 1].map(|word| self.shared.shape().place(place.index, Line::Grants) + word);
-        let before = self.shared.load(low);
-        let after = before.wrapping_add(1);
-        self.shared.store(low, after);
-        // As `evener_ring::Counter`, which needs an exchange because others count too.
-        if (before ^ after) >> 31 != 0 {
-            self.shared.store(high, self.shared.load(high).wrapping_add(1));
-        }
+        add_alone(&self.shared, self.shared.shape().place(place.index, Line::Grants), 1);
     }
 }
 

@@ -12,6 +12,7 @@ use super::attachment::Attachment;
 use crate::costs::{self, Costs};
 use crate::gate::{Gate, Grant, Refused, Request};
 use crate::segment::{Shared, name_hash};
+use crate::work::{Work, add_work};
 use crate::world::World as _;
 
 /// A module that the processes of this user share.
@@ -182,6 +183,15 @@ impl Permit {
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         gate(self.attachment.shared(), self.module, self.capacity).is_some_and(|gate| gate.has_waiters())
+    }
+
+    /// Counts what was done with it, for people to look at.
+    #[inline]
+    pub fn count(&self, work: Work) {
+        if self.attachment.is_here() {
+            let shared = self.attachment.shared();
+            add_work(shared, shared.shape(), [self.module, self.grant.permit], work);
+        }
     }
 
     /// Returns what was granted.

@@ -8,6 +8,7 @@ use crate::gate::{Gate, WEIGHT_MAX};
 use crate::layout::{Header, Line, ModuleCount, Owner, Phase, Shape, WaitQueue};
 use crate::segment::{Shared, text_of};
 use crate::waiters::Waiters;
+use crate::work::{Work, work_of};
 use crate::world::{World as _, elapsed_us};
 
 /// All modules and processes of a segment. Each word is as it was when it was read; together they may never have been.
@@ -32,6 +33,8 @@ pub struct ModuleView {
     pub waiting: Vec<ProcessView>,
     /// How long a request that came now would wait, in nanoseconds; none where no permit comes back.
     pub expected_wait_ns: Option<u64>,
+    /// What was done there.
+    pub work: Work,
     /// What was counted.
     pub counts: Vec<(ModuleCount, u64)>,
     /// What was learned of it, by class.
@@ -109,6 +112,7 @@ fn module_view(shared: &Shared, shape: &Shape, module: usize) -> Option<ModuleVi
         holders: (0..capacity).filter_map(holder).collect(),
         waiting: waiting.into_iter().map(|place| process(shared, shape, place)).collect(),
         expected_wait_ns: (wait < u64::MAX).then_some(wait),
+        work: work_of(shared, shape, module),
         counts: ModuleCount::ALL.map(count).to_vec(),
         costs: (0..Class::COUNT).filter_map(cost).collect(),
     })

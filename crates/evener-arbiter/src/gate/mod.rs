@@ -106,7 +106,8 @@ impl<'w, W: World> Gate<'w, W> {
         }
         let now = self.world.now();
         self.announce(place, Phase::Asking(self.module), request, now);
-        let taken = if self.front().is_none() { self.take(place, turn.hint()) } else { None };
+        let may_take = self.front().is_none() || cfg!(mutant = "arbiter_barging");
+        let taken = if may_take { self.take(place, turn.hint()) } else { None };
         let granted = match taken {
             Some(permit) => {
                 turn.begin(now);

@@ -82,6 +82,17 @@ pub(crate) enum Line {
     Grants = 12,
 }
 
+/// Words of a permit's line, which who has the permit writes alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PermitWord {
+    /// Who has it.
+    Owner = 0,
+    /// Requests that were done with it, a count in two words.
+    Requests = 2,
+    /// Their bytes, a count in two words.
+    Bytes = 4,
+}
+
 /// First word of a segment and of its anchor.
 pub(crate) const MAGIC: u32 = 0x4556_4142;
 

@@ -2,7 +2,7 @@
 
 use evener_core::Class;
 
-use super::{COST_WORDS, Header, Identity, LINE, Line, Queue};
+use super::{COST_WORDS, Header, Identity, LINE, Line, PermitWord, Queue};
 
 /// Of a segment: how many modules, permits and places it has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,8 +130,13 @@ impl Shape {
         self.module(module) + 2 * LINE + 2 * count as usize
     }
 
+    /// The word that says who has a permit.
     pub(crate) const fn permit(&self, module: usize, permit: usize) -> usize {
-        self.module(module) + MODULE_LINES * LINE + permit * LINE
+        self.permit_word(module, permit, PermitWord::Owner)
+    }
+
+    pub(crate) const fn permit_word(&self, module: usize, permit: usize, word: PermitWord) -> usize {
+        self.module(module) + MODULE_LINES * LINE + permit * LINE + word as usize
     }
 
     /// The slot of a position.

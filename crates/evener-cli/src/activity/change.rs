@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use evener::core::statistics::Count;
+use evener_arbiter::ModuleView;
 
 use super::host::Host;
 use super::process::Process;
@@ -39,6 +40,13 @@ impl Change {
         let is_same = before.socket == now.socket;
         let requests = new.requests.checked_sub(old.requests).filter(|_| is_same)?;
         Some((requests, new.bytes.checked_sub(old.bytes)?))
+    }
+
+    /// Requests and bytes that all processes had done at a module in that time, as of a host. None where it is another one, or its counts began anew.
+    pub(crate) fn of_module(before: &ModuleView, now: &ModuleView) -> Option<(u64, u64)> {
+        let requests = now.work.requests.checked_sub(before.work.requests);
+        let requests = requests.filter(|_| before.name == now.name)?;
+        Some((requests, now.work.bytes.checked_sub(before.work.bytes)?))
     }
 
     /// Both together; they are of the same time.

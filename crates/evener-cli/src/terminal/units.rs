@@ -68,6 +68,17 @@ const fn float(number: u64) -> f64 {
     number as f64
 }
 
+/// A time in the unit that suits it.
+#[expect(clippy::cast_precision_loss, reason = "for the eye")]
+pub(crate) fn time(ns: u64) -> String {
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.3} us", ns as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.3} ms", ns as f64 / 1e6),
+        _ => format!("{:.3} s", ns as f64 / 1e9),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -64,6 +64,7 @@ impl ModuleRunner {
                 let timeout = if has_all || is_rested { Nanos::ZERO } else { FULL_TIMEOUT };
                 let before = done.len();
                 driver.poll(done, timeout);
+                queue.turns.count(&done[before..]);
                 if driver.in_flight() == 0 && self.waiting.is_empty() {
                     queue.turns.rest();
                 }

@@ -165,4 +165,28 @@ mod tests {
         simulated.run(596_usize.div_ceil(16) + 1, core(16));
         assert!(simulated.served().iter().all(|served| *served >= 4), "{:?}", simulated.served());
     }
+
+    /// Jain's index: 1 where all have as much.
+    fn jain_index(served: &[usize]) -> f64 {
+        let (sum, squares) =
+            served.iter().fold((0.0, 0.0), |(sum, squares), &n| (sum + n as f64, squares + (n * n) as f64));
+        sum * sum / (served.len() as f64 * squares)
+    }
+
+    #[test]
+    fn equal_clients_have_as_much_of_a_module_and_of_a_core_at_8_64_and_512() {
+        for clients in [8, 64, 512] {
+            let kinds: [(&str, BoxedQuota); 2] =
+                [("lanes", Box::new(core(16))), ("a queue", Box::new(module))];
+            for (kind, quota) in kinds {
+                // Some have four requests at a time, as the bench's processes, and some whatever there is room for.
+                let all: Vec<_> = (0..clients).map(|id| (1, if id % 2 == 0 { 4 } else { ALWAYS })).collect();
+                let mut simulated = Simulated::new(&all);
+                // Ten shares of four of each, and some more.
+                simulated.run(clients * 40 / 16 + 3, quota);
+                let index = jain_index(&simulated.served());
+                assert!(index >= 0.98, "{kind}, {clients} clients: {index}");
+            }
+        }
+    }
 }

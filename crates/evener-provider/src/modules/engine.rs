@@ -19,6 +19,8 @@
 //! Until then the program's memory is what it was, so whatever fails is done again by the inner cipher. When the context has the
 //! key no more, the module gives it up.
 
+use std::sync::Arc;
+
 use evener::offload::policy::Measurement;
 use evener::offload::{Admission, Answer, Offload, Pending, Request, SharedModule, Waker, timeout};
 use evener_core::driver::{SILENCE_MAX, Text};
@@ -95,6 +97,32 @@ impl ModuleEngine {
             }
         }
         true
+    }
+
+    /// A piece that has the right to go there.
+    fn run_admitted(
+        &self,
+        block_request: &mut BlockRequest<'_>,
+        session: &Arc<Session>,
+    ) -> Result<(), BlockError> {
+        let generation = fork::generation();
+        let allowed = timeout(block_request.expected(), self.offload.ahead(generation));
+        if block_request.job.is_none() {
+            if let Some(done) = self.run_single(block_request, session, allowed, generation) {
+                return done;
+            }
+        }
+        let request =
+            Request { session, iv: &block_request.iv, input: input_of(&block_request.memory), allowed };
+        let job = block_request.job.map(CurrentJob::waiting);
+        let waker = job.as_ref().map(|job| Box::new(job.doorbell()) as Box<dyn Waker>);
+        let pending = self.offload.put(generation, &request, waker).ok_or(BlockError::Undone)?;
+        if !Self::wait(block_request, job, &pending, generation) {
+            pending.forget();
+            return Err(BlockError::Undone);
+        }
+        let answer = pending.wait().ok_or(BlockError::Undone)?;
+        self.take_over(block_request, answer.output(), generation)
     }
 
     /// Takes in one of many jobs, which is waited for.
@@ -224,34 +252,18 @@ impl Engine for ModuleEngine {
 
     fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {
         let session = block_request.session().ok_or(BlockError::Undone)?;
-        let generation = fork::generation();
-        let _permit = self.acquire(block_request.turn)?;
-        let allowed = timeout(block_request.expected(), self.offload.ahead(generation));
-        if block_request.job.is_none() {
-            if let Some(done) = self.run_single(block_request, &session, allowed, generation) {
-                return done;
-            }
+        let bytes = input_of(&block_request.memory).len();
+        let permit = self.acquire(block_request.turn)?;
+        let done = self.run_admitted(block_request, &session);
+        if let Some(permit) = permit.filter(|_| done.is_ok()) {
+            permit.count(1, bytes as u64);
         }
-        let request = Request {
-            session: &session,
-            iv: &block_request.iv,
-            input: input_of(&block_request.memory),
-            allowed,
-        };
-        let job = block_request.job.map(CurrentJob::waiting);
-        let waker = job.as_ref().map(|job| Box::new(job.doorbell()) as Box<dyn Waker>);
-        let pending = self.offload.put(generation, &request, waker).ok_or(BlockError::Undone)?;
-        if !Self::wait(block_request, job, &pending, generation) {
-            pending.forget();
-            return Err(BlockError::Undone);
-        }
-        let answer = pending.wait().ok_or(BlockError::Undone)?;
-        self.take_over(block_request, answer.output(), generation)
+        done
     }
 
     fn run_batch(&self, batch: &mut BlockBatch<'_, '_>) -> Result<(), BlockError> {
         let generation = fork::generation();
-        let _permit = self.acquire(batch.turn)?;
+        let permit = self.acquire(batch.turn)?;
         // All of them before the first is waited for.
         let pending = batch.jobs.iter().map(|job| self.put(job, generation)).collect::<Option<Vec<_>>>();
         let pending = pending.ok_or(BlockError::Undone)?;
@@ -264,6 +276,10 @@ impl Engine for ModuleEngine {
         }
         for (job, answer) in batch.jobs.iter_mut().zip(&answers) {
             job.publish(answer.output(), &[]);
+        }
+        if let Some(permit) = permit {
+            let bytes = batch.jobs.iter().map(|job| job.input_bytes() as u64).sum();
+            permit.count(batch.jobs.len() as u64, bytes);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use evener_arbiter::{Arbiter, Costs, Mean, Permit};
+use evener_arbiter::{Arbiter, Costs, Mean, Permit, Work};
 use evener_core::driver::Clock as _;
 use evener_core::estimate::{Learned, OnModule};
 use evener_core::{Class, Nanos};
@@ -39,7 +39,16 @@ pub(super) struct Asked {
 
 /// The right to have a request at the module; nothing where there is no arbiter.
 #[must_use = "a permit that is dropped is given back"]
-pub struct Admission(#[expect(dead_code, reason = "held, and given back by its drop")] Option<Permit>);
+pub struct Admission(Option<Permit>);
+
+impl Admission {
+    /// Counts what was done with it, for people to look at (`evener top`).
+    pub fn count(&self, requests: u64, bytes: u64) {
+        if let Some(permit) = &self.0 {
+            permit.count(Work { requests, bytes });
+        }
+    }
+}
 
 impl SharedModule {
     /// The module that all processes call `name` and that takes so many requests at a time.

@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::gate::Gate;
+use crate::EXACT_FROM_NS;
+use crate::gate::{Gate, Place, Refused, Request, Turn};
 use crate::layout::{Line, Phase, Shape, WaitQueue};
 use crate::waiters::Waiters;
 use crate::world::World;
@@ -130,4 +131,21 @@ fn a_look_at_a_thousand_who_wait_tries_the_first_and_half_of_the_others() {
         assert!((0..32).all(|place| tried.contains(&place)), "the first at every look");
     }
     assert_eq!(looks.into_iter().flatten().collect::<BTreeSet<_>>().len(), 1_000);
+}
+
+#[test]
+fn who_comes_takes_no_permit_that_is_free_for_those_who_wait() {
+    let queue = LongQueue::new();
+    let gate = Gate::new(&queue.world, &queue.shape, 0, 1).unwrap();
+    let asks = |place: usize, turn: &Turn| {
+        queue.world.store(queue.shape.place(place, Line::Generation), 7);
+        let request = Request { predicted_ns: EXACT_FROM_NS, longest_wait_ns: 0, hopes: false };
+        gate.acquire(Place { index: place, generation: 7 }, turn, &request)
+    };
+    // The permit is free: who had it has just left, and who is next has not run yet.
+    assert_eq!(asks(1_001, &Turn::new(0)), Err(Refused::Busy));
+    assert!(gate.has_waiters(), "nor did it drive anybody away");
+    let waiting: Vec<_> = queue.waiters().all().collect();
+    waiting.iter().for_each(|waiter| _ = queue.waiters().retire(waiter));
+    assert_eq!(asks(1_001, &Turn::new(0)).map(|grant| (grant.permit, grant.ticket)), Ok((0, None)));
 }

@@ -8,8 +8,6 @@ mod modules;
 mod prometheus;
 mod text;
 
-pub(super) use self::modules::line as module_line;
-
 use std::path::PathBuf;
 
 use anyhow::bail;

@@ -6,13 +6,16 @@ use evener_arbiter::{Costs, HolderView, Mean, ModuleCount, ModuleView};
 use serde::Serialize;
 
 use crate::terminal::columns;
-use crate::terminal::units::{self, counted};
+use crate::terminal::units::{self, counted, time};
 
 /// A module, as JSON.
 #[derive(Serialize)]
 pub(super) struct SharedModuleView<'r> {
     name: &'r str,
     permits: usize,
+    /// Requests that were done there, and their bytes.
+    requests: u64,
+    bytes: u64,
     /// Null where no permit is predicted to come back.
     expected_wait_ns: Option<u64>,
     holders: Vec<Holder<'r>>,
@@ -89,6 +92,8 @@ impl<'r> SharedModuleView<'r> {
         Self {
             name: &module.name,
             permits: module.capacity,
+            requests: module.work.requests,
+            bytes: module.work.bytes,
             expected_wait_ns: module.expected_wait_ns,
             holders: module.holders.iter().map(holder).collect(),
             waiting: module
@@ -121,6 +126,10 @@ pub(super) fn write(text: &mut String, module: &ModuleView) {
         let weight = if process.weight > 1 { format!(", weight {}", process.weight) } else { String::new() };
         writeln!(text, "  held by {} {name} for {held} of {predicted}{weight}", process.pid).expect(TAKES);
     }
+    if module.work.requests > 0 {
+        let (requests, size) = (counted(module.work.requests, "request"), units::bytes(module.work.bytes));
+        writeln!(text, "  {requests} done there, {size}").expect(TAKES);
+    }
     let counts = module.counts.iter().filter(|(_, number)| *number > 0);
     let counts: Vec<String> = counts.map(|(count, number)| format!("{number} {}", count.name())).collect();
     if !counts.is_empty() {
@@ -137,7 +146,7 @@ pub(super) fn write(text: &mut String, module: &ModuleView) {
 }
 
 /// A module in one line.
-pub(crate) fn line(module: &ModuleView) -> String {
+pub(super) fn line(module: &ModuleView) -> String {
     let (held, waiting) = (module.holders.len(), module.waiting.len());
     let wait = module.expected_wait_ns.map_or_else(|| "nobody knows how long".to_owned(), time);
     let name = columns::plain(&module.name);
@@ -145,17 +154,6 @@ pub(crate) fn line(module: &ModuleView) -> String {
         "module {name}: {held} of {} permits held, {waiting} waiting, a request waits {wait}",
         module.capacity
     )
-}
-
-/// A time in the unit that suits it.
-#[expect(clippy::cast_precision_loss, reason = "for the eye")]
-fn time(ns: u64) -> String {
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.3} us", ns as f64 / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.3} ms", ns as f64 / 1e6),
-        _ => format!("{:.3} s", ns as f64 / 1e9),
-    }
 }
 
 const TAKES: &str = "a String takes everything";

@@ -141,6 +141,15 @@ fn shared_modules(page: &mut Page, modules: &[ModuleView]) {
         Some((of(module), Duration::from_nanos(ns).as_secs_f64()))
     });
     page.metric("evener_module_expected_wait_seconds", "gauge", "Wait of a request that comes now.", wait);
+    let counters: [ModuleGauge; 2] = [
+        ("evener_module_requests_total", "Requests that processes had done there.", |module| {
+            module.work.requests
+        }),
+        ("evener_module_bytes_total", "Their bytes.", |module| module.work.bytes),
+    ];
+    for (name, help, value) in counters {
+        page.metric(name, "counter", help, modules.iter().map(|module| (of(module), value(module))));
+    }
     let events = modules.iter().flat_map(|module| {
         let label = move |count: ModuleCount| of(module).with("event", count.name());
         module.counts.iter().map(move |(count, number)| (label(*count), *number))

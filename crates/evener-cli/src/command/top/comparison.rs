@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evener::core::statistics::Count;
 use evener::statistics::Totals;
+use evener_arbiter::ModuleView;
 
 use crate::activity::{Change, Host, Process, Reading};
 
@@ -16,6 +17,7 @@ pub(super) struct Comparison<'r> {
     /// In the order of the reading.
     pub(super) processes: Vec<Entry<'r>>,
     pub(super) hosts: Vec<HostEntry<'r>>,
+    pub(super) modules: Vec<ModuleEntry<'r>>,
 }
 
 /// A process.
@@ -36,6 +38,14 @@ pub(super) struct HostEntry<'r> {
     pub(super) rates: Option<(f64, f64)>,
 }
 
+/// A module that processes share.
+#[derive(Clone, Copy)]
+pub(super) struct ModuleEntry<'r> {
+    pub(super) module: &'r ModuleView,
+    /// Requests and bytes in a second, of all processes together.
+    pub(super) rates: Option<(f64, f64)>,
+}
+
 impl<'r> Comparison<'r> {
     pub(super) fn new(before: Option<&'r Reading>, reading: &'r Reading) -> Self {
         let time = before.map(|before| reading.at.saturating_duration_since(before.at));
@@ -53,7 +63,17 @@ impl<'r> Comparison<'r> {
             host,
             rates: before.zip(time).and_then(|(before, time)| host_rates(before, host, time)),
         });
-        Self { reading, time, processes: processes.collect(), hosts: hosts.collect() }
+        let modules = reading.shared_modules().iter().map(|module| ModuleEntry {
+            module,
+            rates: before.zip(time).and_then(|(before, time)| module_rates(before, module, time)),
+        });
+        Self {
+            reading,
+            time,
+            processes: processes.collect(),
+            hosts: hosts.collect(),
+            modules: modules.collect(),
+        }
     }
 
     /// What all processes added; none before the second reading.
@@ -77,6 +97,12 @@ impl<'r> Comparison<'r> {
 fn host_rates(before: &Reading, host: &Host, time: Duration) -> Option<(f64, f64)> {
     let before = before.hosts.iter().find(|other| other.socket == host.socket)?;
     let (requests, bytes) = Change::of_host(before, host)?;
+    Some((per_second(requests, time), per_second(bytes, time)))
+}
+
+fn module_rates(before: &Reading, module: &ModuleView, time: Duration) -> Option<(f64, f64)> {
+    let before = before.shared_modules().iter().find(|other| other.name == module.name)?;
+    let (requests, bytes) = Change::of_module(before, module)?;
     Some((per_second(requests, time), per_second(bytes, time)))
 }
 

@@ -2,11 +2,11 @@
 
 use evener::core::statistics::{Count, Row};
 use evener::statistics::Totals;
+use evener_arbiter::ModuleView;
 
-use super::comparison::{Comparison, Entry, HostEntry, events};
+use super::comparison::{Comparison, Entry, HostEntry, ModuleEntry, events};
 use crate::activity::{Change, Process};
-use crate::command::status::module_line;
-use crate::terminal::units::{bytes, counted, percent};
+use crate::terminal::units::{bytes, counted, percent, time};
 use crate::terminal::{PathDisplay, columns};
 
 /// All of it, for a place without a screen.
@@ -18,7 +18,7 @@ pub(super) fn text(shown: &Comparison<'_>) -> String {
         lines.push(NOBODY.to_owned());
     }
     lines.extend(shown.hosts.iter().map(host));
-    lines.extend(shown.reading.shared_modules().iter().map(module_line));
+    lines.extend(shown.modules.iter().map(module));
     for entry in shown.processes.iter().filter(|entry| !entry.process.rows.is_empty()) {
         lines.push(detail_title(entry));
         lines.extend(details(entry.process));
@@ -92,16 +92,41 @@ pub(super) fn host(entry: &HostEntry<'_>) -> String {
         Err(reason) => return format!("host {name}: {reason}"),
     };
     let gone = if report.module.gone { " (gone)" } else { "" };
-    let (requests, size) = match entry.rates {
-        Some((requests, size)) => (number(requests), byte_rate(size)),
-        None => ("-".to_owned(), "-".to_owned()),
-    };
+    let [requests, size] = rate_texts(entry.rates);
     let (clients, in_flight) = (counted(report.clients.len() as u64, "client"), report.in_flight());
     let (module, refused, failed) =
         (columns::plain(&report.module.name), report.totals.refused, report.totals.failed);
     format!(
         "host {name}: {module}{gone}  {clients}  {in_flight} in flight  {requests} requests/s  {size}  {refused} refused  {failed} failed"
     )
+}
+
+fn rate_texts(rates: Option<(f64, f64)>) -> [String; 2] {
+    rates.map_or_else(
+        || ["-".to_owned(), "-".to_owned()],
+        |(requests, size)| [number(requests), byte_rate(size)],
+    )
+}
+
+/// One module that processes share: what it did for all of them, permits, who waits; in 80 columns where counts have two places.
+pub(super) fn module(entry: &ModuleEntry<'_>) -> String {
+    let ModuleView { name, capacity, holders, waiting, expected_wait_ns, .. } = entry.module;
+    let (name, [requests, size]) = (short_name(name), rate_texts(entry.rates));
+    let (held, waiting) = (holders.len(), waiting.len());
+    let wait = expected_wait_ns.map_or_else(|| "?".to_owned(), time);
+    format!(
+        "module {name}  {requests} req/s  {size}  {held}/{capacity} held  {waiting} waiting  {wait} to wait"
+    )
+}
+
+/// A module's name in 25 columns at most: of a path its last part.
+fn short_name(name: &str) -> String {
+    let name = columns::plain(name);
+    let name = match (name.find('/'), name.rfind('/')) {
+        (Some(first), Some(last)) if first < last => format!("{}\u{2026}{}", &name[..first], &name[last..]),
+        _ => name,
+    };
+    columns::fit(&name, 25).trim_end().to_owned()
 }
 
 pub(super) fn detail_title(entry: &Entry<'_>) -> String {
@@ -166,6 +191,8 @@ const UNITS: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
 #[cfg(test)]
 mod tests {
+    use evener_arbiter::Work;
+
     use super::*;
 
     #[test]
@@ -174,6 +201,42 @@ mod tests {
         assert_eq!(told, ["0", "0.00", "1.00", "10.0", "100", "999", "1.00k", "12.3k", "18.0E"]);
         assert!(told.iter().all(|text| text.len() <= 5));
         assert_eq!([99_999_999, 100_000_000, u64::MAX].map(short), ["99999999", "100M", "18.4E"]);
+    }
+
+    #[test]
+    fn a_module_has_its_rates_permits_and_queue_in_eighty_columns() {
+        let name = "hosted:/run/user/1000/evener-host.sock".to_owned();
+        let of = |requests, bytes| ModuleView {
+            name: name.clone(),
+            capacity: 64,
+            holders: Vec::new(),
+            waiting: Vec::new(),
+            expected_wait_ns: Some(0),
+            work: Work { requests, bytes },
+            counts: Vec::new(),
+            costs: Vec::new(),
+        };
+        let (before, now) = (of(1_000, 7), of(25_690, 110_100_487));
+        let change = Change::of_module(&before, &now).unwrap();
+        assert_eq!(change, (24_690, 110_100_480));
+        let entry = ModuleEntry { module: &now, rates: Some((12_345.0, 55_050_240.0)) };
+        let told = module(&entry);
+        assert!(
+            told.starts_with(
+                "module hosted:\u{2026}/evener-host.sock  12.3k req/s  52.5 MiB/s  0/64 held  0 waiting"
+            ),
+            "{told}"
+        );
+        assert!(told.split("  ").take(5).collect::<Vec<_>>().join("  ").chars().count() <= 80, "{told}");
+        assert!(module(&ModuleEntry { rates: None, ..entry }).contains("sock  - req/s  -  0/64"));
+        let other = ModuleView { name: "devcrypto".to_owned(), ..of(30_000, 1 << 40) };
+        assert_eq!([Change::of_module(&before, &other), Change::of_module(&now, &before)], [None, None]);
+    }
+
+    #[test]
+    fn names_keep_what_tells_them_apart() {
+        let told = ["hosted:/a", "hosted:/run/x/h.sock", "afalg:virtio_crypto_aes_cbc", "/"].map(short_name);
+        assert_eq!(told, ["hosted:/a", "hosted:\u{2026}/h.sock", "afalg:virtio_crypto_aes_c", "/"]);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use evener::core::statistics::Count;
 
 use super::comparison::{Comparison, Entry};
 use super::lines;
-use crate::command::status::module_line;
 use crate::terminal::keys::Key;
 use crate::terminal::screen::{Line, Size, Style};
 use crate::terminal::units::counted;
@@ -152,7 +151,7 @@ impl View {
         let plain = |line| Line::new(Style::Plain, line);
         let entries = self.ordered(shown);
         let at = self.place(&entries);
-        let modules = shown.reading.shared_modules().iter().map(module_line);
+        let modules = shown.modules.iter().map(lines::module);
         let hosts = shown.hosts.iter().map(lines::host).chain(modules);
         let hosts: Vec<Line> = hosts.take(room / 4).map(plain).collect();
         let mut details: Vec<Line> = Vec::new();

@@ -19,6 +19,7 @@ impl<'m> ModuleWorker<'_, 'm> {
     pub(super) fn settle_all(&mut self) {
         let now = self.shared.clock.now();
         let has_failed = self.done.iter().any(|job| is_failed(job));
+        self.turns.count(&self.done);
         self.record_results(now);
         self.busy += now - self.progress;
         self.progress = now;

@@ -15,9 +15,11 @@ use evener_core::{
     QueuedDriver, Refusal, Session,
 };
 use evener_ring::Ticket;
+use evener_testing::arbiters::ArbiterFolder;
 
 use super::ModuleWorker;
 use super::pending_samples::SampleGroup;
+use super::turns::Turns;
 use crate::queue::test_support::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
@@ -548,4 +550,20 @@ fn the_only_core_goes_on_as_soon_as_the_module_is_left_nothing() {
             assert!(idle <= takes.h + us(1), "{turn} us, {jobs} jobs: {idle}");
         }
     }
+}
+
+#[test]
+fn a_worker_that_finds_nothing_to_claim_gives_its_turn_back_before_it_sleeps() {
+    // The module takes a hundred times as long, so the plan leaves all that waits to the core.
+    let takes = Takes { c: us(10), redo: us(10), d: us(1_000), overhead: us(0), h: us(1_000) };
+    let kind = Kind { cores: 1, width: 2, takes, takes_turns: false, known: Some(takes), jobs: 4, burst: 4 };
+    let folder = ArbiterFolder::new();
+    let mut machine = Machine::new(&kind, healthy, 0);
+    machine.module.turns = Turns::new(Some(folder.attach().module("one", 1)));
+    machine.submit();
+    assert!(!machine.module.claim(), "the plan has nothing for it");
+    let other = folder.attach();
+    let grants: u64 = other.snapshot().processes.iter().map(|process| process.grants).sum();
+    assert_eq!(grants, 1, "it had its turn, for jobs wait");
+    assert!(other.module("one", 1).try_acquire(us(1)).is_ok(), "and another process has it now");
 }
