@@ -142,7 +142,7 @@ fn fairness(clients: usize, requests: u16, done: u64) -> f64 {
 
 #[test]
 fn equal_clients_of_a_module_have_been_served_alike_when_half_is_done() {
-    for (clients, requests) in [(8, 32), (64, 32)] {
+    for (clients, requests) in [(8, 12), (64, 12)] {
         // Half, and not a whole number of rounds.
         let half = u64::try_from(clients).unwrap() * u64::from(requests) / 2 + 3;
         let index = fairness(clients, requests, half);
