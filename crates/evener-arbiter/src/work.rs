@@ -25,7 +25,7 @@ pub(crate) fn add_work<W: World>(world: &W, shape: &Shape, [module, permit]: [us
     add_alone(world, at(PermitWord::Bytes), work.bytes);
 }
 
-/// Returns what was done at a module, whoever did it.
+/// Returns what was done at a module by all processes together.
 pub(crate) fn work_of<W: World>(world: &W, shape: &Shape, module: usize) -> Work {
     let of = |permit: usize, word: PermitWord| read(world, shape.permit_word(module, permit, word));
     let sum =
