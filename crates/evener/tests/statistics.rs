@@ -308,7 +308,7 @@ fn whole(pid: u32) -> Vec<u32> {
 }
 
 #[test]
-fn files_of_ended_processes_are_told_apart_and_removed_by_the_next_one() {
+fn files_of_ended_processes_are_told_apart_and_removed() {
     let ground = Ground::new();
     let uid = geteuid().as_raw();
     let ended_pid = ended();
@@ -321,11 +321,12 @@ fn files_of_ended_processes_are_told_apart_and_removed_by_the_next_one() {
     assert_eq!(has_ended(ended_pid), Some(true));
     Statistics::new(ground.places()).unwrap().add(row(1), Count::Direct, 1);
     let pids = || of_user(&ground.places(), uid).into_iter().map(|found| found.0).collect::<Vec<_>>();
-    assert_eq!(pids(), [1, id()], "a process that begins to count removes what is surely left over");
+    // One process in 64 removes what is surely left over when it begins to count.
+    let left = pids();
+    assert!(left == [1, id()] || left.len() == 3 && left.contains(&ended_pid), "{left:?}");
     // Process 1 began at another time than the file says. It may be another user's, whose directory is looked at then.
-    let all = of_user(&ground.places(), uid);
-    assert!(all[0].1.as_ref().unwrap().has_ended() && !all[1].1.as_ref().unwrap().has_ended());
-    assert_eq!(remove_ended(&ground.places(), uid), 1);
+    assert_eq!((has_ended(1), has_ended(id())), (Some(true), Some(false)));
+    assert_eq!(remove_ended(&ground.places(), uid), left.len() - 1);
     assert_eq!(pids(), [id()]);
     assert!(ground.0.join("notes.txt").exists());
 }

@@ -38,12 +38,13 @@ pub fn combine_always(together: u32) {
 ///
 /// Why it cannot be had, for the administrator.
 pub(crate) fn combiner() -> Result<Combiner, String> {
-    // Now, so that a program without the library hears of it.
-    Multibuffer::load().map_err(|unavailable| unavailable.to_string())?;
+    // Now, so that a program without the library hears of it, and since it may be the last moment at which it can be opened.
+    Multibuffer::find().map_err(|unavailable| unavailable.to_string())?;
     let driver = || Some(Box::new(Multibuffer::load().ok()?) as Box<dyn InlineDriver>);
     let (generation, cores) = (fork::generation(), evener::core_budget().workers());
     let made = match ALWAYS.load(Relaxed) {
-        0 => Combiner::new(generation, cores, driver),
+        // Most programs end before anything is combined.
+        0 => Some(Combiner::lazy(cores, driver)),
         together => Combiner::unguarded(generation, cores, together, driver),
     };
     made.ok_or_else(|| "libipsec-mb cannot be used".to_owned())

@@ -20,8 +20,14 @@ use crate::state::ProvCtx;
 /// The drivers of a library context; nothing where libipsec-mb is not there.
 pub(crate) fn drivers() -> Option<InFlight> {
     let of_others = *MAKER.read().unwrap_or_else(PoisonError::into_inner);
-    let own = || Some(Box::new(Multibuffer::load().ok()?) as Box<dyn InlineDriver>);
-    InFlight::new(fork::generation(), evener::core_budget().workers(), of_others.unwrap_or(own))
+    let cores = evener::core_budget().workers();
+    match of_others {
+        Some(maker) => InFlight::new(fork::generation(), cores, maker),
+        None => {
+            Multibuffer::find().ok()?;
+            Some(InFlight::lazy(cores, || Some(Box::new(Multibuffer::load().ok()?))))
+        }
+    }
 }
 
 type Maker = fn() -> Option<Box<dyn InlineDriver>>;

@@ -63,6 +63,13 @@ impl InFlight {
         Some(made)
     }
 
+    /// As [`Self::new`], but drivers are made when they are first needed.
+    #[must_use]
+    pub fn lazy(cores: usize, make_driver: impl DriverSource) -> Self {
+        let cores = cores.clamp(1, PERMITS_MAX);
+        Self { groups: PerFork::default(), cores, make_driver: Box::new(make_driver) }
+    }
+
     /// Runs jobs side by side. False, and nothing was touched, where all drivers are in use or none can be made.
     ///
     /// `generation` as in [`crate::request::combine::Combiner::encrypt`].

@@ -24,7 +24,7 @@ pub(super) fn create(places: &Directories) -> io::Result<Mapping> {
     let directory = places.open_or_make(geteuid().as_raw())?;
     let directory = CheckedFd::new(directory)?;
     let pid = getpid().as_raw_nonzero().get().unsigned_abs();
-    record::remove_leftovers(directory.checked()?);
+    record::remove_leftovers(directory.checked()?, pid);
     let name = record::file_name(pid);
     let file = create_new(directory.checked()?, &name)?;
     let mapped = fill(&file, pid).and_then(|()| Mapping::shared(file.checked()?, FILE_WORDS));

@@ -173,16 +173,24 @@ pub fn remove_ended(places: &Directories, uid: u32) -> usize {
     removed
 }
 
-/// Removes the files of some processes that are no more. Cheap enough for every process that begins to count: a number that
-/// is in use again is left to readers.
-pub(super) fn remove_leftovers(directory: BorrowedFd<'_>) {
-    for pid in pids(directory, LEFTOVERS_MAX).into_iter().filter(|pid| is_gone(*pid)) {
+/// Removes the files of some processes that are no more, where it is the turn of process `own`; a number that is in use again is left to
+/// readers. Most processes look at none: where many live side by side, each would pay for all of them.
+pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, own: u32) {
+    if own % LEFTOVERS_EVERY != 0 {
+        return;
+    }
+    let pids = pids(directory, usize::MAX);
+    // From one place to the next by the process's number, for the same ones always come first.
+    let first = own as usize / LEFTOVERS_EVERY as usize * LEFTOVERS_MAX;
+    let some = (0..pids.len().min(LEFTOVERS_MAX)).map(|index| pids[(first + index) % pids.len()]);
+    for pid in some.filter(|pid| is_gone(*pid)) {
         fs::unlinkat(directory, file_name(pid), AtFlags::empty()).ok();
     }
 }
 
-/// Files that a process looks at when it begins to count. Assumed, not measured: 64, because one look takes some
-/// microseconds.
+/// One process in so many looks for leftovers. Assumed, not measured: as many as it looks at, so that as many go as come.
+const LEFTOVERS_EVERY: u32 = 64;
+/// Files that it looks at. Assumed, not measured: 64, because one look takes some microseconds.
 const LEFTOVERS_MAX: usize = 64;
 
 /// The file of process `pid`.
@@ -231,4 +239,32 @@ fn read(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<Record, RecordE
         return Err(RecordError::Unreadable(Unreadable::NotOurs));
     }
     Ok(Record { identity, words })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{File, create_dir, remove_dir_all};
+
+    use super::*;
+
+    /// Numbers beyond every process's (`pid_max` is 2^22 at most), so that all of them are gone.
+    const GONE: u32 = 1 << 23;
+
+    #[test]
+    fn a_process_looks_at_no_neighbour_unless_it_is_its_turn_and_then_at_some() {
+        let place = std::env::temp_dir().join(format!("evener-leftovers-{}", std::process::id()));
+        create_dir(&place).unwrap();
+        let files = 3 * u32::try_from(LEFTOVERS_MAX).unwrap();
+        (0..files).for_each(|index| drop(File::create(place.join(file_name(GONE + index))).unwrap()));
+        let directory = File::open(&place).unwrap();
+        let left = || pids(directory.as_fd(), usize::MAX).len();
+        (1..LEFTOVERS_EVERY).for_each(|own| remove_leftovers(directory.as_fd(), own));
+        assert_eq!(left(), files as usize);
+        let turns = [5, 9, 2].map(|turn| {
+            remove_leftovers(directory.as_fd(), turn * LEFTOVERS_EVERY);
+            left()
+        });
+        assert_eq!(turns, [2 * LEFTOVERS_MAX, LEFTOVERS_MAX, 0]);
+        remove_dir_all(&place).unwrap();
+    }
 }

@@ -51,6 +51,16 @@ pub struct Multibuffer {
 }
 
 impl Multibuffer {
+    /// Opens the library that the system has, and no more: from here on [`Multibuffer::load`] makes no system call but for memory, in this
+    /// process and in its children, and may be put off until there is work.
+    ///
+    /// # Errors
+    ///
+    /// As there, but for known answers.
+    pub fn find() -> Result<(), Unavailable> {
+        ffi::find()
+    }
+
     /// Loads the library that the system has and lets it answer what is known, the first time in a process.
     ///
     /// # Errors

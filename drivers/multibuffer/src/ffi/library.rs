@@ -5,6 +5,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::mem::{size_of, transmute_copy};
 use std::ptr::NonNull;
+use std::sync::OnceLock;
 
 use crate::ffi::layout::{RELEASES, Release, Symbols};
 use crate::unavailable::Unavailable;
@@ -106,11 +107,28 @@ impl Drop for Handle {
     }
 }
 
+/// The system's library that was found. Its name is the loader's for as long as the process lives, so that the loader looks for no file.
+static FOUND: OnceLock<&CStr> = OnceLock::new();
+
+/// Opens the first of the system's libraries that `check` finds nothing against.
+pub(crate) fn find_first(check: impl Fn(&Library) -> Result<(), Unavailable>) -> Result<(), Unavailable> {
+    if FOUND.get().is_some() {
+        return Ok(());
+    }
+    let name =
+        load_first_of(&NAMES, |name| Library::open(name).and_then(|library| check(&library)).map(|()| name))?;
+    _ = FOUND.set(name);
+    Ok(())
+}
+
 /// What `load` makes of the first library that can be used.
 pub(crate) fn load_first<T>(
     load: impl Fn(&'static CStr) -> Result<T, Unavailable>,
 ) -> Result<T, Unavailable> {
-    load_first_of(&NAMES, load)
+    match FOUND.get() {
+        Some(name) => load_first_of(&[name], load),
+        None => load_first_of(&NAMES, load),
+    }
 }
 
 /// As [`load_first`], of libraries with these names.

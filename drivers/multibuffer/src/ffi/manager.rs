@@ -12,7 +12,7 @@ use crate::ffi::keys::{AesKeys, GcmKeys, HmacKeys, KeySize, address, address_mut
 use crate::ffi::layout::{
     CHACHA_STATE_BYTES, FEATURE_VAES, FEATURES_NEEDED, GCM_STATE_BYTES, ImbManager, OneBlock,
 };
-use crate::ffi::library::Library;
+use crate::ffi::library::{Library, find_first};
 use crate::ffi::memory::Memory;
 use crate::unavailable::Unavailable;
 
@@ -25,6 +25,11 @@ pub(crate) struct Manager {
     memory: Memory,
     /// Last, so that the code is unmapped when nothing refers to it.
     library: Library,
+}
+
+/// Opens the system's library, where this processor can use it.
+pub(crate) fn find() -> Result<(), Unavailable> {
+    find_first(check_processor)
 }
 
 /// Where GCM and ChaCha20-Poly1305 keep what they know between steps of a message.

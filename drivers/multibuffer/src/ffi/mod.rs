@@ -19,7 +19,7 @@ pub(crate) use aead::{AeadMessage, CHACHA_BYTES_MAX, GCM_BYTES_MAX};
 pub(crate) use keys::{AesKeys, GcmKeys, HmacKeys, KeySize};
 pub(crate) use layout::{BURST_JOBS_MAX, LANE_BYTES_MAX};
 pub(crate) use library::{load_first, load_first_of};
-pub(crate) use manager::Manager;
+pub(crate) use manager::{Manager, find};
 pub(crate) use pass::{Pass, Refused};
 pub use raw_loop::{BareLoop, BareSpan};
 pub(crate) use span::{Input, Span};

@@ -67,6 +67,13 @@ impl Combiner {
         Self::with_rule(generation, cores, Rule::Guarded, Box::new(make_driver))
     }
 
+    /// As [`Self::new`], but drivers are made when they are first needed, and where there is none then, each caller does its own work.
+    #[must_use]
+    pub fn lazy(cores: usize, make_driver: impl DriverSource) -> Self {
+        let cores = cores.clamp(1, PERMITS_MAX);
+        Self { groups: PerFork::default(), make_driver: Box::new(make_driver), rule: Rule::Guarded, cores }
+    }
+
     /// As [`Self::new`], but callers always wait for `group_size` others, whatever that is worth: to measure combining, and
     /// to test what builds on it.
     #[must_use]
