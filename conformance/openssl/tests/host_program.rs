@@ -214,3 +214,21 @@ fn a_hundred_generations_of_children_that_encrypt_do_not_grow() {
 fn a_thousand_generations_of_children_that_encrypt_do_not_grow() {
     a_line_of_children_does_not_grow(1_000);
 }
+
+#[test]
+fn behind_a_first_large_request_a_sandbox_may_forbid_all_that_opens_makes_or_begins() {
+    let program = Program::build("sandboxed");
+    let host = host();
+    let named = Setup::evener(&format!("combine = auto\nthreads = auto\nmodules = {}", host.module()));
+    let all = [plain(), named.without_legacy(), hosted(&host)];
+    let before = requests(&host.control());
+    for setup in all.into_iter().chain(armed_setups()) {
+        // Small messages alone; then as many large ones as teach the guard to split, in a process and in a child.
+        for arguments in [&["0", "1"][..], &["0", "1", "child"], &["1", "60"], &["1", "60", "child"]] {
+            let mut command = setup.command(&program.path().to_string_lossy());
+            let output = bounded(SECONDS_MAX, command.args(arguments));
+            assert!(output.stdout == b"alive\n", "{arguments:?}: {}", text_of(&output));
+        }
+    }
+    assert!(requests(&host.control()) > before + 100);
+}

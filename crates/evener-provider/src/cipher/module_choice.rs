@@ -11,6 +11,7 @@ use super::engine::registry;
 use super::message::State;
 use crate::config::Guard;
 use crate::ffi::async_job::Jobs;
+use crate::fork;
 use crate::inner_cipher::call::Update;
 use crate::state::rows::CipherRow;
 
@@ -46,7 +47,11 @@ fn whole_blocks(row: &CipherRow, len: usize) -> usize {
 pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<ModuleChoice> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
-    if !is_message || call.len() < row.block_thresh || ctx.prov().settings.guard == Guard::Off {
+    if !is_message || call.len() < row.block_thresh {
+        return None;
+    }
+    registry::prepare(fork::generation());
+    if ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.

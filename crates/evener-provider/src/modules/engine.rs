@@ -44,11 +44,13 @@ pub(super) struct ModuleEngine {
     sampler: Sampler,
     /// Where other processes may have it, too.
     shared: Option<SharedModule>,
+    /// Whether it is made ready by the first update that might go there, or by the first that does.
+    is_made_early: bool,
 }
 
 /// Adds a module behind those that are there; another crate that links this one as an rlib calls it from its initialiser.
 pub fn add_module(offload: Offload) {
-    add_engine(ModuleEngine::leaked(offload, None));
+    add_engine(ModuleEngine::leaked(offload, None, false));
 }
 
 /// What `does` says of the ciphers whose messages are cut into block work.
@@ -62,8 +64,12 @@ pub(super) fn table(does: impl Fn(Algorithm, Direction) -> bool) -> impl Fn(Algo
 
 impl ModuleEngine {
     /// One that stays as long as the process: threads may be inside.
-    pub(super) fn leaked(offload: Offload, shared: Option<SharedModule>) -> &'static Self {
-        Box::leak(Box::new(Self { offload, sampler: Sampler::new(), shared }))
+    pub(super) fn leaked(
+        offload: Offload,
+        shared: Option<SharedModule>,
+        is_made_early: bool,
+    ) -> &'static Self {
+        Box::leak(Box::new(Self { offload, sampler: Sampler::new(), shared, is_made_early }))
     }
 
     /// Gets the right to have work there now; `turn` says for how long it may wait for that. Work that nobody judges (`guard = off`) waits
@@ -248,6 +254,13 @@ impl Engine for ModuleEngine {
 
     fn shared(&self) -> Option<&SharedModule> {
         self.shared.as_ref()
+    }
+
+    fn prepare(&self) {
+        if self.is_made_early {
+            self.shared.iter().for_each(SharedModule::prepare);
+            self.offload.prepare(fork::generation());
+        }
     }
 
     fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {

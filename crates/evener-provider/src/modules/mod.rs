@@ -53,7 +53,7 @@ pub(crate) fn open(settings: &Settings, watched: bool, complaints: &mut Vec<Comp
 
 fn open_one(named: &ModuleName, wait: Wait, arbiter: Option<&Arbiter>) -> Result<(), String> {
     let name = named.to_string();
-    let mut shared = None;
+    let (mut shared, mut is_made_early) = (None, true);
     let offload = match named {
         ModuleName::Hosted(module) => match hosted::LazyModule::reserve(module) {
             // A host is woken for a batch, or not at all.
@@ -67,6 +67,7 @@ fn open_one(named: &ModuleName, wait: Wait, arbiter: Option<&Arbiter>) -> Result
             }
             // To open it is dearer than all requests of a short program.
             Some(device) => {
+                is_made_early = false;
                 let (device, driver) = twice(device.map_err(|error| error.to_string())?);
                 let single = Arc::clone(&driver);
                 let does = engine::table(move |algorithm, direction| device.supports(algorithm, direction));
@@ -86,7 +87,7 @@ fn open_one(named: &ModuleName, wait: Wait, arbiter: Option<&Arbiter>) -> Result
             }
         }
     };
-    add_engine(engine::ModuleEngine::leaked(offload, shared));
+    add_engine(engine::ModuleEngine::leaked(offload, shared, is_made_early));
     Ok(())
 }
 

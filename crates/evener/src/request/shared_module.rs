@@ -57,6 +57,11 @@ impl SharedModule {
         Self(arbiter.module(name, capacity))
     }
 
+    /// Attaches the arbiter where this process has not done so yet, and makes the module known there.
+    pub fn prepare(&self) {
+        _ = self.0.expected_start();
+    }
+
     /// Time until a request would begin there, as all processes predict.
     pub(super) fn expected_start(&self) -> Nanos {
         #[cfg(test)]

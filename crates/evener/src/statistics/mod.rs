@@ -92,6 +92,11 @@ impl Statistics {
         Ok(Self { places, file: PerProcess::new(Mapping::wiped_by_fork(1)?) })
     }
 
+    /// Makes the file of this process, where there is none: before the first count, which may come when the program has no right to any more.
+    pub fn prepare(&self) {
+        _ = self.file();
+    }
+
     /// Adds `number` to a count. Without effect where this process has no file.
     pub fn add(&self, row: Row, count: Count, number: u64) {
         if let Some(file) = self.file() {

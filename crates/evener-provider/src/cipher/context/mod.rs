@@ -17,7 +17,7 @@ use std::mem::offset_of;
 
 use evener::combine::Combiner;
 use evener::regret::Measurement;
-use evener::statistics::LocalCounter;
+use evener::statistics::{LocalCounter, Statistics};
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
@@ -140,7 +140,12 @@ impl CipherCtx {
             unseen: UnseenRun::default(),
         };
         let inner = Inner { cipher: row.cipher.unwrap_or(row.update), row };
-        Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None }
+        let made = Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None };
+        if made.hot.is_tracked {
+            // Not with the first count, which many messages may precede.
+            made.statistics().into_iter().for_each(Statistics::prepare);
+        }
+        made
     }
 
     /// From which length on the update under way is block work that a module may do.

@@ -124,6 +124,10 @@ pub trait Engine: Sync {
         None
     }
 
+    /// Makes what later requests need: called by the first update of a process that an engine may want, after which a program may shut
+    /// itself into a sandbox. An engine that needs nothing need not have it.
+    fn prepare(&self) {}
+
     /// Does the work before it returns; nothing may touch the memory afterwards.
     ///
     /// # Errors

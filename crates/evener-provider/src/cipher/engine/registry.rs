@@ -1,5 +1,7 @@
 //! The engines of this process: one list for every library context.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use evener_core::{Algorithm, Direction, SessionId};
@@ -19,6 +21,25 @@ pub(crate) fn close_session(session: SessionId) {
     let engine = |at: usize| ENGINES.read().unwrap_or_else(PoisonError::into_inner).get(at).copied();
     (0..).map_while(engine).for_each(|engine| engine.close_session(session));
 }
+
+/// Has all engines [make ready](Engine::prepare), once in a process. Not under the lock, for they may call the system.
+#[inline]
+pub(crate) fn prepare(generation: u32) {
+    // Relaxed, as below: the engines see to it that each thing is made once.
+    if PREPARED.load(Relaxed) != u64::from(generation) {
+        prepare_all(generation);
+    }
+}
+
+#[cold]
+fn prepare_all(generation: u32) {
+    PREPARED.store(generation.into(), Relaxed);
+    let engine = |at: usize| ENGINES.read().unwrap_or_else(PoisonError::into_inner).get(at).copied();
+    (0..).map_while(engine).for_each(Engine::prepare);
+}
+
+/// The generation whose engines are ready; none at first.
+static PREPARED: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// All of them, which stay as they are for as long as this is held.
 pub(crate) fn all() -> RwLockReadGuard<'static, Vec<&'static dyn Engine>> {

@@ -133,6 +133,16 @@ impl Offload {
         self.queue(generation).put_out(OutOfService::WrongResult);
     }
 
+    /// Makes what requests of this process need, before the first of them: later the program may have no right to. To be called once in a
+    /// process, which waits for it.
+    pub fn prepare(&self, generation: u32) {
+        let queue = self.queue(generation);
+        match &self.make_single {
+            Some(make) => queue.prepare_single(make),
+            None => queue.prepare(),
+        }
+    }
+
     /// Takes a request in. `waker` is called when its result is there, or will never be; without one the caller has to wait.
     ///
     /// `None` where the module is out of service, or has no buffer: nothing was touched.

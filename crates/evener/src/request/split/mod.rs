@@ -5,7 +5,7 @@
 //! the front, helpers theirs, and then what is left of the other's -> what no helper began is taken back, what one works on
 //! is waited for -> parts that failed are the caller's again -> [`Call::end`]: what it took is learned.
 //!
-//! Threads are started at the first split and stay as long as the process, asleep but for a short spin (`spin.rs`) after each call,
+//! Threads are started by the first call that might be split and at no other time, for later the program may have shut itself into a sandbox. They stay as long as the process, asleep but for a short spin (`spin.rs`) after each call,
 //! where their core is idle. A process that was forked finds no helper pool and makes its own; the parent's is left as it lay. To be
 //! asked once before threads fork: [`helper_pool`].
 //!
@@ -70,6 +70,8 @@ pub struct HelperPool {
     services: Box<[OnceLock<HelperService>]>,
     /// Slots at which a thread serves.
     started_count: AtomicUsize,
+    /// Most helpers that a call wanted so far.
+    wanted_count: AtomicUsize,
     /// Guards the start of helpers; never waited for.
     starting: Mutex<()>,
     splits: Mutex<SplitPolicy>,
@@ -93,6 +95,7 @@ impl HelperPool {
             slots: (1..THREADS_MAX).map(|_| HelperSlot::new()).collect(),
             services: (1..THREADS_MAX).map(|_| OnceLock::new()).collect(),
             started_count: AtomicUsize::new(0),
+            wanted_count: AtomicUsize::new(0),
             starting: Mutex::new(()),
             splits: Mutex::new(SplitPolicy::new(KINDS)),
             awake: AtomicU64::new(0),
@@ -110,7 +113,9 @@ impl HelperPool {
             Threshold::From(_) => Way::Whole,
             Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
         };
-        let slots = if way == Way::Split { self.start_helpers(helpers) } else { &[] };
+        // Also where this call runs whole: what comes later may come in a sandbox.
+        let slots = self.start_helpers(helpers);
+        let slots = if way == Way::Split { slots } else { &[] };
         let helpers = slots.iter().any(HelperSlot::is_free);
         let helpers = helpers.then(|| Helpers {
             slots,
@@ -132,11 +137,12 @@ impl HelperPool {
         Nanos(self.awake.load(Relaxed))
     }
 
-    /// Returns up to `count` slots at which threads sit, and starts threads that are missing. Fewer where the system
-    /// gives none; the next call tries again.
+    /// Returns up to `count` slots at which threads sit. The first call that wants so many starts those that are missing; where the system
+    /// gives fewer, no other tries again.
     fn start_helpers(&'static self, count: usize) -> &'static [HelperSlot] {
-        if self.started_count.load(Relaxed) < count {
+        if self.wanted_count.load(Relaxed) < count {
             if let Ok(_starting) = self.starting.try_lock() {
+                self.wanted_count.fetch_max(count, Relaxed);
                 let started_count = self.started_count.load(Relaxed);
                 let missing = started_count..count;
                 let started = missing.take_while(|&index| self.start_helper(index)).count();

@@ -207,6 +207,21 @@ impl RequestQueue {
     }
 
     /// Lays the driver down once it has given up the keys of sessions that ended.
+    /// Makes the driver, where no request has had it made.
+    pub(super) fn prepare(&self) {
+        let mut state = self.state();
+        if !matches!(state.driver, DriverPlace::Unmade(_)) {
+            return;
+        }
+        let place = mem::replace(&mut state.driver, DriverPlace::Away);
+        drop(state);
+        // It may take its time to be made, so not under the lock.
+        if let Some(driver) = { place }.take() {
+            drop(self.put_back(self.state(), driver));
+        }
+        self.changed.notify_all();
+    }
+
     fn put_back<'s>(&'s self, mut state: Guard<'s>, mut driver: Driver) -> Guard<'s> {
         while !state.ended.is_empty() {
             let ended = mem::take(&mut state.ended);

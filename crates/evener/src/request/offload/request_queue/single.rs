@@ -28,6 +28,11 @@ impl RequestQueue {
         done.map(|done| done.is_ok())
     }
 
+    /// Makes the driver.
+    pub(in super::super) fn prepare_single(&self, make: &MakeSingle) {
+        self.single.get_or_init(make);
+    }
+
     /// A request that went past the queue is back. Nothing is locked where all is well.
     fn is_back(&self, done: Result<(), Unanswered>) {
         self.single_callers.fetch_sub(1, SeqCst);
