@@ -143,7 +143,7 @@ impl CipherCtx {
         let made = Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None };
         if made.hot.is_tracked {
             // Not with the first count, which many messages may precede.
-            made.statistics().into_iter().for_each(Statistics::prepare);
+            made.prov().statistics.into_iter().for_each(Statistics::prepare);
         }
         made
     }
