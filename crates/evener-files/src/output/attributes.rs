@@ -120,7 +120,9 @@ pub(super) fn copy_xattrs(
     keep: &Keep,
     before: Before,
 ) -> Result<(), FileError> {
-    let names = names(from, keep)?;
+    let mut names = names(from, keep)?;
+    // Access lists last: one may take away the right to set the others.
+    names.sort_by_key(|name| is_acl(name));
     if before != Before::Nothing {
         let acls = keep.acls || before == Before::AclOfDirectory;
         let those = self::names(to, &Keep { acls, ..*keep })?;
