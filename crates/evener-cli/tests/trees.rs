@@ -297,3 +297,48 @@ fn a_stranger_s_link_that_leads_out_of_the_tree_is_kept_only_where_that_is_wante
     assert_eq!(["far", "up", "near", "own"].map(there), [true; 4]);
     assert_eq!(fs::symlink_metadata(place.join("sealed/d/far")).unwrap().uid(), 65_534);
 }
+
+#[test]
+fn holes_of_an_input_are_not_read_and_come_back_also_through_a_pipe() {
+    if !there_is("strace") {
+        return skipped("strace is not installed");
+    }
+    let place = Place::with_key();
+    let (bytes, ends) = (300 << 20, b"begin and end");
+    let file = fs::File::create(place.join("f")).unwrap();
+    for at in [0, bytes / 2 + 77, bytes - ends.len() as u64] {
+        std::os::unix::fs::FileExt::write_all_at(&file, ends, at).unwrap();
+    }
+    let blocks = |name: &str| fs::metadata(place.join(name)).unwrap().blocks();
+    if blocks("f") > 100 {
+        return skipped("no holes in this file system");
+    }
+    for (format, key) in [("tink", ["--key", "k.json"]), ("age", ["-i", "id"])] {
+        if format == "age" {
+            place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+        }
+        let traced = place.program("strace").args([
+            "-f",
+            "-qq",
+            "-y",
+            "-e",
+            "trace=read,pread64,preadv",
+            "-o",
+            "trace",
+        ]);
+        let traced = traced.arg(common::EVENER).args(["encrypt", "-q", "-o", "c", "f"]).args(&key);
+        traced.env("EVENER_ARBITER", "off").run().succeeded();
+        let trace = fs::read_to_string(place.join("trace")).unwrap();
+        let whole = place.join("f");
+        let of_input = trace.lines().filter(|line| line.contains(&format!("<{}>", whole.display())));
+        let read: u64 =
+            of_input.filter_map(|line| line.rsplit_once("= ")?.1.trim().parse::<u64>().ok()).sum();
+        assert!((1..32 << 20).contains(&read), "{format}: {read} bytes were read of {bytes}");
+        let script = "\"$0\" decrypt \"$@\" -o p < c && cmp f p";
+        place.program("sh").args(["-c", script, common::EVENER]).args(&key).run().succeeded();
+        assert!(blocks("p") < 10_000, "{format}: {} blocks", blocks("p"));
+        for name in ["c", "p"] {
+            fs::remove_file(place.join(name)).unwrap();
+        }
+    }
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evener_fd::open_named;
-use rustix::fs::{self, FileType, OFlags, Stat};
+use rustix::fs::{self, FileType, OFlags, SeekFrom, Stat};
 use rustix::io::{Errno, preadv};
 
 use super::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
@@ -16,6 +16,9 @@ use crate::error::FileError;
 /// For opening what should be a regular file: never waits, should a pipe have taken its place.
 pub(crate) const READ_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// The unit in which the system counts what a file takes.
+const BLOCK_BYTES: u64 = 512;
 
 /// A regular file that is being read, as it was when it was opened.
 pub(crate) struct SourceFile {
@@ -63,13 +66,34 @@ impl SourceFile {
         u64::try_from(self.stat.st_size).unwrap_or(0)
     }
 
-    /// Fills `parts` from `offset` on.
+    /// Fills `parts` from `offset` on. What lies in a hole is not read.
     pub(crate) fn read(&self, parts: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), FileError> {
         let wanted: usize = parts.iter().map(|part| part.len()).sum();
+        if self.is_hole(offset, wanted as u64) {
+            parts.iter_mut().for_each(|part| part.fill(0));
+            return Ok(());
+        }
         match read_up_to(&self.fd, parts, offset) {
             Ok(came) if came == wanted => Ok(()),
             Ok(_) => Err(FileError::Changed),
             Err(errno) => Err(FileError::io("read")(errno)),
+        }
+    }
+
+    /// Whether the file takes less room than its length, and has no data in `bytes` from `offset` on. Moves the offset of the descriptor,
+    /// by which nothing is read.
+    fn is_hole(&self, offset: u64, bytes: u64) -> bool {
+        let room = u64::try_from(self.stat.st_blocks).unwrap_or(u64::MAX).saturating_mul(BLOCK_BYTES);
+        let ends_at = offset.saturating_add(bytes);
+        if bytes == 0 || room >= self.len() || ends_at > self.len() {
+            return false;
+        }
+        match fs::seek(&self.fd, SeekFrom::Data(offset)) {
+            Ok(data) => data >= ends_at,
+            // No data up to the end.
+            Err(Errno::NXIO) => true,
+            // Of no help: it is read.
+            Err(_) => false,
         }
     }
 

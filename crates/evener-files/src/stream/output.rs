@@ -14,7 +14,9 @@ use crate::armor::{Armor, Encoder};
 use crate::error::FileError;
 use crate::format::Body;
 use crate::input::place::OpenPlaces;
-use crate::output::{Draft, Origin, OutputDir, Outputs, PARTS_MAX, Settlement, SyncErrors, write_at};
+use crate::output::{
+    Draft, Origin, OutputDir, Outputs, PARTS_MAX, Settlement, SyncErrors, write_at, write_sparse_at,
+};
 use crate::request::{Existing, Request, RequestError, Source, Target, Task};
 use crate::segments::job::{self};
 
@@ -25,6 +27,8 @@ pub(super) struct Output {
     target: PathBuf,
     /// What makes text of it, where it is to be text.
     encoder: Option<Encoder>,
+    /// Whether runs of zeros are left as holes, where that can be.
+    leaves_holes: bool,
 }
 
 enum Sink {
@@ -46,7 +50,13 @@ impl Output {
             return Err(RequestError::Terminal);
         }
         let target = target.unwrap_or_else(|| Path::new("-")).to_owned();
-        Ok(Self { sink: Sink::Open(sink), written: 0, target, encoder: encoder(request) })
+        Ok(Self {
+            sink: Sink::Open(sink),
+            written: 0,
+            target,
+            encoder: encoder(request),
+            leaves_holes: false,
+        })
     }
 
     fn draft(request: &Request, path: &Path) -> Result<Self, RequestError> {
@@ -63,7 +73,9 @@ impl Output {
         }
         let mode = Mode::from_raw_mode(0o666);
         let draft = Draft::create(&dir, name, mode, replace).map_err(failed)?;
-        Ok(Self { sink: Sink::Draft(draft), written: 0, target: path.clone(), encoder: encoder(request) })
+        let leaves_holes = matches!(request.task, Task::Decrypt(_)) && request.options.keep.holes;
+        let (sink, target) = (Sink::Draft(draft), path.clone());
+        Ok(Self { sink, written: 0, target, encoder: encoder(request), leaves_holes })
     }
 
     /// Writes a finished job; what failed is never written.
@@ -90,6 +102,9 @@ impl Output {
     fn write_as_it_is(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
         match &self.sink {
+            Sink::Draft(draft) if self.leaves_holes => {
+                write_sparse_at(&draft.file, parts, self.written)?;
+            }
             Sink::Draft(draft) => write_at(&draft.file, parts, self.written)?,
             Sink::Open(fd) => write_all(fd, parts)?,
         }
@@ -105,6 +120,9 @@ impl Output {
             self.write_as_it_is(&mut [IoSlice::new(&text)])?;
         }
         let Sink::Draft(draft) = self.sink else { return Ok(()) };
+        if self.leaves_holes {
+            draft.set_len(self.written)?;
+        }
         let errors = SyncErrors::default();
         let mut settlement = Settlement::new(&errors);
         let path = self.target;

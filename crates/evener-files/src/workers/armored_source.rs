@@ -2,7 +2,7 @@
 //! without a name, which lies beside the output if there is one, and that is read like any other.
 
 use std::fs::File;
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
 
 use crate::armor::{ARMOR_START_BYTES, Armor};
@@ -20,7 +20,8 @@ pub(super) fn dearmored(
 ) -> Result<SourceFile, FileError> {
     let start = source.read_start(ARMOR_START_BYTES)?;
     let Some(armor) = armor.filter(|armor| armor.is_armored(&start)) else { return Ok(source) };
-    let text = File::from(source.fd.try_clone().map_err(read_error)?);
+    let mut text = File::from(source.fd.try_clone().map_err(read_error)?);
+    text.rewind().map_err(read_error)?;
     let mut binary = File::from(copy_to()?);
     let mut bytes = armor.dearmored(BufReader::new(text)).map_err(read_error)?;
     let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
