@@ -3,8 +3,8 @@
 //! A record is [`MAGIC`] and then blocks, each = length in 32 bits, little end first || nonce (24 bytes, random) || XChaCha20-Poly1305 of
 //! request (16 bytes) || group (16) || rows (96 each), bound to `MAGIC`. A block under another key does not open, and is passed over.
 
-use chacha20poly1305::aead::{Aead as _, AeadInPlace as _, Payload};
-use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use chacha20poly1305::aead::AeadInPlace as _;
+use chacha20poly1305::{Tag, XChaCha20Poly1305, XNonce};
 
 use super::Known;
 use super::row::Row;
@@ -57,21 +57,24 @@ pub(super) fn seal(
     Ok(blocks)
 }
 
-/// The next block of `bytes`, without its length, and what stands behind it; `None` where no whole block begins here.
-pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Bytes of the block that `bytes` begin with; `None` where no whole one does.
+pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let (length, rest) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
     let sealed = usize::try_from(u32::from_le_bytes(*length)).ok()?;
     let row_bytes = sealed.checked_sub(ABOUT_BYTES + TAG_BYTES)?;
     let is_possible = row_bytes % Row::BYTES == 0 && (1..=ROWS_MAX).contains(&(row_bytes / Row::BYTES));
-    if is_possible { rest.split_at_checked(NONCE_BYTES + sealed) } else { None }
+    let is_whole = rest.len() >= NONCE_BYTES + sealed;
+    (is_possible && is_whole).then_some(LENGTH_BYTES + NONCE_BYTES + sealed)
 }
 
-/// Adds the rows of a block to `known`; whether it opened.
-pub(super) fn open(cipher: &XChaCha20Poly1305, block: &[u8], known: &mut Vec<Known>) -> bool {
-    let (nonce, msg) = block.split_at(NONCE_BYTES);
-    let Ok(text) = cipher.decrypt(XNonce::from_slice(nonce), Payload { msg, aad: MAGIC }) else {
+/// Adds the rows of a block to `known`; whether it opened. It is opened in place, and one that does not open stays as it was.
+pub(super) fn open(cipher: &XChaCha20Poly1305, block: &mut [u8], known: &mut Vec<Known>) -> bool {
+    let (nonce, text) = block[LENGTH_BYTES..].split_at_mut(NONCE_BYTES);
+    let (text, tag) = text.split_at_mut(text.len() - TAG_BYTES);
+    let (nonce, tag) = (XNonce::from_slice(nonce), Tag::from_slice(tag));
+    if cipher.decrypt_in_place_detached(nonce, MAGIC, text, tag).is_err() {
         return false;
-    };
+    }
     let (about, rows) = text.split_at(ABOUT_BYTES);
     let (request, group) = about.split_at(ABOUT_BYTES / 2);
     let (request, group) = (Request(half(request)), Group(half(group)));
@@ -99,11 +102,14 @@ mod tests {
             .collect()
     }
 
-    fn open_all(cipher: &XChaCha20Poly1305, mut bytes: &[u8]) -> Vec<Row> {
-        let mut known = Vec::new();
-        while let Some((block, rest)) = split(bytes) {
-            open(cipher, block, &mut known);
-            bytes = rest;
+    fn open_all(cipher: &XChaCha20Poly1305, bytes: &[u8]) -> Vec<Row> {
+        let (mut known, mut bytes) = (Vec::new(), bytes.to_vec());
+        let mut rest = bytes.as_mut_slice();
+        while let Some(length) = length(rest) {
+            let (block, behind) = rest.split_at_mut(length);
+            let before = block.to_vec();
+            assert!(open(cipher, block, &mut known) || *block == *before);
+            rest = behind;
         }
         known.into_iter().map(|known| known.row).collect()
     }

@@ -63,12 +63,13 @@ impl RecordFile {
             }
         }
         let before = known.len();
-        let mut rest = bytes.as_slice();
-        while let Some((block, behind)) = block::split(rest) {
+        known.reserve(bytes.len() / Row::BYTES);
+        let mut rest = bytes.as_mut_slice();
+        while let Some(length) = block::length(rest) {
+            let (block, behind) = rest.split_at_mut(length);
             block::open(&key.cipher, block, known);
-            rest = behind;
+            (rest, open.read) = (behind, open.read + length as u64);
         }
-        open.read += (bytes.len() - rest.len()) as u64;
         self.rows += known.len() - before;
     }
 
@@ -119,10 +120,11 @@ impl RecordFile {
             return;
         }
         let mut anew = MAGIC.to_vec();
-        let mut rest = bytes.as_slice();
-        while let Some((block, behind)) = block::split(rest) {
+        let mut rest = bytes.as_mut_slice();
+        while let Some(length) = block::length(rest) {
+            let (block, behind) = rest.split_at_mut(length);
             if !block::open(&key.cipher, block, &mut all) {
-                anew.extend_from_slice(&rest[..rest.len() - behind.len()]);
+                anew.extend_from_slice(block);
             }
             rest = behind;
         }
@@ -229,8 +231,8 @@ fn whole_bytes(bytes: &[u8]) -> Option<usize> {
     let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
         return if bytes.starts_with(MAGIC_OF_ALL) { None } else { Some(0) };
     };
-    while let Some((_, behind)) = block::split(rest) {
-        rest = behind;
+    while let Some(length) = block::length(rest) {
+        rest = &rest[length..];
     }
     Some(bytes.len() - rest.len())
 }

@@ -9,12 +9,15 @@
 
 mod block;
 mod file;
+mod index;
 mod place;
 mod request_key;
 mod row;
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use place::Place;
@@ -25,6 +28,7 @@ use rustix::fs::Stat;
 
 use block::{Group, Request};
 use file::RecordFile;
+use index::Index;
 
 /// Which parts of what the file system says of a file show that it is the one that it was. Length and time of change of the contents
 /// always do.
@@ -55,8 +59,9 @@ pub(crate) struct Record {
     key: Option<RequestKey>,
     trust: Trust,
     base: Spot,
-    /// Rows by their spot; of one spot the newest last.
-    known: Vec<Known>,
+    known: Index,
+    /// How many rows came since, so that nobody locks to look among none.
+    beside_count: AtomicUsize,
     state: Mutex<State>,
     /// Held while a passphrase is tried, so that it is tried once.
     confirming: Mutex<()>,
@@ -65,7 +70,7 @@ pub(crate) struct Record {
 struct State {
     file: Option<RecordFile>,
     /// Rows that came since the record was read, from runs beside this one.
-    beside: Vec<Known>,
+    beside: HashMap<Spot, Known>,
     /// Passphrases of earlier runs, and whether this run's is the same.
     groups: Vec<(Group, bool)>,
     /// The group of this run's rows.
@@ -106,10 +111,9 @@ impl Record {
             file = Some(found);
             own = key.new_group();
         }
-        // Stable: the newest row of a spot stays the last.
-        known.sort_by_key(|known| known.row.spot);
-        let state = Mutex::new(State { file, beside: Vec::new(), groups: Vec::new(), own });
-        Self { key, trust, base: output.base(), known, state, confirming: Mutex::new(()) }
+        let state = Mutex::new(State { file, beside: HashMap::new(), groups: Vec::new(), own });
+        let (known, beside_count, confirming) = (Index::new(known), AtomicUsize::new(0), Mutex::new(()));
+        Self { key, trust, base: output.base(), known, beside_count, state, confirming }
     }
 
     /// Where `name` stands, in a directory of the run's output.
@@ -120,11 +124,12 @@ impl Record {
 
     /// What was written last of a spot.
     pub(crate) fn find(&self, spot: Spot) -> Option<Known> {
-        let beside = self.lock().beside.iter().rev().find(|known| known.row.spot == spot).copied();
-        beside.or_else(|| {
-            let end = self.known.partition_point(|known| known.row.spot <= spot);
-            self.known[..end].last().filter(|known| known.row.spot == spot).copied()
-        })
+        // Relaxed: the rows themselves are behind the lock; who sees none yet proves what it finds.
+        let beside = match self.beside_count.load(Ordering::Relaxed) {
+            0 => None,
+            _ => self.lock().beside.get(&spot).copied(),
+        };
+        beside.or_else(|| self.known.find(spot).copied())
     }
 
     /// Whether `stat` is what was written last of a spot.
@@ -192,9 +197,12 @@ impl Record {
         let Some(key) = &self.key else { return false };
         let mut state = self.lock();
         let State { file: Some(file), beside, .. } = &mut *state else { return false };
-        let before = beside.len();
-        file.read_new(key, beside);
-        beside.len() > before || file.has_company()
+        let mut rows = Vec::new();
+        file.read_new(key, &mut rows);
+        let (is_news, has_company) = (!rows.is_empty(), file.has_company());
+        beside.extend(rows.into_iter().map(|known| (known.row.spot, known)));
+        self.beside_count.store(beside.len(), Ordering::Relaxed);
+        is_news || has_company
     }
 
     /// Ends the record: what is said twice in it is said once from now on.

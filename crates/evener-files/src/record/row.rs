@@ -24,6 +24,13 @@ impl Spot {
     }
 }
 
+impl Spot {
+    /// Bits that are as good as random.
+    pub(super) fn first_bits(self) -> u64 {
+        u64::from_le_bytes(*self.0.first_chunk().expect("a spot has 16 bytes"))
+    }
+}
+
 /// The start of a SHA-256 of the header of the encrypted side, which holds fresh random bytes: it is that of no other file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Header([u8; 16]);

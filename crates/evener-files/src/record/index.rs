@@ -1,0 +1,81 @@
+//! Rows by their spots. A spot is the start of a hash, so its first bits say where among all others it is: a look-up costs three steps
+//! however many rows there are.
+
+use super::Known;
+use super::row::Spot;
+
+#[derive(Default)]
+pub(super) struct Index {
+    rows: Vec<Known>,
+    /// Numbers of rows, those of one bucket side by side, the newest last.
+    order: Vec<u32>,
+    /// Where each bucket begins in `order`, and where the last one ends.
+    begins: Vec<u32>,
+}
+
+impl Index {
+    /// Of rows as they were written, the oldest first.
+    pub(super) fn new(mut rows: Vec<Known>) -> Self {
+        // More are not noted by a run of anybody's; what is left out is proven from what it holds.
+        rows.truncate(ROWS_MAX);
+        let buckets = rows.len().next_power_of_two();
+        let mut begins = vec![0_u32; buckets + 1];
+        for row in &rows {
+            begins[bucket(row.row.spot, buckets) + 1] += 1;
+        }
+        for bucket in 0..buckets {
+            begins[bucket + 1] += begins[bucket];
+        }
+        let (mut next, mut order) = (begins.clone(), vec![0; rows.len()]);
+        for (number, row) in (0_u32..).zip(&rows) {
+            let next = &mut next[bucket(row.row.spot, buckets)];
+            order[*next as usize] = number;
+            *next += 1;
+        }
+        Self { rows, order, begins }
+    }
+
+    /// The newest row of a spot.
+    pub(super) fn find(&self, spot: Spot) -> Option<&Known> {
+        let bucket = bucket(spot, self.begins.len() - 1);
+        let (begin, end) = (self.begins[bucket] as usize, self.begins[bucket + 1] as usize);
+        let mut rows = self.order[begin..end].iter().rev().map(|&number| &self.rows[number as usize]);
+        rows.find(|known| known.row.spot == spot)
+    }
+}
+
+/// Most rows: a number of a row has 32 bits.
+const ROWS_MAX: usize = u32::MAX as usize;
+
+/// The bucket of a spot among so many, a power of two.
+fn bucket(spot: Spot, buckets: usize) -> usize {
+    usize::try_from(spot.first_bits()).unwrap_or(0) & (buckets - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::super::block::{Group, Request};
+    use super::super::row::{Row, Stamp};
+    use super::*;
+
+    fn known(name: usize, inode: u64) -> Known {
+        let spot = Spot::default().join(OsStr::new(&name.to_string()));
+        let row = Row { spot, output: Stamp { inode, ..Stamp::default() }, ..Row::default() };
+        Known { row, request: Request::default(), group: Group::default() }
+    }
+
+    #[test]
+    fn the_newest_row_of_each_spot_is_found_and_no_other() {
+        for count in [0, 1, 2, 3, 100, 1_025] {
+            let rows = (0..3 * count).map(|number| known(number % count.max(1), number as u64));
+            let index = Index::new(rows.collect());
+            for name in 0..2 * count {
+                let found = index.find(known(name, 0).row.spot).map(|known| known.row.output.inode);
+                assert_eq!(found, (name < count).then_some((2 * count + name) as u64), "{name} of {count}");
+            }
+            assert!(index.find(Spot::default()).is_none());
+        }
+    }
+}
