@@ -326,7 +326,7 @@ fn holes_of_an_input_are_not_read_and_come_back_also_through_a_pipe() {
             "-o",
             "trace",
         ]);
-        let traced = traced.arg(common::EVENER).args(["encrypt", "-q", "-o", "c", "f"]).args(&key);
+        let traced = traced.arg(common::EVENER).args(["encrypt", "-q", "-o", "c", "f"]).args(key);
         traced.env("EVENER_ARBITER", "off").run().succeeded();
         let trace = fs::read_to_string(place.join("trace")).unwrap();
         let whole = place.join("f");
@@ -335,10 +335,125 @@ fn holes_of_an_input_are_not_read_and_come_back_also_through_a_pipe() {
             of_input.filter_map(|line| line.rsplit_once("= ")?.1.trim().parse::<u64>().ok()).sum();
         assert!((1..32 << 20).contains(&read), "{format}: {read} bytes were read of {bytes}");
         let script = "\"$0\" decrypt \"$@\" -o p < c && cmp f p";
-        place.program("sh").args(["-c", script, common::EVENER]).args(&key).run().succeeded();
+        place.program("sh").args(["-c", script, common::EVENER]).args(key).run().succeeded();
         assert!(blocks("p") < 10_000, "{format}: {} blocks", blocks("p"));
         for name in ["c", "p"] {
             fs::remove_file(place.join(name)).unwrap();
         }
     }
+}
+
+/// A tree that is generated, and an identity, in a place where tar and age are there to judge.
+fn for_archives() -> Option<Place> {
+    let place = Place::with_programs(&["tar", "age", "rsync", "setfattr", "setfacl"])?;
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    fs::create_dir(place.join("in")).unwrap();
+    let attributes = is_root(&place);
+    grow(&mut Chance(7), &place.join("in"), 0, attributes);
+    fs::create_dir(place.join("in").join("long".repeat(30))).unwrap();
+    place.write(format!("in/{}/{}", "long".repeat(30), "name".repeat(40)), "text");
+    Some(place)
+}
+
+fn archive(place: &Place, words: &[&str]) -> Ran {
+    place.evener().args(["encrypt", "--tar", "-q", "-i", "id"]).args(words).run()
+}
+
+fn unpack(place: &Place, words: &[&str]) -> Ran {
+    place.evener().args(["decrypt", "--tar", "-q", "-i", "id"]).args(words).run()
+}
+
+#[test]
+fn an_archive_comes_back_as_it_was_and_age_and_tar_read_it_alike() {
+    let Some(place) = for_archives() else { return };
+    archive(&place, &["-o", "a.age", "in"]).succeeded();
+    unpack(&place, &["-o", "back", "a.age"]).succeeded();
+    is_the_same(&place, "in", "back/in");
+    let script =
+        "mkdir theirs && age -d -i id a.age | tar -x --xattrs --xattrs-include='*' --acls -p -C theirs";
+    place.program("sh").args(["-c", script]).run().succeeded();
+    is_the_same(&place, "in", "theirs/in");
+    // Through pipes, and nothing that is there is replaced.
+    let script = "\"$0\" encrypt --tar -i id in | \"$0\" decrypt --tar -q -i id -o piped";
+    place.program("sh").args(["-c", script, common::EVENER]).run().succeeded();
+    is_the_same(&place, "in", "piped/in");
+    unpack(&place, &["-o", "piped", "a.age"]).ended_with(1);
+    unpack(&place, &["--force", "-o", "piped", "a.age"]).succeeded();
+    is_the_same(&place, "in", "piped/in");
+    unpack(&place, &["a.age"]).ended_with(2);
+    place.program("sh").args(["-c", "\"$0\" encrypt --tar -i id < id", common::EVENER]).run().ended_with(2);
+}
+
+#[test]
+fn archives_that_tar_made_in_any_of_its_formats_are_unpacked_as_by_tar() {
+    let Some(place) = for_archives() else { return };
+    for format in ["gnu", "pax", "posix"] {
+        let script = format!(
+            "tar -c --format={format} --numeric-owner in | \"$0\" encrypt -q -i id -o a.age - && mkdir theirs && \
+             age -d -i id a.age | tar -x -p -C theirs"
+        );
+        place.program("sh").args(["-c", &script, common::EVENER]).run().succeeded();
+        unpack(&place, &["-o", "back", "a.age"]).succeeded();
+        is_the_same(&place, "theirs/in", "back/in");
+        for gone in ["theirs", "back"] {
+            fs::remove_dir_all(place.join(gone)).unwrap();
+        }
+        fs::remove_file(place.join("a.age")).unwrap();
+    }
+}
+
+#[test]
+fn an_archive_of_an_enemy_makes_nothing_outside_its_directory() {
+    let Some(place) = Place::with_programs(&["python3"]) else { return };
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    place.write("victim/f", "mine");
+    let script = r"
+import io, sys, tarfile
+out = tarfile.open(fileobj=sys.stdout.buffer, mode='w|', format=tarfile.PAX_FORMAT)
+def add(name, kind=tarfile.REGTYPE, link='', data=b'evil'):
+    member = tarfile.TarInfo(name); member.type = kind; member.linkname = link; member.mode = 0o777
+    member.size = len(data) if kind == tarfile.REGTYPE else 0
+    out.addfile(member, io.BytesIO(data))
+add('../victim/f'); add('/tmp/evener-evil'); add('a/../../victim/g')
+add('link', tarfile.SYMTYPE, '../victim'); add('link/f'); add('link/h')
+add('dir', tarfile.DIRTYPE); add('dir', tarfile.SYMTYPE, '../victim'); add('dir/k')
+add('hard', tarfile.LNKTYPE, '../victim/f'); add('hard2', tarfile.LNKTYPE, 'link/f')
+add('good'); out.close()";
+    fs::write(place.join("make.py"), script).unwrap();
+    let words = "python3 make.py | \"$0\" encrypt -q -i id -o a.age -";
+    place.program("sh").args(["-c", words, common::EVENER]).run().succeeded();
+    for force in [&[][..], &["--force"]] {
+        unpack(&place, &[force, &["-o", "out", "a.age"]].concat()).ended_with(1);
+        assert_eq!(fs::read(place.join("out/good")).unwrap(), b"evil");
+        assert_eq!(common::files(&place.join("victim")), [Path::new("f")]);
+        assert_eq!(fs::read(place.join("victim/f")).unwrap(), b"mine");
+        assert_eq!(fs::metadata(place.join("victim/f")).unwrap().nlink(), 1);
+        assert_ne!(fs::metadata(place.join("victim")).unwrap().mode() & 0o777, 0o777);
+        assert!(!Path::new("/tmp/evener-evil").exists());
+    }
+}
+
+#[test]
+fn an_archive_that_is_cut_or_damaged_is_an_error_and_no_half_file_has_a_name() {
+    let place = Place::new();
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    for name in ["a", "b", "c"] {
+        place.write(format!("in/{name}"), common::noise(1, 200_000));
+    }
+    archive(&place, &["-o", "whole", "in"]).succeeded();
+    let whole = fs::read(place.join("whole")).unwrap();
+    let mut damaged = whole.clone();
+    damaged[400_000] ^= 1;
+    for bytes in [&whole[..300_000], &damaged] {
+        fs::write(place.join("bad"), bytes).unwrap();
+        let ran = unpack(&place, &["-o", "out", "bad"]).ended_with(1);
+        assert!(ran.stderr().starts_with("evener: bad: "), "{}", ran.stderr());
+        for name in common::files(&place.join("out")) {
+            assert_eq!(fs::read(place.join("out").join(&name)).unwrap().len(), 200_000, "{name:?}");
+        }
+        fs::remove_dir_all(place.join("out")).unwrap();
+    }
+    // Authentic, and no archive.
+    place.evener().args(["encrypt", "-q", "-i", "id", "-o", "none", "in/a"]).run().succeeded();
+    unpack(&place, &["-o", "out", "none"]).ended_with(1).saying("none: not in the tar format");
 }

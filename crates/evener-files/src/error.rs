@@ -168,6 +168,9 @@ pub enum FileError {
         "a symbolic link of another user that leads out of the tree is not kept (--foreign-links keeps it, --skip-links leaves links out)"
     )]
     ForeignLink,
+    /// A member of an archive that would go elsewhere.
+    #[error("its name in the archive leads out of the directory; it was not made")]
+    OutOfTree,
     /// A device, socket or pipe in a tree.
     #[error("a device, socket or pipe is not kept (--skip-specials leaves it out)")]
     Special,

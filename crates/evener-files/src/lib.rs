@@ -6,11 +6,13 @@
 //! ```text
 //! process ─> walk (names, lazily) ─> workers: each thread takes small files by the batch or spans of a large one
 //!            read into slots ─> Caller::crypt ─> write to a draft ─> settle: one sync, renames, directory sync
+//! process ─> archive ─> stream: a tree as one file, packed or unpacked on the way
 //! process ─> stream (stdin or stdout): read in order ─> StreamSender ... StreamReceiver ─> write in order
 //! ```
 #![forbid(unsafe_code)]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
+mod archive;
 mod armor;
 pub mod error;
 mod filter;

@@ -21,7 +21,7 @@ use crate::request::{Request, RequestError, Source, Target, Task};
 use crate::segments::slots::{Plan, plan_slots};
 use crate::walk::Walk;
 use crate::workers::{Pool, TreeRun, Verification, Workers};
-use crate::{mirror, stream, walk};
+use crate::{archive, mirror, stream, walk};
 
 /// Does what `request` says.
 ///
@@ -44,6 +44,7 @@ pub fn process(
     });
     let mut summary = match (&request.target, paths.collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
+        _ if request.options.archive => archive::run(request, driver_factory, progress, cancel)?,
         _ if request.options.part.is_some() => stream::run_part(request, driver_factory, progress, cancel)?,
         (Target::Nowhere(against), Some(sources)) => run.verification(&sources, against.as_deref())?,
         (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {

@@ -105,6 +105,8 @@ pub struct Options {
     pub is_rehearsal: bool,
     /// The part of the plaintext that is wanted, where it is not all; in decryption of one file only.
     pub part: Option<Part>,
+    /// Whether all inputs go into one archive that is encrypted, or come out of one.
+    pub archive: bool,
     /// Whether encrypted files are written as text, where the format has a form for that.
     pub armor: bool,
     /// Inputs that are left out: a tree's identity is no file of the tree.
@@ -202,6 +204,12 @@ pub enum RequestError {
     /// Rehearsals and deletion go from files to files.
     #[error("--dry-run and --delete go with files and directories, not with standard input or output")]
     FilesOnly,
+    /// An archive is made of what has names.
+    #[error("an archive is made of files and directories, not of standard input")]
+    ArchiveOfStdin,
+    /// An archive is taken apart into files.
+    #[error("an archive is unpacked into a directory: -o DIR")]
+    ArchiveToStdout,
     /// A part is taken of one file only.
     #[error("a part is taken of one encrypted file, which is no standard input and no directory")]
     PartOfOne,

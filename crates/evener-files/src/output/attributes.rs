@@ -5,6 +5,7 @@
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 
 use rustix::fs::{self, AtFlags, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -31,6 +32,16 @@ impl Attributes {
         }
     }
 
+    /// As an archive tells them; the time in seconds and nanoseconds.
+    pub(crate) fn told(mode: u32, (owner, group): (u32, u32), (seconds, nanoseconds): (i64, u32)) -> Self {
+        Self {
+            mode: Mode::from_raw_mode(mode & 0o7777),
+            owner: Uid::from_raw(owner),
+            group: Gid::from_raw(group),
+            time: Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() },
+        }
+    }
+
     pub(super) fn times(&self) -> Timestamps {
         let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
         Timestamps { last_access, last_modification: self.time }
@@ -51,6 +62,22 @@ impl Attributes {
     ) -> Result<(), FileError> {
         let is_own = self.set_owner(to, keep)?;
         copy_xattrs(from, to, keep, before)?;
+        self.set_mode_and_time(to, is_own)
+    }
+
+    /// Gives a new output all of them, and `xattrs`.
+    pub(super) fn give_told(
+        &self,
+        to: BorrowedFd<'_>,
+        xattrs: &Xattrs,
+        keep: &Keep,
+        before: Before,
+    ) -> Result<(), FileError> {
+        let is_own = self.set_owner(to, keep)?;
+        if before != Before::Nothing {
+            remove_acls(to)?;
+        }
+        set_xattrs(to, xattrs, keep)?;
         self.set_mode_and_time(to, is_own)
     }
 
@@ -99,8 +126,10 @@ fn mtime_of(stat: &Stat) -> Timespec {
     Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
 
+/// Asked once: a process of ours stays who it is.
 pub(super) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    static IS_ROOT: OnceLock<bool> = OnceLock::new();
+    *IS_ROOT.get_or_init(|| rustix::process::geteuid().is_root())
 }
 
 /// What an output may have before it is given anything.
@@ -140,6 +169,38 @@ pub(super) fn copy_xattrs(
             let set = fs::fsetxattr(to, name.as_c_str(), &value, XattrFlags::empty());
             set.map_err(FileError::io(doing(name)))?;
         }
+    }
+    Ok(())
+}
+
+/// Takes away the access lists that a directory gives to what is new in it.
+pub(super) fn remove_acls(to: BorrowedFd<'_>) -> Result<(), FileError> {
+    for name in [ACL, DEFAULT_ACL] {
+        match fs::fremovexattr(to, name) {
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+            Err(errno) => return Err(FileError::io(doing(name))(errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Extended attributes by their names.
+pub(crate) type Xattrs = Vec<(CString, Vec<u8>)>;
+
+/// The extended attributes of a file that are kept, and access lists.
+pub(crate) fn kept_xattrs(from: BorrowedFd<'_>, keep: &Keep) -> Result<Xattrs, FileError> {
+    let mut kept = Vec::new();
+    for name in names(from, keep)? {
+        kept.extend(value(from, &name)?.map(|value| (name, value)));
+    }
+    Ok(kept)
+}
+
+/// Gives `to`, in which there are none, those of `xattrs` that are kept.
+pub(super) fn set_xattrs(to: BorrowedFd<'_>, xattrs: &Xattrs, keep: &Keep) -> Result<(), FileError> {
+    for (name, value) in xattrs.iter().filter(|(name, _)| is_kept(name, keep)) {
+        let set = fs::fsetxattr(to, name.as_c_str(), value, XattrFlags::empty());
+        set.map_err(FileError::io(doing(name)))?;
     }
     Ok(())
 }

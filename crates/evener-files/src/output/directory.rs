@@ -14,7 +14,7 @@ use evener_fd::Named;
 use rustix::fs::{self, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{Attributes, Before, copy_xattrs, gives_acls};
+use super::attributes::{Attributes, Before, Xattrs, copy_xattrs, gives_acls, remove_acls, set_xattrs};
 use super::leftovers::Locks;
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
@@ -115,6 +115,38 @@ impl OutputDir {
         let made = fs::mkdirat(&*self.place.fd()?, name, mode_while_made(&source));
         let place = || self.place.enter(name).map(|(place, _)| place);
         Self::made(made, place, Some(self), &self.outputs, Some(source))
+    }
+
+    /// As [`OutputDir::open_in`] of a directory that an archive tells of, or only names on the way to something else.
+    pub(crate) fn open_told(
+        self: &Arc<Self>,
+        name: &OsStr,
+        told: Option<(Attributes, &Xattrs)>,
+    ) -> Result<Arc<Self>, FileError> {
+        let mode = told.as_ref().map_or(Mode::from_raw_mode(0o777), |(attributes, _)| attributes.mode());
+        let made = fs::mkdirat(&*self.place.fd()?, name, mode | Mode::RWXU);
+        let place = || self.place.enter(name).map(|(place, _)| place);
+        let mut dir = Self::made(made, place, Some(self), &self.outputs, None)?;
+        let fd = dir.fd()?;
+        let as_it_stands = fs::fstat(&*fd).map_err(FileError::io("look at the directory"))?;
+        let is_new = dir.is_new;
+        let attributes = match told {
+            Some((attributes, xattrs)) => {
+                if is_new && self.gives_acls {
+                    remove_acls(fd.as_fd())?;
+                }
+                set_xattrs(fd.as_fd(), xattrs, self.keep())?;
+                Some(attributes)
+            }
+            // What was finished before stays as it is.
+            None if !is_new => Some(Attributes::of(&as_it_stands)),
+            None => None,
+        };
+        give_owner_access(&fd)?;
+        let dir_once = Arc::get_mut(&mut dir).expect("nobody else has it yet");
+        dir_once.attributes = attributes;
+        dir_once.gives_acls = gives_acls(&*fd);
+        Ok(dir)
     }
 
     /// `made` says whether the directory was made. It has owner access then, while the run lasts; the final mode is

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::{Errno, pwritev};
 
-use super::attributes::Attributes;
+use super::attributes::{Attributes, Xattrs};
 use super::directory::OutputDir;
 use super::register::Registered;
 use crate::armor::Armor;
@@ -61,6 +61,19 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// As [`Draft::complete`], with what an archive tells of it.
+    pub(crate) fn complete_told(
+        self,
+        attributes: &Attributes,
+        xattrs: &Xattrs,
+    ) -> Result<CompleteDraft, FileError> {
+        let dir = &self.temporary.dir;
+        attributes.give_told(self.file.as_fd(), xattrs, dir.keep(), dir.before())?;
+        Ok(CompleteDraft { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
+    }
+}
+
 /// A draft that is written and closed.
 pub(crate) struct CompleteDraft {
     temporary: Registered,
@@ -74,7 +87,7 @@ impl CompleteDraft {
         dir: &Arc<OutputDir>,
         final_name: &OsStr,
         target: &CStr,
-        source: &Stat,
+        attributes: &Attributes,
         replace: bool,
     ) -> Result<Self, FileError> {
         let (temporary, ()) = Registered::make(dir, |fd, name| {
@@ -88,7 +101,7 @@ impl CompleteDraft {
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
             return Err(FileError::Moved);
         }
-        Attributes::of(source).give_link(made.as_fd(), dir.keep())?;
+        attributes.give_link(made.as_fd(), dir.keep())?;
         Ok(Self { temporary, final_name: final_name.to_owned(), replace })
     }
 

@@ -12,6 +12,7 @@ mod leftovers;
 mod register;
 mod settlement;
 
+pub(crate) use attributes::{Attributes, Xattrs, kept_xattrs};
 pub(crate) use directory::{OutputDir, Outputs, SourceDir};
 pub(crate) use draft::{
     CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_sparse_at, write_text,

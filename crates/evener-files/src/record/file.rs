@@ -30,6 +30,8 @@ pub(super) struct RecordFile {
     open: Option<Open>,
     /// Rows in it that this run's key opened or wrote.
     rows: usize,
+    /// Whether this run added any.
+    has_added: bool,
     /// Nothing could be opened for writing; it is not tried again.
     is_given_up: bool,
 }
@@ -46,7 +48,7 @@ struct Open {
 
 impl RecordFile {
     pub(super) fn new(places: Vec<Place>) -> Self {
-        Self { places, open: None, rows: 0, is_given_up: false }
+        Self { places, open: None, rows: 0, has_added: false, is_given_up: false }
     }
 
     /// Adds the rows that were appended since the last look.
@@ -86,6 +88,7 @@ impl RecordFile {
         // One write to a file that is opened to be appended to: blocks of several runs do not mix.
         self.is_given_up = !matches!(open.file.write(&blocks), Ok(written) if written == blocks.len());
         self.rows += rows.len();
+        self.has_added = true;
     }
 
     /// Whether another run has the record open.
@@ -108,7 +111,8 @@ impl RecordFile {
     pub(super) fn finish(mut self, key: &RequestKey) {
         let Some(open) = &mut self.open else { return };
         let place = &self.places[open.place];
-        if self.rows <= SPARE_ROWS || !open.is_writable {
+        // A run that added nothing leaves it as short as it was.
+        if !self.has_added || self.rows <= SPARE_ROWS || !open.is_writable {
             return;
         }
         let mut all = Vec::new();

@@ -10,12 +10,14 @@ mod segment_reader;
 
 pub(crate) use ends::is_stream;
 
-use std::io::IoSlice;
+use std::io::{IoSlice, Read};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use evener::{Caller, Cancel, DriverFactory, Runtime, Setup, StreamReceiver, StreamSender, Submitted};
+use evener::{
+    Caller, Cancel, DriverFactory, Report, Runtime, Setup, StreamReceiver, StreamSender, Submitted,
+};
 use evener_core::{BLOCK_BYTES, Direction, Job};
 use zeroize::Zeroizing;
 
@@ -28,8 +30,9 @@ use crate::segments::KeyTrial;
 use crate::segments::job::{self, Block};
 use crate::segments::slots::plan_slots;
 
-use output::Output;
-use segment_reader::{SegmentReader, open_input};
+pub(crate) use output::{Output, Sink};
+use segment_reader::SegmentReader;
+pub(crate) use segment_reader::open_input;
 
 /// What a run through standard input or output is made of.
 struct Pipe<'a> {
@@ -45,29 +48,66 @@ pub(crate) fn run(
     cancel: &Cancel,
 ) -> Result<Summary, RequestError> {
     let (path, input) = open_input(request, cancel)?;
-    let mut output = Output::open(request)?;
-    let workers = request.options.workers.max(1);
-    let (plan, mut memory) = plan_slots(request, workers + 1)?;
-    let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
-    let workers = (0..workers).map(|_| driver_factory.core_drivers()).collect();
-    let setup = Setup { workers, ..setup(request, driver_factory, slots.len(), cancel) };
-    let pipe = Pipe { progress, cancel };
-    let (result, report) = evener::try_run(setup, |runtime| {
-        let mut caller = runtime.caller(driver_factory.core_drivers());
-        let mut slots = slots;
-        let keys = &mut KeyTrial { caller: &mut caller, slots: &mut slots };
-        let stream = SegmentReader::open(&request.task, input, keys)?;
-        output.write(&mut [IoSlice::new(&stream.header)])?;
-        if stream.body.as_serial().is_some() {
-            pipe.serial(stream, &mut output)
-        } else if stream.is_chained() || runtime.workers() == 0 {
-            pipe.one_by_one(stream, &mut caller, slots, &mut output)
-        } else {
-            pipe.in_parallel(stream, runtime, &mut caller, slots, &mut output)
-        }
-    })
-    .map_err(RequestError::NoThread)?;
-    Ok(Summary { report, ..finished(path, output, result, progress) })
+    let output = Output::open(request)?;
+    let run = Run { request, driver_factory, progress, cancel };
+    let Ended { result, report, bytes_in, bytes_out } = run.through(input, output)?;
+    let mut summary = Summary { found: 1, report, ..Summary::default() };
+    if result.is_ok() {
+        progress.add_file();
+    }
+    summary.record(path, (bytes_in, bytes_out), result);
+    Ok(summary)
+}
+
+/// A run from one end to another.
+pub(crate) struct Run<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) driver_factory: &'a dyn DriverFactory,
+    pub(crate) progress: &'a Progress,
+    pub(crate) cancel: &'a Cancel,
+}
+
+/// How it ended.
+pub(crate) struct Ended {
+    pub(crate) result: Result<(), FileError>,
+    pub(crate) report: Report,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+impl Run<'_> {
+    /// Encrypts or decrypts all of `input` into `output`, which is finished where that went well.
+    pub(crate) fn through(
+        &self,
+        input: Box<dyn Read + Send>,
+        mut output: Output<'_>,
+    ) -> Result<Ended, RequestError> {
+        let Self { request, driver_factory, progress, cancel } = *self;
+        let workers = request.options.workers.max(1);
+        let (plan, mut memory) = plan_slots(request, workers + 1)?;
+        let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
+        let workers = (0..workers).map(|_| driver_factory.core_drivers()).collect();
+        let setup = Setup { workers, ..setup(request, driver_factory, slots.len(), cancel) };
+        let pipe = Pipe { progress, cancel };
+        let (result, report) = evener::try_run(setup, |runtime| {
+            let mut caller = runtime.caller(driver_factory.core_drivers());
+            let mut slots = slots;
+            let keys = &mut KeyTrial { caller: &mut caller, slots: &mut slots };
+            let stream = SegmentReader::open(&request.task, input, keys)?;
+            output.write(&mut [IoSlice::new(&stream.header)])?;
+            if stream.body.as_serial().is_some() {
+                pipe.serial(stream, &mut output)
+            } else if stream.is_chained() || runtime.workers() == 0 {
+                pipe.one_by_one(stream, &mut caller, slots, &mut output)
+            } else {
+                pipe.in_parallel(stream, runtime, &mut caller, slots, &mut output)
+            }
+        })
+        .map_err(RequestError::NoThread)?;
+        let (bytes_in, bytes_out) = (result.as_ref().copied().unwrap_or(0), output.written);
+        let result = result.map(|_| ()).and_then(|()| output.finish());
+        Ok(Ended { result, report, bytes_in, bytes_out })
+    }
 }
 
 /// Runs the part of one input that is wanted to one output.
@@ -137,7 +177,7 @@ impl Pipe<'_> {
         runtime: &Runtime<'_, 'm>,
         caller: &mut Caller<'_, 'm>,
         slots: Vec<Box<Job<'m>>>,
-        output: &mut Output,
+        output: &mut Output<'_>,
     ) -> Result<u64, FileError> {
         thread::scope(|scope| {
             let (hand_over, take_over) =
@@ -198,7 +238,7 @@ impl Pipe<'_> {
         direction: Direction,
         receiver: &mut StreamReceiver<'_, 'm>,
         give_back: &Sender<Box<Job<'m>>>,
-        output: &mut Output,
+        output: &mut Output<'_>,
     ) -> Result<(), FileError> {
         let mut index = 0;
         while let Some(mut job) = receiver.next() {
@@ -212,7 +252,7 @@ impl Pipe<'_> {
     }
 
     /// Takes a cipher that no driver has through all of the input.
-    fn serial(&self, mut stream: SegmentReader, output: &mut Output) -> Result<u64, FileError> {
+    fn serial(&self, mut stream: SegmentReader, output: &mut Output<'_>) -> Result<u64, FileError> {
         let body = stream.body.clone();
         let mut text = body.as_serial().expect("the caller has looked").begin()?;
         let mut part = Zeroizing::new(vec![0; stream.full_bytes(0)]);
@@ -242,7 +282,7 @@ impl Pipe<'_> {
         stream: SegmentReader,
         caller: &mut Caller<'_, 'm>,
         slots: Vec<Box<Job<'m>>>,
-        output: &mut Output,
+        output: &mut Output<'_>,
     ) -> Result<u64, FileError> {
         let (give_back, free) = circle(slots);
         let (body, direction, is_chained) = (stream.body.clone(), stream.direction, stream.is_chained());

@@ -21,8 +21,8 @@ use crate::request::{Existing, Request, RequestError, Source, Target, Task};
 use crate::segments::job::{self};
 
 /// Where a pipe's output goes.
-pub(super) struct Output {
-    sink: Sink,
+pub(crate) struct Output<'s> {
+    sink: Way<'s>,
     pub(super) written: u64,
     target: PathBuf,
     /// What makes text of it, where it is to be text.
@@ -31,15 +31,32 @@ pub(super) struct Output {
     leaves_holes: bool,
 }
 
-enum Sink {
+/// What takes authentic bytes, one part after the other.
+pub(crate) trait Sink {
+    /// Takes the next ones.
+    fn write(&mut self, part: &[u8]) -> Result<(), FileError>;
+
+    /// Whether they may end here.
+    fn finish(&mut self) -> Result<(), FileError>;
+}
+
+enum Way<'s> {
     /// Bytes are gone when they are written.
     Open(OwnedFd),
     /// Bytes are there when all of them are.
     Draft(Draft),
+    /// Bytes are taken apart.
+    Sink(&'s mut dyn Sink),
 }
 
-impl Output {
-    pub(super) fn open(request: &Request) -> Result<Self, RequestError> {
+impl<'s> Output<'s> {
+    /// Of bytes that are taken apart and go below `target`.
+    pub(crate) fn sink(sink: &'s mut dyn Sink, target: &Path) -> Self {
+        let (sink, target) = (Way::Sink(sink), target.to_owned());
+        Self { sink, written: 0, target, encoder: None, leaves_holes: false }
+    }
+
+    pub(crate) fn open(request: &Request) -> Result<Self, RequestError> {
         let target = match &request.target {
             Target::Path(path) if !is_sink(path) => return Self::draft(request, path),
             Target::Path(path) => Some(path.as_path()),
@@ -50,13 +67,7 @@ impl Output {
             return Err(RequestError::Terminal);
         }
         let target = target.unwrap_or_else(|| Path::new("-")).to_owned();
-        Ok(Self {
-            sink: Sink::Open(sink),
-            written: 0,
-            target,
-            encoder: encoder(request),
-            leaves_holes: false,
-        })
+        Ok(Self { sink: Way::Open(sink), written: 0, target, encoder: encoder(request), leaves_holes: false })
     }
 
     fn draft(request: &Request, path: &Path) -> Result<Self, RequestError> {
@@ -74,7 +85,7 @@ impl Output {
         let mode = Mode::from_raw_mode(0o666);
         let draft = Draft::create(&dir, name, mode, replace).map_err(failed)?;
         let leaves_holes = matches!(request.task, Task::Decrypt(_)) && request.options.keep.holes;
-        let (sink, target) = (Sink::Draft(draft), path.clone());
+        let (sink, target) = (Way::Draft(draft), path.clone());
         Ok(Self { sink, written: 0, target, encoder: encoder(request), leaves_holes })
     }
 
@@ -101,12 +112,13 @@ impl Output {
 
     fn write_as_it_is(&mut self, parts: &mut [IoSlice<'_>]) -> Result<(), FileError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        match &self.sink {
-            Sink::Draft(draft) if self.leaves_holes => {
+        match &mut self.sink {
+            Way::Sink(sink) => parts.iter().try_for_each(|part| sink.write(part))?,
+            Way::Draft(draft) if self.leaves_holes => {
                 write_sparse_at(&draft.file, parts, self.written)?;
             }
-            Sink::Draft(draft) => write_at(&draft.file, parts, self.written)?,
-            Sink::Open(fd) => write_all(fd, parts)?,
+            Way::Draft(draft) => write_at(&draft.file, parts, self.written)?,
+            Way::Open(fd) => write_all(fd, parts)?,
         }
         self.written += bytes;
         Ok(())
@@ -119,7 +131,11 @@ impl Output {
             encoder.finish(&mut text);
             self.write_as_it_is(&mut [IoSlice::new(&text)])?;
         }
-        let Sink::Draft(draft) = self.sink else { return Ok(()) };
+        let draft = match self.sink {
+            Way::Draft(draft) => draft,
+            Way::Sink(sink) => return sink.finish(),
+            Way::Open(_) => return Ok(()),
+        };
         if self.leaves_holes {
             draft.set_len(self.written)?;
         }

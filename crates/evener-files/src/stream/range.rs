@@ -23,7 +23,7 @@ pub(super) fn write<'m>(
     part: Part,
     caller: &mut Caller<'_, 'm>,
     slots: &mut Vec<Box<Job<'m>>>,
-    output: &mut Output,
+    output: &mut Output<'_>,
 ) -> Result<u64, FileError> {
     if request.is_armored(&source.read_start(ARMOR_START_BYTES)?) {
         let what = "a part of an armored file, in which no segment lies at a known place";

@@ -182,7 +182,8 @@ fn without_armor(armor: Armor, mut input: Box<dyn Read + Send>) -> io::Result<Bo
     if is_armored { armor.dearmored(BufReader::new(input)) } else { Ok(Box::new(input)) }
 }
 
-pub(super) fn open_input(
+/// Opens the one input of a request, with its name.
+pub(crate) fn open_input(
     request: &Request,
     cancel: &Cancel,
 ) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {

@@ -47,6 +47,24 @@ fn into_target(source: &Path, target: &Path) -> Result<Input, RequestError> {
     Ok(Input { source: source.to_owned(), target: target.join(name), target_is_named: false })
 }
 
+/// Inputs with the names that they have beside each other; refuses those of one name, and `target` inside one.
+pub(crate) fn named_inputs(
+    sources: &[PathBuf],
+    target: &Path,
+) -> Result<Vec<(PathBuf, OsString)>, RequestError> {
+    let mut taken = HashSet::new();
+    let mut named = Vec::with_capacity(sources.len());
+    for source in sources {
+        check(source, target)?;
+        let name = own_name(source).ok_or_else(|| RequestError::NoName(source.clone()))?;
+        if !taken.insert(name.clone()) {
+            return Err(RequestError::SameOutput(name.into()));
+        }
+        named.push((source.clone(), name));
+    }
+    Ok(named)
+}
+
 /// The last part of a path, also of `dir/` and `..`.
 fn own_name(source: &Path) -> Option<OsString> {
     let name = source.file_name().map(OsStr::to_owned);

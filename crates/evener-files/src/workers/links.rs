@@ -7,7 +7,7 @@ use rustix::fs::Stat;
 
 use super::worker::{Run, Worker};
 use crate::error::FileError;
-use crate::output::{CompleteDraft, Origin, OutputDir, Settlement};
+use crate::output::{Attributes, CompleteDraft, Origin, OutputDir, Settlement};
 use crate::record::{Header, Row, Stamp};
 use crate::report::Summary;
 use crate::request::Existing;
@@ -63,7 +63,8 @@ fn made(
             Existing::Update | Existing::Keep => return Err(FileError::Exists),
         }
     }
-    CompleteDraft::link(&item.dir, &item.name, target, source, standing.is_some()).map(Some)
+    let attributes = Attributes::of(source);
+    CompleteDraft::link(&item.dir, &item.name, target, &attributes, standing.is_some()).map(Some)
 }
 
 /// Links all names that wait.

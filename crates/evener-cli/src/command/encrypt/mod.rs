@@ -43,6 +43,9 @@ use report::{Report, RunFacts};
 /// complete. The same command again after an interruption does what is left: an output counts as finished where the record of
 /// the earlier run says so (a file beside OUT, .OUT.evener-record, which tells others nothing), or where it opens under this
 /// run's key and holds the input, whole. Anything else that stands there is an error; --update makes again what has changed.
+///
+/// Who sees the output of a directory sees its names, lengths (to the byte), modes, times, owners, attributes, and where links point; only contents
+/// are encrypted. --tar hides all of that in one file, whose length alone is seen.
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
@@ -91,7 +94,7 @@ pub(crate) struct Decrypt {
 
     /// Takes a part of one file, and opens no more of it than that needs: 0-499 (the first 500 bytes, as in HTTP), 1M+64K (64 KiB from
     /// 1 MiB on), 500- (all but the first 500) or -500 (the last 500).
-    #[arg(long, value_name = "RANGE", value_parser = part::parse, allow_hyphen_values = true, help_heading = "Files")]
+    #[arg(long, value_name = "RANGE", value_parser = part::parse, allow_hyphen_values = true, conflicts_with = "tar", help_heading = "Files")]
     range: Option<Part>,
 
     #[command(flatten)]
@@ -143,6 +146,11 @@ struct RunOptions {
     /// Takes a file for unchanged whatever its inode's number: for stores that give new ones.
     #[arg(long)]
     ignore_inode: bool,
+
+    /// Makes one encrypted tar archive of all inputs, or unpacks one: names, sizes, times and links are then hidden, too. `age -d` and tar
+    /// read it.
+    #[arg(long, conflicts_with_all = ["update", "delete", "dry_run"])]
+    tar: bool,
 
     #[command(flatten)]
     keep: KeepOptions,
@@ -334,7 +342,7 @@ impl RunOptions {
 
     /// Where a tree would be made and its identity kept; a rehearsal keeps nothing.
     fn tree(&self) -> tree::Output {
-        tree::Output { target: self.target(), is_rehearsal: self.dry_run }
+        tree::Output { target: self.target(), is_archive: self.tar, is_rehearsal: self.dry_run }
     }
 
     /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer.
@@ -357,6 +365,7 @@ impl RunOptions {
             delete: self.delete,
             is_rehearsal: self.dry_run,
             part: None,
+            archive: self.tar,
             armor: false,
             left_out: Vec::new(),
             keep: self.keep.keep(),

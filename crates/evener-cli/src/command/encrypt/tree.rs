@@ -20,6 +20,8 @@ use crate::terminal::PathDisplay;
 /// Where a tree is to be made.
 pub(super) struct Output {
     pub(super) target: Target,
+    /// Whether it is one file.
+    pub(super) is_archive: bool,
     /// Whether nothing is written.
     pub(super) is_rehearsal: bool,
 }
@@ -31,7 +33,7 @@ pub(super) fn recipients(
     sources: &[Source],
     output: &Output,
 ) -> anyhow::Result<Option<Recipients>> {
-    let Target::Path(target) = &output.target else { return Ok(None) };
+    let (Target::Path(target), false) = (&output.target, output.is_archive) else { return Ok(None) };
     let directories: Vec<&Path> = paths(sources).filter(|path| path.is_dir()).collect();
     // What goes wrong here goes wrong in the run too, which names it better.
     let lies_inside = directories.iter().any(|directory| lies_inside(target, directory));

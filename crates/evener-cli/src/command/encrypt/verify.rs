@@ -101,6 +101,7 @@ impl Verify {
             delete: false,
             is_rehearsal: false,
             part: None,
+            archive: false,
             armor: false,
             left_out: Vec::new(),
             keep: Keep { links: !self.skip_links, ..Keep::default() },
