@@ -50,13 +50,7 @@ pub(crate) fn run(
     let (path, input) = open_input(request, cancel)?;
     let output = Output::open(request)?;
     let run = Run { request, driver_factory, progress, cancel };
-    let Ended { result, report, bytes_in, bytes_out } = run.through(input, output)?;
-    let mut summary = Summary { found: 1, report, ..Summary::default() };
-    if result.is_ok() {
-        progress.add_file();
-    }
-    summary.record(path, (bytes_in, bytes_out), result);
-    Ok(summary)
+    Ok(run.through(input, output)?.summary(path, progress))
 }
 
 /// A run from one end to another.
@@ -104,9 +98,7 @@ impl Run<'_> {
             }
         })
         .map_err(RequestError::NoThread)?;
-        let (bytes_in, bytes_out) = (result.as_ref().copied().unwrap_or(0), output.written);
-        let result = result.map(|_| ()).and_then(|()| output.finish());
-        Ok(Ended { result, report, bytes_in, bytes_out })
+        Ok(Ended::new(output, result, report))
     }
 }
 
@@ -133,7 +125,7 @@ pub(crate) fn run_part(
         range::write(request, source, part, &mut caller, &mut slots, &mut output)
     })
     .map_err(RequestError::NoThread)?;
-    Ok(Summary { report, ..finished(path.clone(), output, result, progress) })
+    Ok(Ended::new(output, result, report).summary(path.clone(), progress))
 }
 
 /// A run of one file, with one or two threads of Evener's and jobs in the slots of both.
@@ -156,16 +148,23 @@ fn setup<'m>(
     }
 }
 
-/// Sums up the file at `path` of which so many bytes were read, once its output has its name.
-fn finished(path: PathBuf, output: Output, result: Result<u64, FileError>, progress: &Progress) -> Summary {
-    let mut summary = Summary { found: 1, ..Summary::default() };
-    let bytes = (result.as_ref().copied().unwrap_or(0), output.written);
-    let result = result.map(|_| ()).and_then(|()| output.finish());
-    if result.is_ok() {
-        progress.add_file();
+impl Ended {
+    /// Finishes the output, once so many bytes were read.
+    fn new(output: Output<'_>, read: Result<u64, FileError>, report: Report) -> Self {
+        let (bytes_in, bytes_out) = (read.as_ref().copied().unwrap_or(0), output.written);
+        let result = read.and_then(|_| output.finish());
+        Self { result, report, bytes_in, bytes_out }
     }
-    summary.record(path, bytes, result);
-    summary
+
+    /// Of one file, at `path`.
+    fn summary(self, path: PathBuf, progress: &Progress) -> Summary {
+        let mut summary = Summary { found: 1, report: self.report, ..Summary::default() };
+        if self.result.is_ok() {
+            progress.add_file();
+        }
+        summary.record(path, (self.bytes_in, self.bytes_out), self.result);
+        summary
+    }
 }
 
 impl Pipe<'_> {
