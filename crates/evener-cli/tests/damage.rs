@@ -47,6 +47,7 @@ impl DriverFactory for Cores {
 fn run(task: Task, input: &Path, output: &Path, armor: bool) -> Summary {
     let options = Options {
         armor,
+        archive: false,
         workers: 1,
         memory_bytes: 64 << 20,
         existing: Existing::Keep,
