@@ -34,7 +34,7 @@ fn module(arbiter: &Arbiter) -> (&'static SharedModule, Module) {
 fn begin(shared: &'static SharedModule, concurrency: Concurrency) -> Measurement {
     let shared = [Some(shared)];
     let query = Query {
-        load: RequestSize { kind: 0, bytes: BYTES },
+        size: RequestSize { kind: 0, bytes: BYTES },
         class: class(),
         ahead: &[Some(0)],
         shared: &shared,

@@ -127,7 +127,7 @@ fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<
     }
     let kind = (concurrency as usize * Kind::CIPHERS + ctx.row().kind.index()) * 2 + direction as usize;
     let query = Query {
-        load: RequestSize { kind, bytes },
+        size: RequestSize { kind, bytes },
         class: wanted.class(),
         ahead: &ahead[..engines.len().min(CHOICE_MAX)],
         shared: &shared,

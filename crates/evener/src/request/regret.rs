@@ -72,18 +72,18 @@ impl Regret {
     /// Where `cipher` is none of the first [`Kind::CIPHERS`].
     pub fn begin(&'static self, way: Way, cipher: Kind, bytes: usize) -> Measurement {
         assert!(cipher.index() < Kind::CIPHERS, "a cipher with a name");
-        let load = RequestSize { kind: way.index() * Kind::CIPHERS + cipher.index(), bytes };
+        let size = RequestSize { kind: way.index() * Kind::CIPHERS + cipher.index(), bytes };
         let begun = SystemClock.now();
         // No thread waits for what another is looking at: the direct path is always right.
-        let stays = self.guard.try_lock().map_or(true, |mut guard| guard.stays(load, begun));
-        Measurement { regret: self, load, begun, stays }
+        let stays = self.guard.try_lock().map_or(true, |mut guard| guard.stays(size, begun));
+        Measurement { regret: self, size, begun, stays }
     }
 }
 
 /// A request that was begun.
 pub struct Measurement {
     regret: &'static Regret,
-    load: RequestSize,
+    size: RequestSize,
     begun: Nanos,
     stays: bool,
 }
@@ -107,9 +107,9 @@ impl Measurement {
         let took = now - self.begun - away;
         let Ok(mut guard) = self.regret.guard.try_lock() else { return false };
         if self.stays {
-            guard.stayed(self.load, took);
+            guard.stayed(self.size, took);
             return false;
         }
-        guard.went(self.load, took, now)
+        guard.went(self.size, took, now)
     }
 }

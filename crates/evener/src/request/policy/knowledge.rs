@@ -11,21 +11,13 @@
 //! | a module's cost is not known and a try is due | to that module, as a trial |
 //! | nothing of this | to its core |
 //!
-//! What it took is booked ([`Learned::stayed`], [`Learned::went`], [`Learned::followed`]):
-//!
-//! | a request | the guard | the estimator |
-//! |---|---|---|
-//! | stayed on its core | its cost there | costs of the core, the core's share |
-//! | went to a module | its cost there; may lock the class | costs of the module, where it says what requests take |
-//! | followed one that went, unmeasured | the mean of all of them | nothing |
-//! | was the first of a process at a module | nothing | nothing: driver, threads and a key were made for it |
+//! What it took is booked by `booking.rs`.
 
 use std::collections::BTreeMap;
-use std::mem;
 use std::sync::Arc;
 
-use evener_core::estimate::{ModuleSample, width_class};
-use evener_core::guard::{BySize, RequestSize};
+use evener_core::estimate::width_class;
+use evener_core::guard::BySize;
 use evener_core::plan::adaptive::{
     self, ClassInput, CostOnModule, ModuleCapacity, PlanInput, Queue, Route, Table, plan,
 };
@@ -33,11 +25,9 @@ use evener_core::{Class, Estimator, Method, Nanos, Objective};
 
 use super::super::shared_module::SharedModule;
 use super::choice::{Choice, Chosen};
-use super::measurement::Measurement;
 use super::sampling::Sampling;
 use super::trial::Trial;
 use super::tuning::TUNING;
-use super::unsampled_run::RunStats;
 use super::{Concurrency, KINDS, Query};
 use crate::core_price::{self, contested, scaled};
 
@@ -46,20 +36,20 @@ pub(super) struct Learned {
     pub(super) guard: BySize,
     pub(super) estimator: Estimator,
     /// With when it was made.
-    tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
+    pub(super) tables: BTreeMap<Class, (Nanos, Arc<Table>)>,
     /// Core time that cores spent on a class.
-    worked: BTreeMap<Class, Nanos>,
+    pub(super) worked: BTreeMap<Class, Nanos>,
     /// The same at the last try that began, for what others told of needs no more than one in that much work.
     worked_at_try: BTreeMap<Class, Nanos>,
     /// Core time of requests beside others of their thread, as far as it was taken or is known by that.
-    worked_beside: Nanos,
+    pub(super) worked_beside: Nanos,
     /// Part of a core that a thread gets.
-    share: f64,
+    pub(super) share: f64,
     pub(super) sampling: Sampling,
     /// Classes that are being tried.
     pub(super) trials: BTreeMap<Class, Trial>,
     /// By module: whether a request was there. The first one makes the driver, its threads and a key, and teaches nothing.
-    is_warm: Vec<bool>,
+    pub(super) is_warm: Vec<bool>,
 }
 
 impl Learned {
@@ -85,8 +75,8 @@ impl Learned {
         if !self.tables.contains_key(&query.class) {
             self.believe_others(query, now);
         }
-        let is_locked = self.guard.is_locked(query.load, now);
-        if self.guard.stays_after(query.load, followed, now) {
+        let is_locked = self.guard.is_locked(query.size, now);
+        if self.guard.stays_after(query.size, followed, now) {
             return if is_locked { Choice::Inline } else { Choice::Control };
         }
         if !query.concurrency.is_alone() {
@@ -179,13 +169,6 @@ impl Learned {
         self.is_warm.get(module).copied().unwrap_or_default()
     }
 
-    /// Requests that are not to be looked at after one that was kept and took so long. The more a class has worked without a module, the fewer looks it is worth.
-    pub(super) fn next_unsampled(&mut self, turn: &Measurement, core: Nanos) -> u32 {
-        let alone = self.worked.get(&turn.class).copied().unwrap_or_default();
-        let worked = if turn.concurrency.is_alone() { alone } else { self.worked_beside };
-        self.sampling.next_unsampled(turn.class, core, worked)
-    }
-
     /// Whether the core time of a request that goes to `module` after so many that followed another is to be taken.
     pub(super) fn is_sampled(&mut self, query: &Query<'_>, module: usize, followed: u32) -> bool {
         let is_due = self.sampling.count_routed(1 + followed);
@@ -244,119 +227,9 @@ impl Learned {
             self.estimator.keep_module(module, class, known.on_module);
             if self.estimator.cpu(class, Method::Plain, 1).is_none() {
                 self.estimator.keep_cpu(class, Method::Plain, width_class(1), known.c);
-                let c = known.c.at(query.load.bytes).unwrap_or_default();
-                self.guard.tell(query.load, c + scaled(c, contested(self.share)));
+                let c = known.c.at(query.size.bytes).unwrap_or_default();
+                self.guard.tell(query.size, c + scaled(c, contested(self.share)));
             }
         }
-    }
-}
-
-/// Books what requests took.
-impl Learned {
-    /// Tells other processes what is known of the class of a request that went to a module.
-    fn tell_others(&self, turn: &Measurement, module: usize) {
-        let on_module = self.estimator.on_module(module, turn.class);
-        if let Some((shared, c)) = turn.shared.zip(self.estimator.cpu(turn.class, Method::Plain, 1)) {
-            shared.publish(turn.class, c, &on_module);
-        }
-    }
-
-    /// What counts of a request: the time and the core time at its price, or core time alone.
-    fn cost(&self, turn: &Measurement, wall: Nanos, core: Nanos) -> Nanos {
-        match turn.concurrency {
-            Concurrency::Alone | Concurrency::SameCall => wall + scaled(core, contested(self.share)),
-            Concurrency::SameThread => core,
-        }
-    }
-
-    /// One that stayed.
-    pub(super) fn stayed(&mut self, turn: &Measurement, wall: Nanos, core: Nanos) {
-        if turn.concurrency.is_alone() {
-            let (class, bytes) = (turn.class, turn.load.bytes as u64);
-            self.estimator.saw_cpu(class, Method::Plain, 1, bytes, core);
-            let worked = self.worked.entry(class).or_default();
-            let unsampled = self.sampling.unsampled(class);
-            let before = *worked;
-            *worked += Nanos(core.0.saturating_mul(u64::from(unsampled) + 1));
-            if before < adaptive::TUNING.try_work_min
-                && adaptive::TUNING.try_work_min <= *worked
-                && !cfg!(mutant = "tries_wait_for_tables")
-            {
-                // From now on a try is worth while.
-                self.tables.remove(&class);
-            }
-            let share = (core.as_secs_f64() / wall.as_secs_f64().max(1e-9)).clamp(0.0, 1.0);
-            self.share += core_price::TUNING.share_weight * (share - self.share);
-        }
-        if turn.concurrency == Concurrency::SameThread && self.worked_beside < TUNING.first_beside_work {
-            let looks_for = u64::from(self.sampling.unsampled(turn.class)) + 1;
-            self.worked_beside += Nanos(core.0.saturating_mul(looks_for));
-        }
-        self.guard.stayed(turn.load, self.cost(turn, wall, core));
-    }
-
-    /// Books what those took that followed one that went; whether that locked their class.
-    pub(super) fn followed(&mut self, query: &Query<'_>, past: RunStats, now: Nanos) -> bool {
-        let RunStats { module, requests, wall, bytes } = past;
-        let Some(mean) = bytes.checked_div(requests.into()) else { return false };
-        let load = RequestSize { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..query.load };
-        let each = self.estimator.on_module(module, query.class).d.at(load.bytes).unwrap_or_default();
-        let core = Nanos(each.0.saturating_mul(requests.into()));
-        self.guard.went_together(load, requests.into(), wall + scaled(core, contested(self.share)), now)
-    }
-
-    /// One that went to a module; whether that locked its class.
-    pub(super) fn went(
-        &mut self,
-        turn: &Measurement,
-        module: usize,
-        wall: Nanos,
-        core: Option<Nanos>,
-        now: Nanos,
-    ) -> bool {
-        let bytes = turn.load.bytes;
-        if self.is_warm.len() <= module {
-            self.is_warm.resize(module + 1, false);
-        }
-        if !mem::replace(&mut self.is_warm[module], true) && !cfg!(mutant = "first_request_judged") {
-            // Some milliseconds, once in a process: neither what requests take nor what a lock would save.
-            if let Some(trial) = self.trials.get_mut(&turn.class) {
-                trial.began = now;
-            }
-            return false;
-        }
-        let was_tried = self.trials.contains_key(&turn.class);
-        // Of one that waited in vain only the loss is known.
-        let has_been = turn.refused.get().is_none();
-        let teaches = has_been && turn.concurrency.is_alone() && self.teaches(turn, module, wall, now);
-        if let Some(d) = core.filter(|_| teaches) {
-            // Time in which others had the module is not what it takes.
-            let h = wall - d - turn.waited.get();
-            let seen = ModuleSample { jobs: 1, bytes: bytes as u64, d, h, now };
-            let is_first = self.estimator.on_module(module, turn.class).d.samples == 0;
-            self.estimator.saw_module(module, turn.class, &seen);
-            self.tell_others(turn, module);
-            if is_first || was_tried && !self.trials.contains_key(&turn.class) {
-                self.tables.remove(&turn.class);
-            }
-        }
-        let known = || self.estimator.on_module(module, turn.class).d.at(bytes).unwrap_or_default();
-        let cost = self.cost(turn, wall, core.unwrap_or_else(known));
-        self.guard.went(turn.load, cost, now)
-    }
-
-    /// Whether a request that took so long at `module` says what requests take there; the trial that it was of goes on, or ends.
-    fn teaches(&mut self, turn: &Measurement, module: usize, wall: Nanos, now: Nanos) -> bool {
-        let class = turn.class;
-        let Some(trial) = self.trials.get_mut(&class).filter(|trial| trial.module == module) else {
-            return true;
-        };
-        // It looks at other classes, too: not for each request.
-        let c = self.estimator.c(class, turn.load.bytes, 1).unwrap_or_default();
-        let step = trial.record(wall, c, now);
-        if step.is_over {
-            self.trials.remove(&class);
-        }
-        step.teaches
     }
 }

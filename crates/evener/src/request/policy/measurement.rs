@@ -8,6 +8,7 @@ use evener_core::guard::RequestSize;
 use evener_core::{Class, Nanos};
 
 use super::super::shared_module::{Admission, Asked, Refused, SharedModule};
+use super::booking::Request;
 use super::choice::Chosen;
 use super::unsampled_run::UnsampledRun;
 use super::{Concurrency, Policy, Query};
@@ -16,7 +17,7 @@ use crate::SystemClock;
 /// A request that was begun.
 pub struct Measurement {
     pub(super) policy: &'static Policy,
-    pub(super) load: RequestSize,
+    pub(super) size: RequestSize,
     pub(super) class: Class,
     pub(super) concurrency: Concurrency,
     /// `None` where nobody looks.
@@ -49,7 +50,7 @@ impl Measurement {
     pub(super) fn unsampled(policy: &'static Policy, query: &Query<'_>) -> Self {
         Self {
             policy,
-            load: query.load,
+            size: query.size,
             class: query.class,
             concurrency: query.concurrency,
             begun: None,
@@ -156,6 +157,17 @@ impl Measurement {
         self.end_at(core, elsewhere, now)
     }
 
+    pub(super) fn booked(&self) -> Request {
+        Request {
+            size: self.size,
+            class: self.class,
+            concurrency: self.concurrency,
+            shared: self.shared,
+            waited: self.waited.get(),
+            is_refused: self.refused.get().is_some(),
+        }
+    }
+
     pub(super) fn end_at(self, core: Option<Nanos>, elsewhere: Nanos, now: Nanos) -> bool {
         let Some(begun) = self.begun else { return false };
         let wall = now - begun - self.besides.get();
@@ -164,16 +176,17 @@ impl Measurement {
             match refused {
                 // The next one is asked about.
                 Some(_) => unsampled_run.end(),
-                None => unsampled_run.took(wall, self.load.bytes),
+                None => unsampled_run.took(wall, self.size.bytes),
             }
             return false;
         }
         let Ok(mut learned) = self.policy.learned.try_lock() else { return self.has_locked };
+        let request = self.booked();
         match (self.module, core) {
             (None, Some(core)) => {
-                learned.stayed(&self, wall, core);
+                learned.stayed(&request, wall, core);
                 if self.is_kept {
-                    let unsampled = learned.next_unsampled(&self, core);
+                    let unsampled = learned.next_unsampled(&request, core);
                     self.policy.unsampled[self.class.index()].store(unsampled, Relaxed);
                 }
             }
@@ -182,7 +195,7 @@ impl Measurement {
             (Some(_), _) if refused.is_some_and(|why| why != Refused::TimedOut) => {}
             (Some(module), core) => {
                 let core = core.map(|core| core + elsewhere);
-                let has_locked = learned.went(&self, module, wall, core, now);
+                let has_locked = learned.went(&request, module, wall, core, now);
                 if let Some(unsampled_run) = self
                     .policy
                     .unsampled_runs

@@ -10,12 +10,14 @@
 //! |---|---|
 //! | `measurement.rs` | one request from its beginning to its end |
 //! | `choice.rs` | where one request goes |
+//! | `booking.rs` | what requests took, booked with guard and estimator |
 //! | `knowledge.rs` | guard, costs and tables, under one lock |
 //! | `sampling.rs` | which requests are looked at |
 //! | `unsampled_run.rs` | requests that follow one that went, without a look |
 //! | `trial.rs` | requests that find out what a module takes |
 //! | `tuning.rs` | the numbers of all of them |
 
+mod booking;
 mod choice;
 mod knowledge;
 mod measurement;
@@ -58,7 +60,7 @@ pub struct Policy {
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// As the guard counts it.
-    pub load: RequestSize,
+    pub size: RequestSize,
     /// As costs are learned.
     pub class: Class,
     /// By module: requests that it would find before it; `None` where the module does not take it.
@@ -145,7 +147,7 @@ impl Policy {
     ///
     /// # Panics
     ///
-    /// Where the load's kind is not below [`KINDS`].
+    /// Where the size's kind is not below [`KINDS`].
     pub fn begin(&'static self, query: &Query<'_>) -> Measurement {
         self.begin_at(query, SystemClock.now())
     }

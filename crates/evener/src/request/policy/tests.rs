@@ -15,7 +15,7 @@ const BYTES: usize = 16_384;
 /// Requests at a module that is free, with so much beside them.
 fn query(concurrency: Concurrency) -> Query<'static> {
     let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, BYTES, false);
-    Query { load: RequestSize { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], shared: &[], concurrency }
+    Query { size: RequestSize { kind: 0, bytes: BYTES }, class, ahead: &[Some(0)], shared: &[], concurrency }
 }
 
 /// One that knows nothing yet.
@@ -83,8 +83,8 @@ fn went(first_us: u64, cold_us: u64, warm_us: u64) -> (usize, usize) {
         });
         now += took;
         match is_gone {
-            true => _ = learned.went(&turn, 0, took, Some(scaled(took, 0.8)), now),
-            false => learned.stayed(&turn, took, took),
+            true => _ = learned.went(&turn.booked(), 0, took, Some(scaled(took, 0.8)), now),
+            false => learned.stayed(&turn.booked(), took, took),
         }
         gone.push(is_gone);
     }
@@ -116,11 +116,11 @@ fn loses(concurrency: Concurrency) -> bool {
         match learned.choose(&query, 0, now) {
             Choice::Module(Chosen { module, .. }) => {
                 now += Nanos::from_millis(3);
-                learned.went(&turn, module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
+                learned.went(&turn.booked(), module, Nanos::from_millis(3), Some(Nanos::from_micros(30)), now)
             }
             Choice::Control | Choice::Inline => {
                 now += Nanos::from_micros(300);
-                learned.stayed(&turn, Nanos::from_micros(300), Nanos::from_micros(300));
+                learned.stayed(&turn.booked(), Nanos::from_micros(300), Nanos::from_micros(300));
                 false
             }
         }

@@ -104,14 +104,14 @@ impl HelperPool {
 
     /// Begins a call on up to `threads` threads, the caller included. Whether it has [helpers](Call::helpers) says how
     /// it runs.
-    pub fn begin(&'static self, load: RequestSize, threads: usize, threshold: Threshold) -> Call {
+    pub fn begin(&'static self, size: RequestSize, threads: usize, threshold: Threshold) -> Call {
         let helpers = threads.clamp(1, THREADS_MAX) - 1;
         let begun = SystemClock.now();
         let way = match threshold {
             _ if helpers == 0 => Way::Whole,
-            Threshold::From(bytes) if load.bytes >= bytes => Way::Split,
+            Threshold::From(bytes) if size.bytes >= bytes => Way::Split,
             Threshold::From(_) => Way::Whole,
-            Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(load, begun)),
+            Threshold::Learned => self.learned().map_or(Way::Whole, |mut splits| splits.choose(size, begun)),
         };
         // Also where this call runs whole: what comes later may come in a sandbox.
         let slots = self.start_helpers(helpers);
@@ -123,7 +123,7 @@ impl HelperPool {
             first: AtomicU64::new(u64::MAX),
             taken_back: AtomicU32::new(0),
         });
-        Call { helper_pool: self, load, begun, helpers }
+        Call { helper_pool: self, size, begun, helpers }
     }
 
     /// What was learned, if no other thread is looking: no thread waits for it.
@@ -203,7 +203,7 @@ const STACK_BYTES: usize = 256 << 10;
 /// A call that was begun, and how it runs.
 pub struct Call {
     helper_pool: &'static HelperPool,
-    load: RequestSize,
+    size: RequestSize,
     begun: Nanos,
     helpers: Option<Helpers>,
 }
@@ -222,10 +222,10 @@ impl Call {
         let Some(mut splits) = self.helper_pool.learned() else { return false };
         match &self.helpers {
             None => {
-                splits.took_whole(self.load, now - self.begun);
+                splits.took_whole(self.size, now - self.begun);
                 false
             }
-            Some(helpers) => splits.took_split(self.load, now - self.begun, helpers.handover(), now),
+            Some(helpers) => splits.took_split(self.size, now - self.begun, helpers.handover(), now),
         }
     }
 }
