@@ -368,11 +368,17 @@ fn a_tree_of_roots_comes_back_as_it_was() {
 
 #[test]
 fn a_tree_of_a_user_without_rights_comes_back_as_it_was() {
-    trees_of_a_user(1_000..1_004);
+    trees_of_a_user(1_006..1_010);
 }
 
 #[test]
 #[ignore = "minutes: 300 trees"]
 fn three_hundred_trees_of_roots_come_back_as_they_were() {
     trees_of_root(6..306);
+}
+
+#[test]
+#[ignore = "minutes: 200 trees"]
+fn two_hundred_trees_of_a_user_come_back_as_they_were() {
+    trees_of_a_user(1_010..1_210);
 }

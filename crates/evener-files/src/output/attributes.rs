@@ -61,6 +61,7 @@ impl Attributes {
         before: Before,
     ) -> Result<(), FileError> {
         let is_own = self.set_owner(to, keep)?;
+        let_owner_write(to, before)?;
         copy_xattrs(from, to, keep, before)?;
         self.set_mode_and_time(to, is_own)
     }
@@ -74,6 +75,7 @@ impl Attributes {
         before: Before,
     ) -> Result<(), FileError> {
         let is_own = self.set_owner(to, keep)?;
+        let_owner_write(to, before)?;
         if before != Before::Nothing {
             remove_acls(to)?;
         }
@@ -173,6 +175,16 @@ pub(super) fn copy_xattrs(
     Ok(())
 }
 
+/// Lets the owner of a new file set attributes, where the directory's access list may have taken that right away.
+fn let_owner_write(to: BorrowedFd<'_>, before: Before) -> Result<(), FileError> {
+    match before {
+        Before::AclOfDirectory => {
+            fs::fchmod(to, Mode::RUSR | Mode::WUSR).map_err(FileError::io("set the mode of the output"))
+        }
+        Before::Nothing | Before::Anything => Ok(()),
+    }
+}
+
 /// Takes away the access lists that a directory gives to what is new in it.
 pub(super) fn remove_acls(to: BorrowedFd<'_>) -> Result<(), FileError> {
     for name in [ACL, DEFAULT_ACL] {
@@ -198,7 +210,10 @@ pub(crate) fn kept_xattrs(from: BorrowedFd<'_>, keep: &Keep) -> Result<Xattrs, F
 
 /// Gives `to`, in which there are none, those of `xattrs` that are kept.
 pub(super) fn set_xattrs(to: BorrowedFd<'_>, xattrs: &Xattrs, keep: &Keep) -> Result<(), FileError> {
-    for (name, value) in xattrs.iter().filter(|(name, _)| is_kept(name, keep)) {
+    // Access lists last: one may take away the right to set the others.
+    let (acls, others): (Vec<_>, Vec<_>) =
+        xattrs.iter().filter(|(name, _)| is_kept(name, keep)).partition(|(name, _)| is_acl(name));
+    for (name, value) in others.into_iter().chain(acls) {
         let set = fs::fsetxattr(to, name.as_c_str(), value, XattrFlags::empty());
         set.map_err(FileError::io(doing(name)))?;
     }

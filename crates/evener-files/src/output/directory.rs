@@ -135,6 +135,7 @@ impl OutputDir {
                 if is_new && self.gives_acls {
                     remove_acls(fd.as_fd())?;
                 }
+                give_owner_access(&fd)?;
                 set_xattrs(fd.as_fd(), xattrs, self.keep())?;
                 Some(attributes)
             }
@@ -178,6 +179,8 @@ impl OutputDir {
         let attributes = source.as_ref().map(|source| Attributes::of(source.stat));
         if let Some(source) = source {
             let before = if is_new { before(above) } else { Before::Anything };
+            // Attributes are set by who may write, and an access list may take that right away.
+            give_owner_access(&fd)?;
             copy_xattrs(source.place.fd()?.as_fd(), fd.as_fd(), &outputs.keep, before)?;
             give_owner_access(&fd)?;
         }
