@@ -107,7 +107,8 @@ fn killed(kills: usize, count: usize, bytes: usize) {
     let whole = began.elapsed();
     let mut random = Random::new(kills as u64);
     let (mut losses, mut attempts) = (Vec::new(), 0);
-    while losses.len() < kills && attempts < 3 * kills {
+    // On a machine that others use, too, many runs are over before they are killed.
+    while losses.len() < kills && attempts < 10 * kills {
         attempts += 1;
         fs::remove_dir_all(place.join("sealed")).unwrap_or_default();
         let moment = whole * u32::try_from(random.below(1_000)).unwrap() / 1_000;

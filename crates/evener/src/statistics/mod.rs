@@ -13,7 +13,7 @@ use std::io;
 
 use evener_core::Direction;
 use evener_core::statistics::{Count, Kind, Row};
-use evener_ring::{Counter, Mapping, PerProcess, Words as _};
+use evener_ring::{Counter, Mapping, PerProcess, Words as _, hold_cancellation};
 
 pub use evener_fd::Directories;
 pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
@@ -106,7 +106,11 @@ impl Statistics {
 
     /// Nothing where there can be none, and while another thread makes it.
     fn file(&self) -> Option<&'static Mapping> {
-        self.file.get_or_make(|| file::create(&self.places).ok())
+        self.file.get_or_make(|| {
+            // Its calls to the system are points at which a thread is cancelled, and no caller's frame may be unwound.
+            let _held = hold_cancellation();
+            file::create(&self.places).ok()
+        })
     }
 
     /// Counts a request of `bytes` that went the way `way`.
