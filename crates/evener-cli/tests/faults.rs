@@ -4,11 +4,10 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{EVENER, Place, Ran, files, noise, skipped, there_is, tree};
+use common::{EVENER, Place, Ran, failed_paths, files, noise, skipped, there_is, tree};
 use evener_testing::Random;
 use serde_json::Value;
 
@@ -58,12 +57,7 @@ fn with_fault(place: &Place, fault: &str) -> Option<Ran> {
 fn everything_is_done_or_named(place: &Place, fault: &str) {
     let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
     let count = |name: &str| report[name].as_u64().unwrap();
-    let named: BTreeSet<PathBuf> = report["failed"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| entry["path"].as_str().unwrap().into())
-        .collect();
+    let named = failed_paths(&report);
     let of_list = |name: &str| report[name].as_array().unwrap().len() as u64;
     let accounted = count("files") + count("already_done") + of_list("skipped") + of_list("failed");
     assert!(accounted >= count("found"), "{fault}: {report}");

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{EVENER, Place, Ran, allow, files, noise, skipped, there_is, tree};
+use common::{EVENER, Place, Ran, allow, failed_paths, files, noise, skipped, there_is, tree};
 use evener_testing::Random;
 use serde_json::Value;
 
@@ -111,12 +111,7 @@ fn is_accounted_for(place: &Place, ran: &Ran, input: &str, output: &str, which: 
     // A full disk ends a run: those that were not begun are one line, and all in the report.
     let lines = ran.stderr().lines().count() as u64;
     assert!(lines <= failed && (lines > 0) == (failed > 0), "{which}: {}", ran.stderr());
-    let named: BTreeSet<PathBuf> = report["failed"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|entry| entry["path"].as_str().unwrap().into())
-        .collect();
+    let named = failed_paths(&report);
     let done = names(&place.join(output));
     for name in names(&place.join(input)) {
         let is_named = Path::new(input).join(&name).ancestors().any(|path| named.contains(path));

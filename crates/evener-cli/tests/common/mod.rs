@@ -120,3 +120,9 @@ impl Place {
 fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache")
 }
+
+/// The paths that a report names as failed.
+pub fn failed_paths(report: &serde_json::Value) -> std::collections::BTreeSet<PathBuf> {
+    let failed = report["failed"].as_array().unwrap();
+    failed.iter().map(|entry| entry["path"].as_str().unwrap().into()).collect()
+}
