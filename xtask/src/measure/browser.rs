@@ -2,7 +2,8 @@
 //!
 //! Steps: QtWebKit with Python, Qt and their libraries in a guest ([`with_browser`]) -> `evener bench tls --serve` on this machine -> in each
 //! round, each way opens the page (`bench/clients/qtwebkit.py`), which uploads every size and posts what it measured -> `evener bench tls
-//! --pages` makes the report, kept as `docs/results/guest/browser-uploads-counted.json`.
+//! --pages` makes the report, kept as `docs/results/guest/browser-uploads-counted.json`; where sizes are named, as
+//! `browser-uploads-SIZES-counted.json`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -50,14 +51,19 @@ const WAYS: [(&str, &str, &str); 3] = [
     ("qtwebkit:evener,virtio", "/etc/evener.cnf", "EVENER_MODULES=virtio:0000:00:10.0"),
 ];
 
-/// Uploads of paper 003's sizes by a browser in a guest whose clock counts instructions.
-pub(super) fn uploads(rounds: &str) -> Result<(), String> {
+/// Uploads by a browser in a guest whose clock counts instructions: of these sizes in bytes, with commas between, or of paper 003's.
+pub(super) fn uploads(rounds: &str, sizes: Option<&str>) -> Result<(), String> {
+    if let Some(wrong) = sizes.and_then(|sizes| sizes.split(',').find(|size| size.parse::<u32>().is_err())) {
+        return Err(format!("{wrong}: no size in bytes; sizes stand as in {SIZES}"));
+    }
     let rounds: usize = rounds.parse().map_err(|_| format!("{rounds}: no number of rounds"))?;
     let (evener, load_before) = (built_evener()?, load());
     let site = Site::start(&evener)?;
     let certificate = fs::read(site.folder.path().join("cert.pem")).map_err(|error| error.to_string())?;
     let builder = with_browser(provider_guest::with_provider()?.host_loopback().memory_mib(MEMORY_MIB))?;
-    let builder = builder.file("/etc/evener.pem", certificate).file("/etc/browse", script(&site, rounds));
+    let builder = builder
+        .file("/etc/evener.pem", certificate)
+        .file("/etc/browse", script(&site, rounds, sizes.unwrap_or(SIZES)));
     let awake = Awake::hold();
     let text = |error: evener_testbed::Error| error.to_string();
     let mut guest = builder.icount(Icount::NEAR_AM3358).boot().map_err(text)?;
@@ -78,12 +84,17 @@ pub(super) fn uploads(rounds: &str) -> Result<(), String> {
     let report = fs::read(&kept).map_err(|error| error.to_string())?;
     let report: Value = serde_json::from_slice(&report).map_err(|error| error.to_string())?;
     let circumstances = circumstances(&evener, &load_before)? + &state + papers::clock(NAME);
-    let command = format!("cargo xtask guest browser-uploads {rounds}");
-    papers::keep(NAME, &json!({ "command": command, "circumstances": circumstances, "report": report }))
+    let words = sizes.map(|sizes| format!(" {sizes}")).unwrap_or_default();
+    let command = format!("cargo xtask guest browser-uploads {rounds}{words}");
+    let name = sizes.map_or_else(
+        || NAME.to_owned(),
+        |sizes| NAME.replace("-counted", &format!("-{}-counted", sizes.replace(',', "-"))),
+    );
+    papers::keep(&name, &json!({ "command": command, "circumstances": circumstances, "report": report }))
 }
 
 /// Opens the page by each way, one after the other, another first in each round.
-fn script(site: &Site, rounds: usize) -> String {
+fn script(site: &Site, rounds: usize, sizes: &str) -> String {
     let mut script =
         "export QT_QPA_PLATFORM=offscreen HOME=/tmp XDG_RUNTIME_DIR=/tmp PYTHONDONTWRITEBYTECODE=1\n\
                       export PYTHONPATH=/usr/lib/python3/dist-packages\nmkdir -p /tmp\n"
@@ -92,7 +103,7 @@ fn script(site: &Site, rounds: usize) -> String {
         for turn in 0..WAYS.len() {
             let (label, configuration, variable) = WAYS[(round + turn) % WAYS.len()];
             // The round before the first brings everything into memory.
-            let (label, sizes) = if round == 0 { ("warm:default", "70") } else { (label, SIZES) };
+            let (label, sizes) = if round == 0 { ("warm:default", "70") } else { (label, sizes) };
             let url = format!(
                 "{}/?auto=1&suite=tls1.2-cbc&session=round{round}way{turn}&label={label}&rounds=1&sizes={sizes}\
                  &directions=form,up&ends=default",

@@ -26,8 +26,8 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            paper 003: uploads over TLS with offload and without
        cargo xtask guest counted-uploads ROUNDS
            the same in a guest whose clock counts instructions: 500,000 a ms
-       cargo xtask guest browser-uploads [ROUNDS]
-           the same by QtWebKit in such a guest, measured by its page
+       cargo xtask guest browser-uploads [ROUNDS [SIZES]]
+           the same by QtWebKit in such a guest, measured by its page; SIZES as 70,57654
        cargo xtask guest waits [ROUNDS]
            ways to wait for AF_ALG, bare, beside the engine and the provider; the guest's clock counts instructions
        cargo xtask guest count [ROUNDS]
@@ -43,8 +43,9 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["uploads"] => uploads("5"),
         ["uploads", rounds] => uploads(rounds),
         ["counted-uploads", rounds] => counted_uploads(rounds),
-        ["browser-uploads"] => super::browser::uploads("3"),
-        ["browser-uploads", rounds] => super::browser::uploads(rounds),
+        ["browser-uploads"] => super::browser::uploads("3", None),
+        ["browser-uploads", rounds] => super::browser::uploads(rounds, None),
+        ["browser-uploads", rounds, sizes] => super::browser::uploads(rounds, Some(sizes)),
         ["waits"] => waits("5"),
         ["waits", rounds] => waits(rounds),
         ["count"] => count("3"),
