@@ -12,10 +12,10 @@ pub mod combine;
 pub mod crypt;
 mod error;
 pub mod files;
+pub mod medians;
 pub mod plot;
 pub mod processes;
 pub mod programs;
-pub mod statistics;
 pub mod tls;
 
 pub use crypt::{contender, neighbours, report, workload};

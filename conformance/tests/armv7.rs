@@ -17,7 +17,7 @@ const PACKAGES: [&str; 10] = [
     "evener-ring",
     "evener-driver-libcrypto",
     "evener-driver-kernel",
-    "evener-driver-hosted",
+    "evener-driver-virtio",
     "evener-driver-emulated",
     "evener",
     "evener-provider",
@@ -44,7 +44,7 @@ const LEFT_OUT: [LeftOut; 7] = [
         NEEDS_A_CORE,
     ),
     LeftOut::tests(
-        "crates/evener/tests/weigh.rs",
+        "crates/evener/tests/adaptive.rs",
         &[
             "a_class_that_modules_have_to_themselves_is_measured_on_a_core_now_and_then",
             "a_module_that_saves_core_time_gets_its_share",

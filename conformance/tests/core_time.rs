@@ -26,8 +26,8 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
 use evener_cryptodev::{Node, TEXT_BYTES_MAX};
-use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
+use evener_driver_virtio as hosted;
 use evener_host::{Access, Limits};
 use evener_testbed::{Guest, Icount, USER_SPACE_MODULE};
 use evener_testing::drivers::{libcrypto, multibuffer};

@@ -13,7 +13,7 @@ use evener_testbed::{Guest, Profile};
 use support::{LeftOut, Suite, fault, kernel};
 
 const PACKAGES: [&str; 4] =
-    ["evener-conformance", "evener-driver-hosted", "evener-driver-emulated", "evener-host"];
+    ["evener-conformance", "evener-driver-virtio", "evener-driver-emulated", "evener-host"];
 
 const LEFT_OUT: [LeftOut; 1] = [LeftOut::program(kernel::SOURCE, support::STARTS_GUESTS)];
 

@@ -10,11 +10,11 @@ use self::table::{DOCUMENT, with_tables};
 use crate::tree::{Tree, root};
 
 mod directions;
-mod inside;
 mod lock;
 mod options;
 mod passages;
 mod places;
+mod room_order;
 mod sentences;
 mod table;
 mod unsafe_code;
@@ -62,7 +62,7 @@ pub(crate) fn inside(name: &str) -> ExitCode {
         }
     };
     match tree.packages.iter().find(|package| package.name == name) {
-        Some(package) => report(&inside::check_package(package, &tree.files)),
+        Some(package) => report(&room_order::check_package(package, &tree.files)),
         None => {
             eprintln!("tidy: no crate is called {name}");
             ExitCode::FAILURE
@@ -103,7 +103,7 @@ fn report(findings: &[Finding]) -> ExitCode {
 
 fn findings(tree: &Tree) -> Vec<Finding> {
     let mut all = directions::check(&tree.packages);
-    all.extend(inside::check(&tree.packages, &tree.files));
+    all.extend(room_order::check(&tree.packages, &tree.files));
     all.extend(unsafe_code::check(&tree.packages, &tree.files));
     all.extend(sentences::check(&tree.packages, &tree.files));
     all.extend(passages::check(&tree.files));

@@ -16,7 +16,7 @@ use evener_driver_multibuffer::Multibuffer;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::BenchError;
-use crate::statistics::Spread;
+use crate::medians::Spread;
 pub use histogram::Histogram;
 use threads::CellThreads;
 

@@ -22,7 +22,7 @@ use crate::crypt::neighbours::{NeighbourReport, NeighbourSpec, beside};
 use crate::crypt::report::{BesideResult, CellResult, ContenderResult, Results};
 use crate::crypt::workload::{Workload, log_normal_sizes, uniform_sizes};
 use crate::error::BenchError;
-use crate::statistics::Spread;
+use crate::medians::Spread;
 
 /// Measures all cells; `tell` is told what is being done. Costs go in and out by `learned`.
 ///

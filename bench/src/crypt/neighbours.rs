@@ -14,7 +14,7 @@ use evener_core::Nanos;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack};
 use rustix::time::Timespec;
 
-use crate::statistics::Quantiles;
+use crate::medians::Quantiles;
 
 /// Time in which the hog wants its part of a core. Assumed, not measured: ten times a scheduler's slice and more.
 const PERIOD: Nanos = Nanos::from_millis(20);

@@ -8,7 +8,7 @@ use evener_core::{Job, Nanos};
 use crate::crypt::round_budget::RoundBudget;
 use crate::crypt::visit::{Visit, arm_all};
 use crate::crypt::workload::Workload;
-use crate::statistics::Quantiles;
+use crate::medians::Quantiles;
 
 /// Rounds of so many turns until `budget` is used up, at least one. `jobs` come back in their order.
 pub(crate) fn rounds<'m>(

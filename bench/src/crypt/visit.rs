@@ -5,7 +5,7 @@ use evener_core::{Job, Nanos};
 
 use crate::crypt::neighbours::NeighbourReport;
 use crate::crypt::workload::Workload;
-use crate::statistics::Quantiles;
+use crate::medians::Quantiles;
 
 /// What one visit measured.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::contender::Contender;
 pub use super::program::Program;
 use super::{Contest, Plan, Rival};
+use crate::medians::Spread;
 use crate::programs::stopwatch::Used;
-use crate::statistics::Spread;
 
 /// Everything that was measured.
 #[derive(Debug, Serialize)]

@@ -4,7 +4,7 @@ use evener_core::Nanos;
 
 use super::board::{Entry, TICK_NS, Ticks, Usage};
 use super::{Experiment, Mode};
-use crate::statistics::{Quantiles, jain_index};
+use crate::medians::{Quantiles, jain_index};
 
 /// What a round of processes did.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

@@ -19,8 +19,8 @@ mod round;
 use std::time::Duration;
 
 use evener_core::{Algorithm, Nanos};
-use evener_driver_hosted::ModuleName;
 use evener_driver_kernel::ModuleName as KernelName;
+use evener_driver_virtio::ModuleName;
 
 pub use figures::Figures;
 pub use prediction::predict;

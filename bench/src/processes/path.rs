@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{InlineDriver as _, Job, Nanos, Outcome, QueuedDriver, Session};
-use evener_driver_hosted::Module as HostedModule;
 use evener_driver_kernel::Module as KernelModule;
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::Module as HostedModule;
 
 use super::{Mode, Place};
 use crate::error::BenchError;

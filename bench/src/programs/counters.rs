@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::openssl_conf::Providers;
 use crate::error::BenchError;
-use crate::statistics::Spread;
+use crate::medians::Spread;
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::page::{Measurement, Page};
 use super::paper::{self, Claim, PaperUpload};
 use super::suite::Suite;
 use super::{Direction, Plan};
-use crate::statistics::Spread;
+use crate::medians::Spread;
 
 /// Everything that was measured.
 #[derive(Debug, Serialize, Deserialize)]

@@ -7,7 +7,7 @@
 #![allow(unsafe_code, reason = "room: EVP is C's interface, and it is what is tested")]
 
 pub mod checker;
-pub mod differ;
+pub mod differential;
 pub mod evp_test;
 pub mod ffi;
 pub mod program;

@@ -9,7 +9,7 @@ use evener_driver_emulated::{Emulated, Preset};
 use evener_provider::{BlockError, BlockRequest, Engine};
 
 use crate::count;
-use crate::soft::Soft;
+use crate::software_aes::Soft;
 
 /// A module that takes everything that it is offered. It holds nothing between two calls, so that a fork finds nothing.
 pub(crate) struct Module;

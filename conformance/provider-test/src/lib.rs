@@ -10,6 +10,6 @@
 mod count;
 mod engine;
 mod ffi;
-mod soft;
+mod software_aes;
 
 pub use evener_provider::OSSL_provider_init;

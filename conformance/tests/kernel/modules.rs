@@ -71,7 +71,7 @@ impl Route for Alone {
 }
 
 /// The module of a host, likewise.
-pub(super) struct AtHost(pub(super) evener_driver_hosted::Module);
+pub(super) struct AtHost(pub(super) evener_driver_virtio::Module);
 
 impl Route for AtHost {
     fn run<'m>(&mut self, jobs: Burst<'m>) -> Burst<'m> {

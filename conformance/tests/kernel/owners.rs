@@ -45,10 +45,10 @@ fn serves_as_a_hosts(module: &Module) {
 }
 
 /// Has a host own `module` and lends a client of it, that has asked nothing yet.
-fn with_host(module: &Module, body: impl FnOnce(evener_driver_hosted::Module)) -> evener_host::Report {
+fn with_host(module: &Module, body: impl FnOnce(evener_driver_virtio::Module)) -> evener_host::Report {
     let host = Host::start(evener_host::Module::queued(module.driver(), TIMEOUT.into(), Turns::new(None)));
     let name = format!("hosted:{},offer=all", host.socket().display()).parse().expect("a name");
-    body(evener_driver_hosted::Module::connect(&name).expect("it serves"));
+    body(evener_driver_virtio::Module::connect(&name).expect("it serves"));
     host.stop()
 }
 

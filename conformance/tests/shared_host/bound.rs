@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use evener::core::plan::Policy;
 use evener::{CoreDrivers, ModuleSetup, Quarantine, Report};
 use evener_core::{Algorithm, Direction, Job, JobError, Method, Outcome, Padding, Session};
-use evener_driver_hosted::Module;
+use evener_driver_virtio::Module;
 use evener_testing::drivers::libcrypto;
 use evener_testing::programs::Process;
 use evener_testing::requests::{Burst, JobSpec, judged, session};

@@ -375,7 +375,7 @@ impl<'m> Probe<'m> for Watched {
 fn beside_the_guest() {
     let Ok(socket) = std::env::var(SOCKET) else { return println!("skipped: {SOCKET} names no host") };
     let name = format!("hosted:{socket}").parse().expect("a name");
-    let module = evener_driver_hosted::Module::open(&name).expect("the host serves");
+    let module = evener_driver_virtio::Module::open(&name).expect("the host serves");
     println!("{READY}");
     let orders = orders();
     assert_eq!(orders.recv().as_deref(), Ok("go"));

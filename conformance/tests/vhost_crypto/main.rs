@@ -19,8 +19,8 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session,
 };
-use evener_driver_hosted::Module;
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::Module;
 
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 

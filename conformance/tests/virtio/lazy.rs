@@ -4,7 +4,7 @@ use std::fs;
 
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Padding};
-use evener_driver_hosted::{LazyModule, Module};
+use evener_driver_virtio::{LazyModule, Module};
 use evener_testbed::USER_SPACE_MODULE;
 use evener_testing::programs::is_right_in_child;
 use evener_testing::requests::{JobSpec, in_place, judged, session};

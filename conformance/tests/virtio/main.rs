@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{Nanos, Session};
-use evener_driver_hosted::Module;
+use evener_driver_virtio::Module;
 use evener_testbed::{Guest, ModuleCounts, Outcome, Qmp, Throttle, USER_SPACE_MODULE};
 use evener_testing::requests::{Burst, JobSpec, Route, all_by, answers, judged, kinds};
 
@@ -182,7 +182,7 @@ fn device() -> Option<Module> {
     is_here().then(|| Module::connect(&name()).expect("no process has it"))
 }
 
-fn name() -> evener_driver_hosted::ModuleName {
+fn name() -> evener_driver_virtio::ModuleName {
     format!("virtio:{USER_SPACE_MODULE}").parse().expect("a name")
 }
 

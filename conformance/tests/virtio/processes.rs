@@ -6,7 +6,7 @@ use std::env;
 use evener::{Quarantine, Report};
 use evener_core::driver::Unanswered;
 use evener_core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding, Refusal};
-use evener_driver_hosted::Module;
+use evener_driver_virtio::Module;
 use evener_testing::programs::{Process, is_right_in_child};
 use evener_testing::requests::{Burst, JobSpec, Route, all_by, by_run, in_place, judged, session};
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use evener_core::driver::{SingleDriver, Unanswered};
 use evener_core::{Algorithm, Direction, Job, JobError, Nanos, Outcome, Padding, Refusal, Session};
-use evener_driver_hosted::{DEPTH, Module};
+use evener_driver_virtio::{DEPTH, Module};
 use evener_testbed::ModuleCounts;
 use evener_testing::requests::{JobSpec, all_by, answers, apart, in_place, judged, session};
 

@@ -10,7 +10,7 @@
 //! | `segment/` | finds or makes the segment, and knows who lives by locks of its anchor |
 //! | `gate/` | who may use a module now: permits, waiting in order, the dead |
 //! | `costs.rs` | what was learned of modules, by class |
-//! | `waiters.rs` | a ring of waiters |
+//! | `arrival_queue.rs` | a ring of waiters |
 //! | `work.rs` | what was done with permits, and how often places were served |
 //! | `layout/` | where each word lies, and what is packed into it |
 //! | `world.rs` | what the algorithm stands on: words, sleep, time, life |
@@ -31,12 +31,12 @@
 
 #[cfg(not(any(loom, miri)))]
 mod arbiter;
+mod arrival_queue;
 mod costs;
 mod gate;
 mod layout;
 #[cfg(not(any(loom, miri)))]
 mod segment;
-mod waiters;
 mod work;
 mod world;
 

@@ -16,7 +16,7 @@ use common::activity::write_statistics;
 use common::{EVENER, Place};
 use evener::core::Direction::Encrypt;
 use evener::core::Nanos;
-use evener::core::statistics::{Count, Kind, Row};
+use evener::core::counts::{Count, Kind, Row};
 use evener_arbiter::Work;
 use evener_testing::arbiters::ArbiterFolder;
 use evener_testing::programs::new_terminal;

@@ -9,7 +9,7 @@
 //! | `policy/` | decides which worker takes which job, when callers combine and calls are split, and how much that may lose |
 //! | `cost/` | knows what a job costs, and learns it |
 //! | `driver/` | says what a driver is, and holds the known answers that it is checked with |
-//! | `statistics.rs` | lays out the file of counts that other programs read |
+//! | `counts.rs` | lays out the file of counts that other programs read |
 //! | `job/` | holds jobs, sessions and algorithms |
 //! | `math/` | computes in the field of 2^128 elements |
 //! | `named.rs` | writes types whose values have names, and shows and finds such values |
@@ -18,12 +18,12 @@
 #![forbid(unsafe_code)]
 
 pub mod cost;
+pub mod counts;
 pub mod driver;
 pub mod job;
 mod math;
 mod named;
 mod policy;
-pub mod statistics;
 mod tuning;
 pub mod units;
 

@@ -8,14 +8,14 @@
 mod checked_fd;
 mod ffi;
 mod limit;
-mod named;
 mod private_directory;
 pub mod range_lock;
 mod system_error;
+mod user_path;
 
 pub use checked_fd::{CheckedFd, KnownFd};
 pub use ffi::{close_in_children, not_in_children};
 pub use limit::may_extend_to;
-pub use named::{Named, open_named};
 pub use private_directory::{Directories, Unusable, open_private};
 pub use system_error::SystemError;
+pub use user_path::{Named, open_named};

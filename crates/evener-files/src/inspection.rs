@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::armor::{ARMOR_START_BYTES, Armor};
 use crate::error::FormatError;
-use crate::format::{HEADER_START_BYTES_MAX, Outside, outside};
+use crate::format::{HEADER_START_BYTES_MAX, HeaderView, outside};
 
 /// What was seen. Fields of the age format are those of `age-inspect --json`; those of the others have the same meaning.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -66,7 +66,7 @@ fn binary(mut file: impl Read, text_bytes: impl FnOnce() -> Option<u64>) -> Resu
     let rest = std::io::copy(&mut file, &mut std::io::sink()).map_err(cannot_read)?;
     let bytes = start.len() as u64 + rest;
     let text_bytes = text_bytes();
-    let Outside { version, postquantum, kinds, header, shortest, longest } = outside(&start, bytes)?;
+    let HeaderView { version, postquantum, kinds, header, shortest, longest } = outside(&start, bytes)?;
     let body = bytes.saturating_sub(header);
     let sizes = Sizes {
         header,

@@ -10,7 +10,7 @@ use evener_fd::SystemError;
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::format::{KeyFacts, Opener, Sealer};
-use crate::keep::Keep;
+use crate::preservation::Keep;
 use crate::record::Trust;
 
 /// What is to be done, and with which keys.

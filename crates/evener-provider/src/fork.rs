@@ -6,8 +6,8 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::counters::thread_table;
 use crate::ffi::{self, dispatch};
-use crate::statistics::thread_digests;
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static WATCHED: OnceLock<bool> = OnceLock::new();
@@ -27,6 +27,6 @@ dispatch! {
     /// Runs in the child before `fork` returns there: only what is safe in a signal handler.
     fn forked() {
         GENERATION.fetch_add(1, Relaxed);
-        thread_digests::clear_after_fork();
+        thread_table::clear_after_fork();
     }
 }

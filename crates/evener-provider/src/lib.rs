@@ -11,6 +11,7 @@
 mod cipher;
 mod config;
 mod core;
+mod counters;
 mod entry;
 mod ffi;
 pub mod fork;
@@ -19,7 +20,6 @@ mod inner_provider;
 mod modules;
 mod setup;
 mod state;
-mod statistics;
 
 pub use cipher::combining::combine_always;
 pub use cipher::engine::registry::add_engine;

@@ -15,7 +15,7 @@ use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
 use crate::inner_provider::Siblings;
 use crate::state::{Counts, ProvCtx, Tried};
-use crate::{fork, modules, statistics};
+use crate::{counters, fork, modules};
 
 /// Makes a provider for `core`, bound to nothing yet.
 pub(crate) fn provider(core: Core) -> ProvCtx {
@@ -33,7 +33,7 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     }
     // The first look at the clock finds the system's own (vDSO) by name, which allocates, and saves registers onto the stack.
     _ = SystemClock.now();
-    let statistics = statistics::statistics(&settings);
+    let statistics = counters::statistics(&settings);
     let pipelines = in_flight::has_pipelines(&core);
     if pipelines || settings.has_ways() {
         evener::regret::prepare();

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use evener::statistics::{Directories, of_process};
+use evener::counts_file::{Directories, of_process};
+use evener_core::counts::{Count, Kind, Row};
 use evener_core::guard::TUNING;
-use evener_core::statistics::{Count, Kind, Row};
 use evener_core::{Algorithm, Direction, InlineDriver, Job};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{

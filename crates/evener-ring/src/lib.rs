@@ -58,7 +58,7 @@ mod wait;
 pub use cache_padded::CachePadded;
 pub use lending::{
     Batch, Claims, CombiningList, HELPER_SLOTS_MAX, HelperSlot, LendCounts, LendOutcome, LentWork, Look,
-    PERMITS_MAX, Part, PartBytes, Parts, Permit, TryPool, lend,
+    ObjectPool, PERMITS_MAX, Part, PartBytes, Parts, Permit, lend,
 };
 pub use process::{Counter, Inherited, PerFork, PerProcess, PutAside, Words, put_aside, value};
 #[cfg(not(any(loom, miri)))]

@@ -5,10 +5,10 @@
 //! [`duplicate`]: a descriptor that the user named by its number.
 #![allow(unsafe_code, reason = "room: signal handlers, what runs before `main`, descriptors by number")]
 
-mod caught;
 mod descriptor;
+mod ending_signals;
 mod ffi;
 
-pub use caught::{Caught, end_by};
 pub use descriptor::duplicate;
+pub use ending_signals::{Caught, end_by};
 pub use ffi::{was_closed, was_ignored};

@@ -12,7 +12,7 @@
 //!
 //! What one suite alone needs stays beside it: C's interfaces as the provider's tests call them, which name libcrypto's functions and
 //! nothing of Evener's (`crates/evener-provider/tests/support`); the client made of bytes that judges hosts
-//! (`crates/evener-host/tests/support`), and the host that errs by order, which judges clients (`drivers/hosted/tests/support`): both are
+//! (`crates/evener-host/tests/support`), and the host that errs by order, which judges clients (`drivers/virtio/tests/support`): both are
 //! the other end of one wire; a slow pipeline of other hands' ciphers (`crates/evener-files/tests/common`); what runs suites in
 //! guests (`conformance/tests/support`). Tests of `evener-ring` and `evener-fd` use nothing of it: models and interpreters build all that they
 //! depend on, and neither runs C.

@@ -28,7 +28,7 @@
 //! | `driver_factory.rs`, `setup.rs` | what a run is made of, as front ends hand it in |
 //! | `cpu/` | one core's drivers |
 //! | `costs` | what jobs cost: learned in a run, or measured before it |
-//! | `statistics` | counters in a mapped file, which other processes read |
+//! | `counts_file` | counters in a mapped file, which other processes read |
 //! | `core_price.rs`, `module_limits.rs`, `cancel.rs`, `clock.rs`, `cores.rs` | leaves |
 //!
 //! Everything here is safe code; the queue and the doorbell are `evener-ring`'s.
@@ -49,6 +49,7 @@ mod clock;
 mod core_price;
 mod cores;
 mod costs;
+pub mod counts_file;
 mod cpu;
 mod driver_factory;
 mod module_limits;
@@ -57,10 +58,10 @@ mod request;
 mod run;
 mod setup;
 mod state;
-pub mod statistics;
 mod submit;
 mod worker;
 
+pub use crate::counts_file as statistics;
 pub use cancel::Cancel;
 pub use clock::SystemClock;
 pub use cores::{CoreBudget, core_budget};

@@ -49,14 +49,14 @@ mod tests {
     fn of_what_cargo_tells_the_test_programs_are_found_and_nothing_else() {
         let line = |is_test: bool, executable: &str| {
             format!(
-                r#"{{"reason":"compiler-artifact","target":{{"src_path":"/tree/drivers/hosted/tests/fork.rs"}},
+                r#"{{"reason":"compiler-artifact","target":{{"src_path":"/tree/drivers/virtio/tests/fork.rs"}},
                 "profile":{{"test":{is_test}}},"executable":{executable}}}"#
             )
         };
         let found = |line: &str| built(line.as_bytes(), Path::new("/tree"));
         let program = TestProgram {
             path: "/tree/target/debug/deps/fork-0123456789abcdef".into(),
-            source: "drivers/hosted/tests/fork.rs".to_owned(),
+            source: "drivers/virtio/tests/fork.rs".to_owned(),
         };
         let path = r#""/tree/target/debug/deps/fork-0123456789abcdef""#;
         assert_eq!(found(&line(true, path)), Some(program));

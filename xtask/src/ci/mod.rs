@@ -16,7 +16,7 @@ use crate::tree::{Tree, cargo, root};
 
 mod crates;
 mod fuzz;
-mod later;
+mod later_openssl;
 mod sanitizers;
 mod suites;
 mod tally;
@@ -56,7 +56,7 @@ const STEPS: [Step; 11] = [
     Step { name: "fuzz", least: Depth::Commit, run: |tally, _| fuzz::run(tally) },
     Step { name: "tests", least: Depth::Commit, run: suites::run },
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
-    Step { name: "later", least: Depth::Full, run: |tally, _| later::run(tally) },
+    Step { name: "later", least: Depth::Full, run: |tally, _| later_openssl::run(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
     Step { name: "sanitizers", least: Depth::Full, run: |tally, _| sanitizers::run(tally) },
 ];

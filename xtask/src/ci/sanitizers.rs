@@ -17,7 +17,7 @@ use crate::tree::root;
 const THREADS: [(&str, &[&str]); 3] = [
     ("evener-ring", &[]),
     ("evener", &["callers", "combine", "exactly_once", "split"]),
-    ("evener-provider", &["combine", "engine", "gcm", "jobs", "split", "statistics"]),
+    ("evener-provider", &["combine", "engine", "gcm", "jobs", "split", "counters"]),
 ];
 
 /// Crates in which C's memory is touched.

@@ -15,7 +15,7 @@ mod busy;
 mod neighbours;
 mod openssl;
 mod policies;
-mod simulated;
+mod simulation;
 mod stored_report;
 mod waits;
 
@@ -38,7 +38,7 @@ fn main() -> anyhow::Result<()> {
     page += &neighbours::section(&all, &folder)?;
     page += &openssl::section(&all, &folder)?;
     page += &waits::section(&all);
-    page += &simulated::section(&all);
+    page += &simulation::section(&all);
     page += &stored_report::circumstances(&all);
     if is_virtio {
         page = page.replace("(guest/", &format!("({VIRTIO}/"));

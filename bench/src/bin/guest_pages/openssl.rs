@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use evener_bench::medians::Spread;
 use evener_bench::plot::{self, Panel, Scale, Series};
-use evener_bench::statistics::Spread;
 use serde_json::Value;
 
 use crate::stored_report::{StoredReport, find, list, number};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use evener_bench::statistics::Spread;
+use evener_bench::medians::Spread;
 use serde_json::Value;
 
 use crate::openssl::{pairs, told, values};

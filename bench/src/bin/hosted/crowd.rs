@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use evener_bench::medians::Spread;
 use evener_bench::programs::host::Host;
-use evener_bench::statistics::Spread;
 use evener_core::{Algorithm, Direction, Job, Nanos, Outcome, Padding, QueuedDriver, Session};
-use evener_driver_hosted::Module;
+use evener_driver_virtio::Module;
 
 use super::{Arguments, cores, host_on};
 

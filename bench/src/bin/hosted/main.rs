@@ -23,9 +23,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
+use evener_bench::medians::Spread;
 use evener_bench::programs::host::Host;
 use evener_bench::programs::openssl_conf::Providers;
-use evener_bench::statistics::Spread;
 use evener_core::InlineDriver as _;
 use evener_driver_libcrypto::Libcrypto;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use evener_bench::medians::jain_index;
 use evener_bench::programs::host::Host;
-use evener_bench::statistics::jain_index;
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::{Module, ModuleName};
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::{Module, ModuleName};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Arguments, list};

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser;
-use evener_bench::statistics::Spread;
+use evener_bench::medians::Spread;
 use serde_json::{Value, json};
 
 use measurement::{Place, Run};

@@ -16,10 +16,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use evener_bench::BenchError;
+use evener_bench::medians::Spread;
 use evener_bench::programs::counters::{self, Counter, Tally, Tool};
 use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::programs::stopwatch::Used;
-use evener_bench::statistics::Spread;
 
 use crate::cluster::Cluster;
 

@@ -21,8 +21,8 @@ mod server;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use evener_bench::medians::Spread;
 use evener_bench::programs::openssl_conf::Providers;
-use evener_bench::statistics::Spread;
 
 use crate::server::{Kind, Server, Site};
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::crypt::experiment::Experiment;
 use crate::crypt::workload::Layout;
 use crate::error::BenchError;
+use crate::medians::Spread;
 use crate::plot::{self, Scale, Series};
-use crate::statistics::Spread;
 
 mod neighbours;
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::crypt::contender::Visit;
 use crate::crypt::neighbours::NeighbourReport;
-use crate::statistics::{Quantiles, Spread};
+use crate::medians::{Quantiles, Spread};
 
 /// What neighbours got beside a contender, or while none worked.
 #[derive(Debug, Serialize)]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Experiment, Figures, Mode, Place};
 use crate::error::BenchError;
-use crate::statistics::Spread;
+use crate::medians::Spread;
 
 /// All that a command measured.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Predicted {
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     pub fn of(outcome: Outcome, bytes: usize) -> Option<Self> {
         let megabytes = (outcome.times.len() * bytes) as f64 / 1e6;
-        let times = crate::statistics::Quantiles::of(outcome.times)?;
+        let times = crate::medians::Quantiles::of(outcome.times)?;
         Some(Self {
             mb_per_s: megabytes / outcome.makespan.as_secs_f64(),
             p50_us: times.median.0 as f64 / 1e3,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use openssl::ssl::{Ssl, SslContext, SslStream};
 
 use super::http::{PIECE_BYTES, Request, write_continue, write_head};
-use super::spent::{Clock, Spent};
+use super::request_times::{Clock, Spent};
 use super::{Phase, Said, Shared, hello, tell};
 use crate::tls::site::{FORM, asset};
 use crate::tls::suite::Suite;

@@ -7,7 +7,7 @@
 mod connection;
 mod hello;
 mod http;
-mod spent;
+mod request_times;
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, Write as _};
@@ -25,7 +25,7 @@ use super::identity::{Identity, file, library};
 use super::suite::Suite;
 use crate::error::BenchError;
 pub(super) use connection::RESULT;
-use spent::Ledger;
+use request_times::Ledger;
 
 /// What a server is told first.
 #[derive(Debug, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 use evener_core::Class;
 use evener_ring::value;
 
+use crate::arrival_queue::ArrivalQueue;
 use crate::costs::{self, Costs};
 use crate::gate::{Gate, WEIGHT_MAX};
 use crate::layout::{Header, Line, ModuleCount, Owner, Phase, Shape, WaitQueue};
 use crate::segment::{Shared, text_of};
-use crate::waiters::Waiters;
 use crate::work::{Work, work_of};
 use crate::world::{World as _, elapsed_us};
 
@@ -93,7 +93,7 @@ fn module_view(shared: &Shared, shape: &Shape, module: usize) -> Option<ModuleVi
         })
     };
     let wait_queue = |wait_queue: WaitQueue| {
-        Waiters::new(shared, shape, module, wait_queue).all().map(|waiter| waiter.place).collect()
+        ArrivalQueue::new(shared, shape, module, wait_queue).all().map(|waiter| waiter.place).collect()
     };
     let waiting: Vec<usize> =
         [WaitQueue::Express, WaitQueue::Main].into_iter().flat_map::<Vec<usize>, _>(wait_queue).collect();

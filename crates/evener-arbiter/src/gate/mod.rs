@@ -11,8 +11,8 @@ mod turn;
 mod wait;
 mod watcher;
 
+use crate::arrival_queue::{ArrivalQueue, Waiter};
 use crate::layout::{FREE, Identity, Line, ModuleCount, Owner, Phase, Queue, Shape, WaitQueue};
-use crate::waiters::{Waiter, Waiters};
 use crate::world::{World, micros};
 
 use patrol::repair;
@@ -257,8 +257,8 @@ impl<'w, W: World> Gate<'w, W> {
     }
 
     #[inline]
-    fn wait_queue(&self, wait_queue: WaitQueue) -> Waiters<'w, W> {
-        Waiters::new(self.world, self.shape, self.module, wait_queue)
+    fn wait_queue(&self, wait_queue: WaitQueue) -> ArrivalQueue<'w, W> {
+        ArrivalQueue::new(self.world, self.shape, self.module, wait_queue)
     }
 
     #[inline]

@@ -1,8 +1,8 @@
 //! When a request that came now would begin: work of all processes that is ahead of it, over the permits.
 
 use super::Gate;
+use crate::arrival_queue::Waiter;
 use crate::layout::{FREE, Line, Owner, WaitQueue};
-use crate::waiters::Waiter;
 use crate::world::{World, elapsed_us};
 
 impl<W: World> Gate<'_, W> {

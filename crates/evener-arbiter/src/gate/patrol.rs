@@ -5,8 +5,8 @@
 
 use super::watcher::{WATCH_NS, number};
 use super::{Gate, Place};
+use crate::arrival_queue::{ArrivalQueue, Waiter};
 use crate::layout::{FREE, Line, ModuleCount, Owner, Phase, Queue, Shape, WaitQueue};
-use crate::waiters::{Waiter, Waiters};
 use crate::world::{World, elapsed_ms, millis};
 
 /// A waiter that does not take a permit which is free for it for this long is passed over. Assumed, not measured: 250 ms, longer than a thread
@@ -151,7 +151,7 @@ pub(super) fn repair<W: World>(world: &W, shape: &Shape, place: usize) -> Place 
         for module in 0..shape.modules() {
             free_all(world, shape, module, place);
             for wait_queue in [WaitQueue::Express, WaitQueue::Main] {
-                end_waits(&Waiters::new(world, shape, module, wait_queue), place);
+                end_waits(&ArrivalQueue::new(world, shape, module, wait_queue), place);
             }
         }
     }
@@ -181,7 +181,7 @@ fn free_all<W: World>(world: &W, shape: &Shape, module: usize, place: usize) {
     }
 }
 
-fn end_waits<W: World>(wait_queue: &Waiters<'_, W>, place: usize) {
+fn end_waits<W: World>(wait_queue: &ArrivalQueue<'_, W>, place: usize) {
     let is_its = |waiter: &Waiter| waiter.place == place && !cfg!(mutant = "arbiter_keeps_waits_of_the_dead");
     let all: Vec<Waiter> = wait_queue.all().filter(is_its).collect();
     for waiter in &all {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::turn::BATCH_NS;
 use super::watcher::{WATCH_NS, number};
 use super::{Gate, Grant, Place, Refused, Request};
+use crate::arrival_queue::Waiter;
 use crate::layout::{Line, ModuleCount, Queue, WaitQueue};
-use crate::waiters::Waiter;
 use crate::world::World;
 
 /// How a waiter stands.

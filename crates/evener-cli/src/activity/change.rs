@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use evener::core::statistics::Count;
+use evener::core::counts::Count;
 use evener_arbiter::ModuleView;
 
 use super::host::Host;
@@ -103,8 +103,8 @@ mod tests {
     use super::*;
     use crate::activity::process::ProcessClock;
     use evener::core::Direction::Encrypt;
-    use evener::core::statistics::{Kind, Row};
-    use evener::statistics::{Directories, Statistics, of_process};
+    use evener::core::counts::{Kind, Row};
+    use evener::counts_file::{Directories, Statistics, of_process};
 
     /// Readings of this process with `counted` before each, as the files of a process hold them.
     fn readings(name: &str, counted: [&[(Count, u64)]; 2]) -> [Process; 2] {

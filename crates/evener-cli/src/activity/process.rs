@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
-use evener::core::statistics::{Count, Row};
-use evener::statistics::{Record, Totals};
+use evener::core::counts::{Count, Row};
+use evener::counts_file::{Record, Totals};
 
 /// One process.
 #[derive(Clone, Debug)]

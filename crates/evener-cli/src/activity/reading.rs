@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use evener::statistics::{DIRECTORY_VARIABLE, Directories, Record, RecordError, of_process, of_user};
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories, Record, RecordError, of_process, of_user};
 use evener_arbiter::{Arbiter, ModuleView, NoArbiter, Options, Snapshot};
 
 use super::host::{self, Host};

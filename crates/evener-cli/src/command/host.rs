@@ -13,9 +13,9 @@ use evener::core::driver::SILENCE_MAX;
 use evener::core::{Algorithm, Direction};
 use evener::{Costs, DriverFactory as _, Turns};
 use evener_driver_emulated::{Emulated, Preset};
-use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio as hosted;
 use evener_host::{Access, Limits, Module, Setup, Socket};
 
 use crate::machine::Machine;

@@ -8,8 +8,8 @@ use evener::core::plan::adaptive::ModuleCapacity;
 use evener::core::{Profile, QueuedDriver};
 use evener_arbiter::Arbiter;
 use evener_driver_emulated::{Emulated, Preset, PresetError};
-use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
+use evener_driver_virtio as hosted;
 use evener_sim::lab::Runners;
 
 use super::libraries::{Operation, libcrypto};

@@ -2,7 +2,7 @@
 
 pub(crate) mod columns;
 mod exit_status;
-pub(crate) mod keys;
+pub(crate) mod keyboard;
 pub(crate) mod output;
 pub(crate) mod prompt;
 pub(crate) mod screen;

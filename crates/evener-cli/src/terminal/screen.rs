@@ -20,7 +20,7 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SI
 use signal_hook::{flag, low_level::pipe};
 
 use super::columns;
-use super::keys::{Decoder, Key};
+use super::keyboard::{Decoder, Key};
 use super::signals;
 
 /// The terminal while it shows lines.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
-use evener::core::statistics::{Count, FILE_WORDS, MAGIC, Row, VERSION};
+use evener::core::counts::{Count, FILE_WORDS, MAGIC, Row, VERSION};
 
 use super::Place;
 

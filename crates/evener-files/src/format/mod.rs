@@ -14,17 +14,17 @@ use crate::keys::age::{Identities, Recipients};
 
 pub mod age;
 mod body;
+mod header_view;
 mod mac;
 pub mod openssl_enc;
-mod outside;
 pub mod segmentation;
 mod serial;
 pub mod tink;
 
 pub(crate) use body::Recognized;
 pub use body::{Body, Iv, Opened, Sealing};
+pub(crate) use header_view::{HEADER_START_BYTES_MAX, HeaderView, outside};
 pub use mac::SegmentMac;
-pub(crate) use outside::{HEADER_START_BYTES_MAX, Outside, outside};
 pub use segmentation::{Cut, Growth, Layout, Segment};
 pub use serial::{SerialCipher, SerialText};
 

@@ -11,7 +11,7 @@ use rustix::fs::{self, AtFlags, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMI
 use rustix::io::Errno;
 
 use crate::error::FileError;
-use crate::keep::Keep;
+use crate::preservation::Keep;
 
 /// What of a source its output gets.
 #[derive(Clone, Copy)]

@@ -19,7 +19,7 @@ use super::leftovers::Locks;
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
 use crate::input::source_file::{READ_FLAGS, SourceFile};
-use crate::keep::Keep;
+use crate::preservation::Keep;
 use crate::record::Spot;
 
 /// What all output directories of a run have in common.

@@ -9,8 +9,8 @@ use super::{Entry, Item, Walk};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::OpenPlaces;
-use crate::keep::Keep;
 use crate::output::Outputs;
+use crate::preservation::Keep;
 
 /// `in/a/file`, `in/b/file`, and beside them `secret/file`, which is longer.
 fn place() -> tempfile::TempDir {

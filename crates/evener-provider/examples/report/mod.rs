@@ -7,10 +7,10 @@ use std::thread;
 
 /// The harness's own medians and bounds: sides take turns here too, and ratios are taken within a turn.
 #[allow(dead_code, unreachable_pub, reason = "the harness uses more of it")]
-#[path = "../../../../bench/src/statistics.rs"]
-mod statistics;
+#[path = "../../../../bench/src/medians.rs"]
+mod medians;
 
-use statistics::Spread;
+use medians::Spread;
 
 /// Prints the command and the machine, to be kept with the figures.
 pub(crate) fn heading(command: &str) {

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use evener::offload::policy::Concurrency;
 use evener_core::Algorithm;
+use evener_core::counts::Count;
 use evener_core::job::Memory;
-use evener_core::statistics::Count;
 
 use super::context::CipherCtx;
 use super::engine::{BlockError, BlockRequest, Engine, Fallback, registry};

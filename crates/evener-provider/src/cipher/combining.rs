@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use evener::combine::{BYTES_MIN, Combiner, Request, Span, Verdict};
 use evener::regret::{Measurement, Way};
+use evener_core::counts::Count;
 use evener_core::job::Memory;
-use evener_core::statistics::Count;
 use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 

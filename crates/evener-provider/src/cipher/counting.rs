@@ -3,14 +3,14 @@
 //! Path of one message: updates add to `taken` -> the next init, or the end, takes off what went another way ([`CipherCtx::count_request`]) and
 //! counts the rest ([`CipherCtx::end_message`]) -> many of them are shown together.
 
+use evener::counts_file::Statistics;
 use evener::regret::{Measurement, Way, regret};
 use evener::split::Helpers;
-use evener::statistics::Statistics;
-use evener_core::statistics::Count;
+use evener_core::counts::Count;
 
 use super::context::CipherCtx;
 use crate::config::Guard;
-use crate::statistics;
+use crate::counters;
 
 impl CipherCtx {
     pub(crate) fn statistics(&self) -> Option<&'static Statistics> {
@@ -20,12 +20,12 @@ impl CipherCtx {
     /// Bytes of this message went the way `way`.
     pub(crate) fn count_request(&self, way: Count, bytes: usize) {
         self.hot.elsewhere.set(self.hot.elsewhere.get().saturating_add(bytes));
-        statistics::count_request(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
+        counters::count_request(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
     }
 
     /// Something happened to a request of `bytes`, so many times.
     pub(crate) fn count_event(&self, event: Count, number: u32, bytes: usize) {
-        statistics::count_event(
+        counters::count_event(
             self.statistics(),
             self.row().kind,
             self.message.direction(),

@@ -1,8 +1,8 @@
 //! Whether an engine does an update: the guard and the policy decide before anything of it is begun.
 
 use evener::offload::policy::{Concurrency, Policy, Query, policy};
+use evener_core::counts::Kind;
 use evener_core::guard::RequestSize;
-use evener_core::statistics::Kind;
 use evener_core::{Algorithm, BLOCK_BYTES, Class, Direction, Job, Nanos};
 
 use super::context::CipherCtx;

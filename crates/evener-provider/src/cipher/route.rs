@@ -8,7 +8,7 @@
 use std::ffi::c_int;
 
 use evener_core::Family;
-use evener_core::statistics::Count;
+use evener_core::counts::Count;
 
 use super::context::CipherCtx;
 use super::message::State;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
+use evener_driver_virtio as hosted;
 
 /// Shortest request for which modules are considered where nothing else is configured, beside a core with AES instructions and one
 /// without. The query takes some 20 ns: too much of the 1 us that 1 KiB takes on the former, nothing of the 67 us on a core as slow

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use evener_core::statistics::Kind;
+use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,

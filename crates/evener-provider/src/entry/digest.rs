@@ -6,7 +6,7 @@ use std::ptr;
 
 use evener_ossl_sys::{CtxParamsList, DigestDigest, GettableParams, NewCtx, number};
 
-use evener_core::statistics::Kind;
+use evener_core::counts::Kind;
 
 use super::digest_stats;
 use super::parameter_lists::{context_lists, method_lists, passed_through};

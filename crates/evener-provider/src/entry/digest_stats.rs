@@ -1,7 +1,7 @@
 //! Digests that are counted: where a process counts at all, its hashes are counted too.
 //!
 //! Contexts are the inner provider's own; three entry points stand before its functions: a message begins, has more bytes, ends. Each
-//! looks into what is its thread's (`statistics/thread_digests.rs`) and jumps. A context does not show its algorithm, so the entry points of
+//! looks into what is its thread's (`counters/thread_table.rs`) and jumps. A context does not show its algorithm, so the entry points of
 //! a slot lead to one set of inner functions, in a static: of a libcrypto they are the same for each library context, and it is found by
 //! them.
 
@@ -11,15 +11,15 @@ use std::ptr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
-use evener::statistics::ThreadDigests;
-use evener_core::statistics::Kind;
+use evener::counts_file::ThreadDigests;
+use evener_core::counts::Kind;
 use evener_ossl_sys::{DigestFinal, DigestInit, DigestUpdate, Dispatch, Function, Param, number};
 
 use crate::core::find;
+use crate::counters;
+use crate::counters::thread_table::{current_thread, with_current_thread};
 use crate::ffi::{SLOTS, by_slot, dispatch};
 use crate::inner_provider::dispatch_table::erased;
-use crate::statistics;
-use crate::statistics::thread_digests::{current_thread, with_current_thread};
 
 /// Where the entry points of a place lead.
 struct InnerDigest {
@@ -157,7 +157,7 @@ dispatch! {
         let way = &INNER_DIGESTS[SLOT];
         with_current_thread(|hashes| {
             if hashes.finish(ctx.addr(), way.first.load(Relaxed)) {
-                statistics::flush_hashes(hashes);
+                counters::flush_hashes(hashes);
             }
         });
         // SAFETY: as above.

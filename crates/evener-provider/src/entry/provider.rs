@@ -15,10 +15,10 @@ use evener_ring::hold_cancellation;
 use super::refusal::for_c;
 use super::{offers, provider_of, siblings};
 use crate::core::Core;
+use crate::counters::{self, thread_table};
 use crate::ffi::dispatch;
 use crate::setup;
 use crate::state::ProvCtx;
-use crate::statistics::{self, thread_digests};
 
 /// A table that is only read.
 struct Table<T: 'static>(&'static [T]);
@@ -82,7 +82,7 @@ fn start(core: Core) -> *const ProvCtx {
 /// Gives back what is held, in the order that the core expects.
 fn end(prov: Box<ProvCtx>) {
     siblings::deregister(&prov);
-    thread_digests::with_current_thread(statistics::flush_hashes);
+    thread_table::with_current_thread(counters::flush_hashes);
     let ProvCtx { bound, siblings, core, .. } = *prov;
     drop(bound);
     siblings.release(&core);

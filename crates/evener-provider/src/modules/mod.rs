@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use evener::offload::Offload;
 use evener_arbiter::Arbiter;
-use evener_driver_hosted as hosted;
 use evener_driver_kernel as kernel;
+use evener_driver_virtio as hosted;
 
 use crate::cipher::engine::registry::add_engine;
 use crate::config::module_names::ModuleName;

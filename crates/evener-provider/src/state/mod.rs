@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
 use evener::combine::Combiner;
+use evener::counts_file::Statistics;
 use evener::in_flight::InFlight;
-use evener::statistics::Statistics;
 use evener_ossl_sys::Param;
 
 use crate::config::Settings;

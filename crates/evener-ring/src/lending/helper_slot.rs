@@ -1,6 +1,6 @@
 //! Lends a piece of work to helper threads for the time of one call: each helper serves at a slot.
 //!
-//! [`lend()`](super::lend()) (`lend.rs`) puts the work on every free [`HelperSlot`] and rings; a helper at its slot runs it ([`HelperSlot::serve`]) while the caller runs its own;
+//! [`lend()`](super::loan()) (`loan.rs`) puts the work on every free [`HelperSlot`] and rings; a helper at its slot runs it ([`HelperSlot::serve`]) while the caller runs its own;
 //! then the caller takes back what no helper began and waits for what runs. Only then does `lend` return, or unwind.
 //!
 //! | state | next state |

@@ -2,7 +2,7 @@
 //!
 //! | a caller wants | use | known as |
 //! |---|---|---|
-//! | its one request done together with those of others, by a thread that already combines | [`CombiningList`](crate::CombiningList), with [`TryPool`](crate::TryPool) for who may run a burst | flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) |
+//! | its one request done together with those of others, by a thread that already combines | [`CombiningList`](crate::CombiningList), with [`ObjectPool`](crate::ObjectPool) for who may run a burst | flat combining (Hendler, Incze, Shavit, Tzafrir, SPAA 2010) |
 //! | its own long buffer worked on by helpers beside it | [`lend()`](crate::lend()) at [`HelperSlot`](crate::HelperSlot)s, over [`Parts`](crate::Parts) | scoped fork and join |
 //! | numbers given out once to several threads | [`Claims`](crate::Claims) | a work-sharing loop |
 //!
@@ -12,14 +12,14 @@ mod caller_slot;
 mod claims;
 mod combining_list;
 mod helper_slot;
-mod lend;
+mod loan;
+mod object_pool;
 mod parts;
-mod try_pool;
 
 pub use caller_slot::{LendOutcome, LentWork};
 pub use claims::Claims;
 pub use combining_list::{Batch, CombiningList, Look};
 pub use helper_slot::HelperSlot;
-pub use lend::{HELPER_SLOTS_MAX, LendCounts, lend};
+pub use loan::{HELPER_SLOTS_MAX, LendCounts, lend};
+pub use object_pool::{ObjectPool, PERMITS_MAX, Permit};
 pub use parts::{Part, PartBytes, Parts};
-pub use try_pool::{PERMITS_MAX, Permit, TryPool};

@@ -1,6 +1,6 @@
 //! Shares memory and counts between processes, and keeps apart what a fork must part.
 
-mod inherited;
+mod inheritance;
 #[cfg(not(any(loom, miri)))]
 mod mapped_words;
 #[cfg(not(any(loom, miri)))]
@@ -17,7 +17,7 @@ mod segment;
 mod wipe;
 mod words;
 
-pub use inherited::{Inherited, PutAside, put_aside};
+pub use inheritance::{Inherited, PutAside, put_aside};
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;
 pub use per_fork::PerFork;

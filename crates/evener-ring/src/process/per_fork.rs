@@ -5,7 +5,7 @@
 
 use std::ptr;
 
-use super::inherited::{self, Inherited};
+use super::inheritance::{self, Inherited};
 use crate::sync::atomic::AtomicPtr;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 
@@ -113,7 +113,7 @@ impl<T: Inherited> PerFork<T> {
             // looks at what was the newest in its time and at its own generation.
             let entry = unsafe { Box::from_raw(at) };
             at = entry.older.load(Acquire);
-            inherited::free(entry);
+            inheritance::free(entry);
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ptr;
 
-use super::inherited::{self, Inherited};
+use super::inheritance::{self, Inherited};
 use crate::Words;
 use crate::sync::atomic::AtomicPtr;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release};
@@ -66,7 +66,7 @@ impl<T: Inherited + Send + Sync + 'static, W: Words> PerProcess<T, W> {
     fn free(&self, left: *mut T) {
         if !left.is_null() {
             // SAFETY: a box gave it away in another process, and since then it went from `value` to `older` and to here, in this process alone.
-            inherited::free(unsafe { Box::from_raw(left) });
+            inheritance::free(unsafe { Box::from_raw(left) });
         }
     }
 

@@ -14,7 +14,7 @@ mod device;
 mod driver;
 mod heap;
 #[cfg(not(any(loom, miri)))]
-mod mapped;
+mod mapped_queue;
 
 use crate::sync::{Word, Word16, Word64};
 
@@ -23,7 +23,7 @@ pub use device::Device;
 pub use driver::{Driver, Used};
 pub use heap::Heap;
 #[cfg(not(any(loom, miri)))]
-pub use mapped::{Mapped, part_bytes};
+pub use mapped_queue::{Mapped, part_bytes};
 
 /// Most entries of a queue, 32,768 (VIRTIO 1.2, 2.7).
 pub const SIZE_MAX: u16 = 1 << 15;

@@ -1,11 +1,11 @@
 //! Small models of the gathering, its permits and its values, each run through every interleaving with few preemptions.
 //!
-//! Each mutant of `caller_slot.rs`, `combining_list.rs` and `try_pool.rs` in `src/lending/` must turn a model red
+//! Each mutant of `caller_slot.rs`, `combining_list.rs` and `object_pool.rs` in `src/lending/` must turn a model red
 //! (`docs/ring.md` says which). Loans are places that loom watches, so that a model fails when memory is touched without
 //! right or order, not only when a wrong value comes out.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use evener_ring::{CombiningList, LendOutcome, LentWork, PerFork, TryPool};
+use evener_ring::{CombiningList, LendOutcome, LentWork, ObjectPool, PerFork};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use loom::thread;
@@ -217,11 +217,11 @@ fn those_whom_a_panic_leaves_without_answer_come_back_broken() {
 #[test]
 fn a_permit_has_one_holder_who_sees_what_the_last_one_did() {
     model(3, || {
-        let permits = Arc::new(TryPool::new([Watched::new(0)]));
+        let permits = Arc::new(ObjectPool::new([Watched::new(0)]));
         let other = permits.clone();
         let used = Arc::new(AtomicUsize::new(0));
         let count = used.clone();
-        let hold = |permits: &TryPool<Watched>, used: &AtomicUsize| {
+        let hold = |permits: &ObjectPool<Watched>, used: &AtomicUsize| {
             if let Some(mut permit) = permits.try_take() {
                 permit.add_one();
                 used.fetch_add(1, Relaxed);

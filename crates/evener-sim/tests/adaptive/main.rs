@@ -2,14 +2,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(clippy::print_stdout, reason = "says what was reached")]
 
-mod alone;
 mod arrivals;
 mod bench;
-mod beside;
 mod budget;
+mod contended_core;
 mod faults;
+mod free_core;
 mod lies;
-mod many;
-mod mixing;
+mod many_modules;
+mod mixed_instructions;
 mod route;
 mod small;

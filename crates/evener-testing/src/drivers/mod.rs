@@ -1,8 +1,8 @@
 //! Drivers that tests look into: of a core, with one that waits for a word and one that counts and takes its time ([`Fake`]), and of
 //! a module with faults at chosen jobs ([`Scripted`]), or any with a test at its calls ([`Probed`]).
 
-mod probed;
-mod scripted;
+mod probed_driver;
+mod scripted_driver;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,8 +16,8 @@ use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Prof
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
-pub use probed::{Probe, Probed};
-pub use scripted::{Fault, ModuleLog, Scripted, cared_for, module_is_best, scripted};
+pub use probed_driver::{Probe, Probed};
+pub use scripted_driver::{Fault, ModuleLog, Scripted, cared_for, module_is_best, scripted};
 
 /// libcrypto, which is there on every machine that Evener runs on.
 #[must_use]

@@ -14,7 +14,7 @@ use std::thread;
 
 use evener_core::Job;
 use evener_core::combine::TOGETHER_MAX;
-use evener_ring::{CombiningList, Inherited, Look, PERMITS_MAX, PerFork, TryPool};
+use evener_ring::{CombiningList, Inherited, Look, ObjectPool, PERMITS_MAX, PerFork};
 
 use crate::request::combine::{
     DriverSlot, DriverSource, Encryption, MakeDriver, Request, Verdict, is_combinable, serve,
@@ -39,7 +39,7 @@ pub struct InFlight {
 /// What callers share in one generation of the process.
 struct Group {
     list: CombiningList<Encryption>,
-    permits: TryPool<DriverSlot>,
+    permits: ObjectPool<DriverSlot>,
     /// Where the next caller looks for a slot.
     hint: AtomicUsize,
     /// Pauses in a row that brought nobody, and requests that do not pause for that. Racy on purpose: they are a guess
@@ -123,7 +123,7 @@ impl Group {
         let rest = (1..cores).map(|_| DriverSlot::Unmade);
         Self {
             list: CombiningList::new(SLOTS),
-            permits: TryPool::new([first].into_iter().chain(rest)),
+            permits: ObjectPool::new([first].into_iter().chain(rest)),
             hint: AtomicUsize::new(0),
             lone: AtomicU32::new(0),
             skip: AtomicU32::new(0),

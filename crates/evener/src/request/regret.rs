@@ -8,9 +8,9 @@
 
 use std::sync::Mutex;
 
+use evener_core::counts::Kind;
 use evener_core::driver::Clock as _;
 use evener_core::guard::{BySize, RequestSize};
-use evener_core::statistics::Kind;
 use evener_core::{Direction, Nanos};
 use evener_ring::{Inherited, ProcessValue};
 

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::EXACT_FROM_NS;
+use crate::arrival_queue::ArrivalQueue;
 use crate::gate::{Gate, Place, Refused, Request, Turn};
 use crate::layout::{Line, Phase, Shape, WaitQueue};
-use crate::waiters::Waiters;
 use crate::world::World;
 
 /// Words of one thread.
@@ -88,8 +88,8 @@ impl LongQueue {
         assert!(self.waiters().join(place).is_some());
     }
 
-    fn waiters(&self) -> Waiters<'_, Looks> {
-        Waiters::new(&self.world, &self.shape, 0, WaitQueue::Main)
+    fn waiters(&self) -> ArrivalQueue<'_, Looks> {
+        ArrivalQueue::new(&self.world, &self.shape, 0, WaitQueue::Main)
     }
 
     /// The look of the watcher at so many periods of 40 ms from the start; whom it tried.

@@ -14,7 +14,7 @@ mod runtimes;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use evener::statistics::{DIRECTORY_VARIABLE, Directories};
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories};
 use serde::Serialize;
 
 use crate::terminal::{Exit, PathDisplay, output};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use evener::core::statistics::Kind;
+use evener::core::counts::Kind;
 use evener_driver_libcrypto::service::{self, Service};
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,9 @@
 //!
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
-mod keep;
 mod keys;
 mod part;
+mod preservation;
 mod progress;
 mod report;
 mod summary;
@@ -31,8 +31,8 @@ use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::machine::state;
 use crate::terminal::{Exit, PathDisplay, exit_status_help, output, prompt, signals, units};
-use keep::KeepOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
+use preservation::KeepOptions;
 use report::{Report, RunFacts};
 
 /// Encrypts files and directories.

@@ -1,7 +1,7 @@
 //! The answer as JSON; `docs/schemas/status.schema.json` describes it.
 
-use evener::core::statistics::{Count, Row};
-use evener::statistics::Totals;
+use evener::core::counts::{Count, Row};
+use evener::counts_file::Totals;
 use serde::Serialize;
 
 use super::modules::SharedModuleView;

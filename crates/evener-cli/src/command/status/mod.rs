@@ -11,7 +11,7 @@ mod text;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use evener::statistics::remove_ended;
+use evener::counts_file::remove_ended;
 
 use crate::activity::{Reading, Sources};
 use crate::terminal::{Exit, PathDisplay, output};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use evener::core::statistics::{Count, Row};
-use evener::statistics::Totals;
+use evener::core::counts::{Count, Row};
+use evener::counts_file::Totals;
 use evener_arbiter::{ModuleCount, ModuleView};
 
 use crate::activity::{Host, HostReport, Process, Reading};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use evener::core::statistics::{Count, Row};
-use evener::statistics::Totals;
+use evener::core::counts::{Count, Row};
+use evener::counts_file::Totals;
 
 use crate::activity::{Host, Process, Reading};
 use crate::terminal::{

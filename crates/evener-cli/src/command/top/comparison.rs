@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use evener::core::statistics::Count;
-use evener::statistics::Totals;
+use evener::core::counts::Count;
+use evener::counts_file::Totals;
 use evener_arbiter::ModuleView;
 
 use crate::activity::{Change, Host, Process, Reading};

@@ -1,7 +1,7 @@
 //! Lines of text: what stands in the table of processes and around it, on the screen or without one.
 
-use evener::core::statistics::{Count, Row};
-use evener::statistics::Totals;
+use evener::core::counts::{Count, Row};
+use evener::counts_file::Totals;
 use evener_arbiter::ModuleView;
 
 use super::comparison::{Comparison, Entry, HostEntry, ModuleEntry, events};

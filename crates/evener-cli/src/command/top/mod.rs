@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::activity::{Reading, Sources};
-use crate::terminal::keys::Key;
+use crate::terminal::keyboard::Key;
 use crate::terminal::screen::{Event, Screen};
 use crate::terminal::{Exit, output};
 use comparison::Comparison;

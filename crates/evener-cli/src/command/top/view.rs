@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use evener::core::statistics::Count;
+use evener::core::counts::Count;
 
 use super::comparison::{Comparison, Entry};
 use super::lines;
-use crate::terminal::keys::Key;
+use crate::terminal::keyboard::Key;
 use crate::terminal::screen::{Line, Size, Style};
 use crate::terminal::units::counted;
 

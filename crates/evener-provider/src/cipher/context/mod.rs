@@ -8,20 +8,20 @@
 //! | [`Message`] | key, IV, state of the message (`message/`) | inits, and updates above the threshold |
 //! | [`Pending`] | who helps with the update under way | updates above the threshold, for as long as they last |
 
+mod policy_skips;
 mod transitions;
-mod unseen_run;
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
 use evener::combine::Combiner;
+use evener::counts_file::{LocalCounter, Statistics};
 use evener::regret::Measurement;
-use evener::statistics::{LocalCounter, Statistics};
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
 
-use self::unseen_run::UnseenRun;
+use self::policy_skips::PolicySkips;
 use crate::cipher::engine::choice::ModuleChoice;
 use crate::cipher::gcm::state::Gcm;
 use crate::cipher::message::{Message, State};
@@ -75,7 +75,7 @@ pub(crate) struct Hot {
     /// Whether anything has to be known about messages.
     pub(crate) is_tracked: bool,
     /// Updates that no module is asked about.
-    pub(in crate::cipher) unseen: UnseenRun,
+    pub(in crate::cipher) unseen: PolicySkips,
 }
 
 const CACHE_LINE: usize = 64;
@@ -137,7 +137,7 @@ impl CipherCtx {
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
             elsewhere: Cell::new(0),
             is_tracked: row.is_tracked(),
-            unseen: UnseenRun::default(),
+            unseen: PolicySkips::default(),
         };
         let inner = Inner { cipher: row.cipher.unwrap_or(row.update), row };
         let made = Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None };

@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use evener::split::{Helpers, PartWorker};
 use evener_core::BLOCK_BYTES;
+use evener_core::counts::Count;
 use evener_core::ghash::{Block, Element, HashKey, Lengths, counter_after, join};
 use evener_core::job::Memory;
-use evener_core::statistics::Count;
 use evener_ring::Parts;
 
 use super::super::context::CipherCtx;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::regret::{Measurement, Way};
+use evener_core::counts::Count;
 use evener_core::job::Memory;
-use evener_core::statistics::Count;
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
 
 use super::calls;
@@ -28,11 +28,11 @@ use super::module_choice::choose_for_many;
 use super::spans::{Cut, last_block};
 use super::split::started;
 use crate::core::errors::Reason;
+use crate::counters;
 use crate::ffi::reserve::zeroed;
 use crate::fork;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::OwnContext;
-use crate::statistics;
 use state::{PipelineMessage, PipelineState};
 
 /// Starts messages: with the key of `call` or the one before, each with its IV or the one before.
@@ -301,7 +301,7 @@ fn side_by_side(ctx: &CipherCtx, jobs: &[Box<Job<'_>>]) -> Result<(), Reason> {
 fn count_requests(ctx: &CipherCtx, jobs: &[Box<Job<'_>>], what: Count) {
     for job in jobs {
         let (kind, bytes) = (ctx.row().kind, job.input_bytes());
-        statistics::count_request(ctx.statistics(), kind, Direction::Encrypt, bytes, what);
+        counters::count_request(ctx.statistics(), kind, Direction::Encrypt, bytes, what);
     }
 }
 

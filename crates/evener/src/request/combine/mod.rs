@@ -17,7 +17,7 @@ use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evener_ring::{CachePadded, CombiningList, Inherited, PERMITS_MAX, PerFork, Permit, TryPool};
+use evener_ring::{CachePadded, CombiningList, Inherited, ObjectPool, PERMITS_MAX, PerFork, Permit};
 
 pub use bursts::DriverSource;
 pub(crate) use bursts::{DriverSlot, Encryption, MakeDriver, serve};
@@ -52,7 +52,7 @@ pub struct Counts {
 /// What callers share in one generation of the process.
 struct Group {
     list: CombiningList<Encryption>,
-    permits: TryPool<DriverSlot>,
+    permits: ObjectPool<DriverSlot>,
     throughput: ThroughputMonitor,
     combined: CachePadded<AtomicU64>,
     bursts: AtomicU64,
@@ -180,7 +180,7 @@ impl Inherited for Group {
 
 impl Group {
     fn new(rule: Rule, slots: impl IntoIterator<Item = DriverSlot>) -> Self {
-        let permits = TryPool::new(slots);
+        let permits = ObjectPool::new(slots);
         let throughput = ThroughputMonitor::new(rule, permits.count());
         let (combined, bursts) = (CachePadded::default(), AtomicU64::new(0));
         Self { list: CombiningList::new(SLOTS), permits, throughput, combined, bursts }

@@ -30,9 +30,9 @@ use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use evener_core::counts::Kind;
 use evener_core::driver::Clock as _;
 use evener_core::guard::RequestSize;
-use evener_core::statistics::Kind;
 use evener_core::{Class, Nanos};
 use evener_ring::{Inherited, ProcessValue};
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction};
-use evener_bench::statistics::Spread;
+use evener_bench::medians::Spread;
 use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
 
 use self::measurement::{MEASURE_RUNS, Stage};

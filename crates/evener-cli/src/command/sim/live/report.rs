@@ -3,7 +3,7 @@
 use evener::DriverFactory as _;
 use evener::core::Nanos;
 use evener::core::plan::Policy;
-use evener_bench::statistics::Spread;
+use evener_bench::medians::Spread;
 use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModule, Module};
 use serde::{Deserialize, Serialize};

@@ -1,17 +1,17 @@
 //! SSH keys as recipients and identities: Ed25519 and RSA, as age takes them.
 //!
-//! A line of `authorized_keys` -> [`SshRecipient`]. A private key's file (`private.rs`: PEM by libcrypto; `openssh.rs`: OpenSSH's own form) ->
+//! A line of `authorized_keys` -> [`SshRecipient`]. A private key's file (`private_key.rs`: PEM by libcrypto; `openssh.rs`: OpenSSH's own form) ->
 //! [`SshIdentity`]. The stanzas that they make and open stand in `ed25519.rs` and `rsa.rs`.
 
 mod ed25519;
 mod openssh;
-mod private;
-mod public;
+mod private_key;
+mod public_key;
 mod rsa;
 mod wire;
 
-pub(super) use private::{SshSecret, read};
-pub(super) use public::{NoRecipient, SshRecipient};
+pub(super) use private_key::{SshSecret, read};
+pub(super) use public_key::{NoRecipient, SshRecipient};
 
 use sha2::{Digest as _, Sha256};
 

@@ -6,7 +6,7 @@ use evener_evp::{Cipher, RsaKey};
 use zeroize::Zeroizing;
 
 use super::wire::Reader;
-use super::{SshIdentity, SshRecipient, ed25519, public, rsa};
+use super::{SshIdentity, SshRecipient, ed25519, public_key, rsa};
 use crate::error::FormatError;
 use crate::keys::age::facts::{no_ssh_key as no_key, wrong_ssh_passphrase as wrong_passphrase};
 
@@ -57,7 +57,7 @@ pub(super) fn read(text: &str) -> Result<Read, FormatError> {
     })();
     let (cipher, kdf, options, public, private) = parts.ok_or_else(no_key)?;
     let kind = Reader(public).text().ok_or_else(no_key)?;
-    let recipient = public::of_public(kind, public)?;
+    let recipient = public_key::of_public(kind, public)?;
     if (cipher, kdf) == ("none", "none") {
         return identity(private).ok_or_else(no_key).map(Read::Open);
     }

@@ -1,4 +1,4 @@
-//! The random calls of `tests/differ.rs`, for as long as one likes.
+//! The random calls of `tests/differential.rs`, for as long as one likes.
 //!
 //! usage: `differ SEED CALLS [STORY]`: runs sequences of SEED until CALLS calls were made on two threads, by the build that
 //! routes to an emulated module; or runs the one sequence that is named. `PROVIDER_TEST_KEYS` holds lines of the section
@@ -8,7 +8,7 @@
 use std::env;
 use std::time::Duration;
 
-use evener_conformance_openssl::differ::{Libraries, Limit, Series, run, run_sequence};
+use evener_conformance_openssl::differential::{Libraries, Limit, Series, run, run_sequence};
 use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, print_line};
 

@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{Algorithm, Direction, Job, Outcome, Padding, Session, known};
-use evener_driver_hosted::{ConnectionError, Module, OpenError};
+use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use evener_testing::hosts::{Host, core};

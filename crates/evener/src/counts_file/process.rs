@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read as _};
 
-use evener_core::statistics::{Header, NAME_BYTES};
+use evener_core::counts::{Header, NAME_BYTES};
 
 /// A process, distinct from any other that had or will have its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
-use evener_conformance_openssl::differ::{Libraries, Limit, Series, run};
+use evener_conformance_openssl::differential::{Libraries, Limit, Series, run};
 use evener_conformance_openssl::ffi::{Cipher, Library};
 use evener_conformance_openssl::{Setup, print_line};
 

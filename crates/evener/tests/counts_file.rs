@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::{env, thread};
 
 use evener::core::Direction::{Decrypt, Encrypt};
-use evener::core::statistics::{Count, FILE_WORDS, Kind, MAGIC, Row, Unreadable, VERSION};
-use evener::statistics::{
+use evener::core::counts::{Count, FILE_WORDS, Kind, MAGIC, Row, Unreadable, VERSION};
+use evener::counts_file::{
     Directories, LocalCounter, Record, RecordError, Statistics, ThreadDigests, Totals, of_process, of_user,
     remove_ended,
 };

@@ -14,8 +14,8 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session, known,
 };
-use evener_driver_hosted::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::{ConnectionError, DEPTH, LazyModule, Module, OpenError};
 use evener_fd::SystemError;
 
 use evener_testing::waiting::soon;

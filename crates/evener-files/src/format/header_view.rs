@@ -6,7 +6,7 @@ use crate::format::segmentation::Cut;
 use crate::keys::age::header::NONCE_BYTES;
 
 /// How a file looks from outside; lengths in bytes.
-pub(crate) struct Outside {
+pub(crate) struct HeaderView {
     pub(crate) version: String,
     pub(crate) postquantum: &'static str,
     pub(crate) kinds: Vec<String>,
@@ -21,7 +21,7 @@ pub(crate) struct Outside {
 pub(crate) const HEADER_START_BYTES_MAX: usize = age::HEADER_BYTES_MAX + 16;
 
 /// Recognizes a file of `bytes` by its start.
-pub(crate) fn outside(start: &[u8], bytes: u64) -> Result<Outside, FormatError> {
+pub(crate) fn outside(start: &[u8], bytes: u64) -> Result<HeaderView, FormatError> {
     match start.first() {
         Some(b'a') => of_age(start, bytes),
         Some(b'S') if start.starts_with(openssl_enc::MAGIC) => of_openssl(bytes),
@@ -33,11 +33,11 @@ pub(crate) fn outside(start: &[u8], bytes: u64) -> Result<Outside, FormatError> 
     }
 }
 
-fn of_age(start: &[u8], bytes: u64) -> Result<Outside, FormatError> {
+fn of_age(start: &[u8], bytes: u64) -> Result<HeaderView, FormatError> {
     let (header_bytes, kinds) = age::kinds(start)?;
     let cut = age::cut((header_bytes + NONCE_BYTES) as u64);
     let payload = cut.of_cipher(bytes)?.plain_bytes();
-    Ok(Outside {
+    Ok(HeaderView {
         version: "age-encryption.org/v1".into(),
         postquantum: age::is_postquantum(&kinds),
         kinds,
@@ -47,7 +47,7 @@ fn of_age(start: &[u8], bytes: u64) -> Result<Outside, FormatError> {
     })
 }
 
-fn of_openssl(bytes: u64) -> Result<Outside, FormatError> {
+fn of_openssl(bytes: u64) -> Result<HeaderView, FormatError> {
     let header = openssl_enc::HEADER_BYTES as u64;
     let text = bytes.checked_sub(header);
     let text = text.ok_or(FormatError::Truncated { cipher_bytes: bytes, place: "header" })?;
@@ -57,7 +57,7 @@ fn of_openssl(bytes: u64) -> Result<Outside, FormatError> {
         1.. if text % 8 == 0 => ((text - 8, 8), (text, 0)),
         _ => ((text, 0), (text, 0)),
     };
-    Ok(Outside {
+    Ok(HeaderView {
         // Whether the key was made by PBKDF2, by how many rounds and with which digest is not seen.
         version: "openssl enc".into(),
         postquantum: "yes",
@@ -69,7 +69,7 @@ fn of_openssl(bytes: u64) -> Result<Outside, FormatError> {
 }
 
 /// Segments and tags have any length that the key says: the more there are, the more tags.
-fn of_tink(header_bytes: u8, bytes: u64) -> Result<Outside, FormatError> {
+fn of_tink(header_bytes: u8, bytes: u64) -> Result<HeaderView, FormatError> {
     let header = u64::from(header_bytes);
     let cut = |(segment, tag): (u64, u64)| {
         let growth = super::Growth::Tag { empty_last_is_read: true };
@@ -79,7 +79,7 @@ fn of_tink(header_bytes: u8, bytes: u64) -> Result<Outside, FormatError> {
         [(TINK_SEGMENT_BYTES_MIN, TINK_TAG_BYTES_MAX), (TINK_SEGMENT_BYTES_MAX, TINK_TAG_BYTES_MIN)];
     let [short, long] = extremes.map(|extreme| cut(extreme).of_cipher(bytes));
     let (longest, shortest) = (long?.plain_bytes(), short.map_or(0, |layout| layout.plain_bytes()));
-    Ok(Outside {
+    Ok(HeaderView {
         version: "tink streaming AEAD".into(),
         postquantum: "yes",
         kinds: vec![match header_bytes {

@@ -9,8 +9,8 @@ use std::process::id;
 use std::sync::{Barrier, Mutex};
 use std::{env, fs, thread};
 
-use evener::statistics::{Directories, Totals, of_process};
-use evener_core::statistics::{Count, Kind, Row, SIZE_CLASS_BYTES};
+use evener::counts_file::{Directories, Totals, of_process};
+use evener_core::counts::{Count, Kind, Row, SIZE_CLASS_BYTES};
 use evener_core::{Algorithm, Direction};
 use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine};
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Padding, Session};
-use evener_driver_hosted::Module;
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::Module;
 
 use evener_testing::waiting::soon;
 use support::{Nonsense, Peer, STATUSES};

@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use evener_core::statistics::{FILE_WORDS, HEADER_WORDS, Header, MAGIC, VERSION};
+use evener_core::counts::{FILE_WORDS, HEADER_WORDS, Header, MAGIC, VERSION};
 use evener_fd::{CheckedFd, Directories, may_extend_to};
 use evener_ring::Mapping;
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};

@@ -12,8 +12,8 @@ use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Refusal,
     Session,
 };
-use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use evener_wire::{Message, WireError, features, protocol_features};
 
 use evener_testing::waiting::soon;

@@ -1,12 +1,12 @@
 //! What this process does, counted for others to read while it runs (`docs/statistics.md`).
 
-pub(crate) mod thread_digests;
+pub(crate) mod thread_table;
 
 use std::sync::OnceLock;
 
-use evener::statistics::{DIRECTORY_VARIABLE, Directories, Statistics, ThreadDigests};
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories, Statistics, ThreadDigests};
 use evener_core::Direction;
-use evener_core::statistics::{Count, Kind, Row};
+use evener_core::counts::{Count, Kind, Row};
 
 use crate::config::{Settings, StatisticsFile};
 use crate::ffi;
@@ -28,7 +28,7 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
         }
     };
     let start = || {
-        thread_digests::prepare();
+        thread_table::prepare();
         Statistics::new(places()).ok()
     };
     STATISTICS.get_or_init(start).as_ref()

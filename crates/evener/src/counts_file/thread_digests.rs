@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use evener_core::Direction;
-use evener_core::statistics::{Count, Kind, Row, SIZES, size_class};
+use evener_core::counts::{Count, Kind, Row, SIZES, size_class};
 use evener_ring::Mapping;
 
 use super::{FLUSH_REQUESTS, Statistics, add};

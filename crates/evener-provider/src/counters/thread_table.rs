@@ -8,10 +8,10 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use evener::statistics::ThreadDigests;
+use evener::counts_file::ThreadDigests;
 use evener_ring::{ThreadValue, hold_cancellation};
 
-use super as statistics;
+use super as counters;
 use crate::ffi::thread_end;
 
 /// What a thread hashes, in memory of a length that takes no multiplication.
@@ -125,7 +125,7 @@ static ELSEWHERE: ThreadValue<Elsewhere> = ThreadValue::new(|| Elsewhere(ThreadD
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        statistics::finish_hashes(&self.0);
+        counters::finish_hashes(&self.0);
     }
 }
 
@@ -138,12 +138,12 @@ pub(super) fn prepare() {
 /// Flushes what this thread hashed, which ends.
 fn finish_current_thread() {
     if let Some(hashes) = current_thread() {
-        statistics::finish_hashes(hashes);
+        counters::finish_hashes(hashes);
         let place = &ALL[index(this())];
         // SAFETY: this thread's still, and not borrowed.
         unsafe { place.hashes.get().write(ThreadDigests::new()) };
         // Release: pairs with the Acquire of the thread that takes the place.
         place.owner.store(0, Release);
     }
-    ELSEWHERE.with_made(|elsewhere| statistics::finish_hashes(&elsewhere.0));
+    ELSEWHERE.with_made(|elsewhere| counters::finish_hashes(&elsewhere.0));
 }

@@ -145,7 +145,7 @@ impl Peer {
         self.folder.join("socket")
     }
 
-    pub(crate) fn name(&self, offer: &str) -> evener_driver_hosted::ModuleName {
+    pub(crate) fn name(&self, offer: &str) -> evener_driver_virtio::ModuleName {
         format!("hosted:{}{offer}", self.socket().display()).parse().unwrap()
     }
 }

@@ -15,7 +15,7 @@ use crate::{CachePadded, Word};
 pub const PERMITS_MAX: usize = 32;
 
 /// Up to [`PERMITS_MAX`] permits, each of which owns a `T`.
-pub struct TryPool<T> {
+pub struct ObjectPool<T> {
     /// Bit `i` is set while permit `i` is held.
     held: CachePadded<Word>,
     /// The holder of the permit touches it.
@@ -24,7 +24,7 @@ pub struct TryPool<T> {
 
 /// The right to use one `T` until this is dropped.
 pub struct Permit<'p, T> {
-    permits: &'p TryPool<T>,
+    permits: &'p ObjectPool<T>,
     index: usize,
     // The holder uses the `T` as its own: it goes to another thread, or is looked at by several, where the `T` may.
     // No reference is kept: it would outlive the right while the permit is dropped.
@@ -32,11 +32,11 @@ pub struct Permit<'p, T> {
 }
 
 // SAFETY: threads that share permits reach each `T` one at a time, so `T: Send` is enough.
-unsafe impl<T: Send> Sync for TryPool<T> {}
+unsafe impl<T: Send> Sync for ObjectPool<T> {}
 // SAFETY: permits own what they hold.
-unsafe impl<T: Send> Send for TryPool<T> {}
+unsafe impl<T: Send> Send for ObjectPool<T> {}
 
-impl<T> TryPool<T> {
+impl<T> ObjectPool<T> {
     /// One permit for each of `values`.
     ///
     /// # Panics
@@ -74,7 +74,7 @@ impl<T> TryPool<T> {
     }
 }
 
-impl<T> Drop for TryPool<T> {
+impl<T> Drop for ObjectPool<T> {
     /// Leaks what is held: by a permit that was leaked, or, in the child of a fork, by a thread that exists in the parent
     /// only and may have left it half changed.
     fn drop(&mut self) {

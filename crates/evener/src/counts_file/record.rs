@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use evener_core::statistics::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
+use evener_core::counts::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
 use evener_fd::{Directories, open_private};
 use evener_ring::value;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};

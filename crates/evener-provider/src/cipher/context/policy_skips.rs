@@ -2,7 +2,7 @@
 
 /// Updates of one length that stay with the inner function.
 #[derive(Default)]
-pub(in crate::cipher) struct UnseenRun {
+pub(in crate::cipher) struct PolicySkips {
     len: usize,
     left: u32,
     /// Of the last time.
@@ -12,7 +12,7 @@ pub(in crate::cipher) struct UnseenRun {
 /// Most updates at a time. Assumed, not measured: 16, because a fork's child and a context that is freed leave so many out at most, and the question is then a sixteenth of 100 instructions.
 const UPDATES_MAX: u32 = 16;
 
-impl UnseenRun {
+impl PolicySkips {
     /// Takes one of them, if there is one of `len` bytes.
     #[inline]
     pub(in crate::cipher) const fn take(&mut self, len: usize) -> bool {
@@ -47,11 +47,11 @@ impl UnseenRun {
 
 #[cfg(test)]
 mod tests {
-    use super::UnseenRun;
+    use super::PolicySkips;
 
     /// Questions that so many updates of one length make of those that `granted` leaves of what is asked for.
     fn questions(updates: u32, granted: fn(u32) -> u32) -> u32 {
-        let mut run = UnseenRun::default();
+        let mut run = PolicySkips::default();
         let mut asked = 0;
         for _ in 0..updates {
             if !run.take(4_096) {
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_run_is_of_one_length_and_ends_with_its_class() {
-        let mut run = UnseenRun::default();
+        let mut run = PolicySkips::default();
         assert!(run.begin(4_096, 8) && !run.take(8_192) && run.take(4_096));
         run.end();
         assert!(!run.take(4_096));

@@ -2,7 +2,7 @@
 //!
 //! A count: [`LocalCounter`] (in the caller's own memory) -> [`Statistics::flush`], [`ThreadDigests`] (in a thread's) ->
 //! [`ThreadDigests::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`evener_fd::Directories`) ->
-//! [`Record`], in a process that reads it. The layout is [`evener_core::statistics`]; `docs/statistics.md` describes it.
+//! [`Record`], in a process that reads it. The layout is [`evener_core::counts`]; `docs/statistics.md` describes it.
 
 mod file;
 mod process;
@@ -12,7 +12,7 @@ mod thread_digests;
 use std::io;
 
 use evener_core::Direction;
-use evener_core::statistics::{Count, Kind, Row};
+use evener_core::counts::{Count, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _, hold_cancellation};
 
 pub use evener_fd::Directories;

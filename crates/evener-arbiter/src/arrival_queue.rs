@@ -1,14 +1,14 @@
 //! A ring of waiters in order of arrival.
 //!
-//! A position: empty -> waiting ([`Waiters::join`]: one exchange, which names the place) -> gone ([`Waiters::retire`]) -> empty for the next lap, and the head goes on
-//! ([`Waiters::front`]). Both ends follow the slots: a thread that finds one behind moves it on, so that nobody waits for a process that stopped or died between two words.
+//! A position: empty -> waiting ([`ArrivalQueue::join`]: one exchange, which names the place) -> gone ([`ArrivalQueue::retire`]) -> empty for the next lap, and the head goes on
+//! ([`ArrivalQueue::front`]). Both ends follow the slots: a thread that finds one behind moves it on, so that nobody waits for a process that stopped or died between two words.
 
 use crate::layout::{Kind, Shape, Slot, WaitQueue};
 use crate::world::World;
 
 /// One wait queue of a module.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiters<'w, W> {
+pub(crate) struct ArrivalQueue<'w, W> {
     world: &'w W,
     shape: &'w Shape,
     module: usize,
@@ -23,7 +23,7 @@ pub(crate) struct Waiter {
     pub(crate) place: usize,
 }
 
-impl<'w, W: World> Waiters<'w, W> {
+impl<'w, W: World> ArrivalQueue<'w, W> {
     pub(crate) const fn new(world: &'w W, shape: &'w Shape, module: usize, wait_queue: WaitQueue) -> Self {
         Self { world, shape, module, wait_queue }
     }

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use evener::CoreDrivers;
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
-use evener_driver_hosted::{ConnectionError, Module as HostedModule, OpenError};
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::{ConnectionError, Module as HostedModule, OpenError};
 use evener_host::{Limits, Module, Socket};
 use evener_testing::hosts::{Host, core};
 use evener_testing::noise;

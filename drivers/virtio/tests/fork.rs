@@ -16,8 +16,8 @@ use evener_core::driver::{SingleDriver, Text, Unanswered};
 use evener_core::{
     Algorithm, Direction, InlineDriver as _, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session,
 };
-use evener_driver_hosted::{ConnectionError, Module, OpenError};
 use evener_driver_libcrypto::Libcrypto;
+use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use evener_testing::Folder;
 use evener_testing::programs::code_of_child;
 use evener_testing::waiting::soon;
