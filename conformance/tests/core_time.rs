@@ -222,8 +222,8 @@ fn a_node() {
         return;
     }
     let node = Node::new(NODE).expect("the guest has CUSE");
-    let mut room = vec![0; TEXT_BYTES_MAX + 16];
-    let jobs = vec![Job::in_place(&mut room)];
+    let mut space = vec![0; TEXT_BYTES_MAX + 16];
+    let jobs = vec![Job::in_place(&mut space)];
     let setup = evener::Setup { policy: Policy::CpuOnly, callers: 1, ..Default::default() };
     let core_drivers = OnCore::plain().into_inner();
     let (served, _) =
@@ -303,12 +303,12 @@ fn idle() -> Nanos {
 /// What requests of one size work on.
 struct Memory {
     input: Vec<u8>,
-    rooms: Vec<Vec<u8>>,
+    spaces: Vec<Vec<u8>>,
 }
 
 impl Memory {
     fn new(bytes: usize) -> Self {
-        Self { input: noise(1, bytes), rooms: vec![vec![0; bytes + 16]; BURST] }
+        Self { input: noise(1, bytes), spaces: vec![vec![0; bytes + 16]; BURST] }
     }
 }
 
@@ -319,9 +319,9 @@ fn request<'m>(
     length: Nanos,
     mut run: impl FnMut(&mut Burst<'m>),
 ) -> f64 {
-    let Memory { input, rooms } = memory;
+    let Memory { input, spaces } = memory;
     let bytes = input.len();
-    let mut jobs: Burst<'m> = rooms.iter_mut().map(|room| Job::apart(input, room)).collect();
+    let mut jobs: Burst<'m> = spaces.iter_mut().map(|space| Job::apart(input, space)).collect();
     let mut turn = || {
         jobs.iter_mut().for_each(|job| job.arm(Arc::clone(session), &[0; 16], bytes));
         run(&mut jobs);

@@ -59,7 +59,7 @@ struct Bystander {
     sent: u16,
 }
 
-/// Where the parts of its request lie: header and IV, text, room, status.
+/// Where the parts of its request lie: header and IV, text, space, status.
 const HEAD: u64 = 0x1000;
 const TEXT: u64 = 0x2000;
 const ROOM: u64 = 0x3000;
@@ -217,8 +217,8 @@ impl Client {
             0..64 => self.send(kind.into(), content, &self.files(files)),
             64..160 => {
                 let (place, content) = content.split_at(2.min(content.len()));
-                let room = MEMORY_BYTES - content.len() as u64;
-                let at = place.iter().fold(0, |at, &byte| at << 8 | u64::from(byte)) % room;
+                let space = MEMORY_BYTES - content.len() as u64;
+                let at = place.iter().fold(0, |at, &byte| at << 8 | u64::from(byte)) % space;
                 self.put(at, content);
             }
             160..220 => {
@@ -259,7 +259,7 @@ impl Client {
 fn memory(seals: SealFlags) -> File {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = File::from(memfd_create("fuzz", flags).expect("the system has memfds"));
-    file.set_len(MEMORY_BYTES).expect("room");
+    file.set_len(MEMORY_BYTES).expect("space");
     fcntl_add_seals(&file, seals).expect("it may be sealed");
     file
 }

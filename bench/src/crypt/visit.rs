@@ -30,7 +30,7 @@ pub struct Visit {
 pub(crate) fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
     for (job, spec) in jobs.iter_mut().zip(&load.jobs) {
         if load.wants_restoring() {
-            job.room_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
+            job.space_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
         }
         job.arm(&load.session, &spec.iv, spec.input_bytes);
         if load.session.algorithm().is_aead() {

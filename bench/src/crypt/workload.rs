@@ -49,7 +49,7 @@ pub struct Spec {
     /// Length of its input.
     pub input_bytes: usize,
     /// Length of its span.
-    room: usize,
+    space: usize,
     /// Length of the plaintext, which sizes mean.
     pub plain_bytes: usize,
     /// Its IV.
@@ -108,7 +108,7 @@ impl Workload {
         self.jobs.iter().map(|job| job.plain_bytes).sum::<usize>() * self.turns
     }
 
-    /// Fresh memory for a contender: input (empty where output replaces it) and room. Both are touched, so
+    /// Fresh memory for a contender: input (empty where output replaces it) and space. Both are touched, so
     /// that no page is new when the clock runs.
     #[must_use]
     pub fn memory(&self) -> Memory {
@@ -116,50 +116,50 @@ impl Workload {
             Layout::OutOfPlace => aligned(&self.input),
             Layout::InPlace | Layout::Cache => (Vec::new(), 0),
         };
-        let room = match self.layout {
+        let space = match self.layout {
             Layout::OutOfPlace => aligned(&vec![0xA5; self.bytes]),
             Layout::InPlace | Layout::Cache => aligned(&self.input),
         };
-        Memory { source, room }
+        Memory { source, space }
     }
 
     /// Puts the input back where a round in place has replaced it.
     pub fn restore(&self, memory: &mut Memory) {
         let fresh = match self.layout {
-            Layout::OutOfPlace => return memory.room_mut().fill(0xA5),
+            Layout::OutOfPlace => return memory.space_mut().fill(0xA5),
             Layout::InPlace | Layout::Cache => &self.input,
         };
-        memory.room_mut()[..fresh.len()].copy_from_slice(fresh);
+        memory.space_mut()[..fresh.len()].copy_from_slice(fresh);
     }
 
     /// The first job whose result in `memory` is wrong; `tags` are those that the contender made, where the
     /// algorithm makes any.
     #[must_use]
     pub fn first_wrong(&self, memory: &Memory, tags: Option<&[[u8; TAG_BYTES_MAX]]>) -> Option<usize> {
-        let room = &memory.room.0[memory.room.1..];
+        let space = &memory.space.0[memory.space.1..];
         (0..self.jobs.len()).find(|&index| {
             let job = &self.jobs[index];
             let output = job.start..job.start + self.output_bytes(job);
             let same_tag = tags.is_none_or(|tags| tags[index] == job.tag);
-            room[output.clone()] != self.answer[output] || !same_tag
+            space[output.clone()] != self.answer[output] || !same_tag
         })
     }
 
     /// Spans of all jobs over `memory`.
     pub fn spans<'m>(&self, memory: &'m mut Memory) -> Vec<Span<'m>> {
         let source = &memory.source.0[memory.source.1..];
-        let mut room = &mut memory.room.0[memory.room.1..];
+        let mut space = &mut memory.space.0[memory.space.1..];
         let mut at = 0;
         let mut spans = Vec::with_capacity(self.jobs.len());
         for job in &self.jobs {
-            let (_, from_start) = room.split_at_mut(job.start - at);
-            let (own, rest) = from_start.split_at_mut(job.room);
-            (room, at) = (rest, job.start + job.room);
+            let (_, from_start) = space.split_at_mut(job.start - at);
+            let (own, rest) = from_start.split_at_mut(job.space);
+            (space, at) = (rest, job.start + job.space);
             let source = match self.layout {
                 Layout::OutOfPlace => Some(&source[job.start..job.start + job.input_bytes]),
                 Layout::InPlace | Layout::Cache => None,
             };
-            spans.push(Span { source, room: own });
+            spans.push(Span { source, space: own });
         }
         spans
     }
@@ -187,12 +187,12 @@ impl Workload {
 /// The memory of one contender: two allocations with the place where their first page starts.
 pub struct Memory {
     source: (Vec<u8>, usize),
-    room: (Vec<u8>, usize),
+    space: (Vec<u8>, usize),
 }
 
 impl Memory {
-    fn room_mut(&mut self) -> &mut [u8] {
-        &mut self.room.0[self.room.1..]
+    fn space_mut(&mut self) -> &mut [u8] {
+        &mut self.space.0[self.space.1..]
     }
 }
 
@@ -200,8 +200,8 @@ impl Memory {
 pub struct Span<'m> {
     /// Input, where it lies apart.
     pub source: Option<&'m [u8]>,
-    /// Room for output, holding the input where it does not lie apart.
-    pub room: &'m mut [u8],
+    /// Space for output, holding the input where it does not lie apart.
+    pub space: &'m mut [u8],
 }
 
 /// Log-normal sizes as in file systems: median 8 KiB, sigma 2, cut to 64 B..1 MiB. The same every time.
@@ -263,10 +263,10 @@ fn turns(layout: Layout, sizes: &[usize], workers: usize) -> (Vec<usize>, usize)
     if layout != Layout::Cache {
         return (sizes.to_vec(), 1);
     }
-    let mut room = CACHE_BYTES * workers.max(1);
+    let mut space = CACHE_BYTES * workers.max(1);
     let fits = |&&size: &&usize| {
-        let fits = size <= room;
-        room = room.saturating_sub(size);
+        let fits = size <= space;
+        space = space.saturating_sub(size);
         fits
     };
     let turn: Vec<usize> = sizes.iter().take_while(fits).copied().collect();
@@ -281,12 +281,12 @@ fn place(encrypting: &Session, sizes: &[usize]) -> (Vec<Spec>, usize) {
     for (index, &plain_bytes) in sizes.iter().enumerate() {
         let align = if plain_bytes >= PAGE_BYTES { PAGE_BYTES } else { 64 };
         start = start_of(start, align);
-        let room = encrypting.output_bytes_max(plain_bytes).max(plain_bytes);
+        let space = encrypting.output_bytes_max(plain_bytes).max(plain_bytes);
         let mut iv = [0; 16];
         iv[..8].copy_from_slice(&(index as u64 + 1).to_le_bytes());
         let tag = [0; TAG_BYTES_MAX];
-        jobs.push(Spec { start, input_bytes: plain_bytes, room, plain_bytes, iv, tag });
-        start += room;
+        jobs.push(Spec { start, input_bytes: plain_bytes, space, plain_bytes, iv, tag });
+        start += space;
     }
     (jobs, start)
 }
@@ -305,7 +305,7 @@ fn answers(
     let mut answer = vec![0; bytes];
     let mut libcrypto = Libcrypto::new().map_err(|error| BenchError::Library(error.to_string()))?;
     for spec in jobs {
-        let span = spec.start..spec.start + spec.room;
+        let span = spec.start..spec.start + spec.space;
         let mut burst = [Job::apart(&plain[spec.start..][..spec.plain_bytes], &mut answer[span])];
         burst[0].arm(encrypting, &spec.iv, spec.plain_bytes);
         libcrypto.run(&mut burst);
@@ -353,7 +353,7 @@ mod tests {
             let sizes = [8, 16, 64, 5_000, 4_096, 16_384, 100];
             let load = Workload::new(Algorithm::Aes128Cbc, Direction::Encrypt, layout, &sizes, 1).unwrap();
             let mut memory = load.memory();
-            let lengths: Vec<_> = load.spans(&mut memory).iter().map(|span| span.room.len()).collect();
+            let lengths: Vec<_> = load.spans(&mut memory).iter().map(|span| span.space.len()).collect();
             assert_eq!(lengths, [16, 32, 80, 5_008, 4_112, 16_400, 112]);
         }
     }

@@ -114,7 +114,7 @@ pub fn usual_folders() -> Vec<PathBuf> {
 /// # Errors
 ///
 /// [`BenchError::Command`] where a program fails, [`BenchError::WrongFile`] where what it wrote is not right,
-/// [`BenchError::Cell`] where there is nothing to do or no room for it, [`BenchError::Stopped`] where `cancel`
+/// [`BenchError::Cell`] where there is nothing to do or no space for it, [`BenchError::Stopped`] where `cancel`
 /// asks to stop. The folders are left as they were found.
 pub fn measure(plan: &Plan, cancel: &Cancel, mut tell: impl FnMut(&str)) -> Result<Results, BenchError> {
     let (programs, contenders) = contender::installed(plan)?;
@@ -159,7 +159,7 @@ impl<'p> Contest<'p> {
         tell: &mut impl FnMut(&str),
     ) -> Result<Self, BenchError> {
         tell(&format!("{} in {}: making it, and encrypting it once untimed", work.name(), folder.display()));
-        let work_dir = WorkDir::new(folder, room_bytes(plan, work, contenders.len()))?;
+        let work_dir = WorkDir::new(folder, space_bytes(plan, work, contenders.len()))?;
         let source = work_dir.path("source");
         match work {
             Work::Large { bytes } => work_dir::make_file(&source, bytes)?,
@@ -254,7 +254,7 @@ impl<'p> Contest<'p> {
 }
 
 /// The most that a contest takes of a folder: source, ciphertexts, outputs that are kept, and some to spare.
-fn room_bytes(plan: &Plan, work: Work, contenders: usize) -> u64 {
+fn space_bytes(plan: &Plan, work: Work, contenders: usize) -> u64 {
     let kept_outputs = if work.is_tree() { 2 * plan.runs * contenders } else { 1 };
     let copies = 1 + contenders + kept_outputs + 1;
     // A small file takes whole pages and some for its name.

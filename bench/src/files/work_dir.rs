@@ -25,13 +25,13 @@ pub(super) struct Shape {
 impl WorkDir {
     /// # Errors
     ///
-    /// [`BenchError::Cell`] where there is no room for `room_bytes`.
-    pub(super) fn new(folder: &Path, room_bytes: u64) -> Result<Self, BenchError> {
+    /// [`BenchError::Cell`] where there is no space for `space_bytes`.
+    pub(super) fn new(folder: &Path, space_bytes: u64) -> Result<Self, BenchError> {
         let name = |error: rustix::io::Errno| wrong(folder)(error.into());
         let space = statvfs(folder).map_err(name)?;
         let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
-        if free_bytes < room_bytes {
-            let (needed, free) = (room_bytes >> 20, free_bytes >> 20);
+        if free_bytes < space_bytes {
+            let (needed, free) = (space_bytes >> 20, free_bytes >> 20);
             let place = folder.display();
             return Err(BenchError::Cell(format!("needed in {place}: {needed} MiB; free are {free} MiB")));
         }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_room_is_refused_before_anything_is_written() {
+    fn a_folder_without_space_is_refused_before_anything_is_written() {
         let refused = WorkDir::new(&std::env::temp_dir(), u64::MAX).err().unwrap();
         assert!(matches!(refused, BenchError::Cell(_)), "{refused}");
     }

@@ -41,7 +41,7 @@ impl Opened {
 pub(super) struct Path<'m> {
     driver: Driver<'m>,
     text: &'m [u8],
-    /// Text and room, for drivers that take jobs.
+    /// Text and space, for drivers that take jobs.
     job: Option<Box<Job<'m>>>,
     /// Where the kernel's result stands.
     output: Vec<u8>,
@@ -54,14 +54,14 @@ enum Driver<'m> {
 }
 
 impl<'m> Path<'m> {
-    /// From a text to a room beside it, which is as long.
-    pub(super) fn new(opened: &'m Opened, text: &'m [u8], room: &'m mut [u8]) -> Result<Self, BenchError> {
+    /// From a text to a buffer beside it, which is as long.
+    pub(super) fn new(opened: &'m Opened, text: &'m [u8], space: &'m mut [u8]) -> Result<Self, BenchError> {
         let driver = match opened {
             Opened::Core => Driver::Libcrypto(Libcrypto::new().map_err(|error| lost(error.to_string()))?),
             Opened::Host(module) => Driver::Host(module.driver()),
             Opened::Kernel(module) => Driver::Kernel(module.called()),
         };
-        Ok(Self { driver, text, job: Some(Job::apart(text, room)), output: Vec::new() })
+        Ok(Self { driver, text, job: Some(Job::apart(text, space)), output: Vec::new() })
     }
 
     /// Has the text worked on; [`Path::result`] is there then.

@@ -32,10 +32,10 @@ pub(super) struct Start<'a> {
 pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
     let Start { board, experiment, requests, .. } = *start;
     let text: Vec<u8> = (0..experiment.bytes).map(|at| pattern(start.number, at)).collect();
-    let mut room = vec![0; experiment.bytes];
+    let mut space = vec![0; experiment.bytes];
     let mut sessions = Sessions::new(experiment, start.number)?;
     let opened = Opened::at(&experiment.place, start.mode)?;
-    let mut worker = Worker { path: Path::new(&opened, &text, &mut room)?, meter: Meter::new() };
+    let mut worker = Worker { path: Path::new(&opened, &text, &mut space)?, meter: Meter::new() };
     let gate = start.gates.get(list_of(start));
     // The arbiter knows this process before the start.
     if gate.is_some_and(|gate| gate.capacity().is_none()) {

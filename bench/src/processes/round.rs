@@ -67,7 +67,7 @@ impl Gates {
         let is_named = |module: &Module| module.capacity().is_some();
         match gates.gate.iter().chain(&gates.lists).all(is_named) {
             true => Ok(gates),
-            false => Err(lost("the segment has no room".to_owned())),
+            false => Err(lost("the segment has no space".to_owned())),
         }
     }
 
@@ -133,7 +133,7 @@ impl Drop for Gates {
     }
 }
 
-/// Whether there is room for so many.
+/// Whether there is space for so many.
 fn check(mode: Mode, processes: usize) -> Result<(), BenchError> {
     if mode.has_gate() && processes > processes_max() {
         let most = processes_max();

@@ -47,16 +47,16 @@ fn run(cipher: &Cipher, case: &Case, encrypts: bool, chunking: Chunking) -> Opti
     let mut output = Vec::new();
     for piece in input.chunks(piece_bytes) {
         let to = if in_place { 0 } else { piece.len() };
-        let mut room = piece.to_vec();
-        room.resize(to + piece.len() + SPARE_BYTES, 0);
-        let answer = context.update(&mut room, 0..piece.len(), Some(to));
+        let mut space = piece.to_vec();
+        space.resize(to + piece.len() + SPARE_BYTES, 0);
+        let answer = context.update(&mut space, 0..piece.len(), Some(to));
         done(answer.code)?;
-        output.extend_from_slice(&room[to..][..usize::try_from(answer.bytes).ok()?]);
+        output.extend_from_slice(&space[to..][..usize::try_from(answer.bytes).ok()?]);
     }
-    let mut room = [0; SPARE_BYTES];
-    let answer = context.finish(&mut room, 0);
+    let mut space = [0; SPARE_BYTES];
+    let answer = context.finish(&mut space, 0);
     done(answer.code)?;
-    output.extend_from_slice(&room[..usize::try_from(answer.bytes).ok()?]);
+    output.extend_from_slice(&space[..usize::try_from(answer.bytes).ok()?]);
     let tag = if tag_bytes > 0 && encrypts { context.tag(tag_bytes) } else { (1, [0; 128]) };
     done(tag.0)?;
     Some((output, tag.1[..if encrypts { case.tag.len() } else { 0 }].to_vec()))

@@ -36,7 +36,7 @@ impl Engine for Module {
         // A key that Evener refuses, as one of XTS whose halves are the same.
         let session = Arc::new(session.map_err(|_| BlockError::Undone)?);
         let input = match &block_request.memory {
-            Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
+            Memory::InPlace { space, input_bytes } => &space[..*input_bytes],
             Memory::Apart { src, .. } => src,
         };
         let mut output = vec![0; input.len()];
@@ -47,7 +47,7 @@ impl Engine for Module {
             &mut output,
         )?;
         match &mut block_request.memory {
-            Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(&output),
+            Memory::InPlace { space, .. } => space[..output.len()].copy_from_slice(&output),
             Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(&output),
         }
         Ok(())

@@ -53,7 +53,7 @@ fn lies() -> CoreDrivers {
     let run = |libcrypto: &mut Libcrypto, burst: &mut [Box<Job<'_>>]| {
         libcrypto.run(burst);
         for job in burst {
-            job.room_mut().first_mut().into_iter().for_each(|byte| *byte ^= 1);
+            job.space_mut().first_mut().into_iter().for_each(|byte| *byte ^= 1);
         }
     };
     CoreDrivers::new(Box::new(Around::new(libcrypto(), run)), None)

@@ -228,12 +228,12 @@ fn until_it_is_late() {
     let key = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, 13);
     for count in 0.. {
         let spec = JobSpec::noisy(&key, BYTES, count);
-        let (mut iv, mut text) = ([0; 16], InPlace { room: spec.input.clone() });
+        let (mut iv, mut text) = ([0; 16], InPlace { space: spec.input.clone() });
         iv.copy_from_slice(&spec.iv);
         match driver.run_single(key.with_iv(&iv), &mut text, Nanos::from_millis(2_000)) {
-            Ok(()) => assert!(text.room == judged(&spec).output, "{}", spec.what()),
+            Ok(()) => assert!(text.space == judged(&spec).output, "{}", spec.what()),
             Err(Unanswered::Late) => {
-                assert!(text.room == spec.input, "{}", spec.what());
+                assert!(text.space == spec.input, "{}", spec.what());
                 return println!("{LEFT}{count}");
             }
             Err(failed) => panic!("{failed:?}"),
@@ -243,16 +243,16 @@ fn until_it_is_late() {
 
 /// A text that its result replaces.
 struct InPlace {
-    room: Vec<u8>,
+    space: Vec<u8>,
 }
 
 impl Text for InPlace {
     fn input(&self) -> &[u8] {
-        &self.room
+        &self.space
     }
 
     fn take(&mut self, result: &[u8]) {
-        self.room.copy_from_slice(result);
+        self.space.copy_from_slice(result);
     }
 }
 
@@ -313,8 +313,8 @@ fn until_told() {
         ..Default::default()
     };
     // Memory that lives as long as any driver.
-    let rooms = vec![vec![0; BYTES]; BURST_JOBS].leak();
-    let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let spaces = vec![vec![0; BYTES]; BURST_JOBS].leak();
+    let mut jobs: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     let ((), report) = evener::run(setup, |runtime| {
         let mut caller = runtime.caller(core_drivers());
         let rounds = (0..).step_by(BURST_JOBS).take_while(|_| !Path::new("/share/end").exists());
@@ -342,7 +342,7 @@ fn burst<'m>(caller: &mut Caller<'_, 'm>, jobs: &mut Burst<'m>, key: &Arc<Sessio
     let specs: Vec<JobSpec> =
         (first..first + BURST_JOBS).map(|seed| JobSpec::noisy(key, BYTES, seed)).collect();
     for (job, spec) in jobs.iter_mut().zip(&specs) {
-        job.room_mut().copy_from_slice(&spec.input);
+        job.space_mut().copy_from_slice(&spec.input);
         job.arm(Arc::clone(key), &spec.iv, BYTES);
     }
     caller.crypt(jobs);

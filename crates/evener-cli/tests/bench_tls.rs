@@ -453,7 +453,7 @@ fn a_full_disk_at_the_server_is_one_sentence() {
     let Some(place) = place() else { return };
     let words = "--clients curl --suites tls1.2-cbc --sizes 300000 --rounds 1 --directions up --module none --dir small";
     fs::create_dir(place.join("small")).unwrap();
-    // A file system of 480 KiB: room for what curl sends, not for what the server keeps.
+    // A file system of 480 KiB: space for what curl sends, not for what the server keeps.
     let script = format!("mount -t tmpfs -o size=480k none small && exec {EVENER} bench tls {words}");
     let ran = place.program("unshare").args(["--map-root-user", "--mount", "sh", "-c", &script]).run();
     if !ran.stderr().starts_with("evener:") && ran.code() != Some(0) {

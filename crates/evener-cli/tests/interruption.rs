@@ -1,4 +1,4 @@
-//! Runs that end before their time: killed, stopped, or out of room. What stands under a final name afterwards
+//! Runs that end before their time: killed, stopped, or out of space. What stands under a final name afterwards
 //! is whole, and the same command again does the rest.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
@@ -232,7 +232,7 @@ fn interrupt(child: &Child) {
 }
 
 #[test]
-fn a_full_disk_is_named_and_with_more_room_the_same_command_carries_on() {
+fn a_full_disk_is_named_and_with_more_space_the_same_command_carries_on() {
     let place = Place::new();
     work(&place);
     // A mount of our own, visible to no other process. The large file does not fit, the small ones do.

@@ -237,7 +237,7 @@ fn is_the_same(place: &Place, seed: u64) {
     }
 }
 
-/// Long zeros take no room in what comes back.
+/// Long zeros take no space in what comes back.
 fn holes_are_holes(growth: &Growth, place: &Place, seed: u64) {
     for file in &growth.files {
         let source = fs::metadata(file).unwrap();

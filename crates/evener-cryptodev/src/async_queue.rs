@@ -78,7 +78,7 @@ pub(crate) struct AsyncQueue {
 impl AsyncQueue {
     /// Queues a request; `EBUSY` where there are too many.
     pub(crate) fn submit(&mut self, request: AsyncRequest) -> Result<(), Errno> {
-        if !self.has_room(request.client) {
+        if !self.has_space(request.client) {
             return Err(Errno::BUSY);
         }
         let AsyncRequest { client, op, session, text, iv } = request;
@@ -148,7 +148,7 @@ impl AsyncQueue {
         let idle = jobs.split_off(waiting.len());
         for (job, entry) in jobs.iter_mut().zip(&waiting) {
             if let Stage::Waiting { session, text, iv } = &entry.stage {
-                job.room_mut()[..text.len()].copy_from_slice(text);
+                job.space_mut()[..text.len()].copy_from_slice(text);
                 job.arm(Arc::clone(session), iv, text.len());
             }
         }
@@ -156,7 +156,7 @@ impl AsyncQueue {
         for (job, entry) in jobs.iter_mut().zip(&mut waiting) {
             if let Stage::Waiting { text, iv, .. } = &entry.stage {
                 let outcome = result(job, &entry.op, text, iv).map(Zeroizing::new);
-                job.room_mut()[..text.len()].fill(0);
+                job.space_mut()[..text.len()].fill(0);
                 job.disarm();
                 entry.stage = Stage::Finished(outcome);
             }
@@ -193,10 +193,10 @@ impl AsyncQueue {
 
     fn can(&self, client: u64) -> u32 {
         let fetch = if self.finished(client, None).is_some() { POLL_IN } else { 0 };
-        fetch | if self.has_room(client) { POLL_OUT } else { 0 }
+        fetch | if self.has_space(client) { POLL_OUT } else { 0 }
     }
 
-    fn has_room(&self, client: u64) -> bool {
+    fn has_space(&self, client: u64) -> bool {
         let of_client = self.entries.iter().filter(|entry| entry.client == client).count();
         of_client < CLIENT_REQUESTS_MAX && self.entries.len() < ALL_REQUESTS_MAX
     }

@@ -30,7 +30,7 @@ const DRIVER: &str = "evener";
 pub(crate) enum Answer {
     /// More of the client's memory is needed.
     Fetch { input: Vec<Span>, output: Vec<Span> },
-    /// What is written into the room that was requested.
+    /// What is written into the space that was requested.
     Done(Vec<u8>),
 }
 
@@ -88,7 +88,7 @@ fn open_session(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errn
             false => Err(Errno::INVAL),
         };
     }
-    if bytes == 0 && !ioctl.has_room {
+    if bytes == 0 && !ioctl.has_space {
         return Ok(Answer::Fetch { input: vec![whole], output: vec![whole] });
     }
     let key = Key::new(op.cipher, op.mac, Zeroizing::new(key.to_vec()))?;
@@ -164,13 +164,13 @@ impl<'a> CheckedRequest<'a> {
 }
 
 /// The client's memory that a request writes: text or digest, and the next IV where it is wanted.
-fn rooms(op: &CryptOp, algorithm: Algorithm) -> [Span; 2] {
-    let room = match algorithm.is_cipher() {
+fn spaces(op: &CryptOp, algorithm: Algorithm) -> [Span; 2] {
+    let space = match algorithm.is_cipher() {
         true => span(op.dst, usize::try_from(op.len).unwrap_or(usize::MAX)),
         false => span(op.mac, algorithm.tag_bytes()),
     };
     let iv_bytes = if op.flags & ocf::WRITE_IV == 0 { 0 } else { algorithm.iv_bytes() };
-    [room, span(op.iv, iv_bytes)]
+    [space, span(op.iv, iv_bytes)]
 }
 
 fn crypt<'m>(
@@ -183,8 +183,8 @@ fn crypt<'m>(
     let Some(request) = CheckedRequest::read(ioctl, clients)? else {
         return Ok(Answer::Fetch { input: vec![whole], output: vec![] });
     };
-    if !ioctl.has_room && request.data.is_empty() {
-        return Ok(match named(rooms(&request.op, request.algorithm())) {
+    if !ioctl.has_space && request.data.is_empty() {
+        return Ok(match named(spaces(&request.op, request.algorithm())) {
             // Asks for no output, so it is done already.
             nothing if nothing.is_empty() => Answer::Done(Vec::new()),
             output => Answer::Fetch { input: request.input(whole), output },
@@ -192,7 +192,7 @@ fn crypt<'m>(
     }
     let (text, iv) = request.parts()?;
     let job = burst.first_mut().ok_or(Errno::IO)?;
-    job.room_mut()[..text.len()].copy_from_slice(text);
+    job.space_mut()[..text.len()].copy_from_slice(text);
     job.arm(Arc::clone(&request.session), iv, text.len());
     let fits = job.lengths_fit();
     if fits {
@@ -200,7 +200,7 @@ fn crypt<'m>(
     }
     let job = burst.first_mut().ok_or(Errno::IO)?;
     let result = if fits { result(job, &request.op, text, iv) } else { Err(Errno::INVAL) };
-    job.room_mut()[..text.len()].fill(0);
+    job.space_mut()[..text.len()].fill(0);
     // Or the key would be there for as long as no other comes.
     job.disarm();
     result.map(Answer::Done)
@@ -232,10 +232,10 @@ fn fetch(ioctl: &Ioctl<'_>, clients: &mut Clients) -> Result<Answer, Errno> {
     if ioctl.thread == 0 {
         return Err(Errno::PERM);
     }
-    if !ioctl.has_room {
+    if !ioctl.has_space {
         let (op, algorithm) = clients.queue.offer(ioctl.client, ioctl.thread)?;
-        let [room, iv] = rooms(&op, algorithm);
-        let output = named([record(ioctl, CryptOp::BYTES), room, iv]);
+        let [space, iv] = spaces(&op, algorithm);
+        let output = named([record(ioctl, CryptOp::BYTES), space, iv]);
         return Ok(Answer::Fetch { input: vec![], output });
     }
     let (op, came) = clients.queue.take(ioctl.client, ioctl.thread)?;

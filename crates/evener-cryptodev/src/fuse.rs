@@ -73,8 +73,8 @@ pub(crate) struct Ioctl<'a> {
     pub(crate) is_compat: bool,
     /// The client's memory that was requested, one part behind the other.
     pub(crate) data: &'a [u8],
-    /// Room in the client's memory was requested.
-    pub(crate) has_room: bool,
+    /// Space in the client's memory was requested.
+    pub(crate) has_space: bool,
 }
 
 /// A part of the client's memory.
@@ -120,7 +120,7 @@ impl<'a> Ioctl<'a> {
             number: u32_at(body, 12)?,
             argument: u64_at(body, 16)?,
             data: data.get(..bytes)?,
-            has_room: u32_at(body, 28)? > 0,
+            has_space: u32_at(body, 28)? > 0,
         })
     }
 }
@@ -132,12 +132,12 @@ pub(crate) enum Reply {
     Error(Errno),
     /// A client came and gets this number.
     Opened(u64),
-    /// The call is to come again with this memory, and room for that.
+    /// The call is to come again with this memory, and space for that.
     Retry {
         input: Vec<Span>,
         output: Vec<Span>,
     },
-    /// A call went well; these bytes go to the requested room, one part behind the other.
+    /// A call went well; these bytes go to the requested space, one part behind the other.
     Ioctl(Vec<u8>),
     /// What a client may do: [`POLL_IN`], [`POLL_OUT`].
     Polled(u32),
@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!((ioctl.client, ioctl.number, ioctl.argument), (5, 0xC030_6368, 0x7FFF_0000));
         assert_eq!(ioctl.thread, 77);
-        assert_eq!((ioctl.data, ioctl.is_compat, ioctl.has_room), (&[1, 2, 3][..], false, true));
+        assert_eq!((ioctl.data, ioctl.is_compat, ioctl.has_space), (&[1, 2, 3][..], false, true));
         assert!((0..bytes.len()).all(|cut| Message::parse(&bytes[..cut]).is_none()));
     }
 

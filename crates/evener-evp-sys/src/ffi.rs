@@ -16,9 +16,9 @@ macro_rules! opaque {
 
 opaque! { OsslLibCtx OsslProvider EvpCipher EvpCipherCtx EvpMd EvpMdCtx EvpMac EvpMacCtx EvpPkey EvpPkeyCtx Bio Bignum }
 
-/// Asks for the passphrase of a key file: room, its length, 1 for writing, and what the caller gave.
+/// Asks for the passphrase of a key file: space, its length, 1 for writing, and what the caller gave.
 pub type PemPasswordCb =
-    unsafe extern "C" fn(room: *mut c_char, bytes: c_int, writing: c_int, user: *mut c_void) -> c_int;
+    unsafe extern "C" fn(space: *mut c_char, bytes: c_int, writing: c_int, user: *mut c_void) -> c_int;
 
 /// One named value, `OSSL_PARAM`; an array of them ends in one that the library makes.
 #[repr(C)]
@@ -237,6 +237,6 @@ unsafe extern "C" {
         context: *mut EvpMacCtx,
         mac: *mut c_uchar,
         written: *mut usize,
-        room_bytes: usize,
+        space_bytes: usize,
     ) -> c_int;
 }

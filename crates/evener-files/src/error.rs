@@ -201,7 +201,7 @@ impl FileError {
         }
     }
 
-    /// Whether every other file would meet the same: no room left on the disk.
+    /// Whether every other file would meet the same: no space left on the disk.
     pub(crate) fn stops_the_run(&self) -> bool {
         let Self::Io(error) = self else { return false };
         matches!(error.answer().kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)

@@ -21,7 +21,7 @@ pub struct Keep {
     pub xattrs: bool,
     /// That names of one file are names of one file in the output too.
     pub hard_links: bool,
-    /// Holes: runs of zeros in a decrypted file take no room.
+    /// Holes: runs of zeros in a decrypted file take no space.
     pub holes: bool,
 }
 

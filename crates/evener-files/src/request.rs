@@ -46,7 +46,7 @@ impl Task {
         }
     }
 
-    /// Room that a segment needs in either form, in bytes.
+    /// Space that a segment needs in either form, in bytes.
     pub(crate) fn slot_bytes(&self) -> u64 {
         match self {
             Self::Encrypt(sealer) => sealer.slot_bytes(),

@@ -25,7 +25,7 @@ const FILES: &[(&str, u8, &str)] = &[
         "18f711bfcf9b990836dfe5dff0e74af1823532fefe697ddc736f5585f42264cba32211360d322eb2ee4f0b3276af5057\
          e6424aba51290af244ac0a22eaecfa4b3efb2b11321fb494c1ffdf2fa06a72ea6ebd8b",
     ),
-    // 32, 64, SHA512: first segment with room for 8, later ones for 48
+    // 32, 64, SHA512: first segment with space for 8, later ones for 48
     (
         "EgYIQBAgGAQaKAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=",
         30,
@@ -40,7 +40,7 @@ const FILES: &[(&str, u8, &str)] = &[
         "28b6611080829a8e5c46ea3ab04e1aaea81022b87a4db64ccd38a29af2cbfc7305850bbeddfc0244a73cc216e7b29840\
          c85f95d2d55057e4ee1470edf988041e",
     ),
-    // 16, 45, SHA256: first segment with room for 5
+    // 16, 45, SHA256: first segment with space for 5
     (
         "EgYILRAQGAMaKAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4fICEiIyQlJic=",
         6,

@@ -25,16 +25,16 @@ fn run(
 ) -> Result<Vec<u8>, u8> {
     let (src, tag) = (input.len() as u32, algorithm.tag_bytes() as u32);
     let code = u32::from(decrypt);
-    let (head, room) = match numbers(algorithm).0 {
+    let (head, space) = match numbers(algorithm).0 {
         0x002 => (header(code, session, &[iv.len() as u32, src, src], 1), src),
         0x302 => {
-            let room = if decrypt { src - tag } else { src + tag };
-            (header(0x300 | code, session, &[iv.len() as u32, aad.len() as u32, src, room, tag], 0), room)
+            let space = if decrypt { src - tag } else { src + tag };
+            (header(0x300 | code, session, &[iv.len() as u32, aad.len() as u32, src, space, tag], 0), space)
         }
         0x102 => (header(0x100, session, &[src, tag], 0), tag),
         _ => (header(0x200, session, &[src, tag], 0), tag),
     };
-    let (output, status) = raw.request(&[&head, iv, input, aad], room as usize).unwrap();
+    let (output, status) = raw.request(&[&head, iv, input, aad], space as usize).unwrap();
     if status == 0 { Ok(output) } else { Err(status) }
 }
 
@@ -108,7 +108,7 @@ fn any_framing_is_accepted() {
     let expected = judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&key, &iv, &[], &plain, &[]]).unwrap().0;
     let whole = [cipher(true, session, 160), iv, plain].concat();
     for (pieces, into) in [(1, 1), (7, 3), (40, 9), (3, 23)] {
-        // Readable bytes in `pieces` descriptors of the ring itself; room and status in `into` more, the last one shared.
+        // Readable bytes in `pieces` descriptors of the ring itself; space and status in `into` more, the last one shared.
         raw.put(DATA, &whole);
         let cut = |total: usize, count: usize| {
             (0..count).map(move |at| (total * at / count, total * (at + 1) / count))
@@ -118,16 +118,16 @@ fn any_framing_is_accepted() {
             raw.describe(index, GUEST + DATA + from as u64, (to - from) as u32, NEXT, index + 1);
             index += 1;
         }
-        let room = DATA + 4096;
-        raw.put(room, &[0xEE; 161]);
+        let space = DATA + 4096;
+        raw.put(space, &[0xEE; 161]);
         for (from, to) in cut(161, into) {
             let flags = WRITE | if to == 161 { 0 } else { NEXT };
-            raw.describe(index, GUEST + room + from as u64, (to - from) as u32, flags, index + 1);
+            raw.describe(index, GUEST + space + from as u64, (to - from) as u32, flags, index + 1);
             index += 1;
         }
         raw.offer(0);
         assert!(raw.wait());
-        assert_eq!(raw.get(room, 161), [&expected[..], &[0]].concat(), "{pieces} and {into}");
+        assert_eq!(raw.get(space, 161), [&expected[..], &[0]].concat(), "{pieces} and {into}");
         assert_eq!(raw.used_element(raw.sent - 1), (0, 161));
     }
 }
@@ -139,9 +139,9 @@ fn data_that_is_not_authentic_is_answered_by_its_status_and_nothing_else() {
     let (key, iv) = (noise(1, 32), noise(2, 12));
     let session = open(&mut raw, Algorithm::Aes256Gcm, true, &key);
     let head = header(0x301, session, &[12, 0, 80, 64, 16], 0);
-    let (room, status) = raw.request(&[&head, &iv, &noise(3, 80)], 64).unwrap();
+    let (space, status) = raw.request(&[&head, &iv, &noise(3, 80)], 64).unwrap();
     assert_eq!(status, 2);
-    assert_eq!(room, [0xEE; 64], "no byte of plaintext");
+    assert_eq!(space, [0xEE; 64], "no byte of plaintext");
     assert_eq!(host.stop().totals.failed, 1);
 }
 
@@ -160,7 +160,7 @@ fn what_a_session_cannot_do_is_refused_and_the_connection_goes_on() {
     assert_eq!(status(&header(7, session, &[16, 32, 32], 1), &iv, 32), 3, "no operation");
     assert_eq!(status(&header(0, session, &[16, 32, 32], 2), &iv, 32), 3, "a chain of cipher and hash");
     assert_eq!(status(&header(0, session, &[12, 32, 32], 1), &iv[..12], 32), 1, "a short IV");
-    assert_eq!(status(&header(0, session, &[16, 32, 16], 1), &iv, 32), 1, "less room than source");
+    assert_eq!(status(&header(0, session, &[16, 32, 16], 1), &iv, 32), 1, "less space than source");
     assert_eq!(status(&cipher(true, session, 8208), &iv, 8208), 1, "more than a request may have");
     assert_eq!(status(&cipher(true, session, 31), &iv, 31), 1, "no whole blocks");
     assert_eq!(status(&cipher(true, session, 32), &iv, 32), 0);
@@ -213,8 +213,8 @@ fn a_guest_whose_features_are_not_told_is_woken_and_wakes() {
     let mut raw = Raw::ready(&host.socket(), 0x4000_0000);
     let session = raw.open_cbc(&noise(1, 16), true);
     for round in 0..200_u16 {
-        let (room, status) = raw.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap();
-        assert_eq!((room.len(), status), (16, 0));
+        let (space, status) = raw.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap();
+        assert_eq!((space.len(), status), (16, 0));
         // Such a guest kicks only when `avail_event` says so, so it must follow.
         assert!(soon(|| raw.avail_event() == round + 1), "avail_event stays at {}", raw.avail_event());
     }

@@ -95,7 +95,7 @@ fn results_are_libcryptos_wherever_source_and_destination_lie_and_nothing_beside
                 let expected = if algorithm.is_cipher() { output } else { tag };
                 let head = request_header(algorithm, direction, session, bytes);
                 for place in PLACES {
-                    // The source first, then the room around the destination, but not over it.
+                    // The source first, then the space around the destination, but not over it.
                     let dst = expected.len();
                     let before = [UNTOUCHED; 8];
                     raw.put(place.dst + dst as u64, &before);
@@ -278,8 +278,8 @@ fn memory_of_a_client_that_goes_stays_until_its_request_is_over() {
     may_go.send(()).unwrap();
     let mut next = Raw::ready(&host.socket(), ALL_FEATURES);
     let session = next.open_cbc(&noise(1, 16), true);
-    let (room, status) = next.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap();
+    let (space, status) = next.request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16).unwrap();
     let right =
         judge(Algorithm::Aes128Cbc, Direction::Encrypt, [&noise(1, 16), &[0; 16], &[], &[7; 16], &[]]);
-    assert!(status == 0 && room == right.unwrap().0);
+    assert!(status == 0 && space == right.unwrap().0);
 }

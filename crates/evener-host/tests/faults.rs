@@ -275,7 +275,7 @@ fn a_module_of_its_own_that_hangs_is_given_up_and_all_that_it_holds_is_answered_
     let (mut raw, session) = client(&host);
     assert_eq!(ask(&mut raw, session), Some((right(), 0)));
     control.set_fault(Fault::Hang, When::ALWAYS);
-    // Two that it holds, and one for which it has no room.
+    // Two that it holds, and one for which it has no space.
     let written = [1, 2, 3]
         .map(|slot| (slot, raw.write_request(&[&cipher(true, session, 64), &[0; 16], &PLAIN], 64, slot).1));
     written.iter().for_each(|&(slot, _)| raw.offer_quietly(slot));

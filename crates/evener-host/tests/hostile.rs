@@ -163,7 +163,7 @@ const CHAINS: &[Attack] = &[
         raw.describe(1, GUEST + DATA, 1, WRITE, 0);
         raw.offer(0);
     }),
-    ("room outside", |raw| {
+    ("space outside", |raw| {
         raw.put(DATA, &cipher(true, 0, 16));
         raw.describe(0, GUEST + DATA, 104, NEXT, 1);
         raw.describe(1, GUEST + MEMORY_BYTES - 16, 17, WRITE, 0);
@@ -250,7 +250,7 @@ fn one_client_too_many_is_turned_away_until_another_goes() {
     assert!(Raw::connect(&host.socket()).ends());
     bystander.goes_on();
     drop(second);
-    host.wait_for("room", |report| report["clients"].as_array().unwrap().len() == 1);
+    host.wait_for("space", |report| report["clients"].as_array().unwrap().len() == 1);
     Bystander::new(&host).goes_on();
     assert_eq!(host.stop().connections.turned_away, 1);
 }
@@ -266,7 +266,7 @@ fn bytes_beyond_the_limit_in_flight_wait_and_are_done() {
     two_are_held_of_twelve(Limits { bytes_in_flight_max: 17, ..Limits::default() });
 }
 
-/// The module has room for all twelve requests of 16 bytes, and takes so long for each that it is seen at work.
+/// The module has space for all twelve requests of 16 bytes, and takes so long for each that it is seen at work.
 fn two_are_held_of_twelve(limits: Limits) {
     let host = Host::with(emulated("emulated:d=0+0,h=30000000+0,depth=64"), limits);
     let mut raw = Raw::ready(&host.socket(), ALL_FEATURES);

@@ -60,7 +60,7 @@ fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_1022_others_and_no
     silent.stream.write_all(&halves(&[26])).unwrap();
     let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES);
     deaf.stream.set_nonblocking(true).unwrap();
-    // Until neither side has room for more of these.
+    // Until neither side has space for more of these.
     let question = halves(&[1, 1, 0]).repeat(1_000);
     while deaf.stream.write(&question).map_err(|error| error.kind()) != Err(ErrorKind::WouldBlock) {}
     let mut all: Vec<Raw> = (0..good).map(|_| Raw::ready(&host.socket(), ALL_FEATURES)).collect();
@@ -109,7 +109,7 @@ fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_ses
     // One that asks nothing is not waited for, and keeps nobody out.
     let _silent = Raw::connect(&host.socket());
     drop(two);
-    host.wait_for("room", |report| clients(report) == 0);
+    host.wait_for("space", |report| clients(report) == 0);
     is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
     assert_eq!(host.stop().connections.turned_away, 3);
 }

@@ -70,7 +70,7 @@ fn a_header_that_changes_while_it_is_read_is_used_as_it_was_checked() {
     let session = raw.open_cbc(&KEY, true);
     let plain = noise(8, LONG);
     let head = header(0, session, &[16, SHORT as u32, LONG as u32], 1);
-    let (room, status) = raw.write_request(&[&head, &IV, &plain], LONG, 0);
+    let (space, status) = raw.write_request(&[&head, &IV, &plain], LONG, 0);
     let (right, nothing) = (encrypted(&plain[..SHORT]), vec![UNTOUCHED; LONG]);
     // Behind the opcode, the session, the length of the IV and one byte.
     let length: Flip = (DATA + 29, &[0, 8]);
@@ -80,13 +80,13 @@ fn a_header_that_changes_while_it_is_read_is_used_as_it_was_checked() {
             if round >= ROUNDS && !seen.contains(&0) {
                 break;
             }
-            raw.put(room, &nothing);
+            raw.put(space, &nothing);
             raw.put(status, &[UNTOUCHED]);
             let number = raw.sent;
             raw.offer(0);
             assert!(raw.wait(), "neither length is a fraud");
             let (told, written) = (raw.get(status, 1)[0], raw.used_element(number).1);
-            let got = raw.get(room, LONG);
+            let got = raw.get(space, LONG);
             match told {
                 0 => assert!(
                     written as usize == SHORT + 1
@@ -145,13 +145,14 @@ fn clear(raw: &Raw) {
     raw.put(STATUS, &[UNTOUCHED]);
 }
 
-/// Which text was encrypted, and into which room; the other one is as it was.
+/// Which text was encrypted, and into which space; the other one is as it was.
 fn found(raw: &Raw) -> (usize, usize) {
-    let rooms = ROOMS.map(|at| raw.get(at, BYTES));
-    let room = rooms.iter().position(|room| *room != [UNTOUCHED; BYTES]).expect("it says that it is done");
-    assert!(rooms[1 - room] == [UNTOUCHED; BYTES], "both rooms were written");
-    let text = texts().iter().position(|text| encrypted(text) == rooms[room]);
-    (text.expect("one of the two texts, and all of it"), room)
+    let spaces = ROOMS.map(|at| raw.get(at, BYTES));
+    let space =
+        spaces.iter().position(|space| *space != [UNTOUCHED; BYTES]).expect("it says that it is done");
+    assert!(spaces[1 - space] == [UNTOUCHED; BYTES], "both spaces were written");
+    let text = texts().iter().position(|text| encrypted(text) == spaces[space]);
+    (text.expect("one of the two texts, and all of it"), space)
 }
 
 #[test]
@@ -170,12 +171,12 @@ fn descriptors_that_change_while_they_are_read_give_one_whole_answer() {
             raw.offer(0);
             assert!(raw.wait(), "all four are right");
             assert_eq!(raw.get(STATUS, 1), [0]);
-            let (text, room) = found(raw);
-            seen[text][room] += 1;
+            let (text, space) = found(raw);
+            seen[text][space] += 1;
         }
         seen
     });
-    assert!(!seen.as_flattened().contains(&0), "each text in each room: {seen:?}");
+    assert!(!seen.as_flattened().contains(&0), "each text in each space: {seen:?}");
     assert_eq!(host.stop().connections.broken_off, 0);
 }
 

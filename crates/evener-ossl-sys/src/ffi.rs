@@ -70,30 +70,30 @@ functions! {
     CipherInit = fn(*mut c_void, *const c_uchar, usize, *const c_uchar, usize, *const Param) -> c_int;
     /// `cipher_encrypt_skey_init` and its sibling: context, key object, IV, its length, parameters.
     CipherSkeyInit = fn(*mut c_void, *mut c_void, *const c_uchar, usize, *const Param) -> c_int;
-    /// `cipher_update` and `cipher_cipher`: context, out, written, room, in, length.
+    /// `cipher_update` and `cipher_cipher`: context, out, written, space, in, length.
     CipherUpdate = fn(*mut c_void, *mut c_uchar, *mut usize, usize, *const c_uchar, usize) -> c_int;
-    /// `cipher_final`: context, out, written, room.
+    /// `cipher_final`: context, out, written, space.
     CipherFinal = fn(*mut c_void, *mut c_uchar, *mut usize, usize) -> c_int;
     /// `cipher_pipeline_encrypt_init` and its sibling: context, key, its length, pipes, an IV each, their length,
     /// parameters.
     CipherPipelineInit = fn(
         *mut c_void, *const c_uchar, usize, usize, *const *const c_uchar, usize, *const Param
     ) -> c_int;
-    /// `cipher_pipeline_update`: context, pipes, and for each: out, written, room, in, length.
+    /// `cipher_pipeline_update`: context, pipes, and for each: out, written, space, in, length.
     CipherPipelineUpdate = fn(
         *mut c_void, usize, *const *mut c_uchar, *mut usize, *const usize, *const *const c_uchar, *const usize
     ) -> c_int;
-    /// `cipher_pipeline_final`: context, pipes, and for each: out, written, room.
+    /// `cipher_pipeline_final`: context, pipes, and for each: out, written, space.
     CipherPipelineFinal = fn(*mut c_void, usize, *const *mut c_uchar, *mut usize, *const usize) -> c_int;
     /// `digest_init`: context, parameters.
     DigestInit = fn(*mut c_void, *const Param) -> c_int;
     /// `digest_update`: context, in, length.
     DigestUpdate = fn(*mut c_void, *const c_uchar, usize) -> c_int;
-    /// `digest_final` and `digest_squeeze`: context, out, written, room.
+    /// `digest_final` and `digest_squeeze`: context, out, written, space.
     DigestFinal = fn(*mut c_void, *mut c_uchar, *mut usize, usize) -> c_int;
     /// `digest_copyctx`: to, from.
     DigestCopyCtx = fn(*mut c_void, *mut c_void);
-    /// `digest_digest`: provider, in, length, out, written, room.
+    /// `digest_digest`: provider, in, length, out, written, space.
     DigestDigest = fn(*mut c_void, *const c_uchar, usize, *mut c_uchar, *mut usize, usize) -> c_int;
     /// `rand_newctx`: provider, parent, the parent's functions.
     RandNewCtx = fn(*mut c_void, *mut c_void, *const Dispatch) -> *mut c_void;

@@ -52,7 +52,7 @@ pub struct Param {
     pub data_type: c_uint,
     /// Where the value lies or goes to.
     pub data: *mut c_void,
-    /// Room at `data` in bytes.
+    /// Space at `data` in bytes.
     pub data_size: usize,
     /// Length of what was answered, [`PARAM_UNMODIFIED`] before.
     pub return_size: usize,

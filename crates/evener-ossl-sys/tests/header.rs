@@ -61,7 +61,7 @@ fn assertions() -> String {
 fn compile(text: &str, folder: &str) -> Result<(), String> {
     let place = tempfile::tempdir().expect("a temporary folder");
     let file = place.path().join("abi.c");
-    fs::write(&file, text).expect("room for a file");
+    fs::write(&file, text).expect("space for a file");
     let output = Command::new("cc")
         .args(["-std=c11", "-fsyntax-only", "-I", folder])
         .arg(file)

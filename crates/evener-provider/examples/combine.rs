@@ -40,7 +40,7 @@ struct HelperPool {
 /// Encrypts messages of its own until the end.
 fn work(helper_pool: &HelperPool, ciphers: &[Cipher; 2], number: u64, (len, shift): (usize, usize)) {
     let start = usize::try_from(number % 64).unwrap() * shift;
-    let (key, mut room) = (bytes(number, 16), bytes(number, start + len + 16));
+    let (key, mut space) = (bytes(number, 16), bytes(number, start + len + 16));
     let contexts = [CipherCtx::new(), CipherCtx::new()];
     for (context, cipher) in contexts.iter().zip(ciphers) {
         assert!(context.init(Some(cipher), Some(&key), Some(&[1; 16]), Some(true)));
@@ -51,7 +51,7 @@ fn work(helper_pool: &HelperPool, ciphers: &[Cipher; 2], number: u64, (len, shif
         }
         let context = &contexts[helper_pool.side.load(Relaxed)];
         assert!(context.init(None, None, Some(&count.to_le_bytes()), None));
-        assert_eq!(context.update_within(&mut room, start, start, len), (true, len));
+        assert_eq!(context.update_within(&mut space, start, start, len), (true, len));
         helper_pool.messages.fetch_add(1, Relaxed);
     }
 }

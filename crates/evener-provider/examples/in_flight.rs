@@ -36,26 +36,26 @@ const IV: [u8; 16] = [1; 16];
 /// Messages of one thread.
 struct Messages {
     key: Vec<u8>,
-    rooms: Vec<Vec<u8>>,
+    spaces: Vec<Vec<u8>>,
     len: usize,
 }
 
 impl Messages {
     /// Repetitions in a window.
     fn turns(&self) -> usize {
-        (WINDOW_BYTES / (self.len * self.rooms.len())).max(1)
+        (WINDOW_BYTES / (self.len * self.spaces.len())).max(1)
     }
 
     /// One after the other, each in a context of its own.
     fn one_by_one(&mut self, cipher: &Cipher) -> Duration {
-        let contexts: Vec<CipherCtx> = self.rooms.iter().map(|_| CipherCtx::new()).collect();
+        let contexts: Vec<CipherCtx> = self.spaces.iter().map(|_| CipherCtx::new()).collect();
         let ready = |context: &CipherCtx| context.init(Some(cipher), Some(&self.key), Some(&IV), Some(true));
         assert!(contexts.iter().all(ready));
         let (turns, begin) = (self.turns(), Instant::now());
         for _ in 0..turns {
-            for (context, room) in contexts.iter().zip(&mut self.rooms) {
+            for (context, space) in contexts.iter().zip(&mut self.spaces) {
                 assert!(context.init(None, None, Some(&IV), None));
-                assert_eq!(context.update_within(room, 0, 0, self.len), (true, self.len));
+                assert_eq!(context.update_within(space, 0, 0, self.len), (true, self.len));
             }
         }
         begin.elapsed()
@@ -64,9 +64,9 @@ impl Messages {
     /// As many jobs as messages; each encrypts its own again and again.
     fn in_jobs(&mut self, cipher: &Cipher) -> Duration {
         let (turns, len, key) = (self.turns(), self.len, &self.key);
-        let rooms = self.rooms.iter_mut();
+        let spaces = self.spaces.iter_mut();
         let mut fibres: Vec<Fibre<'_>> =
-            rooms.map(|room| Fibre::new(job(cipher, key, room, len, turns))).collect();
+            spaces.map(|space| Fibre::new(job(cipher, key, space, len, turns))).collect();
         let begin = Instant::now();
         while !fibres.is_empty() {
             fibres.retain_mut(|fibre| fibre.step() == Step::Paused);
@@ -76,13 +76,13 @@ impl Messages {
 
     /// All in one call.
     fn in_pipes(&mut self, pipes: &mut PipelineContext<'_>) -> Duration {
-        let count = self.rooms.len();
+        let count = self.spaces.len();
         let (ivs, lens) = (vec![Some(&IV[..]); count], vec![self.len; count]);
         assert!(pipes.init(true, true, Some(&self.key), &ivs));
         let (turns, begin) = (self.turns(), Instant::now());
         for _ in 0..turns {
             assert!(pipes.init(false, true, None, &ivs));
-            assert!(pipes.update(&mut self.rooms, None, &lens).is_some());
+            assert!(pipes.update(&mut self.spaces, None, &lens).is_some());
         }
         begin.elapsed()
     }
@@ -92,7 +92,7 @@ impl Messages {
 fn job<'b>(
     cipher: &'b Cipher,
     key: &'b [u8],
-    room: &'b mut [u8],
+    space: &'b mut [u8],
     len: usize,
     turns: usize,
 ) -> impl FnMut() + Send + 'b {
@@ -101,7 +101,7 @@ fn job<'b>(
         assert!(context.init(Some(cipher), Some(key), Some(&IV), Some(true)));
         for _ in 0..turns {
             assert!(context.init(None, None, Some(&IV), None));
-            assert_eq!(context.update_within(room, 0, 0, len), (true, len));
+            assert_eq!(context.update_within(space, 0, 0, len), (true, len));
         }
     }
 }
@@ -122,8 +122,8 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
     println!("| messages | default MB/s | jobs, times the default | pipeline, times the default |");
     println!("|---|---|---|---|");
     for &count in counts {
-        let rooms = (0..count as u64).map(|seed| bytes(seed, len + 16)).collect();
-        let mut messages = Messages { key: bytes(7, 16), rooms, len };
+        let spaces = (0..count as u64).map(|seed| bytes(seed, len + 16)).collect();
+        let mut messages = Messages { key: bytes(7, 16), spaces, len };
         let mut pipes = PipelineContext::new(&kind);
         let (mut speed, mut jobs, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..rounds {

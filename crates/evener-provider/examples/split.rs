@@ -53,7 +53,7 @@ struct Bench {
     ciphers: [Cipher; SIDES + 1],
     contexts: [CipherCtx; SIDES + 1],
     /// In place: what is worked on. Apart: the input, then the output.
-    room: Vec<u8>,
+    space: Vec<u8>,
 }
 
 impl Bench {
@@ -63,7 +63,7 @@ impl Bench {
         let contexts = [(); SIDES + 1].map(|()| CipherCtx::new());
         let sides = if task.in_place { 1 } else { 2 };
         // Not zero, so that each page is there.
-        let this = Self { ciphers, contexts, room: vec![1; sides * len + 64] };
+        let this = Self { ciphers, contexts, space: vec![1; sides * len + 64] };
         for (context, cipher) in this.contexts.iter().zip(&this.ciphers) {
             let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
             assert!(context.init(Some(cipher), Some(&key), Some(&iv), Some(task.encrypts)));
@@ -84,7 +84,7 @@ impl Bench {
         let most = if task.name.ends_with("XTS") { UNIT_MAX } else { len };
         for at in (0..len).step_by(most) {
             let (this, to) = (most.min(len - at), if task.in_place { at } else { len + at });
-            assert_eq!(context.update_within(&mut self.room, at, to, this), (true, this));
+            assert_eq!(context.update_within(&mut self.space, at, to, this), (true, this));
         }
         if task.name.ends_with("GCM") && task.encrypts {
             assert!(context.last().is_some());
@@ -100,7 +100,7 @@ impl Bench {
         [&*near, &*far].into_iter().for_each(|context| assert!(context.init(None, None, Some(&iv), None)));
         let most = if task.name.ends_with("XTS") { UNIT_MAX } else { len };
         let (mut own, mut other): (Vec<_>, Vec<_>) =
-            units(&mut self.room, task.in_place, len, most).into_iter().unzip();
+            units(&mut self.space, task.in_place, len, most).into_iter().unzip();
         // Units that the other may begin, and those that it has done; it says with the first that it is there.
         let (open, done) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -147,8 +147,8 @@ impl Half<'_> {
 }
 
 /// The two halves of each unit of `most` bytes.
-fn units(room: &mut [u8], in_place: bool, len: usize, most: usize) -> Vec<(Half<'_>, Half<'_>)> {
-    let (input, output) = room.split_at_mut(len);
+fn units(space: &mut [u8], in_place: bool, len: usize, most: usize) -> Vec<(Half<'_>, Half<'_>)> {
+    let (input, output) = space.split_at_mut(len);
     if in_place {
         let halves = input.chunks_mut(most).map(|unit| unit.split_at_mut(unit.len() / 2));
         return halves.map(|(one, two)| (Half::InPlace(one), Half::InPlace(two))).collect();

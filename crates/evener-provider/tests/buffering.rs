@@ -100,9 +100,9 @@ fn step(pair: &mut Pair, random: &mut Random) -> String {
         9..=12 => {
             let (len, shift) = (length(random), [0, 0, 16, 5][random.below(4)]);
             let way = pair.both("within", |ctx, _| {
-                let mut room = bytes(seed, len + 64);
-                let answer = ctx.update_within(&mut room, shift, [shift, 0][random_bit(seed)], len);
-                (answer, room)
+                let mut space = bytes(seed, len + 64);
+                let answer = ctx.update_within(&mut space, shift, [shift, 0][random_bit(seed)], len);
+                (answer, space)
             });
             format!("within {len} shift {shift} wrote {}", way.0.1)
         }
@@ -255,10 +255,10 @@ fn records(version: u32, mac_bytes: u32, encrypts: bool) -> Pair {
 /// One record of both, in place; gives what came out.
 fn record(pair: &Pair, input: &[u8]) -> Option<Vec<u8>> {
     pair.both("record", |ctx, _| {
-        let mut room = [input, &[0; 16]].concat();
-        let (done, written) = ctx.update_within(&mut room, 0, 0, input.len());
+        let mut space = [input, &[0; 16]].concat();
+        let (done, written) = ctx.update_within(&mut space, 0, 0, input.len());
         // What lies behind the result is the padding that was there.
-        done.then(|| room[..written].to_vec())
+        done.then(|| space[..written].to_vec())
     })
 }
 

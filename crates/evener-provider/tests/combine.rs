@@ -92,9 +92,9 @@ fn step(pair: &mut Pair, random: &mut Random) {
             let (len, shift) = (length(random), [0, 0, 0, 16, 5, 20_000][random.below(6)]);
             let forwards = random.below(2) == 0;
             pair.both("within", |ctx, _| {
-                let mut room = bytes(seed, len + shift + 32);
+                let mut space = bytes(seed, len + shift + 32);
                 let (from, to) = if forwards { (0, shift) } else { (shift, 0) };
-                (ctx.update_within(&mut room, from, to, len), room)
+                (ctx.update_within(&mut space, from, to, len), space)
             });
         }
         _ => {

@@ -64,8 +64,8 @@ fn spoil_apart(memory: &mut Memory<'_>) {
 }
 
 fn spoil_in_place(memory: &mut Memory<'_>) {
-    if let Memory::InPlace { room, .. } = memory {
-        room.fill(0xEE);
+    if let Memory::InPlace { space, .. } = memory {
+        space.fill(0xEE);
     }
 }
 
@@ -87,11 +87,11 @@ fn crypt(provider: &str, name: &str, encrypts: bool, in_place: bool) -> Vec<u8> 
     for len in [4096, 80_000, 16, 65_536] {
         let data = bytes(len as u64, len);
         if in_place {
-            let mut room = data;
-            room.resize(len + 16, 0);
-            let (done, written) = ctx.update_within(&mut room, 0, 0, len);
+            let mut space = data;
+            space.resize(len + 16, 0);
+            let (done, written) = ctx.update_within(&mut space, 0, 0, len);
             assert!(done);
-            out.extend(&room[..written]);
+            out.extend(&space[..written]);
         } else {
             out.extend(ctx.update(&data).unwrap());
         }

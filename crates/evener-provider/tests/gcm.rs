@@ -52,9 +52,9 @@ fn gcm_by(pair: &mut Pair, name: &str, random: &mut Random, with_key: bool) {
             3..=5 => {
                 let (from, to) = [(0, 0), (0, 0), (16, 0), (0, 40)][random.below(4)];
                 pair.both(&what, |ctx, _| {
-                    let mut room = bytes(seed, len + 80);
-                    let answer = ctx.update_within(&mut room, from, to, len);
-                    (answer, room)
+                    let mut space = bytes(seed, len + 80);
+                    let answer = ctx.update_within(&mut space, from, to, len);
+                    (answer, space)
                 });
             }
             6 => pair.duplicate(),
@@ -224,8 +224,8 @@ const LEAVES: &[(&str, Leave)] = &[
         format!("{:?}", (ctx.one_shot(&mut data), data))
     }),
     ("input and output that overlap", |ctx| {
-        let mut room = bytes(9, 5_000);
-        format!("{:?}", (ctx.update_within(&mut room, 7, 0, 4_000), room))
+        let mut space = bytes(9, 5_000);
+        format!("{:?}", (ctx.update_within(&mut space, 7, 0, 4_000), space))
     }),
     ("an unknown parameter", |ctx| format!("{:?}", ctx.set_number(c"evener", 1))),
     ("a copy", |ctx| format!("{:?}", ctx.duplicate().last())),

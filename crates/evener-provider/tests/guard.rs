@@ -176,13 +176,13 @@ fn lanes_that_are_too_slow_are_locked_out_of_pipelines() {
         let call = |seed: u64| {
             let mut pipes = PipelineContext::new(&kind);
             assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 4]));
-            let mut rooms: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
-            let texts = rooms.clone();
-            assert_eq!(pipes.update(&mut rooms, None, &[LEN; 4]), Some(vec![LEN; 4]));
-            for (room, text) in rooms.iter().zip(&texts) {
+            let mut spaces: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
+            let texts = spaces.clone();
+            assert_eq!(pipes.update(&mut spaces, None, &[LEN; 4]), Some(vec![LEN; 4]));
+            for (space, text) in spaces.iter().zip(&texts) {
                 let judge = CipherCtx::new();
                 assert!(judge.init(Some(&by_default), Some(&key), Some(&iv), Some(true)));
-                assert!(judge.update(text).unwrap() == *room, "{seed}");
+                assert!(judge.update(text).unwrap() == *space, "{seed}");
             }
         };
         (0..=TUNING.control_jobs_first).for_each(call);

@@ -41,7 +41,7 @@ struct Work {
     cipher: Cipher,
     context: CipherCtx,
     key: Vec<u8>,
-    rooms: Vec<(Vec<u8>, usize, Vec<u8>)>,
+    spaces: Vec<(Vec<u8>, usize, Vec<u8>)>,
 }
 
 impl Work {
@@ -51,27 +51,27 @@ impl Work {
             .map(|provider| DEFAULT.cipher(name, &format!("provider={provider}")).unwrap());
         let key = bytes(seed, cipher.key_bytes());
         let mut random = Random::new(seed);
-        let rooms = (0..MESSAGES).map(|number| {
+        let spaces = (0..MESSAGES).map(|number| {
             let len = [16_384, 16_384, 32_768, 16_384 + 16 * random.below(99), 999][random.below(5)];
-            let room = bytes(seed + number, len + 16);
+            let space = bytes(seed + number, len + 16);
             let context = CipherCtx::new();
             assert!(context.init(Some(&judge), Some(&key), Some(&[7; 16]), Some(true)));
-            let mut expected = context.update(&room[..len]).unwrap();
+            let mut expected = context.update(&space[..len]).unwrap();
             expected.extend(context.last().unwrap());
-            (room, len, expected)
+            (space, len, expected)
         });
-        let rooms = rooms.collect();
-        Self { cipher, context: CipherCtx::new(), key, rooms }
+        let spaces = spaces.collect();
+        Self { cipher, context: CipherCtx::new(), key, spaces }
     }
 
     /// Encrypts all, in place.
     fn encrypt(&mut self) -> bool {
-        let Self { cipher, context, key, rooms } = self;
-        rooms.iter_mut().all(|(room, len, expected)| {
+        let Self { cipher, context, key, spaces } = self;
+        spaces.iter_mut().all(|(space, len, expected)| {
             let ready = context.init(Some(cipher), Some(key), Some(&[7; 16]), Some(true));
-            let (done, written) = context.update_within(room, 0, 0, *len);
+            let (done, written) = context.update_within(space, 0, 0, *len);
             let last = context.last().unwrap_or_default();
-            ready && done && room[..written] == expected[..written] && last == expected[written..]
+            ready && done && space[..written] == expected[..written] && last == expected[written..]
         })
     }
 }

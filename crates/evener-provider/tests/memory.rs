@@ -18,12 +18,12 @@ fn message(name: &str, provider: &str, encrypts: bool, number: Option<u32>) -> (
     let mut out = Vec::new();
     let mut refused = 0;
     for len in [200_000, 65_536] {
-        let mut room = bytes(3, len + 16);
+        let mut space = bytes(3, len + 16);
         fail_from(number.unwrap_or(u32::MAX));
-        let answer = ctx.update_within(&mut room, 0, 0, len);
+        let answer = ctx.update_within(&mut space, 0, 0, len);
         refused += spare();
         assert_eq!(answer, (true, len), "{name} {provider} {number:?}");
-        out.push(room);
+        out.push(space);
     }
     if name.ends_with("GCM") && encrypts {
         out.push(ctx.last().unwrap());

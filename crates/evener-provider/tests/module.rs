@@ -40,10 +40,10 @@ fn the_module_shows_one_symbol() {
     assert_eq!(own, ["OSSL_provider_init"]);
 }
 
-/// What threads count has room for hundreds of them; unless all of it begins as zeros, each program that loads the module reads
+/// What threads count has space for hundreds of them; unless all of it begins as zeros, each program that loads the module reads
 /// half a megabyte of nothing.
 #[test]
-fn room_for_threads_takes_none_in_the_file() {
+fn space_for_threads_takes_none_in_the_file() {
     let Some(sections) = readelf("--section-headers") else {
         return println!("skipped: no readelf (Debian: binutils)");
     };

@@ -97,8 +97,8 @@ fn message(name: &str, encrypts: bool, seed: u64) {
     for len in [16_384, 4_096, 7, 65_536, 1_001, 16] {
         pair.both(&what, |ctx, _| ctx.update(&bytes(seed + 2, len)));
         pair.both(&what, |ctx, _| {
-            let mut room = bytes(seed + 3, len + 16);
-            (ctx.update_within(&mut room, 0, 0, len), room)
+            let mut space = bytes(seed + 3, len + 16);
+            (ctx.update_within(&mut space, 0, 0, len), space)
         });
     }
     pair.both(&what, |ctx, _| ctx.last());
@@ -298,7 +298,7 @@ fn contexts_are_freed_though_the_host_stands_still() {
         drop(contexts);
         signal_host("CONT");
         wait_for_keys(0);
-        // A message to the host that found no room would have cost the connection.
+        // A message to the host that found no space would have cost the connection.
         assert!(encrypts_right(1));
         assert_eq!(count(&evener, c"evener-redone"), 0);
     });
@@ -405,15 +405,15 @@ fn with_pipes(name: &str, more: &[(&str, &str)], body: impl FnOnce(&Library, &dy
                 assert!(judge.init(Some(&cipher), Some(&key), Some(iv), Some(true)));
             }
             for (len, in_place) in [(16_384, true), (1_024, false)] {
-                let mut rooms: Vec<Vec<u8>> =
+                let mut spaces: Vec<Vec<u8>> =
                     (0..PIPES).map(|pipe| bytes(seed + u64::from(pipe), len)).collect();
                 let expected: Vec<Vec<u8>> =
-                    judges.iter().zip(&rooms).map(|(judge, text)| judge.update(text).unwrap()).collect();
-                let mut outs = rooms.clone();
-                let lens = vec![len; rooms.len()];
-                let written = pipes.update(&mut rooms, (!in_place).then_some(&mut outs[..]), &lens);
+                    judges.iter().zip(&spaces).map(|(judge, text)| judge.update(text).unwrap()).collect();
+                let mut outs = spaces.clone();
+                let lens = vec![len; spaces.len()];
+                let written = pipes.update(&mut spaces, (!in_place).then_some(&mut outs[..]), &lens);
                 assert_eq!(written, Some(lens));
-                is_right &= if in_place { rooms == expected } else { outs == expected };
+                is_right &= if in_place { spaces == expected } else { outs == expected };
             }
             let expected: Option<Vec<Vec<u8>>> = judges.iter().map(CipherCtx::last).collect();
             is_right & (pipes.last() == expected)

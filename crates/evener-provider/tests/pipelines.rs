@@ -72,13 +72,14 @@ impl Race<'_> {
     /// A piece of each; false where both refused.
     fn update(&self, random: &mut Random, in_place: bool) {
         let lens: Vec<usize> = self.judges.iter().map(|_| length(random)).collect();
-        let mut rooms: Vec<Vec<u8>> = lens.iter().map(|len| bytes(random.next(), len + 48)).collect();
-        let pieces: Vec<Vec<u8>> = rooms.iter().zip(&lens).map(|(room, &len)| room[..len].to_vec()).collect();
+        let mut spaces: Vec<Vec<u8>> = lens.iter().map(|len| bytes(random.next(), len + 48)).collect();
+        let pieces: Vec<Vec<u8>> =
+            spaces.iter().zip(&lens).map(|(space, &len)| space[..len].to_vec()).collect();
         let judged = self.judges.iter().zip(&pieces).map(|(judge, piece)| judge.update(piece).unwrap());
         let expected: Vec<Vec<u8>> = judged.collect();
-        let mut outs = rooms.clone();
-        let written = self.pipes.update(&mut rooms, (!in_place).then_some(&mut outs), &lens).unwrap();
-        let outs = if in_place { rooms } else { outs };
+        let mut outs = spaces.clone();
+        let written = self.pipes.update(&mut spaces, (!in_place).then_some(&mut outs), &lens).unwrap();
+        let outs = if in_place { spaces } else { outs };
         for ((out, written), expected) in outs.iter().zip(written).zip(&expected) {
             assert!(out[..written] == expected[..], "{lens:?}");
         }
@@ -165,13 +166,13 @@ fn whole_blocks_go_in_place() {
         let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
         let mut pipes = PipelineContext::new(kind);
         assert!(pipes.init(true, true, Some(key), &[Some(iv); 16]));
-        let mut rooms: Vec<Vec<u8>> = (0..16).map(|seed| bytes(seed, 16_384)).collect();
-        let texts = rooms.clone();
-        assert_eq!(pipes.update(&mut rooms, None, &[16_384; 16]), Some(vec![16_384; 16]));
-        for (room, text) in rooms.iter().zip(&texts) {
+        let mut spaces: Vec<Vec<u8>> = (0..16).map(|seed| bytes(seed, 16_384)).collect();
+        let texts = spaces.clone();
+        assert_eq!(pipes.update(&mut spaces, None, &[16_384; 16]), Some(vec![16_384; 16]));
+        for (space, text) in spaces.iter().zip(&texts) {
             let judge = CipherCtx::new();
             assert!(judge.init(Some(&by_default), Some(key), Some(iv), Some(true)));
-            assert!(judge.update(text).unwrap() == *room);
+            assert!(judge.update(text).unwrap() == *space);
         }
     });
 }
@@ -200,20 +201,20 @@ fn pipes_that_share_memory_take_turns() {
 fn a_call_that_does_not_fit_is_refused_whole() {
     with_aes_128("a_call_that_does_not_fit_is_refused_whole", |kind, key, iv| {
         let mut pipes = PipelineContext::new(kind);
-        let mut rooms = vec![bytes(3, 64), bytes(4, 64)];
-        let before = rooms.clone();
-        assert!(pipes.update(&mut rooms, None, &[64, 64]).is_none(), "before any init");
+        let mut spaces = vec![bytes(3, 64), bytes(4, 64)];
+        let before = spaces.clone();
+        assert!(pipes.update(&mut spaces, None, &[64, 64]).is_none(), "before any init");
         assert!(!pipes.init(true, true, None, &[Some(iv); 2]), "without a key");
         // Told the cipher once more, EVP forgets the number of pipes (3.5, 4.0: `numpipes` is set, then the context reset).
         assert!(!pipes.init(false, true, Some(&key[..5]), &[Some(iv); 2]), "a key of five bytes");
         assert!(pipes.init(false, true, Some(key), &[Some(iv); 2]));
         let mut outs = vec![vec![0; 64], vec![0; 63]];
-        assert!(pipes.update(&mut rooms, Some(&mut outs), &[64, 64]).is_none(), "no room in the second");
+        assert!(pipes.update(&mut spaces, Some(&mut outs), &[64, 64]).is_none(), "no space in the second");
         assert!(outs[0].iter().all(|&byte| byte == 0), "nothing of the first was done");
-        assert!(pipes.update(&mut rooms, None, &[64, 33]).is_some());
+        assert!(pipes.update(&mut spaces, None, &[64, 33]).is_some());
         pipes.set_padding(false);
         assert!(pipes.last().is_none(), "a byte is left");
-        assert!(rooms != before);
+        assert!(spaces != before);
         clear_errors();
     });
 }

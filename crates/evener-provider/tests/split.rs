@@ -46,9 +46,9 @@ fn message_by(pair: &mut Pair, name: &str, run: u64) {
             3..=5 => {
                 let (from, to) = [(0, 0), (0, 0), (16, 0), (0, 16), (5, 0), (0, 40)][random.below(6)];
                 pair.both(&what, |ctx, _| {
-                    let mut room = bytes(seed, len + 80);
-                    let answer = ctx.update_within(&mut room, from, to, len);
-                    (answer, room)
+                    let mut space = bytes(seed, len + 80);
+                    let answer = ctx.update_within(&mut space, from, to, len);
+                    (answer, space)
                 });
             }
             6 => pair.duplicate(),
@@ -82,8 +82,8 @@ fn ciphertext_is_stolen_within_the_last_part() {
             for rest in 0..33 {
                 let (len, before) = (5 * 16_384 + rest, split_count(&evener));
                 pair.both(&format!("{rest} in place"), |ctx, _| {
-                    let mut room = bytes(3, len + 16);
-                    (ctx.update_within(&mut room, 0, 0, len), room)
+                    let mut space = bytes(3, len + 16);
+                    (ctx.update_within(&mut space, 0, 0, len), space)
                 });
                 pair.both(&format!("{rest} apart"), |ctx, _| ctx.update(&bytes(3, len)));
                 assert_eq!(split_count(&evener) - before, 2, "{rest}");

@@ -33,7 +33,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn room(&self) -> usize {
+    fn space(&self) -> usize {
         self.ring.capacity() - self.oracle.len()
     }
 
@@ -44,7 +44,7 @@ impl Pair {
 
     fn push(&mut self) {
         let number = self.number();
-        if self.room() == 0 {
+        if self.space() == 0 {
             assert_eq!(self.ring.push(Box::new(number)), Err(Box::new(number)));
         } else {
             assert_eq!(self.ring.push(Box::new(number)), Ok(()));
@@ -54,7 +54,7 @@ impl Pair {
 
     fn push_all(&mut self, count: usize) {
         let numbers: Vec<u32> = (0..count).map(|_| self.number()).collect();
-        let (fits, stays) = numbers.split_at(count.min(self.room()));
+        let (fits, stays) = numbers.split_at(count.min(self.space()));
         let mut items: Vec<Box<u32>> = numbers.iter().copied().map(Box::new).collect();
         assert_eq!(self.ring.push_all(&mut items), fits.len());
         assert_eq!(unbox(items), stays);

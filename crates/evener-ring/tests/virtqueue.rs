@@ -58,7 +58,7 @@ struct Pair {
     memory: Memory,
     number: u32,
     /// Descriptors that no request holds.
-    room: usize,
+    space: usize,
     cost: HashMap<u16, usize>,
     added: VecDeque<(u16, Vec<Element>)>,
     offered: VecDeque<(u16, Vec<Element>)>,
@@ -75,7 +75,7 @@ impl Pair {
             device: Device::starting_at(heap, events, 0).unwrap(),
             memory: Memory::default(),
             number: 0,
-            room: size.into(),
+            space: size.into(),
             cost: HashMap::new(),
             added: VecDeque::new(),
             offered: VecDeque::new(),
@@ -110,7 +110,7 @@ impl Pair {
             }
             Step::Collect => self.collect(),
         }
-        assert_eq!(self.driver.room(), self.room);
+        assert_eq!(self.driver.space(), self.space);
         assert_eq!(usize::from(self.device.in_flight()), self.held.len());
     }
 
@@ -128,10 +128,10 @@ impl Pair {
         } else {
             self.driver.add(&elements)
         };
-        assert_eq!(head.is_some(), !elements.is_empty() && cost <= self.room);
+        assert_eq!(head.is_some(), !elements.is_empty() && cost <= self.space);
         let Some(head) = head else { return };
         assert_eq!(self.cost.insert(head, cost), None, "a name belongs to one request at a time");
-        self.room -= cost;
+        self.space -= cost;
         self.added.push_back((head, elements));
     }
 
@@ -165,7 +165,7 @@ impl Pair {
         let used = self.driver.take().unwrap().map(|used| (used.head, used.written));
         assert_eq!(used, self.shown.pop_front());
         if let Some((head, _)) = used {
-            self.room += self.cost.remove(&head).expect("it was added");
+            self.space += self.cost.remove(&head).expect("it was added");
         }
     }
 }
@@ -303,7 +303,7 @@ fn a_table_of_any_length_up_to_the_greatest_passes() {
 /// What the device makes of a table with these bytes.
 fn taken_with_table(len: usize, table: Vec<u8>) -> Result<bool, Malformed> {
     let (mut driver, mut device) = sides(Events::Index);
-    driver.add_table(7, len.div_ceil(16)).expect("there is room");
+    driver.add_table(7, len.div_ceil(16)).expect("there is space");
     driver.publish();
     let memory = Memory(HashMap::from([(7, table)]));
     device.take(&memory, &mut Chain::new())

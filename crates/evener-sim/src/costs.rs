@@ -25,7 +25,7 @@ pub const COPIES_NS_PER_BYTE: f64 = 2.0 * 1_000.0 / 175.0;
 /// come near.
 const MODULE_PART_MAX: f64 = 0.95;
 
-/// One size of the two columns that the fit reads. It has no room for a combined run.
+/// One size of the two columns that the fit reads. It has no space for a combined run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SingleResource {
     /// Size of a job in bytes.

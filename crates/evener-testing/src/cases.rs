@@ -91,16 +91,16 @@ impl Case {
         self.session.is_for_modules_only()
     }
 
-    /// Room for the output: padding adds up to a block.
+    /// Space for the output: padding adds up to a block.
     #[must_use]
-    pub fn room_bytes(&self) -> usize {
+    pub fn space_bytes(&self) -> usize {
         self.input.len() + 16
     }
 
     fn judged(mut self) -> Self {
-        let mut room = vec![0; self.room_bytes()];
+        let mut space = vec![0; self.space_bytes()];
         self.right = {
-            let mut judged = [Job::in_place(&mut room)];
+            let mut judged = [Job::in_place(&mut space)];
             self.arm(&mut judged[0]);
             Libcrypto::new().unwrap().run(&mut judged);
             result(&judged[0])
@@ -108,9 +108,9 @@ impl Case {
         self
     }
 
-    /// Arms a job in place for this case, reading the input into its room.
+    /// Arms a job in place for this case, reading the input into its space.
     pub fn arm<'c>(&'c self, job: &mut Job<'c>) {
-        job.room_mut()[..self.input.len()].copy_from_slice(&self.input);
+        job.space_mut()[..self.input.len()].copy_from_slice(&self.input);
         self.arm_apart(job);
     }
 
@@ -144,16 +144,16 @@ fn result(job: &Job<'_>) -> Result<(Vec<u8>, Vec<u8>), JobError> {
 
 /// Memory for jobs in place.
 #[must_use]
-pub fn rooms(cases: &[Case]) -> Vec<Vec<u8>> {
-    cases.iter().map(|case| vec![0; case.room_bytes()]).collect()
+pub fn spaces(cases: &[Case]) -> Vec<Vec<u8>> {
+    cases.iter().map(|case| vec![0; case.space_bytes()]).collect()
 }
 
 /// An armed job per case, marked with its number: half of them in place, half apart.
 #[must_use]
-pub fn jobs<'m>(cases: &'m [Case], rooms: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>> {
-    let both = cases.iter().zip(rooms).enumerate();
-    let job = |(number, (case, room)): (usize, (&'m Case, &'m mut Vec<u8>))| {
-        let mut job = if number % 2 == 0 { Job::in_place(room) } else { Job::apart(&case.input, room) };
+pub fn jobs<'m>(cases: &'m [Case], spaces: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>> {
+    let both = cases.iter().zip(spaces).enumerate();
+    let job = |(number, (case, space)): (usize, (&'m Case, &'m mut Vec<u8>))| {
+        let mut job = if number % 2 == 0 { Job::in_place(space) } else { Job::apart(&case.input, space) };
         if number % 2 == 0 {
             case.arm(&mut job);
         } else {
@@ -167,7 +167,7 @@ pub fn jobs<'m>(cases: &'m [Case], rooms: &'m mut [Vec<u8>]) -> Vec<Box<Job<'m>>
 
 /// Does `body` with the cases and the jobs that are armed for them. A body that stands still fails.
 pub fn with_jobs(cases: Vec<Case>, body: impl FnOnce(&[Case], Vec<Box<Job<'_>>>) + Send + 'static) {
-    without_standstill(move || body(&cases, jobs(&cases, &mut rooms(&cases))));
+    without_standstill(move || body(&cases, jobs(&cases, &mut spaces(&cases))));
 }
 
 /// Does `body` under every policy, with the cases and jobs that are armed for them anew. A body that stands still fails.
@@ -177,7 +177,7 @@ pub fn under_every_policy(
 ) {
     without_standstill(move || {
         for policy in Policy::ALL {
-            body(policy, &cases, jobs(&cases, &mut rooms(&cases)));
+            body(policy, &cases, jobs(&cases, &mut spaces(&cases)));
         }
     });
 }

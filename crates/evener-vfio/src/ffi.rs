@@ -62,7 +62,7 @@ struct InterruptInfo {
     count: u32,
 }
 
-/// `struct vfio_irq_set` with room for descriptors.
+/// `struct vfio_irq_set` with space for descriptors.
 #[repr(C)]
 struct Interrupts {
     struct_bytes: u32,

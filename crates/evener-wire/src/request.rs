@@ -25,7 +25,7 @@ pub enum Status {
     NotSupported = 3,
     /// There is no such session.
     InvalidSession = 4,
-    /// The device has no room.
+    /// The device has no space.
     NoSpace = 5,
 }
 

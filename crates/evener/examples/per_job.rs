@@ -37,7 +37,7 @@ fn main() {
     let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[7; 16]);
     let session = Arc::new(session.expect("the key fits"));
     let mut memory = vec![[0u8; 64]; job_count];
-    let mut jobs: Vec<_> = memory.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut jobs: Vec<_> = memory.iter_mut().map(|space| Job::in_place(space)).collect();
     let workers = (0..worker_count).map(|_| core_drivers()).collect();
     let setup = Setup { workers, backlog_jobs: job_count, home_jobs: job_count, ..Setup::default() };
     let (queued, _) = run(setup, |runtime| {

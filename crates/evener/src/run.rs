@@ -37,7 +37,7 @@ pub struct Runtime<'r, 'm> {
 /// Where a worker panics: a bug. A thread that waits for jobs that were lost with it panics too. Where the system has no
 /// thread for a module, see [`try_run`].
 pub fn run<'m, R>(setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) -> (R, Report) {
-    try_run(setup, body).expect("the system has room for a few threads")
+    try_run(setup, body).expect("the system has space for a few threads")
 }
 
 /// As [`run`]; where the system has fewer threads than CPU workers were set up, there are fewer ([`Runtime::workers`]).

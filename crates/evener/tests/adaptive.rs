@@ -13,7 +13,7 @@ use evener_core::plan::Policy;
 use evener_core::{Algorithm, Budget, Estimator, Method, Nanos, Objective};
 use evener_driver_emulated::{CostedCpu, Emulated, Fault, When};
 use evener_driver_libcrypto::Libcrypto;
-use evener_testing::cases::{Case, check_all, jobs, rooms};
+use evener_testing::cases::{Case, check_all, jobs, spaces};
 use evener_testing::drivers::{libcrypto, plain_drivers, plain_setup};
 use evener_testing::waiting::without_standstill;
 
@@ -37,7 +37,7 @@ impl Machine {
 
     /// Runs all cases so many times over, through a stream; every result is compared with libcrypto's.
     fn run(&self, cases: &[Case], rounds: usize) -> Report {
-        let mut memory: Vec<_> = (0..rounds).map(|_| rooms(cases)).collect();
+        let mut memory: Vec<_> = (0..rounds).map(|_| spaces(cases)).collect();
         let module = self.module();
         let setup = Setup {
             policy: Policy::Adaptive,
@@ -52,7 +52,7 @@ impl Machine {
         };
         let ((), report) = run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
-            let mut all = memory.iter_mut().flat_map(|rooms| jobs(cases, rooms)).collect();
+            let mut all = memory.iter_mut().flat_map(|spaces| jobs(cases, spaces)).collect();
             assert_eq!(sender.submit_all(&mut all), Submitted::Yes);
             for _ in 0..rounds {
                 let came: Vec<_> = cases.iter().map(|_| receiver.next().unwrap()).collect();
@@ -69,7 +69,7 @@ impl Machine {
 
     /// A caller brings the cases one at a time, beside `module`.
     fn one_at_a_time(&self, cases: &[Case], module: Emulated<'_>) -> Report {
-        let mut memory = rooms(cases);
+        let mut memory = spaces(cases);
         let setup = Setup {
             policy: Policy::Adaptive,
             callers: 1,
@@ -101,13 +101,13 @@ fn equal_cases() -> Vec<Case> {
 
 /// The class of the first case's job.
 fn class(cases: &[Case]) -> evener_core::Class {
-    let mut memory = rooms(cases);
+    let mut memory = spaces(cases);
     jobs(cases, &mut memory)[0].class()
 }
 
 /// The classes of all of them, in place and apart.
 fn classes(cases: &[Case]) -> Vec<evener_core::Class> {
-    let mut memory = rooms(cases);
+    let mut memory = spaces(cases);
     let mut classes: Vec<_> = jobs(cases, &mut memory).iter().map(|job| job.class()).collect();
     classes.sort();
     classes.dedup();
@@ -342,7 +342,7 @@ fn a_module_that_lies_locks_the_class_for_itself_and_not_for_another() {
         learned.freeze();
         let costs = "emulated:d=20000+0,h=200000+0,c=1000000+0";
         let machine = Machine { costs, workers: 1, cores: 1, objective: Objective::Throughput, learned };
-        let mut memory: Vec<_> = (0..8).map(|_| rooms(&cases)).collect();
+        let mut memory: Vec<_> = (0..8).map(|_| spaces(&cases)).collect();
         let module = |costs: &str| {
             let module = Emulated::new(costs.parse().unwrap(), Box::new(Libcrypto::new().unwrap()));
             ModuleSetup::new(Box::new(module), plain_drivers())
@@ -359,7 +359,7 @@ fn a_module_that_lies_locks_the_class_for_itself_and_not_for_another() {
         };
         let ((), report) = run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
-            let mut all = memory.iter_mut().flat_map(|rooms| jobs(&cases, rooms)).collect();
+            let mut all = memory.iter_mut().flat_map(|spaces| jobs(&cases, spaces)).collect();
             assert_eq!(sender.submit_all(&mut all), Submitted::Yes);
             (0..8 * cases.len()).for_each(|_| _ = receiver.next().unwrap());
         });
@@ -376,7 +376,7 @@ fn a_module_that_lies_locks_the_class_for_itself_and_not_for_another() {
 fn a_budget_holds_core_time_down() {
     without_standstill(|| {
         let cases = equal_cases();
-        let mut memory: Vec<_> = (0..200).map(|_| rooms(&cases)).collect();
+        let mut memory: Vec<_> = (0..200).map(|_| spaces(&cases)).collect();
         let costs: evener_driver_emulated::Preset = "emulated:d=1000+0,h=1000+0,c=20000+0".parse().unwrap();
         let core_drivers = |_| {
             let cpu = CostedCpu::new(Box::new(libcrypto()), costs.clone());
@@ -392,7 +392,7 @@ fn a_budget_holds_core_time_down() {
         let start = Instant::now();
         let ((), report) = run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
-            let mut all = memory.iter_mut().flat_map(|rooms| jobs(&cases, rooms)).collect();
+            let mut all = memory.iter_mut().flat_map(|spaces| jobs(&cases, spaces)).collect();
             assert_eq!(sender.submit_all(&mut all), Submitted::Yes);
             (0..200 * cases.len()).for_each(|_| _ = receiver.next().unwrap());
         });

@@ -4,7 +4,7 @@
 use evener::{CoreDrivers, Report, Setup, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job, JobError, Outcome};
-use evener_testing::cases::{Case, check_all, jobs, rooms};
+use evener_testing::cases::{Case, check_all, jobs, spaces};
 use evener_testing::drivers::{Fault, Scripted, scripted, watched};
 use evener_testing::waiting::without_standstill;
 
@@ -62,8 +62,8 @@ fn a_module_does_them_all_under_every_policy_that_has_one() {
         for by_stream in [false, true] {
             without_standstill(move || {
                 let cases = cases(90);
-                let mut rooms = rooms(&cases);
-                let mut armed = jobs(&cases, &mut rooms);
+                let mut spaces = spaces(&cases);
+                let mut armed = jobs(&cases, &mut spaces);
                 let module = Scripted::new(Fault::None);
                 let log = module.seen();
                 run_with(policy, Some(module), &mut armed, by_stream);
@@ -89,8 +89,8 @@ fn without_a_module_they_fail_and_the_others_do_not() {
         without_standstill(move || {
             for by_stream in [false, true] {
                 let cases = cases(30);
-                let mut rooms = rooms(&cases);
-                let mut armed = jobs(&cases, &mut rooms);
+                let mut spaces = spaces(&cases);
+                let mut armed = jobs(&cases, &mut spaces);
                 let report = run_with(policy, None, &mut armed, by_stream);
                 let outcomes = bound_outcomes(&cases, &armed);
                 assert_eq!(outcomes, [Outcome::Failed(JobError::NeedsModule); 10], "{policy:?}");
@@ -125,8 +125,8 @@ fn what_a_module_fails_is_returned_as_failed_and_done_nowhere_else() {
         for policy in [Policy::ModuleOnly, Policy::SharedQueue, Policy::RoundRobin, Policy::Adaptive] {
             without_standstill(move || {
                 let cases = cases(90);
-                let mut rooms = rooms(&cases);
-                let mut armed = jobs(&cases, &mut rooms);
+                let mut spaces = spaces(&cases);
+                let mut armed = jobs(&cases, &mut spaces);
                 let report = run_with(policy, Some(Scripted::new(fault)), &mut armed, false);
                 let outcomes = bound_outcomes(&cases, &armed);
                 let failed: Vec<_> =

@@ -5,22 +5,22 @@ use std::thread;
 
 use evener::{Report, Setup, run};
 use evener_core::plan::Policy;
-use evener_testing::cases::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms, with_jobs};
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, marks, mixed_cases, spaces, with_jobs};
 use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted, setup_with_module};
 use evener_testing::waiting::without_standstill;
 
 /// Memory for the jobs of one burst.
-type Rooms = Vec<Vec<u8>>;
+type Spaces = Vec<Vec<u8>>;
 
 /// One thread per set of cases brings them as a burst, once for each of its memories, and checks each.
-fn many_threads<'m>(setup: Setup<'m>, sets: &'m [Vec<Case>], memory: &'m mut [Vec<Rooms>]) -> Report {
+fn many_threads<'m>(setup: Setup<'m>, sets: &'m [Vec<Case>], memory: &'m mut [Vec<Spaces>]) -> Report {
     let ((), report) = run(setup, |runtime| {
         thread::scope(|scope| {
             for (cases, memory) in sets.iter().zip(memory) {
                 let mut caller = runtime.caller(plain_drivers());
                 scope.spawn(move || {
-                    for rooms in memory {
-                        let mut armed = jobs(cases, rooms);
+                    for spaces in memory {
+                        let mut armed = jobs(cases, spaces);
                         caller.crypt(&mut armed);
                         assert_eq!(marks(&armed), (0..cases.len() as u64).collect::<Vec<_>>());
                         check_all(cases, &armed);
@@ -38,7 +38,7 @@ fn callers_on_several_threads_each_get_their_own_jobs_back_in_order() {
         let sets = [50, 51, 52].map(mixed_cases);
         for policy in Policy::ALL {
             for workers in [0, 2] {
-                let mut memory = sets.each_ref().map(|cases| (0..6).map(|_| rooms(cases)).collect());
+                let mut memory = sets.each_ref().map(|cases| (0..6).map(|_| spaces(cases)).collect());
                 let modules = vec![scripted(Scripted::new(Fault::Error), 8)];
                 let callers = if workers == 0 { 3 } else { 0 };
                 let setup = Setup { policy, modules, callers, ..plain_setup(workers) };
@@ -65,8 +65,8 @@ fn a_burst_may_be_wider_than_home_and_backlog() {
         for policy in Policy::ALL {
             for workers in [0, 1] {
                 let cases = cbc_cases(200);
-                let mut rooms = rooms(&cases);
-                let mut armed = jobs(&cases, &mut rooms);
+                let mut spaces = spaces(&cases);
+                let mut armed = jobs(&cases, &mut spaces);
                 let modules = vec![scripted(Scripted::new(Fault::None), 8)];
                 let callers = 1 - workers;
                 let setup =
@@ -95,9 +95,9 @@ fn streams_and_callers_share_a_run_without_mixing_their_jobs() {
     without_standstill(|| {
         for policy in Policy::ALL {
             let (streamed, called) = (mixed_cases(150), cbc_cases(150));
-            let (mut streamed_rooms, mut called_rooms) = (rooms(&streamed), rooms(&called));
-            let streamed_jobs = jobs(&streamed, &mut streamed_rooms);
-            let mut called_jobs = jobs(&called, &mut called_rooms);
+            let (mut streamed_spaces, mut called_spaces) = (spaces(&streamed), spaces(&called));
+            let streamed_jobs = jobs(&streamed, &mut streamed_spaces);
+            let mut called_jobs = jobs(&called, &mut called_spaces);
             let modules = vec![scripted(Scripted::new(Fault::None), 8)];
             let setup = Setup { policy, modules, ..plain_setup(2) };
             let (came, _) = run(setup, |runtime| {

@@ -43,8 +43,8 @@ fn driver() -> Option<Box<dyn InlineDriver>> {
 }
 
 /// Encrypts in place; the caller's own work is libcrypto's.
-fn encrypt(combiner: &Combiner, generation: u32, session: &Session, room: &mut [u8]) -> Verdict {
-    combiner.encrypt(generation, Request { session, iv: &IV, span: Span::InPlace(room) })
+fn encrypt(combiner: &Combiner, generation: u32, session: &Session, space: &mut [u8]) -> Verdict {
+    combiner.encrypt(generation, Request { session, iv: &IV, span: Span::InPlace(space) })
 }
 
 /// One thread's calls: different lengths, in place and apart; counts those that were combined.
@@ -53,21 +53,21 @@ fn calls(combiner: &Combiner, thread: usize, combined: &AtomicUsize) {
     for call in 0..60 {
         let plain = noise((thread * 100 + call) as u64, BYTES_MIN + (thread * 7 + call) % 9 * 8_208);
         let expected = right(&session, &plain);
-        let (mut room, mut apart) = (plain.clone(), vec![0; plain.len() + 5]);
+        let (mut space, mut apart) = (plain.clone(), vec![0; plain.len() + 5]);
         let span = match call % 2 {
-            0 => Span::InPlace(&mut room),
+            0 => Span::InPlace(&mut space),
             _ => Span::Apart(&plain, &mut apart),
         };
         match combiner.encrypt(0, Request { session: &session, iv: &IV, span }) {
             Verdict::Combined => {
                 combined.fetch_add(1, Ordering::Relaxed);
                 let (output, other) =
-                    if call % 2 == 0 { (&room, &apart[..plain.len()]) } else { (&apart, &*room) };
+                    if call % 2 == 0 { (&space, &apart[..plain.len()]) } else { (&apart, &*space) };
                 assert!(output[..plain.len()] == expected, "thread {thread}, call {call}");
                 assert!(other == plain || other.iter().all(|&byte| byte == 0), "the other span is untouched");
                 assert_eq!(apart[plain.len()..], [0; 5]);
             }
-            Verdict::Inline => assert!(room == plain && apart.iter().all(|&byte| byte == 0)),
+            Verdict::Inline => assert!(space == plain && apart.iter().all(|&byte| byte == 0)),
             Verdict::Failed(error) => panic!("{error}"),
         }
     }
@@ -104,9 +104,9 @@ fn many_threads_that_combine_each_get_what_libcrypto_gives() {
 fn whoever_is_alone_does_its_work_itself() {
     without_standstill(|| {
         let combiner = Combiner::unguarded(0, CORES, 16, driver).unwrap();
-        let mut room = noise(1, BYTES_MIN);
-        assert_eq!(encrypt(&combiner, 0, &session(0), &mut room), Verdict::Inline);
-        assert!(room == noise(1, BYTES_MIN));
+        let mut space = noise(1, BYTES_MIN);
+        assert_eq!(encrypt(&combiner, 0, &session(0), &mut space), Verdict::Inline);
+        assert!(space == noise(1, BYTES_MIN));
     });
 }
 
@@ -129,10 +129,10 @@ fn what_is_not_plain_cbc_encryption_of_a_fitting_length_is_not_touched() {
             let (mut one, mut two) = (vec![5; length], vec![5; length]);
             let start = Barrier::new(2);
             thread::scope(|scope| {
-                for room in [&mut one, &mut two] {
+                for space in [&mut one, &mut two] {
                     scope.spawn(|| {
                         start.wait();
-                        assert_eq!(encrypt(&combiner, 0, session, room), Verdict::Inline);
+                        assert_eq!(encrypt(&combiner, 0, session, space), Verdict::Inline);
                     });
                 }
             });
@@ -143,12 +143,12 @@ fn what_is_not_plain_cbc_encryption_of_a_fitting_length_is_not_touched() {
 }
 
 #[test]
-fn room_that_is_too_short_is_not_written_to() {
+fn space_that_is_too_short_is_not_written_to() {
     let combiner = Combiner::unguarded(0, CORES, 2, driver).unwrap();
-    let (plain, mut room) = (vec![1; BYTES_MIN], vec![5; BYTES_MIN - 16]);
-    let request = Request { session: &session(0), iv: &IV, span: Span::Apart(&plain, &mut room) };
+    let (plain, mut space) = (vec![1; BYTES_MIN], vec![5; BYTES_MIN - 16]);
+    let request = Request { session: &session(0), iv: &IV, span: Span::Apart(&plain, &mut space) };
     assert_eq!(combiner.encrypt(0, request), Verdict::Inline);
-    assert!(room.iter().all(|&byte| byte == 5));
+    assert!(space.iter().all(|&byte| byte == 5));
 }
 
 #[test]
@@ -159,9 +159,9 @@ fn up_to_two_callers_per_core_never_wait_for_each_other() {
             for thread in 0..2 * CORES {
                 let combiner = &combiner;
                 scope.spawn(move || {
-                    let (session, mut room) = (session(thread), vec![1; BYTES_MIN]);
+                    let (session, mut space) = (session(thread), vec![1; BYTES_MIN]);
                     (0..3_000).for_each(|_| {
-                        assert_eq!(encrypt(combiner, 0, &session, &mut room), Verdict::Inline);
+                        assert_eq!(encrypt(combiner, 0, &session, &mut space), Verdict::Inline);
                     });
                 });
             }
@@ -192,13 +192,13 @@ fn once_each(combiner: &Combiner, threads: usize) -> Vec<Result<Verdict, ()>> {
     let start = Barrier::new(threads);
     thread::scope(|scope| {
         let call = |thread| {
-            let (session, mut room) = (session(thread), noise(thread as u64, BYTES_MIN));
-            let expected = right(&session, &room);
+            let (session, mut space) = (session(thread), noise(thread as u64, BYTES_MIN));
+            let expected = right(&session, &space);
             start.wait();
-            let called = catch_unwind(AssertUnwindSafe(|| encrypt(combiner, 0, &session, &mut room)));
+            let called = catch_unwind(AssertUnwindSafe(|| encrypt(combiner, 0, &session, &mut space)));
             match called {
-                Ok(Verdict::Combined) => assert!(room == expected),
-                Ok(Verdict::Inline) => assert!(room == noise(thread as u64, BYTES_MIN)),
+                Ok(Verdict::Combined) => assert!(space == expected),
+                Ok(Verdict::Inline) => assert!(space == noise(thread as u64, BYTES_MIN)),
                 _ => {}
             }
             called.map_err(drop)
@@ -245,11 +245,11 @@ fn requests_that_the_driver_refuses_go_back_to_their_callers() {
     without_standstill(|| {
         let combiner = scripted(3, |burst| burst.iter_mut().for_each(|job| job.fail(JobError::Unsupported)));
         let request = vec![0; BYTES_MIN];
-        let mut rooms = [request.clone(), request.clone(), request];
+        let mut spaces = [request.clone(), request.clone(), request];
         let session = session(0);
         thread::scope(|scope| {
-            for room in &mut rooms {
-                scope.spawn(|| assert_eq!(encrypt(&combiner, 0, &session, room), Verdict::Inline));
+            for space in &mut spaces {
+                scope.spawn(|| assert_eq!(encrypt(&combiner, 0, &session, space), Verdict::Inline));
             }
         });
     });
@@ -271,9 +271,9 @@ fn hold_all_permits(then: impl FnOnce(&Combiner)) {
     });
     thread::scope(|scope| {
         let stand = || {
-            let mut room = vec![1; BYTES_MIN];
+            let mut space = vec![1; BYTES_MIN];
             while hold.load(Ordering::Relaxed) {
-                _ = encrypt(&combiner, 0, &session(1), &mut room);
+                _ = encrypt(&combiner, 0, &session(1), &mut space);
             }
         };
         (0..4).for_each(|_| drop(scope.spawn(stand)));
@@ -288,9 +288,9 @@ fn hold_all_permits(then: impl FnOnce(&Combiner)) {
 #[test]
 fn where_all_permits_are_held_by_threads_that_do_not_go_on_a_caller_does_its_work_itself() {
     with_all_permits_held(|combiner| {
-        let mut room = noise(9, BYTES_MIN);
-        assert_eq!(encrypt(combiner, 0, &session(2), &mut room), Verdict::Inline);
-        assert!(room == noise(9, BYTES_MIN));
+        let mut space = noise(9, BYTES_MIN);
+        assert_eq!(encrypt(combiner, 0, &session(2), &mut space), Verdict::Inline);
+        assert!(space == noise(9, BYTES_MIN));
     });
 }
 
@@ -298,8 +298,8 @@ fn where_all_permits_are_held_by_threads_that_do_not_go_on_a_caller_does_its_wor
 fn another_generation_starts_afresh_beside_permits_that_nobody_gives_back() {
     with_all_permits_held(|combiner| {
         // What a child of fork sees: permits held and requests lent by threads that it does not have.
-        let mut room = noise(9, BYTES_MIN);
-        assert_eq!(encrypt(combiner, 1, &session(2), &mut room), Verdict::Inline);
+        let mut space = noise(9, BYTES_MIN);
+        assert_eq!(encrypt(combiner, 1, &session(2), &mut space), Verdict::Inline);
         assert_eq!(combiner.counts(1).combined, 0);
     });
 }

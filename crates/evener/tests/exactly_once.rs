@@ -12,7 +12,7 @@ use evener_core::plan::Policy;
 use evener_core::{Job, JobError, Outcome};
 use evener_driver_emulated::{self as emulated, Control, Counters, Emulated, When};
 use evener_driver_libcrypto::Libcrypto;
-use evener_testing::cases::{Case, check_all, jobs, mixed_cases, rooms, under_every_policy};
+use evener_testing::cases::{Case, check_all, jobs, mixed_cases, spaces, under_every_policy};
 use evener_testing::drivers::{Fault, Scripted, cared_for, gated_drivers, plain_setup, scripted};
 use evener_testing::waiting::without_standstill;
 
@@ -150,9 +150,9 @@ fn by_callers<'m>(
 
 fn check_run(policy: Policy, fault: Fault, door: Door, of: Kind) -> Report {
     let cases = mixed_cases(JOB_COUNT);
-    let mut rooms = rooms(&cases);
+    let mut spaces = spaces(&cases);
     let (setup, is_under_way) = setup(policy, fault, door, of);
-    let armed = jobs(&cases, &mut rooms);
+    let armed = jobs(&cases, &mut spaces);
     let (came, report) = match door {
         Door::Stream => by_stream(setup, armed),
         Door::Callers => by_callers(setup, armed, || core_drivers(policy, &is_under_way)),
@@ -230,10 +230,10 @@ fn round_robin_deals_the_same_number_to_everybody() {
 fn round_robin_waits_for_a_full_desk_instead_of_passing_it_over() {
     without_standstill(|| {
         let cases = mixed_cases(JOB_COUNT);
-        let mut rooms = rooms(&cases);
+        let mut spaces = spaces(&cases);
         let modules = vec![scripted(Scripted::new(Fault::Slow(0)), 1)];
         let setup = Setup { policy: Policy::RoundRobin, modules, backlog_jobs: 4, ..plain_setup(2) };
-        let (came, report) = by_stream(setup, jobs(&cases, &mut rooms));
+        let (came, report) = by_stream(setup, jobs(&cases, &mut spaces));
         check_all(&cases, &came);
         let modules = report.modules();
         assert_eq!(modules.jobs + modules.failed, JOB_COUNT as u64 / 3);

@@ -9,7 +9,7 @@ use evener::{ModuleSetup, Setup, Submitted, core_budget, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Nanos};
 use evener_testing::cases::{
-    Case, cbc_cases, check_all, jobs, mixed_cases, rooms, under_every_policy, with_jobs,
+    Case, cbc_cases, check_all, jobs, mixed_cases, spaces, under_every_policy, with_jobs,
 };
 use evener_testing::drivers::{
     Fault, Scripted, TestClock, gated_drivers, plain_drivers, plain_setup, scripted, setup_with_module,
@@ -21,7 +21,7 @@ fn no_worker_starts_a_job_between_hold_and_release() {
     without_standstill(|| {
         for policy in Policy::ALL {
             let cases = cbc_cases(64);
-            let mut memory: Vec<_> = (0..20).map(|_| rooms(&cases)).collect();
+            let mut memory: Vec<_> = (0..20).map(|_| spaces(&cases)).collect();
             let begun = Arc::new(AtomicU64::new(0));
             let core_drivers = || {
                 let begun = Arc::clone(&begun);
@@ -38,10 +38,10 @@ fn no_worker_starts_a_job_between_hold_and_release() {
             run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
                 let started = || begun.load(Ordering::SeqCst) + log.taken();
-                for rooms in &mut memory {
+                for spaces in &mut memory {
                     runtime.hold();
                     let before = started();
-                    assert_eq!(sender.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
+                    assert_eq!(sender.submit_all(&mut jobs(&cases, spaces)), Submitted::Yes);
                     std::thread::yield_now();
                     assert_eq!(started(), before, "{policy}");
                     runtime.release();
@@ -118,7 +118,7 @@ fn a_run_that_ends_while_workers_are_held_does_their_jobs() {
 fn a_worker_whose_module_is_out_of_service_is_not_waited_for() {
     without_standstill(|| {
         let cases = cbc_cases(40);
-        let (mut first, mut second) = (rooms(&cases), rooms(&cases));
+        let (mut first, mut second) = (spaces(&cases), spaces(&cases));
         let module = Scripted::new(Fault::Gone(0));
         let log = module.seen();
         let core_drivers = gated_drivers(move || log.faults() > 0);
@@ -127,9 +127,9 @@ fn a_worker_whose_module_is_out_of_service_is_not_waited_for() {
             Setup { policy: Policy::SharedQueue, workers: vec![core_drivers], modules, ..Setup::default() };
         run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
-            for rooms in [&mut first, &mut second] {
+            for spaces in [&mut first, &mut second] {
                 runtime.hold();
-                assert_eq!(sender.submit_all(&mut jobs(&cases, rooms)), Submitted::Yes);
+                assert_eq!(sender.submit_all(&mut jobs(&cases, spaces)), Submitted::Yes);
                 runtime.release();
                 let came: Vec<_> = (0..cases.len()).map(|_| receiver.next().unwrap()).collect();
                 check_all(&cases, &came);
@@ -158,7 +158,7 @@ fn the_time_at_the_barrier_is_no_cost_of_the_module() {
         // A clock that runs with every look at it: standing at the barrier looks at nothing, yet a minute passes.
         let clock = TestClock::default();
         let cases = [Case::encrypt(Algorithm::Aes128Cbc, 1, 100)];
-        let mut rooms = rooms(&cases);
+        let mut spaces = spaces(&cases);
         let module = Scripted::new(Fault::None).on_clock(&clock, Nanos(7));
         let setup = Setup {
             policy: Policy::ModuleOnly,
@@ -166,7 +166,7 @@ fn the_time_at_the_barrier_is_no_cost_of_the_module() {
             clock: Arc::new(clock.clone()),
             ..Setup::default()
         };
-        let mut armed = jobs(&cases, &mut rooms);
+        let mut armed = jobs(&cases, &mut spaces);
         let (_, report) = run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
             runtime.hold();

@@ -44,9 +44,9 @@ fn core_drivers(multi: Fake) -> (CoreDrivers, Runs, Runs) {
 
 /// Runs jobs of these algorithms and sizes as one burst; returns the driver of each, in the caller's order.
 fn drivers_of(core_drivers: &mut CoreDrivers, jobs: &[(Algorithm, usize)]) -> Vec<u8> {
-    let mut rooms = vec![[0u8; 2_048]; jobs.len()];
+    let mut spaces = vec![[0u8; 2_048]; jobs.len()];
     let sessions = [session(CBC), session(CTR)];
-    let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut armed: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     for (number, (job, &(algorithm, bytes))) in armed.iter_mut().zip(jobs).enumerate() {
         let session = sessions.iter().find(|session| session.algorithm() == algorithm).unwrap();
         job.arm(Arc::clone(session), &[0; 16], bytes);
@@ -173,8 +173,8 @@ fn bursts(
     let mut core_drivers = core_drivers.sharing(&Arc::new(Costs::new(learned)));
     let session = session(CBC);
     let mut burst = || {
-        let mut rooms = [[0u8; 64]; 32];
-        let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = [[0u8; 64]; 32];
+        let mut armed: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
         core_drivers.run(&mut armed, &clock);
         armed.iter().map(|job| job.output_span()[0]).collect()
@@ -213,8 +213,8 @@ fn what_a_worker_did_first_counts_once_and_makes_no_short_process_long() {
         let multi = Fake::new(MULTI, 16);
         let runs = multi.runs();
         let mut core_drivers = CoreDrivers::new(Box::new(plain), Some(Box::new(multi))).sharing(&costs);
-        let mut rooms = [[0u8; 64]; 32];
-        let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = [[0u8; 64]; 32];
+        let mut armed: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
         core_drivers.run(&mut armed, &clock);
         tried += runs.lock().unwrap().len();
@@ -248,9 +248,9 @@ fn the_method_is_the_same_question_under_every_policy() {
                 || CoreDrivers::new(Box::new(Fake::new(PLAIN, 1)), Some(Box::new(Fake::new(MULTI, 16))));
             let setup = Setup { policy, learned: costs(), callers: 1, ..Setup::default() };
             let session = session(CBC);
-            let mut rooms = vec![[0u8; 64]; width];
+            let mut spaces = vec![[0u8; 64]; width];
             let ((), report) = run(setup, |runtime| {
-                let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+                let mut armed: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
                 armed.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[0; 16], 64));
                 runtime.caller(core_drivers()).crypt(&mut armed);
             });

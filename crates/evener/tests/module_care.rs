@@ -7,7 +7,7 @@ use evener::{ModuleReport, ModuleSetup, Quarantine, Report, Setup, run};
 use evener_core::driver::Clock as _;
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Family, JobError, Nanos};
-use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, rooms};
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, spaces};
 use evener_testing::drivers::{
     Fault, ModuleLog, Scripted, TestClock, module_is_best, plain_drivers, scripted,
 };
@@ -15,10 +15,10 @@ use evener_testing::waiting::without_standstill;
 
 /// Runs `cases` as one burst of one caller under `module_only`; every result must be libcrypto's.
 fn offload(cases: &[Case], module: Scripted<'_>, check_every: u32) -> (ModuleReport, Report) {
-    let mut rooms = rooms(cases);
+    let mut spaces = spaces(cases);
     let modules = vec![scripted(module, check_every)];
     let setup = Setup { policy: Policy::ModuleOnly, modules, ..Setup::default() };
-    let mut armed = jobs(cases, &mut rooms);
+    let mut armed = jobs(cases, &mut spaces);
     let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
     check_all(cases, &armed);
     let module = report.workers.iter().find_map(|worker| worker.module.clone()).expect("there is a module");
@@ -109,13 +109,13 @@ fn a_refusal_because_it_is_full_is_not_taken_for_a_second_job() {
 fn a_capture_of_one_burst_never_judges_the_next() {
     without_standstill(|| {
         let (first, second) = (cbc_cases(60), mixed_cases(60));
-        let (mut first_rooms, mut second_rooms) = (rooms(&first), rooms(&second));
+        let (mut first_spaces, mut second_spaces) = (spaces(&first), spaces(&second));
         let module = scripted(Scripted::new(Fault::None).with_depth(1), 1);
         let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], ..Setup::default() };
         let ((), report) = run(setup, |runtime| {
             let mut caller = runtime.caller(plain_drivers());
-            for (cases, rooms) in [(&first, &mut first_rooms), (&second, &mut second_rooms)] {
-                let mut armed = jobs(cases, rooms);
+            for (cases, spaces) in [(&first, &mut first_spaces), (&second, &mut second_spaces)] {
+                let mut armed = jobs(cases, spaces);
                 caller.crypt(&mut armed);
                 check_all(cases, &armed);
             }
@@ -147,7 +147,7 @@ fn errors_in_a_row_end_a_modules_service_but_errors_now_and_then_do_not() {
 }
 
 #[test]
-fn a_module_without_room_for_more_keys_is_not_blamed_and_the_cpu_does_what_it_leaves() {
+fn a_module_without_space_for_more_keys_is_not_blamed_and_the_cpu_does_what_it_leaves() {
     without_standstill(|| {
         let (module, report) = offload(&cbc_cases(60), Scripted::new(Fault::Full(10)), 1_000);
         assert_eq!((module.quarantine, module.tally.jobs, report.total().redone), (None, 10, 50));
@@ -169,7 +169,7 @@ fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_k
     // A tenth of a second on the tests' clock for each look; of 64 times 4 requests of 2 us the least silence counts.
     let clock = TestClock::default();
     let cases = cbc_cases(40);
-    let mut rooms = rooms(&cases);
+    let mut spaces = spaces(&cases);
     // It announces more than it takes, so that its worker looks often.
     let module = Scripted::new(Fault::Hang(0)).with_depth(2).on_clock(&clock, Nanos::from_millis(100));
     let timeout = Nanos::from_millis(3_600_000);
@@ -182,7 +182,7 @@ fn a_module_whose_costs_are_known_is_not_waited_for_as_long_as_one_that_nobody_k
         callers: 1,
         ..Setup::default()
     };
-    let mut armed = jobs(&cases, &mut rooms);
+    let mut armed = jobs(&cases, &mut spaces);
     let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
     check_all(&cases, &armed);
     let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
@@ -214,11 +214,11 @@ fn a_run_without_cpu_workers_survives_the_loss_of_its_only_module() {
     without_standstill(|| {
         // A stream has no caller that could help, so the module's thread goes on as a core.
         let cases = cbc_cases(60);
-        let mut rooms = rooms(&cases);
+        let mut spaces = spaces(&cases);
         let module = scripted(Scripted::new(Fault::Gone(5)), 1);
         let setup =
             Setup { policy: Policy::SharedQueue, callers: 1, modules: vec![module], ..Setup::default() };
-        let armed = jobs(&cases, &mut rooms);
+        let armed = jobs(&cases, &mut spaces);
         let (came, _) = run(setup, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
             armed.into_iter().for_each(|job| _ = sender.submit(job));
@@ -235,12 +235,12 @@ fn patience_counts_from_the_last_result_not_from_the_start() {
         // Each result takes 30 of the 50 ms allowed, all of them together 1.8 s.
         let clock = TestClock::default();
         let cases = cbc_cases(60);
-        let mut rooms = rooms(&cases);
+        let mut spaces = spaces(&cases);
         let module = Scripted::new(Fault::Slow(0)).on_clock(&clock, Nanos::from_millis(30));
         let modules = vec![scripted(module, 1_000)];
         let setup =
             Setup { policy: Policy::ModuleOnly, modules, clock: Arc::new(clock.clone()), ..Setup::default() };
-        let mut armed = jobs(&cases, &mut rooms);
+        let mut armed = jobs(&cases, &mut spaces);
         let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
         check_all(&cases, &armed);
         let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();

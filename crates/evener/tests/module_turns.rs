@@ -11,7 +11,7 @@ use evener_arbiter::Module;
 use evener_core::plan::Policy;
 use evener_core::{Job, Nanos};
 use evener_testing::arbiters::ArbiterFolder;
-use evener_testing::cases::{cbc_cases, check_all, jobs, rooms};
+use evener_testing::cases::{cbc_cases, check_all, jobs, spaces};
 use evener_testing::drivers::{Fault, Probe, Probed, Scripted, cared_for, module_is_best, plain_drivers};
 use evener_testing::waiting::without_standstill;
 
@@ -63,8 +63,8 @@ fn two_runs_are_at_a_module_in_turns_and_neither_has_to_end_for_the_other() {
             let process = |process: usize| {
                 let (folder, held, cases) = (&folder, Arc::clone(&held), &cases);
                 scope.spawn(move || {
-                    let mut rooms = rooms(cases);
-                    let mut armed = jobs(cases, &mut rooms);
+                    let mut spaces = spaces(cases);
+                    let mut armed = jobs(cases, &mut spaces);
                     let module = Box::new(Scripted::new(Fault::Slow(0)));
                     let setup = cared_for(Box::new(Probed::new(module, Exclusive { held, process })), 1_000);
                     let shared = folder.attach().module("one", 1);
@@ -92,8 +92,8 @@ fn a_run_that_has_no_turn_is_done_by_its_cores_although_the_module_would_be_best
         let held = other.module("one", 1).try_acquire(AGES).unwrap();
         let adaptive = || {
             let cases = cbc_cases(60);
-            let mut rooms = rooms(&cases);
-            let mut armed = jobs(&cases, &mut rooms);
+            let mut spaces = spaces(&cases);
+            let mut armed = jobs(&cases, &mut spaces);
             let setup = cared_for(Box::new(Scripted::new(Fault::None)), 1_000);
             let shared = folder.attach().module("one", 1);
             let report = share(Policy::Adaptive, &mut armed, setup, shared);

@@ -46,8 +46,8 @@ fn request(offload: &Offload) -> Option<Vec<u8>> {
 }
 
 fn right() -> Vec<u8> {
-    let (mut room, key) = (TEXT, session());
-    let mut burst = [Job::in_place(&mut room)];
+    let (mut space, key) = (TEXT, session());
+    let mut burst = [Job::in_place(&mut space)];
     burst[0].arm(Arc::clone(&key), &IV, TEXT.len());
     Libcrypto::new().unwrap().run(&mut burst);
     burst[0].output().to_vec()

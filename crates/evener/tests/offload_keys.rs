@@ -28,8 +28,8 @@ fn session() -> Arc<Session> {
 }
 
 fn right() -> Vec<u8> {
-    let (mut room, key) = (TEXT, session());
-    let mut burst = [Job::in_place(&mut room)];
+    let (mut space, key) = (TEXT, session());
+    let mut burst = [Job::in_place(&mut space)];
     burst[0].arm(&*key, &IV, TEXT.len());
     Libcrypto::new().unwrap().run(&mut burst);
     burst[0].output().to_vec()
@@ -100,8 +100,8 @@ impl SingleDriver for Called {
     fn run_single(&self, keyed: WithIv<'_>, text: &mut dyn Text, _: Nanos) -> Result<(), Unanswered> {
         let WithIv { session, iv } = keyed;
         self.0.open.lock().unwrap().insert(session.id());
-        let mut room = text.input().to_vec();
-        let mut burst = [Job::in_place(&mut room)];
+        let mut space = text.input().to_vec();
+        let mut burst = [Job::in_place(&mut space)];
         burst[0].arm(session, iv, TEXT.len());
         Libcrypto::new().unwrap().run(&mut burst);
         self.0.stay();

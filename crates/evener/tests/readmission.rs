@@ -9,7 +9,7 @@ use evener_core::plan::Policy;
 use evener_core::{Algorithm, Estimator, Job, Method, Nanos};
 use evener_driver_emulated::{Control, CostedCpu, Counters, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
-use evener_testing::cases::{Case, rooms};
+use evener_testing::cases::{Case, spaces};
 use evener_testing::waiting::without_standstill;
 
 /// A request takes longer than a core does for it, and leaves it most of its time.
@@ -57,8 +57,8 @@ impl Program<'_, '_, '_> {
 fn beside_a_module(burst: usize, body: impl FnOnce(&mut Program<'_, '_, '_>) + Send + 'static) {
     without_standstill(move || {
         let cases: Vec<Case> = (0..burst).map(|seed| Case::encrypt(Algorithm::Aes128Cbc, seed, 64)).collect();
-        let mut rooms = rooms(&cases);
-        let mut armed: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = spaces(&cases);
+        let mut armed: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         cases.iter().zip(&mut armed).for_each(|(case, job)| case.arm(job));
         let preset: Preset = COSTS.parse().unwrap();
         let libcrypto = || Box::new(Libcrypto::new().unwrap());

@@ -7,7 +7,7 @@ use evener::{CoreDrivers, ModuleSetup, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job};
 use evener_driver_emulated::{Emulated, Preset};
-use evener_testing::cases::{Case, cbc_cases, check_all, jobs, rooms};
+use evener_testing::cases::{Case, cbc_cases, check_all, jobs, spaces};
 use evener_testing::drivers::OpenKeys;
 use evener_testing::waiting::without_standstill;
 
@@ -51,8 +51,8 @@ fn workers_forget_at_once_under_every_policy_and_go_on() {
         without_standstill(move || {
             let open_keys = OpenKeys::default();
             let (cases, again) = (cbc_cases(40), cbc_cases(40));
-            let (mut room, mut other_room) = (rooms(&cases), rooms(&again));
-            let (first, second) = (jobs(&cases, &mut room), jobs(&again, &mut other_room));
+            let (mut space, mut other_space) = (spaces(&cases), spaces(&again));
+            let (first, second) = (jobs(&cases, &mut space), jobs(&again, &mut other_space));
             let session = first[0].session().id();
             run(setup(policy, &open_keys), |runtime| {
                 check_all(&cases, &pass(runtime, first));
@@ -74,8 +74,8 @@ fn a_caller_forgets_with_its_next_burst_or_at_once_where_it_says_so_itself() {
     without_standstill(|| {
         let open_keys = OpenKeys::default();
         let (cases, others) = (cbc_cases(5), vec![Case::encrypt(Algorithm::Sha256, 1, 100)]);
-        let (mut room, mut other_room) = (rooms(&cases), rooms(&others));
-        let (mut first, mut second) = (jobs(&cases, &mut room), jobs(&others, &mut other_room));
+        let (mut space, mut other_space) = (spaces(&cases), spaces(&others));
+        let (mut first, mut second) = (jobs(&cases, &mut space), jobs(&others, &mut other_space));
         let (session, hash) = (first[0].session().id(), second[0].session().id());
         run(Setup { callers: 1, ..Setup::default() }, |runtime| {
             let mut caller = runtime.caller(core_drivers(9, &open_keys));

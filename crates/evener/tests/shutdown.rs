@@ -10,7 +10,7 @@ use std::thread;
 use evener::{Cancel, CoreDrivers, Setup, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Job, JobError, Outcome};
-use evener_testing::cases::{cbc_cases, check_all, jobs, rooms, under_every_policy};
+use evener_testing::cases::{cbc_cases, check_all, jobs, spaces, under_every_policy};
 use evener_testing::drivers::{
     Fault, Scripted, gated_drivers, plain_drivers, plain_setup, scripted, setup_with_module, watched,
 };
@@ -33,8 +33,8 @@ fn jobs_that_come_in_the_last_moment_are_not_left_behind() {
         // The end comes while the only worker looks around for the first time, sooner or later.
         let cases = cbc_cases(3);
         for _ in 0..500 {
-            let mut rooms = rooms(&cases);
-            let mut armed = jobs(&cases, &mut rooms);
+            let mut spaces = spaces(&cases);
+            let mut armed = jobs(&cases, &mut spaces);
             let (_, report) = run(plain_setup(1), |runtime| {
                 let (mut sender, _outlet) = runtime.stream();
                 assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
@@ -88,7 +88,7 @@ fn with_workers_that_panic(body: impl Fn(&evener::Runtime<'_, 'static>)) {
 
 fn leaked_jobs(count: usize) -> Vec<Box<Job<'static>>> {
     let cases = cbc_cases(count).leak();
-    jobs(cases, rooms(cases).leak())
+    jobs(cases, spaces(cases).leak())
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn the_panic_of_a_worker_reaches_whoever_waits_for_its_jobs() {
 }
 
 #[test]
-fn the_panic_of_a_worker_reaches_whoever_waits_for_room() {
+fn the_panic_of_a_worker_reaches_whoever_waits_for_space() {
     without_standstill(|| {
         with_workers_that_panic(|runtime| {
             let (mut sender, _outlet) = runtime.stream();
@@ -133,7 +133,7 @@ fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
     without_standstill(|| {
         for policy in Policy::ALL {
             let cases = cbc_cases(300);
-            let mut rooms = rooms(&cases);
+            let mut spaces = spaces(&cases);
             let cancel = Cancel::default();
             // The wish to stop comes while bursts are in the drivers' hands.
             let started = Arc::new(AtomicU64::new(0));
@@ -156,7 +156,7 @@ fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
                 home_jobs: 512,
                 ..Setup::default()
             };
-            let mut armed = jobs(&cases, &mut rooms);
+            let mut armed = jobs(&cases, &mut spaces);
             let (came, report) = run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
                 // The jobs of one claim are started together, so more than one claim is needed.
@@ -183,10 +183,10 @@ fn a_cancelled_run_finishes_what_was_started_and_fails_the_rest() {
 fn a_cancelled_job_is_as_it_was_submitted() {
     without_standstill(|| {
         let cases = cbc_cases(20);
-        let mut rooms = rooms(&cases);
+        let mut spaces = spaces(&cases);
         let cancel = Cancel::default();
         cancel.cancel();
-        let mut armed = jobs(&cases, &mut rooms);
+        let mut armed = jobs(&cases, &mut spaces);
         let ((), report) = run(Setup { cancel, ..Setup::default() }, |runtime| {
             runtime.caller(plain_drivers()).crypt(&mut armed);
         });
@@ -214,7 +214,7 @@ fn a_run_without_jobs_ends() {
 fn a_body_that_panics_on_another_thread_leaves_the_others_their_jobs() {
     without_standstill(|| {
         let cases = cbc_cases(64);
-        let mut rooms = rooms(&cases);
+        let mut spaces = spaces(&cases);
         let setup = Setup {
             policy: Policy::SharedQueue,
             callers: 2,
@@ -222,7 +222,7 @@ fn a_body_that_panics_on_another_thread_leaves_the_others_their_jobs() {
             modules: vec![scripted(Scripted::new(Fault::None), 1)],
             ..plain_setup(1)
         };
-        let mut armed = jobs(&cases, &mut rooms);
+        let mut armed = jobs(&cases, &mut spaces);
         let mut lost = armed.split_off(32);
         let began = AtomicBool::new(false);
         run(setup, |runtime| {

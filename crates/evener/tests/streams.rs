@@ -10,7 +10,7 @@ use evener::{Setup, StreamReceiver, StreamSender, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job, JobError, Outcome};
 use evener_testing::cases::{
-    Case, cbc_cases, check_all, jobs, marks, mixed_cases, rooms, under_every_policy, with_jobs,
+    Case, cbc_cases, check_all, jobs, marks, mixed_cases, spaces, under_every_policy, with_jobs,
 };
 use evener_testing::drivers::{Fault, Scripted, plain_drivers, plain_setup, scripted, setup_with_module};
 use evener_testing::waiting::without_standstill;
@@ -56,10 +56,10 @@ proptest! {
         without_standstill(move || {
             let case = |(seed, &len): (usize, &usize)| Case::encrypt(Algorithm::Aes256Gcm, seed, len);
             let cases: Vec<_> = sizes.iter().enumerate().map(case).collect();
-            let mut rooms = rooms(&cases);
+            let mut spaces = spaces(&cases);
             let modules = if has_module { vec![scripted(Scripted::new(Fault::None), 8)] } else { Vec::new() };
             let setup = Setup { policy, modules, home_jobs, backlog_jobs, ..plain_setup(workers) };
-            let armed = jobs(&cases, &mut rooms);
+            let armed = jobs(&cases, &mut spaces);
             let (came, report) = run(setup, |runtime| {
                 let (sender, receiver) = runtime.stream();
                 pass(sender, receiver, armed, width)
@@ -76,8 +76,8 @@ fn a_failed_job_does_not_stall_the_ones_behind_it() {
     without_standstill(|| {
         let mut cases: Vec<_> = (0..60).map(|seed| Case::decrypt(Algorithm::Aes128Gcm, seed, 300)).collect();
         cases[30] = Case::forged(Algorithm::Aes128Gcm, 30, 300);
-        let mut rooms = rooms(&cases);
-        let armed = jobs(&cases, &mut rooms);
+        let mut spaces = spaces(&cases);
+        let armed = jobs(&cases, &mut spaces);
         let (came, report) = run(plain_setup(2), |runtime| {
             let (sender, receiver) = runtime.stream();
             pass(sender, receiver, armed, 7)
@@ -87,7 +87,7 @@ fn a_failed_job_does_not_stall_the_ones_behind_it() {
         check_all(&cases, &came);
         assert_eq!((report.total().jobs, report.total().failed), (59, 1));
         drop(came);
-        assert_eq!(rooms[30][..300], [0; 300], "no plaintext stays behind a wrong tag");
+        assert_eq!(spaces[30][..300], [0; 300], "no plaintext stays behind a wrong tag");
     });
 }
 
@@ -140,10 +140,10 @@ fn no_wake_up_is_missed_however_often_everybody_sleeps() {
     without_standstill(|| {
         for policy in [Policy::CpuOnly, Policy::RoundRobin] {
             let cases = cbc_cases(1);
-            let mut rooms = rooms(&cases);
+            let mut spaces = spaces(&cases);
             let modules = vec![scripted(Scripted::new(Fault::None), 1_000)];
             let setup = Setup { policy, modules, home_jobs: 2, backlog_jobs: 2, ..plain_setup(1) };
-            let mut armed = jobs(&cases, &mut rooms);
+            let mut armed = jobs(&cases, &mut spaces);
             run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
                 let mut job = armed.pop().unwrap();
@@ -162,17 +162,17 @@ fn no_wake_up_is_missed_however_often_everybody_sleeps() {
 fn a_thread_with_both_ends_may_put_in_as_many_as_it_took_out() {
     without_standstill(|| {
         let cases = cbc_cases(400);
-        let mut rooms = rooms(&cases);
-        let mut waiting: VecDeque<_> = jobs(&cases, &mut rooms).into();
+        let mut spaces = spaces(&cases);
+        let mut waiting: VecDeque<_> = jobs(&cases, &mut spaces).into();
         let (came, _) = run(Setup { home_jobs: 16, ..plain_setup(2) }, |runtime| {
             let (mut sender, mut receiver) = runtime.stream();
             let mut came = Vec::new();
-            let mut room = 16;
+            let mut space = 16;
             for out in (1..=16).cycle() {
-                waiting.drain(..room.min(waiting.len())).for_each(|job| _ = sender.submit(job));
+                waiting.drain(..space.min(waiting.len())).for_each(|job| _ = sender.submit(job));
                 let left = 400 - came.len();
                 came.extend((0..out.min(left)).map(|_| receiver.next().unwrap()));
-                room = out;
+                space = out;
                 if came.len() == 400 {
                     return came;
                 }
@@ -189,9 +189,9 @@ fn an_outlet_that_is_dropped_lets_the_inlet_go() {
     without_standstill(|| {
         for policy in [Policy::CpuOnly, Policy::RoundRobin, Policy::Polling] {
             let cases = cbc_cases(300);
-            let mut rooms = rooms(&cases);
+            let mut spaces = spaces(&cases);
             let setup = Setup { home_jobs: 8, backlog_jobs: 4, ..setup_with_module(policy) };
-            let mut armed = jobs(&cases, &mut rooms);
+            let mut armed = jobs(&cases, &mut spaces);
             run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
                 thread::scope(|scope| {
@@ -223,11 +223,11 @@ fn many_streams_one_after_the_other_need_one_home() {
         let cases = mixed_cases(40);
         run(Setup { homes: 1, ..plain_setup(2) }, |runtime| {
             for _ in 0..50 {
-                let mut rooms = rooms(&cases);
+                let mut spaces = spaces(&cases);
                 let (sender, receiver) = runtime.stream();
                 drop(pass(sender, receiver, Vec::new(), 1));
                 drop(runtime.caller(plain_drivers()));
-                rooms.clear();
+                spaces.clear();
             }
         });
     });
@@ -237,10 +237,10 @@ fn many_streams_one_after_the_other_need_one_home() {
 fn jobs_of_a_stream_that_was_given_up_never_reach_the_next() {
     without_standstill(|| {
         let (given_up, wanted) = (cbc_cases(40), cbc_cases(40));
-        let (mut given_up_rooms, mut wanted_rooms) = (rooms(&given_up), rooms(&wanted));
-        let mut armed = jobs(&given_up, &mut given_up_rooms);
+        let (mut given_up_spaces, mut wanted_spaces) = (spaces(&given_up), spaces(&wanted));
+        let mut armed = jobs(&given_up, &mut given_up_spaces);
         armed.iter_mut().for_each(|job| job.mark += 1_000);
-        let mut later = jobs(&wanted, &mut wanted_rooms);
+        let mut later = jobs(&wanted, &mut wanted_spaces);
         let came = run(Setup { homes: 2, ..plain_setup(2) }, |runtime| {
             let (mut sender, receiver) = runtime.stream();
             // Held, so that they are still on their way when the stream is gone.

@@ -27,8 +27,8 @@ fn results_are_those_of_libcrypto() {
     for session in requests::kinds(7) {
         let results = {
             let mut dst = vec![0xEE; text.len() + 16];
-            let mut room = [&text[..], &[0xEE; 16]].concat();
-            let jobs = vec![Job::apart(&text, &mut dst), Job::in_place(&mut room)];
+            let mut space = [&text[..], &[0xEE; 16]].concat();
+            let jobs = vec![Job::apart(&text, &mut dst), Job::in_place(&mut space)];
             let mut module = module(INSTANT);
             let done = drain(&mut module, arm_all(jobs, &session, text.len()));
             done.iter().map(|job| result_of(job)).collect::<Vec<_>>()
@@ -66,12 +66,12 @@ fn associated_data_and_tag_reach_the_module_and_come_back() {
 #[test]
 fn what_is_not_authentic_is_told_and_cleared_when_it_is_handed_back() {
     let session = session(Algorithm::Aes256Gcm, Direction::Decrypt, Padding::None);
-    let mut room = noise(7, 64);
+    let mut space = noise(7, 64);
     let mut module = module(INSTANT);
-    let done = drain(&mut module, arm_all(vec![Job::in_place(&mut room)], &session, 64));
+    let done = drain(&mut module, arm_all(vec![Job::in_place(&mut space)], &session, 64));
     assert_eq!(done[0].outcome(), Outcome::Failed(JobError::NotAuthentic));
     drop(done);
-    assert_eq!(room, [0; 64]);
+    assert_eq!(space, [0; 64]);
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn every_job_comes_back_exactly_once_whatever_goes_wrong() {
     for fault in faults {
         for preset in ["emulated:d=0+0,h=0+0", "emulated:d=0+0,h=1000+0,units=3,depth=8", INSTANT] {
             let session = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None);
-            let mut rooms = vec![[7; 32]; 50];
-            let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+            let mut spaces = vec![[7; 32]; 50];
+            let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
             let mut module = module(preset);
             module.control().set_fault(fault, from_10_every_3);
             let mut marks: Vec<u64> =
@@ -97,8 +97,8 @@ fn every_job_comes_back_exactly_once_whatever_goes_wrong() {
 #[test]
 fn a_fault_meets_the_jobs_it_is_meant_for_and_leaves_their_memory_as_submitted() {
     let session = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None);
-    let mut rooms = vec![[7; 32]; 9];
-    let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut spaces = vec![[7; 32]; 9];
+    let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     let mut module = module(INSTANT);
     module.control().set_fault(Fault::Error { code: 5 }, When { from: 2, every: 4 });
     let mut done = drain(&mut module, arm_all(jobs, &session, 32));
@@ -138,11 +138,11 @@ fn wrong_bytes_differ_in_one_bit_and_claim_success() {
 #[test]
 fn a_job_that_hangs_comes_back_only_when_it_is_given_up_and_the_module_works_again() {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let mut rooms = [[1; 16]; 3];
+    let mut spaces = [[1; 16]; 3];
     let mut module = module("emulated:d=0+0,h=0+0,units=1,depth=4");
     let control = module.control();
     control.set_fault(Fault::Hang, When { from: 2, every: 1_000 });
-    let jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let jobs: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     let mut jobs = arm_all(jobs, &session, 16);
     let third = jobs.pop().unwrap();
     jobs.into_iter().for_each(|job| module.submit(job).unwrap());
@@ -158,11 +158,11 @@ fn a_job_that_hangs_comes_back_only_when_it_is_given_up_and_the_module_works_aga
 #[test]
 fn a_module_that_disappears_is_noticed_by_whoever_sleeps_on_it() {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let mut room = [1; 16];
+    let mut space = [1; 16];
     let mut module = module("emulated:d=0+0,h=0+0");
     let control = module.control();
     control.set_fault(Fault::Hang, When::ALWAYS);
-    module.submit(arm_all(vec![Job::in_place(&mut room)], &session, 16).remove(0)).unwrap();
+    module.submit(arm_all(vec![Job::in_place(&mut space)], &session, 16).remove(0)).unwrap();
     let mut done = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -178,8 +178,8 @@ fn a_module_that_disappears_is_noticed_by_whoever_sleeps_on_it() {
 #[test]
 fn a_module_that_is_gone_stays_so() {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let mut room = [1; 16];
-    let mut job = arm_all(vec![Job::in_place(&mut room)], &session, 16).remove(0);
+    let mut space = [1; 16];
+    let mut job = arm_all(vec![Job::in_place(&mut space)], &session, 16).remove(0);
     let mut module = module(INSTANT);
     let control = module.control();
     for fault in [Fault::Gone, Fault::None] {
@@ -193,8 +193,8 @@ fn a_module_that_is_gone_stays_so() {
 #[test]
 fn a_full_module_gives_the_job_back_untouched() {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let mut rooms = [[1; 16]; 4];
-    let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut spaces = [[1; 16]; 4];
+    let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     let mut jobs = arm_all(jobs, &session, 16);
     let mut module = module("emulated:d=0+0,h=0+0,units=1,depth=3");
     assert_eq!(QueuedDriver::profile(&module).width, 3);
@@ -211,8 +211,9 @@ fn a_short_job_on_a_second_unit_overtakes_a_long_one() {
         let (mut long, mut short) = ([0; 10_000], [0; 10]);
         let mut module = module(preset);
         let mut done = Vec::new();
-        for (mark, (room, bytes)) in [(&mut long[..], 10_000), (&mut short[..], 10)].into_iter().enumerate() {
-            let mut job = Job::in_place(room);
+        for (mark, (space, bytes)) in [(&mut long[..], 10_000), (&mut short[..], 10)].into_iter().enumerate()
+        {
+            let mut job = Job::in_place(space);
             job.arm(&*session, &[0; 16], bytes);
             job.mark = mark as u64;
             module.submit(job).unwrap();
@@ -231,8 +232,8 @@ fn units_work_side_by_side() {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
     let h = Duration::from_millis(20);
     let ready_after_h = |preset| {
-        let mut rooms = [[0; 16]; 4];
-        let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = [[0; 16]; 4];
+        let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         let (mut module, mut done) = (module(preset), Vec::new());
         let began = Instant::now();
         arm_all(jobs, &session, 16).into_iter().for_each(|job| module.submit(job).unwrap());
@@ -273,8 +274,8 @@ fn a_job_that_needs_more_core_time_than_d_is_counted() {
     let late = |preset| {
         let mut module = module(preset);
         let session = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None);
-        let mut room = vec![0; 1 << 20];
-        drain(&mut module, arm_all(vec![Job::in_place(&mut room)], &session, 1 << 20));
+        let mut space = vec![0; 1 << 20];
+        drain(&mut module, arm_all(vec![Job::in_place(&mut space)], &session, 1 << 20));
         module.control().counters().late
     };
     assert_eq!((late("emulated:d=1+0,h=0+0"), late("emulated:d=500000000+0,h=0+0")), (1, 0));
@@ -285,8 +286,8 @@ fn a_costed_core_uses_up_c_and_computes_the_same() {
     let text = noise(7, 160);
     let session = session(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::Pkcs7);
     let run = |driver: &mut dyn InlineDriver| {
-        let mut rooms = vec![vec![0; 176]; 10];
-        let jobs = rooms.iter_mut().map(|room| Job::apart(&text, room)).collect();
+        let mut spaces = vec![vec![0; 176]; 10];
+        let jobs = spaces.iter_mut().map(|space| Job::apart(&text, space)).collect();
         let mut burst = arm_all(jobs, &session, 160);
         driver.run(&mut burst);
         let core = usual_core(|| {
@@ -341,7 +342,7 @@ fn arm_all<'m>(mut jobs: Vec<Box<Job<'m>>>, session: &'m Session, input_bytes: u
     jobs
 }
 
-/// Runs jobs as a worker does: submits while there is room, polls, gives up what hangs, keeps what is refused.
+/// Runs jobs as a worker does: submits while there is space, polls, gives up what hangs, keeps what is refused.
 fn drain<'m>(module: &mut Emulated<'m>, jobs: Vec<Box<Job<'m>>>) -> Vec<Box<Job<'m>>> {
     let (mut waiting, mut done) = (jobs.into_iter(), Vec::new());
     let mut refused = None;
@@ -386,8 +387,8 @@ struct Took {
 /// Runs `count` jobs of no weight, having set the switches.
 fn time_of(preset: &str, count: usize, prepare: impl FnOnce(&Control)) -> Took {
     let session = session(Algorithm::Aes128Ctr, Direction::Encrypt, Padding::None);
-    let mut rooms = vec![[0; 16]; 1 + count];
-    let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut spaces = vec![[0; 16]; 1 + count];
+    let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     let mut jobs = arm_all(jobs, &session, 16);
     let mut module = module(preset);
     // The first job of a session and of a process costs more than any other.

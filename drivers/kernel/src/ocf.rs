@@ -88,9 +88,9 @@ record! {
         len: u32,
         /// Address of the data.
         src: usize,
-        /// Address of the room for output.
+        /// Address of the space for output.
         dst: usize,
-        /// Address of the room for a digest.
+        /// Address of the space for a digest.
         mac: usize,
         /// Address of the IV, or 0.
         iv: usize,

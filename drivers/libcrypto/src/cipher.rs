@@ -70,7 +70,7 @@ impl CipherContext {
         self.run_without_tag(iv, Memory::Apart { src, dst })
     }
 
-    /// As [`CipherContext::run`], from the first `input_bytes` of `room` to its start.
+    /// As [`CipherContext::run`], from the first `input_bytes` of `space` to its start.
     ///
     /// # Errors
     ///
@@ -78,10 +78,10 @@ impl CipherContext {
     pub fn run_in_place(
         &mut self,
         iv: &[u8; 16],
-        room: &mut [u8],
+        space: &mut [u8],
         input_bytes: usize,
     ) -> Result<usize, JobError> {
-        self.run_without_tag(iv, Memory::InPlace { room, input_bytes })
+        self.run_without_tag(iv, Memory::InPlace { space, input_bytes })
     }
 
     fn run_without_tag(&mut self, iv: &[u8; 16], memory: Memory<'_>) -> Result<usize, JobError> {
@@ -133,15 +133,15 @@ impl CipherContext {
 
     fn pad(&mut self, memory: Memory<'_>) -> Result<usize, Refused> {
         match memory {
-            Memory::InPlace { room, input_bytes } => {
-                let room = &mut room[..padding::padded_bytes(input_bytes)];
-                padding::pad(room, input_bytes);
-                self.raw.update(Span::in_place(room))
+            Memory::InPlace { space, input_bytes } => {
+                let space = &mut space[..padding::padded_bytes(input_bytes)];
+                padding::pad(space, input_bytes);
+                self.raw.update(Span::in_place(space))
             }
             Memory::Apart { src, dst } => {
-                let room = &mut dst[..padding::padded_bytes(src.len())];
-                let apart_bytes = if room.len() <= COPY_BYTES_MAX { 0 } else { room.len() - BLOCK_BYTES };
-                let (front, tail) = room.split_at_mut(apart_bytes);
+                let space = &mut dst[..padding::padded_bytes(src.len())];
+                let apart_bytes = if space.len() <= COPY_BYTES_MAX { 0 } else { space.len() - BLOCK_BYTES };
+                let (front, tail) = space.split_at_mut(apart_bytes);
                 let (text, end) = src.split_at(apart_bytes);
                 self.raw.update(Span::apart(text, front))?;
                 tail[..end.len()].copy_from_slice(end);
@@ -153,15 +153,15 @@ impl CipherContext {
 
     fn unpad(&mut self, memory: Memory<'_>) -> Result<usize, JobError> {
         let padded = match memory {
-            Memory::InPlace { room, input_bytes } => {
-                let room = &mut room[..input_bytes];
-                self.raw.update(Span::in_place(room))?;
-                room
+            Memory::InPlace { space, input_bytes } => {
+                let space = &mut space[..input_bytes];
+                self.raw.update(Span::in_place(space))?;
+                space
             }
             Memory::Apart { src, dst } => {
-                let room = &mut dst[..src.len()];
-                self.raw.update(Span::apart(src, room))?;
-                room
+                let space = &mut dst[..src.len()];
+                self.raw.update(Span::apart(src, space))?;
+                space
             }
         };
         let (front, last) = padded.split_last_chunk().ok_or(JobError::BadLength)?;
@@ -188,14 +188,14 @@ impl CipherContext {
     /// Says the same as [`Job::lengths_fit`](evener_core::Job::lengths_fit), but knows the limit of XTS and leaves
     /// a padded text of no bytes to `unpad`.
     fn fits(&self, memory: &Memory<'_>) -> bool {
-        let (input_bytes, room_bytes) = match memory {
-            Memory::InPlace { room, input_bytes } => (*input_bytes, room.len()),
+        let (input_bytes, space_bytes) = match memory {
+            Memory::InPlace { space, input_bytes } => (*input_bytes, space.len()),
             Memory::Apart { src, dst } => (src.len(), dst.len()),
         };
-        self.fits_lengths(input_bytes, room_bytes)
+        self.fits_lengths(input_bytes, space_bytes)
     }
 
-    fn fits_lengths(&self, input_bytes: usize, room_bytes: usize) -> bool {
+    fn fits_lengths(&self, input_bytes: usize, space_bytes: usize) -> bool {
         let taken = match self.takes {
             Takes::Any => true,
             Takes::WholeBlocks => input_bytes % BLOCK_BYTES == 0,
@@ -203,8 +203,8 @@ impl CipherContext {
         };
         let pads = self.ending == Ending::Pad;
         let output_bytes = if pads { padding::padded_bytes(input_bytes) } else { input_bytes };
-        // A length in place beyond the room fits nowhere, so it ends here too.
-        taken && output_bytes <= room_bytes
+        // A length in place beyond the space fits nowhere, so it ends here too.
+        taken && output_bytes <= space_bytes
     }
 }
 
@@ -233,7 +233,7 @@ impl Takes {
 /// All of the input and as much of the output; `fits` has seen that there is as much.
 fn whole(memory: Memory<'_>) -> Span<'_> {
     match memory {
-        Memory::InPlace { room, input_bytes } => Span::in_place(&mut room[..input_bytes]),
+        Memory::InPlace { space, input_bytes } => Span::in_place(&mut space[..input_bytes]),
         Memory::Apart { src, dst } => Span::apart(src, &mut dst[..src.len()]),
     }
 }

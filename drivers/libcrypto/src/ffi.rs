@@ -174,7 +174,7 @@ impl CipherContext {
     pub(crate) fn finish(&mut self) -> Result<(), Refused> {
         let mut nothing = [0; EVP_MAX_BLOCK_LENGTH];
         let mut written = 0;
-        // SAFETY: there is room for the longest block of all; an AEAD writes none.
+        // SAFETY: there is space for the longest block of all; an AEAD writes none.
         accepted(unsafe { EVP_CipherFinal_ex(self.0.as_ptr(), nothing.as_mut_ptr(), &raw mut written) })
     }
 
@@ -191,7 +191,7 @@ impl CipherContext {
     fn control_tag(&mut self, control: c_int, tag: &mut [u8; TAG_BYTES_MAX]) -> Result<(), Refused> {
         const { assert!(AEAD_TAG_BYTES <= TAG_BYTES_MAX) };
         let tag = tag.as_mut_ptr().cast::<c_void>();
-        // SAFETY: both controls keep to the bytes that are named, for which `tag` has room.
+        // SAFETY: both controls keep to the bytes that are named, for which `tag` has space.
         accepted(unsafe { EVP_CIPHER_CTX_ctrl(self.0.as_ptr(), control, int(AEAD_TAG_BYTES), tag) })
     }
 }
@@ -213,9 +213,9 @@ pub(crate) struct Span<'j> {
 
 impl<'j> Span<'j> {
     /// What comes out replaces what goes in.
-    pub(crate) fn in_place(room: &'j mut [u8]) -> Self {
-        let output = room.as_mut_ptr();
-        Self { input: output.cast_const(), output, bytes: room.len(), memory: PhantomData }
+    pub(crate) fn in_place(space: &'j mut [u8]) -> Self {
+        let output = space.as_mut_ptr();
+        Self { input: output.cast_const(), output, bytes: space.len(), memory: PhantomData }
     }
 
     /// # Panics

@@ -163,7 +163,7 @@ fn digested(hashed: Result<(), Refused>) -> Result<usize, JobError> {
 
 fn input<'j>(memory: &'j Memory<'_>) -> &'j [u8] {
     match memory {
-        Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
+        Memory::InPlace { space, input_bytes } => &space[..*input_bytes],
         Memory::Apart { src, .. } => src,
     }
 }
@@ -184,8 +184,8 @@ mod tests {
         let keyed = |key| Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[key; 16]);
         let [over, open] = [1, 2].map(|key| keyed(key).unwrap());
         let encrypt = |driver: &mut Libcrypto, session: &Session| {
-            let mut room = [7; 64];
-            let mut burst = [Job::in_place(&mut room)];
+            let mut space = [7; 64];
+            let mut burst = [Job::in_place(&mut space)];
             burst[0].arm(session, &IV, 64);
             driver.run(&mut burst);
             burst[0].output().to_vec()
@@ -229,9 +229,9 @@ mod tests {
         let session = Session::new(algorithm, direction, padding, &key).unwrap();
         let aad: Vec<u8> =
             (0..=u8::MAX).cycle().map(|i| i.wrapping_mul(31).wrapping_add(7)).take(5_000).collect();
-        let mut room = [src, &[0; 16]].concat();
+        let mut space = [src, &[0; 16]].concat();
         let mut dst = vec![0; src.len() + 16];
-        let mut burst = [Job::in_place(&mut room), Job::apart(src, &mut dst)];
+        let mut burst = [Job::in_place(&mut space), Job::apart(src, &mut dst)];
         for job in &mut burst {
             job.arm(&session, &IV[..algorithm.iv_bytes()], src.len());
             job.set_aad(&aad);

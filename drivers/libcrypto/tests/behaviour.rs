@@ -25,7 +25,7 @@ fn padded_encryption_is_unpadded_encryption_of_the_padded_text() {
 }
 
 #[test]
-fn padded_decryption_needs_no_more_room_than_its_input() {
+fn padded_decryption_needs_no_more_space_than_its_input() {
     for algorithm in with_padding() {
         let [encrypt, decrypt] = [Direction::Encrypt, Direction::Decrypt]
             .map(|direction| session(algorithm, direction, Padding::Pkcs7));
@@ -66,8 +66,8 @@ fn a_wrong_tag_leaves_no_plaintext_and_does_not_touch_its_neighbours() {
         let (src, aad) = (pattern(100), pattern(9));
         let (encrypted, tag) = seal(algorithm, &src, &aad);
         let decrypt = session(algorithm, Direction::Decrypt, Padding::None);
-        let mut rooms = vec![encrypted; 3];
-        let mut burst: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = vec![encrypted; 3];
+        let mut burst: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         for job in &mut burst {
             job.arm(&decrypt, &IV[..12], 100);
             job.set_aad(&aad);
@@ -80,7 +80,7 @@ fn a_wrong_tag_leaves_no_plaintext_and_does_not_touch_its_neighbours() {
         assert_eq!(burst[1].outcome(), Outcome::Failed(JobError::NotAuthentic), "{algorithm}");
         assert_eq!((burst[0].output(), burst[2].output()), (&src[..], &src[..]), "{algorithm}");
         drop(burst);
-        assert_eq!(rooms[1], [0; 100], "{algorithm}");
+        assert_eq!(spaces[1], [0; 100], "{algorithm}");
     }
 }
 
@@ -114,10 +114,10 @@ fn a_length_that_does_not_fit_leaves_the_memory_untouched() {
         (Algorithm::Aes256Xts, Direction::Encrypt, Padding::None, 15, 64),
         (Algorithm::Aes256Xts, Direction::Encrypt, Padding::None, (16 << 20) + 1, (16 << 20) + 1),
     ];
-    for (algorithm, direction, padding, input_bytes, room_bytes) in cases {
+    for (algorithm, direction, padding, input_bytes, space_bytes) in cases {
         let session = session(algorithm, direction, padding);
         let src = pattern(input_bytes);
-        let mut dst = vec![0xEE; room_bytes];
+        let mut dst = vec![0xEE; space_bytes];
         let mut burst = [Job::apart(&src, &mut dst)];
         burst[0].arm(&session, &IV[..algorithm.iv_bytes()], input_bytes);
         Libcrypto::new().unwrap().run(&mut burst);
@@ -135,8 +135,8 @@ fn sessions_side_by_side_in_a_burst_do_not_disturb_each_other() {
     let mut driver = Libcrypto::new().unwrap();
     for width in 1..=33 {
         let used = (0..width).map(|turn| &sessions[(turn * 7 + width) % sessions.len()]);
-        let mut rooms = vec![src.clone(); width];
-        let mut burst: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = vec![src.clone(); width];
+        let mut burst: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         for (turn, (job, session)) in burst.iter_mut().zip(used).enumerate() {
             job.arm(session, &iv_of(turn)[..session.algorithm().iv_bytes()], 96);
         }
@@ -164,8 +164,8 @@ fn more_sessions_than_are_kept_still_each_use_their_own_key() {
     let mut driver = Libcrypto::new().unwrap();
     let mut answers = Vec::new();
     for session in sessions.iter().chain(&sessions) {
-        let mut room = [0; 16];
-        let mut burst = [Job::in_place(&mut room)];
+        let mut space = [0; 16];
+        let mut burst = [Job::in_place(&mut space)];
         burst[0].arm(session, &IV, 16);
         driver.run(&mut burst);
         answers.push(burst[0].output().to_vec());
@@ -199,9 +199,9 @@ fn the_plain_loop_of_a_benchmark_makes_what_the_driver_makes() {
             assert_eq!(context.run(&IV, &src, &mut dst), Ok(1008));
             assert_eq!(dst, run_apart(&session, &src, 1008).unwrap(), "{algorithm}");
         }
-        let mut room = src.clone();
-        assert_eq!(context.run_in_place(&IV, &mut room, 1000), Err(JobError::BadLength));
-        assert_eq!(context.run_in_place(&IV, &mut room, 1001), Err(JobError::BadLength));
+        let mut space = src.clone();
+        assert_eq!(context.run_in_place(&IV, &mut space, 1000), Err(JobError::BadLength));
+        assert_eq!(context.run_in_place(&IV, &mut space, 1001), Err(JobError::BadLength));
     }
     let aead = CipherContext::new(&session(Algorithm::Aes128Gcm, Direction::Encrypt, Padding::None));
     assert_eq!(aead.unwrap().run(&IV, &src, &mut [0; 1000]), Err(JobError::Unsupported));
@@ -233,15 +233,15 @@ fn iv_of(turn: usize) -> [u8; 16] {
     [u8::try_from(turn).unwrap(); 16]
 }
 
-fn run_apart(session: &Session, src: &[u8], room_bytes: usize) -> Result<Vec<u8>, JobError> {
-    let mut dst = vec![0xEE; room_bytes];
+fn run_apart(session: &Session, src: &[u8], space_bytes: usize) -> Result<Vec<u8>, JobError> {
+    let mut dst = vec![0xEE; space_bytes];
     run(session, Job::apart(src, &mut dst), src.len())
 }
 
-fn run_in_place(session: &Session, src: &[u8], room_bytes: usize) -> Result<Vec<u8>, JobError> {
-    let mut room = vec![0xEE; room_bytes];
-    room[..src.len()].copy_from_slice(src);
-    run(session, Job::in_place(&mut room), src.len())
+fn run_in_place(session: &Session, src: &[u8], space_bytes: usize) -> Result<Vec<u8>, JobError> {
+    let mut space = vec![0xEE; space_bytes];
+    space[..src.len()].copy_from_slice(src);
+    run(session, Job::in_place(&mut space), src.len())
 }
 
 fn run<'m>(session: &'m Session, mut job: Box<Job<'m>>, input_bytes: usize) -> Result<Vec<u8>, JobError> {

@@ -37,8 +37,8 @@ fn check(driver: &mut Libcrypto, answer: &KnownAnswer, direction: Direction) {
         Direction::Decrypt => (cipher, plain),
     };
     let session = Session::new(answer.algorithm, direction, Padding::None, &key).unwrap();
-    let (mut dst, mut room) = (vec![0; expected.len()], src.clone());
-    let mut burst = [Job::apart(&src, &mut dst), Job::in_place(&mut room)];
+    let (mut dst, mut space) = (vec![0; expected.len()], src.clone());
+    let mut burst = [Job::apart(&src, &mut dst), Job::in_place(&mut space)];
     for job in &mut burst {
         job.arm(&session, &iv, src.len());
         job.set_aad(&aad);

@@ -102,10 +102,10 @@ impl Memory {
     }
 
     fn spans(&mut self, in_place: bool, bytes: usize) -> Vec<BareSpan<'_>> {
-        let rooms = self.dst.chunks_mut(self.worked);
+        let spaces = self.dst.chunks_mut(self.worked);
         match in_place {
-            true => rooms.map(|room| BareSpan::in_place(IV, room, bytes)).collect(),
-            false => rooms
+            true => spaces.map(|space| BareSpan::in_place(IV, space, bytes)).collect(),
+            false => spaces
                 .zip(self.src.chunks(self.worked))
                 .map(|(dst, src)| BareSpan::apart(IV, &src[..bytes], dst))
                 .collect(),
@@ -113,10 +113,10 @@ impl Memory {
     }
 
     fn jobs(&mut self, in_place: bool, bytes: usize) -> Vec<Box<Job<'_>>> {
-        let rooms = self.dst.chunks_mut(self.worked);
+        let spaces = self.dst.chunks_mut(self.worked);
         match in_place {
-            true => rooms.map(Job::in_place).collect(),
-            false => rooms
+            true => spaces.map(Job::in_place).collect(),
+            false => spaces
                 .zip(self.src.chunks(self.worked))
                 .map(|(dst, src)| Job::apart(&src[..bytes], dst))
                 .collect(),

@@ -1,7 +1,7 @@
 //! A driver for modules that another process owns, `evener host` or any back end that speaks vhost-user-crypto, and for virtio-crypto devices
 //! on the PCI bus, which this process drives itself.
 //!
-//! The path of one job: `submit` finds its session at the host (`connection/session_cache.rs`), room in shared memory (`connection/pool.rs`), copies
+//! The path of one job: `submit` finds its session at the host (`connection/session_cache.rs`), space in shared memory (`connection/pool.rs`), copies
 //! the input there and adds a request to the queue (`connection/mod.rs`) -> `poll` shows the whole batch to the host with at most one kick, waits
 //! (`connection/shared_connection.rs`, `connection/wait.rs`) and copies out what came back -> `Done | Failed` (`requests/jobs.rs`). A single request of
 //! a caller who waits goes over the same connection (`requests/single.rs`). A device may be taken with the first request only (`module/lazy.rs`).

@@ -213,13 +213,13 @@ fn a_host_is_no_device_to_reserve_and_a_device_that_is_not_there_is_refused_as_i
 }
 
 /// Memory of jobs, which lives as long as any driver: texts of 4 KiB.
-fn rooms(count: usize) -> &'static mut [Vec<u8>] {
+fn spaces(count: usize) -> &'static mut [Vec<u8>] {
     vec![text(4096); count].leak()
 }
 
 /// Jobs of 4 KiB of one session over memory of their own.
-fn jobs<'m>(rooms: &'m mut [Vec<u8>], session: &Arc<Session>) -> Vec<Box<Job<'m>>> {
-    let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+fn jobs<'m>(spaces: &'m mut [Vec<u8>], session: &Arc<Session>) -> Vec<Box<Job<'m>>> {
+    let mut jobs: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     jobs.iter_mut().for_each(|job| arm(job, session, 4096));
     jobs
 }
@@ -229,8 +229,8 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     let (peer, module) = scene("");
     let mut driver = module.driver();
     let count = usize::try_from(DEPTH).unwrap();
-    let (session, rooms) = (cbc(1), rooms(count + 1));
-    let mut waiting = jobs(rooms, &session);
+    let (session, spaces) = (cbc(1), spaces(count + 1));
+    let mut waiting = jobs(spaces, &session);
     let last = waiting.pop().unwrap();
     let before = peer.orders.seen.kicks.load(SeqCst);
     let asked = peer.orders.seen.requests.load(SeqCst);
@@ -260,8 +260,8 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
 fn a_host_that_is_awake_is_not_kicked() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    let (session, rooms) = (cbc(1), rooms(12));
-    let mut waiting = jobs(rooms, &session);
+    let (session, spaces) = (cbc(1), spaces(12));
+    let mut waiting = jobs(spaces, &session);
     let last = waiting.pop().unwrap();
     let (kicks, asked) = (peer.orders.seen.kicks.load(SeqCst), peer.orders.seen.requests.load(SeqCst));
     peer.orders.is_busy.store(true, SeqCst);
@@ -287,7 +287,7 @@ fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext()
     let (peer, module) = scene("");
     let mut driver = module.driver();
     peer.orders.is_idle.store(true, SeqCst);
-    for job in drain(&mut *driver, jobs(rooms(4), &cbc(1))) {
+    for job in drain(&mut *driver, jobs(spaces(4), &cbc(1))) {
         assert_eq!(job.outcome(), Outcome::Failed(JobError::Module { code: 0 }));
         assert_eq!(job.input(), text(4096), "it can be redone");
     }
@@ -300,10 +300,10 @@ fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext()
 fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    let (session, rooms) = (cbc(1), rooms(20));
+    let (session, spaces) = (cbc(1), spaces(20));
     peer.orders.ends_after.store(peer.orders.seen.requests.load(SeqCst).try_into().unwrap(), SeqCst);
     let (mut done, original) = (Vec::new(), text(4096));
-    jobs(rooms, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
+    jobs(spaces, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
     // A timeout of an hour: only the end of the connection can end this.
     while driver.in_flight() > 0 {
         assert!(driver.poll(&mut done, Nanos::from_millis(3_600_000)) > 0);
@@ -327,9 +327,9 @@ fn a_host_that_hangs_is_left_with_the_jobs_as_they_were_and_no_data_behind() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
     peer.orders.hangs.store(true, SeqCst);
-    let (session, rooms) = (cbc(1), rooms(5));
+    let (session, spaces) = (cbc(1), spaces(5));
     let mut done = Vec::new();
-    jobs(rooms, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
+    jobs(spaces, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
     assert_eq!(driver.poll(&mut done, Nanos::from_millis(20)), 0, "the deadline is the caller's");
     let asked = peer.orders.seen.requests.load(SeqCst);
     assert!(soon(|| peer.orders.seen.requests.load(SeqCst) >= asked));
@@ -359,8 +359,8 @@ fn no_text_stays_in_shared_memory_after_its_job() {
         let seal = cbc(1);
         let sealed = expected(&seal, &text(4096), &[], b"").1;
         let session = session(Algorithm::Aes128Cbc, direction, Padding::None, 1);
-        let rooms = vec![if direction == Direction::Encrypt { text(4096) } else { sealed }; 8].leak();
-        let done = drain(&mut *driver, jobs(rooms, &session));
+        let spaces = vec![if direction == Direction::Encrypt { text(4096) } else { sealed }; 8].leak();
+        let done = drain(&mut *driver, jobs(spaces, &session));
         assert!(done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
         drop((driver, module));
         assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
@@ -374,7 +374,7 @@ fn a_status_becomes_the_job_s_outcome_and_the_input_stays() {
     let mut driver = module.driver();
     for (status, error) in STATUSES {
         peer.orders.status.store(status, SeqCst);
-        let done = drain(&mut *driver, jobs(rooms(1), &cbc(1)));
+        let done = drain(&mut *driver, jobs(spaces(1), &cbc(1)));
         assert_eq!(done[0].outcome(), Outcome::Failed(error));
         assert!(error.is_the_modules_fault() && done[0].input() == text(4096));
     }
@@ -386,7 +386,7 @@ fn a_session_is_opened_once_and_closed_when_nobody_has_it_any_more() {
     let mut driver = module.driver();
     let opened = || peer.orders.seen.created.load(SeqCst) - peer.orders.seen.closed.load(SeqCst);
     let mut run = |session: &Arc<Session>| {
-        let done = drain(&mut *driver, jobs(rooms(1), session));
+        let done = drain(&mut *driver, jobs(spaces(1), session));
         assert!(matches!(done[0].outcome(), Outcome::Done { .. }));
     };
     let created = || peer.orders.seen.created.load(SeqCst);
@@ -409,10 +409,10 @@ fn a_full_host_gets_a_new_session_for_an_old_one_and_says_full_where_none_can_go
     peer.orders.sessions_max.store(2, SeqCst);
     let sessions = [cbc(1), cbc(2), cbc(3)];
     for session in &sessions {
-        let done = drain(&mut *driver, jobs(rooms(1), session));
+        let done = drain(&mut *driver, jobs(spaces(1), session));
         assert_eq!(seen(&done[0]), expected(session, &text(4096), &[], b""));
     }
-    let mut waiting: Vec<Box<Job<'_>>> = rooms(3).iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut waiting: Vec<Box<Job<'_>>> = spaces(3).iter_mut().map(|space| Job::in_place(space)).collect();
     waiting.iter_mut().zip(&sessions).for_each(|(job, session)| arm(job, session, 4096));
     let third = waiting.pop().unwrap();
     waiting.into_iter().for_each(|job| driver.submit(job).unwrap());
@@ -430,15 +430,15 @@ fn a_full_host_gets_a_new_session_for_an_old_one_and_says_full_where_none_can_go
 fn a_host_that_refuses_a_key_answers_that_job_and_stays() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    drain(&mut *driver, jobs(rooms(1), &cbc(1)));
+    drain(&mut *driver, jobs(spaces(1), &cbc(1)));
     peer.orders.takes_none.store(true, SeqCst);
     for (refusal, error) in [(-3, JobError::Module { code: -3 }), (-5, JobError::ModuleFull)] {
         peer.orders.refusal.store(refusal, SeqCst);
-        let done = drain(&mut *driver, jobs(rooms(1), &cbc(2)));
+        let done = drain(&mut *driver, jobs(spaces(1), &cbc(2)));
         assert_eq!((done[0].outcome(), done[0].input()), (Outcome::Failed(error), &text(4096)[..]));
     }
     peer.orders.takes_none.store(false, SeqCst);
-    let done = drain(&mut *driver, jobs(rooms(1), &cbc(1)));
+    let done = drain(&mut *driver, jobs(spaces(1), &cbc(1)));
     assert!(matches!(done[0].outcome(), Outcome::Done { .. }));
 }
 

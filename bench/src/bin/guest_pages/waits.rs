@@ -18,10 +18,10 @@ const ENGINE: &str = "afalg engine";
 const WAYS: [(&str, &str); 8] = [
     (ENGINE, "`openssl speed -engine afalg`"),
     ("caller, in place", "the calling thread sends and reads, over its own text: what fails is lost"),
-    ("caller, copied", "the same into a room, and a copy: the text is whole until the result is there"),
+    ("caller, copied", "the same into a buffer, and a copy: the text is whole until the result is there"),
     ("wait = caller", "`openssl speed` by the provider, which does it so"),
-    ("thread", "a thread sends and reads for the caller, who may leave; a copy to a room and one from it"),
-    ("thread reads", "the caller sends and the thread reads; a copy from a room"),
+    ("thread", "a thread sends and reads for the caller, who may leave; a copy to a buffer and one from it"),
+    ("thread reads", "the caller sends and the thread reads; a copy from a buffer"),
     ("thread reads before", "the same, and the thread sleeps in `recv` before the caller sends"),
     (
         "provider",

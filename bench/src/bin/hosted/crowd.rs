@@ -113,7 +113,7 @@ fn silent(host: &Host) -> anyhow::Result<UnixStream> {
     Ok(stream)
 }
 
-/// A client that asks until there is no room for questions, and reads no answer.
+/// A client that asks until there is no space for questions, and reads no answer.
 fn deaf(host: &Host) -> anyhow::Result<UnixStream> {
     let mut stream = UnixStream::connect(host.socket())?;
     stream.set_nonblocking(true)?;

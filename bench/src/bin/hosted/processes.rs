@@ -100,13 +100,13 @@ impl Client {
 pub(super) fn client(arguments: &Arguments, way: &str) -> anyhow::Result<()> {
     let key: Vec<u8> = std::process::id().to_le_bytes().repeat(4);
     let session = Arc::new(Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &key)?);
-    let mut rooms = vec![vec![0x5A; arguments.bytes]; arguments.in_flight];
+    let mut spaces = vec![vec![0x5A; arguments.bytes]; arguments.in_flight];
     let module = if way == "plain" { None } else { Some(open(&way.parse()?)?) };
     let mut worker = match &module {
         None => Worker::Plain(Libcrypto::new()?),
         Some(module) => Worker::Hosted(module.driver()),
     };
-    let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut jobs: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     worker.check(&session, arguments.bytes)?;
     println!("ready");
     stdin().read_line(&mut String::new())?;

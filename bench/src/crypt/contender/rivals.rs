@@ -58,8 +58,8 @@ pub(super) fn bare(
     let spans = load.spans(memory).into_iter().zip(&load.jobs);
     let spans: Vec<_> = spans
         .map(|(span, spec)| match span.source {
-            Some(source) => BareSpan::apart(spec.iv, source, span.room),
-            None => BareSpan::in_place(spec.iv, span.room, spec.input_bytes),
+            Some(source) => BareSpan::apart(spec.iv, source, span.space),
+            None => BareSpan::in_place(spec.iv, span.space, spec.input_bytes),
         })
         .collect();
     let chunks = chunks_of(spans, BARE_CHUNK_JOBS);
@@ -79,8 +79,8 @@ impl Rival<'_> {
     fn run(&mut self, context: &mut CipherContext) {
         let input_bytes = self.spec.input_bytes;
         let memory = match self.span.source {
-            Some(source) => JobMemory::Apart { src: source, dst: &mut *self.span.room },
-            None => JobMemory::InPlace { room: &mut *self.span.room, input_bytes },
+            Some(source) => JobMemory::Apart { src: source, dst: &mut *self.span.space },
+            None => JobMemory::InPlace { space: &mut *self.span.space, input_bytes },
         };
         let parts = Parts { iv: &self.spec.iv, aad: &[], memory, tag: &mut self.spec.tag };
         let written = context.run_parts(parts);
@@ -88,6 +88,6 @@ impl Rival<'_> {
     }
 
     fn restore(&mut self, load: &Workload) {
-        self.span.room[..self.spec.input_bytes].copy_from_slice(load.input_of(&self.spec));
+        self.span.space[..self.spec.input_bytes].copy_from_slice(load.input_of(&self.spec));
     }
 }

@@ -22,8 +22,8 @@ pub(super) fn tags(jobs: &[Box<Job<'_>>], load: &Workload) -> Option<Vec<[u8; TA
 
 pub(super) fn jobs<'m>(load: &Workload, memory: &'m mut Memory) -> Vec<Box<Job<'m>>> {
     let job = |span: Span<'m>| match span.source {
-        Some(source) => Job::apart(source, span.room),
-        None => Job::in_place(span.room),
+        Some(source) => Job::apart(source, span.space),
+        None => Job::in_place(span.space),
     };
     load.spans(memory).into_iter().map(job).collect()
 }

@@ -87,20 +87,20 @@ impl ContextPair {
         let range = from..from + input.len();
         let output = (!matches!(layout, Layout::Nowhere)).then_some(to);
         let step = format!("update of {} bytes, {layout:?}", input.len());
-        self.compared(&step, to, arena(input, from, to), |context, room| {
-            context.update(room, range.clone(), output)
+        self.compared(&step, to, arena(input, from, to), |context, space| {
+            context.update(space, range.clone(), output)
         })
     }
 
-    /// Runs a record through both, by the call that libssl makes if `by_cipher`. What comes out includes all of `room`,
+    /// Runs a record through both, by the call that libssl makes if `by_cipher`. What comes out includes all of `space`,
     /// which stands behind the record.
     pub(super) fn record(&mut self, record: &[u8], by_cipher: bool) -> (Answer, Vec<u8>) {
         let range = MARGIN..MARGIN + record.len();
         let step = format!("record of {} bytes, by EVP_Cipher: {by_cipher}", record.len());
-        self.compared(&step, MARGIN, arena(record, MARGIN, MARGIN), |context, room| match by_cipher {
-            false => context.update(room, range.clone(), Some(MARGIN)),
+        self.compared(&step, MARGIN, arena(record, MARGIN, MARGIN), |context, space| match by_cipher {
+            false => context.update(space, range.clone(), Some(MARGIN)),
             true => {
-                let code = context.record(room, range.clone(), MARGIN);
+                let code = context.record(space, range.clone(), MARGIN);
                 Answer { code, bytes: code }
             }
         })
@@ -108,8 +108,8 @@ impl ContextPair {
 
     /// Ends the message.
     pub(super) fn finish(&mut self) -> (Answer, Vec<u8>) {
-        self.compared("finish", MARGIN, arena(&[], MARGIN, MARGIN), |context, room| {
-            context.finish(room, MARGIN)
+        self.compared("finish", MARGIN, arena(&[], MARGIN, MARGIN), |context, space| {
+            context.finish(space, MARGIN)
         })
     }
 
@@ -118,16 +118,16 @@ impl ContextPair {
         &mut self,
         step: &str,
         to: usize,
-        mut room: Vec<u8>,
+        mut space: Vec<u8>,
         call: impl Fn(&mut Context, &mut [u8]) -> Answer,
     ) -> (Answer, Vec<u8>) {
-        let mut other = room.clone();
-        let answers = (call(&mut self.plain, &mut room), call(&mut self.evener, &mut other));
+        let mut other = space.clone();
+        let answers = (call(&mut self.plain, &mut space), call(&mut self.evener, &mut other));
         let answer = self.same(step, answers.0, answers.1);
-        let differs = room.iter().zip(&other).position(|(one, other)| one != other);
+        let differs = space.iter().zip(&other).position(|(one, other)| one != other);
         self.same(&format!("what it wrote, from byte {to} of the arena: {answer:?}"), None, differs);
-        let written = usize::try_from(answer.bytes).unwrap_or(0).min(room.len() - to);
-        (answer, room[to..to + written].to_vec())
+        let written = usize::try_from(answer.bytes).unwrap_or(0).min(space.len() - to);
+        (answer, space[to..to + written].to_vec())
     }
 }
 

@@ -86,7 +86,7 @@ pub struct Answer {
     pub bytes: c_int,
 }
 
-/// As many are asked for: CCM of 3.0 answers with as many bytes as there is room, also from behind its IV.
+/// As many are asked for: CCM of 3.0 answers with as many bytes as there is space, also from behind its IV.
 const IV_BYTES: usize = 16;
 const UNTOUCHED: c_int = -77;
 
@@ -147,7 +147,7 @@ impl Context {
     pub fn update(&mut self, arena: &mut [u8], input: Range<usize>, output: Option<usize>) -> Answer {
         let (from, to, bytes) = places(arena, &input, output);
         let mut written = UNTOUCHED;
-        // SAFETY: input and output lie within the arena with room to spare (`places`); how they may overlap is
+        // SAFETY: input and output lie within the arena with space to spare (`places`); how they may overlap is
         // libcrypto's business, which is asked here.
         let code = unsafe { EVP_CipherUpdate(self.0.as_ptr(), to, &raw mut written, from, bytes) };
         Answer { code: answered(code), bytes: written }
@@ -168,7 +168,7 @@ impl Context {
     pub fn finish(&mut self, arena: &mut [u8], output: usize) -> Answer {
         let (_, to, _) = places(arena, &(0..0), Some(output));
         let mut written = UNTOUCHED;
-        // SAFETY: a last block has room (`places`).
+        // SAFETY: a last block has space (`places`).
         let code = unsafe { EVP_CipherFinal_ex(self.0.as_ptr(), to, &raw mut written) };
         Answer { code: answered(code), bytes: written }
     }
@@ -200,18 +200,18 @@ impl Context {
     /// The IV that was set.
     pub fn original_iv(&mut self) -> (c_int, Octets) {
         let mut iv = [0; 128];
-        let room = iv.as_mut_ptr().cast::<c_void>();
+        let space = iv.as_mut_ptr().cast::<c_void>();
         // SAFETY: no more than the named bytes are written.
-        let code = unsafe { EVP_CIPHER_CTX_get_original_iv(self.0.as_ptr(), room, IV_BYTES) };
+        let code = unsafe { EVP_CIPHER_CTX_get_original_iv(self.0.as_ptr(), space, IV_BYTES) };
         (answered(code), iv)
     }
 
     /// The IV as the message changed it.
     pub fn updated_iv(&mut self) -> (c_int, Octets) {
         let mut iv = [0; 128];
-        let room = iv.as_mut_ptr().cast::<c_void>();
+        let space = iv.as_mut_ptr().cast::<c_void>();
         // SAFETY: as above.
-        let code = unsafe { EVP_CIPHER_CTX_get_updated_iv(self.0.as_ptr(), room, IV_BYTES) };
+        let code = unsafe { EVP_CIPHER_CTX_get_updated_iv(self.0.as_ptr(), space, IV_BYTES) };
         (answered(code), iv)
     }
 
@@ -247,7 +247,7 @@ impl Context {
     fn control(&mut self, control: c_int, bytes: u8, data: &mut Octets) -> c_int {
         assert!(usize::from(bytes) <= data.len(), "the buffer has as much as is named");
         let data = data.as_mut_ptr().cast::<c_void>();
-        // SAFETY: these controls keep to the bytes that are named, for which there is room.
+        // SAFETY: these controls keep to the bytes that are named, for which there is space.
         answered(unsafe { EVP_CIPHER_CTX_ctrl(self.0.as_ptr(), control, bytes.into(), data) })
     }
 
@@ -304,8 +304,8 @@ fn places(
 ) -> (*const c_uchar, *mut c_uchar, c_int) {
     let bytes = input.len();
     assert!(input.end <= arena.len(), "the input lies in the arena");
-    let room = output.is_none_or(|at| at + bytes + SPARE_BYTES <= arena.len());
-    assert!(room, "the output has room in the arena");
+    let space = output.is_none_or(|at| at + bytes + SPARE_BYTES <= arena.len());
+    assert!(space, "the output has space in the arena");
     // One pointer for both: they may point at the same bytes.
     let base = arena.as_mut_ptr();
     let from = base.wrapping_add(input.start).cast_const();

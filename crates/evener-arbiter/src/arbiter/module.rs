@@ -121,7 +121,7 @@ impl Module {
         }
     }
 
-    /// Returns its permits; none where the segment has no room for it.
+    /// Returns its permits; none where the segment has no space for it.
     #[must_use]
     pub fn capacity(&self) -> Option<u32> {
         let attachment = self.arbiter.attachment()?;

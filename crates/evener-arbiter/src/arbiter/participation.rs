@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_stays_out_or_takes_part_with_a_weight_that_the_segment_has_room_for() {
+    fn a_process_stays_out_or_takes_part_with_a_weight_that_the_segment_has_space_for() {
         let read = |text: &str| text.parse::<Participation>();
         assert_eq!([read("off"), read("on")], [Ok(Participation::Off), Ok(Participation::Weight(1))]);
         assert_eq!([read("1"), read("64")], [1, 64].map(|weight| Ok(Participation::Weight(weight))));

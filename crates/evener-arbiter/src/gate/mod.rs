@@ -66,7 +66,7 @@ pub enum Refused {
     TooLong,
     /// Its time passed while it waited.
     TimedOut,
-    /// The queue has no room.
+    /// The queue has no space.
     Full,
     /// This process has no place for one more request, or lost its places because it closed descriptors that it did not open.
     NoPlace,

@@ -4,7 +4,7 @@ use evener_core::Class;
 
 use super::{COST_WORDS, Header, Identity, LINE, Line, PermitWord, Queue};
 
-/// Of a segment: how many modules, permits and places it has room for.
+/// Of a segment: how many modules, permits and places it has space for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     modules: usize,
@@ -33,7 +33,7 @@ evener_core::named! {
         TimedOut = "timed out",
         /// Requests that did not wait, because it would have taken too long.
         TooLong = "too long a wait",
-        /// Requests that found no room in the queue.
+        /// Requests that found no space in the queue.
         Full = "queue full",
         /// Places of processes that died, with a permit or while they waited.
         Repaired = "places of the dead",
@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Modules that it has room for.
+    /// Modules that it has space for.
     #[must_use]
     pub const fn modules(&self) -> usize {
         self.modules

@@ -26,7 +26,7 @@ pub enum NoArbiter {
     /// Somebody is about to make the segment and does not go on.
     #[error("another process has been making the arbiter's segment for too long")]
     Stalled,
-    /// As many processes share the segment as it has room for.
+    /// As many processes share the segment as it has space for.
     #[error("the arbiter has no place for one more process")]
     Full,
     /// The system's error.

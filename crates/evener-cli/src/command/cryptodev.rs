@@ -28,7 +28,7 @@ pub(crate) struct Cryptodev {
     module_options: ModuleOptions,
 }
 
-/// Room beyond the longest text.
+/// Space beyond the longest text.
 const BLOCK_BYTES: usize = 16;
 
 /// Requests that clients left which run at once: as many as one client may leave.
@@ -38,8 +38,8 @@ pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
     let machine = Machine::new(&arguments.module_options)?;
     let cancel = signals::cancel_on_signals()?;
     let node = Node::new(&arguments.name)?;
-    let mut rooms = vec![vec![0; TEXT_BYTES_MAX + BLOCK_BYTES]; SIDE_BY_SIDE];
-    let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut spaces = vec![vec![0; TEXT_BYTES_MAX + BLOCK_BYTES]; SIDE_BY_SIDE];
+    let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     let setup = Setup {
         policy: arguments.policy,
         modules: machine.modules(),

@@ -47,9 +47,9 @@ pub(crate) fn read_public(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
 }
 
 fn read_all(from: &mut impl Read, expected: usize, path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
-    // Room for all of it and a byte from the start, so that no copy is left behind by growing.
-    let room = expected.clamp(64 << 10, SECRET_BYTES_MAX) + 1;
-    let mut secret = Zeroizing::new(Vec::with_capacity(room));
+    // Space for all of it and a byte from the start, so that no copy is left behind by growing.
+    let space = expected.clamp(64 << 10, SECRET_BYTES_MAX) + 1;
+    let mut secret = Zeroizing::new(Vec::with_capacity(space));
     let limit = SECRET_BYTES_MAX as u64 + 1;
     from.take(limit).read_to_end(&mut secret).with_context(|| cannot_read(path))?;
     if secret.len() > SECRET_BYTES_MAX {

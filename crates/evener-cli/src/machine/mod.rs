@@ -104,7 +104,7 @@ impl Machine {
     /// Measures what clocks miss of modules behind the kernel and what requests take there, where no earlier run did, and
     /// keeps it. Where others use the cores nothing can be measured, and a later run tries again.
     fn load_or_measure_modules(&mut self, operations: &[Operation], again: bool) {
-        self.learned.make_room_for(self.modules.len());
+        self.learned.make_space_for(self.modules.len());
         let mut is_new = false;
         for (number, module) in
             self.modules.iter().enumerate().filter(|(_, module)| module.is_behind_the_kernel())

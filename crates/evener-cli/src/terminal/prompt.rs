@@ -113,7 +113,7 @@ enum Answer {
 }
 
 fn line(terminal: &OwnedFd, suspension: &Suspension) -> io::Result<Answer> {
-    // All room from the start, so that no copy is left behind by growing.
+    // All space from the start, so that no copy is left behind by growing.
     let mut line = Zeroizing::new(Vec::with_capacity(ANSWER_BYTES_MAX));
     let mut byte = Zeroizing::new([0]);
     loop {

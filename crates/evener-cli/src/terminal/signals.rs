@@ -59,7 +59,7 @@ pub(crate) fn end_soon_after_signals(abandon: fn()) -> anyhow::Result<Cancel> {
     Ok(cancel)
 }
 
-/// Room for a thread that calls little.
+/// Space for a thread that calls little.
 const STACK_BYTES: usize = 128 << 10;
 
 fn catch(signals: &[i32]) -> anyhow::Result<(Cancel, Arc<Caught>)> {

@@ -11,17 +11,17 @@ use crate::job::span::Span;
 
 impl Job<'_> {
     /// The memory of a job that owns it, for a driver that works in it instead of in a copy; `None` of any other job. It comes
-    /// back by [`Job::put_room`], or never: then the job ends as failed and its input is gone.
-    pub fn lend_room(&mut self) -> Option<Zeroizing<Vec<u8>>> {
+    /// back by [`Job::put_space`], or never: then the job ends as failed and its input is gone.
+    pub fn lend_space(&mut self) -> Option<Zeroizing<Vec<u8>>> {
         match &mut self.span {
-            Span::Owned { room } => Some(mem::take(room)),
+            Span::Owned { space } => Some(mem::take(space)),
             Span::InPlace { .. } | Span::Apart { .. } | Span::Shared(_) => None,
         }
     }
 
     /// Gives a job its memory back.
-    pub fn put_room(&mut self, room: Zeroizing<Vec<u8>>) {
-        self.span = Span::Owned { room };
+    pub fn put_space(&mut self, space: Zeroizing<Vec<u8>>) {
+        self.span = Span::Owned { space };
     }
 
     /// Ends the job well; for drivers.
@@ -43,7 +43,7 @@ impl Job<'_> {
         self.outcome = Outcome::Pending;
     }
 
-    /// Whether a driver may work on it without writing past its memory: whole blocks where needed, room for
+    /// Whether a driver may work on it without writing past its memory: whole blocks where needed, space for
     /// the output, at least a block for XTS.
     #[must_use]
     pub fn lengths_fit(&self) -> bool {
@@ -58,7 +58,7 @@ impl Job<'_> {
             Family::Xts => self.input_bytes >= crate::BLOCK_BYTES,
             _ => session.padding() == Padding::None || padded_encryption || self.input_bytes > 0,
         };
-        whole && not_empty && session.output_bytes_max(self.input_bytes) <= self.output_room()
+        whole && not_empty && session.output_bytes_max(self.input_bytes) <= self.output_space()
     }
 
     /// The job taken apart for a driver.
@@ -76,7 +76,7 @@ impl Job<'_> {
     ///
     /// # Panics
     ///
-    /// Where `output` or `tag` is longer than the job's room: a bug of the driver.
+    /// Where `output` or `tag` is longer than the job's space: a bug of the driver.
     pub fn publish(&mut self, output: &[u8], tag: &[u8]) {
         self.span.output_mut()[..output.len()].copy_from_slice(output);
         self.tag[..tag.len()].copy_from_slice(tag);

@@ -58,8 +58,8 @@ pub struct Job<'m> {
 impl<'m> Job<'m> {
     /// An idle job over memory that is input and output at once.
     #[must_use]
-    pub fn in_place(room: &'m mut [u8]) -> Box<Self> {
-        Self::over(Span::InPlace { room }, 0)
+    pub fn in_place(space: &'m mut [u8]) -> Box<Self> {
+        Self::over(Span::InPlace { space }, 0)
     }
 
     /// An idle job that reads `src` and writes `dst`. For hashes `dst` may be empty.
@@ -71,8 +71,8 @@ impl<'m> Job<'m> {
 
     /// An idle job over memory of its own, input and output at once.
     #[must_use]
-    pub fn owning(room: Zeroizing<Vec<u8>>) -> Box<Self> {
-        Self::over(Span::Owned { room }, 0)
+    pub fn owning(space: Zeroizing<Vec<u8>>) -> Box<Self> {
+        Self::over(Span::Owned { space }, 0)
     }
 
     /// An idle job over memory that another process may change at any time; for drivers that [take such](crate::InlineDriver::takes_shared).
@@ -108,7 +108,7 @@ impl<'m> Job<'m> {
     ///
     /// Where the IV is longer than 16 bytes or the input longer than the span: bugs of the caller.
     pub fn arm(&mut self, session: impl Into<SessionRef<'m>>, iv: &[u8], input_bytes: usize) {
-        assert!(input_bytes <= self.span.input_room(), "input of {input_bytes} bytes does not fit the span");
+        assert!(input_bytes <= self.span.input_space(), "input of {input_bytes} bytes does not fit the span");
         self.iv = [0; 16];
         self.iv[..iv.len()].copy_from_slice(iv);
         self.session = Some(session.into());
@@ -148,8 +148,8 @@ impl<'m> Job<'m> {
 
     /// Memory to read input into (in place only; empty otherwise).
     #[must_use]
-    pub fn room_mut(&mut self) -> &mut [u8] {
-        self.span.room_mut()
+    pub fn space_mut(&mut self) -> &mut [u8] {
+        self.span.space_mut()
     }
 
     /// The input as it stands now: after a run in place, what has replaced it. Nothing where it is shared.
@@ -176,11 +176,11 @@ impl<'m> Job<'m> {
         }
     }
 
-    /// Room for output, in bytes.
+    /// Space for output, in bytes.
     #[must_use]
     #[inline]
-    pub fn output_room(&self) -> usize {
-        self.span.output_room()
+    pub fn output_space(&self) -> usize {
+        self.span.output_space()
     }
 
     /// The memory of a job whose memory another process may change, cut to its input; none of any other.

@@ -10,7 +10,7 @@ pub enum JobError {
     NotAuthentic,
     /// The padding is not PKCS#7: wrong key or damaged data.
     BadPadding,
-    /// The length of the input or of the room for output does not fit the session.
+    /// The length of the input or of the space for output does not fit the session.
     BadLength,
     /// The driver does not do this algorithm or direction.
     Unsupported,
@@ -21,7 +21,7 @@ pub enum JobError {
     },
     /// The module went away or stopped answering while it held the job.
     ModuleLost,
-    /// The module has no room for another key, or the job is longer than it takes: neither the module nor the caller is at fault.
+    /// The module has no space for another key, or the job is longer than it takes: neither the module nor the caller is at fault.
     ModuleFull,
     /// The module takes other keys of that length and not this one; `code` is its own number for that.
     KeyRefused {
@@ -60,7 +60,7 @@ impl fmt::Display for JobError {
             Self::Unsupported => f.write_str("no driver does this"),
             Self::Module { code } => write!(f, "the module reported error {code}"),
             Self::ModuleLost => f.write_str("the module stopped answering"),
-            Self::ModuleFull => f.write_str("the module has no room for the job's key or length"),
+            Self::ModuleFull => f.write_str("the module has no space for the job's key or length"),
             Self::KeyRefused { code } => write!(f, "the module refused the key (error {code})"),
             Self::NeedsModule => f.write_str("the key is for modules only, and no module does this"),
             Self::Cancelled => f.write_str("cancelled"),

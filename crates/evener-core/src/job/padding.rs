@@ -9,14 +9,14 @@ pub const fn padded_bytes(text_bytes: usize) -> usize {
     text_bytes - text_bytes % BLOCK_BYTES + BLOCK_BYTES
 }
 
-/// Fills `room` with padding from `text_bytes` on.
+/// Fills `space` with padding from `text_bytes` on.
 ///
 /// # Panics
 ///
-/// Where `room` is not [`padded_bytes`] long.
-pub fn pad(room: &mut [u8], text_bytes: usize) {
-    assert_eq!(room.len(), padded_bytes(text_bytes), "room for the text and its padding");
-    let padding = &mut room[text_bytes..];
+/// Where `space` is not [`padded_bytes`] long.
+pub fn pad(space: &mut [u8], text_bytes: usize) {
+    assert_eq!(space.len(), padded_bytes(text_bytes), "space for the text and its padding");
+    let padding = &mut space[text_bytes..];
     let value = u8::try_from(padding.len()).expect("at most a block");
     padding.fill(value);
 }
@@ -60,8 +60,8 @@ mod tests {
     #[test]
     fn a_text_of_whole_blocks_gets_a_block_of_padding() {
         assert_eq!([0, 1, 15, 16, 17, 32].map(padded_bytes), [16, 16, 16, 32, 32, 48]);
-        let mut room = [0; 32];
-        pad(&mut room, 16);
-        assert_eq!(room[16..], [16; 16]);
+        let mut space = [0; 32];
+        pad(&mut space, 16);
+        assert_eq!(space[16..], [16; 16]);
     }
 }

@@ -9,32 +9,32 @@ use super::TAG_BYTES_MAX;
 
 /// The memory of a job.
 pub(super) enum Span<'m> {
-    /// Input stands at the start of `room`, output replaces it.
-    InPlace { room: &'m mut [u8] },
+    /// Input stands at the start of `space`, output replaces it.
+    InPlace { space: &'m mut [u8] },
     /// Input and output lie apart.
     Apart { src: &'m [u8], dst: &'m mut [u8] },
     /// As in place, in memory of the job's own; nothing while a driver works in it.
-    Owned { room: Zeroizing<Vec<u8>> },
+    Owned { space: Zeroizing<Vec<u8>> },
     /// What another process may change at any time.
     Shared(SharedSpan<'m>),
 }
 
 impl<'m> Span<'m> {
-    /// Room for input, in bytes.
-    pub(super) fn input_room(&self) -> usize {
+    /// Space for input, in bytes.
+    pub(super) fn input_space(&self) -> usize {
         match self {
-            Self::InPlace { room } => room.len(),
-            Self::Owned { room } => room.len(),
+            Self::InPlace { space } => space.len(),
+            Self::Owned { space } => space.len(),
             Self::Apart { src, .. } => src.len(),
             Self::Shared(shared) => shared.src.len(),
         }
     }
 
     /// Memory to read input into (in place only; empty otherwise).
-    pub(super) fn room_mut(&mut self) -> &mut [u8] {
+    pub(super) fn space_mut(&mut self) -> &mut [u8] {
         match self {
-            Self::InPlace { room } => room,
-            Self::Owned { room } => room,
+            Self::InPlace { space } => space,
+            Self::Owned { space } => space,
             Self::Apart { .. } | Self::Shared(_) => &mut [],
         }
     }
@@ -43,16 +43,16 @@ impl<'m> Span<'m> {
     #[inline]
     pub(super) fn input(&self, bytes: usize) -> &[u8] {
         match self {
-            Self::InPlace { room } => &room[..bytes],
-            Self::Owned { room } => &room[..bytes],
+            Self::InPlace { space } => &space[..bytes],
+            Self::Owned { space } => &space[..bytes],
             Self::Apart { src, .. } => &src[..bytes],
             Self::Shared(_) => &[],
         }
     }
 
-    /// Room for output, in bytes.
+    /// Space for output, in bytes.
     #[inline]
-    pub(super) fn output_room(&self) -> usize {
+    pub(super) fn output_space(&self) -> usize {
         match self {
             Self::Shared(shared) => shared.dst.len(),
             _ => self.output().len(),
@@ -82,8 +82,8 @@ impl<'m> Span<'m> {
     #[inline]
     pub(super) fn output(&self) -> &[u8] {
         match self {
-            Self::InPlace { room } => room,
-            Self::Owned { room } => room,
+            Self::InPlace { space } => space,
+            Self::Owned { space } => space,
             Self::Apart { dst, .. } => dst,
             Self::Shared(_) => &[],
         }
@@ -92,8 +92,8 @@ impl<'m> Span<'m> {
     /// The same, to be written.
     pub(super) fn output_mut(&mut self) -> &mut [u8] {
         match self {
-            Self::InPlace { room } => room,
-            Self::Owned { room } => room,
+            Self::InPlace { space } => space,
+            Self::Owned { space } => space,
             Self::Apart { dst, .. } => dst,
             Self::Shared(_) => &mut [],
         }
@@ -107,8 +107,8 @@ impl<'m> Span<'m> {
     #[inline]
     pub(super) fn memory(&mut self, input_bytes: usize) -> Memory<'_> {
         match self {
-            Self::InPlace { room } => Memory::InPlace { room, input_bytes },
-            Self::Owned { room } => Memory::InPlace { room, input_bytes },
+            Self::InPlace { space } => Memory::InPlace { space, input_bytes },
+            Self::Owned { space } => Memory::InPlace { space, input_bytes },
             Self::Apart { src, dst } => Memory::Apart { src: &src[..input_bytes], dst },
             Self::Shared(_) => unreachable!("a driver is given a shared span only where it takes such"),
         }
@@ -121,7 +121,7 @@ impl<'m> Span<'m> {
 pub struct SharedSpan<'m> {
     /// The input, whole.
     pub src: &'m [AtomicU8],
-    /// Room for output: the input's own place, or one that does not overlap it. Empty for hashes.
+    /// Space for output: the input's own place, or one that does not overlap it. Empty for hashes.
     pub dst: &'m [AtomicU8],
 }
 
@@ -144,10 +144,10 @@ pub struct Parts<'j> {
 
 /// The memory of a job as a driver sees it.
 pub enum Memory<'j> {
-    /// `input_bytes` of input at the start of `room`; output replaces it and may use all of `room`.
+    /// `input_bytes` of input at the start of `space`; output replaces it and may use all of `space`.
     InPlace {
-        /// Input and room for output.
-        room: &'j mut [u8],
+        /// Input and space for output.
+        space: &'j mut [u8],
         /// Length of the input.
         input_bytes: usize,
     },
@@ -155,7 +155,7 @@ pub enum Memory<'j> {
     Apart {
         /// The input, whole.
         src: &'j [u8],
-        /// Room for output.
+        /// Space for output.
         dst: &'j mut [u8],
     },
 }

@@ -10,7 +10,7 @@ fn cbc(padding: Padding, direction: Direction) -> Arc<Session> {
 }
 
 #[test]
-fn padded_encryption_needs_room_for_one_more_block() {
+fn padded_encryption_needs_space_for_one_more_block() {
     let mut memory = [0u8; 47];
     let mut job = Job::in_place(&mut memory);
     job.arm(cbc(Padding::Pkcs7, Direction::Encrypt), &[0; 16], 31);

@@ -30,13 +30,13 @@ impl Client {
 
     /// Calls and goes through all rounds, jobs done by `run`.
     fn call(&mut self, call: Call, run: fn(&mut Vec<Box<Job<'_>>>)) -> Result<Vec<u8>, Errno> {
-        let (mut data, mut has_room) = (Vec::new(), false);
+        let (mut data, mut has_space) = (Vec::new(), false);
         for _ in 0..4 {
-            match self.round(call, &data, has_room, run)? {
+            match self.round(call, &data, has_space, run)? {
                 Answer::Done(written) => return Ok(written),
                 Answer::Fetch { input, output } => {
-                    has_room = !output.is_empty();
-                    if let Some(record) = self.meanwhile.take_if(|_| has_room) {
+                    has_space = !output.is_empty();
+                    if let Some(record) = self.meanwhile.take_if(|_| has_space) {
                         self.memory.insert(ARGUMENT, record);
                     }
                     let fetch =
@@ -52,20 +52,20 @@ impl Client {
         &mut self,
         call: Call,
         data: &[u8],
-        has_room: bool,
+        has_space: bool,
         run: fn(&mut Vec<Box<Job<'_>>>),
     ) -> Result<Answer, Errno> {
         let mut memory = vec![0; TEXT_BYTES_MAX];
         let number = u32::try_from(u64::from(call.number())).unwrap();
         let (client, thread) = (self.number, self.thread);
-        let ioctl = Ioctl { client, thread, number, argument: ARGUMENT, is_compat: false, data, has_room };
+        let ioctl = Ioctl { client, thread, number, argument: ARGUMENT, is_compat: false, data, has_space };
         answer(&ioctl, &mut self.clients, run, &mut vec![Job::in_place(&mut memory)])
     }
 
     /// Has what was left run by `leaves`, four at a time.
     fn run_left(&mut self) -> u64 {
-        let mut rooms = vec![vec![0; TEXT_BYTES_MAX]; 4];
-        let mut jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = vec![vec![0; TEXT_BYTES_MAX]; 4];
+        let mut jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         self.clients.queue.run(&mut jobs, |jobs| jobs.iter_mut().for_each(leaves_one))
     }
 
@@ -203,9 +203,9 @@ fn two_threads_that_fetch_at_once_get_a_request_each() {
         assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
     }
     client.run_left();
-    let mut fetch = |thread, has_room| {
+    let mut fetch = |thread, has_space| {
         client.thread = thread;
-        client.round(Call::Fetch, &[], has_room, |_| ())
+        client.round(Call::Fetch, &[], has_space, |_| ())
     };
     let bytes = |answer| match answer {
         Ok(Answer::Fetch { output, .. }) => output.iter().map(|span| span.bytes).sum::<u64>(),
@@ -228,8 +228,8 @@ fn a_request_that_failed_is_told_in_its_turn_and_gone_then() {
         client.request(session, 0, &[7; 32][..bytes]);
         assert_eq!(queued(&mut client, Call::Leave), Ok(vec![]));
     }
-    let mut rooms = vec![vec![0; 64]; 2];
-    let mut jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut spaces = vec![vec![0; 64]; 2];
+    let mut jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     client.clients.queue.run(&mut jobs, |jobs| {
         jobs[0].fail(JobError::ModuleLost);
         leaves_one(&mut jobs[1]);

@@ -71,9 +71,9 @@ impl Kernel {
     }
 
     /// The last round of a call: all of the client's memory is there.
-    fn call(&self, client: [u8; 8], call: Call, data: &[u8], room: usize) -> Result<Vec<u8>, i32> {
+    fn call(&self, client: [u8; 8], call: Call, data: &[u8], space: usize) -> Result<Vec<u8>, i32> {
         let number = u32::try_from(u64::from(call.number())).unwrap();
-        let lengths = [data.len(), room].map(|bytes| u32::try_from(bytes).unwrap().to_ne_bytes());
+        let lengths = [data.len(), space].map(|bytes| u32::try_from(bytes).unwrap().to_ne_bytes());
         let head = [[0_u32, number].map(u32::to_ne_bytes).concat(), vec![0; 8], lengths.concat()].concat();
         let answer = self.send(fuse::IOCTL, &[&client[..], &head, data].concat())?;
         Ok(answer[16..].to_vec())
@@ -124,12 +124,12 @@ fn with_node(client: impl FnOnce(&Kernel, &OpenKeys) + Send) {
     let (server_end, kernel_end) = UnixDatagram::pair().unwrap();
     kernel_end.set_read_timeout(Some(LATE)).unwrap();
     let node = Node { cuse: OwnedFd::from(server_end).into(), buffer: vec![0; fuse::MESSAGE_BYTES_MAX] };
-    let (open_keys, cancel, mut rooms) = (OpenKeys::default(), Cancel::default(), vec![vec![0; 256]; 2]);
+    let (open_keys, cancel, mut spaces) = (OpenKeys::default(), Cancel::default(), vec![vec![0; 256]; 2]);
     let profile = Profile { name: "watched".into(), detail: String::new(), width: 1, emulated: false };
     let driver = Watched { profile, open_keys: open_keys.clone() };
     run(Setup { callers: 1, ..Setup::default() }, |runtime| {
         let mut caller = runtime.caller(CoreDrivers::new(Box::new(driver), None));
-        let jobs = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let jobs = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         thread::scope(|scope| {
             let ends = CancelOnDrop(cancel.clone());
             scope.spawn(|| {

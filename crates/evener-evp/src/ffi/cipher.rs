@@ -142,12 +142,12 @@ impl CipherStream {
     pub fn update(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<(), Refused> {
         let start = output.len();
         output.resize(start + input.len() + BLOCK_BYTES_MAX, 0);
-        let (room, mut written) = (&mut output[start..], 0);
-        // SAFETY: the room is a block longer than the input, as the manual page wants.
+        let (space, mut written) = (&mut output[start..], 0);
+        // SAFETY: the space is a block longer than the input, as the manual page wants.
         let answer = unsafe {
             EVP_CipherUpdate(
                 self.context.as_ptr(),
-                room.as_mut_ptr(),
+                space.as_mut_ptr(),
                 &raw mut written,
                 input.as_ptr(),
                 int(input.len())?,
@@ -165,7 +165,7 @@ impl CipherStream {
         let start = output.len();
         output.resize(start + BLOCK_BYTES_MAX, 0);
         let mut written = 0;
-        // SAFETY: the room holds a block of any cipher.
+        // SAFETY: the space holds a block of any cipher.
         let answer = unsafe {
             EVP_CipherFinal_ex(self.context.as_ptr(), output[start..].as_mut_ptr(), &raw mut written)
         };

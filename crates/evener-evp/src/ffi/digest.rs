@@ -65,7 +65,7 @@ impl Digest {
             accepted(unsafe { EVP_DigestUpdate(context.0.as_ptr(), part.as_ptr().cast(), part.len()) })?;
         }
         let mut digest = Zeroizing::new(vec![0; DIGEST_BYTES_MAX]);
-        // SAFETY: the room holds the longest digest; null: its length is asked for below.
+        // SAFETY: the space holds the longest digest; null: its length is asked for below.
         let answer = unsafe { EVP_DigestFinal_ex(context.0.as_ptr(), digest.as_mut_ptr(), ptr::null_mut()) };
         accepted(answer)?;
         // SAFETY: the method is alive.

@@ -62,9 +62,9 @@ impl Gcm {
     }
 
     fn control(&self, control: c_int, tag: &mut [u8; TAG_BYTES]) -> Result<(), Refused> {
-        let room: *mut c_void = tag.as_mut_ptr().cast();
+        let space: *mut c_void = tag.as_mut_ptr().cast();
         // SAFETY: the tag has the length that is told.
-        accepted(unsafe { EVP_CIPHER_CTX_ctrl(self.context.as_ptr(), control, int(TAG_BYTES)?, room) })
+        accepted(unsafe { EVP_CIPHER_CTX_ctrl(self.context.as_ptr(), control, int(TAG_BYTES)?, space) })
     }
 
     fn crypt(&self, text: &[u8], output: &mut [u8]) -> Result<(), Refused> {
@@ -80,7 +80,7 @@ impl Gcm {
             )
         })?;
         let mut rest = [0; 32];
-        // SAFETY: GCM writes nothing at its end; the room would hold a block.
+        // SAFETY: GCM writes nothing at its end; the space would hold a block.
         accepted(unsafe { EVP_CipherFinal_ex(self.context.as_ptr(), rest.as_mut_ptr(), &raw mut written) })
     }
 }

@@ -124,7 +124,7 @@ impl RsaKey {
         accepted(unsafe { EVP_PKEY_encrypt_init_ex(context.0.as_ptr(), names.params().as_ptr()) })?;
         let mut cipher = vec![0; self.modulus_bytes];
         let mut bytes = cipher.len();
-        // SAFETY: room and text go with their lengths.
+        // SAFETY: space and text go with their lengths.
         let answer = unsafe {
             EVP_PKEY_encrypt(
                 context.0.as_ptr(),
@@ -232,7 +232,7 @@ impl PemKey {
         }
         let mut seed = Zeroizing::new([0; 32]);
         let mut bytes = seed.len();
-        // SAFETY: the room goes with its length.
+        // SAFETY: the space goes with its length.
         let answer =
             unsafe { EVP_PKEY_get_raw_private_key(key.0.as_ptr(), seed.as_mut_ptr(), &raw mut bytes) };
         accepted(answer)?;
@@ -274,7 +274,7 @@ fn public_number(key: &Key, name: &CStr) -> Result<Vec<u8>, Refused> {
     // SAFETY: the number is alive.
     let bits = len(unsafe { BN_num_bits(number.as_ptr()) });
     let mut bytes = vec![0; bits.div_ceil(8)];
-    // SAFETY: the room has as many bytes as the number.
+    // SAFETY: the space has as many bytes as the number.
     unsafe { BN_bn2bin(number.as_ptr(), bytes.as_mut_ptr()) };
     // SAFETY: the number is this function's own.
     unsafe { BN_clear_free(number.as_ptr()) };
@@ -327,7 +327,7 @@ pub(crate) fn p256_secret(own: &Key, peer: &Key) -> Result<Zeroizing<[u8; 32]>, 
     accepted(unsafe { EVP_PKEY_derive_set_peer(context.0.as_ptr(), peer.0.as_ptr()) })?;
     let mut secret = Zeroizing::new([0; 32]);
     let mut bytes = secret.len();
-    // SAFETY: the room goes with its length.
+    // SAFETY: the space goes with its length.
     let answer = unsafe { EVP_PKEY_derive(context.0.as_ptr(), secret.as_mut_ptr(), &raw mut bytes) };
     accepted(answer)?;
     if bytes == secret.len() { Ok(secret) } else { Err(Refused) }

@@ -234,7 +234,7 @@ impl Packer {
     }
 
     /// Reads contents; a file that is no longer what its header says ends the archive, for what was written of it cannot be taken back.
-    fn read_file(&mut self, room: &mut [u8]) -> Result<usize, (PathBuf, FileError)> {
+    fn read_file(&mut self, space: &mut [u8]) -> Result<usize, (PathBuf, FileError)> {
         let Some(OpenFile { path, source, offset }) = &mut self.file else { return Ok(0) };
         let left = source.len() - *offset;
         if left == 0 {
@@ -247,8 +247,8 @@ impl Packer {
             self.done(bytes);
             return Ok(0);
         }
-        let wanted = room.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        let read = source.read(&mut [IoSliceMut::new(&mut room[..wanted])], *offset);
+        let wanted = space.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let read = source.read(&mut [IoSliceMut::new(&mut space[..wanted])], *offset);
         read.map_err(|error| (path.clone(), error))?;
         *offset += wanted as u64;
         Ok(wanted)
@@ -277,17 +277,17 @@ impl Packer {
 }
 
 impl Read for Packer {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.taken < self.pending.len() {
-                let bytes = room.len().min(self.pending.len() - self.taken);
-                room[..bytes].copy_from_slice(&self.pending[self.taken..self.taken + bytes]);
+                let bytes = space.len().min(self.pending.len() - self.taken);
+                space[..bytes].copy_from_slice(&self.pending[self.taken..self.taken + bytes]);
                 self.taken += bytes;
                 self.bytes += bytes as u64;
                 return Ok(bytes);
             }
             if self.file.is_some() {
-                match self.read_file(room) {
+                match self.read_file(space) {
                     Ok(0) => continue,
                     Ok(bytes) => {
                         self.bytes += bytes as u64;

@@ -17,7 +17,7 @@ use crate::keys::age::{FileKey, Identities, Recipients, Stanza, StanzaMatcher, h
 use crate::random::fill_random;
 
 const CHUNK_BYTES: u64 = 64 << 10;
-/// Longest header that is read. Assumed, not measured: 4 MiB, room for 30 000 recipients; the format
+/// Longest header that is read. Assumed, not measured: 4 MiB, space for 30 000 recipients; the format
 /// has no limit.
 pub(super) const HEADER_BYTES_MAX: usize = 4 << 20;
 
@@ -192,7 +192,7 @@ fn malformed(fact: &'static str) -> FormatError {
     FormatError::Header { format: "age", fact }
 }
 
-/// Room that a chunk needs in either form, in bytes.
+/// Space that a chunk needs in either form, in bytes.
 pub(super) fn slot_bytes() -> u64 {
     cut(0).slot_bytes()
 }

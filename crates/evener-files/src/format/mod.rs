@@ -66,7 +66,7 @@ impl KeyFacts {
 }
 
 impl<A> Format<A> {
-    /// Room that a segment of any file needs in either form, in bytes.
+    /// Space that a segment of any file needs in either form, in bytes.
     #[must_use]
     pub fn slot_bytes(&self) -> u64 {
         match self {

@@ -54,15 +54,15 @@ pub struct Segment {
 }
 
 impl Cut {
-    /// A cut with segments of `plain_bytes`, the first of which has room for `first_plain_bytes` only.
+    /// A cut with segments of `plain_bytes`, the first of which has space for `first_plain_bytes` only.
     ///
     /// # Panics
     ///
-    /// Where a segment would have no room or 4 GiB, the first would be the longest, or padded segments are
+    /// Where a segment would have no space or 4 GiB, the first would be the longest, or padded segments are
     /// not whole blocks: bugs of a format.
     #[must_use]
     pub fn new(header_bytes: u64, first_plain_bytes: u64, plain_bytes: u64, growth: Growth) -> Self {
-        assert!(0 < first_plain_bytes && first_plain_bytes <= plain_bytes, "a segment has room");
+        assert!(0 < first_plain_bytes && first_plain_bytes <= plain_bytes, "a segment has space");
         assert!(plain_bytes.max(header_bytes) < 1 << 32, "a segment and a header have less than 4 GiB");
         let equal_blocks = first_plain_bytes == plain_bytes && plain_bytes % BLOCK_BYTES == 0;
         assert!(growth != Growth::Padding || equal_blocks, "padded segments are equal and whole blocks");
@@ -113,7 +113,7 @@ impl Cut {
         self.full_plain_bytes(index) + self.tag_bytes()
     }
 
-    /// The longest ciphertext of any segment: room that suffices for a segment in both forms.
+    /// The longest ciphertext of any segment: space that suffices for a segment in both forms.
     #[must_use]
     pub const fn slot_bytes(&self) -> u64 {
         self.plain_bytes + self.tag_bytes()
@@ -302,16 +302,16 @@ mod tests {
         let (mut plain, mut cipher) = (0, cut.header_bytes);
         loop {
             let index = segments.len() as u64;
-            let room = if index == 0 { cut.first_plain_bytes } else { cut.plain_bytes };
+            let space = if index == 0 { cut.first_plain_bytes } else { cut.plain_bytes };
             let mut taken = 0;
-            while taken < room && plain + taken < plain_bytes {
+            while taken < space && plain + taken < plain_bytes {
                 taken += 1;
             }
             let done = plain + taken == plain_bytes;
             let (last, grown) = match cut.growth {
                 Growth::Tag { .. } => (done, taken + 16),
                 Growth::None => (done, taken),
-                Growth::Padding if taken == room => (false, taken),
+                Growth::Padding if taken == space => (false, taken),
                 Growth::Padding => (true, (taken / 16 + 1) * 16),
             };
             segments.push(Segment {
@@ -338,7 +338,7 @@ mod tests {
             Cut::new(16, 16, 16, Growth::Padding),
             Cut::new(16, 32, 32, Growth::None),
         ];
-        cuts.extend((1..40).map(|room| Cut::new(room % 7, room / 2 + 1, room, tag(room % 2 == 0))));
+        cuts.extend((1..40).map(|space| Cut::new(space % 7, space / 2 + 1, space, tag(space % 2 == 0))));
         cuts
     }
 

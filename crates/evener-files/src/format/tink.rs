@@ -36,7 +36,7 @@ impl Tink {
         Self { keyset, associated_data }
     }
 
-    /// Room for a segment of any file under any enabled key, in bytes.
+    /// Space for a segment of any file under any enabled key, in bytes.
     pub(super) fn slot_bytes(&self) -> u64 {
         self.keyset.enabled_keys().map(|key| cut(key).slot_bytes()).max().unwrap_or(0)
     }

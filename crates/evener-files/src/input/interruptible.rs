@@ -36,10 +36,10 @@ impl<F: AsFd> InterruptibleReader<F> {
 }
 
 impl<F: AsFd> Read for InterruptibleReader<F> {
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+    fn read(&mut self, space: &mut [u8]) -> io::Result<usize> {
         loop {
             if self.is_ready()? {
-                match rustix::io::read(&self.source, &mut *room) {
+                match rustix::io::read(&self.source, &mut *space) {
                     // Another reader of a descriptor that does not wait was faster.
                     Err(Errno::AGAIN) => {}
                     came => return Ok(came?),

@@ -80,12 +80,12 @@ impl SourceFile {
         }
     }
 
-    /// Whether the file takes less room than its length, and has no data in `bytes` from `offset` on. Moves the offset of the descriptor,
+    /// Whether the file takes less space than its length, and has no data in `bytes` from `offset` on. Moves the offset of the descriptor,
     /// by which nothing is read.
     fn is_hole(&self, offset: u64, bytes: u64) -> bool {
-        let room = u64::try_from(self.stat.st_blocks).unwrap_or(u64::MAX).saturating_mul(BLOCK_BYTES);
+        let space = u64::try_from(self.stat.st_blocks).unwrap_or(u64::MAX).saturating_mul(BLOCK_BYTES);
         let ends_at = offset.saturating_add(bytes);
-        if bytes == 0 || room >= self.len() || ends_at > self.len() {
+        if bytes == 0 || space >= self.len() || ends_at > self.len() {
             return false;
         }
         match fs::seek(&self.fd, SeekFrom::Data(offset)) {

@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_with_room_for_one_byte_is_the_smallest() {
+    fn a_segment_with_space_for_one_byte_is_the_smallest() {
         let small = [0x12, 6, 0x08, 41, 0x10, 16, 0x18, 3, 0x1A, 16];
         let json = keyset_json(7, &[key_json(7, "ENABLED", &[&small[..], &[9; 16]].concat())]);
         assert_eq!(Keyset::parse(json.as_bytes()).unwrap().primary().unwrap().segment_bytes(), 41);

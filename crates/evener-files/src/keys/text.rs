@@ -14,7 +14,7 @@ pub(crate) fn decoded(bytes: &[u8]) -> Option<Zeroizing<String>> {
         let pair = [pair[0], pair[1]];
         if big_end_first { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
     };
-    // Three bytes of UTF-8 for each unit at most: room for all from the start, so that no copy is left behind.
+    // Three bytes of UTF-8 for each unit at most: space for all from the start, so that no copy is left behind.
     let mut text = Zeroizing::new(String::with_capacity(3 * units.len() / 2));
     for character in char::decode_utf16(units.chunks_exact(2).map(unit)) {
         text.push(character.ok()?);

@@ -253,7 +253,7 @@ fn names(fd: BorrowedFd<'_>, keep: &Keep) -> Result<Vec<CString>, FileError> {
     if !keep.acls && !keep.xattrs {
         return Ok(Vec::new());
     }
-    let listed = grown(|room| fs::flistxattr(fd, room));
+    let listed = grown(|space| fs::flistxattr(fd, space));
     let list = match listed {
         Ok(list) => list,
         Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
@@ -266,14 +266,14 @@ fn names(fd: BorrowedFd<'_>, keep: &Keep) -> Result<Vec<CString>, FileError> {
 
 /// An attribute's value; `None` where it has gone meanwhile.
 fn value(fd: BorrowedFd<'_>, name: &CStr) -> Result<Option<Vec<u8>>, FileError> {
-    match grown(|room| fs::fgetxattr(fd, name, room)) {
+    match grown(|space| fs::fgetxattr(fd, name, space)) {
         Ok(value) => Ok(Some(value)),
         Err(Errno::NODATA) => Ok(None),
         Err(errno) => Err(FileError::io("read the extended attributes")(errno)),
     }
 }
 
-/// What `read` puts into a room that is large enough.
+/// What `read` puts into a buffer that is large enough.
 fn grown(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u8>, Errno> {
     let mut small = [0; 256];
     match read(&mut small) {
@@ -282,8 +282,8 @@ fn grown(mut read: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<
         Err(errno) => return Err(errno),
     }
     // The most that Linux has, of a list and of a value.
-    let mut room = vec![0; 64 << 10];
-    let bytes = read(&mut room)?;
-    room.truncate(bytes);
-    Ok(room)
+    let mut space = vec![0; 64 << 10];
+    let bytes = read(&mut space)?;
+    space.truncate(bytes);
+    Ok(space)
 }

@@ -83,9 +83,9 @@ fn opened_segment<'m>(
     keys: &mut KeyTrial<'_, '_, 'm>,
 ) -> Result<Option<Box<Job<'m>>>, FileError> {
     let mut job = keys.slots.pop().expect("a file is opened while a slot is free");
-    let mut is_ready = job.room_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
+    let mut is_ready = job.space_mut().len() >= cipher.len() && cipher.len() as u64 >= body.cut().tag_bytes();
     if is_ready {
-        job.room_mut()[..cipher.len()].copy_from_slice(cipher);
+        job.space_mut()[..cipher.len()].copy_from_slice(cipher);
         let armed = arm(body, Direction::Decrypt, &mut job, 0, last, cipher.len(), Block::default());
         is_ready = armed.is_ok();
     }

@@ -36,7 +36,7 @@ pub(crate) fn authenticate(body: &Body, direction: Direction, job: &mut Job<'_>)
         return;
     };
     let nonce = *job.iv();
-    let (cipher, rest) = job.room_mut().split_at_mut(written);
+    let (cipher, rest) = job.space_mut().split_at_mut(written);
     mac.authenticate(&nonce, cipher, &mut rest[..mac.tag_bytes()]);
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn arm(
         Direction::Decrypt => usize::try_from(body.cut().tag_bytes()).expect("a tag is short"),
     };
     let text_bytes = input_bytes - tag_bytes;
-    let (text, tag) = job.room_mut()[..input_bytes].split_at(text_bytes);
+    let (text, tag) = job.space_mut()[..input_bytes].split_at(text_bytes);
     match body.mac() {
         Some(mac) if direction == Direction::Decrypt => {
             // Before the cipher sees it: CTR would make plaintext of anything.

@@ -19,7 +19,7 @@ pub(crate) fn read(
     let mut parts: Vec<_> = jobs
         .iter_mut()
         .zip(segments)
-        .map(|(job, segment)| IoSliceMut::new(&mut job.room_mut()[..work.input(segment).1]))
+        .map(|(job, segment)| IoSliceMut::new(&mut job.space_mut()[..work.input(segment).1]))
         .collect();
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
     work.source.read(&mut parts, offset)?;
@@ -62,7 +62,7 @@ fn blocks_before(
     }
     for ((job, segment), block) in jobs.iter_mut().zip(segments).zip(&mut blocks[1..]) {
         let end = work.input(segment).1;
-        block.copy_from_slice(&job.room_mut()[end - BLOCK_BYTES..end]);
+        block.copy_from_slice(&job.space_mut()[end - BLOCK_BYTES..end]);
     }
     Ok(blocks)
 }

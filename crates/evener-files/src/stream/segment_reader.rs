@@ -86,9 +86,9 @@ impl SegmentReader {
     ) -> Result<Option<ReadSegment<'m>>, FileError> {
         let Ok(mut job) = free.recv() else { return Ok(None) };
         let full = self.full_bytes(index);
-        let room = &mut job.room_mut()[..full];
-        let bytes = read_full(&mut self.input, room)?;
-        let block = room[..bytes].last_chunk().copied().unwrap_or_default();
+        let space = &mut job.space_mut()[..full];
+        let bytes = read_full(&mut self.input, space)?;
+        let block = space[..bytes].last_chunk().copied().unwrap_or_default();
         Ok(Some(ReadSegment { job, bytes, block }))
     }
 
@@ -159,11 +159,11 @@ fn choose(
     Ok(None)
 }
 
-/// Reads until `room` is full or the input ends.
-fn read_full(input: &mut dyn Read, room: &mut [u8]) -> Result<usize, FileError> {
+/// Reads until `space` is full or the input ends.
+fn read_full(input: &mut dyn Read, space: &mut [u8]) -> Result<usize, FileError> {
     let mut came = 0;
-    while came < room.len() {
-        match input.read(&mut room[came..]) {
+    while came < space.len() {
+        match input.read(&mut space[came..]) {
             Ok(0) => break,
             Ok(more) => came += more,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

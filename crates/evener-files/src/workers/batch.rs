@@ -32,7 +32,7 @@ const WAIT_MAX: Duration = Duration::from_millis(250);
 
 impl<'m> Batch<'m> {
     /// Whether a file fits, with `free` slots left.
-    pub(super) fn has_room(&self, work: &FileWork, free: usize) -> bool {
+    pub(super) fn has_space(&self, work: &FileWork, free: usize) -> bool {
         work.layout.segment_count() <= free as u64 && self.bytes < BATCH_BYTES
     }
 

@@ -170,7 +170,7 @@ impl<'a> Workers<'a> {
                 Err((path, error)) => worker.failed(path, error),
             }
         } else {
-            if !batch.has_room(&work, worker.slots.len()) {
+            if !batch.has_space(&work, worker.slots.len()) {
                 std::mem::take(batch).run(worker);
             }
             if let Err((path, error)) = batch.add(item, work, &mut worker.slots) {

@@ -151,7 +151,7 @@ impl ModuleRunner {
 /// core time as two copies of 16 KiB: a few large shares are cheaper than many small ones, and who is left out is first in the next.
 const SHARES_MAX: usize = 4;
 
-/// Most clients of which a module that works by itself takes one request in a round: what it has no room for waits in the host's memory. Assumed,
+/// Most clients of which a module that works by itself takes one request in a round: what it has no space for waits in the host's memory. Assumed,
 /// not measured: 64, more than any such module holds.
 const TURNS_MAX: usize = 64;
 

@@ -149,11 +149,11 @@ fn fill(
     work: &Work,
     reader: &mut Reader<'_>,
 ) -> Result<(), BadRequest> {
-    let room = &mut job.room_mut()[..work.src_bytes];
-    reader.copy(room)?;
+    let space = &mut job.space_mut()[..work.src_bytes];
+    reader.copy(space)?;
     let mut tag = [0; 16];
     let tag = &mut tag[..work.tag_bytes_in()];
-    tag.copy_from_slice(&room[work.input_bytes()..]);
+    tag.copy_from_slice(&space[work.input_bytes()..]);
     job.set_tag(tag);
     if work.aad_bytes > 0 {
         reader.copy(&mut slot.aad.fill()[..work.aad_bytes])?;

@@ -12,7 +12,7 @@ use crate::service::thread_state::{Rest, ServiceLoop};
 use crate::state::client::{AnswerPlace, Client, State};
 
 impl ServiceLoop {
-    /// Takes what the module has room for: from each queued client a share, and another from those that have more.
+    /// Takes what the module has space for: from each queued client a share, and another from those that have more.
     pub(super) fn take(&mut self) -> usize {
         if self.run_queue.has_parked() {
             self.wait(Duration::ZERO);

@@ -83,16 +83,16 @@ const PREAD: u16 = 0;
 /// `IOCB_FLAG_RESFD`: the end of the read raises an eventfd.
 const RAISES: u32 = 1;
 
-/// Reads of one system call. The place has room for four times as many, so that it is emptied in time.
+/// Reads of one system call. The place has space for four times as many, so that it is emptied in time.
 const READS_MAX: usize = 64;
 
 impl Reads {
     fn new() -> io::Result<Self> {
         let nothing = File::open("/dev/null")?;
         let mut place: libc::c_ulong = 0;
-        let room = libc::c_long::try_from(4 * READS_MAX).expect("a few");
+        let space = libc::c_long::try_from(4 * READS_MAX).expect("a few");
         // SAFETY: the kernel writes the number of the place, and `place` is as wide as it says.
-        let made = unsafe { libc::syscall(libc::SYS_io_setup, room, ptr::from_mut(&mut place)) };
+        let made = unsafe { libc::syscall(libc::SYS_io_setup, space, ptr::from_mut(&mut place)) };
         if made == 0 { Ok(Self { place, nothing, ended: 0 }) } else { Err(io::Error::last_os_error()) }
     }
 
@@ -128,14 +128,14 @@ impl Reads {
         unsafe { libc::syscall(libc::SYS_io_submit, self.place, count, pointers.as_mut_ptr()) }
     }
 
-    /// Makes room for further ends.
+    /// Makes space for further ends.
     fn take_ends(&mut self) {
         let mut ends = [End::default(); 2 * READS_MAX];
-        let room = libc::c_long::try_from(ends.len()).expect("a few");
+        let space = libc::c_long::try_from(ends.len()).expect("a few");
         let (least, at_once): (libc::c_long, _) = (0, ptr::null_mut::<libc::timespec>());
-        // SAFETY: the kernel writes at most `room` records, and there are as many; least 0, so it does not wait.
+        // SAFETY: the kernel writes at most `space` records, and there are as many; least 0, so it does not wait.
         let taken = unsafe {
-            libc::syscall(libc::SYS_io_getevents, self.place, least, room, ends.as_mut_ptr(), at_once)
+            libc::syscall(libc::SYS_io_getevents, self.place, least, space, ends.as_mut_ptr(), at_once)
         };
         self.ended -= usize::try_from(taken).unwrap_or(0).min(self.ended);
     }

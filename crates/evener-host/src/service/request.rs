@@ -90,7 +90,7 @@ pub(crate) fn read(
         return Err(BadRequest("a descriptor names memory that is not the client's"));
     }
     if total(chain.writable()) == 0 {
-        return Err(BadRequest("a request has no room for its status"));
+        return Err(BadRequest("a request has no space for its status"));
     }
     let mut header = [0; DATA_HEADER_BYTES];
     reader.copy(&mut header)?;
@@ -149,7 +149,7 @@ fn parts(request: &DataRequest, session: &Session, sizes: Sizes) -> Result<Parts
     };
     let is_small = bytes(src) <= sizes.request_bytes_max && bytes(aad) <= sizes.aad_bytes_max
         || cfg!(mutant = "host_request_unlimited");
-    let fits = fits || cfg!(mutant = "host_room_unchecked");
+    let fits = fits || cfg!(mutant = "host_space_unchecked");
     let has_iv = bytes(iv) == algorithm.iv_bytes() || cfg!(mutant = "host_iv_unchecked");
     if !(fits && is_small && has_iv) {
         return Err(Status::Error);

@@ -1,4 +1,4 @@
-//! Shares of a burst: each queued client takes its share in its turn, by its weight, and while the burst has room those who have more take another.
+//! Shares of a burst: each queued client takes its share in its turn, by its weight, and while the burst has space those who have more take another.
 //!
 //! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), counted in requests: whose share ends with the burst goes on in the next one, before all others,
 //! with what is left of it. So clients that always have more get as much as their weights say, however small a burst is.
@@ -179,7 +179,7 @@ mod tests {
             let kinds: [(&str, BoxedQuota); 2] =
                 [("lanes", Box::new(core(16))), ("a queue", Box::new(module))];
             for (kind, quota) in kinds {
-                // Some have four requests at a time, as the bench's processes, and some whatever there is room for.
+                // Some have four requests at a time, as the bench's processes, and some whatever there is space for.
                 let all: Vec<_> = (0..clients).map(|id| (1, if id % 2 == 0 { 4 } else { ALWAYS })).collect();
                 let mut simulated = Simulated::new(&all);
                 // Ten shares of four of each, and some more.

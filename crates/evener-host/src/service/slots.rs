@@ -20,7 +20,7 @@ pub(crate) struct Slot {
     class: usize,
     /// Whose bytes it holds, 0 for nobody's.
     client: u64,
-    /// Bytes of the room, from its front, that may be theirs.
+    /// Bytes of the space, from its front, that may be theirs.
     used_bytes: usize,
 }
 
@@ -38,14 +38,14 @@ impl Slots {
         Self { free: Vec::new(), nothing: Arc::new(nothing.expect("a hash takes no key")) }
     }
 
-    /// A job with room for `bytes` in place, for a client whose bytes it will hold from now on: so many have to be written before
+    /// A job with space for `bytes` in place, for a client whose bytes it will hold from now on: so many have to be written before
     /// anybody reads them, or [`wipe_slot`] called, for somebody else's may stand there.
     pub(crate) fn take(&mut self, bytes: usize, client: u64) -> (Box<Job<'static>>, Slot) {
         let class = class_of(bytes);
         let kept = self.free.get_mut(class).and_then(Vec::pop);
         let (mut job, mut slot) = kept.unwrap_or_else(|| {
-            let room = vec![0; LEAST_BYTES << class].leak();
-            (Job::in_place(room), Slot { aad: Aad::default(), class, client, used_bytes: 0 })
+            let space = vec![0; LEAST_BYTES << class].leak();
+            (Job::in_place(space), Slot { aad: Aad::default(), class, client, used_bytes: 0 })
         });
         if slot.client != client {
             // What the request overwrites need not be wiped before: that would write all data twice.
@@ -76,7 +76,7 @@ impl Slots {
     /// Whether nothing of a client's is left; for tests.
     #[cfg(test)]
     fn is_clean(&mut self) -> bool {
-        self.free.iter_mut().flatten().all(|(job, _)| job.room_mut().iter().all(|byte| *byte == 0))
+        self.free.iter_mut().flatten().all(|(job, _)| job.space_mut().iter().all(|byte| *byte == 0))
     }
 }
 
@@ -89,10 +89,10 @@ pub(crate) fn wipe_slot(job: &mut Job<'static>, slot: &mut Slot) {
     slot.client = 0;
 }
 
-/// Wipes all but the first `bytes` of the room.
+/// Wipes all but the first `bytes` of the space.
 fn wipe_beyond(bytes: usize, job: &mut Job<'static>, slot: &mut Slot) {
     if bytes < slot.used_bytes && !cfg!(mutant = "slot_rest_left") {
-        wipe(&mut job.room_mut()[bytes..slot.used_bytes]);
+        wipe(&mut job.space_mut()[bytes..slot.used_bytes]);
     }
     slot.used_bytes = slot.used_bytes.min(bytes);
     job.set_tag(&[0; TAG_BYTES_MAX]);
@@ -133,7 +133,7 @@ impl Aad {
 // SAFETY: the memory behind the pointer belongs to this value, whichever thread has it.
 unsafe impl Send for Aad {}
 
-/// Room of the smallest slots, in bytes.
+/// Space of the smallest slots, in bytes.
 const LEAST_BYTES: usize = 4096;
 
 fn class_of(bytes: usize) -> usize {
@@ -146,11 +146,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_has_room_for_what_it_was_asked_for_and_comes_again() {
+    fn a_slot_has_space_for_what_it_was_asked_for_and_comes_again() {
         let mut slots = Slots::new();
         for bytes in [0, 1, 4096, 4097, 16_384, 1 << 20, (1 << 20) + 16] {
             let (mut job, slot) = slots.take(bytes, 1);
-            assert!(job.room_mut().len() >= bytes, "{bytes}");
+            assert!(job.space_mut().len() >= bytes, "{bytes}");
             slots.put(job, slot);
         }
         let free = slots.free.iter().map(Vec::len).sum::<usize>();
@@ -161,7 +161,7 @@ mod tests {
     fn a_client_that_goes_leaves_no_bytes() {
         let mut slots = Slots::new();
         let (mut job, mut slot) = slots.take(5000, 7);
-        job.room_mut()[..5000].fill(0xA5);
+        job.space_mut()[..5000].fill(0xA5);
         slot.aad.fill().fill(0xA5);
         slots.put(job, slot);
         slots.wipe(8);
@@ -176,12 +176,12 @@ mod tests {
         let mut slots = Slots::new();
         for bytes in [8000, 5000] {
             let (mut job, slot) = slots.take(bytes, 7);
-            job.room_mut()[..bytes].fill(0xA5);
+            job.space_mut()[..bytes].fill(0xA5);
             slots.put(job, slot);
         }
         let (mut job, slot) = slots.take(4500, 8);
-        job.room_mut()[..4500].fill(0x5A);
-        assert!(job.room_mut()[4500..].iter().all(|byte| *byte == 0));
+        job.space_mut()[..4500].fill(0x5A);
+        assert!(job.space_mut()[4500..].iter().all(|byte| *byte == 0));
         slots.put(job, slot);
         slots.wipe(8);
         assert!(slots.is_clean());

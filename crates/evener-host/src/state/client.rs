@@ -65,9 +65,9 @@ impl InFlightLoad {
     /// Whether nothing more may be taken now. What waits stays in the ring, which is no failure.
     pub(crate) const fn is_at(&self, limits: &Limits) -> bool {
         let has_place = cfg!(mutant = "host_in_flight_unlimited") || self.requests < limits.in_flight_max;
-        let has_room =
+        let has_space =
             cfg!(mutant = "host_bytes_in_flight_unlimited") || self.bytes < limits.bytes_in_flight_max;
-        !(has_place && has_room)
+        !(has_place && has_space)
     }
 
     pub(crate) const fn add(&mut self, bytes: usize) {

@@ -243,16 +243,16 @@ impl Raw {
         (field(0), field(4))
     }
 
-    /// One request in an indirect table: readable parts copied to the data area, then room for `room` bytes and the status.
-    /// Returns the room and the status, or nothing where the connection ended.
-    pub(crate) fn request(&mut self, readable: &[&[u8]], room: usize) -> Option<(Vec<u8>, u8)> {
-        let (place, status) = self.write_request(readable, room, 0);
+    /// One request in an indirect table: readable parts copied to the data area, then space for `space` bytes and the status.
+    /// Returns the space and the status, or nothing where the connection ended.
+    pub(crate) fn request(&mut self, readable: &[&[u8]], space: usize) -> Option<(Vec<u8>, u8)> {
+        let (place, status) = self.write_request(readable, space, 0);
         self.offer(0);
-        self.wait().then(|| (self.get(place, room), self.get(status, 1)[0]))
+        self.wait().then(|| (self.get(place, space), self.get(status, 1)[0]))
     }
 
-    /// Writes request number `slot` (each has 64 KiB) and its table under descriptor `slot`; returns offsets of room and status.
-    pub(crate) fn write_request(&self, readable: &[&[u8]], room: usize, slot: u16) -> (u64, u64) {
+    /// Writes request number `slot` (each has 64 KiB) and its table under descriptor `slot`; returns offsets of space and status.
+    pub(crate) fn write_request(&self, readable: &[&[u8]], space: usize, slot: u16) -> (u64, u64) {
         let mut at = DATA + 0x1_0000 * u64::from(slot);
         let mut table = Vec::new();
         let parts = readable.iter().filter(|part| !part.is_empty());
@@ -262,11 +262,11 @@ impl Raw {
             at += part.len() as u64;
         }
         let place = at;
-        self.put(place, &vec![0xEE; room]);
-        if room > 0 {
+        self.put(place, &vec![0xEE; space]);
+        if space > 0 {
             let next = (table.len() / 16 + 1) as u16;
-            table.extend(descriptor(GUEST + at, room as u32, NEXT | WRITE, next));
-            at += room as u64;
+            table.extend(descriptor(GUEST + at, space as u32, NEXT | WRITE, next));
+            at += space as u64;
         }
         self.put(at, &[0xEE]);
         table.extend(descriptor(GUEST + at, 1, WRITE, 0));

@@ -70,7 +70,7 @@ pub(crate) fn pin() {
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
-/// A cache line. Buffers of all subjects begin on one, wherever the heap has room: of 1 KiB at 8 GB/s half a line is felt.
+/// A cache line. Buffers of all subjects begin on one, wherever the heap has space: of 1 KiB at 8 GB/s half a line is felt.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line(#[expect(dead_code, reason = "reached by its address")] [u8; 64]);
@@ -165,11 +165,11 @@ impl Subject {
         let out = self.out.as_mut_ptr().cast();
         if self.is_digest {
             let mut len = 0;
-            // SAFETY: room for any digest.
+            // SAFETY: space for any digest.
             unsafe { EVP_DigestFinal_ex(context, out, &raw mut len) };
         } else {
             let mut len = 0;
-            // SAFETY: room for a block.
+            // SAFETY: space for a block.
             unsafe { EVP_EncryptFinal_ex(context, out, &raw mut len) };
         }
     }
@@ -196,7 +196,7 @@ impl Subject {
         } else {
             let mut len = 0;
             let size = c_int::try_from(size).unwrap_or(0);
-            // SAFETY: as above, and there is room for them and a block.
+            // SAFETY: as above, and there is space for them and a block.
             unsafe { EVP_EncryptUpdate(context, self.out.as_mut_ptr().cast(), &raw mut len, input, size) };
         }
     }

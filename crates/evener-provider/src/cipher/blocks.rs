@@ -93,7 +93,7 @@ fn by_inner(ctx: &CipherCtx, iv: &[u8; 16], memory: &mut Memory<'_>) -> Result<(
 
 fn lent<'m>(memory: &'m mut Memory<'_>) -> Memory<'m> {
     match memory {
-        Memory::InPlace { room, input_bytes } => Memory::InPlace { room, input_bytes: *input_bytes },
+        Memory::InPlace { space, input_bytes } => Memory::InPlace { space, input_bytes: *input_bytes },
         Memory::Apart { src, dst } => Memory::Apart { src, dst },
     }
 }

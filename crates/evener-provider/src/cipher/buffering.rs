@@ -140,7 +140,7 @@ fn stream(ctx: &mut CipherCtx, call: &Update) -> Option<Result<usize, ()>> {
 }
 
 fn one_block(ctx: &mut CipherCtx, block: &mut [u8; BLOCK_BYTES]) -> Result<(), ()> {
-    bulk(ctx, Memory::InPlace { room: block, input_bytes: BLOCK_BYTES })
+    bulk(ctx, Memory::InPlace { space: block, input_bytes: BLOCK_BYTES })
 }
 
 /// Whole blocks, from the chaining value on, which is moved behind them.

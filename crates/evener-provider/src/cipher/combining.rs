@@ -115,7 +115,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
 
 fn span<'m>(memory: &'m mut Memory<'_>) -> Span<'m> {
     match memory {
-        Memory::InPlace { room, input_bytes } => Span::InPlace(&mut room[..*input_bytes]),
+        Memory::InPlace { space, input_bytes } => Span::InPlace(&mut space[..*input_bytes]),
         Memory::Apart { src, dst } => Span::Apart(src, dst),
     }
 }

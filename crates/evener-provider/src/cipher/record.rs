@@ -38,18 +38,18 @@ pub(crate) fn update(
 fn encrypt(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
     let added = BLOCK_BYTES - call.len() % BLOCK_BYTES;
     let whole = call.len() + added;
-    if !call.has_room(whole) {
+    if !call.has_space(whole) {
         return Ok(None);
     }
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
     // As many bytes as are added, each of which says how many there are without it.
     let padding = [u8::try_from(added - 1).expect("at most a block"); BLOCK_BYTES];
     call.put_output(call.len(), &padding[..added]);
-    let room = call.room(whole);
-    if !work(ctx, iv, room)? {
+    let space = call.space(whole);
+    if !work(ctx, iv, space)? {
         return Ok(None);
     }
-    let last = *room.last_chunk().expect("a record has a block");
+    let last = *space.last_chunk().expect("a record has a block");
     move_on(ctx, &last)?;
     Ok(Some(whole))
 }
@@ -61,19 +61,19 @@ fn decrypt(ctx: &mut CipherCtx, records: RecordMode, call: &Update) -> Result<Op
         return Ok(None);
     }
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
-    let room = call.room(len);
-    let last = *room.last_chunk().expect("a record has a block");
-    if !work(ctx, iv, room)? {
+    let space = call.space(len);
+    let last = *space.last_chunk().expect("a record has a block");
+    if !work(ctx, iv, space)? {
         return Ok(None);
     }
     move_on(ctx, &last)?;
-    unpadded(&room[records.iv_bytes()..]).map(Some).ok_or(Reason::BadRecord)
+    unpadded(&space[records.iv_bytes()..]).map(Some).ok_or(Reason::BadRecord)
 }
 
 /// Whether it was done; if not, the record is what it was.
-fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], room: &mut [u8]) -> Result<bool, Reason> {
-    let input_bytes = room.len();
-    let mut memory = evener_core::job::Memory::InPlace { room, input_bytes };
+fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], space: &mut [u8]) -> Result<bool, Reason> {
+    let input_bytes = space.len();
+    let mut memory = evener_core::job::Memory::InPlace { space, input_bytes };
     match blocks::work(ctx, iv, &mut memory) {
         Ok(()) => Ok(true),
         Err(BlockError::Undone | BlockError::Refused) => Ok(false),

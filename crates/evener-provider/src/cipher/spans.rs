@@ -36,14 +36,14 @@ impl Cut {
 
 pub(crate) fn input_of<'m>(memory: &'m Memory<'_>) -> &'m [u8] {
     match memory {
-        Memory::InPlace { room, input_bytes } => &room[..*input_bytes],
+        Memory::InPlace { space, input_bytes } => &space[..*input_bytes],
         Memory::Apart { src, .. } => src,
     }
 }
 
 pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
     match memory {
-        Memory::InPlace { room, .. } => &room[..len],
+        Memory::InPlace { space, .. } => &space[..len],
         Memory::Apart { dst, .. } => &dst[..len],
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
     let starts = starts(ctx, helpers, iv, input_of(memory))?;
     let part_bytes = starts.part_bytes;
     let mut parts = match memory {
-        Memory::InPlace { room, input_bytes } => Parts::in_place(&mut room[..*input_bytes], part_bytes),
+        Memory::InPlace { space, input_bytes } => Parts::in_place(&mut space[..*input_bytes], part_bytes),
         Memory::Apart { src, dst } => Parts::apart(src, &mut dst[..src.len()], part_bytes),
     };
     let (row, message) = (ctx.row(), &ctx.message);
@@ -130,7 +130,7 @@ pub(super) fn ecb_row<'r>(ctx: &CipherCtx, key_bytes: usize) -> Option<&'r Ciphe
 /// Turns whole blocks into others by ECB.
 pub(super) fn through(ecb: InnerContext<'_>, blocks: &mut [u8]) -> Option<()> {
     let input_bytes = blocks.len();
-    ecb.work(&mut Memory::InPlace { room: blocks, input_bytes }).then_some(())
+    ecb.work(&mut Memory::InPlace { space: blocks, input_bytes }).then_some(())
 }
 
 /// Where parts are cut, and the IV of each; no IVs for ECB.
@@ -211,6 +211,6 @@ impl PartWorker for Worker<'_> {
 
     fn in_place(&mut self, _: usize, data: &mut [u8]) -> bool {
         let input_bytes = data.len();
-        self.work(&mut Memory::InPlace { room: data, input_bytes })
+        self.work(&mut Memory::InPlace { space: data, input_bytes })
     }
 }

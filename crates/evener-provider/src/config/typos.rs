@@ -8,7 +8,7 @@ use std::ffi::CStr;
 
 use super::KEYS;
 
-/// Room for a key with a typo and the nul behind it.
+/// Space for a key with a typo and the nul behind it.
 const ROOM: usize = 16;
 
 /// A key that is none.

@@ -38,7 +38,7 @@ reasons! {
     BadRecord = 6, "bad padding in a TLS record";
     /// Something that the configuration asks for and this system does not have.
     Unavailable = 7, "not available on this system";
-    /// A call of a pipeline that does not fit its context: numbers, lengths, room, no key.
+    /// A call of a pipeline that does not fit its context: numbers, lengths, space, no key.
     Pipes = 8, "the call does not fit the pipeline";
     /// Padding is off, and a message ends within a block.
     PartialBlock = 9, "a message of the pipeline ends within a block";

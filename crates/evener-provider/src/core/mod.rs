@@ -114,7 +114,7 @@ impl Core {
         });
         let mut params: Vec<Param> = questions.chain([Param::END]).collect();
         let answered = self.get_params.is_some_and(|get_params| {
-            // SAFETY: the handle is ours, and the list is ended and asks for addresses with room for one each.
+            // SAFETY: the handle is ours, and the list is ended and asks for addresses with space for one each.
             unsafe { get_params(self.handle, params.as_mut_ptr()) == 1 }
         });
         let value = |(param, value): (&Param, *const c_char)| {

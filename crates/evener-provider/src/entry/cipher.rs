@@ -72,15 +72,15 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Message) -> *mut c_void {
         return inner;
     }
     // SAFETY: the layout is not empty.
-    let room = unsafe { alloc(Layout::new::<CipherCtx>()) }.cast::<CipherCtx>();
-    if room.is_null() {
+    let space = unsafe { alloc(Layout::new::<CipherCtx>()) }.cast::<CipherCtx>();
+    if space.is_null() {
         // SAFETY: the inner context is ours alone.
         unsafe { (row.freectx)(inner) };
         return ptr::null_mut();
     }
     // SAFETY: just allocated with this layout.
-    unsafe { room.write(CipherCtx::new(row, inner, message)) };
-    room.cast()
+    unsafe { space.write(CipherCtx::new(row, inner, message)) };
+    space.cast()
 }
 
 /// Starts a message with a key object, by the inner function that `of` names.
@@ -124,9 +124,9 @@ dispatch! {
     #[cold]
     #[inline(never)]
     fn slow_update(
-        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        let call = Update::of(out, written, room, input, len);
+        let call = Update::of(out, written, space, input, len);
         if let Some(answer) = gcm::unsplit::update(ctx, &call) {
             return answer;
         }
@@ -143,11 +143,11 @@ dispatch! {
 
     #[cold]
     #[inline(never)]
-    fn slow_last(ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+    fn slow_last(ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, space: usize) -> c_int {
         if ctx.row().splits_gcm() {
             let finish = |ctx: &CipherCtx| {
                 // SAFETY: the inner function with its own context; the rest is the caller's.
-                unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
+                unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, space) }
             };
             let answer = gcm::unsplit::last(ctx, finish);
             return answer.unwrap_or_else(|| for_c(core_of(ctx.row()), || gcm::last(ctx, finish)));
@@ -157,7 +157,7 @@ dispatch! {
         }
         ctx.hot.thresh = usize::MAX;
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
+        unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, space) }
     }
 
     #[inline(never)]
@@ -277,20 +277,20 @@ dispatch! {
     }
 
     fn update(
-        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if len < ctx.hot.thresh {
             ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
             // SAFETY: the inner function with its own context; the rest is the caller's.
-            return unsafe { (ctx.hot.update)(ctx.hot.inner, out, written, room, input, len) };
+            return unsafe { (ctx.hot.update)(ctx.hot.inner, out, written, space, input, len) };
         }
         // SAFETY: the caller's arguments, as they came.
-        unsafe { slow_update(ctx, out, written, room, input, len) }
+        unsafe { slow_update(ctx, out, written, space, input, len) }
     }
 
     fn cipher(
-        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
@@ -298,19 +298,19 @@ dispatch! {
         }
         ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
         // SAFETY: as above.
-        unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, room, input, len) }
+        unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, space, input, len) }
     }
 
-    fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+    fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if ctx.hot.thresh == 0 {
             // SAFETY: the caller's arguments, as they came.
-            return unsafe { slow_last(ctx, out, written, room) };
+            return unsafe { slow_last(ctx, out, written, space) };
         }
         // What OpenSSL does with more input after the end is its own affair.
         ctx.hot.thresh = usize::MAX;
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, room) }
+        unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, space) }
     }
 
     fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {

@@ -63,11 +63,11 @@ dispatch! {
     }
 
     fn digest[SLOT](
-        provctx: *mut c_void, input: *const c_uchar, len: usize, out: *mut c_uchar, written: *mut usize, room: usize,
+        provctx: *mut c_void, input: *const c_uchar, len: usize, out: *mut c_uchar, written: *mut usize, space: usize,
     ) -> c_int {
         let Some(row) = row_of(provctx, SLOT) else { return 0 };
         let Some(digest) = row.digest else { return 0 };
         // SAFETY: as above; the rest is the caller's.
-        unsafe { digest(row.provider, input, len, out, written, room) }
+        unsafe { digest(row.provider, input, len, out, written, space) }
     }
 }

@@ -138,22 +138,22 @@ dispatch! {
         unsafe { inner(ctx, input, len) }
     }
 
-    fn last[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+    fn last[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize) -> c_int {
         let first = INNER_DIGESTS[SLOT].first.load(Relaxed);
         if !current_thread().is_some_and(|hashes| hashes.finishes(ctx.addr(), first)) {
             // SAFETY: the caller's word.
-            return unsafe { last_other::<SLOT>(ctx, out, written, room) };
+            return unsafe { last_other::<SLOT>(ctx, out, written, space) };
         }
         // SAFETY: as above.
         let inner = unsafe { transmute::<*mut c_void, DigestFinal>(INNER_DIGESTS[SLOT].last.load(Relaxed)) };
         // SAFETY: as above.
-        unsafe { inner(ctx, out, written, room) }
+        unsafe { inner(ctx, out, written, space) }
     }
 
     /// The same, or a message that is to go into the file, with those before it.
     #[cold]
     #[inline(never)]
-    fn last_other[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+    fn last_other[SLOT](ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize) -> c_int {
         let way = &INNER_DIGESTS[SLOT];
         with_current_thread(|hashes| {
             if hashes.finish(ctx.addr(), way.first.load(Relaxed)) {
@@ -163,6 +163,6 @@ dispatch! {
         // SAFETY: as above.
         let inner = unsafe { transmute::<*mut c_void, DigestFinal>(way.last.load(Relaxed)) };
         // SAFETY: as above.
-        unsafe { inner(ctx, out, written, room) }
+        unsafe { inner(ctx, out, written, space) }
     }
 }

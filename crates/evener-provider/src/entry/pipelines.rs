@@ -37,17 +37,17 @@ fn array<'c, T>(first: *const T, count: usize) -> Option<&'c [T]> {
 fn calls(
     out: Option<&[*mut c_uchar]>,
     written: *mut usize,
-    room: Option<&[usize]>,
+    space: Option<&[usize]>,
     input: Option<(&[*const c_uchar], &[usize])>,
 ) -> Option<Vec<Update>> {
-    let (out, room) = (out?, room?);
+    let (out, space) = (out?, space?);
     if written.is_null() {
         return None;
     }
-    let parts = out.iter().zip(room).enumerate().map(|(at, (&out, &room))| {
+    let parts = out.iter().zip(space).enumerate().map(|(at, (&out, &space))| {
         let (input, len) = input.map_or((ptr::null(), 0), |(all, lens)| (all[at], lens[at]));
         // SAFETY: `written` has as many places as the other arrays.
-        Update::of(out, unsafe { written.add(at) }, room, input, len)
+        Update::of(out, unsafe { written.add(at) }, space, input, len)
     });
     Some(parts.collect())
 }
@@ -68,23 +68,23 @@ dispatch! {
     }
 
     fn pipeline_update(
-        ctx: *mut c_void, count: usize, out: *const *mut c_uchar, written: *mut usize, room: *const usize,
+        ctx: *mut c_void, count: usize, out: *const *mut c_uchar, written: *mut usize, space: *const usize,
         input: *const *const c_uchar, len: *const usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         for_c(core_of(ctx.row()), || {
             let input = array(input, count).zip(array(len, count)).ok_or(Reason::Pipes)?;
-            let calls = calls(array(out, count), written, array(room, count), Some(input));
+            let calls = calls(array(out, count), written, array(space, count), Some(input));
             pipelines::update(ctx, &calls.ok_or(Reason::Pipes)?).map(c_int::from)
         })
     }
 
     fn pipeline_final(
-        ctx: *mut c_void, count: usize, out: *const *mut c_uchar, written: *mut usize, room: *const usize,
+        ctx: *mut c_void, count: usize, out: *const *mut c_uchar, written: *mut usize, space: *const usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         for_c(core_of(ctx.row()), || {
-            let calls = calls(array(out, count), written, array(room, count), None);
+            let calls = calls(array(out, count), written, array(space, count), None);
             pipelines::last(ctx, &calls.ok_or(Reason::Pipes)?).map(c_int::from)
         })
     }

@@ -93,7 +93,7 @@ dispatch! {
     ///
     /// # Safety
     ///
-    /// As `provider-base(7)` says: the core's handle and table, and room for two addresses.
+    /// As `provider-base(7)` says: the core's handle and table, and space for two addresses.
     #[unsafe(no_mangle)]
     pub fn OSSL_provider_init(
         handle: *const CoreHandle,
@@ -106,7 +106,7 @@ dispatch! {
         let core = unsafe { Core::read(handle, given) };
         let _held = hold_cancellation();
         let Ok(made) = panic::catch_unwind(move || start(core)) else { return 0 };
-        // SAFETY: the core gave room for one address.
+        // SAFETY: the core gave space for one address.
         unsafe { provctx.write(made.cast_mut().cast()) };
         // SAFETY: as above.
         unsafe { taken.write(PROVIDER.0.as_ptr()) };
@@ -146,7 +146,7 @@ dispatch! {
         for_c(&prov.core, || {
             let offer = offers::offer(prov, operation);
             if !no_store.is_null() {
-                // SAFETY: the core's room for one number.
+                // SAFETY: the core's space for one number.
                 unsafe { no_store.write(c_int::from(offer.is_none())) };
             }
             Ok(offer.flatten().unwrap_or_else(ptr::null))

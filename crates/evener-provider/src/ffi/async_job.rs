@@ -158,7 +158,7 @@ impl<'j> CurrentJob<'j> {
     ) -> Option<(unsafe extern "C" fn(*mut c_void) -> c_int, *mut c_void)> {
         let get = self.jobs.callback?;
         let (mut callback, mut argument): (Callback, _) = (None, ptr::null_mut());
-        // SAFETY: the job's wait context, and room for both answers.
+        // SAFETY: the job's wait context, and space for both answers.
         let is_set = unsafe { get(wait_ctx.as_ptr(), &raw mut callback, &raw mut argument) } == 1;
         callback.filter(|_| is_set).map(|callback| (callback, argument))
     }
@@ -166,7 +166,7 @@ impl<'j> CurrentJob<'j> {
     /// Our descriptor in the wait context.
     fn stored(self, wait_ctx: WaitCtx) -> Option<KnownFd> {
         let (mut number, mut stored) = (-1, ptr::null_mut());
-        // SAFETY: the job's wait context, and room for both answers.
+        // SAFETY: the job's wait context, and space for both answers.
         let is_there =
             unsafe { (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored) };
         if is_there != 1 {
@@ -195,7 +195,7 @@ impl<'j> CurrentJob<'j> {
     fn has_new(self, wait_ctx: WaitCtx) -> bool {
         let (mut added_count, mut deleted_count) = (0, 0);
         let (none, counts) = (ptr::null_mut(), (&raw mut added_count, &raw mut deleted_count));
-        // SAFETY: the job's wait context, and room for both counts; no lists are asked for.
+        // SAFETY: the job's wait context, and space for both counts; no lists are asked for.
         unsafe {
             (self.jobs.changed_fds)(wait_ctx.as_ptr(), none, counts.0, none, counts.1) == 1 && added_count > 0
         }

@@ -1,4 +1,4 @@
-//! OpenSSL's lists of parameters as slices, with the type and the room of each value looked at.
+//! OpenSSL's lists of parameters as slices, with the type and the space of each value looked at.
 
 use std::ffi::{CStr, c_int};
 use std::slice;
@@ -58,7 +58,7 @@ pub(crate) fn answer_text(param: &mut Param, text: &CStr) -> bool {
     if param.data_type != PARAM_UTF8_PTR || param.data.is_null() {
         return false;
     }
-    // SAFETY: a parameter of this type has room for one address at `data`.
+    // SAFETY: a parameter of this type has space for one address at `data`.
     unsafe { param.data.cast::<*const std::ffi::c_char>().write_unaligned(text.as_ptr()) };
     param.return_size = text.count_bytes();
     true
@@ -69,7 +69,7 @@ pub(crate) fn answer_int(param: &mut Param, value: c_int) -> bool {
     if param.data_type != PARAM_INTEGER || param.data.is_null() || param.data_size != size_of::<c_int>() {
         return false;
     }
-    // SAFETY: there is room for an int at `data`.
+    // SAFETY: there is space for an int at `data`.
     unsafe { param.data.cast::<c_int>().write_unaligned(value) };
     param.return_size = size_of::<c_int>();
     true
@@ -83,7 +83,7 @@ pub(crate) fn answer_number(param: &mut Param, value: u32) -> bool {
     {
         return false;
     }
-    // SAFETY: there is room for the number at `data`.
+    // SAFETY: there is space for the number at `data`.
     unsafe { param.data.cast::<u32>().write_unaligned(value) };
     param.return_size = size_of::<u32>();
     true
@@ -110,7 +110,7 @@ pub(crate) unsafe fn answered_length(list: *mut Param, name: &CStr, value: usize
     if !unsafe { (*after).key }.is_null() {
         return false;
     }
-    // SAFETY: there is room for the length at `data`.
+    // SAFETY: there is space for the length at `data`.
     unsafe { data.cast::<usize>().write_unaligned(value) };
     // SAFETY: the caller's word.
     unsafe { (*list).return_size = size_of::<usize>() };
@@ -128,15 +128,15 @@ fn is_text(text: *const u8, other: &CStr) -> bool {
 }
 
 /// Answers with bytes, copied or by their address, as OpenSSL's ciphers answer for an IV; false where the type or
-/// the room does not fit.
+/// the space does not fit.
 pub(crate) fn answer_octets(param: &mut Param, value: &[u8]) -> bool {
     match param.data_type {
         PARAM_OCTET_STRING if !param.data.is_null() && param.data_size >= value.len() => {
-            // SAFETY: there is room for the value at `data`, which is the caller's and not ours.
+            // SAFETY: there is space for the value at `data`, which is the caller's and not ours.
             unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), param.data.cast(), value.len()) };
         }
         PARAM_OCTET_PTR if !param.data.is_null() => {
-            // SAFETY: a parameter of this type has room for one address at `data`.
+            // SAFETY: a parameter of this type has space for one address at `data`.
             unsafe { param.data.cast::<*const u8>().write_unaligned(value.as_ptr()) };
         }
         _ => return false,

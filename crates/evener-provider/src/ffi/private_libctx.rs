@@ -78,7 +78,7 @@ impl Private {
     /// Its algorithms for `operation`.
     pub(crate) fn query(&self, operation: c_int) -> *const Algorithm {
         let mut no_store = 0;
-        // SAFETY: as above; there is room for one number.
+        // SAFETY: as above; there is space for one number.
         unsafe { (self.query)(self.provider, operation, &raw mut no_store) }
     }
 }

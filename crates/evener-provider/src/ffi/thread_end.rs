@@ -16,7 +16,7 @@ pub(crate) fn prepare(hook: fn()) {
         let mut key = 0;
         // SAFETY: writes the key; the function is in a module that is never unmapped (build.rs).
         let made = unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) } == 0;
-        // SAFETY: as above. Where it has no room, what the last thread would have done is not done.
+        // SAFETY: as above. Where it has no space, what the last thread would have done is not done.
         unsafe { libc::atexit(process_ends) };
         (made.then_some(key), hook)
     });

@@ -79,7 +79,7 @@ fn bytes<'c>((first, len): (*const c_uchar, usize)) -> Option<&'c [u8]> {
 pub(crate) struct Update {
     pub(super) out: *mut c_uchar,
     pub(super) written: *mut usize,
-    pub(super) room: usize,
+    pub(super) space: usize,
     pub(super) input: *const c_uchar,
     pub(super) len: usize,
 }
@@ -88,17 +88,17 @@ impl Update {
     pub(crate) fn of(
         out: *mut c_uchar,
         written: *mut usize,
-        room: usize,
+        space: usize,
         input: *const c_uchar,
         len: usize,
     ) -> Self {
-        Self { out, written, room, input, len }
+        Self { out, written, space, input, len }
     }
 
     /// The same call, to an inner function with its own context.
     pub(crate) fn inner(&self, update: CipherUpdate, ctx: *mut c_void) -> c_int {
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { update(ctx, self.out, self.written, self.room, self.input, self.len) }
+        unsafe { update(ctx, self.out, self.written, self.space, self.input, self.len) }
     }
 
     /// Length of the input in bytes.
@@ -117,13 +117,13 @@ impl Update {
     }
 
     /// Whether so many bytes of output fit.
-    pub(crate) const fn has_room(&self, output: usize) -> bool {
-        output <= self.room
+    pub(crate) const fn has_space(&self, output: usize) -> bool {
+        output <= self.space
     }
 
     /// The first `len` bytes of the output, which hold input where that is in place.
-    pub(crate) fn room<'c>(&self, len: usize) -> &'c mut [u8] {
-        assert!(len <= self.room, "within what C lent");
+    pub(crate) fn space<'c>(&self, len: usize) -> &'c mut [u8] {
+        assert!(len <= self.space, "within what C lent");
         // SAFETY: within the output, which is ours for the call.
         unsafe { slice::from_raw_parts_mut(self.out, len) }
     }
@@ -138,12 +138,12 @@ impl Update {
     pub(crate) fn can_work(&self, from: usize, to: usize, output: usize) -> bool {
         let (input, out) = (self.input.addr(), self.out.addr());
         let apart = input + self.len <= out || out + output <= input;
-        output <= self.room && (apart || input + from == out + to)
+        output <= self.space && (apart || input + from == out + to)
     }
 
     /// Input from `from` on and output from `to` on, `len` bytes each, as block work. [`Update::can_work`] was true.
     pub(crate) fn memory<'c>(&self, from: usize, to: usize, len: usize) -> Memory<'c> {
-        assert!(from + len <= self.len && to + len <= self.room, "within what C lent");
+        assert!(from + len <= self.len && to + len <= self.space, "within what C lent");
         // SAFETY: within the input.
         let input = unsafe { self.input.add(from) };
         // SAFETY: within the output.
@@ -151,7 +151,7 @@ impl Update {
         // SAFETY: within the output, which is ours for the call.
         let dst = unsafe { slice::from_raw_parts_mut(out, len) };
         if ptr::eq(input, out) {
-            return Memory::InPlace { room: dst, input_bytes: len };
+            return Memory::InPlace { space: dst, input_bytes: len };
         }
         // SAFETY: within the input, and apart from the output.
         Memory::Apart { src: unsafe { slice::from_raw_parts(input, len) }, dst }
@@ -172,7 +172,7 @@ impl Update {
 
     /// Writes output from `to` on.
     pub(crate) fn put_output(&self, to: usize, bytes: &[u8]) {
-        assert!(to + bytes.len() <= self.room, "within what C lent");
+        assert!(to + bytes.len() <= self.space, "within what C lent");
         // SAFETY: within the output.
         let out = unsafe { self.out.add(to) };
         // SAFETY: as above; `bytes` is memory of our own.
@@ -190,17 +190,17 @@ impl Update {
 
     /// Tells C how much was written, and that all is well.
     pub(crate) fn done(&self, written: usize) -> c_int {
-        // SAFETY: C's room for one number.
+        // SAFETY: C's space for one number.
         unsafe { self.written.write(written) };
         1
     }
 
     /// Whether there is output of so many bytes.
     pub(crate) fn can_put(&self, output: usize) -> bool {
-        !self.out.is_null() && self.has_room(output)
+        !self.out.is_null() && self.has_space(output)
     }
 
-    /// Whether there is the input that is announced, and room for `output` bytes.
+    /// Whether there is the input that is announced, and space for `output` bytes.
     pub(crate) fn can_pipe(&self, output: usize) -> bool {
         (self.len == 0 || !self.input.is_null()) && (output == 0 || self.can_put(output))
     }

@@ -45,7 +45,7 @@ impl<'r> InnerContext<'r> {
         let mut out = [0; 48];
         let mut written = 0;
         debug_assert!(bytes.len() < 32);
-        // SAFETY: as above; there is room for the input and a block.
+        // SAFETY: as above; there is space for the input and a block.
         let done = unsafe {
             (self.row.update)(
                 self.ctx,
@@ -63,9 +63,9 @@ impl<'r> InnerContext<'r> {
     /// Update over all of `memory`, from which as much comes out as goes in.
     pub(crate) fn work(self, memory: &mut Memory<'_>) -> bool {
         let (input, out, len) = match memory {
-            Memory::InPlace { room, input_bytes } => {
-                assert!(*input_bytes <= room.len());
-                let at = room.as_mut_ptr();
+            Memory::InPlace { space, input_bytes } => {
+                assert!(*input_bytes <= space.len());
+                let at = space.as_mut_ptr();
                 (at.cast_const(), at, *input_bytes)
             }
             Memory::Apart { src, dst } => {
@@ -95,7 +95,7 @@ impl<'r> InnerContext<'r> {
     fn query(self, request: Param) -> Option<usize> {
         let mut params = [request, Param::END];
         let get = self.row.get_ctx_params?;
-        // SAFETY: the inner function with its own context; the list is ended, with the room that it says.
+        // SAFETY: the inner function with its own context; the list is ended, with the space that it says.
         let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
         (answered == 1).then_some(params[0].return_size)
     }
@@ -113,13 +113,13 @@ impl<'r> InnerContext<'r> {
     /// A call of the program's.
     pub(crate) fn update(self, call: &Update) -> bool {
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (self.row.update)(self.ctx, call.out, call.written, call.room, call.input, call.len) == 1 }
+        unsafe { (self.row.update)(self.ctx, call.out, call.written, call.space, call.input, call.len) == 1 }
     }
 
     /// The end of a message, to the output of `call`.
     pub(crate) fn last(self, call: &Update) -> bool {
         // SAFETY: as above.
-        unsafe { (self.row.last)(self.ctx, call.out, call.written, call.room) == 1 }
+        unsafe { (self.row.last)(self.ctx, call.out, call.written, call.space) == 1 }
     }
 
     /// Whether the last block is padded, as it was set.
@@ -132,10 +132,10 @@ impl<'r> InnerContext<'r> {
     /// Associated data.
     pub(crate) fn associate(self, data: &[u8]) -> bool {
         let mut written = 0;
-        let (room, len) = (data.len(), data.len());
-        // SAFETY: as above; null output says that this is associated data, and yet the room is looked at.
+        let (space, len) = (data.len(), data.len());
+        // SAFETY: as above; null output says that this is associated data, and yet the space is looked at.
         let done = unsafe {
-            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, room, data.as_ptr(), len)
+            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, space, data.as_ptr(), len)
         };
         done == 1
     }
@@ -143,7 +143,7 @@ impl<'r> InnerContext<'r> {
     /// Final of a cipher that writes nothing then.
     pub(crate) fn finish(self) -> bool {
         let (mut out, mut written) = ([0; 16], 0);
-        // SAFETY: as above; there is room for a block.
+        // SAFETY: as above; there is space for a block.
         unsafe { (self.row.last)(self.ctx, out.as_mut_ptr(), &raw mut written, out.len()) == 1 }
     }
 

@@ -132,7 +132,7 @@ impl InnerProvider {
         match &self.source {
             Source::Program(query) => {
                 let mut no_store = 0;
-                // SAFETY: the inner provider's function with its own context, and room for one number.
+                // SAFETY: the inner provider's function with its own context, and space for one number.
                 unsafe { query(self.provider_ctx, operation, &raw mut no_store) }
             }
             Source::Private(private) => private.query(operation),

@@ -71,11 +71,11 @@ impl ResultCheck<'_> {
                 .unwrap_or_default(),
         };
         let input_bytes = part.len();
-        let Some(room) = zeroed(input_bytes) else { return true };
-        let mut room = Zeroizing::new(room);
-        room.copy_from_slice(&self.input[part.clone()]);
-        let made = plain.run(&iv, &mut Memory::InPlace { room: &mut room, input_bytes });
-        made.is_err() || room[..] == output[part]
+        let Some(space) = zeroed(input_bytes) else { return true };
+        let mut space = Zeroizing::new(space);
+        space.copy_from_slice(&self.input[part.clone()]);
+        let made = plain.run(&iv, &mut Memory::InPlace { space: &mut space, input_bytes });
+        made.is_err() || space[..] == output[part]
     }
 }
 

@@ -186,7 +186,7 @@ impl ModuleEngine {
             return Err(BlockError::Undone);
         }
         match &mut block_request.memory {
-            Memory::InPlace { room, .. } => room[..output.len()].copy_from_slice(output),
+            Memory::InPlace { space, .. } => space[..output.len()].copy_from_slice(output),
             Memory::Apart { dst, .. } => dst[..output.len()].copy_from_slice(output),
         }
         Ok(())

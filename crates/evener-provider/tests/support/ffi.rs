@@ -153,7 +153,7 @@ impl LibCtx {
         let mut out = vec![0; len];
         // SAFETY: a new context, no parameters.
         let ready = unsafe { EVP_RAND_instantiate(ctx, 0, 0, ptr::null(), 0, ptr::null()) };
-        // SAFETY: room for `len` bytes.
+        // SAFETY: space for `len` bytes.
         let made = unsafe { EVP_RAND_generate(ctx, out.as_mut_ptr(), len, 0, 0, ptr::null(), 0) };
         // SAFETY: ours.
         unsafe { EVP_RAND_CTX_free(ctx) };
@@ -317,24 +317,24 @@ impl CipherCtx {
     pub fn octets(&self, key: &CStr, len: usize) -> Option<Vec<u8>> {
         let mut value = vec![0; len];
         let mut params = [param(key, PARAM_OCTET_STRING, value.as_mut_ptr().cast(), len), Param::END];
-        // SAFETY: a list that ends, with room for `len` bytes.
+        // SAFETY: a list that ends, with space for `len` bytes.
         let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
         (answered == 1 && params[0].return_size == len).then_some(value)
     }
 
-    /// What a list of questions gives, each with its type and its room in bytes (none: no address either): the code, and for
-    /// each the room as it is then and the length that was returned.
+    /// What a list of questions gives, each with its type and its space in bytes (none: no address either): the code, and for
+    /// each the space as it is then and the length that was returned.
     pub fn answers(&self, questions: &[(&CStr, c_uint, usize)]) -> (c_int, Vec<(Vec<u8>, usize)>) {
-        let mut rooms: Vec<Vec<u8>> = questions.iter().map(|question| vec![0xEE; question.2]).collect();
-        let as_param = |((key, kind, bytes), room): (&(&CStr, c_uint, usize), &mut Vec<u8>)| {
-            let data = if room.is_empty() { ptr::null_mut() } else { room.as_mut_ptr().cast() };
+        let mut spaces: Vec<Vec<u8>> = questions.iter().map(|question| vec![0xEE; question.2]).collect();
+        let as_param = |((key, kind, bytes), space): (&(&CStr, c_uint, usize), &mut Vec<u8>)| {
+            let data = if space.is_empty() { ptr::null_mut() } else { space.as_mut_ptr().cast() };
             param(key, *kind, data, *bytes)
         };
-        let mut params: Vec<Param> = questions.iter().zip(&mut rooms).map(as_param).collect();
+        let mut params: Vec<Param> = questions.iter().zip(&mut spaces).map(as_param).collect();
         params.push(Param::END);
-        // SAFETY: a list that ends, with the room that it tells of.
+        // SAFETY: a list that ends, with the space that it tells of.
         let code = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
-        (code, rooms.into_iter().zip(params.iter().map(|param| param.return_size)).collect())
+        (code, spaces.into_iter().zip(params.iter().map(|param| param.return_size)).collect())
     }
 
     /// Sets a length.
@@ -361,7 +361,7 @@ impl CipherCtx {
         let mut value = T::default();
         let data = (&raw mut value).cast();
         let mut params = [param(key, PARAM_UNSIGNED_INTEGER, data, size_of::<T>()), Param::END];
-        // SAFETY: a list that ends, with room for what is asked.
+        // SAFETY: a list that ends, with space for what is asked.
         let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
         (answered == 1 && params[0].return_size != PARAM_UNMODIFIED).then_some(value)
     }
@@ -379,24 +379,24 @@ impl CipherCtx {
         let mut out = vec![0xA5; input.len() + 2 * 16];
         let mut written = 0;
         let len = c_int::try_from(input.len()).unwrap();
-        // SAFETY: room for the input and a block.
+        // SAFETY: space for the input and a block.
         let done =
             unsafe { EVP_CipherUpdate(self.0, out.as_mut_ptr(), &raw mut written, input.as_ptr(), len) };
         out.truncate(usize::try_from(written).unwrap());
         (done == 1).then_some(out)
     }
 
-    /// Update of `len` bytes within `room`, from `from` to `to`; its result and how much it wrote.
-    pub fn update_within(&self, room: &mut [u8], from: usize, to: usize, len: usize) -> (bool, usize) {
-        assert!(from + len <= room.len() && to + len + 16 <= room.len());
-        let base = room.as_mut_ptr();
+    /// Update of `len` bytes within `space`, from `from` to `to`; its result and how much it wrote.
+    pub fn update_within(&self, space: &mut [u8], from: usize, to: usize, len: usize) -> (bool, usize) {
+        assert!(from + len <= space.len() && to + len + 16 <= space.len());
+        let base = space.as_mut_ptr();
         let mut written = 0;
         // SAFETY: checked above.
         let input = unsafe { base.add(from) };
         // SAFETY: as above.
         let out = unsafe { base.add(to) };
         let len = c_int::try_from(len).unwrap();
-        // SAFETY: both ends lie in `room`, with a block to spare.
+        // SAFETY: both ends lie in `space`, with a block to spare.
         let done = unsafe { EVP_CipherUpdate(self.0, out, &raw mut written, input, len) };
         (done == 1, usize::try_from(written).unwrap())
     }
@@ -415,7 +415,7 @@ impl CipherCtx {
         assert!(input.len() % 16 == 0 && input.len() <= output.len());
         let (at, out) = (input.as_ptr(), output.as_mut_ptr());
         let (len, mut written) = (c_int::try_from(input.len()).unwrap(), 0);
-        // SAFETY: as above, and there is room for it.
+        // SAFETY: as above, and there is space for it.
         let done = unsafe { EVP_CipherUpdate(self.0, out, &raw mut written, at, len) };
         (done == 1, usize::try_from(written).unwrap())
     }
@@ -432,7 +432,7 @@ impl CipherCtx {
     pub fn last(&self) -> Option<Vec<u8>> {
         let mut out = vec![0xA5; 64];
         let mut written = 0;
-        // SAFETY: room for more than a block.
+        // SAFETY: space for more than a block.
         let done = unsafe { EVP_CipherFinal_ex(self.0, out.as_mut_ptr(), &raw mut written) };
         out.truncate(usize::try_from(written).unwrap());
         (done == 1).then_some(out)
@@ -484,7 +484,7 @@ impl Digest {
             unsafe { EVP_MD_CTX_free(ctx) };
             ctx = copy;
         }
-        // SAFETY: room for the longest digest.
+        // SAFETY: space for the longest digest.
         assert_eq!(unsafe { EVP_DigestFinal_ex(ctx, out.as_mut_ptr(), &raw mut len) }, 1);
         // SAFETY: ours.
         unsafe { EVP_MD_CTX_free(ctx) };
@@ -520,7 +520,7 @@ impl DigestCtx {
     pub fn last(&self) -> Vec<u8> {
         let mut out = vec![0; 64];
         let mut len = 0;
-        // SAFETY: room for the longest digest.
+        // SAFETY: space for the longest digest.
         assert_eq!(unsafe { EVP_DigestFinal_ex(self.0, out.as_mut_ptr(), &raw mut len) }, 1);
         out.truncate(len as usize);
         out
@@ -547,7 +547,7 @@ pub fn errors() -> Vec<String> {
     loop {
         let (mut file, mut function, mut data) = (ptr::null(), ptr::null(), ptr::null());
         let (mut line, mut flags) = (0, 0);
-        // SAFETY: room for each answer.
+        // SAFETY: space for each answer.
         let code = unsafe {
             ERR_get_error_all(&raw mut file, &raw mut line, &raw mut function, &raw mut data, &raw mut flags)
         };
@@ -555,7 +555,7 @@ pub fn errors() -> Vec<String> {
             return all;
         }
         let mut text = [0; 256];
-        // SAFETY: room for the text.
+        // SAFETY: space for the text.
         unsafe { ERR_error_string_n(code, text.as_mut_ptr(), text.len()) };
         // SAFETY: text that ends.
         let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned();

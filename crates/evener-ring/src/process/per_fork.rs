@@ -48,7 +48,7 @@ impl<T: Inherited> PerFork<T> {
         match self.find(newest, generation) {
             Some(value) => value,
             None => {
-                // First, so that what is made finds the room.
+                // First, so that what is made finds the space.
                 Self::free_behind(newest);
                 self.add(newest, generation, make())
             }

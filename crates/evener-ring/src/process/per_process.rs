@@ -49,7 +49,7 @@ impl<T: Inherited + Send + Sync + 'static, W: Words> PerProcess<T, W> {
         }
         // Relaxed: the winner reads nothing that others wrote.
         state.compare_exchange(UNTRIED, MAKING, Relaxed, Relaxed).ok()?;
-        // First, so that what is made finds the room.
+        // First, so that what is made finds the space.
         let found = self.value.swap(ptr::null_mut(), Relaxed);
         self.free(self.older.swap(found, Relaxed));
         let Some(value) = make() else {

@@ -34,7 +34,7 @@ impl Segment {
     ///
     /// # Errors
     ///
-    /// The system's: no room, or a limit (`kernel.shmall`, `kernel.shmmni`).
+    /// The system's: no space, or a limit (`kernel.shmall`, `kernel.shmmni`).
     pub fn create(word_count: usize) -> io::Result<Self> {
         let bytes = word_count.checked_mul(size_of::<Word>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: takes numbers and makes a segment, no memory of ours.

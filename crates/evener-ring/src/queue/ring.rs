@@ -128,8 +128,8 @@ impl<T, H: Storage<T>> Ring<T, H> {
             // Before the claim: an allocation that fails must not strand claimed items.
             out.reserve(wanted.min(self.len()));
         }
-        let room = wanted.min(out.capacity() - out.len());
-        let Some(range) = self.claim(self.storage.head(), FULL, room) else { return 0 };
+        let space = wanted.min(out.capacity() - out.len());
+        let Some(range) = self.claim(self.storage.head(), FULL, space) else { return 0 };
         for (mut position, slots) in range.pieces() {
             out.extend(slots.iter().map(|slot| {
                 // SAFETY: the claim at the head found the slot full, and a run names each of its slots once.

@@ -13,7 +13,7 @@ use super::ffi::{Service, Start, run, serve};
 ///
 /// # Errors
 ///
-/// The system's: no memory, no room for another thread, a stack below its least.
+/// The system's: no memory, no space for another thread, a stack below its least.
 pub fn start_detached(
     name: &'static CStr,
     stack: usize,

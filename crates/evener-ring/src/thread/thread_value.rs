@@ -51,19 +51,19 @@ impl<T> ThreadValue<T> {
     #[cold]
     fn give(&self, key: libc::pthread_key_t) -> Option<*const T> {
         // SAFETY: not of size zero (`new`).
-        let room = unsafe { alloc(Layout::new::<T>()) }.cast::<T>();
-        if room.is_null() {
+        let space = unsafe { alloc(Layout::new::<T>()) }.cast::<T>();
+        if space.is_null() {
             return None;
         }
         // SAFETY: as large and aligned as a `T`, and nobody else's.
-        unsafe { room.write((self.make)()) };
+        unsafe { space.write((self.make)()) };
         // SAFETY: a key that was made, and is never deleted.
-        if unsafe { libc::pthread_setspecific(key, room.cast_const().cast()) } != 0 {
+        if unsafe { libc::pthread_setspecific(key, space.cast_const().cast()) } != 0 {
             // SAFETY: allocated and written above as a box's would be.
-            drop(unsafe { Box::from_raw(room) });
+            drop(unsafe { Box::from_raw(space) });
             return None;
         }
-        Some(room)
+        Some(space)
     }
 }
 

@@ -40,7 +40,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Makes an empty chain, with room for the longest.
+    /// Makes an empty chain, with space for the longest.
     #[must_use]
     pub fn new() -> Self {
         Self { head: 0, elements: Vec::with_capacity(ELEMENTS_MAX) }
@@ -99,7 +99,7 @@ impl Default for Chain {
 pub fn write_table(elements: &[Element], into: &mut [u8]) {
     assert!(
         elements.len() <= ELEMENTS_MAX && into.len() == elements.len() * DESCRIPTOR_BYTES,
-        "a table has room for its elements"
+        "a table has space for its elements"
     );
     for (place, (element, bytes)) in
         (1_u16..).zip(elements.iter().zip(into.chunks_exact_mut(DESCRIPTOR_BYTES)))

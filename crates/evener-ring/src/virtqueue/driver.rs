@@ -63,7 +63,7 @@ impl<H: QueueMemory> Driver<H> {
 
     /// Returns the number of descriptors that are free: one request with a table takes one.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn space(&self) -> usize {
         self.free.len()
     }
 
@@ -75,7 +75,7 @@ impl<H: QueueMemory> Driver<H> {
 
     /// Adds a request with a descriptor for each element; the device does not see it before [`publish`](Self::publish).
     ///
-    /// Returns its name, which is free again once it was taken back; none where there is no room, no element, or more than
+    /// Returns its name, which is free again once it was taken back; none where there is no space, no element, or more than
     /// [`ELEMENTS_MAX`].
     pub fn add(&mut self, elements: &[Element]) -> Option<u16> {
         if elements.is_empty() || elements.len() > self.free.len().min(ELEMENTS_MAX) {

@@ -42,7 +42,7 @@ fn element(number: u64) -> Element {
 /// Offers two requests, each by itself.
 fn offer_two(driver: &mut Driver<QueueMemory>, kick: &Event) {
     for number in 0..2 {
-        driver.add(&[element(number)]).expect("there is room for two");
+        driver.add(&[element(number)]).expect("there is space for two");
         if driver.publish() {
             kick.ring();
         }

@@ -131,7 +131,7 @@ pub trait Chooser {
     /// CPU worker `index` is idle: what does it take?
     fn cpu_takes(&mut self, index: u32, view: &View<'_>) -> Choice;
 
-    /// Module worker `index` has room for a request: what does it take?
+    /// Module worker `index` has space for a request: what does it take?
     fn module_takes(&mut self, index: u32, view: &View<'_>) -> Choice;
 
     /// A job has ended well.

@@ -54,7 +54,7 @@ fn the_fit_reads_no_combined_column() {
     );
     let perturbed = single_resource(table, "file_size_bytes").unwrap();
     assert_eq!(fit(&perturbed, 256), Series::Aes128.fit());
-    // And the input of the fit has no room for one.
+    // And the input of the fit has no space for one.
     let SingleResource { bytes: _, cpu_only_ms: _, module_only_ms: _ } = perturbed[0];
 }
 

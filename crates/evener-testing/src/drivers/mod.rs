@@ -263,7 +263,7 @@ impl InlineDriver for Fake {
         self.runs.lock().unwrap().push((burst.len(), burst[0].input_bytes()));
         for job in burst {
             let bytes = job.input_bytes();
-            job.room_mut().iter_mut().take(1).for_each(|byte| *byte = self.name);
+            job.space_mut().iter_mut().take(1).for_each(|byte| *byte = self.name);
             job.done(bytes);
         }
     }

@@ -37,7 +37,7 @@ pub enum Fault {
     Slow(u64),
     /// From this job on it takes no job, though it holds none.
     Refuses(u64),
-    /// From this job on it has no room for their keys.
+    /// From this job on it has no space for their keys.
     Full(u64),
     /// From this job on it takes other keys, and not theirs.
     RefusesKeys(u64),

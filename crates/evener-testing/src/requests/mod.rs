@@ -16,7 +16,7 @@ pub use route::{Direct, OnCore, OneBurst, compare, judged};
 
 /// What memory holds that no driver should have touched.
 pub const UNTOUCHED: u8 = 0xEE;
-/// Bytes behind the room that a session needs, to notice a driver that writes past it.
+/// Bytes behind the space that a session needs, to notice a driver that writes past it.
 const BEYOND_BYTES: usize = 48;
 
 /// Where a job's memory lies.
@@ -96,14 +96,14 @@ struct Memory {
 impl Memory {
     fn of(spec: &JobSpec) -> Self {
         let Layout { shift, in_place } = spec.layout;
-        let room_bytes = spec.output_bytes_max().max(spec.input.len()) + BEYOND_BYTES;
+        let space_bytes = spec.output_bytes_max().max(spec.input.len()) + BEYOND_BYTES;
         let mut src = vec![UNTOUCHED; shift];
         src.extend_from_slice(&spec.input);
         if in_place {
-            src.resize(shift + room_bytes, UNTOUCHED);
+            src.resize(shift + space_bytes, UNTOUCHED);
             return Self { src, dst: Vec::new() };
         }
-        Self { src, dst: vec![UNTOUCHED; other(shift) + room_bytes] }
+        Self { src, dst: vec![UNTOUCHED; other(shift) + space_bytes] }
     }
 }
 
@@ -116,7 +116,7 @@ const fn other(shift: usize) -> usize {
 ///
 /// # Panics
 ///
-/// Where a job did not come back exactly once, wrote past its room, or shows what was found not to be authentic.
+/// Where a job did not come back exactly once, wrote past its space, or shows what was found not to be authentic.
 pub fn answers(route: &mut impl Route, specs: &[JobSpec]) -> Vec<Answer> {
     let mut memory: Vec<Memory> = specs.iter().map(Memory::of).collect();
     let both = specs.iter().zip(&mut memory).enumerate();
@@ -147,7 +147,7 @@ fn answer(spec: &JobSpec, job: &Job<'_>) -> Answer {
     };
     let span = job.output_span();
     let used = if spec.layout.in_place { written.max(spec.input.len()) } else { written };
-    assert!(span[used..].iter().all(|&byte| byte == UNTOUCHED), "{}: wrote past its room", spec.what());
+    assert!(span[used..].iter().all(|&byte| byte == UNTOUCHED), "{}: wrote past its space", spec.what());
     if matches!(job.outcome(), Outcome::Failed(JobError::NotAuthentic | JobError::BadPadding)) {
         assert!(span[..written].iter().all(|&byte| byte == 0), "{}: not cleared", spec.what());
     }

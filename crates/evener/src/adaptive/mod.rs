@@ -79,7 +79,7 @@ impl AdaptivePolicy {
         let modules = fixed.capacities.len();
         let state = State::new(modules);
         let mut known = costs.known();
-        known.estimator.make_room_for(modules);
+        known.estimator.make_space_for(modules);
         let moment = RunSnapshot {
             classes: &[],
             waiting: &|_| 0,

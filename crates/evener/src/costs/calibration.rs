@@ -48,8 +48,8 @@ pub fn measure(
         let (session, bytes_max) = (session(algorithm, direction), multi.job_bytes_max(algorithm, direction));
         for bytes in SIZES.into_iter().filter(|&bytes| bytes <= bytes_max) {
             for (place, width) in LEAST_WIDTH.into_iter().enumerate() {
-                let rooms = memory.chunks_exact_mut(bytes).take(width.into());
-                let mut jobs: Vec<_> = rooms.map(Job::in_place).collect();
+                let spaces = memory.chunks_exact_mut(bytes).take(width.into());
+                let mut jobs: Vec<_> = spaces.map(Job::in_place).collect();
                 let best = best(plain, multi, clock, &mut jobs, &session, bytes);
                 let class = Class::of(algorithm, direction, bytes, false);
                 for (method, best) in Method::ALL.into_iter().zip(best) {

@@ -29,7 +29,7 @@ pub struct ThreadDigests {
     next: Cell<usize>,
     /// Finished messages that are not in the file yet, by kind and size.
     finished: [Cell<Finished>; KINDS * SIZES],
-    /// Messages until the next flush; 0 as 1. A thread begins with 0, as all here: places in a static take no room in a file.
+    /// Messages until the next flush; 0 as 1. A thread begins with 0, as all here: places in a static take no space in a file.
     left: Cell<u32>,
     /// Messages that went into the file.
     flushed: Cell<u32>,

@@ -26,8 +26,8 @@ impl Clock for Steady {
 /// How many samples were flushed at a time, of a thousand single jobs that take so long.
 fn flushed_counts(work: u64) -> Vec<usize> {
     let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
-    let (session, mut room) = (Arc::new(session), [0; 16]);
-    let mut burst = [Job::in_place(&mut room)];
+    let (session, mut space) = (Arc::new(session), [0; 16]);
+    let mut burst = [Job::in_place(&mut space)];
     let (mut core_drivers, clock) = (
         CoreDrivers::new(Box::new(Libcrypto::new().unwrap()), None),
         Steady { work, looks: AtomicU64::new(0) },

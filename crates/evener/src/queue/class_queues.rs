@@ -74,7 +74,7 @@ impl<'m> ClassQueues<'m> {
         self.queue_of[class.index()].load(Ordering::Relaxed) & ALONE != 0
     }
 
-    /// Moves as many jobs of each class as there is room for, those first that came first; returns how many.
+    /// Moves as many jobs of each class as there is space for, those first that came first; returns how many.
     pub(crate) fn push_all(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         let Some(class) = jobs.first().map(|job| job.class()) else { return 0 };
         if jobs.iter().all(|job| job.class() == class) {

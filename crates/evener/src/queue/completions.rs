@@ -1,7 +1,7 @@
 //! Where finished jobs go: one completion queue per caller or stream (`Ticket::owner`).
 //!
 //! `in_flight` counts jobs from their submission until their owner lets go of them, and never exceeds the
-//! capacity of `done`; therefore a worker that pushes finished jobs always finds room and never waits.
+//! capacity of `done`; therefore a worker that pushes finished jobs always finds space and never waits.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 
@@ -16,8 +16,8 @@ pub(crate) struct Completions<'m> {
     arrived: Doorbell,
     /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
     wanted: CachePadded<AtomicU32>,
-    /// Rung when the owner let go of jobs while there was no room for more.
-    room: Doorbell,
+    /// Rung when the owner let go of jobs while there was no space for more.
+    space: Doorbell,
     /// Jobs submitted and not yet let go of. Written by the submitter (up) and the collector (down).
     in_flight: CachePadded<AtomicU32>,
     /// Whether it has an owner, a caller or a stream.
@@ -30,7 +30,7 @@ impl<'m> Completions<'m> {
             done: Ring::with_capacity(jobs),
             arrived: Doorbell::new(),
             wanted: CachePadded::new(AtomicU32::new(1)),
-            room: Doorbell::new(),
+            space: Doorbell::new(),
             in_flight: CachePadded::new(AtomicU32::new(0)),
             is_owned: AtomicBool::new(false),
         }
@@ -90,7 +90,7 @@ impl<'m> Completions<'m> {
     /// Puts finished jobs in.
     pub(crate) fn push(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         while !jobs.is_empty() {
-            // Room there is (see the module's head); a push that moves nothing only means that the owner is in
+            // Space there is (see the module's head); a push that moves nothing only means that the owner is in
             // the middle of taking jobs out.
             if self.done.push_all(jobs) == 0 {
                 std::hint::spin_loop();
@@ -114,13 +114,13 @@ impl<'m> Completions<'m> {
         self.done.len()
     }
 
-    /// Counts jobs out that were collected, which makes room for as many.
+    /// Counts jobs out that were collected, which makes space for as many.
     pub(crate) fn release(&self, jobs: u32) {
         // Relaxed: all changes of one word have one order, so either the submitter's look at it sees this one, or it
         // was full before; the fences of the doorbell do the rest. Ringing each time would cost a fence per job.
         let before = self.in_flight.fetch_sub(jobs, Ordering::Relaxed);
         if before as usize >= self.capacity() {
-            self.room.ring_all();
+            self.space.ring_all();
         }
     }
 
@@ -135,18 +135,18 @@ impl<'m> Completions<'m> {
         }
     }
 
-    /// Sleeps until there may be room, unless `enough` says that waiting has no point.
-    pub(crate) fn wait_for_room(&self, enough: impl Fn() -> bool) {
-        let ticket = self.room.listen();
+    /// Sleeps until there may be space, unless `enough` says that waiting has no point.
+    pub(crate) fn wait_for_space(&self, enough: impl Fn() -> bool) {
+        let ticket = self.space.listen();
         if self.free_slots() == 0 && !enough() {
-            self.room.wait(ticket, None);
+            self.space.wait(ticket, None);
         }
     }
 
     /// Wakes every thread that waits here, for a reason other than a job.
     pub(crate) fn wake_all(&self) {
         self.arrived.ring_all();
-        self.room.ring_all();
+        self.space.ring_all();
     }
 }
 
@@ -161,13 +161,13 @@ mod tests {
     use crate::queue::test_support::{returns, unarmed_job};
 
     #[test]
-    fn nobody_sleeps_over_jobs_or_room_that_are_there() {
+    fn nobody_sleeps_over_jobs_or_space_that_are_there() {
         let completions = Completions::new(2);
         completions.reserve(1);
         completions.push(&mut vec![unarmed_job()]);
         returns(move || {
             completions.wait_for_jobs(1, None, || false);
-            completions.wait_for_room(|| false);
+            completions.wait_for_space(|| false);
             completions.wait_for_jobs(2, None, || true);
         });
     }

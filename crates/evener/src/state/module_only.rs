@@ -20,7 +20,7 @@ impl<'m> Shared<'m> {
     }
 
     /// Takes jobs whose sessions are for modules only out of `jobs` and hands them to modules, or home as failed where none
-    /// does them; `left` gets those for which there is no room. Returns how many went.
+    /// does them; `left` gets those for which there is no space. Returns how many went.
     pub(crate) fn submit_module_only(
         &self,
         jobs: &mut Vec<Box<Job<'m>>>,

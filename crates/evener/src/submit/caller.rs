@@ -213,21 +213,21 @@ impl<'r, 'm> Caller<'r, 'm> {
         Ok(())
     }
 
-    /// Sleeps until something may have changed: room for what is still to be submitted, all of the rest done, or
+    /// Sleeps until something may have changed: space for what is still to be submitted, all of the rest done, or
     /// `timeout` over.
     fn rest(&self, has_more: bool, timeout: Option<Nanos>) {
         self.shared.assert_whole();
         let completions = &self.shared.completions[self.owner];
         let enough = || self.shared.backlog.is_broken();
         match (has_more, completions.free_slots()) {
-            (true, 1..) => self.shared.backlog.wait_for_room(),
+            (true, 1..) => self.shared.backlog.wait_for_space(),
             (true, 0) => completions.wait_for_jobs(completions.in_flight().div_ceil(2), timeout, enough),
             (false, _) => completions.wait_for_jobs(completions.in_flight(), timeout, enough),
         }
     }
 }
 
-/// Submits from the front of `waiting` as many as backlog and completions have room for.
+/// Submits from the front of `waiting` as many as backlog and completions have space for.
 pub(crate) fn submit<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
     let place = &shared.completions[owner];
     let fits = place.free_slots().min(waiting.len());

@@ -39,7 +39,7 @@ struct Ends<'r, 'm> {
     owner: u32,
     /// The sender was dropped.
     no_more: AtomicBool,
-    /// The receiver was dropped, so that no thread would ever make room.
+    /// The receiver was dropped, so that no thread would ever make space.
     nobody_listens: AtomicBool,
 }
 
@@ -113,9 +113,9 @@ impl<'m> StreamSender<'_, 'm> {
             }
             if completions.free_slots() == 0 {
                 completions
-                    .wait_for_room(|| self.ends.nobody_listens.load(Ordering::Acquire) || self.is_broken());
+                    .wait_for_space(|| self.ends.nobody_listens.load(Ordering::Acquire) || self.is_broken());
             } else {
-                self.shared.backlog.wait_for_room();
+                self.shared.backlog.wait_for_space();
             }
         }
         Submitted::Yes

@@ -50,7 +50,7 @@ impl<'m> Verifier<'m> {
                 iv: *job.iv(),
                 aad: job.aad(),
                 tag: *job.tag_given(),
-                input: with_room(job.input(), session.output_bytes_max(job.input_bytes())),
+                input: with_space(job.input(), session.output_bytes_max(job.input_bytes())),
             });
         }
     }
@@ -73,8 +73,8 @@ impl<'m> Verifier<'m> {
             return true;
         }
         self.checked += 1;
-        let (input_bytes, mut room) = (job.input_bytes(), capture.input);
-        let mut right = [Job::in_place(&mut room)];
+        let (input_bytes, mut space) = (job.input_bytes(), capture.input);
+        let mut right = [Job::in_place(&mut space)];
         right[0].arm(capture.session, &capture.iv, input_bytes);
         right[0].set_aad(capture.aad);
         right[0].set_tag(&capture.tag);
@@ -93,11 +93,11 @@ impl<'m> Verifier<'m> {
     }
 }
 
-/// A copy of `input` with room for `output_bytes`: at once, because a copy that grew would leave one unwiped.
-fn with_room(input: &[u8], output_bytes: usize) -> Zeroizing<Vec<u8>> {
-    let mut room = Zeroizing::new(vec![0; input.len().max(output_bytes)]);
-    room[..input.len()].copy_from_slice(input);
-    room
+/// A copy of `input` with space for `output_bytes`: at once, because a copy that grew would leave one unwiped.
+fn with_space(input: &[u8], output_bytes: usize) -> Zeroizing<Vec<u8>> {
+    let mut space = Zeroizing::new(vec![0; input.len().max(output_bytes)]);
+    space[..input.len()].copy_from_slice(input);
+    space
 }
 
 /// Whether a module's result is the right one; makes it so where it is not. Where the CPU's driver fails,

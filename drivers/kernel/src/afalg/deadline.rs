@@ -1,9 +1,9 @@
 //! Single requests with a deadline: a thread of the driver, a reader, sleeps in the kernel in the caller's place.
 //!
 //! 1. A runner opens the key, for the kernel may sleep over keys.
-//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the room of a reader, who sends it
+//! 2. The caller hands a long text to the kernel, for `sendmsg` waits for nothing; a short one it copies to the space of a reader, who sends it
 //!    (`reader/`).
-//! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's room; or the time is
+//! 3. The reader sleeps in the kernel until the module has answered, and the caller gets the result from the reader's buffer; or the time is
 //!    over, the caller leaves, and the reader stays behind with all that the kernel still writes to.
 //!
 //! Beside the pool that jobs go through (`requests/jobs.rs`) that saves what jobs of many threads need. It is for requests of one chunk.
@@ -108,10 +108,10 @@ impl SingleDriver for DeadlineDriver {
             return Err(Unanswered::Late);
         };
         if answered.done.is_ok() {
-            text.take(answered.room);
+            text.take(answered.space);
         }
         if answered.done.is_err() || spec.direction == Direction::Decrypt {
-            wipe(answered.room);
+            wipe(answered.space);
         }
         let Read { socket, key, .. } = answered.read;
         let done = answered.done.map_err(|attempt| failed(attempt.into()));

@@ -9,7 +9,7 @@ use crate::pool::chunks::{in_chunks, last_block, next_iv};
 use crate::pool::device::{Spec, Task};
 
 /// Data of one `sendmsg`: a fraction of what a socket buffers (212,992 bytes unless the system's owner changed it), so that
-/// a call neither waits for room nor comes back short. A longer chain is continued by a new request with the next IV.
+/// a call neither waits for space nor comes back short. A longer chain is continued by a new request with the next IV.
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 
 /// What cannot be cut (XTS, AEAD) is taken up to this length, with associated data and tag.
@@ -38,10 +38,10 @@ pub(super) fn apart(
 ) -> Result<(), Attempt> {
     let Spec { algorithm, direction } = spec;
     let (bytes, mut iv) = (chunk_bytes(algorithm), iv);
-    for (chunk, room) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
+    for (chunk, space) in input.chunks(bytes).zip(output.chunks_mut(bytes)) {
         let socket = send_all(socket, Operation::of(spec, &iv), chunk)?;
-        read_all(socket, room)?;
-        iv = next_iv(algorithm.family(), &iv, chunk, direction).unwrap_or_else(|| last_block(room));
+        read_all(socket, space)?;
+        iv = next_iv(algorithm.family(), &iv, chunk, direction).unwrap_or_else(|| last_block(space));
     }
     Ok(())
 }
@@ -65,13 +65,13 @@ pub(super) fn aead(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     let (tag_bytes, aad_bytes) = (algorithm.tag_bytes(), u32::try_from(task.aad_bytes).unwrap_or(u32::MAX));
     let order = Operation { encrypts, iv: &iv[..algorithm.iv_bytes()], aad_bytes: Some(aad_bytes) };
     let (given, wanted) = if encrypts { (front, front + tag_bytes) } else { (front + tag_bytes, front) };
-    let socket = send_all(socket, order, &task.room[..given])?;
-    read_all(socket, &mut task.room[..wanted])
+    let socket = send_all(socket, order, &task.space[..given])?;
+    read_all(socket, &mut task.space[..wanted])
 }
 
 pub(super) fn hash(socket: &CheckedFd, task: &mut Task) -> Result<(), Attempt> {
     let socket = socket.checked()?;
-    let mut rest = &task.room[..task.text_bytes];
+    let mut rest = &task.space[..task.text_bytes];
     while !rest.is_empty() {
         let sent = send_part(socket, None, rest, true)?;
         rest = &rest[sent..];

@@ -9,7 +9,7 @@ use std::ptr;
 /// Longest name of an algorithm: `salg_name` with its end.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Room for the control messages of one request: operation, associated length, IV of 16 bytes.
+/// Space for the control messages of one request: operation, associated length, IV of 16 bytes.
 const CONTROL_BYTES: usize = 128;
 
 /// A socket of the family; `EAFNOSUPPORT` where the kernel has none.
@@ -127,12 +127,12 @@ impl Control {
         let word = size_of::<usize>();
         let head = size_of::<libc::cmsghdr>().next_multiple_of(word);
         let length = head + BYTES;
-        let room = &mut self.bytes.0[self.length..][..length];
+        let space = &mut self.bytes.0[self.length..][..length];
         // A length of the header's width, then level and type, as in `struct cmsghdr`.
-        room[..word].copy_from_slice(&length.to_ne_bytes());
-        room[head - 8..head - 4].copy_from_slice(&libc::SOL_ALG.to_ne_bytes());
-        room[head - 4..head].copy_from_slice(&what.to_ne_bytes());
-        room[head..].copy_from_slice(&data);
+        space[..word].copy_from_slice(&length.to_ne_bytes());
+        space[head - 8..head - 4].copy_from_slice(&libc::SOL_ALG.to_ne_bytes());
+        space[head - 4..head].copy_from_slice(&what.to_ne_bytes());
+        space[head..].copy_from_slice(&data);
         self.length += length.next_multiple_of(word);
     }
 }

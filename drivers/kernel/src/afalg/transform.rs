@@ -95,10 +95,10 @@ pub(super) fn send_part(
 }
 
 /// Sleeps until the driver has answered, and reads all of it.
-pub(super) fn read_all(socket: BorrowedFd<'_>, room: &mut [u8]) -> Result<(), Attempt> {
+pub(super) fn read_all(socket: BorrowedFd<'_>, space: &mut [u8]) -> Result<(), Attempt> {
     let mut filled = 0;
-    while filled < room.len() {
-        match retry_on_intr(|| rustix::io::read(socket, &mut room[filled..]))? {
+    while filled < space.len() {
+        match retry_on_intr(|| rustix::io::read(socket, &mut space[filled..]))? {
             0 => return Err(Attempt::Short { is_intact: filled == 0 }),
             read => filled += read,
         }

@@ -21,7 +21,7 @@ use crate::pool::device::{Failure, Spec, Task};
 #[derive(Debug)]
 pub(super) struct Queue;
 
-/// Chunks that are out at once: what cryptodev-linux has room for without asking for more.
+/// Chunks that are out at once: what cryptodev-linux has space for without asking for more.
 const OUT_MAX: usize = 16;
 
 /// Works on a text in chunks; `None` where it is not one for this, and untouched.
@@ -34,11 +34,11 @@ pub(super) fn side_by_side(key: &OpenSession, op: u16, task: &mut Task) -> Optio
     // A thread that has it now is not waited for.
     let mut queue = key.queue.try_lock().ok()?;
     queue.as_ref()?;
-    let mut lent = LentMemory::new(&key.node, mem::take(&mut task.room));
+    let mut lent = LentMemory::new(&key.node, mem::take(&mut task.space));
     let done =
         Chunks { key, op, spec: task.spec, iv: task.iv, start: 0, end: task.text_bytes }.run(&mut lent);
     match lent.take() {
-        Some(room) => task.room = room,
+        Some(space) => task.space = space,
         None => *queue = None,
     }
     Some(done)

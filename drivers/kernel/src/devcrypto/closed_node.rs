@@ -72,7 +72,7 @@ fn memory_that_was_left_with_a_node_whose_descriptor_is_gone_is_never_used_again
     });
     let mut task = task(KEY, LONG);
     assert_eq!(device.run(&key, &mut task), Err(Failure::Lost));
-    assert!(task.room.is_empty(), "it stays with the node");
+    assert!(task.space.is_empty(), "it stays with the node");
     drop(key);
     assert!(node.calls(Call::Fetch).is_empty() && is_untouched(&end));
 }

@@ -68,14 +68,14 @@ pub(super) fn hash(node: BorrowedFd<'_>, session: u32, message: &[u8], digest: &
 fn call(node: BorrowedFd<'_>, mut op: CryptOp) -> io::Result<()> {
     // SAFETY: the number belongs to this record.
     let call = unsafe { Updater::<{ Call::Crypt.number() }, CryptOp>::new(&mut op) };
-    // SAFETY: the callers above lend the memory that the record names through the call, room for output exclusively.
+    // SAFETY: the callers above lend the memory that the record names through the call, space for output exclusively.
     Ok(unsafe { ioctl(node, call) }?)
 }
 
 /// Memory of which parts are left with a node, which writes to them until it gives them back.
 pub(super) struct LentMemory<'n> {
     node: &'n CheckedFd,
-    room: Zeroizing<Vec<u8>>,
+    space: Zeroizing<Vec<u8>>,
     /// Addresses of the parts that are out, the oldest first.
     out: VecDeque<usize>,
     /// Where the last part ended: none overlaps another.
@@ -97,8 +97,8 @@ pub(super) enum Back {
 
 impl<'n> LentMemory<'n> {
     /// One for each descriptor at a time: another that fetches there gets results that are meant for this one.
-    pub(super) fn new(node: &'n CheckedFd, room: Zeroizing<Vec<u8>>) -> Self {
-        Self { node, room, out: VecDeque::new(), end: 0, is_lost: false }
+    pub(super) fn new(node: &'n CheckedFd, space: Zeroizing<Vec<u8>>) -> Self {
+        Self { node, space, out: VecDeque::new(), end: 0, is_lost: false }
     }
 
     /// How many parts are out.
@@ -108,14 +108,14 @@ impl<'n> LentMemory<'n> {
 
     /// Bytes that are not out and were not.
     pub(super) fn rest(&self) -> &[u8] {
-        &self.room[self.end..]
+        &self.space[self.end..]
     }
 
     /// Leaves `part`, which begins at the end of the last one or behind it, to be worked on in place.
     pub(super) fn submit(&mut self, session: u32, op: u16, iv: &[u8], part: Range<usize>) -> io::Result<()> {
-        assert!(self.end <= part.start && part.end <= self.room.len(), "parts do not overlap");
+        assert!(self.end <= part.start && part.end <= self.space.len(), "parts do not overlap");
         let node = self.node.checked()?;
-        let start = self.room[part.clone()].as_mut_ptr().expose_provenance();
+        let start = self.space[part.clone()].as_mut_ptr().expose_provenance();
         let iv = if iv.is_empty() { 0 } else { iv.as_ptr().expose_provenance() };
         let len = length(part.len())?;
         let op = CryptOp { session, op, len, src: start, dst: start, iv, ..CryptOp::default() };
@@ -157,7 +157,7 @@ impl<'n> LentMemory<'n> {
 
     /// The memory, where all of it is back.
     pub(super) fn take(mut self) -> Option<Zeroizing<Vec<u8>>> {
-        self.is_back().then(|| mem::take(&mut self.room))
+        self.is_back().then(|| mem::take(&mut self.space))
     }
 
     fn is_back(&self) -> bool {
@@ -169,7 +169,7 @@ impl Drop for LentMemory<'_> {
     fn drop(&mut self) {
         if !self.is_back() {
             // The node may write to it at any time.
-            mem::forget(mem::take(&mut self.room));
+            mem::forget(mem::take(&mut self.space));
         }
     }
 }

@@ -119,7 +119,7 @@ fn a_piece_that_fails_fails_its_request_when_all_others_are_back() {
         });
         let mut task = task(KEY, LONG);
         assert_eq!(device.run(&key, &mut task), Err(Failure::Errno(libc::EIO)), "{call:?}");
-        assert_eq!(task.room.len(), LONG, "{call:?}: its memory is its own again");
+        assert_eq!(task.space.len(), LONG, "{call:?}: its memory is its own again");
         assert_eq!(node.calls(Call::Fetch).len(), left, "{call:?}: each that was left is fetched");
     }
 }
@@ -134,7 +134,7 @@ fn memory_of_which_nobody_knows_whether_it_is_back_is_never_used_again() {
             node.ends(move |it, before| if it == call && before == 1 { fate } else { Fate::Answered });
             let mut ended = task(KEY, LONG);
             assert_eq!(device.run(&key, &mut ended), GIVEN_UP, "{call:?} {fate:?}");
-            assert!(ended.room.is_empty(), "{call:?} {fate:?}: it stays with the node");
+            assert!(ended.space.is_empty(), "{call:?} {fate:?}: it stays with the node");
             // The key goes on, without its queue.
             node.ends(|_, _| Fate::Answered);
             let mut next = task(KEY, LONG);

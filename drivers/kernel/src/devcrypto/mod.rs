@@ -131,7 +131,7 @@ impl Device for DevCrypto {
         let Spec { algorithm, direction } = task.spec;
         if !algorithm.is_cipher() {
             let digest = &mut task.tag[..algorithm.tag_bytes()];
-            return Ok(ffi::hash(key.node.checked()?, key.number, &task.room[..task.text_bytes], digest)?);
+            return Ok(ffi::hash(key.node.checked()?, key.number, &task.space[..task.text_bytes], digest)?);
         }
         let op = if direction == Direction::Encrypt { ocf::ENCRYPT } else { ocf::DECRYPT };
         // Relaxed: either way is right.

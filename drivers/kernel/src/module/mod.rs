@@ -252,8 +252,8 @@ impl Module {
 
     /// Time that so many jobs of so many bytes take together; for ever where one fails.
     fn time_of(&self, session: &Arc<Session>, count: usize, bytes: usize) -> Duration {
-        let mut rooms = vec![vec![0; bytes]; count];
-        let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = vec![vec![0; bytes]; count];
+        let mut jobs: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         for job in &mut jobs {
             job.arm(Arc::clone(session), &[0; 16][..session.algorithm().iv_bytes()], bytes);
         }

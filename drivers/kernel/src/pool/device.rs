@@ -47,7 +47,7 @@ pub(crate) trait Device: Send + Sync + 'static {
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// There is no room for one more key.
+    /// There is no space for one more key.
     Full,
     /// It takes other keys and not this one, by its number for that.
     KeyRefused(i32),
@@ -89,35 +89,45 @@ pub(crate) struct Task {
     pub(crate) aad_bytes: usize,
     pub(crate) text_bytes: usize,
     /// Associated data, text, and of an AEAD the tag; the result replaces them.
-    pub(crate) room: Zeroizing<Vec<u8>>,
+    pub(crate) space: Zeroizing<Vec<u8>>,
     /// Digest of a hash.
     pub(crate) tag: [u8; TAG_BYTES_MAX],
-    /// Whether `room` is the job's own memory.
-    pub(crate) is_in_jobs_room: bool,
+    /// Whether `space` is the job's own memory.
+    pub(crate) is_in_jobs_space: bool,
     pub(crate) answer: Result<(), Failure>,
 }
 
 impl Task {
-    /// One over a text alone, which lies at the front of `room`.
+    /// One over a text alone, which lies at the front of `space`.
     pub(crate) fn over(
         number: u64,
         spec: Spec,
         iv: [u8; 16],
-        room: Zeroizing<Vec<u8>>,
+        space: Zeroizing<Vec<u8>>,
         text_bytes: usize,
     ) -> Self {
         let tag = [0; TAG_BYTES_MAX];
-        Self { number, spec, iv, aad_bytes: 0, text_bytes, room, tag, is_in_jobs_room: false, answer: Ok(()) }
+        Self {
+            number,
+            spec,
+            iv,
+            aad_bytes: 0,
+            text_bytes,
+            space,
+            tag,
+            is_in_jobs_space: false,
+            answer: Ok(()),
+        }
     }
 
     /// The text, and after a run what has replaced it.
     pub(crate) fn text(&self) -> &[u8] {
-        &self.room[self.aad_bytes..self.aad_bytes + self.text_bytes]
+        &self.space[self.aad_bytes..self.aad_bytes + self.text_bytes]
     }
 
     pub(crate) fn text_mut(&mut self) -> &mut [u8] {
         let (start, bytes) = (self.aad_bytes, self.text_bytes);
-        &mut self.room[start..start + bytes]
+        &mut self.space[start..start + bytes]
     }
 }
 

@@ -1,7 +1,7 @@
 //! Keys that a driver has put into the kernel: few, for modules hold few (QEMU's built-in one 128 of all programs together).
 //!
 //! An entry is made when a session is first seen and opened by the runner that first needs it, for the kernel may sleep over
-//! a key too. The one that was used longest ago makes room. The last to drop an entry closes its key.
+//! a key too. The one that was used longest ago makes space. The last to drop an entry closes its key.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -39,7 +39,7 @@ impl<K> Default for KeyCache<K> {
 }
 
 impl<K> KeyCache<K> {
-    /// The entry of a session, made where there is none. One that makes room for it goes to `close`.
+    /// The entry of a session, made where there is none. One that makes space for it goes to `close`.
     pub(crate) fn entry(&self, session: &Session, close: impl FnOnce(Arc<Entry<K>>)) -> Arc<Entry<K>> {
         // Relaxed: only the order of uses matters, all of which this thread makes.
         let now = self.uses.fetch_add(1, Ordering::Relaxed);
@@ -77,7 +77,7 @@ impl<K> KeyCache<K> {
         let opened = entry.opened.get_or_init(|| {
             loop {
                 match open() {
-                    Err(Failure::Full) if self.make_room() => {}
+                    Err(Failure::Full) if self.make_space() => {}
                     opened => break opened,
                 }
             }
@@ -108,7 +108,7 @@ impl<K> KeyCache<K> {
     }
 
     /// Closes one key that is not in use; false where there is none.
-    fn make_room(&self) -> bool {
+    fn make_space(&self) -> bool {
         let closed = self.take_oldest();
         if closed.is_some() {
             let left = self.entries().len();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_in_use_makes_no_room_and_a_refused_one_is_tried_anew() {
+    fn a_key_in_use_makes_no_space_and_a_refused_one_is_tried_anew() {
         let (keys, holds, sessions) = (KeyCache::default(), Rc::new(()), sessions(2));
         let first = keys.entry(&sessions[0], drop);
         assert!(keys.opened(&first, || open(&holds, 1)).is_ok());
@@ -239,7 +239,7 @@ mod tests {
                 takes
             })
         };
-        // As a module without room says it, and as one says it that does not like the key.
+        // As a module without space says it, and as one says it that does not like the key.
         assert_eq!(why(libc::EINVAL, false), Failure::Full);
         assert_eq!(why(libc::EINVAL, true), Failure::KeyRefused(libc::EINVAL));
         assert_eq!(

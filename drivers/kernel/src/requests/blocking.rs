@@ -1,7 +1,7 @@
 //! Requests for which the calling thread sleeps in the kernel itself, as OpenSSL's engine has it: no other thread is woken for
 //! them, and nothing frees that thread from a module that never answers.
 //!
-//! `run_single -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a room, so that the input is
+//! `run_single -> key -> device`, on the caller's thread: from input to output where these lie apart, else to a buffer, so that the input is
 //! there until the module is done. Several threads may be inside at once, each with a socket of its own.
 
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use crate::pool::free_list::FreeList;
 use crate::pool::key_cache::KeyCache;
 use crate::process::wipe::wipe;
 
-type Room = Zeroizing<Vec<u8>>;
+type Space = Zeroizing<Vec<u8>>;
 
 /// A module behind the kernel, called by the threads that wait for it. Of one process: a forked child makes its own.
 pub(crate) struct BlockingDriver<D: Device> {
     device: Arc<D>,
     keys: KeyCache<D::Key>,
-    rooms: FreeList<Room>,
+    spaces: FreeList<Space>,
 }
 
 impl<D: Device> BlockingDriver<D> {
     pub(crate) fn new(device: Arc<D>) -> Self {
-        Self { device, keys: KeyCache::default(), rooms: FreeList::default() }
+        Self { device, keys: KeyCache::default(), spaces: FreeList::default() }
     }
 
-    /// A room of so many bytes at least.
-    fn room(&self, bytes: usize) -> Room {
-        let idle_one = self.rooms.take().filter(|room| room.len() >= bytes);
+    /// A space of so many bytes at least.
+    fn space(&self, bytes: usize) -> Space {
+        let idle_one = self.spaces.take().filter(|space| space.len() >= bytes);
         // Never grown, because what was in it would stay behind unwiped.
         idle_one.unwrap_or_else(|| Zeroizing::new(vec![0; bytes.next_power_of_two()]))
     }
@@ -44,8 +44,8 @@ impl<D: Device> BlockingDriver<D> {
         work: impl Fn(&[u8], &mut [u8]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let bytes = text.input().len();
-        let mut room = self.room(bytes);
-        let output = &mut room[..bytes];
+        let mut space = self.space(bytes);
+        let output = &mut space[..bytes];
         let done = work(text.input(), output);
         if done.is_ok() {
             text.take(output);
@@ -53,7 +53,7 @@ impl<D: Device> BlockingDriver<D> {
         if done.is_err() || spec.direction == Direction::Decrypt {
             wipe(output);
         }
-        self.rooms.put(room);
+        self.spaces.put(space);
         done
     }
 }

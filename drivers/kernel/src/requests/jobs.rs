@@ -86,7 +86,7 @@ impl<'m, D: Device> JobDriver<'m, D> {
     }
 
     /// Requests that it may hold: less where not all runners could be started.
-    fn room(&self) -> usize {
+    fn space(&self) -> usize {
         let missing = self.runners_max as usize - self.runners.len();
         (self.profile.width as usize).saturating_sub(missing)
     }
@@ -118,14 +118,14 @@ impl<'m, D: Device> JobDriver<'m, D> {
         let Some(place) = self.held.iter().position(|(number, _)| *number == task.number) else { return };
         let (_, mut job) = self.held.swap_remove(place);
         match task.answer {
-            Ok(()) if task.is_in_jobs_room => job.done(task.text_bytes),
+            Ok(()) if task.is_in_jobs_space => job.done(task.text_bytes),
             Ok(()) => copies::publish(&task, &mut job),
             Err(failure) => job.fail(error_of(failure, task.spec)),
         }
-        if task.is_in_jobs_room {
-            job.put_room(task.room);
+        if task.is_in_jobs_space {
+            job.put_space(task.space);
         } else {
-            self.spare.push(task.room);
+            self.spare.push(task.space);
         }
         done.push(job);
     }
@@ -152,7 +152,7 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
         if self.is_lost {
             return Err((job, Refusal::Lost));
         }
-        if self.in_flight() >= self.room() {
+        if self.in_flight() >= self.space() {
             return Err((job, Refusal::Full));
         }
         if !self.is_for_it(&job) {

@@ -1,7 +1,7 @@
 //! CBC encryption: serial inside a job, so jobs go side by side, one per SIMD lane.
 //!
 //! Jobs of about one length that fit a lane run in one pass. Otherwise each job becomes a stream of slices:
-//! the longest first, one slice of every active stream per pass, and a finished one makes room at once,
+//! the longest first, one slice of every active stream per pass, and a finished one makes space at once,
 //! so that lanes stay filled and no lane gets more bytes than the library counts.
 
 use std::ops::DerefMut;

@@ -74,7 +74,7 @@ fn input_and_tag<'j>(job: &'j mut Job<'_>) -> (Input<'j>, &'j mut [u8; TAG_BYTES
     }
     let Parts { memory, tag, .. } = job.parts();
     let input: &[u8] = match memory {
-        Memory::InPlace { room, input_bytes } => &room[..input_bytes],
+        Memory::InPlace { space, input_bytes } => &space[..input_bytes],
         Memory::Apart { src, .. } => src,
     };
     (Input::Own(input), tag)

@@ -87,9 +87,9 @@ impl Tails {
         for (job, need) in
             jobs.iter_mut().zip(needs).filter(|(job, need)| has_tail(job.input_bytes(), need.bytes))
         {
-            let (Memory::InPlace { room, .. } | Memory::Apart { dst: room, .. }) = job.parts().memory;
+            let (Memory::InPlace { space, .. } | Memory::Apart { dst: space, .. }) = job.parts().memory;
             let block = blocks.next().expect("one was gathered for each");
-            room[need.bytes - BLOCK_BYTES..need.bytes].copy_from_slice(block);
+            space[need.bytes - BLOCK_BYTES..need.bytes].copy_from_slice(block);
         }
     }
 }

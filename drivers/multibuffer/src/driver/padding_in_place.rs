@@ -37,23 +37,23 @@ pub(crate) fn iv_and_front<'j>(job: &'j mut Job<'_>, bytes: usize) -> (&'j [u8; 
 #[inline]
 pub(crate) fn front(memory: Memory<'_>, bytes: usize) -> Span<'_> {
     match memory {
-        Memory::InPlace { room, input_bytes } => {
+        Memory::InPlace { space, input_bytes } => {
             let bytes = front_bytes(input_bytes, bytes);
-            let room = &mut room[..bytes];
+            let space = &mut space[..bytes];
             if bytes > input_bytes {
-                pad(room, input_bytes);
+                pad(space, input_bytes);
             }
-            Span::InPlace(room)
+            Span::InPlace(space)
         }
         Memory::Apart { src, dst } => {
             let bytes = front_bytes(src.len(), bytes);
-            let room = &mut dst[..bytes];
+            let space = &mut dst[..bytes];
             if bytes <= src.len() {
-                return Span::Apart(&src[..bytes], room);
+                return Span::Apart(&src[..bytes], space);
             }
-            room[..src.len()].copy_from_slice(src);
-            pad(room, src.len());
-            Span::InPlace(room)
+            space[..src.len()].copy_from_slice(src);
+            pad(space, src.len());
+            Span::InPlace(space)
         }
     }
 }

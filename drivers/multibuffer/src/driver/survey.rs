@@ -48,11 +48,11 @@ impl Rule {
 
     /// Bytes to work on, or `None` where the lengths do not fit: what [`Job::lengths_fit`] says.
     #[inline]
-    fn bytes(self, text_bytes: usize, room_bytes: usize) -> Option<usize> {
+    fn bytes(self, text_bytes: usize, space_bytes: usize) -> Option<usize> {
         let whole = text_bytes / BLOCK_BYTES * BLOCK_BYTES;
         let bytes = if self.pads { whole + BLOCK_BYTES } else { text_bytes };
         let fits =
-            (!self.whole || text_bytes == whole) && (text_bytes > 0 || !self.unpads) && bytes <= room_bytes;
+            (!self.whole || text_bytes == whole) && (text_bytes > 0 || !self.unpads) && bytes <= space_bytes;
         fits.then_some(bytes)
     }
 }
@@ -97,8 +97,8 @@ impl Multibuffer {
                 rule = Rule::new(session, aes.hold(session, |session| manager.aes_keys(session.key())));
                 last = session;
             }
-            let (text_bytes, room_bytes) = (job.input_bytes(), job.output_room());
-            let bytes = rule.bytes(text_bytes, room_bytes);
+            let (text_bytes, space_bytes) = (job.input_bytes(), job.output_space());
+            let bytes = rule.bytes(text_bytes, space_bytes);
             debug_assert_eq!(bytes.is_some(), job.lengths_fit());
             let is_refused = (rule.pads || rule.unpads) && job.shared_span().is_some();
             let bytes = match bytes {

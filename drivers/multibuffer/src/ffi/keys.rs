@@ -42,7 +42,7 @@ impl KeySize {
     }
 }
 
-/// Room for the round keys of AES-256: the key and fourteen more.
+/// Space for the round keys of AES-256: the key and fourteen more.
 const ROUND_KEYS_BYTES: usize = 15 * 16;
 
 /// Round keys of AES for both directions. Aligned as the library's loads demand.

@@ -171,7 +171,7 @@ pub(crate) type CipherBurst = unsafe extern "C" fn(*mut ImbManager, *mut ImbJob,
 pub(crate) type HashBurst = unsafe extern "C" fn(*mut ImbManager, *mut ImbJob, u32, u32) -> u32;
 
 /// The start of `IMB_MGR`: a table of functions for this processor. Jobs and lanes follow, and are not ours.
-/// Fields without use here have some function type: they hold room only.
+/// Fields without use here have some function type: they hold space only.
 #[repr(C)]
 pub(crate) struct ImbManager {
     pub(crate) flags: u64,

@@ -87,7 +87,7 @@ impl Manager {
         let mut keys = Arc::new(GcmKeys::empty(size));
         let made = Arc::get_mut(&mut keys).expect("not shared yet");
         let prepare = self.table.gcm_prepare[size.index()].expect(CHECKED);
-        // SAFETY: the function for this key length reads the key; the table has room for every known release.
+        // SAFETY: the function for this key length reads the key; the table has space for every known release.
         unsafe { prepare(address(key), address_mut(&mut made.prepared)) };
         keys
     }

@@ -50,9 +50,9 @@ impl<'p> Pass<'p> {
     ///
     /// Where the length is not one that the library takes: a bug of this crate.
     #[inline]
-    pub(crate) fn in_place(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], room: &'p mut [u8]) {
-        let start = room.as_mut_ptr();
-        self.cipher_at(keys, iv, start, start, room.len());
+    pub(crate) fn in_place(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], space: &'p mut [u8]) {
+        let start = space.as_mut_ptr();
+        self.cipher_at(keys, iv, start, start, space.len());
     }
 
     /// As [`Pass::in_place`], with the output at the start of `dst`.
@@ -62,14 +62,14 @@ impl<'p> Pass<'p> {
     /// As [`Pass::in_place`], or where `dst` is shorter than `src`.
     #[inline]
     pub(crate) fn apart(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], src: &'p [u8], dst: &'p mut [u8]) {
-        assert!(src.len() <= dst.len(), "output has room for the input");
+        assert!(src.len() <= dst.len(), "output has space for the input");
         self.cipher_at(keys, iv, src.as_ptr(), dst.as_mut_ptr(), src.len());
     }
 
     /// As [`Pass::in_place`] or [`Pass::apart`].
     pub(crate) fn span(&mut self, keys: &'p AesKeys, iv: &'p [u8; 16], span: Span<'p>) {
         match span {
-            Span::InPlace(room) => self.in_place(keys, iv, room),
+            Span::InPlace(space) => self.in_place(keys, iv, space),
             Span::Apart(src, dst) => self.apart(keys, iv, src, dst),
             shared @ Span::Shared(..) => {
                 let (src, dst, bytes) = shared.addresses();

@@ -30,12 +30,12 @@ impl<'m> BareSpan<'m> {
     /// Where the buffer is not `text_bytes` long, padded or not; where it is empty, not whole blocks, or longer
     /// than a SIMD lane takes (65520 bytes).
     #[must_use]
-    pub fn in_place(iv: [u8; BLOCK_BYTES], room: &'m mut [u8], text_bytes: usize) -> Self {
-        check(text_bytes, room.len());
-        Self { iv, memory: Span::InPlace(room), text_bytes }
+    pub fn in_place(iv: [u8; BLOCK_BYTES], space: &'m mut [u8], text_bytes: usize) -> Self {
+        check(text_bytes, space.len());
+        Self { iv, memory: Span::InPlace(space), text_bytes }
     }
 
-    /// A text and room for its ciphertext. Where the room is longer, PKCS#7 is added.
+    /// A text and space for its ciphertext. Where the space is longer, PKCS#7 is added.
     ///
     /// # Panics
     ///
@@ -50,12 +50,12 @@ impl<'m> BareSpan<'m> {
     /// the whole blocks of a text that lies apart.
     fn first(&mut self) -> (*const u8, *mut u8, usize) {
         match &mut self.memory {
-            Span::InPlace(room) => {
-                if room.len() > self.text_bytes {
-                    pad(room, self.text_bytes);
+            Span::InPlace(space) => {
+                if space.len() > self.text_bytes {
+                    pad(space, self.text_bytes);
                 }
-                let start = room.as_mut_ptr();
-                (start.cast_const(), start, room.len())
+                let start = space.as_mut_ptr();
+                (start.cast_const(), start, space.len())
             }
             Span::Apart(src, dst) => (src.as_ptr(), dst.as_mut_ptr(), src.len() / BLOCK_BYTES * BLOCK_BYTES),
             Span::Shared(..) => unreachable!("no constructor makes one"),
@@ -79,10 +79,13 @@ impl<'m> BareSpan<'m> {
     }
 }
 
-fn check(text_bytes: usize, room_bytes: usize) {
-    let whole = room_bytes == text_bytes && text_bytes > 0 && text_bytes % BLOCK_BYTES == 0;
-    assert!(whole || room_bytes == padded_bytes(text_bytes), "{text_bytes} bytes in room for {room_bytes}");
-    assert!(room_bytes <= LANE_BYTES_MAX, "{room_bytes} bytes are too many for a lane");
+fn check(text_bytes: usize, space_bytes: usize) {
+    let whole = space_bytes == text_bytes && text_bytes > 0 && text_bytes % BLOCK_BYTES == 0;
+    assert!(
+        whole || space_bytes == padded_bytes(text_bytes),
+        "{text_bytes} bytes in space for {space_bytes}"
+    );
+    assert!(space_bytes <= LANE_BYTES_MAX, "{space_bytes} bytes are too many for a lane");
 }
 
 /// AES-CBC encryption of many buffers in a loop around the library's synchronous burst, without sessions, jobs
@@ -178,8 +181,8 @@ mod tests {
 
     fn by_driver(padding: Padding, text: &[u8]) -> Vec<u8> {
         let session = Session::new(Algorithm::Aes192Cbc, Direction::Encrypt, padding, &KEY).unwrap();
-        let mut room = vec![0; session.output_bytes_max(text.len())];
-        let mut job = Job::apart(text, &mut room);
+        let mut space = vec![0; session.output_bytes_max(text.len())];
+        let mut job = Job::apart(text, &mut space);
         job.arm(&session, &IV, text.len());
         let mut burst = [job];
         Multibuffer::load().unwrap().run(&mut burst);
@@ -202,15 +205,15 @@ mod tests {
             let mut apart: Vec<Vec<u8>> = expected.iter().map(|output| vec![0; output.len()]).collect();
             let mut in_place = apart.clone();
             let mut spans: Vec<BareSpan<'_>> =
-                texts.iter().zip(&mut apart).map(|(text, room)| BareSpan::apart(IV, text, room)).collect();
+                texts.iter().zip(&mut apart).map(|(text, space)| BareSpan::apart(IV, text, space)).collect();
             bare.encrypt(&mut spans);
             assert_eq!(apart, expected);
-            for (text, room) in texts.iter().zip(&mut in_place) {
-                room[..text.len()].copy_from_slice(text);
+            for (text, space) in texts.iter().zip(&mut in_place) {
+                space[..text.len()].copy_from_slice(text);
             }
             let both = texts.iter().zip(&mut in_place);
             let mut spans: Vec<BareSpan<'_>> =
-                both.map(|(text, room)| BareSpan::in_place(IV, room, text.len())).collect();
+                both.map(|(text, space)| BareSpan::in_place(IV, space, text.len())).collect();
             bare.encrypt(&mut spans);
             assert_eq!(in_place, expected);
         }

@@ -19,7 +19,7 @@ impl<'p> Span<'p> {
     /// Length of the input in bytes.
     pub(crate) const fn len(&self) -> usize {
         match self {
-            Self::InPlace(room) => room.len(),
+            Self::InPlace(space) => space.len(),
             Self::Apart(src, _) => src.len(),
             Self::Shared(src, _) => src.len(),
         }
@@ -33,8 +33,8 @@ impl<'p> Span<'p> {
     pub(crate) fn split_at(self, bytes: usize) -> (Self, Self) {
         let bytes = bytes.min(self.len());
         match self {
-            Self::InPlace(room) => {
-                let (front, rest) = room.split_at_mut(bytes);
+            Self::InPlace(space) => {
+                let (front, rest) = space.split_at_mut(bytes);
                 (Self::InPlace(front), Self::InPlace(rest))
             }
             Self::Apart(src, dst) => {
@@ -66,7 +66,7 @@ impl<'p> Span<'p> {
     pub(crate) fn last_block(&self) -> [u8; BLOCK_BYTES] {
         const WHOLE: &str = "a span of whole blocks, and not empty";
         match self {
-            Self::InPlace(room) => *room.last_chunk().expect(WHOLE),
+            Self::InPlace(space) => *space.last_chunk().expect(WHOLE),
             Self::Apart(src, dst) => *dst[..src.len()].last_chunk().expect(WHOLE),
             Self::Shared(src, dst) => {
                 let block: &[AtomicU8; BLOCK_BYTES] = dst[..src.len()].last_chunk().expect(WHOLE);
@@ -79,7 +79,7 @@ impl<'p> Span<'p> {
     /// The same span for a shorter time.
     pub(crate) const fn reborrow(&mut self) -> Span<'_> {
         match self {
-            Self::InPlace(room) => Span::InPlace(room),
+            Self::InPlace(space) => Span::InPlace(space),
             Self::Apart(src, dst) => Span::Apart(src, dst),
             Self::Shared(src, dst) => Span::Shared(src, dst),
         }
@@ -88,16 +88,16 @@ impl<'p> Span<'p> {
     /// Input, output, length.
     pub(super) fn addresses(self) -> (*const u8, *mut u8, usize) {
         match self {
-            Self::InPlace(room) => {
-                let start = room.as_mut_ptr();
-                (start.cast_const(), start, room.len())
+            Self::InPlace(space) => {
+                let start = space.as_mut_ptr();
+                (start.cast_const(), start, space.len())
             }
             Self::Apart(src, dst) => {
-                assert!(src.len() <= dst.len(), "output has room for the input");
+                assert!(src.len() <= dst.len(), "output has space for the input");
                 (src.as_ptr(), dst.as_mut_ptr(), src.len())
             }
             Self::Shared(src, dst) => {
-                assert!(src.len() <= dst.len(), "output has room for the input");
+                assert!(src.len() <= dst.len(), "output has space for the input");
                 (src.as_ptr().cast(), dst.as_ptr().cast_mut().cast(), src.len())
             }
         }

@@ -193,15 +193,15 @@ fn a_job_that_does_not_fit_is_left_alone_and_spares_the_neighbours() {
 }
 
 #[test]
-fn a_job_without_room_for_its_output_is_left_alone_and_spares_the_neighbours() {
+fn a_job_without_space_for_its_output_is_left_alone_and_spares_the_neighbours() {
     let Some(mut driver) = driver() else { return };
     for session in sessions(11).iter().filter(|session| session.algorithm().is_cipher()) {
         let good = spec(session, 64, 1, false);
-        let room_bytes = session.output_bytes_max(good.input.len());
-        let mut rooms =
-            [vec![UNTOUCHED; room_bytes], vec![UNTOUCHED; room_bytes - 1], vec![UNTOUCHED; room_bytes]];
+        let space_bytes = session.output_bytes_max(good.input.len());
+        let mut spaces =
+            [vec![UNTOUCHED; space_bytes], vec![UNTOUCHED; space_bytes - 1], vec![UNTOUCHED; space_bytes]];
         let mut burst: Vec<Box<Job<'_>>> =
-            rooms.iter_mut().map(|room| Job::apart(&good.input, room)).collect();
+            spaces.iter_mut().map(|space| Job::apart(&good.input, space)).collect();
         for job in &mut burst {
             job.set_aad(&good.aad);
             job.set_tag(&good.tag);
@@ -212,7 +212,7 @@ fn a_job_without_room_for_its_output_is_left_alone_and_spares_the_neighbours() {
         let [before, after] = [&burst[0], &burst[2]].map(|job| job.output().to_vec());
         assert!(!before.is_empty() && before == after, "{session:?}");
         drop(burst);
-        assert!(rooms[1].iter().all(|&byte| byte == UNTOUCHED), "{session:?}");
+        assert!(spaces[1].iter().all(|&byte| byte == UNTOUCHED), "{session:?}");
     }
 }
 

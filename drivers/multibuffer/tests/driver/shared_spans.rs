@@ -22,8 +22,8 @@ fn copied(bytes: &[AtomicU8]) -> Vec<u8> {
 
 /// What libcrypto makes of a text of its own: output, or digest.
 fn right(session: &Session, text: &[u8]) -> Vec<u8> {
-    let mut room = text.to_vec();
-    let mut burst = [Job::in_place(&mut room)];
+    let mut space = text.to_vec();
+    let mut burst = [Job::in_place(&mut space)];
     burst[0].arm(session, &IV[..session.algorithm().iv_bytes()], text.len());
     libcrypto().run(&mut burst);
     assert!(matches!(burst[0].outcome(), Outcome::Done { .. }));
@@ -110,13 +110,13 @@ fn what_would_be_decided_by_bytes_that_change_is_refused_and_stays_as_it_was() {
         let sessions: Vec<Arc<Session>> = kinds(2).filter(is_refused).collect();
         assert!(!sessions.is_empty());
         for session in sessions {
-            let (text, room) = (noise(7, 64), vec![0xEE; 80]);
-            let (src, dst) = (shared(&text), shared(&room));
+            let (text, space) = (noise(7, 64), vec![0xEE; 80]);
+            let (src, dst) = (shared(&text), shared(&space));
             let mut burst = [Job::shared(SharedSpan { src: &src, dst: &dst })];
             burst[0].arm(Arc::clone(&session), &IV[..session.algorithm().iv_bytes()], 64);
             driver.run(&mut burst);
             assert_eq!(burst[0].outcome(), Outcome::Failed(JobError::Unsupported), "{session:?}");
-            assert!(copied(&src) == text && copied(&dst) == room);
+            assert!(copied(&src) == text && copied(&dst) == space);
         }
     }
 }

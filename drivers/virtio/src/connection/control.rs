@@ -161,7 +161,7 @@ impl Control {
         let (slices, deadline) = ([IoSlice::new(&bytes)], Instant::now() + Duration::from(SILENCE_MAX));
         let first = || Ok(sendmsg(self.socket.checked()?, &slices, &mut beside, SendFlags::NOSIGNAL)?);
         let mut sent = until(deadline, first).map_err(failed)?;
-        // A stream socket takes short messages whole; a signal may cut a wait for room.
+        // A stream socket takes short messages whole; a signal may cut a wait for space.
         while sent < bytes.len() {
             let next = || Ok(send(self.socket.checked()?, &bytes[sent..], SendFlags::NOSIGNAL)?);
             sent += until(deadline, next).map_err(failed)?;
@@ -182,17 +182,17 @@ impl Control {
         self.read_whole(payload, deadline)
     }
 
-    /// Fills `room`, at most until `deadline`, or for one read of [`SILENCE_MAX`] beyond.
-    fn read_whole(&self, mut room: &mut [u8], deadline: Instant) -> Result<(), ConnectionError> {
-        while !room.is_empty() {
+    /// Fills `space`, at most until `deadline`, or for one read of [`SILENCE_MAX`] beyond.
+    fn read_whole(&self, mut space: &mut [u8], deadline: Instant) -> Result<(), ConnectionError> {
+        while !space.is_empty() {
             let read =
-                until(deadline, || Ok(recv(self.socket.checked()?, &mut *room, RecvFlags::empty())?.0));
+                until(deadline, || Ok(recv(self.socket.checked()?, &mut *space, RecvFlags::empty())?.0));
             match read.map_err(|error| ConnectionError::system("the host's answer", error))? {
                 0 => return Err(ConnectionError::Gone),
-                read if read < room.len() && Instant::now() >= deadline => {
+                read if read < space.len() && Instant::now() >= deadline => {
                     return Err(ConnectionError::Silent);
                 }
-                read => room = &mut room[read..],
+                read => space = &mut space[read..],
             }
         }
         Ok(())
@@ -210,7 +210,7 @@ impl SessionControl for Control {
         Ok(u64::try_from(id).map_err(|_| id))
     }
 
-    /// No answer comes, and there is room for the message though the host stands still: it has read what was sent
+    /// No answer comes, and there is space for the message though the host stands still: it has read what was sent
     /// before it answered the last `create`, so that no more of these wait than sessions are open.
     fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
         self.send(Message::CloseSession, &id.to_ne_bytes(), None)

@@ -1,4 +1,4 @@
-//! Room for data in the shared region: spans, given out from the front and taken back in any order.
+//! Space for data in the shared region: spans, given out from the front and taken back in any order.
 
 /// A span of the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_never_overlap_and_all_room_comes_back() {
+    fn spans_never_overlap_and_all_space_comes_back() {
         let whole = GRAIN * 1_000;
         let mut pool = Pool::new(GRAIN, whole);
         let mut held: Vec<Span> = Vec::new();

@@ -1,4 +1,4 @@
-//! The other side's sessions of a connection: opened with the first request of one of ours, closed when that ends or makes room.
+//! The other side's sessions of a connection: opened with the first request of one of ours, closed when that ends or makes space.
 
 use std::sync::Weak;
 
@@ -46,18 +46,18 @@ impl Connection {
         if self.keys.is_full() && !self.close_oldest()? {
             return Ok(Err(NoSession::Full));
         }
-        let mut has_made_room = false;
+        let mut has_made_space = false;
         loop {
             match self.link.sessions().create(&shape.create(session.key()))? {
                 Ok(id) => {
                     self.keys.insert(session.id(), owner(), id);
-                    if has_made_room {
+                    if has_made_space {
                         self.keys.limit();
                     }
                     return Ok(Ok(id));
                 }
                 // Not every host says why it refuses: an old session may be in the way.
-                Err(_) if !has_made_room && self.close_oldest()? => has_made_room = true,
+                Err(_) if !has_made_space && self.close_oldest()? => has_made_space = true,
                 Err(NO_SPACE) => return Ok(Err(NoSession::Full)),
                 Err(code) => return Ok(Err(NoSession::Refused(code))),
             }
@@ -111,5 +111,5 @@ impl Connection {
     }
 }
 
-/// What a host answers that has no room for another session: the wire's "no space", negative.
+/// What a host answers that has no space for another session: the wire's "no space", negative.
 const NO_SPACE: i64 = -(evener_wire::Status::NoSpace as i64);

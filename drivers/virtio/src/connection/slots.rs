@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_more_can_be_lent_what_has_room_in_the_rest_goes_on() {
+    fn where_no_more_can_be_lent_what_has_space_in_the_rest_goes_on() {
         let (mut connection, other) = TestPeer::reaching(LENT_FIRST, Events::Index);
         other.lent.is_refused.store(true, Relaxed);
         for _ in 0..3 {

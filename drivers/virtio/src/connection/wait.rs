@@ -152,8 +152,8 @@ impl Waiter {
             tv_nsec: timeout.subsec_nanos().into(),
         };
         let epoll = self.epoll.checked().map_err(|error| ConnectionError::system("a wait", error))?;
-        let mut room = [MaybeUninit::uninit(); 2];
-        match epoll::wait(epoll, &mut room, Some(&timeout)) {
+        let mut space = [MaybeUninit::uninit(); 2];
+        match epoll::wait(epoll, &mut space, Some(&timeout)) {
             Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => {
                 Err(ConnectionError::Gone)
             }

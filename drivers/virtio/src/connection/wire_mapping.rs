@@ -31,7 +31,7 @@ impl Shape {
         }
     }
 
-    /// Whether the wire has room for the key.
+    /// Whether the wire has space for the key.
     pub(crate) const fn takes_key(self, key: &[u8]) -> bool {
         match self.algorithm.family() {
             Family::Hmac(_) => key.len() <= AUTH_KEY_BYTES_MAX,

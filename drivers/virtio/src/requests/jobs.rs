@@ -114,7 +114,7 @@ impl<'m> JobDriver<'m> {
             Ok(Err(refused)) => {
                 connection.free(slot);
                 Err(match refused {
-                    // What is under way may end and make room.
+                    // What is under way may end and make space.
                     NoSession::Full if !is_idle => Unsent::Later,
                     refused => Unsent::Never(refused.into()),
                 })
@@ -354,8 +354,8 @@ fn copy_out(connection: &Connection, slot: &RequestSlot, job: &mut Job<'_>, shap
     }
     let strips = is_padded(job, Direction::Decrypt);
     let Parts { memory, tag, .. } = job.parts();
-    let (Memory::InPlace { room, .. } | Memory::Apart { dst: room, .. }) = memory;
-    let text = &mut room[..lengths.text];
+    let (Memory::InPlace { space, .. } | Memory::Apart { dst: space, .. }) = memory;
+    let text = &mut space[..lengths.text];
     connection.copy_out(slot.dst_at, text);
     if shape.direction == Direction::Encrypt {
         connection.copy_out(slot.dst_at + lengths.text, &mut tag[..tag_bytes]);

@@ -123,8 +123,8 @@ pub(crate) fn start(
     Ok(Ok(slot))
 }
 
-/// Gives a text its result: there, where it stands apart from the input; else by a room, for the input is looked at until then. Without
-/// memory for the room the text stays what it was.
+/// Gives a text its result: there, where it stands apart from the input; else by a buffer, for the input is looked at until then. Without
+/// memory for the space the text stays what it was.
 fn take(
     connection: &Connection,
     slot: &RequestSlot,
@@ -137,13 +137,13 @@ fn take(
         return Ok(());
     }
     let bytes = text.input().len();
-    let mut room = Vec::new();
-    room.try_reserve_exact(bytes).map_err(|_| JobError::ModuleFull)?;
-    room.resize(bytes, 0);
-    connection.copy_out(slot.dst_at, &mut room);
-    text.take(&room);
+    let mut space = Vec::new();
+    space.try_reserve_exact(bytes).map_err(|_| JobError::ModuleFull)?;
+    space.resize(bytes, 0);
+    connection.copy_out(slot.dst_at, &mut space);
+    text.take(&space);
     if direction == Direction::Decrypt {
-        wipe(&mut room);
+        wipe(&mut space);
     }
     Ok(())
 }

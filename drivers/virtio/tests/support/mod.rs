@@ -412,9 +412,9 @@ impl<'o> Connection<'o> {
             read.resize(start + usize::try_from(element.len).unwrap(), 0);
             assert!(memory.copy_out(element.address, &mut read[start..]));
         }
-        let room: u32 = chain.writable().iter().map(|element| element.len).sum();
-        let room = usize::try_from(room).unwrap() - 1;
-        let (mut written, mut status) = session::run(&self.sessions, &mut self.libcrypto, &read, room);
+        let space: u32 = chain.writable().iter().map(|element| element.len).sum();
+        let space = usize::try_from(space).unwrap() - 1;
+        let (mut written, mut status) = session::run(&self.sessions, &mut self.libcrypto, &read, space);
         if self.orders.wrong_bytes.load(SeqCst) {
             written.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
         }

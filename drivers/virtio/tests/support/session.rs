@@ -36,17 +36,17 @@ impl Opened {
     }
 }
 
-/// Runs a request; returns what goes in front of the status, as much as there is room, and the status.
+/// Runs a request; returns what goes in front of the status, as much as there is space, and the status.
 pub(super) fn run(
     sessions: &HashMap<u64, Opened>,
     libcrypto: &mut Libcrypto,
     read: &[u8],
-    room: usize,
+    space: usize,
 ) -> (Vec<u8>, u8) {
     let (header, read) = read.split_first_chunk::<DATA_HEADER_BYTES>().unwrap();
     let request = DataRequest::parse(header).unwrap();
     let Some(Opened(session)) = sessions.get(&request.session) else {
-        return (vec![0; room], Status::InvalidSession as u8);
+        return (vec![0; space], Status::InvalidSession as u8);
     };
     let count = |bytes: u32| usize::try_from(bytes).unwrap();
     let (iv_bytes, src_bytes) = match request.operation {
@@ -74,7 +74,7 @@ pub(super) fn run(
     out.extend(made);
     match outcome {
         Outcome::Done { .. } => (out, Status::Ok as u8),
-        Outcome::Failed(JobError::NotAuthentic) => (vec![0; room], Status::BadMessage as u8),
-        _ => (vec![0; room], Status::Error as u8),
+        Outcome::Failed(JobError::NotAuthentic) => (vec![0; space], Status::BadMessage as u8),
+        _ => (vec![0; space], Status::Error as u8),
     }
 }

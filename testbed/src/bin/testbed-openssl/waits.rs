@@ -46,13 +46,13 @@ const PROGRAMS: [usize; 3] = [ENGINE, WITH, CALLER];
 enum Bare {
     /// The caller, into its own text.
     InPlace,
-    /// The caller, into a room; the text is whole until the result is there.
+    /// The caller, into a buffer; the text is whole until the result is there.
     Copied,
-    /// A thread, which gives the request to the kernel, too; the text goes to a room and back.
+    /// A thread, which gives the request to the kernel, too; the text goes to a buffer and back.
     Thread,
-    /// A thread, which only reads; the result comes from a room.
+    /// A thread, which only reads; the result comes from a buffer.
     Reader,
-    /// A thread that reads already when the caller sends; the result comes from a room.
+    /// A thread that reads already when the caller sends; the result comes from a buffer.
     Posted,
 }
 
@@ -140,9 +140,9 @@ impl AlgSocket {
         if sent == text.len() { Ok(()) } else { Err(Errno::EIO) }
     }
 
-    fn receive(&self, room: &mut [u8]) -> Result<(), Errno> {
-        let received = recv(self.operation.as_raw_fd(), room, MsgFlags::empty())?;
-        if received == room.len() { Ok(()) } else { Err(Errno::EIO) }
+    fn receive(&self, space: &mut [u8]) -> Result<(), Errno> {
+        let received = recv(self.operation.as_raw_fd(), space, MsgFlags::empty())?;
+        if received == space.len() { Ok(()) } else { Err(Errno::EIO) }
     }
 
     /// Requests of so many bytes, one after the other, each over what the one before has made.
@@ -150,7 +150,7 @@ impl AlgSocket {
         let (mut text, mut expected) = (vec![0x42; bytes], vec![0x42; bytes]);
         let waiter = Waiter {
             socket: self,
-            rooms: [(); 2].map(|()| Mutex::new(vec![0; bytes])),
+            spaces: [(); 2].map(|()| Mutex::new(vec![0; bytes])),
             posted: 0.into(),
             answered: 0.into(),
         };
@@ -173,7 +173,7 @@ impl AlgSocket {
 struct Waiter<'s> {
     socket: &'s AlgSocket,
     /// Of every other request each: a thread that reads before the caller sends has the next one's.
-    rooms: [Mutex<Vec<u8>>; 2],
+    spaces: [Mutex<Vec<u8>>; 2],
     /// Requests so far; [`OVER`] where there are no more.
     posted: AtomicU32,
     answered: AtomicU32,
@@ -195,14 +195,14 @@ impl Waiter<'_> {
             while way != Bare::Posted && self.posted.load(Acquire) < number {
                 thread::park();
             }
-            let mut room = self.room(number);
-            let sent = if way == Bare::Thread { self.socket.send(&room) } else { Ok(()) };
+            let mut space = self.space(number);
+            let sent = if way == Bare::Thread { self.socket.send(&space) } else { Ok(()) };
             let is_over = way != Bare::Posted && self.posted.load(Acquire) == OVER;
-            if is_over || sent.and_then(|()| self.socket.receive(&mut room)).is_err() {
+            if is_over || sent.and_then(|()| self.socket.receive(&mut space)).is_err() {
                 return;
             }
-            drop(room);
-            // Release: a thread that sees the number sees what the room holds.
+            drop(space);
+            // Release: a thread that sees the number sees what the space holds.
             self.answered.store(number, Release);
             caller.unpark();
             if self.posted.load(Acquire) == OVER {
@@ -232,9 +232,9 @@ impl Waiter<'_> {
             }
             Bare::Copied => {
                 self.socket.send(text)?;
-                self.socket.receive(&mut self.room(number))?;
+                self.socket.receive(&mut self.space(number))?;
             }
-            Bare::Thread => self.room(number).copy_from_slice(text),
+            Bare::Thread => self.space(number).copy_from_slice(text),
             Bare::Reader | Bare::Posted => self.socket.send(text)?,
         }
         if let Some(runner) = runner {
@@ -250,7 +250,7 @@ impl Waiter<'_> {
                 thread::park_timeout(TIMEOUT);
             }
         }
-        text.copy_from_slice(&self.room(number));
+        text.copy_from_slice(&self.space(number));
         Ok(())
     }
 
@@ -263,7 +263,7 @@ impl Waiter<'_> {
         runner.into_iter().for_each(Thread::unpark);
     }
 
-    fn room(&self, number: u32) -> MutexGuard<'_, Vec<u8>> {
-        self.rooms[number as usize % 2].lock().unwrap_or_else(PoisonError::into_inner)
+    fn space(&self, number: u32) -> MutexGuard<'_, Vec<u8>> {
+        self.spaces[number as usize % 2].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

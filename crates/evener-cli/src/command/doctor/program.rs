@@ -140,8 +140,8 @@ fn peculiarities(path: &Path, program: &Elf) -> Vec<Peculiarity> {
 /// Set-user-id, set-group-id or capabilities: the loader then sets `AT_SECURE`.
 fn has_raised_rights(path: &Path) -> bool {
     let mode = fs::metadata(path).map_or(0, |peculiarities_found| peculiarities_found.permissions().mode());
-    let mut room = [0_u8; 64];
-    mode & 0o6000 != 0 || rustix::fs::getxattr(path, "security.capability", &mut room[..]).is_ok()
+    let mut space = [0_u8; 64];
+    mode & 0o6000 != 0 || rustix::fs::getxattr(path, "security.capability", &mut space[..]).is_ok()
 }
 
 impl Crypto {

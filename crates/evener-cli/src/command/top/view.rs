@@ -111,18 +111,18 @@ impl View {
 
     /// All lines of a screen of this size, the help line at its end.
     pub(super) fn lines(&self, shown: &Comparison<'_>, size: Size) -> Vec<Line> {
-        let room = size.rows.saturating_sub(1);
+        let space = size.rows.saturating_sub(1);
         let mut all = vec![Line::new(Style::Title, self.title(shown))];
         if self.shows_help {
             all.extend(HELP.lines().map(|line| Line::new(Style::Plain, line.to_owned())));
         } else {
             all.extend(lines::summary(shown).into_iter().map(|line| Line::new(Style::Plain, line)));
-            let left = room.saturating_sub(all.len() + 1);
+            let left = space.saturating_sub(all.len() + 1);
             all.push(Line::new(Style::Title, lines::TITLES.to_owned()));
             all.extend(self.body(shown, left));
         }
-        all.truncate(room);
-        all.resize_with(room, || Line::new(Style::Plain, String::new()));
+        all.truncate(space);
+        all.resize_with(space, || Line::new(Style::Plain, String::new()));
         all.push(Line::new(Style::Title, KEYS.to_owned()));
         all
     }
@@ -145,22 +145,22 @@ impl View {
         title + &format!("  by {}  every {} s", self.sort.name(), self.interval.as_secs_f64())
     }
 
-    /// Processes, hosts and modules that processes share, and what the chosen process did, in `room` lines: a quarter for hosts and modules, a third for
+    /// Processes, hosts and modules that processes share, and what the chosen process did, in `space` lines: a quarter for hosts and modules, a third for
     /// details, at most.
-    fn body(&self, shown: &Comparison<'_>, room: usize) -> Vec<Line> {
+    fn body(&self, shown: &Comparison<'_>, space: usize) -> Vec<Line> {
         let plain = |line| Line::new(Style::Plain, line);
         let entries = self.ordered(shown);
         let at = self.place(&entries);
         let modules = shown.modules.iter().map(lines::module);
         let hosts = shown.hosts.iter().map(lines::host).chain(modules);
-        let hosts: Vec<Line> = hosts.take(room / 4).map(plain).collect();
+        let hosts: Vec<Line> = hosts.take(space / 4).map(plain).collect();
         let mut details: Vec<Line> = Vec::new();
         if let Some(entry) = entries.get(at) {
             details.push(Line::new(Style::Title, lines::detail_title(entry)));
             details.extend(lines::details(entry.process).into_iter().map(plain));
         }
-        details.truncate(room / 3);
-        let rows = room.saturating_sub(hosts.len() + details.len());
+        details.truncate(space / 3);
+        let rows = space.saturating_sub(hosts.len() + details.len());
         let first = (at + 1).saturating_sub(rows);
         let style = |index: usize| if index == at { Style::Chosen } else { Style::Plain };
         let table = entries.iter().enumerate().skip(first).take(rows);

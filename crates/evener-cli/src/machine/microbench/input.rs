@@ -40,22 +40,22 @@ impl Input {
         Self { bytes, all: one.repeat(jobs), tag }
     }
 
-    /// Jobs over `all` and `room`, ready to run.
+    /// Jobs over `all` and `space`, ready to run.
     pub(super) fn jobs<'m>(
         &'m self,
         session: &Arc<Session>,
         is_apart: bool,
-        room: &'m mut [u8],
+        space: &'m mut [u8],
     ) -> Vec<Box<Job<'m>>> {
         if !is_apart {
-            room.copy_from_slice(&self.all);
+            space.copy_from_slice(&self.all);
         }
-        let rooms = room.chunks_exact_mut(self.bytes);
+        let spaces = space.chunks_exact_mut(self.bytes);
         let mut jobs: Vec<_> = match is_apart {
             true => {
-                self.all.chunks_exact(self.bytes).zip(rooms).map(|(src, dst)| Job::apart(src, dst)).collect()
+                self.all.chunks_exact(self.bytes).zip(spaces).map(|(src, dst)| Job::apart(src, dst)).collect()
             }
-            false => rooms.map(Job::in_place).collect(),
+            false => spaces.map(Job::in_place).collect(),
         };
         for job in &mut jobs {
             job.arm(Arc::clone(session), &IV[..session.algorithm().iv_bytes()], self.bytes);
@@ -72,8 +72,8 @@ impl Input {
         is_apart: bool,
         burst: usize,
     ) -> Option<Nanos> {
-        let mut room = vec![0; self.all.len()];
-        let mut jobs = self.jobs(session, is_apart, &mut room);
+        let mut space = vec![0; self.all.len()];
+        let mut jobs = self.jobs(session, is_apart, &mut space);
         let start = SystemClock.thread_time();
         jobs.chunks_mut(burst).for_each(|burst| driver.run(burst));
         let core = SystemClock.thread_time() - start;
@@ -88,8 +88,8 @@ impl Input {
         session: &Arc<Session>,
         kind: &JobKind,
     ) -> Result<Vec<ModuleSample>, NotMeasured> {
-        let mut room = vec![0; self.all.len()];
-        let jobs = self.jobs(session, kind.is_apart, &mut room);
+        let mut space = vec![0; self.all.len()];
+        let jobs = self.jobs(session, kind.is_apart, &mut space);
         let mut driver = module.driver();
         if !driver.supports(kind.algorithm, kind.direction) {
             return Err(NotMeasured::Unsupported);

@@ -32,8 +32,8 @@ pub(crate) fn overhead(module: &OpenModule) -> Option<Line> {
     let algorithm = *Algorithm::ALL.iter().find(does)?;
     let (kind, session) = longest((algorithm, Direction::Encrypt));
     let input = Input::new(&kind, &session, kind.bytes, count(module)?);
-    let mut room = vec![0; input.all.len()];
-    let jobs = input.jobs(&session, kind.is_apart, &mut room);
+    let mut space = vec![0; input.all.len()];
+    let jobs = input.jobs(&session, kind.is_apart, &mut space);
     let mut driver = module.driver();
     if evener::core_budget().workers() == 1 {
         let mut beside = overhead::CompetingLoad::new(work(), &SystemClock)?;
@@ -52,9 +52,9 @@ fn work() -> impl FnMut() + Send {
 /// A job of `bytes` for a core.
 fn work_of(row: Operation, bytes: usize) -> impl FnMut() + Send {
     let kind = JobKind { bytes, ..longest(row).0 };
-    let (mut cpu, session, mut room) = (libcrypto(), session(&kind), vec![0; bytes]);
+    let (mut cpu, session, mut space) = (libcrypto(), session(&kind), vec![0; bytes]);
     move || {
-        let mut job = [Job::in_place(&mut room)];
+        let mut job = [Job::in_place(&mut space)];
         job[0].arm(Arc::clone(&session), &IV[..row.0.iv_bytes()], bytes);
         cpu.run(&mut job);
     }
@@ -83,8 +83,8 @@ pub(crate) fn first_costs(
     }
     let (kind, session) = longest((algorithm, direction));
     let input = Input::new(&kind, &session, kind.bytes, count(module)?);
-    let mut room = vec![0; input.all.len()];
-    let mut jobs = input.jobs(&session, kind.is_apart, &mut room);
+    let mut space = vec![0; input.all.len()];
+    let mut jobs = input.jobs(&session, kind.is_apart, &mut space);
     let mut driver = module.driver();
     let cores = evener::core_budget().workers();
     let mut row = |bytes: usize| {

@@ -54,9 +54,9 @@ impl JobKind {
 
     /// The size to try where a job of `probed` bytes took `took`, and `jobs` may take `limit` together.
     fn affordable(&self, jobs: usize, (probed, took): (usize, Nanos), limit: Nanos) -> usize {
-        let room = MEMORY_BYTES.min(to_u64(self.bytes).saturating_mul(to_u64(jobs)));
+        let space = MEMORY_BYTES.min(to_u64(self.bytes).saturating_mul(to_u64(jobs)));
         let by_time = to_u64(probed).saturating_mul(limit.0) / took.0.max(1);
-        let bytes = usize::try_from(room.min(by_time)).unwrap_or(usize::MAX) / jobs.max(1);
+        let bytes = usize::try_from(space.min(by_time)).unwrap_or(usize::MAX) / jobs.max(1);
         self.fitting(bytes.clamp(probed.min(self.bytes), self.bytes))
     }
 }

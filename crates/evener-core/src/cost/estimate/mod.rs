@@ -63,7 +63,7 @@ impl Estimator {
     }
 
     /// Knows of at least so many modules.
-    pub fn make_room_for(&mut self, modules: usize) {
+    pub fn make_space_for(&mut self, modules: usize) {
         if self.modules.len() < modules {
             self.modules.resize_with(modules, BTreeMap::new);
         }

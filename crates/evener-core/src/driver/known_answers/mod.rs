@@ -126,8 +126,8 @@ impl Known {
             Direction::Encrypt => (bytes(self.text), bytes(self.sealed)),
             Direction::Decrypt => (bytes(self.sealed), bytes(self.text)),
         };
-        let mut rooms = vec![input.clone(); count];
-        let mut burst: Vec<Box<Job<'_>>> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+        let mut spaces = vec![input.clone(); count];
+        let mut burst: Vec<Box<Job<'_>>> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
         for job in &mut burst {
             job.arm(&session, &iv, input.len());
             job.set_aad(&aad);
@@ -262,7 +262,7 @@ mod tests {
         let (cbc, md5) = (of(Algorithm::Aes128Cbc), of(Algorithm::Md5));
         assert_eq!(message(cbc, Direction::Decrypt, |_| ()), "right");
         let flipped: fn(&mut Job<'_>) = |job| {
-            job.room_mut()[17] ^= 1;
+            job.space_mut()[17] ^= 1;
             job.done(64);
         };
         assert_eq!(

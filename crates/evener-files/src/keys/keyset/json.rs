@@ -47,7 +47,7 @@ pub(super) fn written(keyset: &Keyset) -> Zeroizing<Vec<u8>> {
         primary_key_id: keyset.primary_key_id,
         key: keyset.key.iter().map(KeyOut::of_key).collect(),
     };
-    // Room for all of it from the start, so that no copy is left behind by growing.
+    // Space for all of it from the start, so that no copy is left behind by growing.
     pretty(&document, 1024 * (1 + keyset.key.len()))
 }
 
@@ -64,8 +64,8 @@ pub(super) fn written_encrypted(keyset: &EncryptedKeyset) -> Zeroizing<Vec<u8>> 
     pretty(&document, 1024)
 }
 
-fn pretty(document: &impl Serialize, room: usize) -> Zeroizing<Vec<u8>> {
-    let mut json = Zeroizing::new(Vec::with_capacity(room));
+fn pretty(document: &impl Serialize, space: usize) -> Zeroizing<Vec<u8>> {
+    let mut json = Zeroizing::new(Vec::with_capacity(space));
     serde_json::to_writer_pretty(&mut *json, document).expect("plain strings and numbers");
     json.push(b'\n');
     json

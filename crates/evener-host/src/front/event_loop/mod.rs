@@ -95,8 +95,8 @@ impl<'h> EventLoop<'h> {
     ) -> Result<Vec<JoinHandle<()>>, HostError> {
         let mut looked = Instant::now();
         while !cancel.is_cancelled() && !self.is_over() {
-            let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
-            let events: Vec<u64> = match epoll::wait(&self.watch, &mut room, Some(&LOOK)) {
+            let mut space = [const { MaybeUninit::uninit() }; EVENTS_MAX];
+            let events: Vec<u64> = match epoll::wait(&self.watch, &mut space, Some(&LOOK)) {
                 Ok((events, _)) => events.iter().map(|event| event.data.u64()).collect(),
                 Err(Errno::INTR) => Vec::new(),
                 Err(error) => return Err(error.into()),

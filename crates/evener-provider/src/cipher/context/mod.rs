@@ -56,7 +56,7 @@ pub(crate) struct Hot {
     /// A shorter update is the inner function's and nobody else's: `usize::MAX` where all are, 0 where none is.
     pub(crate) thresh: usize,
     /// Bytes of this message so far. Not told apart from bytes that the inner function refused: it refuses an update
-    /// only where the room is too small, and EVP always gives enough.
+    /// only where the space is too small, and EVP always gives enough.
     pub(crate) taken: usize,
     /// The inner init and final.
     pub(crate) encrypt_init: CipherInit,

@@ -66,7 +66,7 @@ fn install_shadow(ctx: &mut CipherCtx) -> Option<()> {
     let ready = shadow.init(encrypts, None, Some(&state(ctx).nonce))
         && tag.is_none_or(|tag| set_tag(shadow, encrypts, tag))
         // It has begun: associated data comes too late for it too.
-        && shadow.work(&mut Memory::InPlace { room: &mut [0; BLOCK_BYTES], input_bytes: BLOCK_BYTES });
+        && shadow.work(&mut Memory::InPlace { space: &mut [0; BLOCK_BYTES], input_bytes: BLOCK_BYTES });
     if !ready {
         return None;
     }
@@ -111,7 +111,7 @@ pub(super) fn text(ctx: &mut CipherCtx, call: &Update, from: usize, len: usize) 
         return None;
     }
     if encrypts {
-        open.copy_from_slice(&call.room(from + len)[first..]);
+        open.copy_from_slice(&call.space(from + len)[first..]);
     }
     gcm.text_bytes += len as u64;
     Some(())
@@ -192,9 +192,9 @@ pub(super) fn replay(ctx: &mut CipherCtx, sum: Element) -> Option<()> {
     let leading = hash.aad_leading_to(before.into());
     let begun =
         shadow.init(false, None, Some(&gcm.nonce)) && zeros(gcm.aad_bytes, |zeros| shadow.associate(zeros));
-    let mut room = Zeroizing::new([0; ZEROS.len()]);
+    let mut space = Zeroizing::new([0; ZEROS.len()]);
     let mut decrypt = |text: &[u8]| {
-        text.is_empty() || shadow.work(&mut Memory::Apart { src: text, dst: &mut room[..text.len()] })
+        text.is_empty() || shadow.work(&mut Memory::Apart { src: text, dst: &mut space[..text.len()] })
     };
     let text_bytes = (gcm.blocks() - 1) * BLOCK_BYTES as u64;
     let there = begun && zeros(text_bytes, &mut decrypt) && decrypt(&leading) && decrypt(open);

@@ -167,7 +167,7 @@ fn update_after_split(ctx: &mut CipherCtx, call: &Update, is_text: bool) -> Resu
         let done = data_context::text(ctx, call, 0, call.len());
         return done.map(|()| call.done(call.len())).ok_or_else(|| ctx.fail());
     }
-    let is_refused = call.is_aad() || call.is_whole() && !call.has_room(call.len());
+    let is_refused = call.is_aad() || call.is_whole() && !call.has_space(call.len());
     if call.len() > 0 && !is_refused {
         // Input and output that overlap otherwise than exactly, or a final in disguise.
         lose_sight(ctx)?;

@@ -67,14 +67,14 @@ fn reads_back_tags(row: &CipherRow, key_bytes: usize) -> bool {
         let inner = own.inner();
         let done = inner.init(encrypts, None, Some(&iv))
             && inner.associate(&iv)
-            && inner.work(&mut Memory::InPlace { room: text, input_bytes: 40 });
+            && inner.work(&mut Memory::InPlace { space: text, input_bytes: 40 });
         let tag = done.then(|| final_tag(inner, encrypts)).flatten()?;
         let holds = inner.init(false, None, None) && inner.set_tag(&iv) && inner.init(true, None, None);
         (holds && inner.tag() == Some(iv) && inner.tag_bytes() == Some(iv.len())).then_some(tag)
     };
-    let mut room = text;
-    let tag = made(true, &mut room);
-    tag.is_some() && made(false, &mut room) == tag && room == text
+    let mut space = text;
+    let tag = made(true, &mut space);
+    tag.is_some() && made(false, &mut space) == tag && space == text
 }
 
 /// Works on the whole blocks in parts of `part_bytes`, the caller by a context of its `own`, and joins their sums to `sum`.
@@ -90,7 +90,7 @@ pub(super) fn share(
     gcm.text_bytes += cut.bulk as u64;
     let mut memory = call.memory(cut.head, cut.head, cut.bulk);
     let mut shared = match &mut memory {
-        Memory::InPlace { room, .. } => Parts::in_place(room, part_bytes),
+        Memory::InPlace { space, .. } => Parts::in_place(space, part_bytes),
         Memory::Apart { src, dst } => Parts::apart(src, dst, part_bytes),
     };
     let sums = Mutex::new(vec![Element::default(); shared.count()]);
@@ -180,6 +180,6 @@ impl PartWorker for Worker<'_> {
 
     fn in_place(&mut self, index: usize, data: &mut [u8]) -> bool {
         let input_bytes = data.len();
-        self.work(index, &mut Memory::InPlace { room: data, input_bytes }).is_some()
+        self.work(index, &mut Memory::InPlace { space: data, input_bytes }).is_some()
     }
 }

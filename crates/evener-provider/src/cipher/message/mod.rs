@@ -117,8 +117,8 @@ impl Message {
         self.held_len = 0;
         if let Some(key) = key {
             self.forget_key();
-            if let Some(room) = self.key.get_mut(..key.len()) {
-                copy_key(room, key);
+            if let Some(space) = self.key.get_mut(..key.len()) {
+                copy_key(space, key);
                 self.key_len = u8::try_from(key.len()).unwrap_or(0);
                 self.key_encrypts = encrypts;
             }

@@ -201,7 +201,7 @@ fn flush<'p>(
     let mut full: Vec<_> = full.collect();
     let works = full.iter_mut().map(|(pipe, _)| {
         let PipelineMessage { chain, held, .. } = &mut **pipe;
-        (chain, Memory::InPlace { room: held, input_bytes: BLOCK_BYTES })
+        (chain, Memory::InPlace { space: held, input_bytes: BLOCK_BYTES })
     });
     run(ctx, session, works.collect())?;
     for (pipe, call) in full {
@@ -221,7 +221,7 @@ fn run(
     let mut jobs: Vec<Box<Job<'_>>> = Vec::with_capacity(memories.len());
     for ((mark, chain), memory) in (0..).zip(&chains).zip(memories) {
         let (mut job, bytes) = match memory {
-            Memory::InPlace { room, input_bytes } => (Job::in_place(room), input_bytes),
+            Memory::InPlace { space, input_bytes } => (Job::in_place(space), input_bytes),
             Memory::Apart { src, dst } => (Job::apart(src, dst), src.len()),
         };
         // Shared: a module's queue keeps it for as long as the module has the job.
@@ -359,7 +359,7 @@ fn copy_if_needed(call: &Update, cut: &Cut) -> Option<Vec<u8>> {
 /// The bulk of a piece, read from `copy` where there is one.
 fn bulk<'c>(call: &'c Update, cut: &Cut, copy: &'c [u8]) -> Memory<'c> {
     match copy.get(cut.fill..cut.fill + cut.bulk) {
-        Some(src) => Memory::Apart { src, dst: &mut call.room(cut.output())[cut.flushed()..] },
+        Some(src) => Memory::Apart { src, dst: &mut call.space(cut.output())[cut.flushed()..] },
         None => call.memory(cut.fill, cut.flushed(), cut.bulk),
     }
 }

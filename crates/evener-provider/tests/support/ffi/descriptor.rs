@@ -60,7 +60,7 @@ impl Occupied {
         }
         for event in &self.events {
             let (number, mut count) = (event.as_raw_fd(), [0; 8]);
-            // SAFETY: room for the eight bytes that an event gives.
+            // SAFETY: space for the eight bytes that an event gives.
             let came = unsafe { libc::read(number, count.as_mut_ptr().cast(), count.len()) };
             match (came, std::io::Error::last_os_error().kind()) {
                 (-1, ErrorKind::WouldBlock) => {}

@@ -78,7 +78,7 @@ impl<'b> Fibre<'b> {
         // SAFETY: asks for the number.
         unsafe { ASYNC_WAIT_CTX_get_all_fds(self.wait, ptr::null_mut(), &raw mut count) };
         let mut fds = vec![-1; count];
-        // SAFETY: room for so many.
+        // SAFETY: space for so many.
         unsafe { ASYNC_WAIT_CTX_get_all_fds(self.wait, fds.as_mut_ptr(), &raw mut count) };
         fds
     }

@@ -215,26 +215,26 @@ impl<'k> PipelineContext<'k> {
         answer == 1
     }
 
-    /// A piece of each message, from `rooms[n][from..from + len]` to the start of `outs[n]`, or to that of `rooms[n]`
+    /// A piece of each message, from `spaces[n][from..from + len]` to the start of `outs[n]`, or to that of `spaces[n]`
     /// itself where there are no `outs`; what each wrote.
     pub fn update(
         &self,
-        rooms: &mut [Vec<u8>],
+        spaces: &mut [Vec<u8>],
         outs: Option<&mut [Vec<u8>]>,
         lens: &[usize],
     ) -> Option<Vec<usize>> {
-        let ins: Vec<*const u8> = rooms.iter().map(|room| room.as_ptr()).collect();
-        let outs = outs.unwrap_or(rooms);
+        let ins: Vec<*const u8> = spaces.iter().map(|space| space.as_ptr()).collect();
+        let outs = outs.unwrap_or(spaces);
         let sizes: Vec<usize> = outs.iter().map(Vec::len).collect();
         let outs: Vec<*mut u8> = outs.iter_mut().map(|out| out.as_mut_ptr()).collect();
         self.update_at(&ins, &outs, &sizes, lens)
     }
 
     /// The same memory, in place, as the piece of two messages.
-    pub fn update_shared(&self, room: &mut [u8]) -> bool {
-        let (out, input) = ([room.as_mut_ptr(); 2], [room.as_ptr(); 2]);
+    pub fn update_shared(&self, space: &mut [u8]) -> bool {
+        let (out, input) = ([space.as_mut_ptr(); 2], [space.as_ptr(); 2]);
         // The provider has to do the one before the other.
-        self.update_at(&input, &out, &[room.len(); 2], &[room.len(); 2]).is_some()
+        self.update_at(&input, &out, &[space.len(); 2], &[space.len(); 2]).is_some()
     }
 
     fn update_at(
@@ -261,9 +261,9 @@ impl<'k> PipelineContext<'k> {
 
     /// The end of each message.
     pub fn last(&self) -> Option<Vec<Vec<u8>>> {
-        let mut rooms = vec![vec![0_u8; 32]; self.count];
+        let mut spaces = vec![vec![0_u8; 32]; self.count];
         let sizes = vec![32; self.count];
-        let outs: Vec<*mut u8> = rooms.iter_mut().map(|room| room.as_mut_ptr()).collect();
+        let outs: Vec<*mut u8> = spaces.iter_mut().map(|space| space.as_mut_ptr()).collect();
         let mut written = vec![0; self.count];
         let (out, sizes) = (outs.as_ptr(), sizes.as_ptr());
         let answer = match self.kind {
@@ -276,8 +276,8 @@ impl<'k> PipelineContext<'k> {
                 unsafe { last(self.ctx, self.count, out, written.as_mut_ptr(), sizes) }
             }
         };
-        rooms.iter_mut().zip(&written).for_each(|(room, &len)| room.truncate(len));
-        (answer == 1).then_some(rooms)
+        spaces.iter_mut().zip(&written).for_each(|(space, &len)| space.truncate(len));
+        (answer == 1).then_some(spaces)
     }
 
     pub fn set_padding(&self, on: bool) {

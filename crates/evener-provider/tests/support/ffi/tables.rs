@@ -20,7 +20,7 @@ impl Provider {
     /// The functions of each cipher, by its first name.
     pub fn ciphers(&self) -> BTreeMap<String, Functions> {
         let mut no_store = 0;
-        // SAFETY: a loaded provider, and room for one number.
+        // SAFETY: a loaded provider, and space for one number.
         let list = unsafe { OSSL_PROVIDER_query_operation(self.0, number::OP_CIPHER, &raw mut no_store) };
         // SAFETY: a list that ends with null names.
         let all = unsafe { until(list, |algorithm| algorithm.names.is_null()) };

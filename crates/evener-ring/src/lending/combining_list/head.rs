@@ -18,7 +18,7 @@ pub(super) const fn index_of(head: u64) -> u32 {
     (head & FIELD_MASK) as u32
 }
 
-/// The head after a push of the slot called `name`. The count has room: there are at most 2^15 slots.
+/// The head after a push of the slot called `name`. The count has space: there are at most 2^15 slots.
 pub(super) const fn pushed(head: u64, name: u32) -> u64 {
     (head & !FIELD_MASK | name as u64) + (1 << COUNT_SHIFT)
 }

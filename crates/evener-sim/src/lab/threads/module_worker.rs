@@ -27,7 +27,7 @@ struct InFlight {
 
 #[derive(Clone, Copy)]
 enum Stage {
-    /// Has room, or must make some.
+    /// Has space, or must make some.
     Ready,
     /// Has prepared a request.
     Front(InFlight),
@@ -92,7 +92,7 @@ impl ModuleWorker {
         step
     }
 
-    /// Settles what is back; takes a job if there is room and one to take; otherwise waits, for a request or for jobs.
+    /// Settles what is back; takes a job if there is space and one to take; otherwise waits, for a request or for jobs.
     fn ready(&mut self, context: &mut Context<'_, RunState<'_>>) -> Step {
         if let Some(place) = self.returned.pop_front() {
             let in_flight = self.outstanding.iter().find(|in_flight| in_flight.place.index == place);

@@ -66,7 +66,7 @@ pub trait CpuLoss {
 }
 
 /// What threads' clocks do not see of a module's path, of one request, by keeping it busy with `jobs`, which are armed and
-/// have room for each of [`SIZES`]; `None` where `loss` is unknown or the module fails one.
+/// have space for each of [`SIZES`]; `None` where `loss` is unknown or the module fails one.
 pub fn overhead<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     mut jobs: Vec<Box<Job<'m>>>,

@@ -119,17 +119,17 @@ fn driver<'m>(world: &World) -> OneByOne<'_, 'm> {
     OneByOne { world, profile, held: None, has_key: false }
 }
 
-fn one_job(room: &mut [u8]) -> Vec<Box<Job<'_>>> {
-    let bytes = room.len();
-    let mut job = Job::in_place(room);
+fn one_job(space: &mut [u8]) -> Vec<Box<Job<'_>>> {
+    let bytes = space.len();
+    let mut job = Job::in_place(space);
     job.arm(session(), &[0; 16], bytes);
     vec![job]
 }
 
 #[test]
 fn what_clocks_do_not_show_is_known_at_each_size_and_what_was_measured_at_one_is_no_multiple() {
-    let (world, mut room) = (World::default(), vec![0; 16_384]);
-    let found = overhead(&mut driver(&world), one_job(&mut room), &world, &mut Counted(&world));
+    let (world, mut space) = (World::default(), vec![0; 16_384]);
+    let found = overhead(&mut driver(&world), one_job(&mut space), &world, &mut Counted(&world));
     assert_eq!(found, Some(HIDDEN));
     // Clocks show as much of each: a factor found at 4 KiB would make 154 us of all of them.
     let all = |bytes| (SEEN_NS + HIDDEN.at(bytes).0) / 1_000;
@@ -138,8 +138,8 @@ fn what_clocks_do_not_show_is_known_at_each_size_and_what_was_measured_at_one_is
 
 #[test]
 fn of_a_module_that_is_kept_busy_only_what_is_between_filling_and_draining_it_counts() {
-    let (world, mut room) = (World::default(), vec![0; 16_384]);
-    let mut jobs = one_job(&mut room);
+    let (world, mut space) = (World::default(), vec![0; 16_384]);
+    let mut jobs = one_job(&mut space);
     let window = Window { lead: 3, requests: 5 };
     let busy = keep_busy(&mut driver(&world), &mut jobs, 1_024, &world, window, &mut |begun| begun < 9);
     let each = SEEN_NS + HIDDEN.at(1_024).0 + FREE_NS;
@@ -150,10 +150,10 @@ fn of_a_module_that_is_kept_busy_only_what_is_between_filling_and_draining_it_co
 
 #[test]
 fn the_cost_of_a_first_request_is_that_of_the_ones_behind_it_and_fits_into_the_time_that_passed() {
-    let mut room = vec![0; 16_384];
+    let mut space = vec![0; 16_384];
     let mut costs = |overhead: Line, cores: usize| {
         let world = World::default();
-        let mut jobs = one_job(&mut room);
+        let mut jobs = one_job(&mut space);
         let query = CostQuery { bytes: 16_384, overhead, cores };
         let (sample, _) = costs(&mut driver(&world), &mut jobs, &query, &world, &mut || ()).unwrap();
         [sample.d.0 / sample.jobs / 1_000, sample.h.0 / sample.jobs / 1_000]
@@ -176,7 +176,7 @@ fn what_single_requests_seem_to_leave_of_the_only_core_is_no_part_of_what_they_t
 
 #[test]
 fn a_machine_that_is_slow_for_a_while_is_slow_for_core_and_module() {
-    let (world, mut room) = (World::default(), vec![0; 16_384]);
+    let (world, mut space) = (World::default(), vec![0; 16_384]);
     // A job of the core takes 300 us; from the second pass on all takes three times as long, but in the last one only the core.
     let began = Cell::new(0);
     let mut core = || {
@@ -186,7 +186,7 @@ fn a_machine_that_is_slow_for_a_while_is_slow_for_core_and_module() {
         world.now_ns.fetch_add(slow * 300_000, Ordering::Relaxed);
     };
     let query = CostQuery { bytes: 16_384, overhead: HIDDEN, cores: 1 };
-    let mut jobs = one_job(&mut room);
+    let mut jobs = one_job(&mut space);
     let (sample, c) = costs(&mut driver(&world), &mut jobs, &query, &world, &mut core).unwrap();
     // The least time of the module, held against the core of that pass, would say 0.24.
     let each = (sample.d + sample.h).0 / sample.jobs;

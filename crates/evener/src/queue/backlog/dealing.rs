@@ -21,9 +21,9 @@ impl<'m> Backlog<'m> {
         match self.shared.pop() {
             Some(job) => {
                 let handed = queue.dealt.push(job);
-                assert!(handed.is_ok(), "a worker that waits has room for a job");
+                assert!(handed.is_ok(), "a worker that waits has space for a job");
                 queue.work.ring_all();
-                self.room.ring_all();
+                self.space.ring_all();
             }
             None => queue.stay_idle(),
         }

@@ -43,7 +43,7 @@ impl Backlog<'_> {
     /// A thread of the run panicked, with jobs that will never come back.
     pub(crate) fn break_down(&self) {
         self.broken.store(true, Ordering::Release);
-        self.room.ring_all();
+        self.space.ring_all();
     }
 
     pub(crate) fn is_broken(&self) -> bool {

@@ -14,7 +14,7 @@
 //! | open | from submitters | claim, or sleep | [`close`](Backlog::close): closed; a panic: broken |
 //! | closed | from the monitor only | claim, or sleep | at once without a monitor, else when it has handed out the last: over |
 //! | over | no more | claim what is left, then end | |
-//! | broken, beside any of these | as before | no thread waits for room any more | |
+//! | broken, beside any of these | as before | no thread waits for space any more | |
 
 mod claim_size;
 mod dealing;
@@ -51,14 +51,14 @@ pub(crate) struct Backlog<'m> {
     /// Rung when jobs were put into the shared queue that workers pull from.
     work: Doorbell,
     /// Rung when jobs were taken out.
-    room: Doorbell,
+    space: Doorbell,
     /// Next worker when dealing. Relaxed: several submitters may deal at once and only the counts matter.
     deal_next: CachePadded<AtomicU32>,
     /// No more jobs will be submitted.
     closed: AtomicBool,
     /// No more jobs will reach worker_queues either: with a monitor this comes later than `closed`.
     over: AtomicBool,
-    /// A thread of the run panicked: no thread waits for room any more.
+    /// A thread of the run panicked: no thread waits for space any more.
     broken: AtomicBool,
     barrier: Barrier,
     /// Sessions that ended. They are no jobs, but workers that sleep for jobs are woken for them.
@@ -79,7 +79,7 @@ impl<'m> Backlog<'m> {
             class_queues: (dispatch == Dispatch::ByCost).then(|| ClassQueues::new(jobs)),
             worker_queues: (0..workers).map(queue).collect(),
             work: Doorbell::new(),
-            room: Doorbell::new(),
+            space: Doorbell::new(),
             deal_next: CachePadded::new(AtomicU32::new(0)),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
@@ -93,7 +93,7 @@ impl<'m> Backlog<'m> {
         self.worker_queues.len()
     }
 
-    /// Moves as many jobs as there is room for, from the front; returns how many.
+    /// Moves as many jobs as there is space for, from the front; returns how many.
     pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         match self.dispatch {
             Dispatch::RoundRobin => self.deal(jobs),
@@ -131,7 +131,7 @@ impl<'m> Backlog<'m> {
         came
     }
 
-    /// Moves what waits for cores alone to the queues by class, where modules see it. What finds no room there is left
+    /// Moves what waits for cores alone to the queues by class, where modules see it. What finds no space there is left
     /// in `jobs`.
     pub(crate) fn publish_to_modules(&self, jobs: &mut Vec<Box<Job<'m>>>) {
         let mut has_moved = false;
@@ -141,7 +141,7 @@ impl<'m> Backlog<'m> {
         }
         if has_moved {
             self.class_queues().modules.ring_all();
-            self.room.ring_all();
+            self.space.ring_all();
         }
     }
 
@@ -150,7 +150,7 @@ impl<'m> Backlog<'m> {
         let mut jobs = Vec::new();
         self.shared.pop_many(&mut jobs, count);
         self.class_queues().push_all(&mut jobs);
-        // What found no room goes back; where others were faster here, too, cores find it next.
+        // What found no space goes back; where others were faster here, too, cores find it next.
         self.shared.push_all(&mut jobs);
         debug_assert!(jobs.is_empty(), "it came from there");
         self.class_queues().modules.ring_all();
@@ -186,7 +186,7 @@ impl<'m> Backlog<'m> {
         let take = Take { jobs_max: take.jobs_max.min(max), jobs_min: take.jobs_min.min(max), ..*take };
         let claimed = claim_from(self.class_queues().ring(queue), &take, jobs);
         if claimed > 0 {
-            self.room.ring_all();
+            self.space.ring_all();
         }
         claimed
     }
@@ -196,7 +196,7 @@ impl<'m> Backlog<'m> {
         let queue = worker.map_or(&self.shared, |worker| self.queue_of(worker));
         let claimed = claim_from(queue, take, jobs);
         if claimed > 0 {
-            self.room.ring_all();
+            self.space.ring_all();
         }
         if let (1.., Dispatch::Monitor, Some(worker)) = (claimed, self.dispatch, worker) {
             self.worker_queues[worker].set_busy();

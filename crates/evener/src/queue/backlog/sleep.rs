@@ -1,7 +1,7 @@
 //! Which workers and submitters sleep at the backlog, and what wakes them.
 //!
 //! A worker or submitter that found nothing listens at the doorbell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
-//! [`wait_for_room`](Backlog::wait_for_room)); who puts something there rings afterwards. The protocol of a bell is
+//! [`wait_for_space`](Backlog::wait_for_space)); who puts something there rings afterwards. The protocol of a bell is
 //! `docs/ring.md`'s.
 
 use std::sync::atomic::Ordering;
@@ -64,11 +64,11 @@ impl Backlog<'_> {
         }
     }
 
-    /// Sleeps until there may be room.
-    pub(crate) fn wait_for_room(&self) {
-        let ticket = self.room.listen();
+    /// Sleeps until there may be space.
+    pub(crate) fn wait_for_space(&self) {
+        let ticket = self.space.listen();
         if self.is_full() && !self.is_broken() {
-            self.room.wait(ticket, None);
+            self.space.wait(ticket, None);
         }
     }
 
@@ -100,7 +100,7 @@ impl Backlog<'_> {
         }
     }
 
-    /// Whether the next job would find no room.
+    /// Whether the next job would find no space.
     fn is_full(&self) -> bool {
         let queue = match self.dispatch {
             Dispatch::ByCost if self.class_queues().is_full() => return true,

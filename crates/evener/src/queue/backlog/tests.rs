@@ -11,13 +11,13 @@ pub(super) fn plan(dispatch: Dispatch) -> Plan {
 }
 
 #[test]
-fn nobody_sleeps_over_jobs_or_room_that_are_there() {
+fn nobody_sleeps_over_jobs_or_space_that_are_there() {
     for dispatch in [Dispatch::SharedQueue, Dispatch::RoundRobin] {
         let backlog = Backlog::new(&plan(dispatch), 4, 1, 0);
         assert_eq!(backlog.submit(&mut vec![job()]), 1);
         returns(move || {
             backlog.wait_for_work(0, None, || false);
-            backlog.wait_for_room();
+            backlog.wait_for_space();
         });
     }
 }

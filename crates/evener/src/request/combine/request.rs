@@ -25,7 +25,7 @@ pub struct Request<'r> {
 pub enum Span<'r> {
     /// Output replaces input.
     InPlace(&'r mut [u8]),
-    /// Input, and room for as much output.
+    /// Input, and space for as much output.
     Apart(&'r [u8], &'r mut [u8]),
 }
 
@@ -62,12 +62,12 @@ pub(super) fn is_fitting(bytes: usize) -> bool {
 /// Plain CBC encryption of whole blocks, long enough and not too long.
 pub(crate) fn is_combinable(request: &Request<'_>) -> bool {
     let (session, bytes) = (request.session, request.span.len());
-    let room = match &request.span {
+    let space = match &request.span {
         Span::InPlace(_) => true,
         Span::Apart(src, dst) => src.len() <= dst.len(),
     };
     is_fitting(bytes)
-        && room
+        && space
         && session.algorithm().family() == Family::Cbc
         && session.direction() == Direction::Encrypt
         && session.padding() == Padding::None
@@ -77,7 +77,7 @@ impl Span<'_> {
     /// Bytes of input.
     pub(super) const fn len(&self) -> usize {
         match self {
-            Self::InPlace(room) => room.len(),
+            Self::InPlace(space) => space.len(),
             Self::Apart(src, _) => src.len(),
         }
     }
@@ -87,7 +87,7 @@ impl<'r> Request<'r> {
     pub(super) fn into_job(self) -> Box<Job<'r>> {
         let bytes = self.span.len();
         let mut job = match self.span {
-            Span::InPlace(room) => Job::in_place(room),
+            Span::InPlace(space) => Job::in_place(space),
             Span::Apart(src, dst) => Job::apart(src, dst),
         };
         job.arm(self.session, self.iv, bytes);

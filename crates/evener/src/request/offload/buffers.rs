@@ -25,10 +25,10 @@ pub(super) struct Buffer {
 impl Buffer {
     /// `None` where no memory is to be had: the program's request goes another way.
     fn new(bytes: usize) -> Option<Self> {
-        let mut room = Vec::new();
-        room.try_reserve_exact(bytes).ok()?;
-        room.resize(bytes, 0);
-        Some(Self { job: Job::owning(Zeroizing::new(room)), bytes })
+        let mut space = Vec::new();
+        space.try_reserve_exact(bytes).ok()?;
+        space.resize(bytes, 0);
+        Some(Self { job: Job::owning(Zeroizing::new(space)), bytes })
     }
 
     /// What stands in it after a job that went well.
@@ -56,7 +56,7 @@ impl BufferPool {
         input: &[u8],
     ) -> Option<Box<Job<'static>>> {
         let mut buffer = self.take(input.len())?;
-        buffer.job.room_mut()[..input.len()].copy_from_slice(input);
+        buffer.job.space_mut()[..input.len()].copy_from_slice(input);
         buffer.job.arm(Arc::clone(session), &iv[..session.algorithm().iv_bytes()], input.len());
         buffer.job.mark = number;
         self.lent.push((number, buffer.bytes));
@@ -79,23 +79,23 @@ impl BufferPool {
         Some(buffer)
     }
 
-    /// The room of a job that came back from the driver.
+    /// The space of a job that came back from the driver.
     pub(super) fn returned(&mut self, job: Box<Job<'static>>) -> Option<Buffer> {
         let place = self.lent.iter().position(|(number, _)| *number == job.mark)?;
         let (_, bytes) = self.lent.swap_remove(place);
-        // Where the module's driver never gave the memory back, the room is gone.
+        // Where the module's driver never gave the memory back, the space is gone.
         let is_whole = job.output_span().len() == bytes;
         self.bytes -= if is_whole { 0 } else { bytes };
         is_whole.then_some(Buffer { job, bytes })
     }
 
-    /// Keeps a room for the next request, with no text in clear and no key left in it.
+    /// Keeps a space for the next request, with no text in clear and no key left in it.
     pub(super) fn give_back(&mut self, mut buffer: Buffer) {
         let is_sealed =
             buffer.job.session().direction() == Direction::Encrypt && !buffer.job.output().is_empty();
         if !is_sealed {
             let used = buffer.job.input_bytes();
-            wipe(&mut buffer.job.room_mut()[..used]);
+            wipe(&mut buffer.job.space_mut()[..used]);
         }
         buffer.job.disarm();
         self.spare.push(buffer);
@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn a_room_is_used_again_and_keeps_neither_text_in_clear_nor_key() {
+    fn a_space_is_used_again_and_keeps_neither_text_in_clear_nor_key() {
         let mut buffers = BufferPool::default();
         for (direction, is_done) in
             [(Direction::Decrypt, true), (Direction::Encrypt, false), (Direction::Decrypt, false)]
         {
             used(&mut buffers, direction, is_done);
-            assert!(buffers.spare[0].job.room_mut().iter().all(|&byte| byte == 0), "{direction} {is_done}");
+            assert!(buffers.spare[0].job.space_mut().iter().all(|&byte| byte == 0), "{direction} {is_done}");
         }
         let key = session(Direction::Encrypt);
         let job = buffers.prepare(2, &key, &[0; 16], &[9; 64]).unwrap();
@@ -138,15 +138,15 @@ mod tests {
     }
 
     #[test]
-    fn a_room_that_a_driver_kept_is_gone_and_its_place_is_free() {
+    fn a_space_that_a_driver_kept_is_gone_and_its_place_is_free() {
         let mut buffers = BufferPool::default();
         let mut job = buffers.prepare(1, &session(Direction::Encrypt), &[0; 16], &[9; 64]).unwrap();
-        let kept = job.lend_room();
+        let kept = job.lend_space();
         assert!(kept.is_some() && buffers.returned(job).is_none() && buffers.bytes == 0);
     }
 
     #[test]
-    fn rooms_do_not_grow_without_end() {
+    fn spaces_do_not_grow_without_end() {
         let (mut buffers, key) = (BufferPool::default(), session(Direction::Encrypt));
         let long = vec![1; ROOM_BYTES_MAX];
         let jobs: Vec<_> =

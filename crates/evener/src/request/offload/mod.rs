@@ -1,7 +1,7 @@
 //! A module that serves single requests of a program's own threads: each sleeps until its result is there, or is put aside.
 //!
 //! One request: [`Offload::put`] copies it into a buffer (`buffers.rs`) -> it waits in the queue -> of the callers that wait one
-//! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes room for the next to
+//! leads: it hands over whatever waits, sleeps in the driver's poll, lays out what came back, and makes space for the next to
 //! lead (`request_queue/`) -> [`Pending::wait`] (`pending.rs`) takes one's own result, which the caller copies to where it belongs.
 //!
 //! Callers that wait need not go through the queue: where the module has a driver for single requests [`Offload::run_single`] asks that one,

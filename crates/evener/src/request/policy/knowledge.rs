@@ -71,7 +71,7 @@ impl Learned {
 
     /// After so many that followed the last one.
     pub(super) fn choose(&mut self, query: &Query<'_>, followed: u32, now: Nanos) -> Choice {
-        self.estimator.make_room_for(query.ahead.len());
+        self.estimator.make_space_for(query.ahead.len());
         if !self.tables.contains_key(&query.class) {
             self.believe_others(query, now);
         }

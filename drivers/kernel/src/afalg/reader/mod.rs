@@ -31,7 +31,7 @@ pub(super) struct Read {
     /// Until it is closed, the socket needs its transform.
     pub(super) key: Arc<Entry<Transform>>,
     pub(super) bytes: usize,
-    /// The IV with which the thread hands the front of the room to the kernel before; `None` where the caller did that.
+    /// The IV with which the thread hands the front of the space to the kernel before; `None` where the caller did that.
     pub(super) sends: Option<[u8; 16]>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Read {
 pub(super) struct Answered<'r> {
     pub(super) read: Read,
     /// Or what was to become it.
-    pub(super) room: &'r mut [u8],
+    pub(super) space: &'r mut [u8],
     pub(super) done: Result<(), Attempt>,
 }
 
@@ -59,22 +59,22 @@ impl Reader {
         Ok(Self { slot, parcel: Some(Box::default()) })
     }
 
-    /// Puts what the thread is to send into its room.
+    /// Puts what the thread is to send into its space.
     pub(super) fn fill(&mut self, text: &[u8]) {
         if let Some(parcel) = &mut self.parcel {
-            parcel.make_room(text.len());
-            parcel.room[..text.len()].copy_from_slice(text);
+            parcel.make_space(text.len());
+            parcel.space[..text.len()].copy_from_slice(text);
         }
     }
 
     /// Has the thread read, and waits for it for so long, at most twice. `None` where the time is over: the reader is of no use any more.
     pub(super) fn read(&mut self, read: Read, timeout: Duration) -> Option<Answered<'_>> {
         let (mut parcel, bytes) = (self.parcel.take()?, read.bytes);
-        parcel.make_room(bytes);
+        parcel.make_space(bytes);
         parcel.read = Some(read);
         let parcel = self.parcel.insert(self.slot.request(parcel, timeout)?);
         let done = parcel.failed.take().map_or(Ok(()), Err);
-        Some(Answered { read: parcel.read.take()?, room: &mut parcel.room[..bytes], done })
+        Some(Answered { read: parcel.read.take()?, space: &mut parcel.space[..bytes], done })
     }
 
     /// Its thread's clock.

@@ -27,7 +27,7 @@ use crate::afalg::transform::{Attempt, read_all, send_all};
 pub(super) struct Parcel {
     pub(super) read: Option<Read>,
     /// Where the result comes to, and before that what is to be sent.
-    pub(super) room: Zeroizing<Vec<u8>>,
+    pub(super) space: Zeroizing<Vec<u8>>,
     pub(super) failed: Option<Attempt>,
 }
 
@@ -57,23 +57,23 @@ pub(super) enum Stage {
 }
 
 impl Parcel {
-    pub(super) fn make_room(&mut self, bytes: usize) {
-        if self.room.len() < bytes {
+    pub(super) fn make_space(&mut self, bytes: usize) {
+        if self.space.len() < bytes {
             // Never grown, because what was in it would stay behind unwiped.
-            self.room = Zeroizing::new(vec![0; bytes.next_power_of_two()]);
+            self.space = Zeroizing::new(vec![0; bytes.next_power_of_two()]);
         }
     }
 
-    /// Sends what is to be sent, and sleeps until the result is in the room.
+    /// Sends what is to be sent, and sleeps until the result is in the space.
     fn go_through(&mut self) {
         let Some(Read { socket, key, bytes, sends }) = &self.read else { return };
-        let room = &mut self.room[..*bytes];
+        let space = &mut self.space[..*bytes];
         let sends = sends.as_ref().filter(|_| !cfg!(mutant = "nothing_sent"));
         let sent = match sends {
-            Some(iv) => send_all(socket, Operation::of(key.spec, iv), room),
+            Some(iv) => send_all(socket, Operation::of(key.spec, iv), space),
             None => socket.checked().map_err(Attempt::from),
         };
-        self.failed = sent.and_then(|socket| read_all(socket, room)).err();
+        self.failed = sent.and_then(|socket| read_all(socket, space)).err();
     }
 }
 

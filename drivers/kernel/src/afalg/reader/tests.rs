@@ -29,14 +29,14 @@ fn wait_until(is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn what_comes_is_in_the_reader_s_room_and_the_thread_reads_again() {
+fn what_comes_is_in_the_reader_s_space_and_the_thread_reads_again() {
     let stuck = Arc::default();
     let mut reader = Reader::start(&stuck).unwrap();
     let (mut read, mut writer) = pipe();
     for number in 1..=3 {
         writer.write_all(&[number; BYTES]).unwrap();
         let answered = reader.read(read, SOON).unwrap();
-        assert!(answered.done.is_ok() && *answered.room == [number; BYTES]);
+        assert!(answered.done.is_ok() && *answered.space == [number; BYTES]);
         read = answered.read;
     }
     drop(writer);
@@ -57,7 +57,7 @@ fn what_the_thread_is_to_send_is_there_before_it_reads() {
     });
     reader.fill(&[4; BYTES]);
     let answered = reader.read(Read { sends: Some([0; 16]), ..read }, SOON / 6).unwrap();
-    assert!(answered.done.is_ok() && *answered.room == [5; BYTES]);
+    assert!(answered.done.is_ok() && *answered.space == [5; BYTES]);
     module.join().unwrap();
 }
 

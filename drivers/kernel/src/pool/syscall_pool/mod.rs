@@ -118,7 +118,7 @@ impl<D: Device> SyscallPool<D> {
         }
     }
 
-    /// The key of a session. One that makes room for it is closed by a runner.
+    /// The key of a session. One that makes space for it is closed by a runner.
     pub(crate) fn key(&self, session: &Session) -> Arc<Entry<D::Key>> {
         self.keys.entry(session, |surplus| self.release_keys(vec![surplus]))
     }

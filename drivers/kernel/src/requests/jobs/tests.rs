@@ -39,8 +39,8 @@ impl Device for Soft {
         let Spec { algorithm, direction } = task.spec;
         let session = Session::new(algorithm, direction, Padding::None, key).unwrap();
         let (iv, aad_bytes, text_bytes) = (task.iv, task.aad_bytes, task.text_bytes);
-        let aad = task.room[..aad_bytes].to_vec();
-        let given = task.room[aad_bytes + text_bytes..].to_vec();
+        let aad = task.space[..aad_bytes].to_vec();
+        let given = task.space[aad_bytes + text_bytes..].to_vec();
         let mut made = [Job::in_place(task.text_mut())];
         made[0].arm(&session, &iv[..algorithm.iv_bytes()], text_bytes);
         made[0].set_aad(&aad);
@@ -50,7 +50,7 @@ impl Device for Soft {
         drop(made);
         match (outcome, algorithm.is_aead() && direction == Direction::Encrypt) {
             (Outcome::Failed(_), _) => return Err(Failure::NotAuthentic),
-            (_, true) => task.room[aad_bytes + text_bytes..].copy_from_slice(&tag),
+            (_, true) => task.space[aad_bytes + text_bytes..].copy_from_slice(&tag),
             _ => task.tag[..tag.len()].copy_from_slice(&tag),
         }
         Ok(())
@@ -101,8 +101,8 @@ fn padding_is_added_taken_off_and_refused_where_it_is_wrong() {
     let (device, stuck) = (Arc::default(), Arc::default());
     let [seal, open] = [Direction::Encrypt, Direction::Decrypt].map(|way| cbc(Padding::Pkcs7, way));
     for bytes in [0, 1, 15, 16, 17, 100] {
-        let mut room = vec![7; bytes + 16];
-        let mut job = Job::in_place(&mut room);
+        let mut space = vec![7; bytes + 16];
+        let mut job = Job::in_place(&mut space);
         job.arm(&seal, &[3; 16], bytes);
         let sealed = run(&mut queued(&device, &stuck), vec![job])[0].output().to_vec();
         assert_eq!(sealed.len(), bytes / 16 * 16 + 16);
@@ -131,8 +131,8 @@ fn what_is_too_long_is_left_to_others_untouched() {
     // A digest is short, and its message is not.
     let md5 = Session::new(Algorithm::Md5, Direction::Encrypt, Padding::None, &[]).unwrap();
     for session in [cbc(Padding::None, Direction::Encrypt), md5] {
-        let mut room = vec![7; 8_192];
-        let mut job = Job::in_place(&mut room);
+        let mut space = vec![7; 8_192];
+        let mut job = Job::in_place(&mut space);
         job.arm(&session, &[3; 16], 8_192);
         let left = run(&mut queued(&device, &stuck), vec![job]);
         assert_eq!(left[0].outcome(), Outcome::Failed(JobError::ModuleFull));
@@ -145,12 +145,12 @@ fn runners_that_never_come_back_keep_nobody_and_hold_nothing_of_the_callers() {
     let (device, stuck): (Arc<Soft>, Arc<AtomicUsize>) = (Arc::default(), Arc::default());
     device.shut(true);
     let session = cbc(Padding::None, Direction::Encrypt);
-    let mut rooms = [[7; 64]; 2];
+    let mut spaces = [[7; 64]; 2];
     {
         let mut driver = queued(&device, &stuck);
         let mut given_back = Vec::new();
-        for room in &mut rooms {
-            let mut job = Job::in_place(room);
+        for space in &mut spaces {
+            let mut job = Job::in_place(space);
             job.arm(&session, &[3; 16], 64);
             assert!(driver.submit(job).is_ok());
         }
@@ -162,15 +162,15 @@ fn runners_that_never_come_back_keep_nobody_and_hold_nothing_of_the_callers() {
     }
     // The driver was dropped, its runners live, and their module takes nothing.
     assert_eq!(stuck.load(Ordering::Relaxed), 2);
-    let mut room = [7; 64];
-    let mut job = Job::in_place(&mut room);
+    let mut space = [7; 64];
+    let mut job = Job::in_place(&mut space);
     job.arm(&session, &[3; 16], 64);
     assert_eq!(queued(&device, &stuck).submit(job).map_err(|(_, why)| why), Err(Refusal::Lost));
     device.shut(false);
     while stuck.load(Ordering::Relaxed) > 0 {
         thread::yield_now();
     }
-    assert_eq!(rooms, [[7; 64]; 2]);
+    assert_eq!(spaces, [[7; 64]; 2]);
 }
 
 /// A device that gives back, as a digest, which signals its caller's thread holds off: the kernel's own word.
@@ -243,11 +243,11 @@ impl Device for Sticking {
 #[test]
 fn a_key_is_closed_by_a_runner_which_keeps_nobody_where_the_module_hangs_over_it() {
     let (device, stuck) = (Sticking::default(), Arc::new(AtomicUsize::new(0)));
-    let (session, mut room) = (cbc(Padding::None, Direction::Encrypt), [7; 64]);
+    let (session, mut space) = (cbc(Padding::None, Direction::Encrypt), [7; 64]);
     let profile = Profile { name: "stuck".to_owned(), detail: String::new(), width: 1, emulated: false };
     let device_of_driver = Arc::new(device.clone());
     let mut driver = JobDriver::new(profile, 1, Algorithm::ALL.into(), device_of_driver, Arc::clone(&stuck));
-    let mut job = Job::in_place(&mut room);
+    let mut job = Job::in_place(&mut space);
     job.arm(&session, &[3; 16], 64);
     driver.submit(job).map_err(drop).unwrap();
     assert_eq!(driver.poll(&mut Vec::new(), Nanos::from_millis(5_000)), 1);
@@ -270,9 +270,9 @@ fn a_key_is_closed_by_a_runner_which_keeps_nobody_where_the_module_hangs_over_it
 fn no_key_is_left_when_a_driver_is_gone() {
     let (device, stuck): (Arc<Soft>, Arc<AtomicUsize>) = (Arc::default(), Arc::default());
     let session = cbc(Padding::None, Direction::Encrypt);
-    let mut room = [7; 64];
+    let mut space = [7; 64];
     let mut driver = queued(&device, &stuck);
-    let mut job = Job::in_place(&mut room);
+    let mut job = Job::in_place(&mut space);
     job.arm(&session, &[3; 16], 64);
     driver.submit(job).map_err(drop).unwrap();
     driver.poll(&mut Vec::new(), Nanos::from_millis(5_000));
@@ -299,7 +299,7 @@ impl Device for Fails {
     }
 
     fn run(&self, (): &(), task: &mut Task) -> Result<(), Failure> {
-        task.room.fill(0xEE);
+        task.space.fill(0xEE);
         self.request.map_or(Ok(()), Err)
     }
 }
@@ -324,8 +324,8 @@ fn what_the_kernel_says_becomes_the_job_s_error_and_its_text_stays() {
     ];
     for (device, session, error) in cases {
         let profile = Profile { name: "fails".to_owned(), detail: String::new(), width: 1, emulated: false };
-        let mut room = [7; 64];
-        let mut job = Job::in_place(&mut room);
+        let mut space = [7; 64];
+        let mut job = Job::in_place(&mut space);
         job.arm(&session, &[3; 16][..session.algorithm().iv_bytes()], 64);
         let mut driver = JobDriver::new(profile, 1, Algorithm::ALL.into(), Arc::new(device), Arc::default());
         driver.submit(job).map_err(drop).unwrap();

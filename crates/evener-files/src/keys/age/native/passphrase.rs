@@ -41,7 +41,7 @@ impl Default for WorkFactors {
 }
 
 impl WorkFactors {
-    /// The highest that scrypt has room for, at 1 KiB for each of 2^factor blocks.
+    /// The highest that scrypt has space for, at 1 KiB for each of 2^factor blocks.
     #[must_use]
     pub fn within(memory_bytes: u64) -> u8 {
         let factor = (memory_bytes / BYTES_PER_WORK).checked_ilog2().unwrap_or(0);

@@ -56,8 +56,8 @@ impl Process {
         let from = self.from.as_mut().ok_or_else(ended)?;
         loop {
             let start = text.len();
-            let room = (STANZA_BYTES_MAX - start) as u64;
-            let read = from.by_ref().take(room).read_until(b'\n', &mut text);
+            let space = (STANZA_BYTES_MAX - start) as u64;
+            let read = from.by_ref().take(space).read_until(b'\n', &mut text);
             if !read.is_ok_and(|bytes| bytes > 0) || !text.ends_with(b"\n") {
                 return Err(ended());
             }
