@@ -17,9 +17,7 @@ use crate::inner_cipher::call::Update;
 
 /// Takes the message over where its next byte starts a block and nothing is held back inside; false where not.
 pub(crate) fn start(ctx: &mut CipherCtx) -> bool {
-    let held_inside =
-        ctx.row().is_padded() && !ctx.message.encrypts && ctx.message.padding && ctx.hot.taken > 0;
-    if ctx.hot.taken % BLOCK_BYTES != 0 || held_inside {
+    if holds_inside(ctx) {
         return false;
     }
     if ctx.row().has_iv() {
@@ -32,6 +30,31 @@ pub(crate) fn start(ctx: &mut CipherCtx) -> bool {
     // Every update comes here from now on, however small.
     ctx.hot.thresh = 0;
     true
+}
+
+/// Whether the inner context may hold bytes of the message back.
+pub(super) fn holds_inside(ctx: &CipherCtx) -> bool {
+    let holds_last = ctx.row().is_padded() && !ctx.message.encrypts && ctx.message.padding;
+    ctx.hot.taken % BLOCK_BYTES != 0 || holds_last && ctx.hot.taken > 0
+}
+
+/// Raw blocks of ECB or CBC, from the chaining value of the inner context on, which holds nothing back and gets the next one; `None` where
+/// it does not tell it.
+pub(super) fn raw(ctx: &mut CipherCtx, memory: Memory<'_>) -> Result<Option<usize>, Reason> {
+    let len = input_of(&memory).len();
+    let has_iv = ctx.row().has_iv();
+    if has_iv {
+        let Some(chain) = ctx.inner().updated_iv() else { return Ok(None) };
+        ctx.message.chain = chain;
+    }
+    bulk(ctx, memory).map_err(|()| ctx.fail())?;
+    if has_iv {
+        if !ctx.inner().init(ctx.message.encrypts, None, Some(&ctx.message.chain)) {
+            return Err(ctx.fail());
+        }
+        ctx.message.iv_moved = true;
+    }
+    Ok(Some(len))
 }
 
 /// Hands the message back to the inner context; does nothing where it is there.

@@ -67,6 +67,13 @@ impl CipherCtx {
         }
     }
 
+    /// Shows requests that are no messages: calls that were counted one by one.
+    pub(super) fn flush_requests(&mut self) {
+        if self.hot.is_tracked {
+            self.flush();
+        }
+    }
+
     fn flush(&mut self) {
         let (kind, direction) = (self.row().kind, self.message.direction());
         if let Some(statistics) = self.statistics().filter(|_| !self.hot.direct.is_empty()) {

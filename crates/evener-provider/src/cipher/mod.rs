@@ -3,7 +3,7 @@
 //! Path of an update: `route.rs` decides by the state of the message (`message/`) -> `combining.rs` encrypts CBC together with other
 //! threads, or `buffering.rs` (a message), `record.rs` (a TLS record) or `route.rs` itself (a unit of XTS) cuts it into block work ->
 //! `blocks.rs` gives each piece to helpers (`split.rs`), an engine (`engine/`) or the inner cipher. GCM (`gcm/`) and pipelines
-//! (`pipelines/`) have paths of their own. `context.rs` holds what C holds for a cipher in use, `counting.rs` what is counted of it,
+//! (`pipelines/`) have paths of their own; one-shot calls come by `one_shot.rs`. `context.rs` holds what C holds for a cipher in use, `counting.rs` what is counted of it,
 //! `calls.rs` its init and its return to the inner cipher.
 
 mod blocks;
@@ -17,6 +17,7 @@ pub(crate) mod gcm;
 pub(crate) mod in_flight;
 pub(crate) mod message;
 pub(crate) mod module_choice;
+pub(crate) mod one_shot;
 pub(crate) mod pipelines;
 mod record;
 pub(crate) mod route;

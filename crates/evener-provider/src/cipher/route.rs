@@ -25,9 +25,27 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     if ctx.row().splits_gcm() && ctx.message.state != State::Failed {
         return gcm::update(ctx, call);
     }
+    decided(ctx, call, |ctx, call| by_state(ctx, call, |ctx| ctx.forward(call)))
+}
+
+/// The same of an update that goes to `inner` where no other way has it.
+pub(super) fn update_or(
+    ctx: &mut CipherCtx,
+    call: &Update,
+    inner: impl Fn(&CipherCtx) -> c_int,
+) -> Result<c_int, Reason> {
+    decided(ctx, call, |ctx, call| by_state(ctx, call, |ctx| inner(ctx)))
+}
+
+/// Does block work by `way` once guard and policy have said who has it, and has them know what it took.
+pub(super) fn decided(
+    ctx: &mut CipherCtx,
+    call: &Update,
+    way: impl FnOnce(&mut CipherCtx, &Update) -> Result<c_int, Reason>,
+) -> Result<c_int, Reason> {
     ctx.pending.split = split::decide(ctx, call.len());
     ctx.pending.module = if is_split(ctx) { None } else { choose_for_update(ctx, call) };
-    let answer = by_state(ctx, call);
+    let answer = way(ctx, call);
     let (split, module, job_turn) =
         (ctx.pending.split.take(), ctx.pending.module.take(), ctx.pending.job_turn.take());
     if answer == Ok(1) {
@@ -38,11 +56,15 @@ pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason
     answer
 }
 
-fn is_split(ctx: &CipherCtx) -> bool {
+pub(super) fn is_split(ctx: &CipherCtx) -> bool {
     ctx.pending.split.as_ref().is_some_and(|split| split.helpers().is_some())
 }
 
-fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
+fn by_state(
+    ctx: &mut CipherCtx,
+    call: &Update,
+    inner: impl FnOnce(&mut CipherCtx) -> c_int,
+) -> Result<c_int, Reason> {
     let is_split = is_split(ctx);
     // Where neither helpers nor engines are used, a context of our own costs more than handing back.
     let thresh = ctx.block_thresh().min(ctx.row().combined_from);
@@ -73,7 +95,7 @@ fn by_state(ctx: &mut CipherCtx, call: &Update) -> Result<c_int, Reason> {
     };
     Ok(match written {
         Some(written) => call.done(written),
-        None => ctx.forward(call),
+        None => inner(ctx),
     })
 }
 

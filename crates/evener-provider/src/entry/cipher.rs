@@ -14,7 +14,7 @@ use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
 use crate::cipher::message::Message;
-use crate::cipher::{buffering, calls, gcm, module_choice, route};
+use crate::cipher::{buffering, calls, gcm, module_choice, one_shot, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, params};
@@ -160,6 +160,28 @@ dispatch! {
         unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, space) }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn slow_cipher(
+        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let inner = |ctx: &CipherCtx| {
+            // SAFETY: the inner function with its own context; the rest is the caller's.
+            unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, room, input, len) }
+        };
+        if ctx.row().splits_gcm() && input.is_null() {
+            let answer = gcm::unsplit::last(ctx, inner);
+            return answer.unwrap_or_else(|| for_c(core_of(ctx.row()), || gcm::last(ctx, inner)));
+        }
+        let call = Update::of(out, written, room, input, len);
+        if module_choice::stays_unseen(ctx, len) {
+            one_shot::count(ctx, len);
+            return inner(ctx);
+        }
+        ctx.end_iv_only();
+        for_c(core_of(ctx.row()), || one_shot::update(ctx, &call, inner))
+    }
+
     #[inline(never)]
     fn slow_get(ctx: &mut CipherCtx, params: *mut Param) -> c_int {
         let Some(get) = ctx.row().get_ctx_params else { return 0 };
@@ -293,10 +315,14 @@ dispatch! {
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
-            return 0;
+        if !one_shot::is_plain(ctx, len) {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { slow_cipher(ctx, out, written, room, input, len) };
         }
-        ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
+        // Neither associated data nor an end.
+        if !out.is_null() {
+            one_shot::count(ctx, len);
+        }
         // SAFETY: as above.
         unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, space, input, len) }
     }
