@@ -17,6 +17,20 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         ctx.message.state = State::InnerOnly;
     }
     buffering::stop(ctx)?;
+    Ok(begin(ctx, call))
+}
+
+/// Whether a call about the message ends in the inner function, and what is noted of it takes no memory, no lock and none of the kernel's
+/// time: the message is the inner context's, and no module or lane knows its key. As with GCM's short calls (`gcm/unsplit.rs`), neither
+/// cancellation has to be held back then nor a panic caught.
+pub(crate) fn is_noted_only(ctx: &CipherCtx) -> bool {
+    matches!(ctx.message.state, State::Direct | State::InnerOnly)
+        && !ctx.row().splits_gcm()
+        && !ctx.message.has_session()
+}
+
+/// An init of a message that is the inner context's.
+pub(crate) fn begin(ctx: &mut CipherCtx, call: &Init<'_>) -> c_int {
     ctx.hot.thresh = usize::MAX;
     ctx.hot.iv_only = IvOnly::None;
     ctx.hot.unseen.end();
@@ -32,7 +46,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
         // Half of it may have happened inside.
         ctx.message.forget_key();
         ctx.message.state = State::InnerOnly;
-        return Ok(answer);
+        return answer;
     }
     ctx.message.started(call.encrypts, call.key, call.iv);
     ctx.message.state = State::Direct;
@@ -41,7 +55,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Result<c_int, Reason
     if ctx.message.is_as_begun() {
         ctx.hot.iv_only = IvOnly::of(call.encrypts);
     }
-    Ok(answer)
+    answer
 }
 
 /// Puts the truth back into the inner context, for a call that goes there.

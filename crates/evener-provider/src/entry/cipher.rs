@@ -66,8 +66,8 @@ pub(super) fn context_of<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
     unsafe { ctx.as_mut() }
 }
 
-/// A context around `inner`; the inner context is freed where there is no memory.
-fn wrap(row: &CipherRow, inner: *mut c_void, message: Message) -> *mut c_void {
+/// A context around `inner`, with a copy of `message` where there is one; the inner context is freed where there is no memory.
+fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut c_void {
     if inner.is_null() {
         return inner;
     }
@@ -79,7 +79,11 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Message) -> *mut c_void {
         return ptr::null_mut();
     }
     // SAFETY: just allocated with this layout.
-    unsafe { space.write(CipherCtx::new(row, inner, message)) };
+    unsafe { space.write(CipherCtx::new(row, inner)) };
+    if let Some(message) = message {
+        // SAFETY: as above; a message was just written there.
+        unsafe { (*space).message.clone_from(message) };
+    }
     space.cast()
 }
 
@@ -115,6 +119,9 @@ dispatch! {
         ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        if calls::is_noted_only(ctx) {
+            return calls::begin(ctx, &call);
+        }
         if let Some(answer) = gcm::unsplit::init(ctx, &call) {
             return answer;
         }
@@ -232,7 +239,7 @@ dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context.
-        wrap(row, unsafe { (row.newctx)(row.provider) }, Message::default())
+        wrap(row, unsafe { (row.newctx)(row.provider) }, None)
     }
 
     fn freectx(ctx: *mut c_void) {
@@ -257,7 +264,7 @@ dispatch! {
                 None => None,
             };
             // SAFETY: the inner function with its own context.
-            let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.hot.inner) }, ctx.message.clone()));
+            let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.hot.inner) }, Some(&ctx.message)));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
                 (copy.hot.thresh, copy.hot.taken, copy.gcm) = (ctx.hot.thresh, ctx.hot.taken, gcm);
                 // Bytes before the copy are counted once, with the original.
@@ -369,8 +376,21 @@ dispatch! {
         // SAFETY: as above.
         let answer = unsafe { set(ctx.hot.inner, params) };
         if ctx.hot.is_tracked {
+            let is_noted_only = calls::is_noted_only(ctx);
+            // EVP repeats it at each init of a context that does not pad.
+            // SAFETY: the core's list, lent for the call.
+            let padding = unsafe { params::number_alone(params, c"padding") };
+            if let Some(padding) = padding.filter(|_| is_noted_only && answer == 1) {
+                ctx.set_padding(padding != 0);
+                return answer;
+            }
+            let call = Init::of(true, NOTHING, NOTHING, params);
+            if is_noted_only {
+                ctx.set(answer == 1, &call);
+                return answer;
+            }
             return for_c(core_of(ctx.row()), || {
-                ctx.set(answer == 1, &Init::of(true, NOTHING, NOTHING, params));
+                ctx.set(answer == 1, &call);
                 Ok(answer)
             });
         }

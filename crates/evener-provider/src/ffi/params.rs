@@ -117,6 +117,27 @@ pub(crate) unsafe fn answered_length(list: *mut Param, name: &CStr, value: usize
     true
 }
 
+/// The number in a list that sets this one of 32 bits and nothing else; `None` for any other list.
+///
+/// # Safety
+///
+/// As [`list`].
+#[inline]
+pub(crate) unsafe fn number_alone(list: *const Param, name: &CStr) -> Option<u32> {
+    // SAFETY: the caller's word.
+    let &Param { key, data_type, data, data_size, .. } = unsafe { list.as_ref() }?;
+    let is_number = data_type == PARAM_UNSIGNED_INTEGER && data_size == size_of::<u32>() && !data.is_null();
+    if key.is_null() || !is_number || !is_text(key.cast(), name) {
+        return None;
+    }
+    // SAFETY: what was looked at is not the end of the list, so that one more follows.
+    let after = unsafe { list.add(1) };
+    // SAFETY: as above.
+    let is_alone = unsafe { (*after).key }.is_null();
+    // SAFETY: a number of this length lies at `data`.
+    is_alone.then(|| unsafe { data.cast::<u32>().read_unaligned() })
+}
+
 /// Whether `text`, which ends in nul, is `other`: without a call, for an entry point that is to need no stack.
 fn is_text(text: *const u8, other: &CStr) -> bool {
     other.to_bytes_with_nul().iter().enumerate().all(|(at, byte)| {

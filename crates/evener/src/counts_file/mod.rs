@@ -128,8 +128,10 @@ impl Statistics {
         *direct = LocalCounter::default();
         let Some(mean) = bytes.checked_div(requests.into()) else { return };
         let row = Row::of(kind, direction, usize::try_from(mean).unwrap_or(usize::MAX));
-        self.add(row, Count::Direct, requests.into());
-        self.add(row, Count::Bytes, bytes);
+        if let Some(file) = self.file() {
+            add(file, row, Count::Direct, requests.into());
+            add(file, row, Count::Bytes, bytes);
+        }
     }
 }
 

@@ -122,7 +122,8 @@ impl IvOnly {
 
 impl CipherCtx {
     /// One around `inner`, which it owns from here on.
-    pub(crate) fn new(row: &CipherRow, inner: *mut c_void, message: Message) -> Self {
+    #[inline]
+    pub(crate) fn new(row: &CipherRow, inner: *mut c_void) -> Self {
         let hot = Hot {
             update: row.update,
             inner,
@@ -140,12 +141,19 @@ impl CipherCtx {
             unseen: PolicySkips::default(),
         };
         let inner = Inner { cipher: row.cipher.unwrap_or(row.update), row };
-        let made = Self { hot, inner, message, pending: Pending::default(), gcm: None, pipes: None };
-        if made.hot.is_tracked {
+        if hot.is_tracked {
             // Not with the first count, which many messages may precede.
-            made.prov().statistics.into_iter().for_each(Statistics::prepare);
+            // SAFETY: as in `prov`.
+            unsafe { &*row.prov }.statistics.into_iter().for_each(Statistics::prepare);
         }
-        made
+        Self {
+            hot,
+            inner,
+            message: Message::default(),
+            pending: Pending::default(),
+            gcm: None,
+            pipes: None,
+        }
     }
 
     /// From which length on the update under way is block work that a module may do.

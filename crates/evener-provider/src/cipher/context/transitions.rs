@@ -73,6 +73,16 @@ impl CipherCtx {
         }
     }
 
+    /// Padding was set, and nothing else, in a message that is the inner context's: as [`Self::set`], in fewer steps.
+    pub(crate) fn set_padding(&mut self, padding: bool) {
+        self.end_iv_only();
+        self.message.padding = padding;
+        if self.hot.taken > 0 {
+            self.message.state = State::InnerOnly;
+            self.hot.thresh = usize::MAX;
+        }
+    }
+
     /// An update was refused. What the inner function refuses is handed back before; in a message that is still ours
     /// something broke, and nothing more may come out of it.
     pub(crate) fn refused(&mut self) {

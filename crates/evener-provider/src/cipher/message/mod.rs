@@ -107,6 +107,11 @@ impl Message {
         self.session.get_or_init(make).as_ref().map(|keyed| Arc::clone(keyed.session()))
     }
 
+    /// Whether a session of the captured key was made, which engines may keep something of.
+    pub(crate) fn has_session(&self) -> bool {
+        self.session.get().is_some()
+    }
+
     pub(crate) fn direction(&self) -> Direction {
         if self.encrypts { Direction::Encrypt } else { Direction::Decrypt }
     }
@@ -139,7 +144,9 @@ impl Message {
 
     /// The key in the inner context is one that was never seen.
     pub(crate) fn forget_key(&mut self) {
-        self.session = OnceLock::new();
+        if self.has_session() {
+            self.session = OnceLock::new();
+        }
         self.key[..usize::from(self.key_len)].zeroize();
         self.key_len = 0;
     }
