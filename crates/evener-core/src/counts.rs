@@ -53,6 +53,8 @@ pub enum Header {
     StartHigh = 5,
     /// Four bytes of the kernel's boot id: a number that was reused after a restart is recognised by it.
     Boot = 6,
+    /// Results of lanes that were not the inner cipher's: from the first one on lanes are out of service in the process.
+    WrongLanes = 7,
     /// First of four words with the name of the process, 15 bytes at most, as the kernel keeps it.
     Name = 8,
 }

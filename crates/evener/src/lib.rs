@@ -29,7 +29,7 @@
 //! | `cpu/` | one core's drivers |
 //! | `costs` | what jobs cost: learned in a run, or measured before it |
 //! | `counts_file` | counters in a mapped file, which other processes read |
-//! | `core_price.rs`, `module_limits.rs`, `cancel.rs`, `clock.rs`, `cores.rs` | leaves |
+//! | `core_price.rs`, `module_limits.rs`, `cancel.rs`, `clock.rs`, `cores.rs`, `lanes.rs` | leaves |
 //!
 //! Everything here is safe code; the queue and the doorbell are `evener-ring`'s.
 //!
@@ -52,6 +52,7 @@ mod costs;
 pub mod counts_file;
 mod cpu;
 mod driver_factory;
+pub mod lanes;
 mod module_limits;
 mod queue;
 mod request;

@@ -124,8 +124,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-provider-test",
             "evener-testbed",
         ]),
-        // A host beside the programs.
-        &["evener-testing"],
+        // A host beside the programs, and what programs count.
+        &["evener-testing", "evener"],
     ),
     ("evener-vectors", Use(&[]), &[]),
     ("evener-testbed", Use(&[]), &[]),

@@ -13,6 +13,8 @@ pub(crate) struct Process {
     /// Without control characters.
     pub(crate) name: String,
     pub(crate) has_ended: bool,
+    /// Results of lanes that were wrong: lanes are out of service where there are any.
+    pub(crate) wrong_lanes: u32,
     /// What the kernel says of it while it runs.
     pub(crate) clock: Option<ProcessClock>,
     /// Rows in which something was counted.
@@ -36,6 +38,7 @@ impl Process {
             pid: record.pid(),
             name: record.name(),
             has_ended,
+            wrong_lanes: record.wrong_lanes(),
             clock: if has_ended { None } else { ProcessClock::of(record.pid()) },
             rows: rows.collect(),
         }

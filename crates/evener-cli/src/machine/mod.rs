@@ -224,7 +224,7 @@ impl DriverFactory for Machine {
     fn core_drivers(&self) -> CoreDrivers {
         let [plain, multi] = self.drivers();
         let plain = plain.expect("there is always a plain one");
-        CoreDrivers::new(plain, multi)
+        CoreDrivers::new(plain, multi).watching_lanes()
     }
 
     fn modules<'m>(&self) -> Vec<ModuleSetup<'m>> {

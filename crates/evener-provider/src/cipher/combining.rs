@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::combine::{BYTES_MIN, Combiner, Request, Span, Verdict};
+use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
 use evener_core::job::Memory;
@@ -15,8 +16,8 @@ use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 
 use super::context::CipherCtx;
-use super::in_flight;
-use super::spans::{last_block, output_of};
+use super::spans::{input_of, last_block, output_mut, output_of};
+use super::{in_flight, lane_check};
 use crate::config::Combine;
 use crate::core::errors::Reason;
 use crate::fork;
@@ -62,7 +63,7 @@ pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
 /// One update of a message that is the inner context's; `None` where it is to go another way, and nothing was done.
 pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
     let len = call.len();
-    let Some(combiner) = ctx.combiner() else { return Ok(None) };
+    let Some(combiner) = ctx.combiner().filter(|_| lanes::are_in_service()) else { return Ok(None) };
     // Encryption holds nothing back, so that a message which stands on a block boundary has no bytes waiting inside.
     let fits = ctx.family() == Some(Family::Cbc)
         && ctx.message.encrypts
@@ -87,6 +88,7 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
     let Some(session) = session(ctx) else { return Ok(None) };
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
     let mut memory = call.memory(0, 0, len);
+    let sample = lane_check::sample(session.algorithm(), &iv, input_of(&memory));
     let request = Request { session: &session, iv: &iv, span: span(&mut memory) };
     let (verdict, away) = match (paused, turn) {
         (Some(way), _) => way.encrypt(request),
@@ -100,6 +102,10 @@ pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>
         }
         Verdict::Failed(_) => return Err(ctx.fail()),
         Verdict::Combined => {}
+    }
+    if let Some(sample) = sample {
+        let settled = sample.settle(ctx, session.key(), output_mut(&mut memory, len));
+        settled.map_err(|()| ctx.fail())?;
     }
     let chain = last_block(output_of(&memory, len));
     if !ctx.inner().init(true, None, Some(&chain)) {

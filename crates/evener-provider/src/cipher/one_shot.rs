@@ -60,11 +60,7 @@ pub(crate) fn update(
 }
 
 /// A call of ECB or CBC.
-fn blocks(
-    ctx: &mut CipherCtx,
-    call: &Update,
-    inner: impl Fn(&CipherCtx) -> c_int,
-) -> Result<c_int, Reason> {
+fn blocks(ctx: &mut CipherCtx, call: &Update, inner: impl Fn(&CipherCtx) -> c_int) -> Result<c_int, Reason> {
     if ctx.message.state == State::Failed {
         return Err(Reason::Lost);
     }

@@ -50,6 +50,7 @@ fn encrypt(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> 
         return Ok(None);
     }
     let last = *space.last_chunk().expect("a record has a block");
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(whole);
     move_on(ctx, &last)?;
     Ok(Some(whole))
 }
@@ -66,6 +67,7 @@ fn decrypt(ctx: &mut CipherCtx, records: RecordMode, call: &Update) -> Result<Op
     if !work(ctx, iv, space)? {
         return Ok(None);
     }
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
     move_on(ctx, &last)?;
     unpadded(&space[records.iv_bytes()..]).map(Some).ok_or(Reason::BadRecord)
 }

@@ -105,12 +105,13 @@ fn one_record(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reaso
 }
 
 /// XTS starts every update from the same tweak, so that nothing is owned.
-fn data_unit(ctx: &CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
+fn data_unit(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
     let len = call.len();
     if !XTS_UNIT_BYTES.contains(&len) || !call.can_work(0, 0, len) {
         return Ok(None);
     }
     let Some(tweak) = ctx.inner().updated_iv() else { return Ok(None) };
     blocks::work(ctx, tweak, &mut call.memory(0, 0, len)).map_err(|_| Reason::Lost)?;
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
     Ok(Some(len))
 }

@@ -48,6 +48,13 @@ pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
     }
 }
 
+pub(crate) fn output_mut<'m>(memory: &'m mut Memory<'_>, len: usize) -> &'m mut [u8] {
+    match memory {
+        Memory::InPlace { room, .. } => &mut room[..len],
+        Memory::Apart { dst, .. } => &mut dst[..len],
+    }
+}
+
 pub(super) fn last_block(bytes: &[u8]) -> [u8; BLOCK_BYTES] {
     *bytes.last_chunk().expect("block work is whole blocks, and not none")
 }

@@ -11,6 +11,10 @@ use evener_ossl_sys::{Algorithm, Dispatch, Function};
 use super::InnerProvider;
 use crate::ffi::{SLOTS, first_name, list_of, table_of};
 
+/// What our algorithms are fetched by. The second is for programs that ask with a `provider` of their own, as stunnel does (`provider!=fips`): that
+/// takes the place of `?provider=evener` in the default properties, and leaves `?evener=yes`.
+const PROPERTIES: &std::ffi::CStr = c"provider=evener,evener=yes";
+
 /// A function without its type, as tables hold it.
 macro_rules! erased {
     ($function:expr, $type:ty) => {
@@ -71,7 +75,7 @@ impl<R> Offer<R> {
             let Some(wrapped) = wrap(first_name(algorithm), functions, slot) else { continue };
             let table = replaced(functions, &wrapped);
             algorithms.push(Algorithm {
-                properties: c"provider=evener".as_ptr(),
+                properties: PROPERTIES.as_ptr(),
                 implementation: table.as_ptr(),
                 ..*algorithm
             });

@@ -28,7 +28,7 @@ use evener_core::job::Memory;
 use evener_core::job::SessionRef;
 use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
 
-use super::comparison::{ResultCheck, Sampler};
+use crate::cipher::comparison::{ResultCheck, Sampler};
 use crate::cipher::engine::registry::add_engine;
 use crate::cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine};
 use crate::cipher::spans::{input_of, output_of};

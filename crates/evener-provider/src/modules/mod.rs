@@ -5,7 +5,6 @@
 //! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. Known answers are not checked here, for that takes
 //! longer than many a program: the engine compares its first results. What cannot be opened is a complaint; the provider works without it.
 
-mod comparison;
 mod engine;
 mod sharing;
 

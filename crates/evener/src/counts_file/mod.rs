@@ -10,9 +10,10 @@ mod record;
 mod thread_digests;
 
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 
 use evener_core::Direction;
-use evener_core::counts::{Count, Kind, Row};
+use evener_core::counts::{Count, Header, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _, hold_cancellation};
 
 pub use evener_fd::Directories;
@@ -101,6 +102,13 @@ impl Statistics {
     pub fn add(&self, row: Row, count: Count, number: u64) {
         if let Some(file) = self.file() {
             add(file, row, count, number);
+        }
+    }
+
+    /// Shows how many results of lanes were wrong so far.
+    pub fn show_wrong_lanes(&self, results: u32) {
+        if let Some(word) = self.file().and_then(|file| file.words().get(Header::WrongLanes as usize)) {
+            word.store(results, Relaxed);
         }
     }
 

@@ -47,6 +47,12 @@ impl Record {
         String::from_utf8_lossy(&bytes).chars().map(plain).collect()
     }
 
+    /// Results of lanes that were wrong; lanes are out of service where there are any.
+    #[must_use]
+    pub fn wrong_lanes(&self) -> u32 {
+        self.words[Header::WrongLanes as usize]
+    }
+
     /// One count.
     #[must_use]
     pub fn count(&self, row: Row, count: Count) -> u64 {

@@ -6,6 +6,7 @@ use evener_core::{Class, Job, Method, Sample};
 use super::CoreDrivers;
 use super::parts::{kind, settle};
 use crate::costs::{Chosen, CostSample};
+use crate::lanes;
 
 impl CoreDrivers {
     /// Runs jobs of one algorithm and direction.
@@ -44,9 +45,13 @@ impl CoreDrivers {
         stands_for: Option<u64>,
         clock: &dyn Clock,
     ) {
+        let captured = self.capture(part, method);
         match stands_for {
             Some(bursts) => self.run_sampled(part, method, bursts, clock),
             None => self.run_by(method, part),
+        }
+        if let Some(captured) = captured {
+            self.check_lanes(part, captured);
         }
         let tally = &mut self.tallies[method as usize];
         tally.bursts += 1;
@@ -80,7 +85,8 @@ impl CoreDrivers {
         let class = group[0].class_of(bytes / group.len());
         let chosen = match &self.multi {
             Some(multi)
-                if multi.supports(algorithm, direction)
+                if lanes::are_in_service()
+                    && multi.supports(algorithm, direction)
                     && bytes_max <= multi.job_bytes_max(algorithm, direction) =>
             {
                 self.costs.choose(class, group.len())

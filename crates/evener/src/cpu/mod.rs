@@ -2,9 +2,12 @@
 //! of the two a burst goes to says the run's table (`costs/`).
 //!
 //! Path of a burst: [`CoreDrivers::run`] -> jobs for modules only are failed -> parts of one length that stay in the nearest cache (`parts.rs`)
-//! -> the method in force, or a few jobs by the other one (`group.rs`) -> the driver -> one burst in some is sampled (`sampling.rs`) -> tallies.
+//! -> the method in force, or a few jobs by the other one (`group.rs`) -> the driver -> one burst in some is sampled (`sampling.rs`), of
+//! some that lanes did a job is done again (`lane_check.rs`) -> tallies.
 
+mod capture;
 mod group;
+mod lane_check;
 mod parts;
 mod sampling;
 
@@ -13,6 +16,8 @@ use std::sync::Arc;
 use evener_core::driver::Clock;
 use evener_core::{HasEnded, InlineDriver, Job, JobError, Method, Tally};
 
+pub(crate) use self::capture::Capture;
+use self::lane_check::LaneCheck;
 pub(crate) use self::parts::{count, is_module_only};
 use self::parts::{is_uniform, kind, part_jobs};
 use self::sampling::Sampling;
@@ -26,6 +31,8 @@ pub struct CoreDrivers {
     costs: Arc<Costs>,
     tallies: [Tally; Method::ALL.len()],
     sampling: Sampling,
+    /// Where lanes are watched.
+    lane_check: Option<LaneCheck>,
 }
 
 impl CoreDrivers {
@@ -39,6 +46,7 @@ impl CoreDrivers {
             costs: Arc::default(),
             tallies: Default::default(),
             sampling: Sampling::default(),
+            lane_check: None,
         }
     }
 

@@ -176,17 +176,17 @@ impl Base<'_> {
     fn properties(&self, algorithms: &str) -> anyhow::Result<String> {
         let properties = self.known.value(algorithms, "default_properties").unwrap_or("");
         let parts = properties.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let mut parts: Vec<&str> = parts.filter(|part| *part != EVENER).collect();
+        let mut parts: Vec<&str> = parts.filter(|part| !EVENER.contains(part)).collect();
         if let Some(fips) = parts.iter().find(|part| part.trim_start_matches('?').starts_with("fips=yes")) {
             bail!("the system's OpenSSL asks for {fips}: Evener stands aside there and has no configuration");
         }
         if let Some(other) = parts.iter().find(|part| part.trim_start_matches('?').starts_with("provider=")) {
             bail!("the system's OpenSSL asks for {other}: take that out of default_properties first");
         }
-        parts.push(EVENER);
+        parts.extend(EVENER);
         Ok(parts.join(","))
     }
 }
 
-/// Evener where it has the algorithm, any other provider where not.
-const EVENER: &str = "?provider=evener";
+/// Evener where it has the algorithm, any other provider where not; also for a program that asks with a `provider` of its own.
+const EVENER: [&str; 2] = ["?provider=evener", "?evener=yes"];

@@ -22,6 +22,8 @@ struct ProcessView<'r> {
     pid: u32,
     name: &'r str,
     ended: bool,
+    /// Results of lanes that were not the inner cipher's; where there are any, lanes are out of service.
+    wrong_lane_results: u32,
     /// Of the whole process; null where it has ended.
     process_cpu_seconds: Option<f64>,
     classes: Vec<Class>,
@@ -91,6 +93,7 @@ impl<'r> ProcessView<'r> {
             pid: process.pid,
             name: &process.name,
             ended: process.has_ended,
+            wrong_lane_results: process.wrong_lanes,
             process_cpu_seconds: process.clock.map(|clock| clock.cpu.as_secs_f64()),
             classes: process.rows.iter().map(|(row, totals)| Class::new(*row, totals)).collect(),
         }

@@ -70,6 +70,9 @@ fn processes(page: &mut Page, processes: &[&Process]) {
     let help = "CPU time of the whole process, for whatever it did.";
     page.metric("evener_process_cpu_seconds_total", "counter", help, cpu);
     let ended = processes.iter().map(|process| (of_process(process), u8::from(process.has_ended)));
+    let wrong = processes.iter().map(|process| (of_process(process), process.wrong_lanes));
+    let help = "Results of lanes that were wrong; lanes are out of service where there are any.";
+    page.metric("evener_wrong_lane_results_total", "counter", help, wrong);
     page.metric("evener_process_ended", "gauge", "Whether the process has ended.", ended);
 }
 
@@ -231,6 +234,7 @@ mod tests {
             pid,
             name: name.to_owned(),
             has_ended,
+            wrong_lanes: 0,
             clock: None,
             rows: vec![],
         };

@@ -22,6 +22,14 @@ pub(super) fn text(reading: &Reading, sizes: bool) -> String {
         writeln!(text, "{} {}{ended}", process.pid, columns::plain(&process.name)).expect(TAKES);
         table(&mut text, process, sizes);
         faults(&mut text, process);
+        if process.wrong_lanes > 0 {
+            writeln!(
+                text,
+                "  lanes are out of service: {} were not what OpenSSL's own code makes of the same",
+                counted(u64::from(process.wrong_lanes), "result")
+            )
+            .expect(TAKES);
+        }
     }
     reading.hosts.iter().for_each(|host| write_host(&mut text, host));
     reading.shared_modules().iter().for_each(|module| super::modules::write(&mut text, module));

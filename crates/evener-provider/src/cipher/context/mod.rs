@@ -146,14 +146,7 @@ impl CipherCtx {
             // SAFETY: as in `prov`.
             unsafe { &*row.prov }.statistics.into_iter().for_each(Statistics::prepare);
         }
-        Self {
-            hot,
-            inner,
-            message: Message::default(),
-            pending: Pending::default(),
-            gcm: None,
-            pipes: None,
-        }
+        Self { hot, inner, message: Message::default(), pending: Pending::default(), gcm: None, pipes: None }
     }
 
     /// From which length on the update under way is block work that a module may do.

@@ -13,15 +13,18 @@ pub(crate) mod state;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
 use evener_core::job::Memory;
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome, Padding, Session};
+use zeroize::Zeroizing;
 
 use super::calls;
 use super::context::CipherCtx;
 use super::engine::choice::ModuleChoice;
 use super::engine::{BlockError, Fallback};
+use super::lane_check::{self, LaneSample};
 use super::message::State;
 use super::message::key_session::KeySession;
 use super::module_choice::choose_for_many;
@@ -231,7 +234,7 @@ fn run(
     }
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
-    let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1);
+    let drivers = ctx.prov().in_flight.as_ref().filter(|_| jobs.len() > 1 && lanes::are_in_service());
     let choice = choose_for_many(ctx, session.algorithm(), &jobs);
     if by_module(ctx, session, choice.as_ref(), &mut jobs)? {
         ctx.count_event(Count::Locked, choice.is_some_and(ModuleChoice::end).into(), bytes);
@@ -241,8 +244,13 @@ fn run(
     let stayed = choice.filter(ModuleChoice::stays);
     let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Measurement::stays);
+    let sample = drivers
+        .filter(|_| !stays)
+        .and(jobs.first())
+        .and_then(|job| lane_check::sample(session.algorithm(), job.iv(), job.input()));
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
     if is_burst {
+        sample.into_iter().try_for_each(|sample| check(ctx, session, sample, &jobs))?;
         side_by_side(ctx, &jobs)?;
     } else {
         in_turn(ctx, session, &mut jobs)?;
@@ -287,6 +295,20 @@ fn move_on(chains: Vec<&mut [u8; BLOCK_BYTES]>, mut jobs: Vec<Box<Job<'_>>>) -> 
         *chain = last_block(&job.output_span()[..job.input_bytes()]);
     }
     Ok(())
+}
+
+/// Compares the first of many messages; an error where it was wrong, for then the others may be, whose input is lost.
+fn check(
+    ctx: &CipherCtx,
+    session: &Session,
+    sample: LaneSample,
+    jobs: &[Box<Job<'_>>],
+) -> Result<(), Reason> {
+    // A driver may sort a burst.
+    let Some(job) = jobs.iter().find(|job| job.mark == 0) else { return Ok(()) };
+    let mut output = Zeroizing::new(job.output_span()[..job.input_bytes()].to_vec());
+    let is_right = sample.settle(ctx, session.key(), &mut output) == Ok(true);
+    is_right.then_some(()).ok_or(Reason::Lost)
 }
 
 /// Counts a burst; an error where a message of it failed.

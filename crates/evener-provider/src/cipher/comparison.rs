@@ -1,4 +1,4 @@
-//! Which results of a module are compared with what this core makes of the same, and how much of them.
+//! Which results of a module, or of lanes, are compared with what this core makes of the same, and how much of them.
 //!
 //! What it is in the literature: acceptance sampling. `result -> is it one to be looked at? (`[`Sampler::part_of`]`) -> this core computes
 //! that part alone, from the IV or from the block before it (`[`ResultCheck::is_right`]`)`.
@@ -11,7 +11,7 @@ use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
 use evener_driver_kernel::next_iv;
 use zeroize::Zeroizing;
 
-use crate::cipher::engine::Fallback;
+use super::engine::Fallback;
 use crate::ffi::reserve::zeroed;
 
 /// Results that are compared with this core's: the first of each algorithm and direction up to a length, and of one in so many later on a
@@ -24,17 +24,17 @@ const PART: usize = 16;
 const PART_BYTES_MIN: usize = 1_024;
 const FIRST_BYTES: usize = 16 << 10;
 
-/// Results so far of one module, by algorithm and direction.
-pub(super) struct Sampler(Vec<[AtomicU32; 2]>);
+/// Results so far of one module, or of lanes, by algorithm and direction.
+pub(crate) struct Sampler(Vec<[AtomicU32; 2]>);
 
 impl Sampler {
     /// None yet.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Algorithm::ALL.iter().map(|_| Default::default()).collect())
     }
 
     /// What of a result of `len` bytes is to be compared, where it is its turn.
-    pub(super) fn part_of(
+    pub(crate) fn part_of(
         &self,
         algorithm: Algorithm,
         direction: Direction,
@@ -53,16 +53,16 @@ impl Sampler {
 }
 
 /// A result beside what it was made of.
-pub(super) struct ResultCheck<'a> {
-    pub(super) algorithm: Algorithm,
-    pub(super) direction: Direction,
-    pub(super) iv: [u8; 16],
-    pub(super) input: &'a [u8],
+pub(crate) struct ResultCheck<'a> {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) direction: Direction,
+    pub(crate) iv: [u8; 16],
+    pub(crate) input: &'a [u8],
 }
 
 impl ResultCheck<'_> {
     /// Whether this core makes the same of a part. True where there is no memory for that.
-    pub(super) fn is_right(&self, plain: Fallback<'_>, output: &[u8], part: Range<usize>) -> bool {
+    pub(crate) fn is_right(&self, plain: Fallback<'_>, output: &[u8], part: Range<usize>) -> bool {
         let before = &self.input[..part.start];
         let iv = match part.start {
             0 => self.iv,

@@ -1,0 +1,132 @@
+//! Lanes that compute wrongly are found out by the inner cipher, and used no more in this process.
+//!
+//! The provider is linked into this program, so that lanes of the test's can be handed in.
+
+#![allow(unsafe_code, reason = "room: its support calls libcrypto")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
+
+use std::process::id;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use evener::lanes;
+use evener::statistics::{Directories, of_process};
+use evener_core::statistics::{Count, Kind, Row};
+use evener_core::{Direction, InlineDriver, Job};
+use evener_driver_multibuffer::Multibuffer;
+use evener_provider::{OSSL_provider_init, offer_pipelines_anyway, run_lanes_by};
+
+mod support;
+
+use evener_testing::drivers::Around;
+use support::ffi::job::{Fibre, Step};
+use support::ffi::pipe::{Library, PipelineContext};
+use support::ffi::{CipherCtx, DEFAULT};
+use support::{both_providers, bytes, in_program};
+
+const LEN: usize = 16_384;
+
+/// Bursts of the lying lanes.
+static BURSTS: AtomicU32 = AtomicU32::new(0);
+
+/// Lanes that get one bit of each result wrong.
+fn lying_lanes() -> Option<Box<dyn InlineDriver>> {
+    let run = |lanes: &mut Multibuffer, burst: &mut [Box<Job<'_>>]| {
+        BURSTS.fetch_add(1, Relaxed);
+        lanes.run(burst);
+        burst.iter_mut().for_each(|job| job.room_mut()[LEN / 2] ^= 1);
+    };
+    Some(Box::new(Around::new(Multibuffer::load().ok()?, run)))
+}
+
+/// Runs `body` where lanes can be had, with the lying ones in their place.
+fn with_lying_lanes(name: &str, body: impl FnOnce()) {
+    if let Err(unavailable) = Multibuffer::load() {
+        return println!("skipped: {unavailable}");
+    }
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("stats").display().to_string();
+    let variables =
+        [("EVENER_COMBINE", "auto"), ("EVENER_GUARD", "off"), ("EVENER_STATISTICS_DIR", &directory)];
+    in_program(name, "", &variables, || {
+        run_lanes_by(lying_lanes);
+        body();
+    });
+}
+
+/// What this process shows: wrong results, and messages that were done again.
+fn shown() -> (u32, u64) {
+    let directory = std::env::var("EVENER_STATISTICS_DIR").unwrap();
+    let record = of_process(&Directories::only(directory.into()), u32::MAX, id()).unwrap().unwrap();
+    let redone =
+        |len| record.row(Row::of(Kind::named("AES-128-CBC"), Direction::Encrypt, len)).of(Count::Redone);
+    (record.wrong_lanes(), redone(LEN))
+}
+
+#[test]
+fn what_lying_lanes_did_for_jobs_is_done_again_and_they_are_used_no_more() {
+    let name = "what_lying_lanes_did_for_jobs_is_done_again_and_they_are_used_no_more";
+    with_lying_lanes(name, || {
+        let _both = both_providers(OSSL_provider_init);
+        let job = |seed: u64| {
+            let [context, judge] = ["evener", "default"].map(|provider| {
+                let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap();
+                let context = CipherCtx::new();
+                assert!(context.init(
+                    Some(&cipher),
+                    Some(&bytes(seed, 16)),
+                    Some(&bytes(seed, 16)),
+                    Some(true)
+                ));
+                context
+            });
+            let text = bytes(seed, LEN);
+            let expected = judge.update(&text).unwrap();
+            // Apart, then in place, where the input is overwritten before it is known to be wrong.
+            Fibre::new(move || {
+                assert!(context.update(&text).unwrap() == expected);
+                let mut room = text.clone();
+                assert!(context.init(None, None, Some(&bytes(seed, 16)), None));
+                assert_eq!(context.update_within(&mut room, 0, 0, LEN), (true, LEN));
+                assert!(room == expected);
+            })
+        };
+        // Two at a time: both are among those that are always looked at.
+        for pair in 0..20 {
+            let mut jobs: Vec<_> = [2 * pair, 2 * pair + 1].map(job).into();
+            while !jobs.is_empty() {
+                jobs.retain_mut(|job| job.step() == Step::Paused);
+            }
+        }
+        assert_eq!((BURSTS.load(Relaxed), lanes::are_in_service()), (1, false));
+        assert_eq!(shown(), (2, 2));
+    });
+}
+
+#[test]
+fn a_pipeline_that_lying_lanes_did_fails_and_the_next_is_done_without_them() {
+    let name = "a_pipeline_that_lying_lanes_did_fails_and_the_next_is_done_without_them";
+    with_lying_lanes(name, || {
+        offer_pipelines_anyway();
+        let (library, _judge) = Library::system(OSSL_provider_init);
+        let kind = library.kind("AES-128-CBC").unwrap();
+        let by_default = DEFAULT.cipher("AES-128-CBC", "provider=default").unwrap();
+        let (key, iv) = (bytes(1, 16), bytes(2, 16));
+        let call = |seed: u64| {
+            let mut pipes = PipelineContext::new(&kind);
+            assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 4]));
+            let mut rooms: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
+            let texts = rooms.clone();
+            let done = pipes.update(&mut rooms, None, &[LEN; 4]).is_some();
+            let judged = |text: &Vec<u8>| {
+                let judge = CipherCtx::new();
+                assert!(judge.init(Some(&by_default), Some(&key), Some(&iv), Some(true)));
+                judge.update(text).unwrap()
+            };
+            done.then(|| rooms.iter().zip(&texts).all(|(room, text)| judged(text) == *room))
+        };
+        assert_eq!(call(1), None, "what lanes did is wrong, and nobody is told otherwise");
+        assert!((2..20).all(|seed| call(seed) == Some(true)));
+        assert_eq!((BURSTS.load(Relaxed), lanes::are_in_service()), (1, false));
+        assert_eq!(shown().0, 1);
+    });
+}
