@@ -148,7 +148,7 @@ const PLAIN: &str = "openssl_conf = init\n\
     [default_sect]\nactivate = 1\n\
     [legacy_sect]\nactivate = 1\n";
 
-const EVENER: &str = "[properties]\ndefault_properties = ?provider=evener,?evener=yes\n\
+const EVENER: &str = "[properties]\ndefault_properties = ?provider=evener,?evener.serves=yes\n\
     [random]\nproperties = provider=default\n\
     [evener_sect]\nidentity = evener\nactivate = 1\n";
 

@@ -74,12 +74,14 @@ fn counted(directory: &Path, kind: &str, what: Count) -> u64 {
 
 /// Counts of the kind that a door is for, after messages through it.
 fn through(program: &Program, setup: &Setup, door: &str, kind: &str) -> [u64; 3] {
-    let directory = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    // Made by the program, for its user alone.
+    let directory = place.path().join("counts");
     let mut command = setup.command(&program.path().to_string_lossy());
-    command.args([door, &BYTES.to_string(), &MESSAGES.to_string()]).env(DIRECTORY_VARIABLE, directory.path());
+    command.args([door, &BYTES.to_string(), &MESSAGES.to_string()]).env(DIRECTORY_VARIABLE, &directory);
     let output = bounded(SECONDS_MAX, &command);
     assert!(output.status.success(), "{door}: {}", String::from_utf8_lossy(&output.stderr));
-    [Count::Bytes, Count::Routed, Count::Split].map(|what| counted(directory.path(), kind, what))
+    [Count::Bytes, Count::Routed, Count::Split].map(|what| counted(&directory, kind, what))
 }
 
 #[test]

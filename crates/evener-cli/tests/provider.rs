@@ -57,7 +57,7 @@ fn openssl_loads_default_and_evener_whatever_the_system_says_already() {
         assert_eq!(names, ["default", "legacy"], "{base}");
     }
     let text = config(&place, debian_13);
-    assert!(text.contains("\ndefault_properties = ?fips=no,?provider=evener,?evener=yes\n"), "{text}");
+    assert!(text.contains("\ndefault_properties = ?fips=no,?provider=evener,?evener.serves=yes\n"), "{text}");
 }
 
 #[test]

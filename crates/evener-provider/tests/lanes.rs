@@ -33,7 +33,11 @@ fn lying_lanes() -> Option<Box<dyn InlineDriver>> {
     let run = |lanes: &mut Multibuffer, burst: &mut [Box<Job<'_>>]| {
         BURSTS.fetch_add(1, Relaxed);
         lanes.run(burst);
-        burst.iter_mut().for_each(|job| job.room_mut()[LEN / 2] ^= 1);
+        for job in burst {
+            let mut wrong = job.output().to_vec();
+            wrong[LEN / 2] ^= 1;
+            job.publish(&wrong, &[]);
+        }
     };
     Some(Box::new(Around::new(Multibuffer::load().ok()?, run)))
 }
@@ -81,13 +85,14 @@ fn what_lying_lanes_did_for_jobs_is_done_again_and_they_are_used_no_more() {
             });
             let text = bytes(seed, LEN);
             let expected = judge.update(&text).unwrap();
-            // Apart, then in place, where the input is overwritten before it is known to be wrong.
+            // In place, where the input is overwritten before it is known to be wrong, or apart.
             Fibre::new(move || {
-                assert!(context.update(&text).unwrap() == expected);
-                let mut room = text.clone();
-                assert!(context.init(None, None, Some(&bytes(seed, 16)), None));
+                if seed % 2 == 0 {
+                    return assert!(context.update(&text).unwrap() == expected);
+                }
+                let mut room = [&text[..], &[0; 16]].concat();
                 assert_eq!(context.update_within(&mut room, 0, 0, LEN), (true, LEN));
-                assert!(room == expected);
+                assert!(room[..LEN] == expected);
             })
         };
         // Two at a time: both are among those that are always looked at.

@@ -12,8 +12,8 @@ use super::InnerProvider;
 use crate::ffi::{SLOTS, first_name, list_of, table_of};
 
 /// What our algorithms are fetched by. The second is for programs that ask with a `provider` of their own, as stunnel does (`provider!=fips`): that
-/// takes the place of `?provider=evener` in the default properties, and leaves `?evener=yes`.
-const PROPERTIES: &std::ffi::CStr = c"provider=evener,evener=yes";
+/// takes the place of `?provider=evener` in the default properties, and leaves `?evener.serves=yes`.
+const PROPERTIES: &std::ffi::CStr = c"provider=evener,evener.serves=yes";
 
 /// A function without its type, as tables hold it.
 macro_rules! erased {

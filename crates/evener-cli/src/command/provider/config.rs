@@ -189,4 +189,4 @@ impl Base<'_> {
 }
 
 /// Evener where it has the algorithm, any other provider where not; also for a program that asks with a `provider` of its own.
-const EVENER: [&str; 2] = ["?provider=evener", "?evener=yes"];
+const EVENER: [&str; 2] = ["?provider=evener", "?evener.serves=yes"];
