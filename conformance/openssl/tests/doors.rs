@@ -4,8 +4,8 @@
 
 use std::path::Path;
 
-use evener::core::statistics::{Count, Row};
-use evener::statistics::{DIRECTORY_VARIABLE, Directories, of_user};
+use evener::core::counts::{Count, Row};
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories, of_user};
 use evener_conformance_openssl::program::Program;
 use evener_conformance_openssl::{Setup, bounded};
 use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
@@ -68,7 +68,7 @@ fn counted(directory: &Path, kind: &str, what: Count) -> u64 {
     let uid = rustix::process::geteuid().as_raw();
     let records = of_user(&Directories::only(directory.into()), uid);
     let rows = || Row::all().filter(|row| row.kind().name() == kind);
-    let of = |record: evener::statistics::Record| rows().map(|row| record.count(row, what)).sum::<u64>();
+    let of = |record: evener::counts_file::Record| rows().map(|row| record.count(row, what)).sum::<u64>();
     records.into_iter().map(|(_, record)| of(record.unwrap())).sum()
 }
 

@@ -8,9 +8,9 @@
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use evener::counts_file::{Directories, of_process};
 use evener::lanes;
-use evener::statistics::{Directories, of_process};
-use evener_core::statistics::{Count, Kind, Row};
+use evener_core::counts::{Count, Kind, Row};
 use evener_core::{Direction, InlineDriver, Job};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{OSSL_provider_init, offer_pipelines_anyway, run_lanes_by};
@@ -90,9 +90,9 @@ fn what_lying_lanes_did_for_jobs_is_done_again_and_they_are_used_no_more() {
                 if seed % 2 == 0 {
                     return assert!(context.update(&text).unwrap() == expected);
                 }
-                let mut room = [&text[..], &[0; 16]].concat();
-                assert_eq!(context.update_within(&mut room, 0, 0, LEN), (true, LEN));
-                assert!(room[..LEN] == expected);
+                let mut space = [&text[..], &[0; 16]].concat();
+                assert_eq!(context.update_within(&mut space, 0, 0, LEN), (true, LEN));
+                assert!(space[..LEN] == expected);
             })
         };
         // Two at a time: both are among those that are always looked at.
@@ -119,15 +119,15 @@ fn a_pipeline_that_lying_lanes_did_fails_and_the_next_is_done_without_them() {
         let call = |seed: u64| {
             let mut pipes = PipelineContext::new(&kind);
             assert!(pipes.init(true, true, Some(&key), &[Some(&iv[..]); 4]));
-            let mut rooms: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
-            let texts = rooms.clone();
-            let done = pipes.update(&mut rooms, None, &[LEN; 4]).is_some();
+            let mut spaces: Vec<Vec<u8>> = (0..4).map(|pipe| bytes(seed * 4 + pipe, LEN)).collect();
+            let texts = spaces.clone();
+            let done = pipes.update(&mut spaces, None, &[LEN; 4]).is_some();
             let judged = |text: &Vec<u8>| {
                 let judge = CipherCtx::new();
                 assert!(judge.init(Some(&by_default), Some(&key), Some(&iv), Some(true)));
                 judge.update(text).unwrap()
             };
-            done.then(|| rooms.iter().zip(&texts).all(|(room, text)| judged(text) == *room))
+            done.then(|| spaces.iter().zip(&texts).all(|(space, text)| judged(text) == *space))
         };
         assert_eq!(call(1), None, "what lanes did is wrong, and nobody is told otherwise");
         assert!((2..20).all(|seed| call(seed) == Some(true)));

@@ -35,8 +35,8 @@ fn wrong_of(core_drivers: &mut CoreDrivers, seed: u64) -> usize {
     let mut judge = [Job::in_place(&mut right)];
     judge[0].arm(Arc::clone(&session), &[7; 16], BYTES);
     libcrypto().run(&mut judge);
-    let mut rooms = vec![text; JOBS];
-    let mut jobs: Vec<_> = rooms.iter_mut().map(|room| Job::in_place(room)).collect();
+    let mut spaces = vec![text; JOBS];
+    let mut jobs: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(space)).collect();
     jobs.iter_mut().for_each(|job| job.arm(Arc::clone(&session), &[7; 16], BYTES));
     core_drivers.run(&mut jobs, &TestClock::default());
     jobs.iter().filter(|job| job.output() != judge[0].output()).count()
@@ -51,7 +51,7 @@ fn lanes_that_begin_to_lie_are_found_out_and_used_no_more() {
         driver.run(jobs);
         seen.fetch_add(1, Relaxed);
         if is_time.load(Relaxed) {
-            jobs.iter_mut().for_each(|job| job.room_mut()[BYTES / 2] ^= 0x10);
+            jobs.iter_mut().for_each(|job| job.space_mut()[BYTES / 2] ^= 0x10);
         }
     };
     let multi = Some(Box::new(Around::new(libcrypto(), run)) as Box<dyn InlineDriver>);

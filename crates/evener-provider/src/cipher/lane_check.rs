@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use evener::lanes;
+use evener_core::counts::Count;
 use evener_core::job::Memory;
-use evener_core::statistics::Count;
 use evener_core::{Algorithm, Direction};
 use zeroize::Zeroizing;
 
@@ -51,7 +51,7 @@ impl LaneSample {
             .into_iter()
             .for_each(|statistics| statistics.show_wrong_lanes(lanes::wrong_results()));
         let input_bytes = self.input.len();
-        plain.run(&iv, &mut Memory::InPlace { room: &mut self.input, input_bytes }).map_err(drop)?;
+        plain.run(&iv, &mut Memory::InPlace { space: &mut self.input, input_bytes }).map_err(drop)?;
         output.copy_from_slice(&self.input);
         Ok(false)
     }

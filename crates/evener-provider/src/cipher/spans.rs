@@ -50,7 +50,7 @@ pub(crate) fn output_of<'m>(memory: &'m Memory<'_>, len: usize) -> &'m [u8] {
 
 pub(crate) fn output_mut<'m>(memory: &'m mut Memory<'_>, len: usize) -> &'m mut [u8] {
     match memory {
-        Memory::InPlace { room, .. } => &mut room[..len],
+        Memory::InPlace { space, .. } => &mut space[..len],
         Memory::Apart { dst, .. } => &mut dst[..len],
     }
 }

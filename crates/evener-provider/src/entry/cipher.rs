@@ -170,17 +170,17 @@ dispatch! {
     #[cold]
     #[inline(never)]
     fn slow_cipher(
-        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+        ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let inner = |ctx: &CipherCtx| {
             // SAFETY: the inner function with its own context; the rest is the caller's.
-            unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, room, input, len) }
+            unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, space, input, len) }
         };
         if ctx.row().splits_gcm() && input.is_null() {
             let answer = gcm::unsplit::last(ctx, inner);
             return answer.unwrap_or_else(|| for_c(core_of(ctx.row()), || gcm::last(ctx, inner)));
         }
-        let call = Update::of(out, written, room, input, len);
+        let call = Update::of(out, written, space, input, len);
         if module_choice::stays_unseen(ctx, len) {
             one_shot::count(ctx, len);
             return inner(ctx);
@@ -324,7 +324,7 @@ dispatch! {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if !one_shot::is_plain(ctx, len) {
             // SAFETY: the caller's arguments, as they came.
-            return unsafe { slow_cipher(ctx, out, written, room, input, len) };
+            return unsafe { slow_cipher(ctx, out, written, space, input, len) };
         }
         // Neither associated data nor an end.
         if !out.is_null() {

@@ -31,30 +31,30 @@ impl<'m> Capture<'m> {
     }
 
     /// Whether the result of `job` is what `plain` makes of the same; makes it so where it is not. Where `plain` fails, `job` is believed.
-    pub(crate) fn is_right(mut self, job: &mut Job<'m>, plain: impl FnOnce(&mut [Box<Job<'_>>])) -> bool {
-        let mut room = std::mem::take(&mut self.input);
-        let right = self.run(&mut room, plain);
+    pub(crate) fn check(mut self, job: &mut Job<'m>, plain: impl FnOnce(&mut [Box<Job<'_>>])) -> bool {
+        let mut space = std::mem::take(&mut self.input);
+        let right = self.run(&mut space, plain);
         settle(job, &right)
     }
 
     /// Whether `other` and `plain` make the same of it, each in memory of its own: for a job whose memory changes while they work.
-    pub(crate) fn is_made_alike(
+    pub(crate) fn compare(
         mut self,
         other: impl FnOnce(&mut [Box<Job<'_>>]),
         plain: impl FnOnce(&mut [Box<Job<'_>>]),
     ) -> bool {
-        let mut rooms = [self.input.clone(), std::mem::take(&mut self.input)];
-        let [one, two] = &mut rooms;
+        let mut spaces = [self.input.clone(), std::mem::take(&mut self.input)];
+        let [one, two] = &mut spaces;
         let mut made = self.run(one, other);
         let right = self.run(two, plain);
         settle(&mut made, &right)
     }
 
-    fn run<'r>(&self, room: &'r mut [u8], driver: impl FnOnce(&mut [Box<Job<'_>>])) -> Box<Job<'r>>
+    fn run<'r>(&self, space: &'r mut [u8], driver: impl FnOnce(&mut [Box<Job<'_>>])) -> Box<Job<'r>>
     where
         'm: 'r,
     {
-        let mut jobs = [Job::in_place(room)];
+        let mut jobs = [Job::in_place(space)];
         jobs[0].arm(self.session.clone(), &self.iv, self.input_bytes);
         jobs[0].set_aad(self.aad);
         jobs[0].set_tag(&self.tag);

@@ -71,8 +71,8 @@ impl CoreDrivers {
         let Some(job) = burst.iter_mut().find(|job| address(job) == at) else { return };
         let (plain, multi) = (&mut self.plain, &mut self.multi);
         let is_right = match (job.shared_span(), multi) {
-            (None, _) => capture.is_right(job, |jobs| plain.run(jobs)),
-            (Some(_), Some(multi)) => capture.is_made_alike(|jobs| multi.run(jobs), |jobs| plain.run(jobs)),
+            (None, _) => capture.check(job, |jobs| plain.run(jobs)),
+            (Some(_), Some(multi)) => capture.compare(|jobs| multi.run(jobs), |jobs| plain.run(jobs)),
             (Some(_), None) => true,
         };
         if !is_right {

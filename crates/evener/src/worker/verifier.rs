@@ -56,7 +56,7 @@ impl<'m> Verifier<'m> {
             return true;
         }
         self.checked += 1;
-        capture.is_right(job, |jobs| core_drivers.run_uncounted(jobs))
+        capture.check(job, |jobs| core_drivers.run_uncounted(jobs))
     }
 
     /// Forgets jobs that the module will not finish.

@@ -244,10 +244,8 @@ fn run(
     let stayed = choice.filter(ModuleChoice::stays);
     let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Measurement::stays);
-    let sample = drivers
-        .filter(|_| !stays)
-        .and(jobs.first())
-        .and_then(|job| lane_check::sample(session.algorithm(), job.iv(), job.input()));
+    let watched = if stays || drivers.is_none() { None } else { jobs.first() };
+    let sample = watched.and_then(|job| lane_check::sample(session.algorithm(), job.iv(), job.input()));
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
     if is_burst {
         sample.into_iter().try_for_each(|sample| check(ctx, session, sample, &jobs))?;
