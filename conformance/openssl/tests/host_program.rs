@@ -137,6 +137,57 @@ fn no_key_is_left_on_the_stack() {
     }
 }
 
+/// Copies of the key in memory that a core dump would have: while contexts live, and after they were freed.
+fn key_copies(program: &Program, setup: &Setup) -> [u32; 2] {
+    let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
+    let said = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<u32> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    numbers.try_into().unwrap_or_else(|_| panic!("{said}{}", text_of(&output)))
+}
+
+#[test]
+fn a_core_dump_has_no_more_copies_of_a_key_than_with_openssl_alone_and_none_after_the_end() {
+    let program = Program::build("keys_in_dumps");
+    let [plain_living, plain_freed] = key_copies(&program, &plain());
+    // Contexts of OpenSSL's own, whose schedules begin with the key.
+    assert!(plain_living >= 4 && plain_freed == 0, "{plain_living} and {plain_freed}");
+    let host = host();
+    for setup in armed_setups().into_iter().chain([hosted(&host)]) {
+        let [living, freed] = key_copies(&program, &setup);
+        // A GCM message that is split has two more contexts of OpenSSL's.
+        assert!(living <= plain_living + 2 && freed == 0, "{living} living, {freed} freed: {}", setup.name());
+    }
+}
+
+/// Whole for `test-full`: the programs' own number of times for users' hours.
+#[test]
+#[ignore = "takes minutes; for test-full"]
+fn three_hundred_threads_that_are_cancelled_twenty_times_end_alone() {
+    let program = Program::build("cancelled_threads");
+    let host = host();
+    for setup in [plain()].into_iter().chain(armed_setups()).chain([hosted(&host)]) {
+        for run in 0..20 {
+            let mut command = setup.command(&program.path().to_string_lossy());
+            let output = bounded(SECONDS_MAX, command.args(["300", "65536"]));
+            assert!(output.stdout == b"300 cancelled\n", "run {run}, {}: {}", setup.name(), text_of(&output));
+        }
+    }
+}
+
+#[test]
+fn an_allocation_that_fails_beside_a_module_of_a_host_is_an_error_and_never_the_end_of_the_program() {
+    let program = Program::build("failing_malloc");
+    let host = host();
+    let (setup, before) = (hosted(&host), requests(&host.control()));
+    for when in ["loaded", "threads"] {
+        let mut command = setup.command(&program.path().to_string_lossy());
+        let output = bounded(SECONDS_MAX, command.args([when, "1"]));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains(" 0 bad"), "{when}: {said}{}", text_of(&output));
+    }
+    assert!(requests(&host.control()) > before, "the host was asked");
+}
+
 #[test]
 fn threads_that_are_cancelled_end_alone() {
     let program = Program::build("cancelled_threads");

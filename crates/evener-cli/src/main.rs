@@ -23,7 +23,13 @@ use crate::command::{
 };
 use crate::terminal::{output, signals};
 
+/// Has the system leave this process's memory, in which keys lie, out of core dumps. One that knows no such wish dumps as it likes.
+fn hide_from_dumps() {
+    _ = std::fs::write("/proc/self/coredump_filter", "0");
+}
+
 fn main() -> ExitCode {
+    hide_from_dumps();
     let command = match Arguments::try_parse() {
         Ok(arguments) => arguments.command,
         Err(error) => return arguments::explain(&error).into(),

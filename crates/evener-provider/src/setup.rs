@@ -13,12 +13,14 @@ use crate::config::{self, Combine, Complaint, Settings, Threshold};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
+use crate::ffi::key_memory;
 use crate::inner_provider::Siblings;
 use crate::state::{Counts, ProvCtx, Tried};
 use crate::{counters, fork, modules};
 
 /// Makes a provider for `core`, bound to nothing yet.
 pub(crate) fn provider(core: Core) -> ProvCtx {
+    key_memory::hide();
     let (settings, mut complaints) = config::read(&core);
     let combiner = combiner(&settings, fork::watch(), &mut complaints);
     let modules = modules::open(&settings, fork::watch(), &mut complaints);

@@ -17,7 +17,7 @@ use crate::cipher::message::Message;
 use crate::cipher::{buffering, calls, gcm, module_choice, one_shot, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
-use crate::ffi::{dispatch, params};
+use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_provider::dispatch_table::erased;
 use crate::state::rows::CipherRow;
@@ -66,13 +66,17 @@ pub(super) fn context_of<'c>(ctx: *mut c_void) -> Option<&'c mut CipherCtx> {
     unsafe { ctx.as_mut() }
 }
 
+const _: () = assert!(size_of::<CipherCtx>() <= key_memory::CONTEXT_BYTES, "a context fits into a block");
+
 /// A context around `inner`, with a copy of `message` where there is one; the inner context is freed where there is no memory.
 fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut c_void {
     if inner.is_null() {
         return inner;
     }
+    let hidden = key_memory::context(Layout::new::<CipherCtx>());
     // SAFETY: the layout is not empty.
-    let space = unsafe { alloc(Layout::new::<CipherCtx>()) }.cast::<CipherCtx>();
+    let space = if hidden.is_null() { unsafe { alloc(Layout::new::<CipherCtx>()) } } else { hidden };
+    let space = space.cast::<CipherCtx>();
     if space.is_null() {
         // SAFETY: the inner context is ours alone.
         unsafe { (row.freectx)(inner) };
@@ -250,8 +254,10 @@ dispatch! {
         let ctx: *mut CipherCtx = ctx.cast();
         // SAFETY: as above; keys are wiped here.
         unsafe { ctx.drop_in_place() };
-        // SAFETY: allocated by `wrap` with this layout.
-        unsafe { dealloc(ctx.cast(), Layout::new::<CipherCtx>()) };
+        if !key_memory::give_context_back(ctx.cast()) {
+            // SAFETY: allocated by `wrap` with this layout.
+            unsafe { dealloc(ctx.cast(), Layout::new::<CipherCtx>()) };
+        }
     }
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {

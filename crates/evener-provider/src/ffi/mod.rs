@@ -8,6 +8,7 @@ use evener_ossl_sys::{Algorithm, Dispatch};
 
 pub(crate) mod async_job;
 pub(crate) mod key_copy;
+pub(crate) mod key_memory;
 mod loaded_file;
 pub(crate) mod params;
 pub(crate) mod private_libctx;

@@ -16,6 +16,8 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::key_memory;
+
 /// `malloc` with the reserve behind it.
 pub(crate) struct WithReserve;
 
@@ -146,10 +148,14 @@ impl Reserve {
     }
 }
 
-// SAFETY: `System`'s promises hold for its blocks; the reserve's are exclusive while their bit is set, of the size and alignment that
+// SAFETY: `System`'s promises hold for its blocks; the reserve's and those of keys are exclusive while their bit is set, of the size and alignment that
 // `Class::fits` compares, and each goes back to where it is from, by its address.
 unsafe impl GlobalAlloc for WithReserve {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let block = key_memory::key(layout);
+        if !block.is_null() {
+            return block;
+        }
         // SAFETY: the caller's word on `layout`.
         let block = unsafe { System.alloc(layout) };
         if block.is_null() { RESERVE.take(layout) } else { block }
@@ -173,13 +179,16 @@ unsafe impl GlobalAlloc for WithReserve {
         if RESERVE.has(block) {
             return RESERVE.give_back(block);
         }
+        if key_memory::has_key(block) {
+            return key_memory::give_key_back(block);
+        }
         // SAFETY: not the reserve's, so `System` gave it for `layout`.
         unsafe { System.dealloc(block, layout) };
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if !RESERVE.has(block) {
-            // SAFETY: not the reserve's, so `System` gave it for `layout`.
+        if !RESERVE.has(block) && !key_memory::has_key(block) {
+            // SAFETY: not the reserve's and no key's, so `System` gave it for `layout`.
             let grown = unsafe { System.realloc(block, layout, size) };
             if !grown.is_null() {
                 return grown;

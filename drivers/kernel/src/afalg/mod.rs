@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use evener_core::{Algorithm, Family};
-use evener_fd::CheckedFd;
+use evener_fd::not_in_children;
 
 #[cfg(target_os = "linux")]
 pub(crate) use self::deadline::DeadlineDriver;
@@ -147,7 +147,7 @@ impl Device for Afalg {
         if spec.algorithm.is_aead() {
             ffi::set_tag_bytes(socket.as_fd(), spec.algorithm.tag_bytes())?;
         }
-        Ok(Transform { socket: CheckedFd::new(socket)?, idle: Mutex::default() })
+        Ok(Transform { socket: not_in_children(socket)?, idle: Mutex::default() })
     }
 
     fn run(&self, key: &Transform, task: &mut Task) -> Result<(), Failure> {

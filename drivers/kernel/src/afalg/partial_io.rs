@@ -14,6 +14,7 @@ use super::exchange::CHUNK_BYTES;
 use super::*;
 use crate::pool::sample::{is_inverted_once, task, text};
 use evener_core::Direction;
+use evener_fd::CheckedFd;
 
 const KEY: Spec = Spec { algorithm: Algorithm::Aes128Ctr, direction: Direction::Encrypt };
 const GIVEN_UP: Result<(), Failure> = Err(Failure::Errno(libc::EINTR));

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::Direction;
-use evener_fd::CheckedFd;
+use evener_fd::{CheckedFd, not_in_children};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::ffi::{self, Operation};
@@ -22,7 +22,7 @@ impl Transform {
     pub(super) fn request_socket(&self) -> io::Result<CheckedFd> {
         // The lock must not be held while a new one is made.
         let idle_one = self.idle().pop();
-        idle_one.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(CheckedFd::new), Ok)
+        idle_one.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(not_in_children), Ok)
     }
 
     pub(super) fn idle(&self) -> MutexGuard<'_, Vec<CheckedFd>> {

@@ -1,0 +1,204 @@
+//! Programs that carry others' bytes, as their distributors made them: OpenSSH with a new key each megabyte, and stunnel. What they carry comes out as it went in,
+//! is counted, and goes to a module where one is configured.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use evener::core::counts::{Count, Row};
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories, of_user};
+use evener_conformance_openssl::{Setup, bounded, make_certificate, skipped};
+use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
+
+/// Some of OpenSSH's packets for each key.
+const BYTES: usize = 8_000_000;
+const SSHD: &str = "/usr/sbin/sshd";
+
+#[test]
+#[ignore = "the process of a host, which the tests start"]
+fn host_process() {
+    serve();
+}
+
+/// Ends with this value.
+struct Server(Child);
+
+impl Server {
+    /// Waits until it listens.
+    fn start(command: &mut Command, port: u16) -> Self {
+        let mut process =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+            assert!(process.try_wait().unwrap().is_none() && Instant::now() < deadline, "it does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Self(process)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.0.kill().unwrap_or_default();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Free a moment ago; no other program on this machine knows of it.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn is_there(program: &str) -> bool {
+    Command::new(program).arg("-V").stdin(Stdio::null()).output().is_ok()
+}
+
+fn data() -> Vec<u8> {
+    (0_u64..).flat_map(u64::to_be_bytes).take(BYTES).collect()
+}
+
+/// What programs counted in `directory` of AES: bytes, and requests that went to a module.
+fn counted(directory: &Path) -> [u64; 2] {
+    let records = of_user(&Directories::only(directory.into()), rustix::process::geteuid().as_raw());
+    let of_aes = |row: &Row| row.kind().name().starts_with("AES");
+    [Count::Bytes, Count::Routed].map(|what| {
+        let of = |record: evener::counts_file::Record| {
+            Row::all().filter(of_aes).map(|row| record.count(row, what)).sum::<u64>()
+        };
+        records.iter().map(|(_, record)| of(record.as_ref().unwrap().clone())).sum()
+    })
+}
+
+/// Modules for everything from a kilobyte on.
+fn armed(host: &HostProcess) -> Setup {
+    // GCM is counted where it may be split, which takes longer messages than these.
+    let keys =
+        format!("guard = off\nthreshold = 1024\nthreads = 2\nsplit = 1048576\nmodules = {}", host.module());
+    Setup::evener(&keys).without_legacy()
+}
+
+/// Two pairs of keys and the configuration of a server for this user.
+fn ssh_site(port: u16) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["host", "user"] {
+        let mut command = Command::new("ssh-keygen");
+        command.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(folder.path().join(name));
+        assert!(command.output().unwrap().status.success());
+    }
+    let at = folder.path().display();
+    let text = format!(
+        "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nStrictModes no\n\
+         UsePAM no\nPermitRootLogin yes\nPidFile none\nCiphers aes128-ctr,aes256-gcm@openssh.com,aes128-cbc\n"
+    );
+    fs::write(folder.path().join("sshd_config"), text).unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[test]
+fn openssh_carries_what_it_is_given_and_a_module_does_its_aes() {
+    if !Path::new(SSHD).exists() || !is_there("ssh") {
+        return skipped("OpenSSH is not there (Debian: openssh-server, openssh-client)");
+    }
+    if rustix::process::getuid().is_root() {
+        // Where a server that root starts parts from its rights; the distribution makes it at the machine's start.
+        fs::create_dir_all("/run/sshd").unwrap();
+    }
+    let (host, port) = (HostProcess::start("host_process", AT_ONCE), free_port());
+    let (site, sent) = (ssh_site(port), data());
+    fs::write(site.path().join("data"), &sent).unwrap();
+    let user = Command::new("id").arg("-un").output().unwrap().stdout;
+    let user = String::from_utf8(user).unwrap();
+    let plain = Setup::plain().without_legacy();
+    let mut server = plain.command(SSHD);
+    let _server = Server::start(server.args(["-D", "-f"]).arg(site.path().join("sshd_config")), port);
+    let client = armed(&host);
+    // GCM's messages are too short to be split; they are counted.
+    for (cipher, is_routed) in [("aes128-ctr", true), ("aes128-cbc", true), ("aes256-gcm@openssh.com", false)]
+    {
+        let directory = site.path().join(cipher);
+        let before = requests(&host.control());
+        let mut command = client.command("ssh");
+        command.args(["-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
+        command.args(["-o", "RekeyLimit=1M", "-c", cipher, "-p", &port.to_string()]);
+        command.arg("-i").arg(site.path().join("user")).env(DIRECTORY_VARIABLE, &directory);
+        command.arg(format!("{}@127.0.0.1", user.trim())).arg("cat");
+        let output = command.stdin(File::open(site.path().join("data")).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{cipher}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stdout == sent, "{cipher}: what came back is another");
+        let [bytes, routed] = counted(&directory);
+        assert!(bytes >= 2 * BYTES as u64, "{cipher}: {bytes} bytes counted, there and back");
+        let packets = 2 * BYTES as u64 / 40_000;
+        assert!(!is_routed || routed >= packets, "{cipher}: {routed} routed");
+        assert!(requests(&host.control()) - before >= routed, "{cipher}");
+    }
+}
+
+/// Serves the same bytes to each client, for as long as the test's process lives.
+fn back_end() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let lines = BufReader::new(client.try_clone().unwrap()).lines();
+            _ = lines.map_while(Result::ok).take_while(|line| !line.is_empty()).count();
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\nConnection: close\r\n\r\n");
+            _ = client.write_all(&[head.as_bytes(), &data()].concat());
+        }
+    });
+    port
+}
+
+/// It makes its contexts with properties of its own (`provider!=fips`).
+#[test]
+fn stunnel_carries_what_it_is_given_and_a_module_does_its_aes() {
+    if !is_there("stunnel") || !is_there("curl") {
+        return skipped("stunnel or curl is not there (Debian: stunnel4, curl)");
+    }
+    let (host, port) = (HostProcess::start("host_process", AT_ONCE), free_port());
+    let site = tempfile::tempdir().unwrap();
+    make_certificate(site.path());
+    let at = site.path().display();
+    let text = format!(
+        "foreground = yes\npid =\n[one]\naccept = 127.0.0.1:{port}\nconnect = 127.0.0.1:{}\ncert = {at}/cert.pem\nkey = {at}/key.pem\n",
+        back_end()
+    );
+    fs::write(site.path().join("stunnel.conf"), text).unwrap();
+    let directory = site.path().join("counts");
+    let setup = armed(&host);
+    let mut server = setup.command("stunnel");
+    server.arg(site.path().join("stunnel.conf")).env(DIRECTORY_VARIABLE, &directory);
+    let (server, plain) = (Server::start(&mut server, port), Setup::plain());
+    for suite in ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384"] {
+        let got = site.path().join("got");
+        let mut client = plain.command("curl");
+        client.args([
+            "--silent",
+            "--show-error",
+            "--fail",
+            "--insecure",
+            "--max-time",
+            "60",
+            "--tls-max",
+            "1.2",
+        ]);
+        client.args(["--ciphers", suite, "-o"]).arg(&got).arg(format!("https://127.0.0.1:{port}/"));
+        let output = bounded(90, &client);
+        assert!(output.status.success(), "{suite}: {output:?}");
+        assert!(fs::read(&got).unwrap() == data(), "{suite}");
+    }
+    drop(server);
+    let [bytes, routed] = counted(&directory);
+    assert!(
+        bytes >= 2 * BYTES as u64 && routed >= 2 * BYTES as u64 / 16_400,
+        "{bytes} bytes, {routed} routed"
+    );
+    assert!(requests(&host.control()) >= routed);
+}

@@ -1,0 +1,135 @@
+//! Memory in which keys lie: left out of core dumps (`MADV_DONTDUMP`), in the program and in its children.
+//!
+//! Blocks of the module's zeroed data, claimed by setting a bit, as in `reserve.rs`: no lock, so a fork at any moment leaves nothing held, and
+//! none of the system's time for a context. Each thread begins to look at a place of its own. Where all blocks are taken, `malloc` gives memory
+//! that a dump has (docs/LIMITS.md). Whoever gives a block back has wiped it.
+
+use std::alloc::Layout;
+use std::cell::UnsafeCell;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A context of a cipher; a key by itself, as a session has it.
+pub(crate) const CONTEXT_BYTES: usize = 1_024;
+const KEY_BYTES: usize = 64;
+
+/// Blocks of each: 64 times so many. Assumed, not measured: 1024, some megabyte, because a server with more connections by one process than
+/// that is rare; a session is of a context that a module or lanes work for.
+const WORDS: usize = 16;
+
+#[repr(align(4096))]
+struct Blocks<const SIZE: usize> {
+    bytes: UnsafeCell<[[[u8; SIZE]; 64]; WORDS]>,
+}
+
+// SAFETY: a block is reached by its owner alone, who set its bit.
+unsafe impl<const SIZE: usize> Sync for Blocks<SIZE> {}
+
+struct Class<const SIZE: usize> {
+    blocks: &'static Blocks<SIZE>,
+    /// A set bit is a block that somebody has.
+    taken: [AtomicU64; WORDS],
+}
+
+static CONTEXT_BLOCKS: Blocks<CONTEXT_BYTES> =
+    Blocks { bytes: UnsafeCell::new([[[0; CONTEXT_BYTES]; 64]; WORDS]) };
+static KEY_BLOCKS: Blocks<KEY_BYTES> = Blocks { bytes: UnsafeCell::new([[[0; KEY_BYTES]; 64]; WORDS]) };
+
+static CONTEXTS: Class<CONTEXT_BYTES> = Class::of(&CONTEXT_BLOCKS);
+static KEYS: Class<KEY_BYTES> = Class::of(&KEY_BLOCKS);
+
+impl<const SIZE: usize> Class<SIZE> {
+    const fn of(blocks: &'static Blocks<SIZE>) -> Self {
+        Self { blocks, taken: [const { AtomicU64::new(0) }; WORDS] }
+    }
+
+    fn first(&self) -> *mut u8 {
+        self.blocks.bytes.get().cast()
+    }
+
+    /// A block, or null where all are taken.
+    #[inline]
+    fn take(&self) -> *mut u8 {
+        let local = 0_u8;
+        // Stacks of threads lie megabytes apart.
+        let start = ptr::from_ref(&local).addr() >> 20;
+        for number in 0..WORDS {
+            let index = start.wrapping_add(number) % WORDS;
+            let word = &self.taken[index];
+            let mut seen = word.load(Ordering::Relaxed);
+            while seen != u64::MAX {
+                let bit = seen.trailing_ones();
+                // Acquire: what the last owner wrote is before what this one writes.
+                let before = word.fetch_or(1 << bit, Ordering::Acquire);
+                if before & (1 << bit) == 0 {
+                    return self.first().wrapping_add((index * 64 + bit as usize) * SIZE);
+                }
+                seen = before;
+            }
+        }
+        ptr::null_mut()
+    }
+
+    #[inline]
+    fn has(&self, block: *mut u8) -> bool {
+        block.addr().wrapping_sub(self.first().addr()) < SIZE * 64 * WORDS
+    }
+
+    #[inline]
+    fn give_back(&self, block: *mut u8) {
+        let index = (block.addr() - self.first().addr()) / SIZE;
+        // Release: pairs with the Acquire in `take`.
+        self.taken[index / 64].fetch_and(!(1 << (index % 64)), Ordering::Release);
+    }
+
+    /// Has dumps leave the blocks out.
+    fn hide(&self) {
+        // SAFETY: whole pages of the module's own data, whose contents stay.
+        _ = unsafe { libc::madvise(self.first().cast(), SIZE * 64 * WORDS, libc::MADV_DONTDUMP) };
+    }
+}
+
+/// Has dumps leave this memory out: once in a process, before there is a key.
+pub(crate) fn hide() {
+    CONTEXTS.hide();
+    KEYS.hide();
+}
+
+/// A block for a context; null where there is none, or it is too long for one.
+#[inline]
+pub(crate) fn context(layout: Layout) -> *mut u8 {
+    if layout.size() > CONTEXT_BYTES || layout.align() > KEY_BYTES {
+        ptr::null_mut()
+    } else {
+        CONTEXTS.take()
+    }
+}
+
+/// Takes a context's block back, where it is one of these.
+#[inline]
+pub(crate) fn give_context_back(block: *mut u8) -> bool {
+    let is_ours = CONTEXTS.has(block);
+    if is_ours {
+        CONTEXTS.give_back(block);
+    }
+    is_ours
+}
+
+/// A block for bytes of the length of a key; null for all else. Few other texts have such a length, and they do no harm here.
+#[inline]
+pub(super) fn key(layout: Layout) -> *mut u8 {
+    let is_key = layout.align() == 1 && matches!(layout.size(), 16 | 24 | 32 | 64);
+    if is_key { KEYS.take() } else { ptr::null_mut() }
+}
+
+/// Whether bytes lie here.
+#[inline]
+pub(super) fn has_key(block: *mut u8) -> bool {
+    KEYS.has(block)
+}
+
+/// Takes bytes back that [`has_key`] is true of.
+#[inline]
+pub(super) fn give_key_back(block: *mut u8) {
+    KEYS.give_back(block);
+}
