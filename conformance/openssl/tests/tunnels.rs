@@ -179,16 +179,7 @@ fn stunnel_carries_what_it_is_given_and_a_module_does_its_aes() {
     for suite in ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384"] {
         let got = site.path().join("got");
         let mut client = plain.command("curl");
-        client.args([
-            "--silent",
-            "--show-error",
-            "--fail",
-            "--insecure",
-            "--max-time",
-            "60",
-            "--tls-max",
-            "1.2",
-        ]);
+        client.args("-sSfk --max-time 60 --tls-max 1.2".split(' '));
         client.args(["--ciphers", suite, "-o"]).arg(&got).arg(format!("https://127.0.0.1:{port}/"));
         let output = bounded(90, &client);
         assert!(output.status.success(), "{suite}: {output:?}");

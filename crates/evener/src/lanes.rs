@@ -1,7 +1,7 @@
 //! Whether multi-buffer is in service in this process: until a result of its lanes was another than the plain method's.
 //!
 //! A driver of lanes has given the known answers before it is used. What a library, a build or a processor computes wrongly later, or of lengths
-//! that no known answer has, is found by samples: of a core's bursts in `cpu/lane_check.rs`, of single requests by whoever combines them.
+//! that no known answer has, is found by samples: of a core's bursts in `cpu/lane_check.rs`, of single requests by the program's provider.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
