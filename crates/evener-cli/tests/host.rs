@@ -11,7 +11,7 @@ mod common;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -130,11 +130,28 @@ fn options_limit_what_comes_and_open_the_socket() {
         ["--allow-gid", "12345"],
         ["--weight", "12345=2"],
         ["--idle-exit", "3600"],
+        ["--user-clients", "1"],
+        ["--user-sessions", "7"],
+        ["--user-in-flight", "3"],
+        ["--user-memory", "32M"],
+        ["--user-faults", "2M"],
+        ["--silence", "30"],
     ];
     let host = Host::start(&place, &options.concat());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&host.socket), 0o666, "others may connect");
     assert_eq!(mode(&host.control), 0o600);
+    let limits = host.order("report")["limits"].take();
+    let told = [
+        "clients",
+        "user_clients",
+        "user_sessions",
+        "user_in_flight",
+        "user_memory_bytes",
+        "user_faulted_bytes",
+    ];
+    let told = told.map(|name| limits[name].as_u64().unwrap());
+    assert_eq!((told, &limits["silence_ms"]), ([1, 1, 7, 3, 32 << 20, 2 << 20], &30_000.into()));
     let mut first = connect(&host.socket);
     assert!(greet(&mut first).is_some());
     let mut second = connect(&host.socket);
@@ -167,6 +184,8 @@ fn another_user_is_served_only_where_it_is_named() {
     ];
     for (options, is_served, turned_away) in cases {
         let place = Place::open_to_all();
+        // As /tmp: a client does not trust a directory in which others may take its host's socket away.
+        fs::set_permissions(place.join("."), fs::Permissions::from_mode(0o1777)).unwrap();
         let host = Host::start(&place, &[&["--module", "cpu"], options].concat());
         let shown = module_as_seen_by_the_stranger(&place);
         let does = shown["does"].as_array().unwrap();
@@ -225,11 +244,11 @@ fn a_host_has_no_more_clients_than_open_files_and_says_so() {
         place.program("sh").args(["-c", &script]).run()
     };
     let usual = limited("").ended_with(0);
-    for words in ["1024 clients may need 18688 open files", "may have 1000", "enough for 41 clients"] {
+    for words in ["1024 clients may need 35072 open files", "may have 1000", "enough for 21 clients"] {
         assert!(usual.stderr().contains(words), "{}", usual.stderr());
     }
-    limited("--clients 41").ended_with(0);
-    limited("--clients 42").ended_with(2).saying("--clients: 42 clients may need 1012 open files");
+    limited("--clients 21").ended_with(0);
+    limited("--clients 22").ended_with(2).saying("--clients: 22 clients may need 1004 open files");
 }
 
 #[test]
@@ -262,4 +281,48 @@ fn a_host_that_cannot_be_says_why() {
     place.write("socket", "a file");
     host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");
     assert_eq!(fs::read(place.join("socket")).unwrap(), b"a file");
+}
+
+#[test]
+fn places_are_shared_among_those_who_may_come() {
+    let own_and_root = if rustix::process::geteuid().is_root() { 1 } else { 2 };
+    let cases: [(&[&str], u64); 4] = [
+        (&[], 960),
+        (&["--allow-uid", "12345", "--allow-uid", "12346"], 960 / (own_and_root + 2)),
+        (&["--allow-gid", "12345"], 960 / (own_and_root + 8)),
+        (&["--allow-uid", "12345", "--user-clients", "950"], 950),
+    ];
+    for (options, share) in cases {
+        let place = Place::new();
+        let host =
+            Host::start(&place, &[&["--module", "emulated:am3358", "--clients", "960"], options].concat());
+        assert_eq!(host.order("report")["limits"]["user_clients"], share, "{options:?}");
+    }
+}
+
+/// Whether the system lets others of the same user look into that process: what it shows of one that is not to be dumped is root's (proc(5)).
+#[test]
+fn no_other_process_looks_into_a_host_unless_an_option_lets_it() {
+    if !rustix::process::geteuid().is_root() {
+        return println!("skipped: only root can be another user");
+    }
+    for (option, owner) in [("", 0), ("--dumpable", 12_345)] {
+        let place = Place::new();
+        fs::set_permissions(place.join("."), fs::Permissions::from_mode(0o1777)).unwrap();
+        let ids = ["--reuid", STRANGER, "--regid", STRANGER, "--clear-groups"];
+        let host = ["/proc/self/fd/0", "host", "--module", "emulated:am3358", "--socket", "other"];
+        let mut run = place
+            .program("setpriv")
+            .args(ids)
+            .args(host)
+            .args(Some(option).filter(|option| !option.is_empty()));
+        run.command.stdin(fs::File::open(EVENER).unwrap()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = run.command.spawn().unwrap();
+        let mut output = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut output).unwrap();
+        let seen = fs::metadata(format!("/proc/{}/environ", child.id())).map(|seen| seen.uid());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!((output.contains("serving"), seen.unwrap()), (true, owner), "{option:?}: {output}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Who may come: decided by the credentials that the kernel keeps of the process that connected.
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -18,6 +19,9 @@ pub struct Access {
     /// Users whose clients have so many shares of a burst; who is not named has one.
     pub weights: Vec<(u32, u32)>,
 }
+
+/// As how many users a group counts, for who is in it is known when they come only. Assumed, not measured.
+const USERS_OF_GROUP: usize = 8;
 
 /// Who connected, as the kernel says.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -40,6 +44,17 @@ impl Access {
     pub fn admits(&self, peer: Peer) -> bool {
         let is_own = cfg!(mutant = "host_admits_all") || peer.uid == 0 || peer.uid == getuid().as_raw();
         is_own || self.uids.contains(&peer.uid) || self.gids.contains(&peer.gid)
+    }
+
+    /// Among how many users the places are shared: who is named, the own one and root. Where no user is named that is one, for the own user could as well end the
+    /// host. A group counts for [`USERS_OF_GROUP`].
+    #[must_use]
+    pub fn user_count(&self) -> usize {
+        if self.uids.is_empty() && self.gids.is_empty() {
+            return 1;
+        }
+        let users: BTreeSet<u32> = self.uids.iter().copied().chain([0, getuid().as_raw()]).collect();
+        users.len() + self.gids.len() * USERS_OF_GROUP
     }
 
     /// How many shares of a burst a client has.
@@ -103,6 +118,8 @@ mod tests {
         assert!(open.admits(peer(own + 12_345, 7)) && open.admits(peer(own + 1, 99)));
         assert!(!open.admits(peer(own + 1, 98)));
         assert_eq!(open.socket_mode(), 0o666);
+        let own_and_root = if own == 0 { 1 } else { 2 };
+        assert_eq!((closed.user_count(), open.user_count()), (1, own_and_root + 1 + USERS_OF_GROUP));
     }
 
     #[test]

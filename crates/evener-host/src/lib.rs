@@ -3,7 +3,7 @@
 //!
 //! The path of one client: [`run`] has one thread in front (`front/event_loop/mod.rs`), which accepts it (`front/listener.rs`), asks the kernel who it is
 //! ([`Access`]), reads its messages (`front/connection.rs`, `front/socket.rs`) and sets up what the host knows of it (`front/messages.rs`,
-//! `state/client.rs`: `state/memory.rs`, `state/sessions.rs`, `state/ring.rs`) -> one of the module's threads (`service/service_loop.rs`) takes its
+//! `state/client.rs`: `state/users.rs`, `state/memory.rs`, `state/faults.rs`, `state/sessions.rs`, `state/ring.rs`) -> one of the module's threads (`service/service_loop.rs`) takes its
 //! requests in its turn (`service/run_queue.rs`, `service/shares.rs`, `service/intake.rs`, `service/request.rs`), has them done ([`Module`]) in the client's memory or in
 //! a copy (`service/in_flight.rs`, `service/client_span.rs`, `service/slots.rs`), and gives them back (`service/answers.rs`, `service/notify.rs`) -> the client goes and all that it had is wiped.
 //! Beside it `front/control.rs` takes commands (`front/admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/host.md`.
@@ -16,6 +16,7 @@ mod error;
 mod front;
 mod host;
 mod limits;
+mod machine_memory;
 mod module;
 mod service;
 mod state;
@@ -25,6 +26,9 @@ pub use activation::listener_of_activation;
 pub use error::HostError;
 pub use host::{Setup, Socket, run};
 pub use limits::{Limits, TooFewFiles};
+pub use machine_memory::memory_of_machine;
 pub use module::Module;
 pub use state::memory::MemoryRefusal;
-pub use state::report::{ClientReport, ConnectionReport, ModuleReport, Report, Totals};
+pub use state::report::{
+    ClientReport, ConnectionReport, LimitsReport, ModuleReport, Report, Totals, UserReport,
+};

@@ -19,6 +19,18 @@ pub struct Limits {
     pub memory_bytes_max: u64,
     /// Bytes of a request.
     pub request_bytes_max: usize,
+    /// Clients of one user at the same time.
+    pub user_clients_max: usize,
+    /// Sessions that are open at the same time, of all clients of a user.
+    pub user_sessions_max: usize,
+    /// Requests that the module holds, of all clients of a user, for each of the host's threads.
+    pub user_in_flight_max: usize,
+    /// Bytes of memory that are mapped, of all clients of a user.
+    pub user_memory_bytes_max: u64,
+    /// Bytes of memory without pages that the host makes pages for, of all clients of a user: these are paid by the host.
+    pub user_faulted_bytes_max: u64,
+    /// How long a client may say nothing after it connected, or stop in the middle of a message.
+    pub silence_max: Duration,
     /// The host ends after so long without a client; never where this is none.
     pub idle_max: Option<Duration>,
 }
@@ -42,6 +54,9 @@ pub struct TooFewFiles {
 impl Default for Limits {
     /// 1024 clients with 4096 sessions, 256 requests of 16 MiB in all, 64 GiB of memory each; requests of 1 MiB. Assumed,
     /// not measured, but that a guest's memory is mapped whole, and that Linux sends no more than 64 KiB at once.
+    ///
+    /// A user's clients have together 32768 sessions, eight times one's, 256 requests, 64 GiB mapped, whose page tables take 128 MiB of the host's where all of
+    /// it is touched, and 64 MiB of pages that the host made. All of it together stays below 300 MiB, a small container.
     fn default() -> Self {
         Self {
             clients_max: 1_024,
@@ -50,12 +65,25 @@ impl Default for Limits {
             bytes_in_flight_max: 16 << 20,
             memory_bytes_max: 64 << 30,
             request_bytes_max: 1 << 20,
+            user_clients_max: 1_024,
+            user_sessions_max: 32_768,
+            user_in_flight_max: 256,
+            user_memory_bytes_max: 64 << 30,
+            user_faulted_bytes_max: 64 << 20,
+            silence_max: Duration::from_secs(2),
             idle_max: None,
         }
     }
 }
 
 impl Limits {
+    /// What each of so many users may have of the places that there are: together no more than all, so that none keeps another out.
+    #[must_use]
+    pub const fn places_of_user(clients_max: usize, users: usize) -> usize {
+        let share = if users > 1 { clients_max / users } else { clients_max };
+        if share == 0 { 1 } else { share }
+    }
+
     /// Raises what this process may have of open files to what so many clients may need.
     ///
     /// # Errors
@@ -90,9 +118,9 @@ fn files_of(clients: usize) -> u64 {
     (clients as u64).saturating_mul(FILES_OF_CLIENT).saturating_add(FILES_OF_HOST)
 }
 
-/// Open files that one client may make the host have: its stream, its process, a kick and a call for each of four rings, and the eight that
-/// come beside a message. At rest one of good faith costs four.
-const FILES_OF_CLIENT: u64 = 2 + 8 + 8;
+/// Open files that one client may make the host have: its stream, its process, a kick and a call for each of four rings, the eight that
+/// come beside a message, and eight of its memory, for the old is there still when the new has come. At rest one of good faith costs five.
+const FILES_OF_CLIENT: u64 = 2 + 8 + 8 + 16;
 
 /// Open files of the host's own: standard ones, sockets, drivers of modules, administrators and connections that are refused. Assumed, not
 /// measured: 256, for it has some 20 by itself and refuses 64 at the same time.
@@ -101,6 +129,15 @@ const FILES_OF_HOST: u64 = 256;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_places_of_all_users_are_no_more_than_there_are() {
+        for users in 1..100 {
+            assert!(users * Limits::places_of_user(1_024, users) <= 1_024);
+        }
+        assert_eq!([0, 1, 3, 4].map(|users| Limits::places_of_user(1_024, users)), [1_024, 1_024, 341, 256]);
+        assert_eq!(Limits::places_of_user(2, 5), 1);
+    }
 
     #[test]
     fn as_many_clients_as_it_says_fit_into_the_files_that_there_are_and_no_more() {

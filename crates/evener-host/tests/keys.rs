@@ -108,11 +108,11 @@ impl Apart {
         let maps = std::fs::read_to_string(process.join("maps")).unwrap();
         let memory = File::open(process.join("mem")).unwrap();
         let mut count = 0;
-        for line in maps.lines().filter(|line| line.contains(" rw") && !line.contains("memfd:")) {
+        for line in maps.lines().filter(|line| line.contains(" r")) {
             let (start, end) = line.split_whitespace().next().unwrap().split_once('-').unwrap();
             let [start, end] = [start, end].map(|hex| u64::from_str_radix(hex, 16).unwrap());
             let mut content = vec![0; usize::try_from(end - start).unwrap()];
-            // A guard page cannot be read.
+            // What the kernel has there for itself cannot be read.
             if memory.read_exact_at(&mut content, start).is_ok() {
                 count += content.windows(bytes.len()).filter(|window| *window == bytes).count();
             }

@@ -5,7 +5,7 @@
 mod support;
 
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -29,7 +29,7 @@ fn good_clients() -> usize {
     let most = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most }).unwrap();
     let allowed = usize::try_from(most.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    (allowed.saturating_sub(300) / 10).min(Limits::default().clients_max - 2)
+    (allowed.saturating_sub(300) / 12).min(Limits::default().clients_max - 2)
 }
 
 fn clients(report: &Value) -> usize {
@@ -55,7 +55,8 @@ fn threads() -> Vec<String> {
 #[test]
 fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_1022_others_and_none_costs_a_thread() {
     let good = good_clients();
-    let host = Host::start(core());
+    // Else it would be put out.
+    let host = Host::with(core(), Limits { silence_max: Duration::from_secs(3_600), ..Limits::default() });
     let mut silent = Raw::connect(&host.socket());
     silent.stream.write_all(&halves(&[26])).unwrap();
     let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES);
@@ -115,6 +116,55 @@ fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_ses
 }
 
 #[test]
+fn who_says_nothing_or_stops_in_a_message_is_put_out_and_who_has_said_something_may_rest() {
+    let limits = Limits { silence_max: Duration::from_millis(400), ..Limits::default() };
+    let host = Host::with(core(), limits);
+    let mut resting = Raw::ready(&host.socket(), ALL_FEATURES);
+    let mut waiting = Raw::connect(&host.socket());
+    assert_eq!(waiting.ask(1), ALL_FEATURES, "one message is enough");
+    let mut silent = Raw::connect(&host.socket());
+    let mut stuck = Raw::ready(&host.socket(), ALL_FEATURES);
+    // A payload of 1072 bytes is announced, and its first comes; another one comes each 100 ms, which is no excuse.
+    stuck.stream.write_all(&halves(&[26, 1, 1_072, 0])).unwrap();
+    let mut trickle = stuck.stream.try_clone().unwrap();
+    thread::spawn(move || {
+        while trickle.write_all(&[0]).is_ok() {
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let mut byte = [0];
+    assert_eq!(silent.stream.read(&mut byte).ok(), Some(0), "its connection ends, though its process lives");
+    assert!(matches!(stuck.stream.read(&mut byte), Ok(0) | Err(_)));
+    let report = host.wait_for("two put out", |report| report["broken_off"] == 2);
+    let last = report["last_broken"].as_str().unwrap();
+    assert!(last.contains("0.4 s after it connected") || last.contains("middle of a message"), "{last}");
+    thread::sleep(Duration::from_millis(900));
+    is_served(&mut resting, 1);
+    assert_eq!(waiting.ask(1), ALL_FEATURES);
+    assert_eq!(host.stop().connections.broken_off, 2);
+}
+
+#[test]
+fn a_users_clients_are_so_many_and_the_next_learns_whose_limit_that_is() {
+    let host = Host::with(core(), Limits { user_clients_max: 2, ..Limits::default() });
+    let name = host.socket().display().to_string();
+    let open = || HostedModule::connect(&format!("hosted:{name}").parse().unwrap());
+    let two = [open().unwrap(), open().unwrap()];
+    let refused = open().unwrap_err().to_string();
+    assert!(
+        refused.contains("2 clients of this user already") && refused.contains("--user-clients"),
+        "{refused}"
+    );
+    let report = host.order("report");
+    assert_eq!((&report["users"][0]["clients"], &report["users"][0]["refused"]), (&json!(2), &json!(1)));
+    assert_eq!(report["limits"]["user_clients"], 2);
+    drop(two);
+    host.wait_for("room", |report| clients(report) == 0);
+    is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
+    assert_eq!(host.stop().connections.turned_away, 1);
+}
+
+#[test]
 fn descriptors_beside_half_a_message_are_counted() {
     let host = Host::start(core());
     let mut hoarder = Raw::connect(&host.socket());
@@ -146,7 +196,7 @@ fn client_process(socket: &Path) -> Child {
 /// Open files of a host in a process of its own would be all; here they are those of its kind.
 fn watched_processes() -> usize {
     let files = fs::read_dir("/proc/self/fd").unwrap();
-    let links = files.filter_map(|file| fs::read_link(file.unwrap().path()).ok());
+    let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
     links.filter(|link| link.as_os_str() == "anon_inode:[pidfd]").count()
 }
 

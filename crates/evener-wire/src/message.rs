@@ -30,23 +30,26 @@ pub mod protocol_features {
     /// Messages 24 and 25.
     pub const CONFIG: u64 = 1 << 9;
 
-    /// Evener's own: the host serves as many clients as it may, and says here how many these are. A front end that knows
+    /// Evener's own: the host serves as many clients as it may, of all users or of this one, and says here how many these are. A front end that knows
     /// nothing of it sees a back end without sessions, for it leaves alone what bits it does not know.
     #[must_use]
-    pub fn full(clients: u32) -> u64 {
-        FULL | u64::from(clients.min(CLIENTS_MAX)) << CLIENTS_AT
+    pub fn full(clients: u32, is_of_user: bool) -> u64 {
+        let whose = if is_of_user { OF_USER } else { 0 };
+        FULL | whose | u64::from(clients.min(CLIENTS_MAX)) << CLIENTS_AT
     }
 
-    /// The clients of a host that takes no more; none where it takes this one.
+    /// The clients of a host that takes no more, and whether these are the same user's; none where it takes this one.
     #[must_use]
-    pub fn clients_of_full(word: u64) -> Option<u32> {
+    pub fn clients_of_full(word: u64) -> Option<(u32, bool)> {
         let clients = word >> CLIENTS_AT & u64::from(CLIENTS_MAX);
-        (word & FULL != 0).then(|| u32::try_from(clients).unwrap_or(CLIENTS_MAX))
+        let clients = u32::try_from(clients).unwrap_or(CLIENTS_MAX);
+        (word & FULL != 0).then_some((clients, word & OF_USER != 0))
     }
 
     const FULL: u64 = 1 << 63;
+    const OF_USER: u64 = 1 << 62;
     const CLIENTS_AT: u32 = 40;
-    const CLIENTS_MAX: u32 = (1 << 23) - 1;
+    const CLIENTS_MAX: u32 = (1 << 22) - 1;
 }
 
 macro_rules! messages {
@@ -172,11 +175,11 @@ mod tests {
     #[test]
     fn a_host_that_is_full_says_by_how_many_clients_and_offers_no_sessions() {
         use super::protocol_features::{CONFIG, CRYPTO_SESSION, clients_of_full, full};
-        for clients in [0, 1, 1_024, 8_388_607] {
-            assert_eq!(clients_of_full(full(clients)), Some(clients));
-            assert_eq!(full(clients) & 0xFF_FFFF_FFFF, 0, "bits that others give a meaning");
+        for (clients, is_of_user) in [(0, false), (1, true), (1_024, false), (4_194_303, true)] {
+            assert_eq!(clients_of_full(full(clients, is_of_user)), Some((clients, is_of_user)));
+            assert_eq!(full(clients, is_of_user) & 0xFF_FFFF_FFFF, 0, "bits that others give a meaning");
         }
-        assert_eq!(clients_of_full(full(u32::MAX)), Some(8_388_607));
+        assert_eq!(clients_of_full(full(u32::MAX, false)), Some((4_194_303, false)));
         assert_eq!(clients_of_full(CRYPTO_SESSION | CONFIG), None);
     }
 

@@ -158,7 +158,9 @@ fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
     if unsafe { libc::geteuid() } != 0 {
         return println!("skipped: only root can have somebody else listen");
     }
-    let folder = Folder::open_to_all();
+    let folder = Folder::temporary();
+    // As /tmp: who may write there takes no other user's socket away.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
     for (behind, is_trusted) in [("", false), (",uid=1+2", false), (",uid=65534", true)] {
         let socket = folder.join(format!("socket{is_trusted}{}", behind.len()));
         let name = format!("hosted:{}{behind}", socket.display()).parse().unwrap();
@@ -177,5 +179,28 @@ fn to_a_host_of_somebody_else_nothing_is_said_unless_the_name_names_him() {
             );
             assert_eq!(host.join().unwrap(), Some(is_trusted.into()), "{behind:?}: what it heard");
         });
+    }
+}
+
+#[test]
+fn a_socket_that_others_may_replace_is_told_nothing() {
+    // SAFETY: asks for a number.
+    let own = unsafe { libc::geteuid() };
+    for (mode, is_good) in [(0o777, false), (0o775, false), (0o757, false), (0o1777, true), (0o755, true)] {
+        let folder = Folder::temporary();
+        let socket = folder.join("socket");
+        let listener = UnixListener::bind(&socket).unwrap();
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+        let heard = thread::spawn(move || {
+            let mut said = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut said).unwrap();
+            !said.is_empty()
+        });
+        let name = format!("hosted:{}", socket.display()).parse().unwrap();
+        let opened = Module::connect(&name).map(drop).unwrap_err();
+        let OpenError::Unreachable { error, .. } = &opened else { panic!("{opened}") };
+        let directory = folder.path().to_owned();
+        let refused = *error == ConnectionError::OpenDirectory { directory, uid: own, mode };
+        assert_eq!((refused, heard.join().unwrap()), (!is_good, is_good), "{mode:o}: {opened}");
     }
 }

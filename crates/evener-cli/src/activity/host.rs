@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use evener_host::Totals;
+use evener_host::{LimitsReport, Totals, UserReport};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
@@ -30,6 +30,11 @@ pub(crate) struct HostReport {
     #[serde(flatten)]
     pub(crate) connections: ConnectionCounts,
     pub(crate) clients: Vec<Client>,
+    /// Of a host that tells.
+    #[serde(default)]
+    pub(crate) users: Vec<UserReport>,
+    #[serde(default)]
+    pub(crate) limits: Option<LimitsReport>,
     pub(crate) totals: Totals,
 }
 

@@ -17,6 +17,7 @@ use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_virtio as hosted;
 use evener_host::{Access, Limits, Module, Setup, Socket};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use crate::machine::Machine;
 use crate::machine::modules::OpenModule;
@@ -68,6 +69,10 @@ pub(crate) struct Host {
     #[arg(long = "idle-exit", value_name = "SECONDS")]
     idle_exit: Option<u64>,
 
+    /// Lets processes of the same user look into this one and have it dumped, keys included: for looking for faults.
+    #[arg(long)]
+    dumpable: bool,
+
     #[command(flatten)]
     most: Most,
 }
@@ -99,6 +104,30 @@ struct Most {
     /// Longest request.
     #[arg(long = "request-size", value_name = "SIZE", value_parser = request_size, default_value = "1M")]
     request_bytes_max: usize,
+
+    /// Clients of one user at the same time: all, or where others may come an equal share for each that is named, the own user and root; a group counts as eight.
+    #[arg(long = "user-clients", value_name = "N")]
+    user_clients_max: Option<usize>,
+
+    /// Open sessions of a user's clients together.
+    #[arg(long = "user-sessions", value_name = "N", default_value_t = Limits::default().user_sessions_max)]
+    user_sessions_max: usize,
+
+    /// Requests of a user's clients together that the module holds, for each of --cores; others wait.
+    #[arg(long = "user-in-flight", value_name = "N", default_value_t = Limits::default().user_in_flight_max)]
+    user_in_flight_max: usize,
+
+    /// Memory of a user's clients together that is mapped: several guests of one user need all of theirs.
+    #[arg(long = "user-memory", value_name = "SIZE", value_parser = units::parse_bytes, default_value = "64G")]
+    user_memory_bytes_max: u64,
+
+    /// Memory of a user's clients together that had no pages and was given them by the host, which pays for them: a quarter of what the host may have, shared as the places are.
+    #[arg(long = "user-faults", value_name = "SIZE", value_parser = units::parse_bytes)]
+    user_faulted_bytes_max: Option<u64>,
+
+    /// How long a client may say nothing after it connected, or stop in the middle of a message.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    silence: u64,
 }
 
 /// A module by its name.
@@ -166,9 +195,27 @@ fn request_size(text: &str) -> Result<usize, String> {
 /// Serves until a signal comes.
 pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     let most = &arguments.most;
+    if !arguments.dumpable {
+        // Before there is a key.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).context("PR_SET_DUMPABLE")?;
+    }
+    let access = Access {
+        uids: arguments.uids.clone(),
+        gids: arguments.gids.clone(),
+        weights: arguments.weights.clone(),
+    };
     let socket = socket(arguments.socket.as_deref())?;
+    let clients_max = clients_max(most.clients_max)?;
+    let user_clients_max = Limits::places_of_user(clients_max, access.user_count());
+    let quarter = evener_host::memory_of_machine() / 4;
     let limits = Limits {
-        clients_max: clients_max(most.clients_max)?,
+        clients_max,
+        user_clients_max: most.user_clients_max.unwrap_or(user_clients_max).clamp(1, clients_max.max(1)),
+        user_sessions_max: most.user_sessions_max,
+        user_in_flight_max: most.user_in_flight_max.max(1),
+        user_memory_bytes_max: most.user_memory_bytes_max,
+        user_faulted_bytes_max: most.user_faulted_bytes_max.unwrap_or(quarter / access.user_count() as u64),
+        silence_max: Duration::from_secs(most.silence),
         sessions_max: most.sessions_max,
         in_flight_max: most.in_flight_max.max(1),
         bytes_in_flight_max: most.bytes_in_flight_max,
@@ -177,11 +224,6 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
         idle_max: arguments.idle_exit.map(Duration::from_secs),
     };
     let module = module(&arguments.module, most.request_bytes_max, arguments.cores)?;
-    let access = Access {
-        uids: arguments.uids.clone(),
-        gids: arguments.gids.clone(),
-        weights: arguments.weights.clone(),
-    };
     let control = arguments.control.clone();
     let place = match &socket {
         Socket::Path(path) => PathDisplay(path).to_string(),

@@ -51,6 +51,9 @@ pub(crate) struct Connection {
     outgoing: Outgoing,
     /// What waits for rings to hold nothing, the message that wants it, and until when.
     stop: Option<(RingStop, Message, Instant)>,
+    /// Since when it is to say something: it never did, or stopped in the middle of a message.
+    owes_since: Option<Instant>,
+    has_spoken: bool,
     /// What it is watched for.
     pub(crate) watched: EventFlags,
 }
@@ -63,6 +66,8 @@ impl Connection {
             incoming: Incoming::default(),
             outgoing: Outgoing::default(),
             stop: None,
+            owes_since: Some(Instant::now()),
+            has_spoken: false,
             watched: EventFlags::IN,
         }
     }
@@ -95,20 +100,34 @@ impl Connection {
         if !self.outgoing.is_empty() {
             return self.outgoing.go_on(self.client.stream()).map_err(|_| Break::Deaf.into());
         }
-        let Some(received) = self.incoming.receive(self.client.stream())? else { return Ok(()) };
+        let Some(received) = self.incoming.receive(self.client.stream())? else {
+            self.owes_since = self.owes_since.or_else(|| Some(Instant::now()));
+            return Ok(());
+        };
+        (self.owes_since, self.has_spoken) = (None, true);
         let message = received.message;
         match messages::handle(shared, &self.client, received)? {
             Handled::Done => Ok(()),
             Handled::Answer(payload) => self.answer(message, &payload),
             Handled::Stops(stop) => {
                 self.stop = Some((stop, message, Instant::now() + Duration::from(SILENCE_MAX)));
-                self.try_stop()
+                self.try_stop(shared)
             }
         }
     }
 
+    /// Why it is put out, where it owes something for longer than it may. Between two messages it may say nothing for as long as it likes.
+    pub(crate) fn check_silence(&self, most: Duration) -> Result<(), End> {
+        let is_over = self.owes_since.is_some_and(|since| since.elapsed() >= most);
+        match (is_over && !cfg!(mutant = "host_silence_unlimited"), self.has_spoken) {
+            (false, _) => Ok(()),
+            (true, false) => Err(Break::Silent(most).into()),
+            (true, true) => Err(Break::Stuck(most).into()),
+        }
+    }
+
     /// Goes on with a message that waited, where its rings hold nothing now or its time is over.
-    pub(crate) fn try_stop(&mut self) -> Result<(), End> {
+    pub(crate) fn try_stop(&mut self, shared: &HostState) -> Result<(), End> {
         let is_due = |(stop, _, until): &(RingStop, Message, Instant)| {
             stop.is_quiet(&self.client) || Instant::now() >= *until
         };
@@ -116,7 +135,7 @@ impl Connection {
             return Ok(());
         }
         let Some((stop, message, _)) = self.stop.take() else { return Ok(()) };
-        match stop.finish(&self.client)? {
+        match stop.finish(shared, &self.client)? {
             Some(payload) => self.answer(message, &payload),
             None => Ok(()),
         }

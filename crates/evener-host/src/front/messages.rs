@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evener_wire::{
     ConfigMessage, CreateSession, MemoryTable, Message, RingAddresses, RingDescriptor, RingState,
@@ -11,6 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::front::socket::Received;
 use crate::state::client::{Client, files};
+use crate::state::faults::NoPages;
 use crate::state::host_state::HostState;
 use crate::state::memory::{Memory, MemoryRefusal};
 use crate::state::ring::{Kick, Misplaced, RINGS_MAX, Ring, is_eventfd};
@@ -29,6 +31,12 @@ pub(crate) enum Break {
     RingSize(u32),
     #[error("a ring outside the client's memory")]
     Misplaced,
+    #[error("{0}")]
+    NoPages(NoPages),
+    #[error("it said nothing for {} s after it connected", .0.as_secs_f32())]
+    Silent(Duration),
+    #[error("it stopped in the middle of a message for {} s", .0.as_secs_f32())]
+    Stuck(Duration),
     #[error("a ring is to be called or kicked by something that is no eventfd, or by nothing")]
     NoEventfd,
     #[error("features that were not offered: {0:#x}")]
@@ -39,10 +47,9 @@ pub(crate) enum Break {
     Deaf,
 }
 
-impl From<Misplaced> for Break {
-    fn from(_: Misplaced) -> Self {
-        Self::Misplaced
-    }
+/// Why a ring does not run in `memory`.
+fn misplaced(memory: &Memory) -> Break {
+    memory.refusal().map_or(Break::Misplaced, Break::NoPages)
 }
 
 /// What came of a message.
@@ -76,7 +83,7 @@ pub(crate) fn handle(shared: &HostState, client: &Client, received: Received) ->
         Message::GetQueueNum => answer(&(RINGS_MAX as u64).to_ne_bytes()),
         Message::SetMemTable => {
             let table = MemoryTable::parse(&payload)?;
-            let memory = Memory::map(&table, &files(descriptors), shared.limits.memory_bytes_max)?;
+            let memory = Memory::map(&table, &files(descriptors), &shared.allowance(client))?;
             Ok(Handled::Stops(RingStop::Memory(memory)))
         }
         Message::GetRingBase => {
@@ -142,9 +149,9 @@ impl RingStop {
     }
 
     /// Does it, and says what is answered.
-    pub(crate) fn finish(self, client: &Client) -> Result<Option<Vec<u8>>, Break> {
+    pub(crate) fn finish(self, shared: &HostState, client: &Client) -> Result<Option<Vec<u8>>, Break> {
         match self {
-            Self::Memory(memory) => set_memory(client, memory).map(|()| None),
+            Self::Memory(memory) => set_memory(shared, client, memory).map(|()| None),
             Self::Ring(index) => {
                 let base = stop_ring(client, index);
                 let ring = u32::try_from(index).expect("a few");
@@ -173,7 +180,7 @@ fn offered(told: u64, offer: u64) -> Result<(), Break> {
     if told & !offer == 0 || cfg!(mutant = "host_features_any") { Ok(()) } else { Err(Break::Features(told)) }
 }
 
-fn set_memory(client: &Client, memory: Memory) -> Result<(), Break> {
+fn set_memory(shared: &HostState, client: &Client, memory: Memory) -> Result<(), Break> {
     let mut guard = client.lock();
     let state = &mut *guard;
     let before = std::mem::replace(&mut state.memory, Arc::new(memory));
@@ -181,12 +188,12 @@ fn set_memory(client: &Client, memory: Memory) -> Result<(), Break> {
         let ran = ring.device.is_some();
         ring.stop();
         if ran {
-            ring.try_start(&state.memory, state.features)?;
+            ring.try_start(&state.memory, state.features).map_err(|Misplaced| misplaced(&state.memory))?;
         }
     }
     drop(guard);
     // Outside the lock: to unmap many gigabytes takes long, and the module's thread may be at the door.
-    drop(before);
+    shared.unmap_later(before);
     client.shard.tell(News::Changed(client.id));
     Ok(())
 }
@@ -203,7 +210,7 @@ fn change(client: &Client, index: u32, change: impl FnOnce(&mut Ring)) -> Result
     let state = &mut *guard;
     let ring = &mut state.rings[index_of(index)?];
     change(ring);
-    ring.try_start(&state.memory, state.features)?;
+    ring.try_start(&state.memory, state.features).map_err(|Misplaced| misplaced(&state.memory))?;
     let is_served = ring.served().is_some();
     drop(guard);
     if is_served {
@@ -238,7 +245,13 @@ fn eventfd(payload: &[u8], descriptors: Vec<OwnedFd>) -> Result<(u32, OwnedFd), 
 /// Opens a session and puts its id into the payload, or -1.
 fn open_session(shared: &HostState, client: &Client, payload: &mut [u8]) -> Result<(), Break> {
     let asked = CreateSession::parse(payload)?;
-    let id = client.lock().sessions.open(&asked, &shared.does, shared.limits.sessions_max);
+    let (limits, user) = (&shared.limits, &client.user);
+    let id = client.lock().sessions.open(
+        &asked,
+        &shared.does,
+        limits.sessions_max,
+        (user, limits.user_sessions_max),
+    );
     if id.is_none() {
         client.counts.refused.add(1);
         shared.totals.refused.add(1);

@@ -11,10 +11,12 @@ use evener_wire::{Message, protocol_features};
 
 use crate::front::messages::FEATURES;
 use crate::front::socket::{Incoming, Outgoing};
+use crate::state::host_state::Full;
 
 /// A connection that ends as soon as it was told why.
 pub(crate) struct Refusal {
     stream: UnixStream,
+    full: Full,
     incoming: Incoming,
     outgoing: Outgoing,
     was_asked: bool,
@@ -22,13 +24,20 @@ pub(crate) struct Refusal {
 }
 
 impl Refusal {
-    pub(crate) fn new(stream: UnixStream) -> Self {
+    pub(crate) fn new(stream: UnixStream, full: Full) -> Self {
         let until = Instant::now() + Duration::from(SILENCE_MAX);
-        Self { stream, incoming: Incoming::default(), outgoing: Outgoing::default(), was_asked: false, until }
+        Self {
+            stream,
+            full,
+            incoming: Incoming::default(),
+            outgoing: Outgoing::default(),
+            was_asked: false,
+            until,
+        }
     }
 
     /// Answers what came; `false` where the connection is to end. What does not go at once does not go.
-    pub(crate) fn step(&mut self, clients: usize) -> bool {
+    pub(crate) fn step(&mut self) -> bool {
         let received = match self.incoming.receive(&self.stream) {
             Ok(None) => return true,
             Ok(Some(received)) => received.message,
@@ -42,8 +51,8 @@ impl Refusal {
                 self.answer(received, FEATURES)
             }
             Message::GetProtocolFeatures => {
-                let clients = u32::try_from(clients).unwrap_or(u32::MAX);
-                self.answer(received, protocol_features::full(clients));
+                let clients = u32::try_from(self.full.clients).unwrap_or(u32::MAX);
+                self.answer(received, protocol_features::full(clients, self.full.is_of_user));
                 false
             }
             _ => false,

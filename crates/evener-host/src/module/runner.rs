@@ -32,15 +32,19 @@ impl ModuleRunner {
     }
 
     /// What may be taken now from so many clients. A core takes fills of its lanes, so that results go out while the next fill is worked
-    /// on; a module takes one after the other from each client, and none while it is full.
-    pub(crate) fn quota(&self, clients: usize) -> Quota {
+    /// on; a module takes one after the other from each client, and none while it is full. Where there are several users few wait at a module, for who comes
+    /// later waits behind them, whosever they are.
+    pub(crate) fn quota(&self, clients: usize, users: usize) -> Quota {
         match &self.work {
             Work::Core(core_drivers) => {
                 let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(FILL_LEAST);
                 Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)) }
             }
             Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0 },
-            Work::Queued(_) | Work::Lost => Quota { all: clients.min(TURNS_MAX), each: 1 },
+            Work::Queued(_) | Work::Lost => {
+                let most = if users > 1 { TURNS_OF_USER * users } else { TURNS_MAX };
+                Quota { all: clients.min(most), each: 1 }
+            }
         }
     }
 
@@ -155,6 +159,9 @@ const SHARES_MAX: usize = 4;
 /// not measured: 64, more than any such module holds.
 const TURNS_MAX: usize = 64;
 
+/// The same for each user, where there are several. Assumed, not measured: 2, one that the module takes next and one behind it.
+const TURNS_OF_USER: usize = 2;
+
 /// Least requests of a round on a core. Assumed, not measured: 8, because that is half a fill of the widest lanes.
 const FILL_LEAST: usize = 8;
 
@@ -178,7 +185,7 @@ mod tests {
         let profile = evener_core::InlineDriver::profile(&plain).clone();
         let module = Module::core(profile, CoreDrivers::new(Box::new(plain), None), Vec::new());
         let runner = module.into_runners().remove(0);
-        let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings).each);
-        assert_eq!((runner.quota(8).all, shares), (8, [8, 8, 4, 2, 2, 2]));
+        let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings, 1).each);
+        assert_eq!((runner.quota(8, 1).all, shares), (8, [8, 8, 4, 2, 2, 2]));
     }
 }

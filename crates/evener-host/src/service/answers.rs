@@ -18,6 +18,7 @@ impl ServiceLoop {
         for job in done.drain(..) {
             let task = self.in_flight.end(&job);
             let client = Arc::clone(&task.place.client);
+            self.run_queue.release(client.peer.uid);
             self.answer(&job, &task.place, &task.elements, task.src_bytes);
             self.in_flight.put(job, task);
             if client.is_over() {
@@ -49,6 +50,11 @@ impl ServiceLoop {
         let parts = if status == Status::Ok { result_of(job) } else { [&[][..], &[][..]] };
         let written = request::write(memory, elements, parts, status);
         device.give_back(place.head, written + if status == Status::Ok { written_there(job) } else { 0 });
+        let refusal = memory.refusal();
+        drop(guard);
+        if let Some(no_pages) = refusal {
+            self.shared.break_off(&place.client, no_pages);
+        }
     }
 
     /// Shows clients what was given back, and calls those who want it.

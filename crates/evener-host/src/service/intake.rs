@@ -17,7 +17,8 @@ impl ServiceLoop {
         if self.run_queue.has_parked() {
             self.wait(Duration::ZERO);
         }
-        let (quota, takes_more) = (self.runner.quota(self.run_queue.queued()), self.runner.takes_more());
+        let quota = self.runner.quota(self.run_queue.queued(), self.run_queue.users());
+        let takes_more = self.runner.takes_more();
         let about = |client: &Arc<Client>| (client.id, client.weight);
         take_turns(
             self,
@@ -31,14 +32,19 @@ impl ServiceLoop {
 
     /// Takes a share of a client and queues or parks it; says how many requests that were.
     fn take_share(&mut self, client: &Arc<Client>, most: usize) -> usize {
+        let before = self.jobs.len();
         let (taken, rest) = match self.take_from(client, most) {
             Ok(some) => some,
             // What was taken before is with the module.
             Err(fraud) => {
-                self.shared.break_off(client, fraud);
+                match client.lock().memory.refusal() {
+                    Some(no_pages) => self.shared.break_off(client, no_pages),
+                    None => self.shared.break_off(client, fraud),
+                }
                 (0, Rest::None)
             }
         };
+        self.run_queue.hold(client.peer.uid, self.jobs.len() - before);
         match rest {
             _ if client.is_over() => self.run_queue.park(client.id, ClientState::Asleep),
             Rest::AtLimit => self.run_queue.park(client.id, ClientState::AtLimit),

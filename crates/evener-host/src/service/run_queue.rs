@@ -1,7 +1,8 @@
-//! Clients that may have requests, in the order in which that was seen.
+//! Clients that may have requests: users in turn, and of each user its clients in the order in which that was seen.
 //!
 //! `add -> asleep -> enqueue (a kick came) -> next (served) -> enqueue, at the end, or park -> ... -> remove`. A look costs the time of
-//! the clients queued here, not of all that are connected.
+//! the clients queued here, not of all that are connected. One user's thousand clients have one turn beside another user's one, which is
+//! fair queueing in two levels (Demers, Keshav and Shenker, SIGCOMM 1989); clients of one user alone are served as they came.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -9,14 +10,29 @@ use std::collections::{HashMap, VecDeque};
 #[derive(Debug)]
 pub(crate) struct RunQueue<C> {
     members: HashMap<u64, Member<C>>,
+    users: HashMap<u32, UserQueue>,
+    /// Users of whom clients are queued, each once, in the order of their turns.
+    turns: VecDeque<u32>,
+    queued: usize,
+    /// Requests of one user's clients that the module may hold.
+    in_flight_max: usize,
+}
+
+/// What is queued of one user.
+#[derive(Debug, Default)]
+struct UserQueue {
+    /// Clients that there are.
+    members: usize,
     /// Numbers of those queued, oldest first; of some that have gone, too.
     order: VecDeque<u64>,
-    queued: usize,
+    /// Requests that the module holds.
+    in_flight: usize,
 }
 
 #[derive(Debug)]
 struct Member<C> {
     client: C,
+    user: u32,
     state: ClientState,
     /// What is left of a share that ended with a burst.
     left: usize,
@@ -36,31 +52,49 @@ pub(crate) enum ClientState {
 }
 
 impl<C: Clone> RunQueue<C> {
-    pub(crate) fn new() -> Self {
-        Self { members: HashMap::new(), order: VecDeque::new(), queued: 0 }
+    pub(crate) fn new(in_flight_max: usize) -> Self {
+        Self {
+            members: HashMap::new(),
+            users: HashMap::new(),
+            turns: VecDeque::new(),
+            queued: 0,
+            in_flight_max,
+        }
     }
 
     /// Adds a client, asleep.
-    pub(crate) fn add(&mut self, id: u64, client: C) {
-        self.members.insert(id, Member { client, state: ClientState::Asleep, left: 0 });
+    pub(crate) fn add(&mut self, id: u64, user: u32, client: C) {
+        let user = if cfg!(mutant = "host_users_as_one") { 0 } else { user };
+        self.users.entry(user).or_default().members += 1;
+        self.members.insert(id, Member { client, user, state: ClientState::Asleep, left: 0 });
     }
 
     /// Forgets a client.
     pub(crate) fn remove(&mut self, id: u64) {
-        let gone = self.members.remove(&id);
-        if gone.is_some_and(|member| member.state == ClientState::Queued) {
+        let Some(member) = self.members.remove(&id) else { return };
+        if member.state == ClientState::Queued {
             self.queued -= 1;
+        }
+        if let Some(user) = self.users.get_mut(&member.user) {
+            user.members -= 1;
+            self.forget_unless_needed(member.user);
         }
     }
 
-    /// Puts a client at the end of the queue; one that is queued keeps its place, and one that has gone has none.
+    /// Puts a client at the end of its user's queue; one that is queued keeps its place, and one that has gone has none.
     pub(crate) fn enqueue(&mut self, id: u64) {
         let Some(member) = self.members.get_mut(&id) else { return };
-        if member.state != ClientState::Queued {
-            member.state = ClientState::Queued;
-            self.order.push_back(id);
-            self.queued += 1;
+        if member.state == ClientState::Queued {
+            return;
         }
+        member.state = ClientState::Queued;
+        self.queued += 1;
+        let uid = member.user;
+        let user = self.users.entry(uid).or_default();
+        if user.order.is_empty() {
+            self.turns.push_back(uid);
+        }
+        user.order.push_back(id);
     }
 
     /// As [`RunQueue::enqueue`], for one at its limit, of which something went back.
@@ -70,15 +104,27 @@ impl<C: Clone> RunQueue<C> {
         }
     }
 
-    /// The client that is first. From now on it is served, until it is queued again or parked.
+    /// The first client of the user whose turn it is. From now on it is served, until it is queued again or parked. A user of whom the module holds as much as it
+    /// may is passed over.
     pub(crate) fn next(&mut self) -> Option<C> {
-        while let Some(id) = self.order.pop_front() {
-            // Numbers come once, so this is the same client or none.
-            if let Some(member) = self.members.get_mut(&id) {
+        for _ in 0..self.turns.len() {
+            let uid = self.turns.pop_front()?;
+            let user = self.users.get_mut(&uid)?;
+            if user.in_flight >= self.in_flight_max && !cfg!(mutant = "host_user_in_flight_unlimited") {
+                self.turns.push_back(uid);
+                continue;
+            }
+            while let Some(id) = user.order.pop_front() {
+                // Numbers come once, so this is the same client or none.
+                let Some(member) = self.members.get_mut(&id) else { continue };
                 member.state = ClientState::Served;
                 self.queued -= 1;
+                if !user.order.is_empty() {
+                    self.turns.push_back(uid);
+                }
                 return Some(member.client.clone());
             }
+            self.forget_unless_needed(uid);
         }
         None
     }
@@ -93,10 +139,28 @@ impl<C: Clone> RunQueue<C> {
     pub(crate) fn end_turn(&mut self, id: u64, left: usize, is_full: bool) {
         let Some(member) = self.members.get_mut(&id) else { return };
         let goes_on = is_full && left > 0 && member.state == ClientState::Queued;
-        if goes_on && self.order.back() == Some(&id) && !cfg!(mutant = "host_shares_cut") {
+        let Some(user) = self.users.get_mut(&member.user) else { return };
+        if goes_on && user.order.back() == Some(&id) && !cfg!(mutant = "host_shares_cut") {
             member.left = left;
-            self.order.pop_back();
-            self.order.push_front(id);
+            user.order.pop_back();
+            user.order.push_front(id);
+            self.turns.retain(|uid| *uid != member.user);
+            self.turns.push_front(member.user);
+        }
+    }
+
+    /// Notes that the module holds so many requests of the user more.
+    pub(crate) fn hold(&mut self, user: u32, requests: usize) {
+        if requests > 0 {
+            self.users.entry(user).or_default().in_flight += requests;
+        }
+    }
+
+    /// Notes that one of them is back.
+    pub(crate) fn release(&mut self, user: u32) {
+        if let Some(known) = self.users.get_mut(&user) {
+            known.in_flight = known.in_flight.saturating_sub(1);
+            self.forget_unless_needed(user);
         }
     }
 
@@ -112,9 +176,23 @@ impl<C: Clone> RunQueue<C> {
         self.queued
     }
 
+    /// How many users have clients here.
+    pub(crate) fn users(&self) -> usize {
+        self.users.len()
+    }
+
     /// Whether a client could come by a kick.
     pub(crate) fn has_parked(&self) -> bool {
         self.queued < self.members.len()
+    }
+
+    /// Keeps nothing of users who have gone.
+    fn forget_unless_needed(&mut self, uid: u32) {
+        let is_over = |user: &UserQueue| user.members == 0 && user.in_flight == 0;
+        if self.users.get(&uid).is_some_and(is_over) {
+            self.users.remove(&uid);
+            self.turns.retain(|queued| *queued != uid);
+        }
     }
 }
 
@@ -123,8 +201,8 @@ mod tests {
     use super::*;
 
     fn queue(ids: &[u64]) -> RunQueue<u64> {
-        let mut queue = RunQueue::new();
-        ids.iter().for_each(|&id| queue.add(id, id));
+        let mut queue = RunQueue::new(usize::MAX);
+        ids.iter().for_each(|&id| queue.add(id, 7, id));
         queue
     }
 
@@ -187,5 +265,41 @@ mod tests {
         queue.enqueue(1);
         queue.park(1, ClientState::Asleep);
         assert_eq!(all(&mut queue), [1]);
+    }
+    #[test]
+    fn a_users_many_clients_have_one_turn_beside_another_users_one() {
+        let mut queue = queue(&[1, 2, 3, 4]);
+        queue.add(9, 8, 9);
+        [1, 2, 3, 4, 9].into_iter().for_each(|id| queue.enqueue(id));
+        let mut served = Vec::new();
+        for _ in 0..8 {
+            let id = queue.next().unwrap();
+            served.push(id);
+            queue.enqueue(id);
+        }
+        assert_eq!(served, [1, 9, 2, 9, 3, 9, 4, 9]);
+    }
+
+    #[test]
+    fn a_user_of_whom_the_module_holds_enough_is_passed_over_until_one_is_back() {
+        let mut queue = queue(&[1, 2]);
+        queue.in_flight_max = 3;
+        queue.add(9, 8, 9);
+        [1, 2, 9].into_iter().for_each(|id| queue.enqueue(id));
+        assert_eq!(queue.next(), Some(1));
+        queue.hold(7, 3);
+        assert_eq!((queue.next(), queue.next()), (Some(9), None));
+        queue.release(7);
+        assert_eq!(queue.next(), Some(2));
+    }
+
+    #[test]
+    fn nothing_is_kept_of_users_who_have_gone() {
+        let mut queue = queue(&[1]);
+        queue.enqueue(1);
+        queue.hold(7, 1);
+        queue.remove(1);
+        queue.release(7);
+        assert_eq!((queue.users.len(), queue.turns.len(), queue.next()), (0, 0, None));
     }
 }

@@ -34,7 +34,10 @@ impl ServiceLoop {
         for news in self.shard.take_news() {
             match news {
                 News::Came(id) => {
-                    self.shared.client(id).into_iter().for_each(|client| self.run_queue.add(id, client));
+                    self.shared
+                        .client(id)
+                        .into_iter()
+                        .for_each(|client| self.run_queue.add(id, client.peer.uid, client));
                 }
                 News::Changed(id) => self.run_queue.enqueue(id),
                 News::Left(id) => {

@@ -60,9 +60,14 @@ mod tests {
 
     impl Simulated {
         fn new(all: &[(usize, usize)]) -> Self {
+            Self::of_users(all, |_| 7)
+        }
+
+        /// The same, of the user that `users` says.
+        fn of_users(all: &[(usize, usize)], users: impl Fn(u64) -> u32) -> Self {
             let client = |&(weight, comes)| SimulatedClient { weight, waiting: 0, served: 0, comes };
-            let mut queue = RunQueue::new();
-            (0..).zip(all).for_each(|(id, _)| queue.add(id, id));
+            let mut queue = RunQueue::new(usize::MAX);
+            (0..).zip(all).for_each(|(id, _)| queue.add(id, users(id), id));
             Self { queue, clients: all.iter().map(client).collect() }
         }
 
@@ -164,6 +169,23 @@ mod tests {
         // Shares of 4 and one of 200: 596 requests, in bursts of 16.
         simulated.run(596_usize.div_ceil(16) + 1, core(16));
         assert!(simulated.served().iter().all(|served| *served >= 4), "{:?}", simulated.served());
+    }
+
+    #[test]
+    fn one_client_of_a_user_has_as_much_as_64_of_another_and_waits_for_one_burst() {
+        for (kind, quota) in [("lanes", Box::new(core(16)) as BoxedQuota), ("a queue", Box::new(module))] {
+            let mut all = vec![(1, ALWAYS); 64];
+            all.push((1, 4));
+            let mut simulated = Simulated::of_users(&all, |id| u32::from(id == 64));
+            for burst in 1..=1_000 {
+                simulated.run(1, &quota);
+                // Four come to it with each burst, and some of them are done in it.
+                assert!(simulated.served()[64] >= burst, "{kind}, burst {burst}");
+            }
+            let (good, others) = (simulated.served()[64], simulated.served()[..64].iter().sum::<usize>());
+            let least = if kind == "lanes" { 4 * 1_000 - 8 } else { others / 64 };
+            assert!(good >= least && others > 0, "{kind}: {good} beside {others}");
+        }
     }
 
     /// Jain's index: 1 where all have as much.

@@ -48,6 +48,7 @@ pub(super) enum Rest {
 
 impl ServiceLoop {
     pub(crate) fn new(shared: Arc<HostState>, shard: Arc<Shard>, runner: ModuleRunner) -> Self {
+        let user_in_flight_max = shared.limits.user_in_flight_max;
         let notifier = Notifier::new();
         shared.calls_may_wait.fetch_or(notifier.may_wait(), Relaxed);
         Self {
@@ -56,7 +57,7 @@ impl ServiceLoop {
             shard,
             runner,
             in_flight: InFlightTable::new(),
-            run_queue: RunQueue::new(),
+            run_queue: RunQueue::new(user_in_flight_max),
             resets: 0,
             jobs: Vec::new(),
             done: Vec::new(),

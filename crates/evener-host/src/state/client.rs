@@ -17,11 +17,14 @@ use crate::state::report::Counts;
 use crate::state::ring::{RINGS_MAX, Ring, events};
 use crate::state::sessions::Sessions;
 use crate::state::shard::Shard;
+use crate::state::users::User;
 
 /// One client.
 pub(crate) struct Client {
     pub(crate) id: u64,
     pub(crate) peer: Peer,
+    /// What it has together with the other clients of its user.
+    pub(crate) user: Arc<User>,
     /// How many shares of a burst it has.
     pub(crate) weight: usize,
     /// Who serves it.
@@ -95,9 +98,25 @@ pub(crate) struct AnswerPlace {
 }
 
 impl Client {
-    pub(crate) fn new(id: u64, peer: Peer, weight: usize, stream: UnixStream, shard: Arc<Shard>) -> Self {
+    pub(crate) fn new(
+        id: u64,
+        (peer, user): (Peer, Arc<User>),
+        weight: usize,
+        stream: UnixStream,
+        shard: Arc<Shard>,
+    ) -> Self {
         let is_over = AtomicBool::new(false);
-        Self { id, peer, weight, shard, counts: Counts::default(), state: Mutex::default(), stream, is_over }
+        Self {
+            id,
+            peer,
+            user,
+            weight,
+            shard,
+            counts: Counts::default(),
+            state: Mutex::default(),
+            stream,
+            is_over,
+        }
     }
 
     /// Where its messages come.
@@ -176,7 +195,8 @@ mod tests {
     fn with_one_unshown() -> Client {
         let (stream, _) = UnixStream::pair().unwrap();
         let shard = Arc::new(Shard::new().unwrap());
-        let client = Client::new(1, Peer { pid: 1, uid: 0, gid: 0 }, 1, stream, Arc::clone(&shard));
+        let client =
+            Client::new(1, (Peer { pid: 1, uid: 0, gid: 0 }, Arc::default()), 1, stream, Arc::clone(&shard));
         let kick = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK).unwrap();
         let mut state = client.lock();
         let memory = map(&[[GUEST, 8192, USER, 0]]).unwrap();

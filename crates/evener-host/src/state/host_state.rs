@@ -17,11 +17,22 @@ use crate::error::HostError;
 use crate::limits::Limits;
 use crate::module::Module;
 use crate::state::client::Client;
-use crate::state::memory::Memory;
-use crate::state::report::{ClientReport, ConnectionCounts, Count, Counts, ModuleReport, Report};
+use crate::state::faults::{Departed, PAGE};
+use crate::state::memory::{Allowance, Memory};
+use crate::state::report::{
+    ClientReport, ConnectionCounts, Count, Counts, LimitsReport, ModuleReport, Report, UserReport,
+};
 use crate::state::ring::RINGS_MAX;
 use crate::state::sessions::config;
 use crate::state::shard::{News, Shard};
+use crate::state::users::{User, Users};
+
+/// Why there is no place for a client: so many there are, of all users or of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full {
+    pub(crate) clients: usize,
+    pub(crate) is_of_user: bool,
+}
 
 /// Everything but the module itself, which is its threads' alone.
 pub(crate) struct HostState {
@@ -32,6 +43,7 @@ pub(crate) struct HostState {
     profile: Profile,
     /// One for each thread of the module.
     pub(crate) shards: Vec<Arc<Shard>>,
+    pub(crate) users: Users,
     /// By number.
     clients: Mutex<BTreeMap<u64, Arc<Client>>>,
     /// What wakes the front: clients of which something moved that it waits for.
@@ -39,6 +51,8 @@ pub(crate) struct HostState {
     moved: Mutex<Vec<u64>>,
     /// Memory of clients that have gone, for the front to unmap.
     left_memory: Mutex<Vec<Arc<Memory>>>,
+    /// What the host made in memory that is unmapped, and that another process may still have.
+    departed: Mutex<Departed>,
     /// How often the module was to be reset.
     pub(crate) resets: AtomicU64,
     pub(crate) is_gone: AtomicBool,
@@ -62,10 +76,12 @@ impl HostState {
             profile: module.profile.clone(),
             shards: shards.collect::<Result<_, HostError>>()?,
             limits,
+            users: Users::default(),
             clients: Mutex::default(),
             front_wake: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             moved: Mutex::default(),
             left_memory: Mutex::default(),
+            departed: Mutex::new(Departed::new()),
             resets: AtomicU64::new(0),
             is_gone: AtomicBool::new(false),
             calls_may_wait: AtomicBool::new(false),
@@ -89,15 +105,22 @@ impl HostState {
         peer: Peer,
         weight: usize,
         stream: UnixStream,
-    ) -> Result<Arc<Client>, UnixStream> {
+    ) -> Result<Arc<Client>, (UnixStream, Full)> {
         let mut clients = self.list();
+        let user = self.users.of(peer.uid);
         if clients.len() >= self.limits.clients_max && !cfg!(mutant = "host_clients_unlimited") {
-            return Err(stream);
+            return Err((stream, Full { clients: clients.len(), is_of_user: false }));
         }
+        let of_user = user.clients.load(Relaxed);
+        if of_user >= self.limits.user_clients_max && !cfg!(mutant = "host_user_clients_unlimited") {
+            user.refused.add(1);
+            return Err((stream, Full { clients: of_user, is_of_user: true }));
+        }
+        user.clients.fetch_add(1, Relaxed);
         let least = self.shards.iter().min_by_key(|shard| shard.client_count.load(Relaxed));
         let shard = Arc::clone(least.expect("there is a thread"));
         shard.client_count.fetch_add(1, Relaxed);
-        let client = Arc::new(Client::new(id, peer, weight, stream, shard));
+        let client = Arc::new(Client::new(id, (peer, user), weight, stream, shard));
         clients.insert(id, Arc::clone(&client));
         client.shard.tell(News::Came(id));
         Ok(client)
@@ -112,9 +135,21 @@ impl HostState {
         let mut clients = self.list();
         if clients.remove(&client.id).is_some() {
             client.shard.client_count.fetch_sub(1, Relaxed);
+            client.user.clients.fetch_sub(1, Relaxed);
         }
         drop(clients);
         client.shard.tell(News::Left(client.id));
+    }
+
+    /// What a client may map in place of what it has.
+    pub(crate) fn allowance(&self, client: &Client) -> Allowance {
+        Allowance {
+            user: Arc::clone(&client.user),
+            bytes_max: self.limits.memory_bytes_max,
+            user_bytes_max: self.limits.user_memory_bytes_max,
+            replaced_bytes: client.lock().memory.bytes(),
+            faulted_bytes_max: self.limits.user_faulted_bytes_max,
+        }
     }
 
     /// Unmaps memory of clients that have gone and that no request has any more; by the front, for it may take long.
@@ -123,10 +158,13 @@ impl HostState {
         let (unused, used): (Vec<_>, _) = left.drain(..).partition(|memory| Arc::strong_count(memory) == 1);
         *left = used;
         drop(left);
+        let mut departed = self.departed.lock().unwrap_or_else(PoisonError::into_inner);
+        unused.iter().for_each(|memory| memory.depart(&mut departed));
         drop(unused);
+        departed.settle();
     }
 
-    fn unmap_later(&self, memory: Arc<Memory>) {
+    pub(crate) fn unmap_later(&self, memory: Arc<Memory>) {
         self.left_memory.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
         self.unmap_unused();
     }
@@ -183,11 +221,14 @@ impl HostState {
             completed: self.completed.value(),
             faults,
         };
+        let clients: Vec<ClientReport> = self.clients().iter().map(|client| report_of(client)).collect();
         Report {
             module,
             calls_may_wait: self.calls_may_wait.load(Relaxed),
             connections: self.connections.report(),
-            clients: self.clients().iter().map(|client| report_of(client)).collect(),
+            users: self.users.all().iter().map(|user| user_report(user, &clients)).collect(),
+            clients,
+            limits: LimitsReport::of(&self.limits),
             totals: self.totals.totals(),
         }
     }
@@ -195,6 +236,19 @@ impl HostState {
     /// The list is whole between any two statements, so a panic elsewhere does not spoil it.
     fn list(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn user_report(user: &User, clients: &[ClientReport]) -> UserReport {
+    let own = clients.iter().filter(|client| client.peer.uid == user.uid);
+    UserReport {
+        uid: user.uid,
+        clients: user.clients.load(Relaxed),
+        sessions: user.sessions.value(),
+        in_flight: own.map(|client| client.in_flight).sum(),
+        memory_bytes: user.mapped_bytes.value(),
+        faulted_bytes: user.pages.value() * PAGE,
+        refused: user.refused.value(),
     }
 }
 

@@ -12,6 +12,9 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Element, Tables};
 use evener_wire::{MemoryTable, Region as Row};
 
+use crate::state::faults::{Backing, Departed, Faults, NoPages, PAGE};
+use crate::state::users::User;
+
 /// Why memory is refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -31,8 +34,18 @@ pub enum MemoryRefusal {
     #[error("two regions overlap")]
     Overlap,
     /// More than a client may map.
-    #[error("{0} bytes of memory are more than a client may map")]
+    #[error("{0} bytes of memory are more than a client may map (--client-memory)")]
     TooMuch(u64),
+    /// More than all clients of a user may map.
+    #[error(
+        "{bytes} bytes of memory are more than user {uid} may have mapped with those of its other clients (--user-memory)"
+    )]
+    TooMuchForUser {
+        /// Bytes that were to be mapped.
+        bytes: u64,
+        /// Whose client it is.
+        uid: u32,
+    },
     /// A file that cannot be trusted with a mapping.
     #[error("a region's file: {0}")]
     File(io::Error),
@@ -42,32 +55,88 @@ pub enum MemoryRefusal {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     spans: Vec<Span>,
+    /// What is counted of it; none where there is none.
+    faults: Option<Faults>,
+}
+
+/// How much may be mapped.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    pub(crate) user: Arc<User>,
+    /// Bytes, of one client and of all that the user has.
+    pub(crate) bytes_max: u64,
+    pub(crate) user_bytes_max: u64,
+    /// Bytes that the client has mapped already, which this memory takes the place of.
+    pub(crate) replaced_bytes: u64,
+    /// Bytes of the user's that the host may make pages for.
+    pub(crate) faulted_bytes_max: u64,
 }
 
 #[derive(Debug)]
 struct Span {
     row: Row,
     region: Arc<Region>,
+    backing: Backing,
 }
 
 impl Memory {
     /// Maps the regions of a table, whose files came in the same order.
-    pub(crate) fn map(table: &MemoryTable, files: &[File], bytes_max: u64) -> Result<Self, MemoryRefusal> {
+    pub(crate) fn map(
+        table: &MemoryTable,
+        files: &[File],
+        allowance: &Allowance,
+    ) -> Result<Self, MemoryRefusal> {
         let rows = table.regions();
         if rows.len() != files.len() {
             return Err(MemoryRefusal::Files { files: files.len(), regions: rows.len() });
         }
         check_addresses(rows)?;
         let bytes = rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.size_bytes));
-        if bytes > bytes_max && !cfg!(mutant = "host_memory_unlimited") {
+        if bytes > allowance.bytes_max && !cfg!(mutant = "host_memory_unlimited") {
             return Err(MemoryRefusal::TooMuch(bytes));
         }
+        let user = &allowance.user;
+        let is_mapped = user.mapped_bytes.take(bytes, allowance.user_bytes_max, allowance.replaced_bytes);
+        if !is_mapped && !cfg!(mutant = "host_user_memory_unlimited") {
+            user.refused.add(1);
+            return Err(MemoryRefusal::TooMuchForUser { bytes, uid: user.uid });
+        }
+        // From here on it is given back when this goes, whatever comes.
+        let reserved = Reserved { user, bytes };
         let map = |(row, file): (&Row, &File)| {
             let region = Region::of_peer(file, row.offset_bytes, row.size_bytes);
-            Ok(Span { row: *row, region: Arc::new(region.map_err(MemoryRefusal::File)?) })
+            let region = Arc::new(region.map_err(MemoryRefusal::File)?);
+            Ok(Span { row: *row, region, backing: Backing::of(file, row.offset_bytes, row.size_bytes) })
         };
         let spans: Result<_, MemoryRefusal> = rows.iter().zip(files).map(map).collect();
-        Ok(Self { spans: spans? })
+        let memory = Self {
+            spans: spans?,
+            faults: Some(Faults::new(Arc::clone(user), allowance.faulted_bytes_max / PAGE)),
+        };
+        std::mem::forget(reserved);
+        Ok(memory)
+    }
+
+    /// Counts that a span is about to be touched; `false` where it is not to be.
+    fn may_touch(&self, span: &Span, at: usize, len: usize) -> bool {
+        let Some(faults) = &self.faults else { return true };
+        faults.touch(&span.backing, at, len)
+    }
+
+    /// Why the client is to go, where its memory has no pages and is given none.
+    pub(crate) fn refusal(&self) -> Option<NoPages> {
+        self.faults.as_ref().and_then(Faults::refusal)
+    }
+
+    fn backings(&self) -> Vec<&Backing> {
+        self.spans.iter().map(|span| &span.backing).collect()
+    }
+
+    /// Hands over the count of what the host made in it, before it goes.
+    pub(crate) fn depart(&self, departed: &mut Departed) {
+        if let Some(faults) = &self.faults {
+            departed.add(faults, &self.backings());
+        }
     }
 
     /// Bytes that are mapped.
@@ -77,7 +146,8 @@ impl Memory {
 
     /// The region and the offset in it that a user address stands for, where at least `len` bytes follow in the region.
     pub(crate) fn by_user(&self, address: u64, len: usize) -> Option<(Arc<Region>, usize)> {
-        self.find(address, len, |row| row.user_address).map(|(span, at)| (Arc::clone(&span.region), at))
+        let (span, at) = self.find(address, len, |row| row.user_address)?;
+        self.may_touch(span, at, len).then(|| (Arc::clone(&span.region), at))
     }
 
     /// Whether all bytes of an element are the client's. An element without bytes lies nowhere.
@@ -90,13 +160,18 @@ impl Memory {
     #[must_use]
     pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> bool {
         let place = self.find(address, bytes.len(), |row| row.guest_address);
-        place.is_some_and(|(span, at)| span.region.copy_in(at, bytes).is_ok())
+        place.is_some_and(|(span, at)| {
+            self.may_touch(span, at, bytes.len()) && span.region.copy_in(at, bytes).is_ok()
+        })
     }
 
     /// The bytes of an element, where all are the client's and in one region.
     pub(crate) fn lend(&self, element: &Element) -> Option<&[AtomicU8]> {
         let len = usize::try_from(element.len).ok()?;
         let (span, at) = self.find(element.address, len, |row| row.guest_address)?;
+        if !self.may_touch(span, at, len) {
+            return None;
+        }
         span.region.bytes(at, len).ok()
     }
 
@@ -111,10 +186,32 @@ impl Memory {
     }
 }
 
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(faults) = &self.faults {
+            faults.user().mapped_bytes.give_back(self.bytes());
+        }
+    }
+}
+
+/// Bytes that were taken of a user's share and are given back where nothing is mapped.
+struct Reserved<'u> {
+    user: &'u User,
+    bytes: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.user.mapped_bytes.give_back(self.bytes);
+    }
+}
+
 impl Tables for Memory {
     fn copy_out(&self, address: u64, into: &mut [u8]) -> bool {
         let place = self.find(address, into.len(), |row| row.guest_address);
-        place.is_some_and(|(span, at)| span.region.copy_out(at, into).is_ok())
+        place.is_some_and(|(span, at)| {
+            self.may_touch(span, at, into.len()) && span.region.copy_out(at, into).is_ok()
+        })
     }
 }
 
@@ -151,7 +248,17 @@ pub(crate) mod tests {
     pub(crate) fn map(rows: &[[u64; 4]]) -> Result<Memory, MemoryRefusal> {
         let (_region, file) = Region::create(c"memory", 16_384).unwrap();
         let files: Vec<File> = rows.iter().map(|_| file.try_clone().unwrap()).collect();
-        Memory::map(&table(rows), &files, 1 << 20)
+        Memory::map(&table(rows), &files, &allowance())
+    }
+
+    fn allowance() -> Allowance {
+        Allowance {
+            user: Arc::default(),
+            bytes_max: 1 << 20,
+            user_bytes_max: 1 << 20,
+            replaced_bytes: 0,
+            faulted_bytes_max: 1 << 20,
+        }
     }
 
     #[test]
@@ -179,7 +286,25 @@ pub(crate) mod tests {
         assert!(matches!(refused(&[[0, 4096, u64::MAX, 0]]), MemoryRefusal::Overflow));
         assert!(matches!(refused(&[[0, (1 << 20) + 1, 0, 0]]), MemoryRefusal::TooMuch(1_048_577)));
         assert!(matches!(refused(&[[0, 20_480, 0, 0]]), MemoryRefusal::File(_)));
-        let none = Memory::map(&table(&[[0, 4096, 0, 0]]), &[], 1 << 20).map(drop).unwrap_err();
+        let none = Memory::map(&table(&[[0, 4096, 0, 0]]), &[], &allowance()).map(drop).unwrap_err();
         assert!(matches!(none, MemoryRefusal::Files { files: 0, regions: 1 }));
+    }
+
+    #[test]
+    fn what_a_users_clients_map_together_has_a_limit_and_comes_back() {
+        let (_region, file) = Region::create(c"memory", 16_384).unwrap();
+        let mut allowance = Allowance { user_bytes_max: 20_000, ..allowance() };
+        let map = |allowance: &Allowance| {
+            Memory::map(&table(&[[0, 16_384, 0, 0]]), &[file.try_clone().unwrap()], allowance)
+        };
+        let first = map(&allowance).unwrap();
+        let refused = map(&allowance).map(drop).unwrap_err();
+        assert!(matches!(refused, MemoryRefusal::TooMuchForUser { bytes: 16_384, .. }), "{refused}");
+        allowance.replaced_bytes = first.bytes();
+        let second = map(&allowance).unwrap();
+        drop((first, second));
+        assert_eq!(allowance.user.mapped_bytes.value(), 0);
+        let unsealed = Memory::map(&table(&[[0, 20_480, 0, 0]]), &[file.try_clone().unwrap()], &allowance);
+        assert!(unsealed.is_err() && allowance.user.mapped_bytes.value() == 0);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Peer;
+use crate::limits::Limits;
 
 /// Counts of connections since the host began.
 #[derive(Debug, Default)]
@@ -97,6 +98,58 @@ pub struct ClientReport {
     pub totals: Totals,
 }
 
+/// What the clients of one user have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UserReport {
+    /// The user.
+    pub uid: u32,
+    /// Clients that are connected.
+    pub clients: usize,
+    /// Sessions that are open.
+    pub sessions: u64,
+    /// Requests that the module holds.
+    pub in_flight: usize,
+    /// Bytes of memory that are mapped.
+    pub memory_bytes: u64,
+    /// Bytes of memory that the host made pages for, or may without looking again.
+    pub faulted_bytes: u64,
+    /// Clients, sessions and memory that a limit of the user was in the way of.
+    pub refused: u64,
+}
+
+/// What a user, and all of them, may have: `docs/host.md` says of each what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitsReport {
+    /// Clients of all users.
+    pub clients: usize,
+    /// Clients of one user.
+    pub user_clients: usize,
+    /// Sessions of one user.
+    pub user_sessions: usize,
+    /// Requests of one user that the module holds, for each of the host's threads.
+    pub user_in_flight: usize,
+    /// Bytes that one user has mapped.
+    pub user_memory_bytes: u64,
+    /// Bytes that the host makes pages for, for one user.
+    pub user_faulted_bytes: u64,
+    /// Silence after which a client that owes a message is put out, in milliseconds.
+    pub silence_ms: u64,
+}
+
+impl LimitsReport {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        Self {
+            clients: limits.clients_max,
+            user_clients: limits.user_clients_max,
+            user_sessions: limits.user_sessions_max,
+            user_in_flight: limits.user_in_flight_max,
+            user_memory_bytes: limits.user_memory_bytes_max,
+            user_faulted_bytes: limits.user_faulted_bytes_max,
+            silence_ms: limits.silence_max.as_millis().try_into().unwrap_or(u64::MAX),
+        }
+    }
+}
+
 /// The module.
 #[derive(Clone, Debug, Serialize)]
 pub struct ModuleReport {
@@ -128,6 +181,10 @@ pub struct Report {
     pub connections: ConnectionReport,
     /// Who is connected.
     pub clients: Vec<ClientReport>,
+    /// What users have, of whom something is there.
+    pub users: Vec<UserReport>,
+    /// What they may have.
+    pub limits: LimitsReport,
     /// What came of all requests, of clients that have gone as well.
     pub totals: Totals,
 }

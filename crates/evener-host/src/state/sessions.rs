@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::state::users::User;
 use evener_core::{Algorithm, Direction, Padding, Session};
 use evener_wire::numbers::{create, symmetric};
 use evener_wire::{
@@ -14,19 +15,32 @@ use evener_wire::{
 pub(crate) struct Sessions {
     open: HashMap<u64, Arc<Session>>,
     next: u32,
+    /// Whose they are, where one was opened.
+    user: Option<Arc<User>>,
 }
 
 impl Sessions {
     /// Opens a session; `None` where the numbers or the key make none, where the module `does` not do it, or where `max` are open.
-    pub(crate) fn open(&mut self, asked: &CreateSession<'_>, does: &[Algorithm], max: usize) -> Option<i64> {
+    pub(crate) fn open(
+        &mut self,
+        asked: &CreateSession<'_>,
+        does: &[Algorithm],
+        max: usize,
+        (user, user_max): (&Arc<User>, usize),
+    ) -> Option<i64> {
         let (algorithm, direction) = meaning(asked).filter(|(algorithm, _)| does.contains(algorithm))?;
         let key = if asked.op_code == create::MAC { asked.auth_key } else { asked.key };
         let session = Session::new(algorithm, direction, Padding::None, key).ok()?;
         if self.open.len() >= max && !cfg!(mutant = "host_sessions_unlimited") {
             return None;
         }
+        if !user.sessions.take(1, user_max as u64, 0) && !cfg!(mutant = "host_user_sessions_unlimited") {
+            user.refused.add(1);
+            return None;
+        }
         let id = self.next;
         self.next = id.checked_add(1)?;
+        self.user.get_or_insert_with(|| Arc::clone(user));
         self.open.insert(id.into(), Arc::new(session));
         Some(id.into())
     }
@@ -34,11 +48,20 @@ impl Sessions {
     /// Closes a session, which is to be forgotten by the module when the last job under it is back. What is not open stays
     /// closed.
     pub(crate) fn close(&mut self, id: u64) -> Option<Arc<Session>> {
-        self.open.remove(&id)
+        let closed = self.open.remove(&id);
+        self.give_back(closed.iter().len());
+        closed
+    }
+
+    fn give_back(&self, count: usize) {
+        if let Some(user) = &self.user {
+            user.sessions.give_back(count as u64);
+        }
     }
 
     /// Closes all.
     pub(crate) fn close_all(&mut self) -> impl Iterator<Item = Arc<Session>> + '_ {
+        self.give_back(self.open.len());
         self.open.drain().map(|(_, session)| session)
     }
 
@@ -122,12 +145,12 @@ mod tests {
             let asked = asked(create_code(algorithm), number_of(algorithm), &key, tag_bytes);
             let direction = if algorithm.is_cipher() { Direction::Decrypt } else { Direction::Encrypt };
             assert_eq!(meaning(&asked), Some((algorithm, direction)));
-            let mut sessions = Sessions::default();
-            assert_eq!(sessions.open(&asked, &[algorithm], 1), Some(0), "{algorithm}");
-            assert_eq!(sessions.open(&asked, &[algorithm], 1), None, "a limit is a limit");
+            let (mut sessions, user) = (Sessions::default(), Arc::default());
+            assert_eq!(sessions.open(&asked, &[algorithm], 1, (&user, 9)), Some(0), "{algorithm}");
+            assert_eq!(sessions.open(&asked, &[algorithm], 1, (&user, 9)), None, "a limit is a limit");
             sessions.close(0);
-            assert_eq!(sessions.open(&asked, &[algorithm], 1), Some(1), "ids are not used twice");
-            assert_eq!(Sessions::default().open(&asked, &[], 1), None);
+            assert_eq!(sessions.open(&asked, &[algorithm], 1, (&user, 9)), Some(1), "ids are not used twice");
+            assert_eq!(Sessions::default().open(&asked, &[], 1, (&user, 9)), None);
         }
     }
 
@@ -150,5 +173,19 @@ mod tests {
         let config = config(&[Algorithm::Aes128Cbc, Algorithm::Sha256], 4, 1 << 20);
         assert_eq!((config.services, config.ciphers, config.hashes), (0b11, 1 << 3, 1 << 4));
         assert_eq!((config.macs, config.aeads, config.data_queues_max), (0, 0, 4));
+    }
+
+    #[test]
+    fn a_users_clients_have_so_many_sessions_together_and_no_more() {
+        let (user, does) = (Arc::default(), [Algorithm::Aes128Cbc]);
+        let asked = asked(create::CIPHER, cipher::AES_CBC, &[1; 16], 0);
+        let [mut first, mut second] = [Sessions::default(), Sessions::default()];
+        let open = |sessions: &mut Sessions| sessions.open(&asked, &does, 100, (&user, 3));
+        assert_eq!([open(&mut first), open(&mut first), open(&mut second)], [Some(0), Some(1), Some(0)]);
+        assert_eq!(open(&mut second), None);
+        assert!(first.close(1).is_some() && first.close(1).is_none());
+        assert_eq!([open(&mut second), open(&mut second)], [Some(1), None]);
+        assert_eq!((first.close_all().count(), second.close_all().count()), (1, 2));
+        assert_eq!(user.sessions.value(), 0);
     }
 }

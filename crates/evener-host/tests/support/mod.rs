@@ -68,11 +68,48 @@ pub(crate) fn halves(numbers: &[u32]) -> Vec<u8> {
 impl Raw {
     /// Connects and says hello; nothing is set up yet.
     pub(crate) fn connect(socket: &Path) -> Self {
-        let stream = UnixStream::connect(socket).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        Self::try_connect(socket).unwrap()
+    }
+
+    /// As [`Raw::connect`], where the host may refuse it.
+    pub(crate) fn try_connect(socket: &Path) -> Option<Self> {
+        let stream = UnixStream::connect(socket).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).ok()?;
         let memory = memory(MEMORY_BYTES, SealFlags::SHRINK | SealFlags::GROW);
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
-        Self { stream, memory, kick: event(), call: event(), sent: 0, seen: 0, features: 0 }
+        Some(Self { stream, memory, kick: event(), call: event(), sent: 0, seen: 0, features: 0 })
+    }
+
+    /// A session for AES-CBC encryption, where the host gives one.
+    pub(crate) fn try_open_cbc(&mut self, key: &[u8]) -> Option<u64> {
+        let mut payload = vec![0; 1072];
+        payload[..8].copy_from_slice(&2_u64.to_ne_bytes());
+        payload[8..16].copy_from_slice(&halves(&[3, key.len() as u32]));
+        payload[32..34].copy_from_slice(&[1, 1]);
+        payload[56..56 + key.len()].copy_from_slice(key);
+        self.send(26, &payload, &[]);
+        let mut answer = [0; 12 + 1072];
+        self.stream.read_exact(&mut answer).ok()?;
+        u64::try_from(i64::from_ne_bytes(answer[1076..].try_into().unwrap())).ok()
+    }
+
+    /// As [`Raw::wait`], of a client that is not owed an answer.
+    pub(crate) fn wait_briefly(&mut self) -> bool {
+        let deadline = Instant::now() + std::time::Duration::from_secs(5);
+        while self.used() != self.sent {
+            let mut both = [
+                PollFd::new(&self.call, PollFlags::IN),
+                PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP),
+            ];
+            poll(&mut both, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).ok();
+            if !both[1].revents().is_empty() || Instant::now() > deadline {
+                return false;
+            }
+            if !both[0].revents().is_empty() {
+                rustix::io::read(&self.call, &mut [0_u8; 8]).ok();
+            }
+        }
+        true
     }
 
     /// Connects and sets up one ring.

@@ -79,6 +79,13 @@ impl Host {
         host
     }
 
+    /// One with other limits, to which users come who are named.
+    #[must_use]
+    pub fn for_users(folder: &Path, module: Module, limits: Limits, uids: &[u32]) -> Self {
+        let access = Access { uids: uids.to_owned(), ..Access::default() };
+        Self::serve(folder, Setup { access, ..setup(folder, socket_in(folder), module, limits) })
+    }
+
     /// One with its sockets in a folder that is there.
     #[must_use]
     pub fn at(folder: &Path, module: Module) -> Self {
@@ -96,8 +103,11 @@ impl Host {
     }
 
     fn run(folder: &Path, socket: Socket, module: Module, limits: Limits) -> Self {
+        Self::serve(folder, setup(folder, socket, module, limits))
+    }
+
+    fn serve(folder: &Path, setup: Setup) -> Self {
         let cancel = Cancel::default();
-        let setup = setup(folder, socket, module, limits);
         let (started, ready) = channel();
         let of_thread = cancel.clone();
         let thread =

@@ -16,6 +16,7 @@ use evener_wire::{
     CONFIG_BYTES, Config, ConfigMessage, CreateSession, HEADER_BYTES, Header, MemoryTable, Message, Region,
     RingAddresses, RingDescriptor, RingState, SESSION_BYTES, features, number, protocol_features,
 };
+use rustix::fs::stat;
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{
@@ -70,6 +71,7 @@ impl Control {
         if !trusted.has(uid, geteuid().as_raw()) {
             return Err(ConnectionError::Stranger { uid });
         }
+        check_directory(path, trusted)?;
         let socket = not_in_children(socket).map_err(|error| ConnectionError::system("its socket", error))?;
         Ok(Self { socket })
     }
@@ -83,8 +85,10 @@ impl Control {
             return Err(ConnectionError::Lacks("version 1, protocol features or indirect descriptors"));
         }
         let protocol = self.query_number(Message::GetProtocolFeatures)?;
-        if let Some(clients) = protocol_features::clients_of_full(protocol) {
-            return Err(ConnectionError::Full { clients });
+        match protocol_features::clients_of_full(protocol) {
+            Some((clients, true)) => return Err(ConnectionError::FullForUser { clients }),
+            Some((clients, false)) => return Err(ConnectionError::Full { clients }),
+            None => {}
         }
         if protocol & protocol_features::CRYPTO_SESSION == 0 {
             return Err(ConnectionError::Lacks("crypto sessions"));
@@ -197,6 +201,23 @@ impl Control {
         }
         Ok(())
     }
+}
+
+/// Whether only those whom the program trusts can put another socket in this one's place. In a directory whose files only their owners may remove (mode 1777, as /tmp) no other user can
+/// take away what is there; who puts a socket there first is told from a host by its user.
+fn check_directory(path: &Path, trusted: &Trusted) -> Result<(), ConnectionError> {
+    let parent =
+        path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let about = stat(parent).map_err(|errno| ConnectionError::system("its directory", errno.into()))?;
+    let is_shared = about.st_mode & 0o022 != 0 && about.st_mode & 0o1000 == 0;
+    if (is_shared || !trusted.has(about.st_uid, geteuid().as_raw())) && !cfg!(mutant = "any_directory") {
+        return Err(ConnectionError::OpenDirectory {
+            directory: parent.to_owned(),
+            uid: about.st_uid,
+            mode: about.st_mode & 0o7777,
+        });
+    }
+    Ok(())
 }
 
 impl SessionControl for Control {

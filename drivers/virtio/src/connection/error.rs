@@ -1,6 +1,7 @@
 //! What ends a connection, or keeps it from coming about.
 
 use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 
 use evener_fd::SystemError;
 use evener_ring::virtqueue::Malformed;
@@ -26,6 +27,14 @@ pub enum ConnectionError {
         /// How many these are.
         clients: u32,
     },
+    /// The host has as many clients of this user as it takes.
+    #[error(
+        "the host serves {clients} clients of this user already, and takes no more of one user (--user-clients of `evener host`)"
+    )]
+    FullForUser {
+        /// How many these are.
+        clients: u32,
+    },
     /// Another user's host listens, and keys would go to that user.
     #[error(
         "it runs as user {uid}, who is neither root nor this program's user (,uid={uid} behind the socket's name trusts it)"
@@ -33,6 +42,19 @@ pub enum ConnectionError {
     Stranger {
         /// As whom it listens.
         uid: u32,
+    },
+    /// Others could put a socket of theirs in the host's place.
+    #[error(
+        "its directory {} (of user {uid}, mode {mode:04o}) may be written by others than root, this program's user and who is trusted: make it one that only its owner writes",
+        directory.display()
+    )]
+    OpenDirectory {
+        /// Where the socket lies.
+        directory: PathBuf,
+        /// Whose it is.
+        uid: u32,
+        /// Its mode.
+        mode: u32,
     },
     /// The program closed a descriptor of the connection, whose number may be another file's by now.
     #[error("the program closed its descriptors")]

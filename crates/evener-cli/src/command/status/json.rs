@@ -2,6 +2,7 @@
 
 use evener::core::counts::{Count, Row};
 use evener::counts_file::Totals;
+use evener_host::{LimitsReport, UserReport};
 use serde::Serialize;
 
 use super::modules::SharedModuleView;
@@ -73,6 +74,8 @@ struct ReportView<'r> {
     failed: u64,
     #[serde(flatten)]
     connections: ConnectionCounts,
+    users: &'r [UserReport],
+    limits: Option<LimitsReport>,
 }
 
 pub(super) fn text(reading: &Reading) -> serde_json::Result<String> {
@@ -141,6 +144,8 @@ impl<'r> ReportView<'r> {
             refused: report.totals.refused,
             failed: report.totals.failed,
             connections: report.connections,
+            users: &report.users,
+            limits: report.limits,
         }
     }
 }

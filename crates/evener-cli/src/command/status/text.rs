@@ -94,6 +94,26 @@ fn write_host(text: &mut String, host: &Host) {
         "  {clients}, {requests}, {bytes}, {in_flight} in flight, {refused} refused, {failed} failed"
     )
     .expect(TAKES);
+    let Some(limits) = &report.limits else { return };
+    for user in &report.users {
+        writeln!(
+            text,
+            "  user {}: {} of {} clients, {} of {} sessions, {} of {} in flight, {} of {} mapped, {} of {} made by the host, {} refused",
+            user.uid,
+            user.clients,
+            limits.user_clients,
+            user.sessions,
+            limits.user_sessions,
+            user.in_flight,
+            limits.user_in_flight,
+            units::bytes(user.memory_bytes),
+            units::bytes(limits.user_memory_bytes),
+            units::bytes(user.faulted_bytes),
+            units::bytes(limits.user_faulted_bytes),
+            user.refused,
+        )
+        .expect(TAKES);
+    }
 }
 
 fn write_row(text: &mut String, name: &str, cells: [String; 6]) {

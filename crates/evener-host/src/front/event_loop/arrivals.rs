@@ -62,11 +62,11 @@ impl EventLoop<'_> {
                     self.end(id, End::Left);
                 }
             }
-            Err(stream) => {
+            Err((stream, full)) => {
                 self.shared.connections.turned_away.add(1);
                 let is_watched = self.watch_for(stream.as_fd(), 2 * id).is_ok();
                 if is_watched && self.refusals.len() < REFUSALS_MAX {
-                    self.refusals.insert(id, Refusal::new(stream));
+                    self.refusals.insert(id, Refusal::new(stream, full));
                 }
             }
         }

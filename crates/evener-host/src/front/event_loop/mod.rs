@@ -9,7 +9,7 @@
 //! | a client says something, or takes what it is told | its connection takes a step |
 //! | a client's process ends | its connection ends, whatever it sent |
 //! | a ring that was to stop holds nothing any more | its connection answers |
-//! | nothing, every 100 ms | a look at what no event tells: refusals that are late, memory to unmap, threads that have ended |
+//! | nothing, every 100 ms | a look at what no event tells: clients that are silent, refusals that are late, memory to unmap, threads that have ended |
 
 mod arrivals;
 
@@ -118,18 +118,16 @@ impl<'h> EventLoop<'h> {
         match event {
             CLIENTS => self.accept_clients(),
             CONTROL => self.accept_administrators(),
-            MOVED => self
-                .shared
-                .take_moved()
-                .into_iter()
-                .for_each(|id| self.advance(id, |connection, _| connection.try_stop())),
+            MOVED => {
+                self.shared.take_moved().into_iter().for_each(|id| self.advance(id, Connection::try_stop));
+            }
             _ => {
                 let id = event / 2;
                 if event % 2 == 1 {
                     // What the process sent before it ended does not matter any more: nobody waits for it.
                     self.end(id, End::Left);
                 } else if let Some(refusal) = self.refusals.get_mut(&id) {
-                    if !refusal.step(self.shared.limits.clients_max) {
+                    if !refusal.step() {
                         self.refusals.remove(&id);
                     }
                 } else {
@@ -141,19 +139,27 @@ impl<'h> EventLoop<'h> {
 
     /// What no event tells.
     fn look(&mut self) {
-        self.stopping
-            .clone()
-            .into_iter()
-            .for_each(|id| self.advance(id, |connection, _| connection.try_stop()));
+        self.stopping.clone().into_iter().for_each(|id| self.advance(id, Connection::try_stop));
+        self.end_silent();
         self.refusals.retain(|_, refusal| !refusal.is_late());
         self.administrators.retain(|thread| !thread.is_finished());
         self.shared.unmap_unused();
+        self.shared.users.forget_gone();
         if std::mem::take(&mut self.is_paused) {
             self.watch_clients(EventFlags::IN);
         }
         if !self.connections.is_empty() {
             self.empty_since = Instant::now();
         }
+    }
+
+    /// Puts out who says nothing, whether its process lives or not.
+    fn end_silent(&mut self) {
+        let most = self.shared.limits.silence_max;
+        let check =
+            |(id, connection): (&u64, &Connection)| Some((*id, connection.check_silence(most).err()?));
+        let silent: Vec<(u64, End)> = self.connections.iter().filter_map(check).collect();
+        silent.into_iter().for_each(|(id, end)| self.end(id, end));
     }
 
     fn is_over(&self) -> bool {

@@ -1,0 +1,289 @@
+//! Pages that the host makes in memory of clients, which the system books as the host's: a client's memory may be a file without pages, of which each that is touched
+//! is made then, by the process that touches it. 64 clients with a gigabyte each would have the host killed in a container of 300 MiB.
+//!
+//! `touch (a span is about to be read or written) -> all its pages were touched before, or the new ones are taken from the user's share -> none left: only what has
+//! pages is touched -> the client goes -> Departed: given back when the system has let go of the file`.
+//!
+//! What is counted is each page that was ever touched, as if the host had made it; so the count is never too low, whatever the client does with its file meanwhile, and a page
+//! that was counted costs one look at a bit. To ask for each request instead whether its pages are there would be a system call for each.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::fs::{SeekFrom, seek};
+
+use crate::state::users::User;
+
+/// What is counted of one client's memory.
+#[derive(Debug)]
+pub(crate) struct Faults {
+    user: Arc<User>,
+    pages_max: u64,
+    /// Pages that were taken from the user's share.
+    used: AtomicU64,
+    /// Something was not to be touched.
+    is_refused: AtomicBool,
+}
+
+/// Why a client goes whose memory has no pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "memory without pages: the host has made {made} bytes of them for user {uid}, and makes no more than {most} (--user-faults; a VMM makes them by prealloc=on)"
+)]
+pub(crate) struct NoPages {
+    uid: u32,
+    made: u64,
+    most: u64,
+}
+
+/// A file behind a client's memory, and which of its pages were touched.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    /// Opened anew, so that what the host does with it is no matter of the client's: to ask at which byte a hole begins takes a lock of each process that has the same
+    /// opening. None where the client forbids that; then nothing is known of its pages.
+    file: Option<File>,
+    /// A bit for each page of the region, in parts that are made when they are needed.
+    touched: Vec<OnceLock<Box<[AtomicU64; WORDS]>>>,
+    /// Where the region begins in the file.
+    first_byte: u64,
+}
+
+impl Backing {
+    pub(crate) fn of(file: &File, first_byte: u64, bytes: u64) -> Self {
+        let file = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(path_of(file)).ok();
+        let parts = usize::try_from(bytes.div_ceil(PAGE * PART_PAGES)).unwrap_or(0);
+        Self { file, touched: (0..parts).map(|_| OnceLock::new()).collect(), first_byte }
+    }
+
+    /// The words of bits that stand for pages from `first` to `last`, and which bits of each.
+    fn words(&self, first: u64, last: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
+        let words = first / 64..=last / 64;
+        words.filter_map(move |word| {
+            let from = first.saturating_sub(word * 64).min(63);
+            let to = (last - word * 64).min(63);
+            let part = self.touched.get(usize::try_from(word / WORDS as u64).ok()?)?;
+            let part = part.get_or_init(|| Box::new([const { AtomicU64::new(0) }; WORDS]));
+            let index = usize::try_from(word % WORDS as u64).ok()?;
+            Some((&part[index], (u64::MAX << from) & (u64::MAX >> (63 - to))))
+        })
+    }
+
+    /// Pages that the file has, in all; too many where that cannot be told.
+    fn pages(&self) -> u64 {
+        let about = self.file.as_ref().and_then(|file| file.metadata().ok());
+        about.map_or(u64::MAX, |about| about.blocks().div_ceil(PAGE / 512))
+    }
+
+    /// Whether all pages of a span are there.
+    fn has(&self, from: u64, len: u64) -> bool {
+        let Some(file) = &self.file else { return false };
+        let from = self.first_byte.saturating_add(from);
+        seek(file, SeekFrom::Hole(from)).is_ok_and(|hole| hole >= from.saturating_add(len))
+    }
+}
+
+impl Faults {
+    pub(crate) const fn new(user: Arc<User>, pages_max: u64) -> Self {
+        Self { user, pages_max, used: AtomicU64::new(0), is_refused: AtomicBool::new(false) }
+    }
+
+    pub(crate) const fn user(&self) -> &Arc<User> {
+        &self.user
+    }
+
+    /// Counts the pages of a span that is about to be touched, from byte `at` of a region on; `false` where it is not to be, for a page of it would be one too many.
+    pub(crate) fn touch(&self, backing: &Backing, at: usize, len: usize) -> bool {
+        if len == 0 || cfg!(mutant = "host_faults_unlimited") {
+            return true;
+        }
+        let (from, len) = (at as u64, len as u64);
+        let (first, last) = (from / PAGE, (from + len - 1) / PAGE);
+        // Relaxed, here and below: bits and sums of what each thread adds, which nothing else is read through. What two threads touch first at once is counted twice.
+        let is_new = |(word, bits): (&AtomicU64, u64)| u64::from((bits & !word.load(Relaxed)).count_ones());
+        let new_pages: u64 = backing.words(first, last).map(is_new).sum();
+        if new_pages == 0 {
+            return true;
+        }
+        if self.user.pages.take(new_pages, self.pages_max, 0) {
+            self.used.fetch_add(new_pages, Relaxed);
+            backing.words(first, last).for_each(|(word, bits)| {
+                word.fetch_or(bits, Relaxed);
+            });
+            return true;
+        }
+        // Nothing is left: what has pages costs none. It is asked each time, for they may be taken away.
+        let is_there = backing.has(from, len);
+        if !is_there && !self.is_refused.swap(true, Relaxed) {
+            self.user.refused.add(1);
+        }
+        is_there
+    }
+
+    /// Why the client is to go, where something was not touched.
+    pub(crate) fn refusal(&self) -> Option<NoPages> {
+        let (made, most) = (self.user.pages.value() * PAGE, self.pages_max * PAGE);
+        self.is_refused.load(Relaxed).then_some(NoPages { uid: self.user.uid, made, most })
+    }
+
+    /// Ends the count: gives back what the files do not have, and says what is left.
+    fn end(&self, all: &[&Backing]) -> u64 {
+        let there = all.iter().fold(0, |sum: u64, backing| sum.saturating_add(backing.pages()));
+        let used = self.used.swap(0, Relaxed);
+        self.user.pages.give_back(used.saturating_sub(there));
+        used.min(there)
+    }
+}
+
+/// Memory of clients that have gone, of which the host made pages: another process may still have it, and as long as one has, they are the host's. The system
+/// says when a file is gone (inotify(7)).
+#[derive(Debug)]
+pub(crate) struct Departed {
+    watch: Option<OwnedFd>,
+    /// Pages by the number of a watch, and whose they were.
+    debts: HashMap<i32, Vec<(Arc<User>, u64)>>,
+}
+
+impl Departed {
+    pub(crate) fn new() -> Self {
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        Self { watch, debts: HashMap::new() }
+    }
+
+    /// Takes over what was made in memory that is about to be let go of. Where the system cannot watch it, the user has so much less for good.
+    pub(crate) fn add(&mut self, faults: &Faults, all: &[&Backing]) {
+        let mut left = faults.end(all);
+        for backing in all {
+            let pages = backing.pages().min(left);
+            left -= pages;
+            if pages == 0 {
+                continue;
+            }
+            let (Some(watch), Some(file)) = (&self.watch, &backing.file) else { continue };
+            if let Ok(number) = inotify::add_watch(watch, path_of(file), WatchFlags::DELETE_SELF) {
+                self.debts.entry(number).or_default().push((Arc::clone(faults.user()), pages));
+            }
+        }
+    }
+
+    /// Gives back what is gone.
+    pub(crate) fn settle(&mut self) {
+        let Some(watch) = &self.watch else { return };
+        let mut room = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(watch, &mut room);
+        while let Ok(event) = events.next() {
+            if event.events().contains(ReadFlags::IGNORED) {
+                for (user, pages) in self.debts.remove(&event.wd()).into_iter().flatten() {
+                    user.pages.give_back(pages);
+                }
+            }
+        }
+    }
+}
+
+fn path_of(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Bytes of a page, as the system counts them for files in memory.
+pub(crate) const PAGE: u64 = 4096;
+
+/// Pages for which bits are made at once: 16 MiB, more than a program's client has.
+const PART_PAGES: u64 = 4096;
+const WORDS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evener_ring::Region;
+
+    const MAX: u64 = 600;
+
+    fn user() -> Arc<User> {
+        Arc::new(User::default())
+    }
+
+    /// A file of so many pages, none of which is there.
+    fn sparse(pages: u64) -> (Region, File, Backing) {
+        let (region, file) = Region::create(c"sparse", place(pages)).unwrap();
+        let backing = Backing::of(&file, 0, pages * PAGE);
+        (region, file, backing)
+    }
+
+    fn place(page: u64) -> usize {
+        usize::try_from(page * PAGE).unwrap()
+    }
+
+    #[test]
+    fn pages_that_the_host_makes_are_counted_once_and_end_at_the_users_share() {
+        let (user, (region, _file, backing)) = (user(), sparse(1_000));
+        let faults = Faults::new(Arc::clone(&user), MAX);
+        let mut made = 0;
+        for page in 0..1_000 {
+            if faults.touch(&backing, place(page), 1) {
+                region.copy_in(place(page), &[1]).unwrap();
+                made += 1;
+            }
+        }
+        assert_eq!((made, backing.pages(), user.pages.value()), (MAX, MAX, MAX));
+        assert!(faults.touch(&backing, 0, place(MAX)), "what is there may be touched again");
+        assert!(!faults.touch(&backing, place(MAX - 1), 4097), "and not beyond");
+        assert_eq!((faults.refusal().unwrap().made, user.refused.value()), (MAX * PAGE, 1));
+        // Another client of the user has no more, but what has pages.
+        let other = Faults::new(Arc::clone(&user), MAX);
+        let again =
+            Backing { first_byte: PAGE, ..Backing::of(backing.file.as_ref().unwrap(), 0, 999 * PAGE) };
+        assert!(!other.touch(&again, place(998), 1) && other.touch(&again, 0, place(MAX - 1)));
+        assert!(!other.touch(&again, place(MAX - 2), 4097));
+    }
+
+    #[test]
+    fn pages_are_counted_each_once_however_spans_lie_over_them() {
+        let (user, (_region, _file, backing)) = (user(), sparse(5_000));
+        let faults = Faults::new(Arc::clone(&user), 5_000);
+        // First byte, bytes, pages counted in all from then on: within a word, over its end, over that of a part, all.
+        for (at, len, sum) in [
+            (1, 4095, 1),
+            (0, 4097, 2),
+            (62 * 4096, 3 * 4096, 5),
+            (63 * 4096, 4096, 5),
+            (4095 * 4096, 8192, 7),
+            (0, 0, 7),
+            (0, 5_000 * 4096, 5_000),
+        ] {
+            assert!(faults.touch(&backing, at, len));
+            assert_eq!(user.pages.value(), sum, "{at}, {len}");
+        }
+    }
+
+    #[test]
+    fn who_goes_and_keeps_the_memory_has_used_it_until_it_is_gone() {
+        let (user, (region, file, backing)) = (user(), sparse(500));
+        let faults = Faults::new(Arc::clone(&user), MAX);
+        assert!(faults.touch(&backing, 0, place(400)));
+        region.copy_in(0, &vec![7; place(300)]).unwrap();
+        let mut departed = Departed::new();
+        departed.add(&faults, &[&backing]);
+        drop((faults, backing, region));
+        departed.settle();
+        assert_eq!(user.pages.value(), 300, "the client has the file");
+        drop(file);
+        departed.settle();
+        assert_eq!((user.pages.value(), departed.debts.len()), (0, 0));
+    }
+
+    #[test]
+    fn of_a_file_that_cannot_be_asked_no_page_is_known_to_be_there() {
+        let (user, (region, _file, backing)) = (user(), sparse(1_000));
+        region.copy_in(0, &vec![7; place(1_000)]).unwrap();
+        let (faults, unknown) = (Faults::new(Arc::clone(&user), MAX), Backing { file: None, ..backing });
+        let touched = (0..1_000).filter(|page| faults.touch(&unknown, place(*page), 4096)).count();
+        assert_eq!(touched as u64, MAX);
+    }
+}
