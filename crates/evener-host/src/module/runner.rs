@@ -37,7 +37,8 @@ impl ModuleRunner {
     pub(crate) fn quota(&self, clients: usize, users: usize) -> Quota {
         match &self.work {
             Work::Core(core_drivers) => {
-                let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(FILL_LEAST);
+                let least = if users > 1 { FILL_LEAST_OF_USERS } else { FILL_LEAST };
+                let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(least);
                 Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)) }
             }
             Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0 },
@@ -165,6 +166,9 @@ const TURNS_OF_USER: usize = 2;
 /// Least requests of a round on a core. Assumed, not measured: 8, because that is half a fill of the widest lanes.
 const FILL_LEAST: usize = 8;
 
+/// The same where there are several users: who comes while a round is worked on waits for its end, and then for that of its own. Assumed, not measured: 2, one of each.
+const FILL_LEAST_OF_USERS: usize = 2;
+
 /// Longest sleep in a module that is full; then clients are looked after.
 const FULL_TIMEOUT: Nanos = Nanos::from_millis(1);
 
@@ -187,5 +191,6 @@ mod tests {
         let runner = module.into_runners().remove(0);
         let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings, 1).each);
         assert_eq!((runner.quota(8, 1).all, shares), (8, [8, 8, 4, 2, 2, 2]));
+        assert_eq!((runner.quota(8, 2).all, runner.quota(8, 2).each), (2, 1), "users wait for each other");
     }
 }
