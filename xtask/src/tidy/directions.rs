@@ -16,6 +16,7 @@ use May::{Use, UseAll};
 /// Crate, what it may use, what its tests may use besides.
 const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-core", Use(&[]), &["evener-vectors"]),
+    ("evener-kernels", Use(&[]), &[]),
     ("evener-fd", Use(&[]), &[]),
     ("evener-startup", Use(&[]), &[]),
     ("evener-ring", Use(&["evener-fd"]), &[]),
@@ -65,6 +66,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-arbiter",
             "evener-core",
             "evener-fd",
+            "evener-kernels",
             "evener-ring",
             "evener-ossl-sys",
             "evener-driver-virtio",

@@ -1,0 +1,29 @@
+//! Ciphers of one message on one core, by the processor's own instructions.
+//!
+//! Path of a message: [`Level::best`] looks at the processor -> [`gcm::Key`] takes a key apart once -> [`gcm::Message`] begins with a nonce,
+//! takes associated data and text in pieces of any length, and ends with its tag. Whole blocks go to `gcm/blocks.rs`, which is written once over
+//! `vector/`, a register of one, two or four blocks, and stands in the program once for each [`Level`].
+//!
+//! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
+//! read from the key where they are used, so that none of them lies on the stack.
+#![allow(unsafe_code, reason = "room: the processor's instructions")]
+#![cfg_attr(
+    kernels,
+    allow(unsafe_op_in_unsafe_fn, reason = "what a kernel rests on stands once, at `vector::Vector`")
+)]
+#![cfg_attr(kernels, allow(clippy::incompatible_msrv, reason = "build.rs looks at the compiler"))]
+
+mod level;
+
+#[cfg(not(kernels))]
+mod absent;
+#[cfg(kernels)]
+mod aes;
+#[cfg(kernels)]
+pub mod gcm;
+#[cfg(kernels)]
+mod vector;
+
+#[cfg(not(kernels))]
+pub use absent as gcm;
+pub use level::Level;

@@ -1,0 +1,117 @@
+//! Four blocks: VAES and VPCLMULQDQ on 512 bits.
+
+use std::arch::x86_64::*;
+
+use super::{Block, Vector};
+
+impl Vector for __m512i {
+    const BLOCKS: usize = 4;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        _mm512_setzero_si512()
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const Block) -> Self {
+        _mm512_loadu_si512(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const Block, blocks: usize) -> Self {
+        _mm512_maskz_loadu_epi64(halves(blocks), from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut Block) {
+        _mm512_storeu_si512(to.cast(), self);
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut Block, blocks: usize) {
+        _mm512_mask_storeu_epi64(to.cast(), halves(blocks), self);
+    }
+
+    #[inline(always)]
+    unsafe fn first(self, blocks: usize) -> Self {
+        _mm512_maskz_mov_epi64(halves(blocks), self)
+    }
+
+    #[inline(always)]
+    unsafe fn everywhere(block: Block) -> Self {
+        _mm512_broadcast_i32x4(block)
+    }
+
+    #[inline(always)]
+    unsafe fn in_front(block: Block) -> Self {
+        _mm512_zextsi128_si512(block)
+    }
+
+    #[inline(always)]
+    unsafe fn ascending() -> Self {
+        _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0)
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        _mm512_add_epi32(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        _mm512_xor_si512(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
+        _mm512_shuffle_epi8(self, _mm512_broadcast_i32x4(order))
+    }
+
+    #[inline(always)]
+    unsafe fn exchanged(self) -> Self {
+        _mm512_shuffle_epi32::<_MM_PERM_BADC>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn round(self, key: Self) -> Self {
+        _mm512_aesenc_epi128(self, key)
+    }
+
+    #[inline(always)]
+    unsafe fn last_round(self, key: Self) -> Self {
+        _mm512_aesenclast_epi128(self, key)
+    }
+
+    #[inline(always)]
+    unsafe fn low_by_low(self, other: Self) -> Self {
+        _mm512_clmulepi64_epi128::<0x00>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn high_by_high(self, other: Self) -> Self {
+        _mm512_clmulepi64_epi128::<0x11>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn low_by_high(self, other: Self) -> Self {
+        _mm512_clmulepi64_epi128::<0x10>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn high_by_low(self, other: Self) -> Self {
+        _mm512_clmulepi64_epi128::<0x01>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> Block {
+        let two = _mm256_xor_si256(_mm512_castsi512_si256(self), _mm512_extracti64x4_epi64::<1>(self));
+        two.sum()
+    }
+}
+
+/// A mask of the halves of 64 bits of the first `blocks` blocks, 1 to 4.
+#[inline(always)]
+fn halves(blocks: usize) -> __mmask8 {
+    0xff_u8 >> (8 - 2 * blocks)
+}

@@ -1,0 +1,61 @@
+//! A register of one or more blocks, as the kernels see it.
+//!
+//! The kernels are written once over [`Vector`]; an entry in `gcm/entries.rs` names the register and switches the instructions on for all that is
+//! inlined into it.
+
+mod four;
+mod one;
+mod two;
+
+use std::arch::x86_64::__m128i;
+
+/// One block of 16 bytes.
+pub(crate) type Block = __m128i;
+
+/// A register that holds [`BLOCKS`](Vector::BLOCKS) blocks. "Each block" and "each word" below are those of this register.
+///
+/// # Safety
+/// Of all functions: the processor has the register's instructions, and the caller is compiled with them. Pointers are good for as many blocks as
+/// the function says; they need no alignment.
+pub(crate) trait Vector: Copy {
+    /// Blocks in the register.
+    const BLOCKS: usize;
+
+    unsafe fn zero() -> Self;
+    /// Reads a whole register.
+    unsafe fn load(from: *const Block) -> Self;
+    /// Reads the first `blocks` blocks, 1 to `BLOCKS`; the others are zero.
+    unsafe fn load_first(from: *const Block, blocks: usize) -> Self;
+    unsafe fn store(self, to: *mut Block);
+    /// Writes the first `blocks` blocks, 1 to `BLOCKS`.
+    unsafe fn store_first(self, to: *mut Block, blocks: usize);
+    /// The first `blocks` blocks, 1 to `BLOCKS`; the others zero.
+    unsafe fn first(self, blocks: usize) -> Self;
+    /// The block everywhere.
+    unsafe fn everywhere(block: Block) -> Self;
+    /// The block in front of zeros.
+    unsafe fn in_front(block: Block) -> Self;
+    /// 0, 1, ... in the lowest word of 32 bits of each block.
+    unsafe fn ascending() -> Self;
+    /// Adds words of 32 bits.
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn xor(self, other: Self) -> Self;
+    /// The bytes of each block in reverse order.
+    unsafe fn reversed(self) -> Self;
+    /// The halves of 64 bits of each block exchanged.
+    unsafe fn exchanged(self) -> Self;
+    /// One round of AES encryption of each block.
+    unsafe fn round(self, key: Self) -> Self;
+    /// The last round of AES encryption of each block.
+    unsafe fn last_round(self, key: Self) -> Self;
+    /// Carry-less product of the low halves of each block.
+    unsafe fn low_by_low(self, other: Self) -> Self;
+    /// Carry-less product of the high halves of each block.
+    unsafe fn high_by_high(self, other: Self) -> Self;
+    /// Carry-less product of the low half of each block with the other's high half.
+    unsafe fn low_by_high(self, other: Self) -> Self;
+    /// Carry-less product of the high half of each block with the other's low half.
+    unsafe fn high_by_low(self, other: Self) -> Self;
+    /// The exclusive or of all blocks.
+    unsafe fn sum(self) -> Block;
+}

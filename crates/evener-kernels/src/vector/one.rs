@@ -1,0 +1,109 @@
+//! One block: AES-NI and PCLMULQDQ on 128 bits.
+
+use std::arch::x86_64::*;
+
+use super::{Block, Vector};
+
+impl Vector for __m128i {
+    const BLOCKS: usize = 1;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        _mm_setzero_si128()
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const Block) -> Self {
+        _mm_loadu_si128(from)
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const Block, _: usize) -> Self {
+        Self::load(from)
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut Block) {
+        _mm_storeu_si128(to, self);
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut Block, _: usize) {
+        self.store(to);
+    }
+
+    #[inline(always)]
+    unsafe fn first(self, _: usize) -> Self {
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn everywhere(block: Block) -> Self {
+        block
+    }
+
+    #[inline(always)]
+    unsafe fn in_front(block: Block) -> Self {
+        block
+    }
+
+    #[inline(always)]
+    unsafe fn ascending() -> Self {
+        Self::zero()
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        _mm_add_epi32(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        _mm_xor_si128(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        _mm_shuffle_epi8(self, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f))
+    }
+
+    #[inline(always)]
+    unsafe fn exchanged(self) -> Self {
+        _mm_shuffle_epi32::<0b01_00_11_10>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn round(self, key: Self) -> Self {
+        _mm_aesenc_si128(self, key)
+    }
+
+    #[inline(always)]
+    unsafe fn last_round(self, key: Self) -> Self {
+        _mm_aesenclast_si128(self, key)
+    }
+
+    #[inline(always)]
+    unsafe fn low_by_low(self, other: Self) -> Self {
+        _mm_clmulepi64_si128::<0x00>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn high_by_high(self, other: Self) -> Self {
+        _mm_clmulepi64_si128::<0x11>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn low_by_high(self, other: Self) -> Self {
+        _mm_clmulepi64_si128::<0x10>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn high_by_low(self, other: Self) -> Self {
+        _mm_clmulepi64_si128::<0x01>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> Block {
+        self
+    }
+}

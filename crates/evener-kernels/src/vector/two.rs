@@ -1,0 +1,119 @@
+//! Two blocks: VAES and VPCLMULQDQ on 256 bits.
+
+use std::arch::x86_64::*;
+
+use super::{Block, Vector};
+
+impl Vector for __m256i {
+    const BLOCKS: usize = 2;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        _mm256_setzero_si256()
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const Block) -> Self {
+        _mm256_loadu_si256(from.cast())
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(from: *const Block, blocks: usize) -> Self {
+        match blocks {
+            1 => _mm256_zextsi128_si256(_mm_loadu_si128(from)),
+            _ => Self::load(from),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut Block) {
+        _mm256_storeu_si256(to.cast(), self);
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut Block, blocks: usize) {
+        match blocks {
+            1 => _mm_storeu_si128(to, _mm256_castsi256_si128(self)),
+            _ => self.store(to),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first(self, blocks: usize) -> Self {
+        match blocks {
+            1 => _mm256_zextsi128_si256(_mm256_castsi256_si128(self)),
+            _ => self,
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn everywhere(block: Block) -> Self {
+        _mm256_broadcastsi128_si256(block)
+    }
+
+    #[inline(always)]
+    unsafe fn in_front(block: Block) -> Self {
+        _mm256_zextsi128_si256(block)
+    }
+
+    #[inline(always)]
+    unsafe fn ascending() -> Self {
+        _mm256_set_epi32(0, 0, 0, 1, 0, 0, 0, 0)
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        _mm256_add_epi32(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        _mm256_xor_si256(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
+        _mm256_shuffle_epi8(self, _mm256_broadcastsi128_si256(order))
+    }
+
+    #[inline(always)]
+    unsafe fn exchanged(self) -> Self {
+        _mm256_shuffle_epi32::<0b01_00_11_10>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn round(self, key: Self) -> Self {
+        _mm256_aesenc_epi128(self, key)
+    }
+
+    #[inline(always)]
+    unsafe fn last_round(self, key: Self) -> Self {
+        _mm256_aesenclast_epi128(self, key)
+    }
+
+    #[inline(always)]
+    unsafe fn low_by_low(self, other: Self) -> Self {
+        _mm256_clmulepi64_epi128::<0x00>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn high_by_high(self, other: Self) -> Self {
+        _mm256_clmulepi64_epi128::<0x11>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn low_by_high(self, other: Self) -> Self {
+        _mm256_clmulepi64_epi128::<0x10>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn high_by_low(self, other: Self) -> Self {
+        _mm256_clmulepi64_epi128::<0x01>(self, other)
+    }
+
+    #[inline(always)]
+    unsafe fn sum(self) -> Block {
+        _mm_xor_si128(_mm256_castsi256_si128(self), _mm256_extracti128_si256::<1>(self))
+    }
+}
