@@ -28,7 +28,7 @@ fn main() {
     let number = |name: &str| env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let fork_one_in = number("PROVIDER_TEST_FORKS").unwrap_or(Series::FORK_ONE_IN).max(1);
     let threads = usize::try_from(number("PROVIDER_TEST_THREADS").unwrap_or(2)).expect("a few threads");
-    let series = Series { libraries, seed, fork_one_in };
+    let series = Series { libraries, seed, fork_one_in, destroys_input: true };
     let (sequences, calls) = match sequence {
         Some(sequence) => (1, run_sequence(series, sequence)),
         None => run(series, threads, Limit { calls, time: Duration::from_secs(HOURS_MAX * 3_600) }),

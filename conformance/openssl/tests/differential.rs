@@ -16,7 +16,8 @@ fn library(setup: &Setup) -> &'static Library {
 fn the_judge_agrees_with_itself() {
     let libraries = Libraries { plain: library(&Setup::plain()), evener: library(&Setup::plain()) };
     let limit = Limit { calls: 40_000, time: Duration::from_secs(20) };
-    let (sequences, calls) = run(Series { libraries, seed: 1, fork_one_in: Series::FORK_ONE_IN }, 2, limit);
+    let (sequences, calls) =
+        run(Series { libraries, seed: 1, fork_one_in: Series::FORK_ONE_IN, destroys_input: true }, 2, limit);
     print_line(&format!("{sequences} sequences, {calls} calls"));
 }
 
@@ -28,12 +29,22 @@ fn sequences(evener: &Setup, seconds: u64, name: &CStr) -> u32 {
 }
 
 fn sequences_with(evener: &Setup, seconds: u64, name: &CStr, (threads, fork_one_in): (usize, u64)) -> u32 {
+    let draw = |libraries, seed| Series { libraries, seed, fork_one_in, destroys_input: true };
+    counted_sequences(evener, seconds, name, (threads, &draw))
+}
+
+fn counted_sequences(
+    evener: &Setup,
+    seconds: u64,
+    name: &CStr,
+    (threads, draw): (usize, &dyn Fn(Libraries, u64) -> Series),
+) -> u32 {
     let libraries = Libraries { plain: library(&Setup::plain()), evener: library(evener) };
     let cipher = Cipher::fetch(libraries.evener, "AES-128-CBC").expect("it has one");
     assert_eq!(cipher.provider(), "evener");
     let seed = u64::from(std::process::id());
     let limit = Limit { calls: u64::MAX, time: Duration::from_secs(seconds) };
-    let (sequences, calls) = run(Series { libraries, seed, fork_one_in }, threads, limit);
+    let (sequences, calls) = run(draw(libraries, seed), threads, limit);
     let counted = cipher.counted(name);
     print_line(&format!("seed {seed}: {sequences} sequences, {calls} calls, {name:?}: {counted}"));
     counted
@@ -53,6 +64,16 @@ fn nothing_that_c_sees_differs_where_a_module_does_the_work() {
 #[test]
 fn nothing_that_c_sees_differs_where_messages_are_owned() {
     assert!(sequences(&Setup::evener("threshold = 1"), 15, ROUTED) > 500);
+}
+
+/// AES-GCM that no inner context ever sees.
+#[test]
+fn nothing_that_c_sees_differs_where_a_kernel_computes() {
+    let draw =
+        |libraries, seed| Series { libraries, seed, fork_one_in: Series::FORK_ONE_IN, destroys_input: false };
+    for kernels in ["kernels = 128", "kernels = 256", "kernels = on"] {
+        assert!(counted_sequences(&Setup::evener(kernels), 8, c"evener-native", (2, &draw)) > 500);
+    }
 }
 
 /// By threads of the provider's own, which a fork leaves behind.

@@ -37,6 +37,9 @@ fn evp_test_says_the_same_with_evener_as_without() {
     assert!(errors * 1_000 <= tests, "{plain:#?}");
     assert!(tests >= TESTS_MIN, "{tests} tests");
     assert_eq!(program.run(&Setup::evener("")), plain);
+    for kernels in ["kernels = 128", "kernels = 256", "kernels = on"] {
+        assert_eq!(program.run(&Setup::evener(kernels)), plain, "{kernels}");
+    }
     let routed = Setup::routed();
     assert_eq!(program.run(&routed), plain);
     let count = routed.routed_count();

@@ -1,7 +1,7 @@
 //! Any calls in any order, sensible ones more often.
 
 use super::context_pair::{ContextPair, Layout};
-use super::{Libraries, SeededRandom};
+use super::{SeededRandom, Series};
 use crate::ffi::forked;
 
 /// What the provider may route, by block.
@@ -27,9 +27,10 @@ struct CipherTraits {
     name: &'static str,
     is_aead: bool,
     block_bytes: usize,
+    destroys_input: bool,
 }
 
-fn cipher_traits(random: &mut SeededRandom) -> CipherTraits {
+fn cipher_traits(series: Series, random: &mut SeededRandom) -> CipherTraits {
     let (list, is_aead, block_bytes) = match random.below(20) {
         0..8 => (BLOCKS, false, 16),
         8..13 => (STREAMS, false, 1),
@@ -37,17 +38,19 @@ fn cipher_traits(random: &mut SeededRandom) -> CipherTraits {
         15..19 => (AEADS, true, 1),
         _ => (RARE, false, 8),
     };
-    CipherTraits { name: random.one_of(list), is_aead, block_bytes }
+    let name = random.one_of(list);
+    CipherTraits {
+        name,
+        is_aead,
+        block_bytes,
+        destroys_input: series.destroys_input || !name.ends_with("-GCM"),
+    }
 }
 
-/// Runs a sequence of up to 40 calls; one in `fork_one_in` forks on the way, and its child runs the rest too.
-pub(super) fn run_sequence(
-    libraries: Libraries,
-    random: &mut SeededRandom,
-    title: String,
-    fork_one_in: u64,
-) -> u64 {
-    let cipher_traits = cipher_traits(random);
+/// Runs a sequence of up to 40 calls; one in [`Series::fork_one_in`] forks on the way, and its child runs the rest too.
+pub(super) fn run_sequence(series: Series, random: &mut SeededRandom, title: String) -> u64 {
+    let Series { libraries, fork_one_in, .. } = series;
+    let cipher_traits = cipher_traits(series, random);
     let (key, iv) = (random.octets(), random.octets());
     let Some(mut pair) =
         ContextPair::begin(libraries, title, cipher_traits.name, &key, &iv, !random.once_in(2))
@@ -103,7 +106,7 @@ fn update(cipher_traits: &CipherTraits, pair: &mut ContextPair, random: &mut See
         0..9 => Layout::InPlace,
         9..17 => Layout::Apart,
         17 => Layout::Before(1 + random.place(40)),
-        18 => Layout::Behind(1 + random.place(40)),
+        18 if cipher_traits.destroys_input => Layout::Behind(1 + random.place(40)),
         _ if cipher_traits.is_aead => Layout::Nowhere,
         _ => Layout::Apart,
     };

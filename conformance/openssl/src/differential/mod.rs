@@ -35,6 +35,9 @@ pub struct Series {
     pub seed: u64,
     /// One sequence in so many forks on its way; at least 1.
     pub fork_one_in: u64,
+    /// Whether output of GCM may begin inside its input, which is then destroyed as it is read: what comes of it is OpenSSL's order of reading
+    /// and writing.
+    pub destroys_input: bool,
 }
 
 impl Series {
@@ -83,14 +86,14 @@ pub fn run(series: Series, threads: usize, limit: Limit) -> (u64, u64) {
 /// Where the two differ.
 #[must_use]
 pub fn run_sequence(series: Series, number: u64) -> u64 {
-    let Series { libraries, seed, fork_one_in } = series;
+    let Series { libraries, seed, .. } = series;
     let mut random = SeededRandom::new(seed, number);
     let title = format!("seed {seed}, sequence {number}");
     match random.below(16) {
         0 => hash(libraries, &mut random, &title),
         1..=3 => records::cbc(libraries, &mut random, title),
         4..=5 => records::gcm(libraries, &mut random, title),
-        _ => general::run_sequence(libraries, &mut random, title, fork_one_in),
+        _ => general::run_sequence(series, &mut random, title),
     }
 }
 

@@ -10,6 +10,7 @@ use std::env;
 use std::ffi::{CStr, OsStr};
 
 use evener_arbiter::Participation;
+use evener_kernels::Level;
 
 use crate::core::Core;
 use crate::core::errors::Reason;
@@ -59,6 +60,18 @@ pub(crate) enum Guard {
     Off,
 }
 
+/// Whether this provider's own kernels do what they are there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Kernels {
+    /// OpenSSL's code does all.
+    #[default]
+    Off,
+    /// They do, by the widest registers that the processor has.
+    On,
+    /// They do, by registers of at most so many bits.
+    Bits(usize),
+}
+
 /// Which thread sleeps in the kernel while a module behind it works on a request that its caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Wait {
@@ -91,6 +104,7 @@ pub(crate) struct Settings {
     split: Split,
     pub(crate) guard: Guard,
     pub(crate) wait: Wait,
+    pub(crate) kernels: Kernels,
     pub(crate) statistics: StatisticsFile,
     /// Whether this process takes turns at modules among those of its user.
     pub(crate) arbiter: Participation,
@@ -115,6 +129,17 @@ impl Settings {
             Threshold::Bytes(bytes) => bytes,
             Threshold::Auto if !self.modules.is_empty() => module_names::bytes_min(),
             Threshold::Auto | Threshold::Off => usize::MAX,
+        }
+    }
+
+    /// The instructions of this provider's own kernels, where they are wanted and there.
+    pub(crate) fn kernel_level(&self) -> Option<Level> {
+        match self.kernels {
+            // Parts of a message are joined by what inner contexts tell.
+            _ if self.split_from() != usize::MAX => None,
+            Kernels::Off => None,
+            Kernels::On => Level::best(),
+            Kernels::Bits(bits) => Level::up_to(bits),
         }
     }
 
@@ -162,6 +187,12 @@ const KEYS: &[Key] = &[
     },
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
     Key { name: c"guard", variable: "EVENER_GUARD", wants: "on or off", take: guard },
+    Key {
+        name: c"kernels",
+        variable: "EVENER_KERNELS",
+        wants: "on, off or the bits of a register",
+        take: kernels,
+    },
     Key { name: c"wait", variable: "EVENER_WAIT", wants: "apart or caller", take: wait },
     Key {
         name: c"arbiter",
@@ -191,6 +222,7 @@ macro_rules! choices {
 
 choices! {
     guard: Guard { "on" => On, "off" => Off }
+    kernels: Kernels { "on" => On, "off" => Off, else Bits }
     wait: Wait { "apart" => Apart, "caller" => Caller }
     statistics: StatisticsFile { "on" => On, "off" => Off }
     combine: Combine { "off" => Off, "auto" => Auto }

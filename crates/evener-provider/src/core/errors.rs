@@ -46,6 +46,8 @@ reasons! {
     TooLong = 10, "the message is longer than its mode allows";
     /// `malloc` gives nothing, and the reserve is kept for the calls that are under way.
     NoMemory = 11, "out of memory";
+    /// A call that OpenSSL's own cipher refuses as well.
+    Refused = 12, "the cipher refuses the call";
 }
 
 impl Core {

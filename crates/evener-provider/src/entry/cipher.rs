@@ -4,12 +4,9 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
-use evener_ossl_sys::{
-    CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, DupCtx, FreeCtx, Function,
-    GetParams, GettableParams, NewCtx, Param, SetCtxParams, number,
-};
+use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
-use super::parameter_lists::entries;
+use super::parameter_lists::{KeyObjectInit, cipher_functions, key_object_inits};
 use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
@@ -19,32 +16,9 @@ use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_provider::dispatch_table::erased;
 use crate::state::rows::CipherRow;
 
-/// The functions that stand in a cipher's table instead of the inner ones.
-pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
-    let mut functions = entries![slot;
-        CIPHER_NEWCTX newctx: NewCtx,
-        CIPHER_GETTABLE_PARAMS gettable_params: GettableParams,
-        CIPHER_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
-        CIPHER_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
-    ];
-    functions.extend([
-        (number::CIPHER_ENCRYPT_INIT, erased!(init::<1>, CipherInit)),
-        (number::CIPHER_DECRYPT_INIT, erased!(init::<0>, CipherInit)),
-        (number::CIPHER_ENCRYPT_SKEY_INIT, erased!(encrypt_skey_init, CipherSkeyInit)),
-        (number::CIPHER_DECRYPT_SKEY_INIT, erased!(decrypt_skey_init, CipherSkeyInit)),
-        (number::CIPHER_UPDATE, erased!(update, CipherUpdate)),
-        (number::CIPHER_CIPHER, erased!(cipher, CipherUpdate)),
-        (number::CIPHER_FINAL, erased!(last, CipherFinal)),
-        (number::CIPHER_FREECTX, erased!(freectx, FreeCtx)),
-        (number::CIPHER_DUPCTX, erased!(dupctx, DupCtx)),
-        (number::CIPHER_GET_CTX_PARAMS, erased!(get_ctx_params, GetParams)),
-        (number::CIPHER_SET_CTX_PARAMS, erased!(set_ctx_params, SetCtxParams)),
-    ]);
-    functions
-}
+cipher_functions!();
 
 /// No key and no IV.
 const NOTHING: (*const c_uchar, usize) = (ptr::null(), 0);
@@ -99,9 +73,7 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut 
 unsafe fn skey_init(
     ctx: *mut c_void,
     of: fn(&CipherRow) -> Option<CipherSkeyInit>,
-    key: *mut c_void,
-    (iv, iv_len): (*const c_uchar, usize),
-    params: *const Param,
+    call: KeyObjectInit,
 ) -> c_int {
     let Some(ctx) = context_of(ctx) else { return 0 };
     let Some(init) = of(ctx.row()) else { return 0 };
@@ -109,11 +81,13 @@ unsafe fn skey_init(
         return 0;
     }
     ctx.lose_sight();
-    let again = ctx.iv_again(!iv.is_null());
-    let (iv, iv_len) = again.as_ref().map_or((iv, iv_len), |iv| (iv.as_ptr(), iv.len()));
+    let again = ctx.iv_again(!call.iv.is_null());
+    let (iv, iv_len) = again.as_ref().map_or((call.iv, call.iv_len), |iv| (iv.as_ptr(), iv.len()));
     // SAFETY: the inner function with its own context; the rest is the caller's.
-    unsafe { init(ctx.hot.inner, key, iv, iv_len, params) }
+    unsafe { init(ctx.hot.inner, call.key, iv, iv_len, call.params) }
 }
+
+key_object_inits!(encrypt_skey_init, decrypt_skey_init);
 
 // What stands first is kept out of the entry points behind it: an entry point whose own code needs no stack jumps into the inner
 // function and costs one jump.
@@ -295,20 +269,6 @@ dispatch! {
         let inner = if encrypts { ctx.hot.encrypt_init } else { ctx.hot.decrypt_init };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { inner(ctx.hot.inner, key, key_len, iv, iv_len, params) }
-    }
-
-    fn encrypt_skey_init(
-        ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
-    ) -> c_int {
-        // SAFETY: the caller's arguments, as they came.
-        unsafe { skey_init(ctx, |row| row.encrypt_skey_init, key, (iv, iv_len), params) }
-    }
-
-    fn decrypt_skey_init(
-        ctx: *mut c_void, key: *mut c_void, iv: *const c_uchar, iv_len: usize, params: *const Param,
-    ) -> c_int {
-        // SAFETY: the caller's arguments, as they came.
-        unsafe { skey_init(ctx, |row| row.decrypt_skey_init, key, (iv, iv_len), params) }
     }
 
     fn update(

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
+use evener_kernels::Level;
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
     GetParams, GettableParams, NewCtx, SetCtxParams, number,
@@ -25,7 +26,13 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
         let added = if is_cbc && prov.offers_pipelines() { pipelines::added() } else { Vec::new() };
         // A context of our own is for what has to be known about messages.
         let is_passed = !row.is_tracked() && added.is_empty();
-        let replaced = if is_passed { passthrough::replacements(slot) } else { cipher::replacements(slot) };
+        let replaced = if row.native.is_some() {
+            super::native_gcm::replacements(slot)
+        } else if is_passed {
+            passthrough::replacements(slot)
+        } else {
+            cipher::replacements(slot)
+        };
         Some(Wrapped { row, known, replaced, added })
     })
 }
@@ -80,6 +87,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         block_thresh,
         split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
         gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
+        native: native(prov, name),
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
         encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,
@@ -96,4 +104,15 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         encrypt_skey_init: find!(functions, CIPHER_ENCRYPT_SKEY_INIT: CipherSkeyInit),
         decrypt_skey_init: find!(functions, CIPHER_DECRYPT_SKEY_INIT: CipherSkeyInit),
     })
+}
+
+/// Instructions and bytes of the key of a cipher that a kernel of ours is to do; of any other none.
+fn native(prov: &ProvCtx, name: &str) -> Option<(Level, usize)> {
+    let key_bytes = match name {
+        "AES-128-GCM" => 16,
+        "AES-192-GCM" => 24,
+        "AES-256-GCM" => 32,
+        _ => return None,
+    };
+    Some((prov.settings.kernel_level()?, key_bytes))
 }

@@ -11,6 +11,7 @@ mod cipher;
 mod cipher_rows;
 mod digest;
 mod digest_stats;
+mod native_gcm;
 mod offers;
 mod parameter_lists;
 mod passthrough;

@@ -89,6 +89,45 @@ pub(crate) fn answer_number(param: &mut Param, value: u32) -> bool {
     true
 }
 
+/// The first parameter of this name.
+pub(crate) fn find<'p>(params: &'p [Param], name: &CStr) -> Option<&'p Param> {
+    params.iter().find(|param| is_text(param.key.cast(), name))
+}
+
+/// The first parameter of this name, to be answered.
+pub(crate) fn find_mut<'p>(params: &'p mut [Param], name: &CStr) -> Option<&'p mut Param> {
+    params.iter_mut().find(|param| is_text(param.key.cast(), name))
+}
+
+/// The bytes of a parameter; `None` for other types, and where more than `most` are announced.
+pub(crate) fn octets(param: &Param, most: usize) -> Option<&[u8]> {
+    let is_there = param.data_type == PARAM_OCTET_STRING && !param.data.is_null() && param.data_size <= most;
+    // SAFETY: a parameter that is set has `data_size` bytes at `data`.
+    is_there.then(|| unsafe { slice::from_raw_parts(param.data.cast_const().cast(), param.data_size) })
+}
+
+/// The room for the bytes that answer a parameter; `None` for other types, and where there are more than `most`.
+pub(crate) fn octets_mut(param: &mut Param, most: usize) -> Option<&mut [u8]> {
+    let is_there = param.data_type == PARAM_OCTET_STRING && !param.data.is_null() && param.data_size <= most;
+    // SAFETY: a parameter that is queried has room for `data_size` bytes at `data`, lent to us alone.
+    is_there.then(|| unsafe { slice::from_raw_parts_mut(param.data.cast(), param.data_size) })
+}
+
+/// Answers with a length, in a number of 32 or 64 bits; false where the query is for another type.
+pub(crate) fn answer_length(param: &mut Param, value: usize) -> bool {
+    let is_number = matches!(param.data_type, PARAM_INTEGER | PARAM_UNSIGNED_INTEGER);
+    match (param.data_size, u32::try_from(value)) {
+        _ if !is_number || param.data.is_null() => return false,
+        // SAFETY: there is room for a number of this size at `data`.
+        (4, Ok(value)) => unsafe { param.data.cast::<u32>().write_unaligned(value) },
+        // SAFETY: as above.
+        (8, _) => unsafe { param.data.cast::<u64>().write_unaligned(value as u64) },
+        _ => return false,
+    }
+    param.return_size = param.data_size;
+    true
+}
+
 /// Answers a list that queries one length and nothing else, this one; false for any other list, and nothing is touched.
 ///
 /// # Safety

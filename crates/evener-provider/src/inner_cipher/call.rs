@@ -55,6 +55,12 @@ impl<'c> Init<'c> {
         !unsafe { params::list(self.params) }.is_empty()
     }
 
+    /// The parameters.
+    pub(crate) fn params(&self) -> &'c [Param] {
+        // SAFETY: the caller's list, which ends or is null, and is lent for the call.
+        unsafe { params::list(self.params) }
+    }
+
     /// Each parameter as it is.
     pub(crate) fn each(&self, look: impl FnMut(&Param)) {
         // SAFETY: the caller's list, which ends or is null.
@@ -155,6 +161,22 @@ impl Update {
         }
         // SAFETY: within the input, and apart from the output.
         Memory::Apart { src: unsafe { slice::from_raw_parts(input, len) }, dst }
+    }
+
+    /// The addresses of input, output and the length of both, where there is room for as much.
+    pub(crate) fn both(&self) -> Option<(*const u8, *mut u8, usize)> {
+        (!self.input.is_null() && !self.out.is_null() && self.has_space(self.len))
+            .then_some((self.input, self.out, self.len))
+    }
+
+    /// The input, where there is any.
+    pub(crate) fn input<'c>(&self) -> &'c [u8] {
+        bytes((self.input, self.len)).unwrap_or_default()
+    }
+
+    /// Whether there is no input, which OpenSSL takes for the end.
+    pub(crate) fn is_end(&self) -> bool {
+        self.input.is_null()
     }
 
     /// Copies input from `from` on; input and `to` never overlap.

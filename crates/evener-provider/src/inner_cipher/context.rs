@@ -161,6 +161,24 @@ impl<'r> InnerContext<'r> {
         (answer == size_of::<usize>() && value <= 16).then_some(value)
     }
 
+    /// The nonce, of so many bytes.
+    pub(crate) fn nonce(self, nonce: &mut [u8]) -> bool {
+        let answer = Param { data_size: nonce.len(), ..param(c"iv", PARAM_OCTET_STRING, nonce.as_mut_ptr()) };
+        self.query(answer) == Some(nonce.len())
+    }
+
+    /// Sets the length of the nonce.
+    pub(crate) fn set_nonce_bytes(self, bytes: usize) -> bool {
+        let mut value = bytes;
+        self.set(param(c"ivlen", PARAM_UNSIGNED_INTEGER, &raw mut value))
+    }
+
+    /// Has TLS's nonces made, whose first bytes are these.
+    pub(crate) fn set_fixed_nonce(self, fixed: &[u8]) -> bool {
+        let first = fixed.as_ptr().cast_mut();
+        self.set(Param { data_size: fixed.len(), ..param(c"tlsivfixed", PARAM_OCTET_STRING, first) })
+    }
+
     /// Sets the tag that a decryption is checked against.
     pub(crate) fn set_tag(self, tag: &[u8]) -> bool {
         let first = tag.as_ptr().cast_mut();

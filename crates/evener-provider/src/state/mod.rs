@@ -66,6 +66,8 @@ pub(crate) struct Counts {
     pub(crate) split: AtomicU32,
     /// Pauses of a job in which such an update waited for others, or one for a module.
     pub(crate) paused: AtomicU32,
+    /// Messages that a kernel of ours did.
+    pub(crate) native: AtomicU32,
     /// Pieces of pipelines that went side by side.
     pub(crate) pipelined: AtomicU32,
 }
@@ -125,6 +127,7 @@ impl ProvCtx {
             b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
             b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),
             b"evener-paused" => params::answer_number(param, self.counts.paused.load(Relaxed)),
+            b"evener-native" => params::answer_number(param, self.counts.native.load(Relaxed)),
             b"evener-pipelined" => params::answer_number(param, self.counts.pipelined.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
             _ => false,

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
+use evener_kernels::Level;
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, DigestDigest, DupCtx, FreeCtx,
     GetParams, GettableParams, NewCtx, RandNewCtx, SetCtxParams, SkeymgmtGenerate, SkeymgmtImport,
@@ -31,6 +32,8 @@ pub(crate) struct CipherRow {
     pub(crate) split_from: usize,
     /// The same for GCM, whose messages are no block work.
     pub(crate) gcm_from: usize,
+    /// Where messages are done by a kernel of ours (`native/`): by which instructions, and the bytes of the key.
+    pub(crate) native: Option<(Level, usize)>,
     pub(crate) newctx: NewCtx,
     pub(crate) freectx: FreeCtx,
     pub(crate) encrypt_init: CipherInit,

@@ -1,0 +1,507 @@
+//! AES-GCM by a kernel of ours: what OpenSSL's own cipher does (providers/implementations/ciphers/ciphercommon_gcm.c, 3.0 to 3.5), call by call.
+//!
+//! The nonce of a message, which decides what a call may do:
+//!
+//! ```text
+//!              a nonce is given, or made                  first data             the end
+//!   Missing -----------------------------> Given ------------------> Begun -----------> Used
+//!      |                                    ^  ^                       |                  |
+//!      | data to encrypt: a random nonce ---+  +------ a nonce --------+------------------+
+//! ```
+//!
+//! In `Used` nothing is encrypted or decrypted until there is another nonce, so that none serves twice. A TLS 1.2 record ([`GcmContext::record`])
+//! is a message of its own: its associated data come as a parameter, its nonce lies in front of the text or is counted up here, its tag behind.
+//! What needs random bytes is asked of an inner context, which has OpenSSL's own generator ([`GcmContext::made_by_inner`]).
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::statistics::{LocalCounter, Statistics};
+use evener_core::Direction;
+use evener_kernels::Level;
+use evener_kernels::gcm::{Key, Message};
+use evener_ossl_sys::Param;
+use zeroize::Zeroize as _;
+
+use crate::ffi::params;
+use crate::inner_cipher::call::{Init, Update};
+use crate::inner_cipher::context::OwnContext;
+use crate::state::ProvCtx;
+use crate::state::rows::CipherRow;
+
+/// The longest nonce that OpenSSL takes, in bytes (`GCM_IV_MAX_SIZE`).
+const NONCE_BYTES_MAX: usize = 128;
+/// The nonce of a new context, in bytes.
+const NONCE_BYTES: usize = 12;
+const TAG_BYTES: usize = 16;
+/// Of a TLS 1.2 record: associated data, the part of the nonce that it carries, and the part that it does not (RFC 5288, 3).
+const RECORD_AAD_BYTES: usize = 13;
+const EXPLICIT_BYTES: usize = 8;
+const FIXED_BYTES_MIN: usize = 4;
+/// Text of one message in bytes, 2^36 - 32, and associated data, 2^61 - 1 (SP 800-38D, 5.2.1.1).
+const TEXT_MAX: u64 = (1 << 36) - 32;
+const AAD_MAX: u64 = (1 << 61) - 1;
+
+/// How far the message's nonce has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nonce {
+    Missing,
+    Given,
+    Begun,
+    Used,
+}
+
+/// A call is refused, as OpenSSL's cipher refuses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+/// A context. Only plain bytes, so that a copy of them is a context of its own.
+pub(crate) struct GcmContext {
+    key: Key,
+    key_bytes: usize,
+    has_key: bool,
+    encrypts: bool,
+    nonce: Nonce,
+    nonce_len: usize,
+    /// Whether records count the nonce up.
+    counts_nonce: bool,
+    /// Bytes of the tag that was made or given.
+    tag_len: Option<usize>,
+    /// The tag; after [`take_record`](Self::take_record) the first bytes are a record's associated data, as in OpenSSL's context, which has one
+    /// place for both and shows it.
+    tag: [u8; TAG_BYTES],
+    nonce_bytes: [u8; NONCE_BYTES_MAX],
+    message: Option<Message>,
+    /// A record comes next.
+    is_record_due: bool,
+    record_padding: usize,
+    /// Records encrypted under this key.
+    records: u64,
+    /// Bytes of text of this message, which is counted when it is over.
+    taken: usize,
+    /// Messages that are over and not in the process's counts yet.
+    uncounted: u32,
+    counter: LocalCounter,
+    row: *const CipherRow,
+}
+
+impl GcmContext {
+    /// A context of `row`, without a key.
+    pub(crate) fn new(row: &CipherRow, (level, key_bytes): (Level, usize)) -> Self {
+        // Not with the first count, which many messages may precede.
+        prov(row).statistics.into_iter().for_each(Statistics::prepare);
+        Self {
+            key: Key::new(level),
+            key_bytes,
+            has_key: false,
+            encrypts: true,
+            nonce: Nonce::Missing,
+            nonce_len: NONCE_BYTES,
+            counts_nonce: false,
+            tag_len: None,
+            tag: [0; TAG_BYTES],
+            nonce_bytes: [0; NONCE_BYTES_MAX],
+            message: None,
+            is_record_due: false,
+            record_padding: 0,
+            records: 0,
+            taken: 0,
+            uncounted: 0,
+            counter: LocalCounter::default(),
+            row,
+        }
+    }
+
+    pub(crate) fn row<'p>(&self) -> &'p CipherRow {
+        // SAFETY: rows go with their provider, which the core keeps while a context of it lives.
+        unsafe { &*self.row }
+    }
+
+    /// Bytes of the nonce that is set or will be.
+    pub(crate) fn nonce_len(&self) -> usize {
+        self.nonce_len
+    }
+
+    /// The nonce that was given and not used yet.
+    pub(crate) fn given_nonce(&self) -> Option<&[u8]> {
+        (self.nonce == Nonce::Given).then(|| self.nonce_so_far())
+    }
+
+    fn nonce_so_far(&self) -> &[u8] {
+        self.nonce_bytes.get(..self.nonce_len()).unwrap_or_default()
+    }
+
+    /// An init with a key, a nonce, both or neither, and parameters.
+    pub(crate) fn init(&mut self, call: &Init<'_>) -> Result<(), Refused> {
+        if call.encrypts != self.encrypts {
+            self.flush();
+            self.encrypts = call.encrypts;
+        }
+        if let Some(nonce) = call.iv {
+            self.take_nonce(nonce)?;
+        }
+        if let Some(key) = call.key {
+            if key.len() != self.key_bytes || !self.key.set(key) {
+                return Err(Refused);
+            }
+            self.has_key = true;
+            self.records = 0;
+            if self.nonce == Nonce::Begun {
+                self.count();
+                self.message = Some(Message::without_nonce());
+            }
+        }
+        self.set(call.params())
+    }
+
+    fn take_nonce(&mut self, nonce: &[u8]) -> Result<(), Refused> {
+        let place =
+            self.nonce_bytes.get_mut(..nonce.len()).filter(|place| !place.is_empty()).ok_or(Refused)?;
+        place.copy_from_slice(nonce);
+        self.nonce_len = nonce.len();
+        self.nonce = Nonce::Given;
+        Ok(())
+    }
+
+    /// A piece of associated data or text, or the end; bytes written.
+    pub(crate) fn update(&mut self, call: &Update) -> Result<usize, Refused> {
+        if call.len() == 0 {
+            return Ok(0);
+        }
+        if call.has_space(call.len()) { self.work(call) } else { Err(Refused) }
+    }
+
+    /// The same in one call, in which no bytes and no input are the end; bytes written.
+    pub(crate) fn one_shot(&mut self, call: &Update) -> Result<usize, Refused> {
+        let is_fit = call.has_space(call.len());
+        if is_fit { self.work(call).map(|_| call.len()) } else { Err(Refused) }
+    }
+
+    fn work(&mut self, call: &Update) -> Result<usize, Refused> {
+        if std::mem::take(&mut self.is_record_due) {
+            let done = self.record(call);
+            self.nonce = Nonce::Used;
+            return done;
+        }
+        self.begin()?;
+        if call.is_end() {
+            return self.end().map(|()| 0);
+        }
+        let Self { message: Some(message), key, encrypts, .. } = self else { return Err(Refused) };
+        if call.is_aad() {
+            let is_in_time =
+                message.text_bytes() == 0 && message.aad_bytes().saturating_add(call.len() as u64) <= AAD_MAX;
+            if !is_in_time {
+                return Err(Refused);
+            }
+            message.aad(key, call.input());
+            return Ok(call.len());
+        }
+        let (from, to, bytes) = call.both().ok_or(Refused)?;
+        if message.text_bytes().saturating_add(bytes as u64) > TEXT_MAX {
+            return Err(Refused);
+        }
+        self.taken = self.taken.saturating_add(bytes);
+        // SAFETY: the caller lends both for the call.
+        unsafe { crypt(message, key, *encrypts, (from, to, bytes)) };
+        Ok(bytes)
+    }
+
+    /// Begins a message where one is due.
+    fn begin(&mut self) -> Result<(), Refused> {
+        if !self.has_key || self.nonce == Nonce::Used {
+            return Err(Refused);
+        }
+        if self.nonce == Nonce::Missing {
+            let nonce = if self.encrypts { self.made_by_inner(&[])? } else { return Err(Refused) };
+            self.nonce_bytes = nonce;
+            self.nonce = Nonce::Given;
+        }
+        if self.nonce == Nonce::Given {
+            self.begin_message();
+            self.nonce = Nonce::Begun;
+        }
+        Ok(())
+    }
+
+    /// A message under the nonce as it is now.
+    fn begin_message(&mut self) {
+        self.count();
+        let nonce = self.nonce_bytes.get(..self.nonce_len).unwrap_or_default();
+        self.message = Some(Message::new(&mut self.key, nonce));
+    }
+
+    /// Counts the message that is over.
+    fn count(&mut self) {
+        if self.taken > 0 {
+            let is_due = self.counter.record(self.taken);
+            (self.taken, self.uncounted) = (0, self.uncounted + 1);
+            if is_due {
+                self.flush();
+            }
+        }
+    }
+
+    /// Shows what was counted: before another direction, and at the end.
+    pub(crate) fn flush(&mut self) {
+        self.count();
+        let prov = prov(self.row());
+        prov.counts.native.fetch_add(std::mem::take(&mut self.uncounted), Relaxed);
+        let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        if let Some(statistics) = prov.statistics.filter(|_| !self.counter.is_empty()) {
+            statistics.flush(self.row().kind, direction, &mut self.counter);
+        }
+    }
+
+    /// After a copy of its bytes was made: what the original has counted is not counted again.
+    pub(crate) fn forget_counts(&mut self) {
+        (self.taken, self.uncounted, self.counter) = (0, 0, LocalCounter::default());
+    }
+
+    /// The end of a message.
+    pub(crate) fn last(&mut self) -> Result<(), Refused> {
+        if std::mem::take(&mut self.is_record_due) {
+            // A record has no end of its own.
+            self.nonce = Nonce::Used;
+            return Err(Refused);
+        }
+        self.begin()?;
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), Refused> {
+        let expected = match (self.encrypts, self.tag_len) {
+            (true, _) => None,
+            (false, Some(bytes)) => Some(bytes),
+            (false, None) => return Err(Refused),
+        };
+        let tag = self.message.as_mut().ok_or(Refused)?.tag(&self.key);
+        if let Some(bytes) = expected {
+            if !is_same(&tag, &self.tag, bytes) {
+                return Err(Refused);
+            }
+        } else {
+            self.tag = tag;
+            self.tag_len = Some(TAG_BYTES);
+        }
+        self.nonce = Nonce::Used;
+        Ok(())
+    }
+
+    /// A TLS 1.2 record in place: explicit nonce, text, tag. The bytes of what is there then.
+    fn record(&mut self, call: &Update) -> Result<usize, Refused> {
+        let (_, to, bytes) = call.both().filter(|_| call.is_in_place() && self.has_key).ok_or(Refused)?;
+        let text_bytes = bytes.checked_sub(EXPLICIT_BYTES + TAG_BYTES).ok_or(Refused)?;
+        let record = call.space(bytes);
+        let (explicit, rest) = record.split_at_mut_checked(EXPLICIT_BYTES).ok_or(Refused)?;
+        let (text, tag) = rest.split_at_mut_checked(text_bytes).ok_or(Refused)?;
+        debug_assert_eq!(explicit.as_mut_ptr(), to, "a record is worked on where it lies");
+        if self.encrypts {
+            // One key encrypts fewer records than that (FIPS 140-2 IG, A.5).
+            self.records = self.records.checked_add(1).ok_or(Refused)?;
+            self.next_nonce(explicit)?;
+        } else {
+            self.set_invocation(explicit)?;
+        }
+        self.taken = text_bytes;
+        let message = self.message.as_mut().ok_or(Refused)?;
+        message.aad(&mut self.key, self.tag.first_chunk::<RECORD_AAD_BYTES>().ok_or(Refused)?);
+        if self.encrypts {
+            message.encrypt(&mut self.key, text);
+            tag.copy_from_slice(&message.tag(&self.key));
+            return Ok(bytes);
+        }
+        message.decrypt(&mut self.key, text);
+        let given = <[u8; TAG_BYTES]>::try_from(&*tag).map_err(|_| Refused)?;
+        if !is_same(&message.tag(&self.key), &given, TAG_BYTES) {
+            text.zeroize();
+            return Err(Refused);
+        }
+        Ok(text_bytes)
+    }
+
+    /// Begins a message under the nonce that is due, gives its last bytes and counts it up.
+    fn next_nonce(&mut self, out: &mut [u8]) -> Result<(), Refused> {
+        if !self.counts_nonce || !self.has_key {
+            return Err(Refused);
+        }
+        self.begin_message();
+        let nonce_len = self.nonce_len();
+        let shown = if out.is_empty() || out.len() > nonce_len { nonce_len } else { out.len() };
+        let nonce = self.nonce_bytes.get_mut(..nonce_len).ok_or(Refused)?;
+        let out = out.get_mut(..shown).ok_or(Refused)?;
+        out.copy_from_slice(nonce.get(nonce_len - shown..).ok_or(Refused)?);
+        let counter = nonce.last_chunk_mut::<EXPLICIT_BYTES>().ok_or(Refused)?;
+        *counter = u64::from_be_bytes(*counter).wrapping_add(1).to_be_bytes();
+        self.nonce = Nonce::Begun;
+        Ok(())
+    }
+
+    /// Begins a message whose nonce ends with these bytes, to be decrypted.
+    fn set_invocation(&mut self, bytes: &[u8]) -> Result<(), Refused> {
+        if !self.counts_nonce || !self.has_key || self.encrypts {
+            return Err(Refused);
+        }
+        let nonce_len = self.nonce_len();
+        let first = nonce_len.checked_sub(bytes.len()).ok_or(Refused)?;
+        self.nonce_bytes.get_mut(first..nonce_len).ok_or(Refused)?.copy_from_slice(bytes);
+        self.begin_message();
+        self.nonce = Nonce::Begun;
+        Ok(())
+    }
+
+    /// Parameters, in OpenSSL's order.
+    pub(crate) fn set(&mut self, list: &[Param]) -> Result<(), Refused> {
+        if list.is_empty() {
+            return Ok(());
+        }
+        if let Some(param) = params::find(list, c"tag") {
+            let tag = params::octets(param, TAG_BYTES).ok_or(Refused)?;
+            // Kept even where it is refused, and shown.
+            self.tag.get_mut(..tag.len()).ok_or(Refused)?.copy_from_slice(tag);
+            if tag.is_empty() || self.encrypts {
+                return Err(Refused);
+            }
+            self.tag_len = Some(tag.len());
+        }
+        if let Some(param) = params::find(list, c"ivlen") {
+            let bytes =
+                params::number(param).filter(|bytes| (1..=NONCE_BYTES_MAX).contains(bytes)).ok_or(Refused)?;
+            if bytes != self.nonce_len() {
+                if self.nonce != Nonce::Missing {
+                    self.nonce = Nonce::Used;
+                }
+                self.nonce_len = bytes;
+            }
+        }
+        if let Some(param) = params::find(list, c"tlsaad") {
+            let aad = params::octets(param, RECORD_AAD_BYTES).ok_or(Refused)?;
+            self.take_record(aad.try_into().map_err(|_| Refused)?)?;
+        }
+        if let Some(param) = params::find(list, c"tlsivfixed") {
+            self.fix_nonce(param)?;
+        }
+        if let Some(param) = params::find(list, c"tlsivinv") {
+            self.set_invocation(params::octets(param, NONCE_BYTES_MAX).ok_or(Refused)?)?;
+        }
+        Ok(())
+    }
+
+    /// The associated data of a record: its length is that of what goes over the wire.
+    fn take_record(&mut self, aad: &[u8; RECORD_AAD_BYTES]) -> Result<(), Refused> {
+        let place = self.tag.first_chunk_mut::<RECORD_AAD_BYTES>().ok_or(Refused)?;
+        *place = *aad;
+        self.is_record_due = true;
+        let length = place.last_chunk_mut::<2>().ok_or(Refused)?;
+        let around = if self.encrypts { 8 } else { 8 + 16 };
+        let text_bytes = u16::from_be_bytes(*length).checked_sub(around).ok_or(Refused)?;
+        *length = text_bytes.to_be_bytes();
+        self.record_padding = TAG_BYTES;
+        Ok(())
+    }
+
+    /// The first bytes of the nonce of all records; the others are random where we encrypt.
+    fn fix_nonce(&mut self, param: &Param) -> Result<(), Refused> {
+        if param.data_size == usize::MAX {
+            // All of it.
+            let whole = Param { data_size: self.nonce_len(), ..*param };
+            let nonce = params::octets(&whole, NONCE_BYTES_MAX).ok_or(Refused)?;
+            self.nonce_bytes.get_mut(..nonce.len()).ok_or(Refused)?.copy_from_slice(nonce);
+        } else {
+            let fixed = params::octets(param, NONCE_BYTES_MAX)
+                .filter(|fixed| fixed.len() >= FIXED_BYTES_MIN)
+                .ok_or(Refused)?;
+            if self.nonce_len().checked_sub(fixed.len()).is_none_or(|left| left < EXPLICIT_BYTES) {
+                return Err(Refused);
+            }
+            if self.encrypts {
+                self.nonce_bytes = self.made_by_inner(fixed)?;
+            } else {
+                self.nonce_bytes.get_mut(..fixed.len()).ok_or(Refused)?.copy_from_slice(fixed);
+            }
+        }
+        self.counts_nonce = true;
+        self.nonce = Nonce::Given;
+        Ok(())
+    }
+
+    /// A nonce of this context's length that begins with these bytes and is random besides, from OpenSSL's own generator. None at all is fixed of
+    /// one that OpenSSL makes for a program that gave none, which has 96 bits at least.
+    fn made_by_inner(&self, fixed: &[u8]) -> Result<[u8; NONCE_BYTES_MAX], Refused> {
+        let own = OwnContext::new(self.row()).ok_or(Refused)?;
+        let (inner, nonce_len, no_key) = (own.inner(), self.nonce_len(), [0; 32]);
+        let no_key = no_key.get(..self.key_bytes).ok_or(Refused)?;
+        let mut nonce = [0; NONCE_BYTES_MAX];
+        let is_made = inner.init(true, Some(no_key), None)
+            && (nonce_len == NONCE_BYTES || inner.set_nonce_bytes(nonce_len))
+            && if fixed.is_empty() { inner.associate(&[0]) } else { inner.set_fixed_nonce(fixed) }
+            && inner.nonce(nonce.get_mut(..nonce_len).ok_or(Refused)?);
+        is_made.then_some(nonce).ok_or(Refused)
+    }
+
+    /// Answers queries, in OpenSSL's order.
+    pub(crate) fn get(&mut self, list: &mut [Param]) -> Result<(), Refused> {
+        let tag_len = self.tag_len.unwrap_or(TAG_BYTES);
+        let lengths = [
+            (c"ivlen", self.nonce_len()),
+            (c"keylen", self.key_bytes),
+            (c"taglen", tag_len),
+            (c"tlsaadpad", self.record_padding),
+        ];
+        for (name, length) in lengths {
+            let answered =
+                params::find_mut(list, name).is_none_or(|param| params::answer_length(param, length));
+            answered.then_some(()).ok_or(Refused)?;
+        }
+        for name in [c"iv", c"updated-iv"] {
+            if let Some(param) = params::find_mut(list, name) {
+                let is_answered = self.nonce != Nonce::Missing
+                    && param.data_size >= self.nonce_len()
+                    && params::answer_octets(param, self.nonce_so_far());
+                is_answered.then_some(()).ok_or(Refused)?;
+            }
+        }
+        if let Some(param) = params::find_mut(list, c"tag") {
+            let shown = self
+                .tag
+                .get(..param.data_size)
+                .filter(|shown| !shown.is_empty() && self.encrypts && self.tag_len.is_some());
+            params::answer_octets(param, shown.ok_or(Refused)?).then_some(()).ok_or(Refused)?;
+        }
+        if let Some(param) = params::find_mut(list, c"tlsivgen") {
+            // Of more bytes than a nonce has, as many as there are.
+            let out = params::octets_mut(param, usize::MAX).ok_or(Refused)?;
+            self.next_nonce(out)?;
+        }
+        Ok(())
+    }
+}
+
+fn prov<'p>(row: &CipherRow) -> &'p ProvCtx {
+    // SAFETY: a row belongs to its provider.
+    unsafe { &*row.prov }
+}
+
+/// A piece of text, in place or apart.
+///
+/// # Safety
+/// Both places are good for so many bytes.
+unsafe fn crypt(
+    message: &mut Message,
+    key: &mut Key,
+    encrypts: bool,
+    (from, to, bytes): (*const u8, *mut u8, usize),
+) {
+    if encrypts {
+        // SAFETY: as the caller says.
+        unsafe { message.crypt::<true>(key, from, to, bytes) }
+    } else {
+        // SAFETY: as the caller says.
+        unsafe { message.crypt::<false>(key, from, to, bytes) }
+    }
+}
+
+/// Whether the first `bytes` of two tags are the same; no branch depends on a byte of them but the answer's.
+fn is_same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES], bytes: usize) -> bool {
+    let pairs = one.iter().zip(other).take(bytes);
+    std::hint::black_box(pairs.fold(0, |all, (one, other)| all | (one ^ other))) == 0
+}
