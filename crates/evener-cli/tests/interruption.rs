@@ -77,38 +77,6 @@ fn a_killed_run_leaves_whole_files_only_and_is_carried_on() {
     the_rest_is_done_by_the_same_command(&place);
 }
 
-/// A thread loses what it did in its last second, or its last 64 MiB, and nothing that has its final name is wrong.
-#[test]
-#[ignore = "minutes: 200 kills of a run over 2000 files"]
-fn little_is_lost_by_a_kill_at_any_moment() {
-    const THREADS: u64 = 2;
-    let place = Place::with_key();
-    for number in 0..2000_u16 {
-        place.write(format!("in/{number}"), noise(number.into(), 100_000 + 158 * usize::from(number)));
-    }
-    let arguments = [&ENCRYPT[..], &["--workers", "2"]].concat();
-    let mut kills = 0;
-    for moment in moments(&place, 199).into_iter().cycle().take(400) {
-        if kills == 200 {
-            break;
-        }
-        let mut child = start(&place, &arguments);
-        sleep(moment);
-        child.kill().unwrap();
-        kills += u32::from(!child.wait().unwrap().success());
-        let lost: u64 = draft_names(&place)
-            .iter()
-            .map(|name| fs::metadata(place.join("sealed").join(name)).unwrap().len())
-            .sum();
-        assert!(lost <= THREADS * (64 << 20), "{lost} bytes lost after {moment:?}");
-        if place.join("sealed").exists() && kills % 10 == 0 {
-            everything_there_is_whole(&place);
-        }
-        fs::remove_dir_all(place.join("sealed")).ok();
-    }
-    assert_eq!(kills, 200);
-}
-
 #[test]
 fn two_runs_at_once_into_one_directory_both_end_well() {
     let place = Place::new();
