@@ -208,3 +208,57 @@ fn a_dry_run_under_a_passphrase_makes_no_identity() {
     assert_eq!(ran.stdout_text().lines().count(), 7);
     assert!(!place.join("out").exists());
 }
+
+#[test]
+fn directories_that_evener_made_go_with_their_sources_empty_or_not_and_no_others() {
+    let place = place();
+    for dir in ["in/empty", "in/nest/ed/empty", "in/stays/empty"] {
+        fs::create_dir_all(place.join(dir)).unwrap();
+    }
+    run(&place, &[]).succeeded();
+    for dir in ["out/theirs", "out/nest/theirs", "out/gone/theirs/empty"] {
+        fs::create_dir_all(place.join(dir)).unwrap();
+    }
+    for dir in ["in/empty", "in/nest", "in/gone", "in/stays/empty"] {
+        fs::remove_dir_all(place.join(dir)).unwrap();
+    }
+    let before = tree(&place.join("out"));
+    let dry = run(&place, &["--delete", "--dry-run"]).succeeded();
+    let said: BTreeSet<&str> = dry.stdout_text().lines().collect();
+    let gone = ["out/empty", "out/gone/g", "out/nest/ed", "out/nest/ed/empty", "out/stays/empty"];
+    assert_eq!(said, gone.map(|name| format!("delete {name}")).iter().map(String::as_str).collect());
+    assert!(tree(&place.join("out")) == before, "nothing was written");
+    run(&place, &["--delete"]).succeeded();
+    for name in gone {
+        assert!(!place.join(name).exists(), "{name}");
+    }
+    for name in ["out/theirs", "out/nest/theirs", "out/gone/theirs/empty", "out/stays"] {
+        assert!(place.join(name).exists(), "{name}");
+    }
+    // One that was made again by somebody else is his.
+    fs::remove_dir(place.join("out/nest/theirs")).unwrap();
+    fs::remove_dir(place.join("out/nest")).unwrap();
+    fs::create_dir(place.join("out/keeps_an_inode")).unwrap();
+    fs::create_dir(place.join("out/nest")).unwrap();
+    run(&place, &["--delete"]).succeeded();
+    assert!(place.join("out/theirs").exists());
+}
+
+#[test]
+fn a_tree_deeper_than_a_stack_is_rehearsed_and_deleted() {
+    let place = Place::with_key();
+    let script = "import os\nos.mkdir('in')\nos.chdir('in')\nopen('stays','w').close()\nfor n in range(2000):\n \
+                  os.mkdir('d'); os.chdir('d')\nopen('f','w').write('deep')";
+    place.program("python3").args(["-c", script]).run().succeeded();
+    let small = |options: &[&str]| {
+        let shell = place.program("sh").args(["-c", "ulimit -s 256; exec \"$@\"", "sh", common::EVENER]);
+        let shell = shell.args(["encrypt", "-q", "--key", "k.json", "--workers", "1", "-o", "out", "in"]);
+        shell.args(options).env("EVENER_ARBITER", "off").run().succeeded()
+    };
+    assert_eq!(small(&["--dry-run"]).stdout_text().lines().count(), 2);
+    small(&[]);
+    place.program("rm").args(["-r", "in/d"]).run().succeeded();
+    assert_eq!(small(&["--dry-run", "--delete"]).stdout_text().lines().count(), 2_001);
+    small(&["--delete"]);
+    assert_eq!(names(&place, "out"), ["stays"].map(PathBuf::from).into());
+}

@@ -57,13 +57,20 @@ struct Growth {
     is_roots: bool,
     /// Regular files so far, for further names.
     files: Vec<PathBuf>,
+    links: Vec<PathBuf>,
     /// What has no contents to keep.
     specials: Vec<PathBuf>,
 }
 
 impl Growth {
     fn new(seed: u64, is_roots: bool) -> Self {
-        Self { random: Random::new(seed), is_roots, files: Vec::new(), specials: Vec::new() }
+        Self {
+            random: Random::new(seed),
+            is_roots,
+            files: Vec::new(),
+            links: Vec::new(),
+            specials: Vec::new(),
+        }
     }
 
     fn once_in(&mut self, count: usize) -> bool {
@@ -120,6 +127,26 @@ impl Growth {
             lchown(path, Some(1_000), Some(2_000)).unwrap();
         }
         self.set_time(path);
+        self.links.push(path.to_owned());
+    }
+
+    /// Changes what is not contents, of one in two.
+    fn dress_anew(&mut self, root: &Path) {
+        for file in self.files.clone() {
+            if self.once_in(2) {
+                // Of what is not there nothing is to be taken away.
+                Command::new("setfattr").args(["-x", "user.empty", "--"]).arg(&file).output().unwrap();
+                program("setfacl", &["-b"], &file);
+                self.dress(&file, false);
+            }
+        }
+        for link in self.links.clone() {
+            if self.is_roots && self.once_in(2) {
+                lchown(&link, Some(3_000), Some(0)).unwrap();
+            }
+            self.set_time(&link);
+        }
+        self.dress(root, true);
     }
 
     fn special(&mut self, path: &Path) {
@@ -305,6 +332,16 @@ fn goes_there_and_back(place: &Place, seed: u64, is_roots: bool, run: &dyn Fn() 
     }
     is_dressed_alike(&root, &place.join("sealed"), seed);
     is_dressed_alike(&root, &place.join("back"), seed);
+    // What changed beside the contents comes to outputs that are finished.
+    growth.dress_anew(&root);
+    for (direction, output, input) in [("encrypt", "sealed", "in"), ("decrypt", "back", "sealed")] {
+        for _ in 0..2 {
+            let anew = go(direction, output, input, &[]);
+            assert_eq!((anew.code(), anew.stderr()), (Some(0), ""), "seed {seed}, {direction} anew");
+        }
+        is_dressed_alike(&root, &place.join(output), seed);
+    }
+    is_the_same(place, seed);
 }
 
 /// Gives a tree to nobody, with the modes that it has.

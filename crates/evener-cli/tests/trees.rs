@@ -457,3 +457,24 @@ fn an_archive_that_is_cut_or_damaged_is_an_error_and_no_half_file_has_a_name() {
     place.evener().args(["encrypt", "-q", "-i", "id", "-o", "none", "in/a"]).run().succeeded();
     unpack(&place, &["-o", "out", "none"]).ended_with(1).saying("none: not in the tar format");
 }
+
+#[test]
+fn a_failure_leaves_the_directory_of_an_archive_open_for_the_next_run() {
+    let Some(place) = for_archives() else { return };
+    place.write("tree/shut/a", "a");
+    place.write("tree/shut/b", "b");
+    place.write("tree/done/c", "c");
+    for dir in ["shut", "done"] {
+        allow(&place.join("tree").join(dir), 0o555);
+    }
+    archive(&place, &["-o", "t.age", "tree"]).succeeded();
+    place.write("out/tree/shut/b", "somebody else's");
+    unpack(&place, &["-o", "out", "t.age"]).ended_with(1);
+    let mode = |dir: &str| fs::metadata(place.join("out/tree").join(dir)).unwrap().mode() & 0o777;
+    assert_eq!((mode("shut") & 0o200, mode("done")), (0o200, 0o555), "one is undone");
+    unpack(&place, &["--force", "-o", "out", "t.age"]).succeeded();
+    assert_eq!((mode("shut"), fs::read(place.join("out/tree/shut/b")).unwrap()), (0o555, b"b".to_vec()));
+    for dir in ["tree/shut", "tree/done", "out/tree/shut", "out/tree/done"] {
+        allow(&place.join(dir), 0o755);
+    }
+}

@@ -142,6 +142,11 @@ pub enum FileError {
     /// There is no file on the other side.
     #[error("has no counterpart at {}", .0.display())]
     NoCounterpart(PathBuf),
+    /// An output is to get what changed of its source beside the contents, and has names that Evener did not give it.
+    #[error(
+        "output is finished, but for mode, owner, time or attributes of its source, which its other names would get, too (--force replaces it)"
+    )]
+    OtherNames,
     /// The final name is that of the source, which would be lost.
     #[error("output and input are the same file")]
     SameFile,

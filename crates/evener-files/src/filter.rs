@@ -32,6 +32,11 @@ impl Filter {
         builder.build().map(Self).map_err(|error| error.to_string())
     }
 
+    /// Whether nothing is left out.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether what stands at `relative`, below a directory that was named, is left out, and all below it.
     pub(crate) fn leaves_out(&self, relative: &Path, is_directory: bool) -> bool {
         self.0.matched(relative, is_directory).is_ignore()

@@ -31,6 +31,8 @@ pub(super) struct Unpacker<'r> {
     /// Directories from the root to where the last member went, by their names.
     dirs: Vec<(OsString, Arc<OutputDir>)>,
     settlement: Settlement<'r>,
+    /// The directories of what is in the settlement.
+    unsettled: Vec<Arc<OutputDir>>,
     state: State,
     before: Before,
     zeros: u32,
@@ -73,6 +75,7 @@ impl<'r> Unpacker<'r> {
             replace,
             root,
             dirs: Vec::new(),
+            unsettled: Vec::new(),
             settlement: Settlement::new(errors),
             state: State::Header(Vec::new()),
             before: Before::default(),
@@ -282,6 +285,8 @@ impl<'r> Unpacker<'r> {
     }
 
     fn add(&mut self, draft: CompleteDraft, path: &std::path::Path, bytes: u64) {
+        // Not let go of before a failure is noted: the directory would be finished.
+        self.unsettled.push(Arc::clone(draft.dir()));
         let origin = Origin { path: path.to_owned(), bytes_in: bytes, bytes_out: bytes, ..Origin::default() };
         self.settlement.add(draft, origin);
         if self.settlement.is_due() {
@@ -291,8 +296,12 @@ impl<'r> Unpacker<'r> {
 
     fn settle(&mut self) {
         for (Origin { path, bytes_in, bytes_out, .. }, result) in self.settlement.settle() {
-            self.summary.record(path, (bytes_in, bytes_out), result);
+            match result {
+                Ok(()) => self.summary.record(path, (bytes_in, bytes_out), Ok(())),
+                Err(error) => self.failed(path, error),
+            }
         }
+        self.unsettled.clear();
     }
 
     fn skipped(&mut self, path: &std::path::Path, why: Skip) {
@@ -300,6 +309,7 @@ impl<'r> Unpacker<'r> {
     }
 
     fn failed(&mut self, path: PathBuf, error: FileError) {
+        self.outputs.leave_undone(&self.root.path().join(&path));
         self.summary.failed.push((path, error));
     }
 
@@ -317,8 +327,8 @@ impl<'r> Unpacker<'r> {
             }
         }
         self.settle();
-        let Self { dirs, root, mut summary, outputs, settlement, .. } = self;
-        drop((dirs, root, settlement));
+        let Self { dirs, root, mut summary, outputs, settlement, unsettled, .. } = self;
+        drop((dirs, root, settlement, unsettled));
         summary.failed.extend(outputs.failed());
         summary
     }

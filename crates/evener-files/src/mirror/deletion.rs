@@ -1,7 +1,7 @@
 //! Outputs that have lost their source: those that the record shows to be Evener's own, as it made them, go; nothing else does.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,10 +26,25 @@ pub(crate) struct Deletion<'a> {
 struct Run<'a> {
     by: &'a Deletion<'a>,
     output: &'a Path,
+    /// Where it is below the output.
+    relative: PathBuf,
     deleted: Vec<PathBuf>,
     /// Outputs of which a name was taken away here, so that the time of their inode is another.
     touched: HashSet<(u64, u64)>,
 }
+
+/// A directory on the way down. They are a list and not calls in each other: a tree may be deeper than a stack.
+struct Level {
+    pair: Pair,
+    entries: std::vec::IntoIter<(OsString, FileType)>,
+    /// Whether nothing is left in it so far.
+    is_empty: bool,
+    /// Whether something of Evener's went from it.
+    has_lost: bool,
+}
+
+/// What failed, and where.
+type Failed = (PathBuf, FileError);
 
 impl Deletion<'_> {
     /// Deletes what stands in `output` and comes from nothing in `source` any more; returns what that was. Nothing is deleted behind an
@@ -37,11 +52,12 @@ impl Deletion<'_> {
     pub(crate) fn run(
         &self,
         (source, output, spot): &(PathBuf, PathBuf, Spot),
-    ) -> (Vec<PathBuf>, Result<(), (PathBuf, FileError)>) {
-        let mut run = Run { by: self, output, deleted: Vec::new(), touched: HashSet::new() };
+    ) -> (Vec<PathBuf>, Result<(), Failed>) {
+        let (relative, deleted, touched) = (PathBuf::new(), Vec::new(), HashSet::new());
+        let mut run = Run { by: self, output, relative, deleted, touched };
         let pair = Pair::open(source, output, *spot, self.open).map_err(|error| (output.clone(), error));
         let done = pair.and_then(|pair| match pair.source.is_there() {
-            true => run.directory(&pair).map(drop),
+            true => run.tree(pair),
             // Gone, or not mounted: that is no reason to delete all that was made of it.
             false => Ok(()),
         });
@@ -50,44 +66,69 @@ impl Deletion<'_> {
 }
 
 impl Run<'_> {
-    /// Deletes in one directory; whether nothing is left in it, and something was there.
-    fn directory(&mut self, pair: &Pair) -> Result<bool, (PathBuf, FileError)> {
-        let at = |name: &OsStr| self.output.join(&pair.relative).join(name);
-        let entries = pair.output.entries().map_err(|error| (at(OsStr::new("")), error))?;
-        let mut is_empty = !entries.is_empty();
-        for (name, kind) in entries {
-            let path = self.output.join(&pair.relative).join(&name);
-            let gone = match kind {
-                _ if self.by.filter.leaves_out(&pair.relative.join(&name), kind == FileType::Directory) => {
-                    false
-                }
-                FileType::Directory => self.subdirectory(pair, &name, &path)?,
-                FileType::RegularFile | FileType::Symlink => {
-                    self.entry(pair, &name, &path).map_err(|error| (path, error))?
-                }
-                _ => false,
+    fn tree(&mut self, root: Pair) -> Result<(), Failed> {
+        let mut levels = vec![self.level(root)?];
+        while let Some(level) = levels.last_mut() {
+            let Some((name, kind)) = level.entries.next() else {
+                self.leave(&mut levels)?;
+                continue;
             };
-            is_empty &= gone;
+            self.relative.push(&name);
+            let is_directory = kind == FileType::Directory;
+            if !self.by.filter.leaves_out(&self.relative, is_directory) && is_directory {
+                let inner = level.pair.enter(&name).map_err(|error| (self.path(), error))?;
+                levels.push(self.level(inner)?);
+                continue;
+            }
+            let goes = matches!(kind, FileType::RegularFile | FileType::Symlink)
+                && !self.by.filter.leaves_out(&self.relative, false);
+            let gone = goes && self.entry(&level.pair, &name).map_err(|error| (self.path(), error))?;
+            level.is_empty &= gone;
+            level.has_lost |= gone;
+            self.relative.pop();
         }
-        Ok(is_empty)
+        Ok(())
     }
 
-    fn subdirectory(&mut self, pair: &Pair, name: &OsStr, path: &Path) -> Result<bool, (PathBuf, FileError)> {
-        let failed = |error| (path.to_owned(), error);
-        let inner = pair.enter(name).map_err(failed)?;
-        let is_empty = self.directory(&inner)?;
-        if !is_empty || inner.source.is_there() || pair.source.stat(name).map_err(failed)?.is_some() {
+    /// The path of what is looked at.
+    fn path(&self) -> PathBuf {
+        self.output.join(&self.relative)
+    }
+
+    fn level(&self, pair: Pair) -> Result<Level, Failed> {
+        let entries = pair.output.entries().map_err(|error| (self.path(), error))?.into_iter();
+        Ok(Level { pair, entries, is_empty: true, has_lost: false })
+    }
+
+    /// Leaves a directory, and deletes it where nothing is left in it and it is Evener's: made by a run, or emptied by this one.
+    fn leave(&mut self, levels: &mut Vec<Level>) -> Result<(), Failed> {
+        let (left, above) = (levels.pop(), levels.last_mut());
+        let (Some(left), Some(above)) = (left, above) else { return Ok(()) };
+        let gone = self.directory(&left, &above.pair).map_err(|error| (self.path(), error))?;
+        above.is_empty &= gone;
+        above.has_lost |= gone;
+        self.relative.pop();
+        Ok(())
+    }
+
+    fn directory(&mut self, left: &Level, above: &Pair) -> Result<bool, FileError> {
+        let name = self.relative.file_name().unwrap_or_default();
+        if !left.is_empty || left.pair.source.is_there() || above.source.stat(name)?.is_some() {
+            return Ok(false);
+        }
+        let is_ours = |stat| self.by.record.is_directory_of_ours(left.pair.spot, &stat);
+        if !left.has_lost && !above.output.stat(name)?.is_some_and(is_ours) {
             return Ok(false);
         }
         if !self.by.is_rehearsal {
-            pair.output.remove(name, true).map_err(failed)?;
+            above.output.remove(name, true)?;
         }
-        self.deleted.push(path.to_owned());
+        self.deleted.push(self.path());
         Ok(true)
     }
 
     /// Deletes a file or a link.
-    fn entry(&mut self, pair: &Pair, name: &OsStr, path: &Path) -> Result<bool, FileError> {
+    fn entry(&mut self, pair: &Pair, name: &OsStr) -> Result<bool, FileError> {
         let Some(stat) = pair.output.stat(name)? else { return Ok(true) };
         let is_ours = self.is_ours(self.by.record.spot(pair.spot, name), &stat);
         if !is_ours || pair.source.stat(name)?.is_some() {
@@ -99,7 +140,7 @@ impl Run<'_> {
                 self.touched.insert((stat.st_dev, stat.st_ino));
             }
         }
-        self.deleted.push(path.to_owned());
+        self.deleted.push(self.path());
         Ok(true)
     }
 

@@ -1,6 +1,6 @@
 //! A rehearsal: what a run would do with each file, as far as that is seen without opening it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,15 +32,17 @@ pub(crate) struct Rehearsal<'a> {
 struct Run<'a> {
     by: &'a Rehearsal<'a>,
     source: &'a Path,
+    /// What is looked at.
+    at: PathBuf,
     summary: &'a mut Summary,
 }
 
 impl Rehearsal<'_> {
     /// Adds to `summary` what would be done with a named directory or file.
     pub(crate) fn run(&self, (source, output, spot): &(PathBuf, PathBuf, Spot), summary: &mut Summary) {
-        let mut run = Run { by: self, source, summary };
+        let mut run = Run { by: self, source, at: source.clone(), summary };
         let done = match source.is_dir() {
-            true => Pair::open(source, output, *spot, self.open).map(|pair| run.directory(&pair)),
+            true => Pair::open(source, output, *spot, self.open).map(|pair| run.tree(pair)),
             false => run.single(output),
         };
         if let Err(error) = done {
@@ -61,47 +63,77 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn directory(&mut self, pair: &Pair) {
-        let failed = |run: &mut Self, name: &OsStr, error| {
-            let path = run.source.join(&pair.relative).join(name);
-            run.summary.failed.push((path, error));
-        };
-        let entries = match pair.source.entries() {
-            Ok(entries) => entries,
-            Err(error) => return failed(self, OsStr::new(""), error),
-        };
-        for (name, kind) in entries {
-            if self.by.filter.leaves_out(&pair.relative.join(&name), kind == FileType::Directory) {
+    /// A tree, level by level: it may be deeper than a stack.
+    fn tree(&mut self, root: Pair) {
+        let mut levels: Vec<_> = self.level(root).into_iter().collect();
+        while let Some((pair, entries)) = levels.last_mut() {
+            let Some((name, kind)) = entries.next() else {
+                levels.pop();
+                self.at.pop();
+                continue;
+            };
+            self.at.push(&name);
+            let is_directory = kind == FileType::Directory;
+            let relative = self.at.strip_prefix(self.source).unwrap_or(&self.at);
+            if self.by.filter.leaves_out(relative, is_directory) {
+                self.at.pop();
                 continue;
             }
-            let done = match kind {
-                FileType::Directory => pair.enter(&name).map(|inner| self.directory(&inner)),
-                FileType::RegularFile if is_draft(&name) || is_record(&name) => {
-                    self.skip(pair, &name, Skip::Draft)
+            if is_directory {
+                match pair.enter(&name) {
+                    Ok(inner) => match self.level(inner) {
+                        Some(level) => levels.push(level),
+                        None => drop(self.at.pop()),
+                    },
+                    Err(error) => self.failed(error),
                 }
-                FileType::RegularFile => self.file(pair, &name),
-                FileType::Symlink if self.by.keep.links => self.link(pair, &name),
-                FileType::Symlink => self.skip(pair, &name, Skip::Symlink),
-                _ if self.by.keep.specials => Err(FileError::Special),
-                _ => self.skip(pair, &name, Skip::Special),
-            };
-            if let Err(error) = done {
-                failed(self, &name, error);
+                continue;
+            }
+            let above = levels.len() - 1;
+            let (pair, _) = &levels[above];
+            match self.entry(pair, &name, kind, above) {
+                Ok(()) => drop(self.at.pop()),
+                Err(error) => self.failed(error),
             }
         }
     }
 
-    fn path(&self, pair: &Pair, name: &OsStr) -> PathBuf {
-        self.source.join(&pair.relative).join(name)
+    /// A directory with its entries; what cannot be read has failed.
+    fn level(&mut self, pair: Pair) -> Option<(Pair, std::vec::IntoIter<(OsString, FileType)>)> {
+        match pair.source.entries() {
+            Ok(entries) => Some((pair, entries.into_iter())),
+            Err(error) => {
+                self.summary.failed.push((self.at.clone(), error));
+                None
+            }
+        }
     }
 
-    fn skip(&mut self, pair: &Pair, name: &OsStr, why: Skip) -> Result<(), FileError> {
-        self.summary.skipped.push((self.path(pair, name), why));
+    /// What is looked at has failed.
+    fn failed(&mut self, error: FileError) {
+        self.summary.failed.push((self.at.clone(), error));
+        self.at.pop();
+    }
+
+    /// What is no directory, `above` directories below the one that was named.
+    fn entry(&mut self, pair: &Pair, name: &OsStr, kind: FileType, above: usize) -> Result<(), FileError> {
+        match kind {
+            FileType::RegularFile if is_draft(name) || is_record(name) => self.skip(Skip::Draft),
+            FileType::RegularFile => self.file(pair, name),
+            FileType::Symlink if self.by.keep.links => self.link(pair, name, above),
+            FileType::Symlink => self.skip(Skip::Symlink),
+            _ if self.by.keep.specials => Err(FileError::Special),
+            _ => self.skip(Skip::Special),
+        }
+    }
+
+    fn skip(&mut self, why: Skip) -> Result<(), FileError> {
+        self.summary.skipped.push((self.at.clone(), why));
         Ok(())
     }
 
     fn file(&mut self, pair: &Pair, name: &OsStr) -> Result<(), FileError> {
-        let path = self.path(pair, name);
+        let path = self.at.clone();
         if let Some(source) = pair.source.stat(name)? {
             self.plan(path, self.by.record.spot(pair.spot, name), &source, pair.output.stat(name)?);
         }
@@ -109,11 +141,11 @@ impl Run<'_> {
     }
 
     /// A symbolic link: where it points is all that it holds.
-    fn link(&mut self, pair: &Pair, name: &OsStr) -> Result<(), FileError> {
-        let path = self.path(pair, name);
+    fn link(&mut self, pair: &Pair, name: &OsStr, above: usize) -> Result<(), FileError> {
+        let path = self.at.clone();
         let Some(target) = pair.source.link_target(name)? else { return Ok(()) };
         let Some(source) = pair.source.stat(name)? else { return Ok(()) };
-        if !self.by.keep.takes_link(&target, source.st_uid, pair.relative.iter().count()) {
+        if !self.by.keep.takes_link(&target, source.st_uid, above) {
             return Err(FileError::ForeignLink);
         }
         let standing = pair.output.stat(name)?;

@@ -19,8 +19,6 @@ pub(crate) struct Pair {
     pub(super) source: Side,
     pub(super) output: Side,
     pub(super) spot: Spot,
-    /// Below the named directories.
-    pub(super) relative: PathBuf,
 }
 
 /// A directory, where it is there.
@@ -53,17 +51,15 @@ impl Pair {
         open: &Arc<OpenPlaces>,
     ) -> Result<Self, FileError> {
         let root = |path: &Path| Side::found(open_root(path, open).map(|(place, _)| place), false);
-        Ok(Self { source: root(source)?, output: root(output)?, spot, relative: PathBuf::new() })
+        Ok(Self { source: root(source)?, output: root(output)?, spot })
     }
 
     /// The directories `name` in both.
     pub(super) fn enter(&self, name: &OsStr) -> Result<Self, FileError> {
-        let relative = self.relative.join(name);
         Ok(Self {
             source: self.source.enter(name)?,
             output: self.output.enter(name)?,
             spot: self.spot.join(name),
-            relative,
         })
     }
 }

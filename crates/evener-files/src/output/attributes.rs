@@ -83,6 +83,24 @@ impl Attributes {
         self.set_mode_and_time(to, is_own)
     }
 
+    /// Whether what stands there has owner, mode and time of its source, as far as they are kept.
+    pub(super) fn stand_at(&self, there: &Stat, keep: &Keep) -> bool {
+        let is_own = self.owns(there);
+        let mode = if is_own { self.mode } else { self.mode - LENT };
+        (is_own || !(keep.owners && is_root()))
+            && Mode::from_raw_mode(there.st_mode & 0o7777) == mode
+            && is_rounded(mtime_of(there), self.time)
+    }
+
+    /// As [`Attributes::stand_at`] of a symbolic link, which has no mode of its own.
+    pub(super) fn stand_at_link(&self, there: &Stat, keep: &Keep) -> bool {
+        (self.owns(there) || !(keep.owners && is_root())) && is_rounded(mtime_of(there), self.time)
+    }
+
+    fn owns(&self, there: &Stat) -> bool {
+        (there.st_uid, there.st_gid) == (self.owner.as_raw(), self.group.as_raw())
+    }
+
     /// Gives an output its owner, as root. Returns whether it has that of its source, as far as that matters to the mode.
     pub(super) fn set_owner(&self, fd: BorrowedFd<'_>, keep: &Keep) -> Result<bool, FileError> {
         let sets = keep.owners && is_root();
@@ -90,7 +108,7 @@ impl Attributes {
             return Ok(false);
         }
         let stat = fs::fstat(fd).map_err(FileError::io("look at the output"))?;
-        let is_own = (stat.st_uid, stat.st_gid) == (self.owner.as_raw(), self.group.as_raw());
+        let is_own = self.owns(&stat);
         if is_own || !sets {
             return Ok(is_own);
         }
@@ -127,6 +145,16 @@ const LENT: Mode = Mode::SUID.union(Mode::SGID);
 fn mtime_of(stat: &Stat) -> Timespec {
     Timespec { tv_sec: stat.st_mtime, tv_nsec: i64::try_from(stat.st_mtime_nsec).unwrap_or(0) }
 }
+
+/// Whether a time is another as some file system rounds it: down, to one of the units that there are.
+fn is_rounded(time: Timespec, of: Timespec) -> bool {
+    let ns = |time: Timespec| i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec);
+    let (time, of) = (ns(time), ns(of));
+    TIME_UNITS_NS.iter().any(|unit| time == of - of.rem_euclid(*unit))
+}
+
+/// Units of times of change: of most, NTFS, UDF and others, exFAT, ext3, FAT.
+const TIME_UNITS_NS: [i128; 6] = [1, 100, 1_000, 10_000_000, 1_000_000_000, 2_000_000_000];
 
 /// Asked once: a process of ours stays who it is.
 pub(super) fn is_root() -> bool {

@@ -3,8 +3,9 @@
 //! A directory is held by what is worked on in it and by the directories below it. When the last of them lets go of it, it
 //! gets owner, mode and time of its source; a run that was stopped before leaves it as it is, so that the next one can go on.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
+use std::ops::Bound;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +30,10 @@ pub(crate) struct Outputs {
     locks: Locks,
     /// Whether the run ends before everything is done.
     is_abandoned: AtomicBool,
-    /// Source directories in or below which something failed.
-    undone: Mutex<HashSet<PathBuf>>,
+    /// Sources that failed: directories above them are left as they are.
+    undone: Mutex<BTreeSet<PathBuf>>,
+    /// Directories that this run made, with their inodes, until they are recorded.
+    made: Mutex<Vec<(Spot, u64)>>,
     /// Directories that could not be finished.
     failed: Mutex<Vec<(PathBuf, FileError)>>,
 }
@@ -38,8 +41,8 @@ pub(crate) struct Outputs {
 impl Outputs {
     pub(crate) fn new(keep: Keep, open: Arc<OpenPlaces>) -> Arc<Self> {
         let (locks, is_abandoned) = (Locks::default(), AtomicBool::new(false));
-        let (undone, failed) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { keep, open, locks, is_abandoned, undone, failed })
+        let (undone, made, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { keep, open, locks, is_abandoned, undone, made, failed })
     }
 
     /// Says that not everything will be done: directories are left as they are.
@@ -51,7 +54,26 @@ impl Outputs {
     /// Says that the source `path` failed: directories above it are left as they are.
     pub(crate) fn leave_undone(&self, path: &Path) {
         let mut undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner);
-        undone.extend(path.ancestors().map(Path::to_owned));
+        undone.insert(path.to_owned());
+    }
+
+    /// Whether something at or below the source directory `path` failed.
+    fn is_undone(&self, path: impl FnOnce() -> PathBuf) -> bool {
+        let undone = self.undone.lock().unwrap_or_else(PoisonError::into_inner);
+        if undone.is_empty() {
+            return false;
+        }
+        // Paths are ordered by their names: what lies below one follows it.
+        let path = path();
+        undone
+            .range::<Path, _>((Bound::Included(&*path), Bound::Unbounded))
+            .next()
+            .is_some_and(|undone| undone.starts_with(&path))
+    }
+
+    /// Directories that this run has made since this was asked last, and their inodes.
+    pub(crate) fn take_made(&self) -> Vec<(Spot, u64)> {
+        std::mem::take(&mut *self.made.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Directories that could not be finished, after all were let go of.
@@ -73,14 +95,14 @@ pub(crate) struct OutputDir {
     /// Where it is below the run's output.
     pub(crate) spot: Spot,
     /// The directory of which it is the counterpart.
-    source: Option<PathBuf>,
+    source: Option<Arc<Place>>,
     /// Whether what is made in it gets an access list from it.
     gives_acls: bool,
 }
 
 /// A source directory, of which an output directory is the counterpart.
 pub(crate) struct SourceDir<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Arc<Place>,
     pub(crate) stat: &'a Stat,
 }
 
@@ -146,6 +168,8 @@ impl OutputDir {
         give_owner_access(&fd)?;
         let dir_once = Arc::get_mut(&mut dir).expect("nobody else has it yet");
         dir_once.attributes = attributes;
+        // It has no counterpart but what the archive tells of it.
+        dir_once.source = Some(Arc::clone(&dir_once.place));
         dir_once.gives_acls = gives_acls(&*fd);
         Ok(dir)
     }
@@ -175,7 +199,7 @@ impl OutputDir {
             outputs.locks.remove_stale_drafts(&place);
         }
         let fd = place.fd()?;
-        let source_path = source.as_ref().map(|source| source.place.path());
+        let source_place = source.as_ref().map(|source| Arc::clone(source.place));
         let attributes = source.as_ref().map(|source| Attributes::of(source.stat));
         if let Some(source) = source {
             let before = if is_new { before(above) } else { Before::Anything };
@@ -187,6 +211,10 @@ impl OutputDir {
         let gives_acls = gives_acls(&*fd);
         let spot = above.map_or_else(Spot::default, |above| above.spot.join(place.name()));
         let (above, outputs) = (above.cloned(), Arc::clone(outputs));
+        if is_new && source_place.is_some() {
+            let mut made = outputs.made.lock().unwrap_or_else(PoisonError::into_inner);
+            made.push((spot, place.identity.1));
+        }
         Ok(Arc::new(Self {
             place,
             above,
@@ -194,7 +222,7 @@ impl OutputDir {
             attributes,
             is_new,
             spot,
-            source: source_path,
+            source: source_place,
             gives_acls,
         }))
     }
@@ -235,6 +263,11 @@ impl OutputDir {
         }
     }
 
+    /// Opens the symbolic link that stands under `name`, for a look at it.
+    pub(crate) fn open_link(&self, name: &OsStr) -> Result<OwnedFd, FileError> {
+        self.place.open_link(name)
+    }
+
     /// Opens the regular file that stands under `name` for reading.
     pub(crate) fn open_file(&self, name: &OsStr) -> Result<SourceFile, FileError> {
         let fd = fs::openat(&*self.fd()?, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
@@ -243,10 +276,14 @@ impl OutputDir {
         Ok(SourceFile { fd, stat, named: None })
     }
 
+    /// For messages: the path by which it was found.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.place.path()
+    }
+
     /// Whether something below its counterpart failed: the same command is to do that later.
     fn is_undone(&self) -> bool {
-        let undone = self.outputs.undone.lock().unwrap_or_else(PoisonError::into_inner);
-        self.source.as_ref().is_some_and(|source| undone.contains(source))
+        self.source.as_ref().is_some_and(|source| self.outputs.is_undone(|| source.path()))
     }
 
     /// Gives the directory owner, mode and time of its source, once.

@@ -125,6 +125,11 @@ impl CompleteDraft {
         Ok(Self { temporary, final_name: final_name.to_owned(), replace })
     }
 
+    /// Its directory.
+    pub(crate) const fn dir(&self) -> &Arc<OutputDir> {
+        &self.temporary.dir
+    }
+
     /// Its directory and its name there.
     pub(super) fn place(&self) -> (&Arc<OutputDir>, &OsStr) {
         (&self.temporary.dir, self.temporary.name())

@@ -10,6 +10,7 @@ mod directory;
 mod draft;
 mod leftovers;
 mod register;
+mod renewal;
 mod settlement;
 
 pub(crate) use attributes::{Attributes, Xattrs, kept_xattrs};
@@ -19,4 +20,5 @@ pub(crate) use draft::{
 };
 pub(crate) use leftovers::is_draft;
 pub use register::abandon_drafts;
+pub(crate) use renewal::{renew, renew_link};
 pub(crate) use settlement::{Origin, Settlement, SyncErrors};

@@ -7,8 +7,9 @@ use super::row::Spot;
 #[derive(Default)]
 pub(super) struct Index {
     rows: Vec<Known>,
-    /// Numbers of rows, those of one bucket side by side, the newest last.
-    order: Vec<u32>,
+    /// Numbers of rows, those of one bucket side by side, the newest last; each behind further bits of its spot, so that no other row is
+    /// looked at.
+    order: Vec<(u32, u32)>,
     /// Where each bucket begins in `order`, and where the last one ends.
     begins: Vec<u32>,
 }
@@ -26,26 +27,36 @@ impl Index {
         for bucket in 0..buckets {
             begins[bucket + 1] += begins[bucket];
         }
-        let (mut next, mut order) = (begins.clone(), vec![0; rows.len()]);
+        let (mut next, mut order) = (begins.clone(), vec![(0, 0); rows.len()]);
         for (number, row) in (0_u32..).zip(&rows) {
             let next = &mut next[bucket(row.row.spot, buckets)];
-            order[*next as usize] = number;
+            order[*next as usize] = (further_bits(row.row.spot), number);
             *next += 1;
         }
         Self { rows, order, begins }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
     }
 
     /// The newest row of a spot.
     pub(super) fn find(&self, spot: Spot) -> Option<&Known> {
         let bucket = bucket(spot, self.begins.len() - 1);
         let (begin, end) = (self.begins[bucket] as usize, self.begins[bucket + 1] as usize);
-        let mut rows = self.order[begin..end].iter().rev().map(|&number| &self.rows[number as usize]);
-        rows.find(|known| known.row.spot == spot)
+        let further = further_bits(spot);
+        let likely = self.order[begin..end].iter().rev().filter(|(bits, _)| *bits == further);
+        likely.map(|&(_, number)| &self.rows[number as usize]).find(|known| known.row.spot == spot)
     }
 }
 
 /// Most rows: a number of a row has 32 bits.
 const ROWS_MAX: usize = u32::MAX as usize;
+
+/// Bits of a spot that no number of buckets uses: these are at most as many as rows.
+fn further_bits(spot: Spot) -> u32 {
+    u32::try_from(spot.first_bits() >> 32).unwrap_or(0)
+}
 
 /// The bucket of a spot among so many, a power of two.
 fn bucket(spot: Spot, buckets: usize) -> usize {

@@ -122,6 +122,11 @@ impl Record {
         dir.join(name)
     }
 
+    /// Whether nothing was written down yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.beside_count.load(Ordering::Relaxed) == 0
+    }
+
     /// What was written last of a spot.
     pub(crate) fn find(&self, spot: Spot) -> Option<Known> {
         // Relaxed: the rows themselves are behind the lock; who sees none yet proves what it finds.
@@ -135,6 +140,12 @@ impl Record {
     /// Whether `stat` is what was written last of a spot.
     pub(crate) fn is_known(&self, spot: Spot, stat: &Stat) -> bool {
         self.find(spot).is_some_and(|known| self.is_same(&known.row.output, &Stamp::of(stat)))
+    }
+
+    /// Whether a directory is one that a run made.
+    pub(crate) fn is_directory_of_ours(&self, spot: Spot, stat: &Stat) -> bool {
+        let of_directory = Row::of_directory(spot, stat.st_ino);
+        self.find(spot).is_some_and(|known| self.is_same(&known.row.output, &of_directory.output))
     }
 
     /// Whether two stamps are of one file that nobody changed in between.

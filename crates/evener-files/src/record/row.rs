@@ -116,6 +116,12 @@ pub(crate) struct Row {
 }
 
 impl Row {
+    /// Of a directory that a run made. What is in it changes, so its inode is all that is known of it; no file is as long.
+    pub(crate) fn of_directory(spot: Spot, inode: u64) -> Self {
+        let output = Stamp { bytes: u64::MAX, inode, ..Stamp::default() };
+        Self { spot, output, ..Self::default() }
+    }
+
     pub(super) const BYTES: usize = 96;
 
     pub(super) fn write(&self, to: &mut Vec<u8>) {

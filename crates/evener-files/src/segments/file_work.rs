@@ -123,7 +123,7 @@ impl FileWork {
     /// What is to be reported of the file when it is done.
     pub(crate) fn origin(&self, item: &Item) -> Origin {
         let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
-        let (path, row, names) = (item.source.clone(), self.row(), self.source.names());
+        let (path, row, names) = (item.source(), self.row(), self.source.names());
         Origin { path, bytes_in, bytes_out, row, names, ..Origin::default() }
     }
 

@@ -1,11 +1,14 @@
 //! A tree of inputs, entry by entry: directories before what is in them, each opened in the one above it.
 
+use std::collections::VecDeque;
 use std::ffi::{CStr, OsStr, OsString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, Dir, FileType, Stat};
+use rustix::fs::{self, AtFlags, FileType, RawDir, Stat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 
 use crate::error::FileError;
@@ -41,9 +44,11 @@ struct Level {
 }
 
 /// What is left of a directory's entries.
-enum Listing {
-    Open(Dir),
-    Ahead(std::vec::IntoIter<Listed>),
+struct Listing {
+    /// The directory, until its end was read.
+    dir: Option<OwnedFd>,
+    /// What was read of it.
+    ahead: VecDeque<Listed>,
 }
 
 type Listed = Result<(OsString, FileType), Errno>;
@@ -113,7 +118,7 @@ impl Descent {
         let fd = place.fd()?;
         // A descriptor of its own: that of the place may be closed while the listing goes on.
         let own = fcntl_dupfd_cloexec(&*fd, 0).map_err(FileError::io("read"))?;
-        let listing = Listing::Open(Dir::new(own).map_err(FileError::io("read"))?);
+        let listing = Listing { dir: Some(own), ahead: VecDeque::new() };
         let depth = self.levels.len();
         self.levels.push(Level { place: Arc::clone(&place), listing });
         if let Some(far) = depth.checked_sub(OPEN_MAX) {
@@ -125,43 +130,62 @@ impl Descent {
 
 impl Listing {
     fn next(&mut self) -> Option<Listed> {
-        match self {
-            Self::Open(dir) => next_of(dir),
-            Self::Ahead(entries) => entries.next(),
+        if self.ahead.is_empty() {
+            self.read_on();
         }
+        self.ahead.pop_front()
     }
 
     /// Reads the rest, so that the directory is closed.
     fn read_ahead(&mut self) {
-        let mut entries = Vec::new();
-        while let Some(entry) = self.next() {
-            entries.push(entry);
+        while self.dir.is_some() {
+            self.read_on();
         }
-        *self = Self::Ahead(entries.into_iter());
+    }
+
+    /// Reads a good many entries on: one at least, unless none is left. They come in the order of their inodes, in which file systems
+    /// and the kernel's caches have them side by side.
+    fn read_on(&mut self) {
+        let Some(dir) = self.dir.take() else { return };
+        let mut room = [MaybeUninit::uninit(); LISTING_BYTES];
+        let mut entries = RawDir::new(&dir, &mut room);
+        let (mut found, mut is_end) = (Vec::new(), false);
+        while !(is_end || found.len() >= SORTED_MIN && entries.is_buffer_empty()) {
+            match entries.next() {
+                None => is_end = true,
+                Some(Err(errno)) => {
+                    found.push((u64::MAX, Err(errno)));
+                    is_end = true;
+                }
+                Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
+                Some(Ok(entry)) => {
+                    found.push((entry.ino(), listed(dir.as_fd(), entry.file_name(), entry.file_type())));
+                }
+            }
+        }
+        found.sort_by_key(|(inode, _)| *inode);
+        self.ahead.extend(found.into_iter().map(|(_, listed)| listed));
+        self.dir = (!is_end).then_some(dir);
     }
 }
 
-fn next_of(dir: &mut Dir) -> Option<Listed> {
-    loop {
-        let entry = match dir.read()? {
-            Ok(entry) => entry,
-            Err(errno) => return Some(Err(errno)),
-        };
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            // Some file systems do not say.
-            FileType::Unknown => kind_of(dir, name),
-            kind => Ok(kind),
-        };
-        return Some(kind.map(|kind| (OsStr::from_bytes(name.to_bytes()).to_owned(), kind)));
-    }
+/// Entries that are put in order together, as far as a directory has them. Assumed, not measured: 4096, some 300 KiB.
+const SORTED_MIN: usize = 4_096;
+
+/// Room for the entries that one call gives: several hundred. Assumed, not measured: 32 KiB.
+const LISTING_BYTES: usize = 32 << 10;
+
+fn listed(dir: BorrowedFd<'_>, name: &CStr, kind: FileType) -> Listed {
+    let kind = match kind {
+        // Some file systems do not say.
+        FileType::Unknown => kind_of(dir, name)?,
+        kind => kind,
+    };
+    Ok((OsStr::from_bytes(name.to_bytes()).to_owned(), kind))
 }
 
-fn kind_of(dir: &Dir, name: &CStr) -> Result<FileType, Errno> {
-    let stat = fs::statat(dir.fd()?, name, AtFlags::SYMLINK_NOFOLLOW)?;
+fn kind_of(dir: BorrowedFd<'_>, name: &CStr) -> Result<FileType, Errno> {
+    let stat = fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Waiting {
 
 impl Name {
     fn of(item: &Item) -> Self {
-        Self { source: item.source.clone(), dir: Arc::clone(&item.dir), name: item.name.clone() }
+        Self { source: item.source(), dir: Arc::clone(&item.dir), name: item.name.clone() }
     }
 }
 

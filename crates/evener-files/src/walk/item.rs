@@ -15,8 +15,6 @@ use crate::report::Skip;
 /// One file or link to be worked on.
 #[derive(Clone)]
 pub(crate) struct Item {
-    /// For messages, but where the user named the file itself.
-    pub(crate) source: PathBuf,
     pub(crate) what: What,
     pub(crate) dir: Arc<OutputDir>,
     /// Its name in the output and, where a walk found it, in its own directory.
@@ -26,19 +24,27 @@ pub(crate) struct Item {
 /// What is to be worked on.
 #[derive(Clone)]
 pub(crate) enum What {
-    /// A file that the user named.
-    Named,
+    /// A file that the user named by its path.
+    Named(PathBuf),
     /// A file that the walk found in a directory.
     Found(Arc<Place>),
     /// A symbolic link that the walk found, with where it points and what it is.
-    Link(CString, Box<Stat>),
+    Link(Arc<Place>, CString, Box<Stat>),
 }
 
 impl Item {
+    /// The path of the source: for messages, but where the user named it.
+    pub(crate) fn source(&self) -> PathBuf {
+        match &self.what {
+            What::Named(path) => path.clone(),
+            What::Found(place) | What::Link(place, ..) => place.path().join(&self.name),
+        }
+    }
+
     /// Opens the source, a file.
     pub(crate) fn open(&self) -> Result<SourceFile, FileError> {
         match &self.what {
-            What::Named => SourceFile::open_named(&self.source),
+            What::Named(path) => SourceFile::open_named(path),
             What::Found(place) => SourceFile::open(place, &self.name),
             What::Link(..) => Err(FileError::Link),
         }
@@ -47,9 +53,9 @@ impl Item {
     /// What the file system says of the source, which is not opened; `None` where it cannot be looked at.
     pub(crate) fn look(&self) -> Option<Stat> {
         match &self.what {
-            What::Named => fs::stat(&self.source).ok(),
+            What::Named(path) => fs::stat(path).ok(),
             What::Found(place) => fs::statat(&*place.fd().ok()?, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok(),
-            What::Link(_, stat) => Some(**stat),
+            What::Link(.., stat) => Some(**stat),
         }
     }
 }

@@ -52,7 +52,7 @@ fn a_file_that_became_a_link_since_the_walk_saw_it_is_not_followed() {
         let (mut walk, _) = walk(&place, budget, "in");
         let item = next_file(&mut walk);
         assert_eq!(item.open().unwrap().len(), 4);
-        replace_by_link(&item.source, &place.path().join("secret/file"));
+        replace_by_link(&item.source(), &place.path().join("secret/file"));
         assert!(matches!(item.open(), Err(FileError::Link)));
     }
 }
@@ -65,7 +65,7 @@ fn a_directory_that_became_a_link_since_the_walk_saw_its_files_leads_nowhere() {
         let item = next_file(&mut walk);
         // Closes what the budget of one holds.
         next_file(&mut walk);
-        replace_by_link(item.source.parent().unwrap(), &place.path().join("secret"));
+        replace_by_link(item.source().parent().unwrap(), &place.path().join("secret"));
         match item.open() {
             Ok(opened) => assert_eq!((opened.len(), budget), (4, 64), "the directory that was entered"),
             Err(error) => assert!(matches!((error, budget), (FileError::Moved, 1))),
@@ -78,7 +78,7 @@ fn a_directory_that_becomes_a_link_before_it_is_entered_is_an_error_and_not_list
     for budget in BUDGETS {
         let place = place();
         let (mut walk, _) = walk(&place, budget, "in");
-        let first = next_file(&mut walk).source;
+        let first = next_file(&mut walk).source();
         let second = place.path().join(if first.ends_with("a/file") { "in/b" } else { "in/a" });
         replace_by_link(&second, &place.path().join("secret"));
         match walk.next() {

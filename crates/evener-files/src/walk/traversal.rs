@@ -108,7 +108,7 @@ impl Walk {
             return Err(FileError::Exists);
         };
         let dir = self.parent_dir(parent)?;
-        Ok(Item { source: input.source.clone(), what: What::Named, dir, name: name.to_owned() })
+        Ok(Item { what: What::Named(input.source.clone()), dir, name: name.to_owned() })
     }
 
     fn tree(&mut self, input: &Input) -> Result<Tree, FileError> {
@@ -143,13 +143,14 @@ impl Walk {
         let (place, name, depth, kind) = match found {
             Found::Failed(path, error) => return Some(Entry::Failed(path, error)),
             Found::Directory { ref place, depth: 1.., .. }
-                if tree.leaves_out(&self.filter, &place.path(), true) =>
+                if !self.filter.takes_all() && tree.leaves_out(&self.filter, &place.path(), true) =>
             {
                 tree.descent.skip();
                 return None;
             }
             Found::Other { ref name, .. }
-                if tree.leaves_out(&self.filter, &tree.descent.path().join(name), false) =>
+                if !self.filter.takes_all()
+                    && tree.leaves_out(&self.filter, &tree.descent.path().join(name), false) =>
             {
                 return None;
             }
@@ -160,21 +161,22 @@ impl Walk {
             }
             Found::Other { place, name, depth, kind } => (place, name, depth, kind),
         };
-        let (source, keep) = (tree.descent.path().join(&name), &self.outputs.keep);
+        let keep = &self.outputs.keep;
+        let source = || place.path().join(&name);
         let what = match kind {
             FileType::Symlink if keep.links => match link(&place, &name, depth - 1, keep) {
                 Ok(link) => link,
-                Err(error) => return Some(Entry::Failed(source, error)),
+                Err(error) => return Some(Entry::Failed(source(), error)),
             },
-            FileType::Symlink => return Some(Entry::Skipped(source, Skip::Symlink)),
+            FileType::Symlink => return Some(Entry::Skipped(source(), Skip::Symlink)),
             FileType::RegularFile if is_draft(&name) || is_record(&name) => {
-                return Some(Entry::Skipped(source, Skip::Draft));
+                return Some(Entry::Skipped(source(), Skip::Draft));
             }
             FileType::RegularFile => What::Found(place),
-            _ if keep.specials => return Some(Entry::Failed(source, FileError::Special)),
-            _ => return Some(Entry::Skipped(source, Skip::Special)),
+            _ if keep.specials => return Some(Entry::Failed(source(), FileError::Special)),
+            _ => return Some(Entry::Skipped(source(), Skip::Special)),
         };
-        Some(Entry::File(Item { source, what, dir: Arc::clone(&tree.dirs[depth - 1]), name }))
+        Some(Entry::File(Item { what, dir: Arc::clone(&tree.dirs[depth - 1]), name }))
     }
 }
 
@@ -232,7 +234,7 @@ fn link(place: &Arc<Place>, name: &OsStr, above: usize, keep: &Keep) -> Result<W
     let stat = fs::fstat(&link).map_err(FileError::io("read"))?;
     let target = fs::readlinkat(&link, c"", Vec::new()).map_err(FileError::io("read"))?;
     match keep.takes_link(&target, stat.st_uid, above) {
-        true => Ok(What::Link(target, Box::new(stat))),
+        true => Ok(What::Link(Arc::clone(place), target, Box::new(stat))),
         false => Err(FileError::ForeignLink),
     }
 }

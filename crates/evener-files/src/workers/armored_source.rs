@@ -18,8 +18,11 @@ pub(super) fn dearmored(
     copy_to: impl FnOnce() -> Result<OwnedFd, FileError>,
     is_stopped: impl Fn() -> bool,
 ) -> Result<SourceFile, FileError> {
-    let start = source.read_start(ARMOR_START_BYTES)?;
-    let Some(armor) = armor.filter(|armor| armor.is_armored(&start)) else { return Ok(source) };
+    // A format without a text form is not looked at for one.
+    let Some(armor) = armor else { return Ok(source) };
+    if !armor.is_armored(&source.read_start(ARMOR_START_BYTES)?) {
+        return Ok(source);
+    }
     let mut text = File::from(source.fd.try_clone().map_err(read_error)?);
     text.rewind().map_err(read_error)?;
     let mut binary = File::from(copy_to()?);

@@ -32,7 +32,7 @@ pub(super) fn run(worker: &mut Worker<'_, '_, '_>, files: Vec<(Item, FileWork)>)
         while chains.len() < side_by_side {
             let Some((item, work)) = files.next() else { break };
             if worker.run.is_stopped() {
-                worker.failed(item.source, FileError::Stopped);
+                worker.failed(item.source(), FileError::Stopped);
                 continue;
             }
             chains.extend(begin(worker, item, work));
@@ -54,7 +54,7 @@ fn begin(worker: &mut Worker<'_, '_, '_>, item: Item, work: FileWork) -> Option<
     match draft {
         Ok(draft) => Some(ChainedFile { item, work, draft, next: 0, before: Block::default() }),
         Err(error) => {
-            worker.failed(item.source, error);
+            worker.failed(item.source(), error);
             None
         }
     }
@@ -74,21 +74,21 @@ fn step(worker: &mut Worker<'_, '_, '_>, chains: &mut Vec<ChainedFile>) {
             }
             Err(error) => {
                 worker.slots.push(job);
-                worker.failed(chain.item.source, error);
+                worker.failed(chain.item.source(), error);
             }
         }
     }
     worker.caller.crypt(&mut burst);
     for (mut chain, job) in going.into_iter().zip(&burst) {
         match chain.write(job) {
-            Ok(false) if worker.run.is_stopped() => worker.failed(chain.item.source, FileError::Stopped),
+            Ok(false) if worker.run.is_stopped() => worker.failed(chain.item.source(), FileError::Stopped),
             Ok(false) => chains.push(chain),
             Ok(true) => {
                 let item = chain.item.clone();
                 let finished = chain.complete();
                 worker.finished(item, finished);
             }
-            Err(error) => worker.failed(chain.item.source, error),
+            Err(error) => worker.failed(chain.item.source(), error),
         }
     }
     worker.slots.append(&mut burst);

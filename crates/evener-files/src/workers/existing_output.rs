@@ -10,7 +10,7 @@ use super::worker::Worker;
 use super::{armored_source, links};
 use crate::error::FileError;
 use crate::input::source_file::SourceFile;
-use crate::output::unnamed_file;
+use crate::output::{renew, unnamed_file};
 use crate::record::{Asked, Known, Row, Stamp, TICK};
 use crate::request::{Existing, Request, Task};
 use crate::walk::{Identity, Item, What};
@@ -51,8 +51,33 @@ pub(super) fn judge(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judg
                 judged => judged,
             }
         }
+        // Another thread gives it, under another of its names, what changed of its source.
+        Err(FileError::Changed | FileError::OtherNames) if has_other_names(item) => judge_again(worker, item),
         judged => judged,
     }
+}
+
+/// Judges a file whose output another thread may be at under another of its names, until that has ended.
+fn judge_again(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judged, FileError> {
+    let mut judged = judge_now(worker, item, true);
+    for _ in 0..LOOKS_AT_NAMES {
+        if !matches!(judged, Err(FileError::Changed | FileError::OtherNames)) {
+            break;
+        }
+        std::thread::sleep(BETWEEN_LOOKS_AT_NAMES);
+        judged = judge_now(worker, item, true);
+    }
+    judged
+}
+
+/// How often and at which intervals a file with several names is looked at again. Assumed, not measured: 0.2 s together, a thousand times
+/// what it takes to set what changed.
+const LOOKS_AT_NAMES: u32 = 40;
+const BETWEEN_LOOKS_AT_NAMES: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Whether the output is a file with several names.
+fn has_other_names(item: &Item) -> bool {
+    item.dir.stat(&item.name).is_ok_and(|stat| stat.is_some_and(|stat| stat.st_nlink > 1))
 }
 
 /// Judges a file that was put off to the end: waits a while for the row of a run beside this one.
@@ -200,7 +225,7 @@ fn look_inside(
     // Only its times are others, as where a file system rounds them: known by its header where nothing opens it, or nothing soon.
     if let Some(known) = known.filter(|_| is_known && worker.run.request.task.is_dear_to_open()) {
         if asked(worker, item, &known)? == Asked::Same {
-            add(worker, item, todo.stamp, &existing);
+            add(worker, item, todo.stamp, &existing, of_output);
             return Ok(Found::Finished);
         }
     }
@@ -211,7 +236,9 @@ fn look_inside(
     let has_changed = known.is_some_and(|known| !record.is_same(&known.row.source, &of_source));
     Ok(match proof {
         Proof::Same => {
-            add(worker, item, todo.stamp, &existing);
+            let is_it = known.is_some_and(|known| record.is_same(&known.row.output, &of_output));
+            let output = renewed(item, todo, &existing, known.is_none() || has_changed, is_it)?;
+            add(worker, item, todo.stamp, &existing, output);
             Found::Finished
         }
         Proof::OfOtherContents => Found::Ours(FileError::Outdated),
@@ -239,13 +266,34 @@ fn open_existing(worker: &Worker<'_, '_, '_>, item: &Item) -> Result<Option<Sour
     Ok(binary.named.is_some().then_some(binary))
 }
 
+/// Gives an output that was proven to be finished what else changed of its source; `is_ours` says that the record knows it as it is.
+/// What changed of the output alone, as times do in some stores, stays.
+fn renewed(
+    item: &Item,
+    todo: &ToDo,
+    existing: &SourceFile,
+    has_source_changed: bool,
+    is_ours: bool,
+) -> Result<Stamp, FileError> {
+    let stat = match has_source_changed {
+        true => renew(existing, &todo.source, is_ours, item.dir.keep())?,
+        false => *existing.named_stat(),
+    };
+    Ok(Stamp::of(&stat))
+}
+
 /// Records what was proven.
-fn add(worker: &Worker<'_, '_, '_>, item: &Item, source: Option<Stamp>, existing: &SourceFile) {
-    let record = worker.run.record;
+fn add(
+    worker: &mut Worker<'_, '_, '_>,
+    item: &Item,
+    source: Option<Stamp>,
+    existing: &SourceFile,
+    output: Stamp,
+) {
     let header = header_of(&worker.run.request.task, existing).unwrap_or_default();
     if let Some(source) = source {
-        let spot = record.spot(item.dir.spot, &item.name);
-        record.add(&[Row { spot, source, output: Stamp::of(existing.named_stat()), header }]);
+        let spot = worker.run.record.spot(item.dir.spot, &item.name);
+        worker.proven(Row { spot, source, output, header });
     }
 }
 

@@ -50,7 +50,7 @@ impl Large {
         });
         let draft = match draft {
             Ok(draft) => draft,
-            Err(error) => return Err((item.source, error)),
+            Err(error) => return Err((item.source(), error)),
         };
         let left = AtomicU64::new(work.layout.segment_count());
         let bytes_out = work.header.len() as u64;

@@ -7,7 +7,7 @@ use rustix::fs::Stat;
 
 use super::worker::{Run, Worker};
 use crate::error::FileError;
-use crate::output::{Attributes, CompleteDraft, Origin, OutputDir, Settlement};
+use crate::output::{Attributes, CompleteDraft, Origin, OutputDir, Settlement, renew_link};
 use crate::record::{Header, Row, Stamp};
 use crate::report::Summary;
 use crate::request::Existing;
@@ -15,21 +15,21 @@ use crate::walk::{Identity, Item, Name, Names, Waiting, What};
 
 /// Makes a symbolic link unless it stands there already.
 pub(super) fn work_on(worker: &mut Worker<'_, '_, '_>, item: Item) {
-    let What::Link(target, source) = &item.what else { return };
-    match made(worker.run, &item, target, source) {
+    let What::Link(_, target, source) = &item.what else { return };
+    match made(worker, &item, target, source) {
         Ok(Some(draft)) => {
             let row = Some(row(target, source));
-            worker
-                .finished(item.clone(), Ok((draft, Origin { path: item.source, row, ..Origin::default() })));
+            let origin = Origin { path: item.source(), row, ..Origin::default() };
+            worker.finished(item, Ok((draft, origin)));
         }
         Ok(None) => worker.summary.already_done += 1,
-        Err(error) => worker.failed(item.source, error),
+        Err(error) => worker.failed(item.source(), error),
     }
 }
 
 /// Whether the symbolic link that `item` asks for stands there.
 pub(super) fn stands(item: &Item) -> Result<bool, FileError> {
-    let What::Link(target, _) = &item.what else { return Ok(false) };
+    let What::Link(_, target, _) = &item.what else { return Ok(false) };
     Ok(item.dir.link_target(&item.name)?.is_some_and(|there| *there == **target))
 }
 
@@ -40,19 +40,26 @@ fn row(target: &CStr, source: &Stat) -> Row {
 
 /// The draft of a link; `None` where one with that target stands under its name.
 fn made(
-    run: &Run<'_>,
+    worker: &mut Worker<'_, '_, '_>,
     item: &Item,
     target: &CStr,
     source: &Stat,
 ) -> Result<Option<CompleteDraft>, FileError> {
+    let run = worker.run;
     let existing = run.request.options.existing;
     let standing = if item.dir.is_new { None } else { item.dir.stat(&item.name)? };
     if let Some(standing) = standing {
         let spot = run.record.spot(item.dir.spot, &item.name);
         let is_known = run.record.is_known(spot, &standing);
         if stands(item)? {
-            if !is_known {
-                run.record.add(&[Row { spot, output: Stamp::of(&standing), ..row(target, source) }]);
+            let is_same = |stamp: &Stamp| run.record.is_same(stamp, &Stamp::of(source));
+            let has_changed = run.record.find(spot).is_none_or(|known| !is_same(&known.row.source));
+            if has_changed || !is_known {
+                let standing = match has_changed {
+                    true => renew_link(&item.dir.open_link(&item.name)?, source, is_known, item.dir.keep())?,
+                    false => standing,
+                };
+                worker.proven(Row { spot, output: Stamp::of(&standing), ..row(target, source) });
             }
             return Ok(None);
         }

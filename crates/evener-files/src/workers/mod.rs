@@ -12,6 +12,7 @@ mod links;
 mod pool;
 mod proof;
 mod queue;
+mod record_check;
 mod serial;
 mod verification;
 mod worker;

@@ -16,6 +16,7 @@ use super::large::Large;
 use super::links;
 use super::links::link_names;
 use super::queue::{Task, TaskQueue};
+use super::record_check;
 use super::serial;
 use super::worker::{Run, Worker};
 use crate::error::FileError;
@@ -80,6 +81,7 @@ impl<'a> Workers<'a> {
         }
         queue.finish(&run, &mut summary);
         link_names(&run, &mut summary);
+        run.record.add(&run.made_directories().collect::<Vec<_>>());
         assert_eq!(summary.accounted_for(), summary.found, "done + failed + left out = found");
         summary.failed.extend(run.outputs.failed());
         summary
@@ -87,11 +89,12 @@ impl<'a> Workers<'a> {
 
     fn work_on_files<'m>(&self, worker: &mut Worker<'_, '_, 'm>, files: Vec<Item>) {
         let (count, mut bytes) = (files.len() as u64, 0);
+        let files = record_check::leave_finished_out(worker, files);
         let mut batch = Batch::default();
         let mut chained = Vec::new();
         for item in files {
             if self.run.is_stopped() {
-                worker.failed(item.source, FileError::Stopped);
+                worker.failed(item.source(), FileError::Stopped);
                 continue;
             }
             if worker.slots.is_empty() || batch.is_old() {
@@ -110,7 +113,7 @@ impl<'a> Workers<'a> {
                         bytes += work.source.len();
                         self.sort_in(worker, item, work, &mut batch, &mut chained);
                     }
-                    Err(error) => worker.failed(item.source, error),
+                    Err(error) => worker.failed(item.source(), error),
                 },
                 Ok(Judged::Finished(names)) => {
                     let waits = names
@@ -119,7 +122,7 @@ impl<'a> Workers<'a> {
                     worker.summary.already_done += u64::from(!waits);
                 }
                 Ok(Judged::Contested) => worker.contest(item),
-                Err(error) => worker.failed(item.source, error),
+                Err(error) => worker.failed(item.source(), error),
             }
         }
         batch.run(worker);
@@ -199,9 +202,10 @@ impl Pool for Workers<'_> {
         for item in std::mem::take(&mut worker.contested) {
             match judge_contested(&mut worker, &item) {
                 Ok(()) => worker.summary.already_done += 1,
-                Err(error) => worker.failed(item.source, error),
+                Err(error) => worker.failed(item.source(), error),
             }
         }
+        worker.record_proven();
         let summary = worker.summary;
         self.summary.lock().unwrap_or_else(PoisonError::into_inner).absorb(summary);
     }

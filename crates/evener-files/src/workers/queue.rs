@@ -58,8 +58,8 @@ impl TaskQueue {
                 break;
             }
             for item in left {
-                run.outputs.leave_undone(&item.source);
-                summary.failed.push((item.source, FileError::Stopped));
+                run.outputs.leave_undone(&item.source());
+                summary.failed.push((item.source(), FileError::Stopped));
             }
         }
     }
@@ -129,8 +129,7 @@ impl State {
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
             let met = self.walk.next();
-            if matches!(&met, Some(Entry::File(item)) if run.request.options.left_out.contains(&item.source))
-            {
+            if matches!(&met, Some(Entry::File(item)) if leaves_out(run, item)) {
                 continue;
             }
             summary.found += u64::from(met.is_some());
@@ -146,4 +145,10 @@ impl State {
         }
         files
     }
+}
+
+/// Whether the options name an input that is left out.
+fn leaves_out(run: &Run<'_>, item: &Item) -> bool {
+    let left_out = &run.request.options.left_out;
+    !left_out.is_empty() && left_out.contains(&item.source())
 }

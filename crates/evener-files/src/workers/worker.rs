@@ -78,6 +78,11 @@ impl<'a> Run<'a> {
         Row { header: header.unwrap_or_default(), ..row }
     }
 
+    /// Rows of directories that were made and are not recorded yet.
+    pub(super) fn made_directories(&self) -> impl Iterator<Item = Row> + use<> {
+        self.outputs.take_made().into_iter().map(|(spot, inode)| Row::of_directory(spot, inode))
+    }
+
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -92,6 +97,8 @@ pub(super) struct Worker<'w, 'r, 'm> {
     settlement: Settlement<'w>,
     /// What the drafts in the settlement were made from, in the same order.
     unsettled: Vec<Item>,
+    /// Rows of outputs that were found finished, and not recorded yet.
+    proven: Vec<Row>,
     /// Files under whose names something stands by now that another run may have made.
     pub(super) contested: Vec<Item>,
     pub(super) summary: Summary,
@@ -100,7 +107,16 @@ pub(super) struct Worker<'w, 'r, 'm> {
 impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn new(run: &'w Run<'w>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
         let (settlement, summary) = (Settlement::new(&run.sync_errors), Summary::default());
-        Self { run, caller, slots, settlement, unsettled: Vec::new(), contested: Vec::new(), summary }
+        Self {
+            run,
+            caller,
+            slots,
+            settlement,
+            unsettled: Vec::new(),
+            proven: Vec::new(),
+            contested: Vec::new(),
+            summary,
+        }
     }
 
     /// Hands a complete draft to the settlement, or records why there is none.
@@ -112,8 +128,21 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
                 self.settlement.add(draft, origin);
                 self.unsettled.push(item);
             }
-            Err(error) => self.failed(item.source, error),
+            Err(error) => self.failed(item.source(), error),
         }
+    }
+
+    /// Notes what was found finished, to be recorded with others.
+    pub(super) fn proven(&mut self, row: Row) {
+        self.proven.push(row);
+        if self.proven.len() >= PROVEN_MAX {
+            self.record_proven();
+        }
+    }
+
+    /// Records what was found finished.
+    pub(super) fn record_proven(&mut self) {
+        self.run.record.add(&std::mem::take(&mut self.proven));
     }
 
     /// Puts a file off to the end, when a run beside this one may have said what it made there.
@@ -154,6 +183,10 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
                 Err(error) => self.failed(origin.path, error),
             }
         }
+        rows.extend(self.run.made_directories());
         self.run.record.add(&rows);
     }
 }
+
+/// Rows of outputs that were found finished, recorded together: a killed run looks into as many once more. Assumed, not measured: 256.
+const PROVEN_MAX: usize = 256;
