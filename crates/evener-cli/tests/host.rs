@@ -244,11 +244,11 @@ fn a_host_has_no_more_clients_than_open_files_and_says_so() {
         place.program("sh").args(["-c", &script]).run()
     };
     let usual = limited("").ended_with(0);
-    for words in ["1024 clients may need 35072 open files", "may have 1000", "enough for 21 clients"] {
+    for words in ["1024 clients may need 19712 open files", "may have 1000", "enough for 39 clients"] {
         assert!(usual.stderr().contains(words), "{}", usual.stderr());
     }
-    limited("--clients 21").ended_with(0);
-    limited("--clients 22").ended_with(2).saying("--clients: 22 clients may need 1004 open files");
+    limited("--clients 39").ended_with(0);
+    limited("--clients 40").ended_with(2).saying("--clients: 40 clients may need 1016 open files");
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub(crate) struct NoPages {
 pub(crate) struct Backing {
     /// Opened anew, so that what the host does with it is no matter of the client's: to ask at which byte a hole begins takes a lock of each process that has the same
     /// opening. None where the client forbids that; then nothing is known of its pages.
-    file: Option<File>,
+    file: Option<Arc<File>>,
     /// A bit for each page of the region, in parts that are made when they are needed.
     touched: Vec<OnceLock<Box<[AtomicU64; WORDS]>>>,
     /// Where the region begins in the file.
@@ -56,8 +56,14 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    pub(crate) fn of(file: &File, first_byte: u64, bytes: u64) -> Self {
-        let file = OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(path_of(file)).ok();
+    /// What stands behind a region. A client's memory costs the host one descriptor: regions of `first`'s file have that one, and of a second file nothing is known.
+    pub(crate) fn of(file: &File, first: Option<&Self>, first_byte: u64, bytes: u64) -> Self {
+        let known = first.map(|first| first.file.clone());
+        let open = || OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(path_of(file)).ok();
+        let file = match known {
+            Some(known) => known.filter(|known| is_same(known, file)),
+            None => open().map(Arc::new),
+        };
         let parts = usize::try_from(bytes.div_ceil(PAGE * PART_PAGES)).unwrap_or(0);
         Self { file, touched: (0..parts).map(|_| OnceLock::new()).collect(), first_byte }
     }
@@ -187,6 +193,11 @@ impl Departed {
     }
 }
 
+fn is_same(one: &File, other: &File) -> bool {
+    let id = |file: &File| file.metadata().map(|about| (about.dev(), about.ino())).ok();
+    id(one).is_some() && id(one) == id(other)
+}
+
 fn path_of(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -212,7 +223,7 @@ mod tests {
     /// A file of so many pages, none of which is there.
     fn sparse(pages: u64) -> (Region, File, Backing) {
         let (region, file) = Region::create(c"sparse", place(pages)).unwrap();
-        let backing = Backing::of(&file, 0, pages * PAGE);
+        let backing = Backing::of(&file, None, 0, pages * PAGE);
         (region, file, backing)
     }
 
@@ -238,7 +249,7 @@ mod tests {
         // Another client of the user has no more, but what has pages.
         let other = Faults::new(Arc::clone(&user), MAX);
         let again =
-            Backing { first_byte: PAGE, ..Backing::of(backing.file.as_ref().unwrap(), 0, 999 * PAGE) };
+            Backing { first_byte: PAGE, ..Backing::of(backing.file.as_ref().unwrap(), None, 0, 999 * PAGE) };
         assert!(!other.touch(&again, place(998), 1) && other.touch(&again, 0, place(MAX - 1)));
         assert!(!other.touch(&again, place(MAX - 2), 4097));
     }

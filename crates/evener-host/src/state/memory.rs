@@ -103,16 +103,16 @@ impl Memory {
         }
         // From here on it is given back when this goes, whatever comes.
         let reserved = Reserved { user, bytes };
-        let map = |(row, file): (&Row, &File)| {
+        let mut spans: Vec<Span> = Vec::with_capacity(rows.len());
+        for (row, file) in rows.iter().zip(files) {
             let region = Region::of_peer(file, row.offset_bytes, row.size_bytes);
             let region = Arc::new(region.map_err(MemoryRefusal::File)?);
-            Ok(Span { row: *row, region, backing: Backing::of(file, row.offset_bytes, row.size_bytes) })
-        };
-        let spans: Result<_, MemoryRefusal> = rows.iter().zip(files).map(map).collect();
-        let memory = Self {
-            spans: spans?,
-            faults: Some(Faults::new(Arc::clone(user), allowance.faulted_bytes_max / PAGE)),
-        };
+            let first = spans.first().map(|span| &span.backing);
+            let backing = Backing::of(file, first, row.offset_bytes, row.size_bytes);
+            spans.push(Span { row: *row, region, backing });
+        }
+        let memory =
+            Self { spans, faults: Some(Faults::new(Arc::clone(user), allowance.faulted_bytes_max / PAGE)) };
         std::mem::forget(reserved);
         Ok(memory)
     }
