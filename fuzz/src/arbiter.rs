@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evener_arbiter::{EXACT_FROM_NS, Gate, Request, Shape, Turn, World, revive};
 
-/// A segment whose words somebody else writes, too.
+/// A segment whose words another process writes, too.
 struct Hostile<'b> {
     words: RefCell<Vec<u32>>,
     /// What is written at each look: a place and a value.

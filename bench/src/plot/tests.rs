@@ -1,3 +1,5 @@
+//! Axes, numbers and pictures: what stands on a picture, and where.
+
 use super::axis::{bytes, linear_ticks, logarithmic_ticks, number};
 use super::picture::rows;
 use super::*;

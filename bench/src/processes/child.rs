@@ -38,7 +38,7 @@ impl Child {
     fn reap(&mut self) -> libc::c_int {
         self.is_reaped = true;
         let mut status = -1;
-        // SAFETY: the place is this frame's; nobody else waits for this child.
+        // SAFETY: the place is this frame's; no other thread waits for this child.
         while unsafe { libc::waitpid(self.pid, &raw mut status, 0) } < 0 {
             if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 return -1;

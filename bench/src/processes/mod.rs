@@ -31,9 +31,9 @@ evener_core::named! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Mode {
-        /// Nobody orders them: who finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host or behind the kernel: these order them.
+        /// Nothing orders them: a process that finds all units busy stays runnable and looks again, as `ungated` of paper 001's model counts it. At a host or behind the kernel: these order them.
         Plain = "plain",
-        /// Nobody orders them, and the module has a queue of its own, in which requests wait while their processes sleep.
+        /// Nothing orders them, and the module has a queue of its own, in which requests wait while their processes sleep.
         Queue = "queue",
         /// Paper 001: 64 lists by process id; the head of a list runs a session with all its requests, the others of the list sleep.
         Lists64 = "lists64",

@@ -20,7 +20,7 @@ pub fn predict(
         return None;
     }
     let order = match mode {
-        // Looks at units that are busy cost a core's time and no unit's, as long as somebody looks whenever one is free.
+        // Looks at units that are busy cost a core's time and no unit's, as long as a process looks whenever one is free.
         Mode::Plain | Mode::Queue => Order::Module,
         Mode::Lists64 => Order::Lists,
         Mode::Fifo => Order::Fifo(experiment.permits),

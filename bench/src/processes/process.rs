@@ -70,7 +70,7 @@ pub(super) fn run(start: &Start<'_>) -> Result<(), BenchError> {
     drop(session_permit);
     let usage = Usage::now()?.since(&before);
     board.write_usage(start.number, &Usage { late, compared: compared + 1, ..usage });
-    // The last result is compared when nobody is measured any more: with few requests each that is a good part of the work.
+    // The last result is compared when no process is measured any more: with few requests each that is a good part of the work.
     board.wait_for_all(experiment.limit);
     sessions.compare(&text, &result, requests.saturating_sub(1))
 }

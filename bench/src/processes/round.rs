@@ -18,7 +18,7 @@ use super::process::{self, Start};
 use super::{Experiment, Figures, LISTS, Mode};
 use crate::error::BenchError;
 
-/// The arbiters of a measurement, in a segment each, which nobody else has and which goes with this.
+/// The arbiters of a measurement, in a segment each, which is theirs alone and which goes with this.
 #[derive(Debug)]
 pub struct Gates {
     experiment: Experiment,
@@ -155,7 +155,7 @@ fn fork(start: &Start<'_>, processes: usize) -> Result<Child, BenchError> {
     let life = || match bind(start.experiment.bound_to).and_then(|()| process::run(start)) {
         Ok(()) => true,
         Err(error) => {
-            // The first says why. Where nobody reads it, the round fails all the same.
+            // The first says why. Where no process reads it, the round fails all the same.
             if start.board.count_failure() == 0 {
                 writeln!(stderr(), "process {}: {error}", start.number).unwrap_or_default();
             }

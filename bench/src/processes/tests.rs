@@ -1,3 +1,5 @@
+//! Processes at one module: no request is lost, permits go in order, and what goes wrong is said.
+
 use super::*;
 
 /// Sixteen processes at four units, in requests of a fifth of a millisecond.

@@ -251,7 +251,7 @@ impl Servers {
 impl Drop for Servers {
     fn drop(&mut self) {
         for end in &mut self.ends {
-            // Uploads that go on are nobody's any more.
+            // Uploads that go on belong to no client any more.
             drop(end.input.take());
             end.child.kill().ok();
             end.child.wait().ok();

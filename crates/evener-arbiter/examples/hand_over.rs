@@ -1,4 +1,4 @@
-//! What the arbiter costs: a permit nobody wants, and one that another process waits for, beside a bare futex ping-pong of the same two processes.
+//! What the arbiter costs: a permit no process wants, and one that another process waits for, beside a bare futex ping-pong of the same two processes.
 //!
 //! `cargo run --release -p evener-arbiter --example hand_over`. Rounds of all kinds take turns, so that what else the machine does falls on each alike; medians, and the middle half of the rounds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example that measures")]

@@ -1,7 +1,7 @@
 //! A ring of waiters in order of arrival.
 //!
 //! A position: empty -> waiting ([`ArrivalQueue::join`]: one exchange, which names the place) -> gone ([`ArrivalQueue::retire`]) -> empty for the next lap, and the head goes on
-//! ([`ArrivalQueue::front`]). Both ends follow the slots: a thread that finds one behind moves it on, so that nobody waits for a process that stopped or died between two words.
+//! ([`ArrivalQueue::front`]). Both ends follow the slots: a thread that finds one behind moves it on, so that no process waits for a process that stopped or died between two words.
 
 use crate::layout::{Kind, Shape, Slot, WaitQueue};
 use crate::world::World;
@@ -94,7 +94,7 @@ impl<'w, W: World> ArrivalQueue<'w, W> {
     pub(crate) fn len(&self) -> u32 {
         let head = self.world.load(self.head());
         let len = self.world.load(self.tail()).wrapping_sub(head);
-        // An end may be behind by one that nobody followed yet.
+        // An end may be behind by one that was not followed yet.
         if len > self.size() { 0 } else { len }
     }
 
@@ -120,7 +120,7 @@ impl<'w, W: World> ArrivalQueue<'w, W> {
         }
     }
 
-    /// Moves an end past a position, unless somebody did.
+    /// Moves an end past a position, unless another process did.
     fn follow(&self, end: usize, position: u32) {
         self.world.exchange(end, position, position.wrapping_add(1));
     }

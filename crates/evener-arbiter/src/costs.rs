@@ -44,15 +44,15 @@ pub(crate) fn publish<W: World>(world: &W, shape: &Shape, module: usize, class: 
     row.iter().enumerate().for_each(|(word, value)| world.store(span.at + word, *value));
 }
 
-/// Makes the rows of a module those of nobody.
+/// Empties the rows of a module.
 pub(crate) fn clear<W: World>(world: &W, shape: &Shape, module: usize) {
     let rows = (0..Class::COUNT).map_while(|class| shape.costs(module, class));
-    // A check is odd, so 0 is never right; pages that nobody wrote stay untouched.
+    // A check is odd, so 0 is never right; pages that were not written stay untouched.
     let checks = rows.map(|span| span.at + CHECK).filter(|at| world.load(*at) != 0);
     checks.for_each(|at| world.store(at, 0));
 }
 
-/// Reads what a class costs; none where nobody wrote it, or not whole.
+/// Reads what a class costs; none where it was not written, or not whole.
 pub(crate) fn read<W: World>(world: &W, shape: &Shape, module: usize, class: Class) -> Option<Costs> {
     let span = shape.costs(module, class.index())?;
     let mut row = [0; COST_WORDS];

@@ -33,7 +33,7 @@ pub(crate) fn work_of<W: World>(world: &W, shape: &Shape, module: usize) -> Work
     Work { requests: sum(PermitWord::Requests), bytes: sum(PermitWord::Bytes) }
 }
 
-/// Adds to a count that nobody else writes meanwhile; as `evener_ring::Counter`, which needs an exchange because others count too.
+/// Adds to a count that no other process writes meanwhile; as `evener_ring::Counter`, which needs an exchange because others count too.
 #[inline]
 pub(crate) fn add_alone<W: World>(world: &W, at: usize, number: u64) {
     let (mut left, mut carries) = (number, 0);
@@ -67,7 +67,7 @@ fn read<W: World>(world: &W, at: usize) -> u64 {
 /// So that the top bit of the lower word changes at most once.
 const STEP_MAX: u64 = (1 << 31) - 1;
 
-/// Looks at a count that changes between any two; each change of the upper word is 2 GiB later than the one before, so this many are never needed but where somebody spoils the words.
+/// Looks at a count that changes between any two; each change of the upper word is 2 GiB later than the one before, so this many are never needed but where a process spoils the words.
 const LOOKS_MAX: u32 = 4;
 
 #[cfg(all(test, not(any(loom, miri))))]

@@ -1,4 +1,4 @@
-//! What the algorithm stands on: words that processes share, sleep, time, and whether somebody lives.
+//! What the algorithm stands on: words that processes share, sleep, time, and whether a process lives.
 //!
 //! There are several: the segment of a process ([`crate::Arbiter`]), words in the heap for loom and Miri, and in the tests one whose every access is a
 //! step at which a process may be stopped or killed.
@@ -28,13 +28,13 @@ pub trait World {
     /// Sleeps on a word until it is woken, not at all where the word is not `seen`, at most for `timeout`. May end early.
     fn sleep(&self, at: usize, seen: u32, timeout: Duration);
 
-    /// Wakes who sleeps on a word; says whether anybody did.
+    /// Wakes the sleepers of a word; says whether there were any.
     fn wake(&self, at: usize) -> bool;
 
     /// The time in nanoseconds, the same for all processes, never backwards.
     fn now(&self) -> u64;
 
-    /// Takes the lock of a place whose process is dead, until [`let_go`](Self::let_go); `false` where that lives, or somebody else is at it.
+    /// Takes the lock of a place whose process is dead, until [`let_go`](Self::let_go); `false` where that lives, or another process is at it.
     fn seize(&self, place: usize) -> bool;
 
     /// Gives the lock up.
@@ -51,7 +51,7 @@ pub(crate) const fn elapsed_us(then: u32, now: u64) -> u32 {
     elapsed(then, micros(now), 1_000_000)
 }
 
-/// A time up to a second ahead was written by another process after this one looked at the clock, and is none ago. Any other that is to come is nobody's, or of before the words went round.
+/// A time up to a second ahead was written by another process after this one looked at the clock, and is none ago. Any other that is to come is meaningless, or of before the words went round.
 const fn elapsed(then: u32, now: u32, second: u32) -> u32 {
     if then.wrapping_sub(now) <= second { 0 } else { now.wrapping_sub(then) }
 }

@@ -128,7 +128,7 @@ fn who_cuts_removes_or_overwrites_harms_nobody_who_is_attached() {
     assert!(mine.try_acquire(LONG).is_err());
     drop(held);
     assert!(mine.acquire(LONG, FOREVER).is_ok());
-    // Who comes now makes a new one, and finds nobody there.
+    // A process that comes now makes a new one, and is alone there.
     let third = ground.attach();
     let _held = mine.try_acquire(AGES).unwrap();
     assert!(third.module("m", 1).try_acquire(LONG).is_ok());

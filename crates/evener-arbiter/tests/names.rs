@@ -44,7 +44,7 @@ fn where_all_places_are_named_the_module_that_was_looked_up_longest_ago_and_is_u
     let now = names(&arbiter);
     assert!(now.contains(&"newcomer".into()) && !now.contains(&"module 2".into()), "{now:?}");
     assert_eq!(now.len(), Shape::USUAL.modules());
-    // What was learned of the one that gave way is not the newcomer's, and comes back with nobody.
+    // What was learned of the one that gave way is not the newcomer's, and does not come back.
     assert_eq!(newcomer.costs(class()), None);
     assert!(modules[2].try_acquire(LONG).is_ok());
     assert_eq!([modules[2].costs(class()), modules[2].capacity().map(|_| COSTS)], [None, Some(COSTS)]);

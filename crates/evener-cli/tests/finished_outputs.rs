@@ -440,7 +440,7 @@ fn a_changed_source_is_an_error_until_update_makes_its_output_again_and_no_other
                 "{way:?} {name}"
             );
         }
-        // Nobody's output is nobody's to replace.
+        // An output of unknown origin is not replaced.
         place.write("sealed/2", "somebody else's");
         run(&place, "encrypt", &[way, &["--update"]].concat()).ended_with(1);
         assert_eq!(fs::read(place.join("sealed/2")).unwrap(), b"somebody else's");
@@ -504,7 +504,7 @@ fn nothing_of_keys_recipients_or_names_stands_in_a_record() {
         for secret in [a.as_bytes(), &a.as_bytes()[4..20], b"file"] {
             assert!(!record.windows(secret.len()).any(|window| window == secret));
         }
-        // The same request into another place makes another record, and nobody can tell that they have one request.
+        // The same request into another place makes another record, and it cannot be told that they have one request.
         place.evener().args(["encrypt", "-q", "-o", "again"]).args(way).arg("in").run().succeeded();
         let again = fs::read(place.join(".again.evener-record")).unwrap();
         let blocks = |record: &[u8]| {

@@ -235,7 +235,7 @@ fn a_passphrase_that_asks_for_more_than_is_accepted_is_refused_with_its_cost() {
             .saying(&format!("4 MiB of memory and about 1 s (work factor 12); up to {accepted} is accepted"));
     }
     run("decrypt", "out", "sealed", &["--work-factor-max", "12"]).succeeded();
-    // What nobody asked for costs nothing: 2^22 is 4 GiB.
+    // What was not asked for costs nothing: 2^22 is 4 GiB.
     let sealed = fs::read(place.join("sealed")).unwrap();
     let start = sealed.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let end = start + sealed[start..].iter().position(|byte| *byte == b'\n').unwrap();

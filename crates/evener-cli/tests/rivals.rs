@@ -17,7 +17,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-/// Who swaps: nobody, who owns what he swaps and nothing else.
+/// Who swaps: the user `nobody`, to whom belongs what is swapped and nothing else.
 const RIVAL: u32 = 65_534;
 
 /// What only root may read.

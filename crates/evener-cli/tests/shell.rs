@@ -284,7 +284,7 @@ fn a_run_that_is_suspended_goes_on_where_it_was() {
     assert_eq!(files(&place.join("waiting")), [Path::new("out")]);
 }
 
-/// Each file's key takes a second, in which nobody looks for signals; all together they would take minutes.
+/// Each file's key takes a second, in which no thread looks for signals; all together they would take minutes.
 #[test]
 fn a_signal_ends_a_run_that_derives_keys_from_a_passphrase() {
     let place = place();

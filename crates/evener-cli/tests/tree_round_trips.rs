@@ -292,7 +292,7 @@ fn without_specials(growth: &Growth) {
     }
 }
 
-/// One tree, there and back, by somebody who is started by `run`.
+/// One tree, there and back, by the user as whom `run` starts it.
 fn goes_there_and_back(place: &Place, seed: u64, is_roots: bool, run: &dyn Fn() -> Run) {
     for tree in ["in", "sealed", "back"] {
         fs::remove_dir_all(place.join(tree)).ok();
@@ -344,7 +344,7 @@ fn goes_there_and_back(place: &Place, seed: u64, is_roots: bool, run: &dyn Fn() 
     is_the_same(place, seed);
 }
 
-/// Gives a tree to nobody, with the modes that it has.
+/// Gives a tree to the user `nobody`, with the modes that it has.
 fn hand_over(path: &Path) {
     let metadata = path.symlink_metadata().unwrap();
     lchown(path, Some(65_534), Some(65_534)).unwrap();

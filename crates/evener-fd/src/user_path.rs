@@ -1,5 +1,5 @@
 //! Files that the user named: links on the way to them are followed only where they belong to root or to the user, so that
-//! nobody else leads anywhere.
+//! no other user leads anywhere.
 //!
 //! [`Named::find`]: one name after the other, each opened in the directory before it, up to the last that is no link.
 
@@ -206,7 +206,7 @@ mod tests {
                 assert!(error.contains(&format!("{link:?}")) && error.contains("uid 65534"), "{error}");
             }
         }
-        // What is no link may belong to anybody.
+        // What is no link may belong to any user.
         chown(place.join("real"), Some(65_534), None).unwrap();
         chown(place.join("real/file"), Some(65_534), None).unwrap();
         assert!(read(&place.join("real/file")).into_iter().all(|text| text.is_ok()));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// A socket cannot be bound, because somebody listens there, something else has the name, or the system forbids it.
+    /// A socket cannot be bound, because a process listens there, something else has the name, or the system forbids it.
     #[error("{}: {error}", path.display())]
     Socket {
         /// Its path.

@@ -37,15 +37,15 @@ pub struct Setup {
 pub enum Socket {
     /// A place in the file system, which is bound when the host begins and removed with it.
     Path(PathBuf),
-    /// One that somebody else has bound and keeps ([`listener_of_activation`](crate::listener_of_activation)).
+    /// One that another process has bound and keeps ([`listener_of_activation`](crate::listener_of_activation)).
     Inherited(UnixListener),
 }
 
-/// Serves until `cancel` is set or nobody came for [`Limits::idle_max`], and says what was done. `ready` is called once clients can come.
+/// Serves until `cancel` is set or no client came for [`Limits::idle_max`], and says what was done. `ready` is called once clients can come.
 ///
 /// # Errors
 ///
-/// A [`HostError`] before anybody was served, or the end of one of the module's threads.
+/// A [`HostError`] before any client was served, or the end of one of the module's threads.
 pub fn run(setup: Setup, cancel: &Cancel, ready: impl FnOnce()) -> Result<Report, HostError> {
     let shared = Arc::new(HostState::new(&setup.module, setup.limits.clone())?);
     let clients = match setup.socket {

@@ -172,7 +172,7 @@ fn what_stands_there_when_the_cipher_reads_it_is_what_a_client_gets_and_of_an_ae
         );
     }
     assert_eq!(shared.swap(0, SeqCst), kinds().count(), "each was worked on where it lies");
-    // What is not authentic is seen by nobody: such a text is worked on in a copy.
+    // What is not authentic is never seen: such a text is worked on in a copy.
     let (algorithm, key) = (Algorithm::Aes128Gcm, noise(4, 16));
     let (sealed, tag) = judge(algorithm, Direction::Encrypt, [&key, &iv[..12], &[], &first, &[]]).unwrap();
     let sealed = [sealed, tag].concat();

@@ -1,4 +1,4 @@
-//! Clients that lie, vanish or ask for too much: it costs them their connection, and nobody else notices.
+//! Clients that lie, vanish or ask for too much: it costs them their connection, and no other client notices.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, reason = "a test")]
 
 mod support;

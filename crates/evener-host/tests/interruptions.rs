@@ -78,7 +78,7 @@ fn job(mark: usize, sessions: &[Arc<Session>], texts: &[Vec<u8>]) -> Box<Job<'st
 fn a_host_that_says_nothing_is_given_up_though_signals_come_sooner_than_its_time_is_over() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("mute");
-    // The kernel takes the connection; nobody ever answers.
+    // The kernel takes the connection; no process ever answers.
     let _mute = UnixListener::bind(&socket).unwrap();
     let _storm = Storm::begin();
     let (told, answer) = channel();

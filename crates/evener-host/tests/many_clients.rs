@@ -107,7 +107,7 @@ fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_ses
     assert_eq!(plain.ask(1), ALL_FEATURES);
     assert_eq!(plain.ask(15) & 0xFF_FFFF_FFFF, 0, "neither sessions nor anything else that others know");
     assert!(plain.ends());
-    // One that asks nothing is not waited for, and keeps nobody out.
+    // One that asks nothing is not waited for, and keeps no other out.
     let _silent = Raw::connect(&host.socket());
     drop(two);
     host.wait_for("space", |report| clients(report) == 0);

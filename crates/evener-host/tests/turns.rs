@@ -72,7 +72,7 @@ fn stands(arbiter: &Arbiter, held: usize, waiting: usize) -> bool {
     module.is_some_and(|module| (module.holders.len(), module.waiting.len()) == (held, waiting))
 }
 
-/// How often somebody waited in vain.
+/// How often a run waited in vain.
 fn looked_up(arbiter: &Arbiter) -> u64 {
     let counts = arbiter.snapshot().modules.into_iter().flat_map(|module| module.counts);
     counts.filter(|(count, _)| *count == ModuleCount::TimedOut).map(|(_, times)| times).sum()

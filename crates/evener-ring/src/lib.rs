@@ -5,7 +5,7 @@
 //! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
 //!
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
-//! count of 64 bits in two words; [`Segment`], words of System V shared memory, which nobody can shorten; [`PerProcess`], a value that a forked child makes anew, and [`ProcessValue`], such a one in a `static`; [`Inherited`] says when those of a
+//! count of 64 bits in two words; [`Segment`], words of System V shared memory, which cannot be shortened; [`PerProcess`], a value that a forked child makes anew, and [`ProcessValue`], such a one in a `static`; [`Inherited`] says when those of a
 //! grandparent are freed.
 //!
 //! The path of one loan: [`CombiningList::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->

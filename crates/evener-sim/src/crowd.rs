@@ -67,7 +67,7 @@ impl Crowd {
     ///
     /// # Errors
     ///
-    /// [`Stuck`]: nobody gets ahead.
+    /// [`Stuck`]: no process gets ahead.
     ///
     /// # Panics
     ///
@@ -259,7 +259,7 @@ impl Process<'_> {
 }
 
 impl Gate {
-    /// Gives a permit back: to who waits longest, or, of flags, to anybody, and who waits longest is called.
+    /// Gives a permit back: to who waits longest, or, of flags, to any process, and the one that waits longest is called.
     fn leave(&mut self, is_flag: bool) -> Option<EventId> {
         let next = self.waiting.pop_front();
         if is_flag || next.is_none() {

@@ -147,7 +147,7 @@ const OFF_COUNTED: [(u64, Policy); 4] = [
 ];
 
 /// `docs/results/guest/simulated.json`: what was measured, and medians of what the policies took live in 9 runs of 500 jobs, core and
-/// module on processors of their own that were kept awake. Nobody measured then what single claims take.
+/// module on processors of their own that were kept awake. What single claims take was not measured then.
 #[rustfmt::skip]
 const PLAIN: Recorded = Recorded { jobs: 500, depth: 2, runners: TOLD_OF_EACH, rows: &[
     (8, [2.46, 0.0], [176.68, 34.55, 84.47, 27.63], [240.90, 657.36, 450.78], [(1.25, 0.0), (88.18, 500.0), (46.26, 250.0), (4.25, 6.0), (1.30, 0.0)]),

@@ -1,7 +1,7 @@
 //! The state in which the program was started: [`look`] (before `main`) -> [`was_closed`], [`was_ignored`].
 //!
 //! Rust's runtime has `SIGPIPE` ignored and opens `/dev/null` in place of a standard descriptor that is closed, both before `main`. So a program cannot
-//! see any more whether `nohup` or `trap ''` had a signal ignored, or whether anybody will ever see what it writes.
+//! see any more whether `nohup` or `trap ''` had a signal ignored, or whether what it writes will ever be read.
 
 use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
@@ -15,7 +15,7 @@ static IGNORED: AtomicU32 = AtomicU32::new(0);
 /// Bit `n`: descriptor `n` was closed. Written before `main`, by the only thread.
 static CLOSED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether a standard descriptor (0 to 2) was closed when the program was started. What is written there since, nobody reads.
+/// Whether a standard descriptor (0 to 2) was closed when the program was started. What is written there since is not read.
 #[must_use]
 pub fn was_closed(descriptor: RawFd) -> bool {
     is_set(&CLOSED, descriptor)

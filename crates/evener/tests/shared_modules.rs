@@ -139,7 +139,7 @@ fn time_in_which_others_had_the_module_is_not_taken_for_what_it_takes() {
         let (shared, other) = module(&folder.attach());
         learn(shared);
         let before = other.costs(class()).expect("they were told").h.ns;
-        // Each waits for 3 ms, of which nobody spoke before.
+        // Each waits for 3 ms, which was not known before.
         thread::scope(|scope| {
             let holds = scope.spawn(|| {
                 for _ in 0..60 {

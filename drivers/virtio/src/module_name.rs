@@ -147,7 +147,7 @@ impl FromStr for ModuleName {
             if let Some(trusted) = behind.trusted {
                 return Err(NameError::Trusted(trusted.to_owned()));
             }
-            // Nobody else has it, and its user knows what it is good for.
+            // No other process has it, and its user knows what it is good for.
             let offer = behind.offer.map_or(Ok(Offer::All), offer_of)?;
             return Ok(Self { place: Place::Function(address), offer, trusted: Trusted::default() });
         }

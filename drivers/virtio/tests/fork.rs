@@ -1,4 +1,4 @@
-//! Other processes: a forked child, which finds nothing of the parent's connection and gets one of its own; and a host of somebody else's.
+//! Other processes: a forked child, which finds nothing of the parent's connection and gets one of its own; and a host of another user's.
 #![allow(unsafe_code, reason = "another user")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 
@@ -138,7 +138,7 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
 
 const NOBODY: libc::uid_t = 65534;
 
-/// Listens at `path` as nobody; how many bytes the first client says before it goes, as the child's code.
+/// Listens at `path` as the user `nobody`; how many bytes the first client says before it goes, as the child's code.
 fn listen_as_nobody(path: &std::path::Path) -> Result<(), u8> {
     // SAFETY: takes a number, of the child's own rights.
     if unsafe { libc::setuid(NOBODY) } != 0 {

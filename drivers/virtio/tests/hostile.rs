@@ -1,5 +1,5 @@
 //! A host that writes nonsense: it loses the connection and nothing else. Every job comes back once, right or with its text as it was,
-//! so that the runtime redoes it, and nobody waits.
+//! so that the runtime redoes it, and no worker waits.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests, where both mean a failed test")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

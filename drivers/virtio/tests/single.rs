@@ -98,7 +98,7 @@ fn scene_with(has_flags_only: bool, offer: &str) -> (Peer, Box<dyn SingleDriver>
     (peer, driver)
 }
 
-/// Asks for a text of 4 KiB that must stay as it is, for nobody answers; why, and how long that was.
+/// Asks for a text of 4 KiB that must stay as it is, for there is no answer; why, and how long that was.
 fn unanswered(driver: &dyn SingleDriver, session: &Session, timeout: Nanos) -> (Unanswered, Duration) {
     let (input, began) = (text(4096, 0), Instant::now());
     let mut given = Given::in_place(&input);

@@ -40,7 +40,7 @@ const BINDINGS: [&str; 8] = [
 ];
 /// Packages of Python's own library besides its single files.
 const LIBRARY: [&str; 4] = ["encodings", "collections", "importlib", "re"];
-/// A face for what nobody sees.
+/// A font for what is not looked at.
 const FONT: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 const FONTS: &str = "<?xml version=\"1.0\"?><fontconfig><dir>/usr/share/fonts</dir><cachedir>/tmp/fonts</cachedir></fontconfig>\n";
 

@@ -52,6 +52,9 @@ const RETIRED: &[(&str, &str)] = &[
     (concat!("Pie", "ce"), "element"),
 ];
 
+/// Words of comments that name no subject: the thread, process, client or user that acts is named instead.
+const NO_SUBJECT: &[&str] = &["nobody", "somebody", "anybody"];
+
 /// Names of files that say what was done to something and not what the file holds.
 const NO_NOUNS: &[&str] = &[
     "asked",
@@ -79,6 +82,15 @@ const NO_NOUNS: &[&str] = &[
     "shared",
     "timed",
     "unseen",
+    "caught",
+    "detached",
+    "inherited",
+    "later",
+    "outside",
+    "probed",
+    "scripted",
+    "simulated",
+    "spent",
 ];
 
 /// Findings for marks of unfinished work, for paths that exist on one machine only, and for words and names that were given up.
@@ -86,6 +98,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let sources = || files.iter().filter(|file| file.path.ends_with(".rs"));
     let mut all: Vec<Finding> = files.iter().flat_map(check_file).collect();
     all.extend(sources().flat_map(retired));
+    all.extend(sources().flat_map(no_subject));
     all.extend(sources().filter_map(no_noun));
     all
 }
@@ -106,6 +119,20 @@ fn has_phrase(line: &str, phrase: &str) -> bool {
         let behind = line[at + phrase.len()..].chars().next();
         !before.into_iter().chain(behind).any(is_word)
     })
+}
+
+/// Comments that say who acts by none of its names; in backticks such a word is the name of a user or a key.
+fn no_subject(file: &TextFile) -> Vec<Finding> {
+    let lines = file.text.lines().enumerate();
+    let comments = lines.filter_map(|(number, line)| Some((number + 1, line.split_once("//")?.1)));
+    let all = comments.flat_map(|(number, comment)| {
+        let plain = comment.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_lowercase();
+        NO_SUBJECT.iter().filter(move |word| has_phrase(&plain, word)).map(move |word| (number, word))
+    });
+    all.map(|(line, word)| {
+        Finding::new(&file.path, line, format!("`{word}` acts: name the thread, process or user"))
+    })
+    .collect()
 }
 
 fn no_noun(file: &TextFile) -> Option<Finding> {
@@ -153,6 +180,16 @@ mod tests {
             assert!(found_in(&format!("// x{word}y")).is_empty(), "{word} within a word");
             let page = TextFile { path: "a.md".into(), text: (*word).to_owned() };
             assert!(check(&[page]).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_comment_without_a_subject_is_found_but_for_names_and_strings() {
+        for word in NO_SUBJECT {
+            for comment in [format!("//! {word} waits"), format!("let a = 1; // So {word}'s is free")] {
+                assert_eq!(found_in(&comment).len(), 1, "{comment}");
+            }
+            assert!(found_in(&format!("/// The user `{word}`\nlet a = \"{word}\";")).is_empty());
         }
     }
 

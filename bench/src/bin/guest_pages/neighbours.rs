@@ -150,7 +150,7 @@ impl Quantity {
         Ok(text)
     }
 
-    /// Policies over sizes beside one hog; dashed what others get while nobody works.
+    /// Policies over sizes beside one hog; dashed what the others get while Evener does nothing.
     fn panel(&self, report: &Value) -> Panel {
         // What a hog does alone is the measure of its work.
         let nobody =
@@ -370,7 +370,7 @@ mod tests {
         let (by_host, by_count) = text.split_once("\n## Other programs, by counted instructions\n").unwrap();
         let rows =
             |text: &str| [0, 25, 50].map(|hog| text.matches(&format!("| wants {hog} % | 16 |")).count());
-        // Work, core time, and twice how late the probe is; where nobody is a hog, only the latter.
+        // Work, core time, and twice how late the probe is; where there is no hog, only the latter.
         assert_eq!((rows(by_host), rows(by_count)), ([2, 4, 4], [0, 0, 4]), "{text}");
         assert!(by_host.contains("| probe, median | adaptive | shared_queue | 6 of 9 |"), "{text}");
         assert!(by_count.contains("| probe, median | adaptive | shared_queue | 2 of 3 |"), "{text}");

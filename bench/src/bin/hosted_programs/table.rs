@@ -1,6 +1,6 @@
 //! The programs: what each prepares, and what it does in a run. Scripts of `sh`, whose processes have all ended when they end.
 
-/// A program as somebody else made it.
+/// A program as its own makers built it.
 pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) what: &'static str,

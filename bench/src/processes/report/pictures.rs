@@ -34,7 +34,7 @@ impl Report {
         let mut works: Vec<&str> = self.cells.iter().map(|cell| cell.work.as_str()).collect();
         works.sort_unstable();
         works.dedup();
-        // Of many works the largest requests, as the arbiter and paper 004 order them: more lines nobody can tell apart.
+        // Of many works the largest requests, as the arbiter and paper 004 order them: more lines cannot be told apart.
         let largest = self.cells.iter().map(|cell| cell.bytes).max();
         let has_many = works.len() > 1;
         let is_drawn = |cell: &&Cell| {

@@ -51,7 +51,7 @@ impl Attachment {
     pub(super) fn new(origin: &Origin, weight: u32) -> Result<Self, NoArbiter> {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let here = Mapping::wiped_by_fork(1).map_err(NoArbiter::of("memory that a fork wipes"))?;
-        // Relaxed: nobody else knows the mapping yet.
+        // Relaxed: no other thread knows the mapping yet.
         here.words().iter().for_each(|word| word.store(1, Relaxed));
         let about = About { pid: getpid().as_raw_nonzero().get().unsigned_abs(), weight, name: name() };
         let (shared, place) = attach(origin, &about)?;

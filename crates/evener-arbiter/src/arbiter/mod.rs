@@ -114,7 +114,7 @@ impl Arbiter {
         self.attachment().map(|attachment| snapshot::read(attachment.shared())).unwrap_or_default()
     }
 
-    /// Takes the segment off the system's list: it goes with the last process that has it, and nobody finds it any more. For measurements, which leave nothing behind.
+    /// Takes the segment off the system's list: it goes with the last process that has it, and no process finds it any more. For measurements, which leave nothing behind.
     pub fn unlink(&self) {
         if let Some(attachment) = self.attachment() {
             attachment.shared().unlink();

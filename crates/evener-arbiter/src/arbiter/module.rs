@@ -52,7 +52,7 @@ impl Module {
         self.acquire_by(request, Discipline::Order)
     }
 
-    /// Gets a permit where one is free and nobody waits for it.
+    /// Gets a permit where one is free and no process waits for it.
     ///
     /// # Errors
     ///
@@ -179,7 +179,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// Returns whether somebody waits for it: time for who has it for many requests to give it back.
+    /// Returns whether a process waits for it: time for a process that has it for many requests to give it back.
     #[must_use]
     pub fn is_wanted(&self) -> bool {
         gate(self.attachment.shared(), self.module, self.capacity).is_some_and(|gate| gate.has_waiters())
@@ -204,7 +204,7 @@ impl Permit {
 impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
-        // A copy in a forked child is nobody's.
+        // A copy in a forked child has no permit.
         if !self.attachment.is_here() {
             return;
         }

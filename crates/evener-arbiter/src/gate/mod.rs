@@ -1,6 +1,6 @@
 //! Who may use a module now: the algorithm, for one request of one place.
 //!
-//! A request: [`Gate::acquire`] -> nobody waits and a permit is free: taken -> otherwise it joins a wait queue, sleeps until it stands in front of a free permit
+//! A request: [`Gate::acquire`] -> no process waits and a permit is free: taken -> otherwise it joins a wait queue, sleeps until it stands in front of a free permit
 //! (`wait.rs`), and takes it -> [`Gate::release`] frees it and rings who stands in front. Who finds no permit looks for the dead (`patrol.rs`).
 //! `outlook.rs` says when a request that came now would begin. `docs/arbiter.md` has the protocol and what each death leaves.
 
@@ -80,7 +80,7 @@ impl<'w, W: World> Gate<'w, W> {
         (module < shape.modules()).then_some(Self { world, shape, module, capacity })
     }
 
-    /// The same, after it was written into the segment that the module is used: for worlds of tests, where nobody names modules.
+    /// The same, after it was written into the segment that the module is used: for worlds of tests, where modules have no names.
     #[must_use]
     pub fn open(world: &'w W, shape: &'w Shape, module: usize, capacity: usize) -> Option<Self> {
         let gate = Self::new(world, shape, module, capacity)?;
@@ -131,7 +131,7 @@ impl<'w, W: World> Gate<'w, W> {
         let owner = Owner::new(place.index, place.generation).word();
         let was_mine = self.world.exchange(self.permit(grant.permit), owner, FREE);
         self.idle(place);
-        // Where it was not, somebody took it for that of a dead process.
+        // Where it was not, another process took it for that of a dead process.
         if was_mine {
             self.world.fence();
             if let Some(front) = self.front() {
@@ -142,7 +142,7 @@ impl<'w, W: World> Gate<'w, W> {
         }
     }
 
-    /// Where nobody may go past those who wait, or a batch allows it.
+    /// Where no process may go past those that wait, or a batch allows it.
     #[cold]
     fn acquire_later(
         &self,
@@ -200,7 +200,7 @@ impl<'w, W: World> Gate<'w, W> {
         for _ in 0..DEAD_IN_A_ROW_MAX {
             let doorbell = self.shape.place(waiter.place, Line::QueueDoorbell);
             let heard = self.world.load(doorbell);
-            // Odd: it was rung, and looks once it answers. Where the exchange fails, somebody else rings.
+            // Odd: it was rung, and looks once it answers. Where the exchange fails, another process rings.
             let is_rung = heard & 1 == 1 || !self.world.exchange(doorbell, heard, heard.wrapping_add(1));
             if is_rung || self.world.wake(doorbell) || !self.world.seize(waiter.place) {
                 return;
@@ -223,13 +223,13 @@ impl<'w, W: World> Gate<'w, W> {
         }
     }
 
-    /// Whether somebody waits for a permit.
+    /// Whether a process waits for a permit.
     #[inline]
     pub(crate) fn has_waiters(&self) -> bool {
         self.front().is_some()
     }
 
-    /// Whether nobody has a permit or waits for one.
+    /// Whether no process has a permit or waits for one.
     pub(crate) fn is_unused(&self) -> bool {
         !self.has_waiters() && (0..self.capacity).all(|permit| self.world.load(self.permit(permit)) == FREE)
     }

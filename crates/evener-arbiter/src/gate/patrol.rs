@@ -14,7 +14,7 @@ use crate::world::{World, elapsed_ms, millis};
 const PATIENCE_MS: u32 = 250;
 
 impl<W: World> Gate<'_, W> {
-    /// Patrols where nobody did for a while; says whether it did.
+    /// Patrols where no process did for a while; says whether it did.
     pub(super) fn patrol_if_due(&self, now: u64) -> bool {
         let patrolled = self.queue_word(Queue::Patrolled);
         let before = self.world.load(patrolled);
@@ -27,13 +27,13 @@ impl<W: World> Gate<'_, W> {
         }
         self.patrol(now);
         if is_silent(before, now) {
-            // A thread that was to look did not, and may be suspended: somebody else does.
+            // A thread that was to look did not, and may be suspended: another does.
             self.world.store(self.queue_word(Queue::Watcher), 0);
         }
         true
     }
 
-    /// Whether nobody looked for so long that the watcher does not seem to do what it is for.
+    /// Whether no process looked for so long that the watcher does not seem to do what it is for.
     pub(super) fn is_unwatched(&self, now: u64) -> bool {
         is_silent(self.world.load(self.queue_word(Queue::Patrolled)), now)
     }
@@ -157,7 +157,7 @@ pub(super) fn repair<W: World>(world: &W, shape: &Shape, place: usize) -> Place 
     }
     let generation = world.load(line(Line::Generation)).wrapping_add(1);
     world.store(line(Line::Generation), generation);
-    // Even: nobody rang the next life.
+    // Even: no process rang the next life.
     let doorbell = world.load(line(Line::QueueDoorbell));
     world.exchange(line(Line::QueueDoorbell), doorbell, doorbell.wrapping_add(2) & !1);
     world.store(line(Line::Taken), 0);

@@ -76,7 +76,7 @@ impl<W: World> Gate<'_, W> {
         let doorbell = self.line(place, Line::QueueDoorbell);
         let mut heard = self.world.load(doorbell);
         if heard & 1 == 1 {
-            // Nobody else changes an odd one.
+            // No other process changes an odd one.
             self.world.exchange(doorbell, heard, heard.wrapping_add(1));
             heard = heard.wrapping_add(1);
         }
@@ -93,7 +93,7 @@ impl<W: World> Gate<'_, W> {
         if is_front { Standing::Front } else { Standing::Behind }
     }
 
-    /// Leaves the queue, with a permit or without, and hands on what others need somebody for.
+    /// Leaves the queue, with a permit or without, and hands on what others wait for.
     fn leave(&self, waiter: &Waiter) {
         self.wait_queue(waiter.wait_queue).retire(waiter);
         self.hand_on(waiter);
@@ -110,7 +110,7 @@ impl<W: World> Gate<'_, W> {
     }
 }
 
-/// When a waiter looks again although nobody rings.
+/// When a waiter looks again although it is not rung.
 ///
 /// Who stands in front was rung once in a turn, and finds the end of it by itself. For others there is the watcher.
 const fn look_after_ns(is_front: bool, is_watcher: bool, looks: u32) -> u64 {

@@ -16,7 +16,7 @@ impl<W: World> Gate<'_, W> {
         }
     }
 
-    /// Whether this waiter looks for the dead; it begins to where nobody does.
+    /// Whether this waiter looks for the dead; it begins to where no other does.
     pub(super) fn is_watcher(&self, place: Place) -> bool {
         let watcher = self.queue_word(Queue::Watcher);
         match self.world.load(watcher) {

@@ -47,9 +47,9 @@ pub(crate) const NAME_BYTES: usize = 64;
 pub(crate) enum Queue {
     /// Next position to serve and next to fill of the main wait queue, then of the express wait queue.
     Ends = 0,
-    /// One more than the place whose sleeper looks after the dead; 0: nobody.
+    /// One more than the place whose sleeper looks after the dead; 0: none.
     Watcher = 4,
-    /// When somebody last looked, in milliseconds.
+    /// When a process last looked, in milliseconds.
     Patrolled = 5,
     /// The front that did not move at the last look, and since when.
     Stalled = 6,

@@ -1,6 +1,6 @@
 //! Words that hold several things, as types. Any 32 bits can be read as each of them.
 
-/// A permit that nobody has.
+/// A permit that is free.
 pub(crate) const FREE: u32 = 0;
 
 /// Who has a permit: a place in one of its lives.

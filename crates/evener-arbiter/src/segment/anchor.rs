@@ -41,7 +41,7 @@ pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), 
         close_in_children(&file).map_err(NoArbiter::of("handlers for forks"))?;
         let shared = Shared::new(words, file, origin.shape);
         let place = shared.claim(about).ok_or(NoArbiter::Full)?;
-        // Somebody may have replaced a segment that nobody seemed to use. From here on this process is seen to use it.
+        // Another process may have replaced a segment that seemed unused. From here on this process is seen to use it.
         let still = shared.anchor.checked().map_err(NoArbiter::of(ANCHOR)).map(read)?;
         if still.is_ok_and(|text| parse(&text, origin.shape) == Said::Segment(anchor)) {
             return Ok((shared, place));
@@ -50,7 +50,7 @@ pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), 
     Err(NoArbiter::Stalled)
 }
 
-/// Attaches the segment of this user where there is one, to be read only: no place is taken, and nobody sees that somebody looks.
+/// Attaches the segment of this user where there is one, to be read only: no place is taken, and no process sees this one look.
 pub(crate) fn look(origin: &Origin) -> Result<Option<Shared>, NoArbiter> {
     let Some((file, _)) = existing(origin)? else { return Ok(None) };
     let found = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)?;
@@ -121,7 +121,7 @@ fn find(file: BorrowedFd<'_>, origin: &Origin) -> Result<Option<(Anchor, Segment
         Said::Segment(anchor) => anchor,
         Said::Nothing => return Ok(None),
         Said::OtherLayout { version } => {
-            // Nobody is left who knows it: it gives way.
+            // No process is left that knows it: it gives way.
             let is_used = range_lock::is_locked(file, PLACES).map_err(NoArbiter::of("locks of files"))?;
             return if is_used { Err(NoArbiter::OtherLayout { version }) } else { Ok(None) };
         }
@@ -139,7 +139,7 @@ fn find(file: BorrowedFd<'_>, origin: &Origin) -> Result<Option<(Anchor, Segment
     }
 }
 
-/// Makes a segment, unless somebody else did meanwhile.
+/// Makes a segment, unless another process did meanwhile.
 fn make(file: &CheckedFd, origin: &Origin) -> Result<(Anchor, Segment), NoArbiter> {
     let at = || file.checked().map_err(NoArbiter::of(ANCHOR));
     let made = with_lock(at()?, MAKING, || {

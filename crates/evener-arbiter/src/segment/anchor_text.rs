@@ -1,5 +1,5 @@
 //! What stands in an anchor, eleven words: magic, version, the five numbers of the shape, a number drawn at random in two words, the system's number of the
-//! segment, and a check sum over all of these. Anybody who may write the file may write anything: whatever is not whole says nothing.
+//! segment, and a check sum over all of these. A process that may write the file may write anything: whatever is not whole says nothing.
 
 use std::io;
 use std::os::fd::BorrowedFd;

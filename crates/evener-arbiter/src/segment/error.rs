@@ -23,7 +23,7 @@ pub enum NoArbiter {
         /// Of that segment.
         version: u32,
     },
-    /// Somebody is about to make the segment and does not go on.
+    /// Another process is about to make the segment and does not go on.
     #[error("another process has been making the arbiter's segment for too long")]
     Stalled,
     /// As many processes share the segment as it has space for.

@@ -1,6 +1,6 @@
 //! The segment of this user: found or made, and the locks by which a process is known to live.
 //!
-//! A process: [`attach`] (`anchor.rs`: the file is opened and looked at, the segment that it names is attached or made) -> [`Shared::claim`] (a place whose lock nobody has) -> words
+//! A process: [`attach`] (`anchor.rs`: the file is opened and looked at, the segment that it names is attached or made) -> [`Shared::claim`] (a place whose lock is free) -> words
 //! by [`World`](crate::world::World) (`words.rs`), modules by their names (`module_names.rs`) -> the end of the process drops its locks, wherever it was.
 
 mod anchor;
@@ -59,7 +59,7 @@ impl Shared {
         self.words.remove();
     }
 
-    /// Takes a place that nobody has: one of a dead process where one is met soon, so that the table does not fill with them; else one that is free; else whichever can be had.
+    /// Takes a place that no living process has: one of a dead process where one is met soon, so that the table does not fill with them; else one that is free; else any that can be had.
     pub(crate) fn claim(&self, about: &About) -> Option<Place> {
         let places = self.shape.places();
         let used = (self.load(self.shape.header(Header::Used)) as usize).min(places);
@@ -100,7 +100,7 @@ impl Shared {
         is_locked
     }
 
-    /// None where the program closed the descriptor: nobody's death can be told then.
+    /// None where the program closed the descriptor: no process's death can be told then.
     fn file(&self) -> Option<BorrowedFd<'_>> {
         self.anchor.checked().ok()
     }

@@ -1,6 +1,6 @@
 //! Names of modules in the segment: each program that names a module alike finds the same lines of it.
 //!
-//! [`Shared::module`]: found by hash and first bytes -> else, with the lock of names, a place that has no name -> else that of a module at which nobody has or wants a permit, the one that was looked up
+//! [`Shared::module`]: found by hash and first bytes -> else, with the lock of names, a place that has no name -> else that of a module at which no process has or wants a permit, the one that was looked up
 //! longest ago. Who knows the old one sees by [`Shared::is_called`] that it is another's.
 
 use std::sync::PoisonError;
@@ -12,7 +12,7 @@ use crate::layout::{Identity, ModuleCount, NAME_BYTES};
 use crate::world::{World as _, elapsed_ms, millis};
 
 impl Shared {
-    /// Finds the module of this name, or gives it a place in the segment: one that has no name, else the one of those that nobody uses
+    /// Finds the module of this name, or gives it a place in the segment: one that has no name, else the one of those that are unused
     /// which was looked up longest ago.
     pub(crate) fn module(&self, name: &str, capacity: u32) -> Option<usize> {
         let found = self.find_or_name(name, capacity)?;
@@ -42,7 +42,7 @@ impl Shared {
         self.load(self.shape.identity(module, Identity::State)) == 1
     }
 
-    /// The module that was looked up longest ago, of those at which nobody has or wants a permit. A process that knows it by its old name
+    /// The module that was looked up longest ago, of those at which no process has or wants a permit. A process that knows it by its old name
     /// sees at its next request that it has another ([`Self::is_called`]); one that asks at this moment has a permit of the new one, which is
     /// given back as any other.
     fn unused_longest(&self) -> Option<usize> {

@@ -1,5 +1,5 @@
 //! The segment's words as the arbiter's algorithms see them ([`World`]): atomics in shared memory, futexes to sleep at, the monotonic clock, and the locks by
-//! which somebody who died is told from somebody who is slow.
+//! which a dead process is told from a slow one.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::time::Duration;

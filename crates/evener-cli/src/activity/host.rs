@@ -95,7 +95,7 @@ impl Host {
         Self { socket, answer }
     }
 
-    /// Whether nobody listens there any more: a host that was killed left its socket.
+    /// Whether no process listens there any more: a host that was killed left its socket.
     pub(crate) fn is_left_over(&self) -> bool {
         let kinds = [io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound];
         matches!(&self.answer, Err(NoAnswer::Io(error)) if kinds.contains(&error.kind()))
@@ -173,7 +173,7 @@ const ANSWER_TIME_MAX: Duration = Duration::from_millis(250);
 /// Assumed, not measured: 4 MiB, because a client takes some 300 bytes, and a host has some thousand.
 const ANSWER_BYTES_MAX: usize = 4 << 20;
 
-/// Assumed, not measured: 64, because nobody has so many hosts, and each may take [`ANSWER_TIME_MAX`].
+/// Assumed, not measured: 64, because no user has so many hosts, and each may take [`ANSWER_TIME_MAX`].
 const HOSTS_MAX: usize = 64;
 
 /// Of a module's name.

@@ -1,4 +1,4 @@
-//! Where Evener keeps what it has to know of its user from run to run, and nobody else may read.
+//! Where Evener keeps what it has to know of its user from run to run, and no other user may read.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+//! A job by itself: the space that its output needs, and what it leaves when it fails.
+
 use std::sync::Arc;
 
 use super::*;

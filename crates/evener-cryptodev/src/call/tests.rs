@@ -1,3 +1,5 @@
+//! Calls of cryptodev: what a client asks, what it gets back, and what becomes of requests that it left.
+
 use evener_core::JobError;
 
 use super::*;

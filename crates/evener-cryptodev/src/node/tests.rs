@@ -1,3 +1,5 @@
+//! The node between a kernel of the test's own and its drivers: what a client ended or left leaves nothing in any of them.
+
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;

@@ -43,7 +43,7 @@ impl Gcm {
         // SAFETY: the name ends in nul and is read during the call only.
         let cipher = owned(unsafe { EVP_CIPHER_fetch(LIBRARY, name.as_ptr(), ptr::null()) });
         let cipher = cipher.inspect_err(|_| {
-            // SAFETY: nobody else has the context.
+            // SAFETY: no other thread has the context.
             unsafe { EVP_CIPHER_CTX_free(context.as_ptr()) }
         })?;
         let gcm = Self { cipher, context };

@@ -211,7 +211,7 @@ pub enum PemKey {
 }
 
 impl PemKey {
-    /// Reads a private key in PEM: PKCS #8, PKCS #1, encrypted or not. Nobody is asked for a passphrase.
+    /// Reads a private key in PEM: PKCS #8, PKCS #1, encrypted or not. The user is not asked for a passphrase.
     ///
     /// # Errors
     ///

@@ -3,7 +3,7 @@
 /// How the attribute begins: its version, little end first.
 const VERSION: [u8; 4] = [2, 0, 0, 0];
 const ENTRY_BYTES: usize = 8;
-/// The number of an entry that is for nobody by number.
+/// The number of an entry that is of no user by number.
 const NOBODY: u32 = u32::MAX;
 
 /// Words of entries, their numbers, and whether they are for a user or group by number.

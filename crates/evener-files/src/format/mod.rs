@@ -46,7 +46,7 @@ pub type Opener = Format<Identities>;
 
 /// What a record of runs goes by: which keys were asked for, without an order or a spelling.
 pub(crate) struct KeyFacts {
-    /// What nobody knows who has not the key; `None` where the key is public, or a passphrase that can be guessed.
+    /// What is not known without the key; `None` where the key is public, or a passphrase that can be guessed.
     pub(crate) secret: Option<Zeroizing<[u8; 32]>>,
     /// Everything on which the output depends, but for passphrases.
     pub(crate) parts: Vec<Zeroizing<Vec<u8>>>,

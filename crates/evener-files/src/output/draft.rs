@@ -33,7 +33,7 @@ pub(crate) struct Draft {
 
 impl Draft {
     /// Makes a draft for `final_name`; `replace` says that what stands there may be replaced. Where its directory gives access
-    /// lists, nobody else may open it before its own is set.
+    /// lists, no other user may open it before its own is set.
     pub(crate) fn create(
         dir: &Arc<OutputDir>,
         final_name: &OsStr,

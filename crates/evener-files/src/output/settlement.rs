@@ -154,7 +154,7 @@ impl<'r> Settlement<'r> {
     }
 
     /// One `syncfs` per file system. An error that another thread was told since the last time is one of this thread's drafts, too, as
-    /// far as anybody knows.
+    /// far as is known.
     fn sync_all(&mut self, dirs: &HashMap<u64, Arc<OutputDir>>, what: &'static str) -> Result<(), FileError> {
         let mut outcome = Ok(());
         for (&device, dir) in dirs {

@@ -197,7 +197,7 @@ fn open(place: &Place, number: usize, make: bool) -> Option<Open> {
     Some(Open { place: number, dir, file, is_writable, read, ahead })
 }
 
-/// Whether it is a file of this user under this name only: somebody else's, or one that has another name as well, is not written to.
+/// Whether it is a file of this user under this name only: another user's, or one that has another name as well, is not written to.
 fn is_ours(file: &File) -> Option<bool> {
     let stat = fs::fstat(file).ok()?;
     let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;

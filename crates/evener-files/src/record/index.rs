@@ -17,7 +17,7 @@ pub(super) struct Index {
 impl Index {
     /// Of rows as they were written, the oldest first.
     pub(super) fn new(mut rows: Vec<Known>) -> Self {
-        // More are not noted by a run of anybody's; what is left out is proven from what it holds.
+        // More are not noted by any run; what is left out is proven from what it holds.
         rows.truncate(ROWS_MAX);
         let buckets = rows.len().next_power_of_two();
         let mut begins = vec![0_u32; buckets + 1];

@@ -60,7 +60,7 @@ pub(crate) struct Record {
     trust: Trust,
     base: Spot,
     known: Index,
-    /// How many rows came since, so that nobody locks to look among none.
+    /// How many rows came since, so that no process locks to look among none.
     beside_count: AtomicUsize,
     state: Mutex<State>,
     /// Held while a passphrase is tried, so that it is tried once.
@@ -148,7 +148,7 @@ impl Record {
         self.find(spot).is_some_and(|known| self.is_same(&known.row.output, &of_directory.output))
     }
 
-    /// Whether two stamps are of one file that nobody changed in between.
+    /// Whether two stamps are of one file that no process changed in between.
     pub(crate) fn is_same(&self, one: &Stamp, other: &Stamp) -> bool {
         one.is(other, self.trust)
     }

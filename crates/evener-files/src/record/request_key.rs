@@ -1,7 +1,7 @@
 //! The key of a record, and what was asked as a digest under it.
 //!
 //! A Tink key gives the record's key, so that the record goes where the output goes. Recipients are public and passphrases can be guessed,
-//! so with those it comes from a random number that Evener keeps for its user ([`local_secret`]): nobody else can try guesses on it.
+//! so with those it comes from a random number that Evener keeps for its user ([`local_secret`]): no other user can try guesses on it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
@@ -66,7 +66,7 @@ impl RequestKey {
     }
 }
 
-/// The random number of the user, made where there is none. One that others could read or that belongs to somebody else is none.
+/// The random number of the user, made where there is none. One that others could read or that belongs to another user is none.
 fn local_secret(dir: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
     let path = dir.join(SECRET_NAME);
     read_secret(&path).or_else(|| {

@@ -49,7 +49,7 @@ pub(super) fn prove(
                 Err(error) => return Err(error),
             }
         }
-        // Without tags anything opens, and a plaintext may be anybody's.
+        // Without tags anything opens, and a plaintext may be of any origin.
         if is_encryption && body.cut().tag_bytes() > 0 {
             proof = Proof::OfOtherContents;
         }

@@ -58,7 +58,7 @@ fn answer(shared: &HostState, line: &str) -> serde_json::Value {
     }
 }
 
-/// How long an answer may wait for somebody who reads none: else the host could not end. Assumed, not measured: 1 s.
+/// How long an answer may wait for a user that reads none: else the host could not end. Assumed, not measured: 1 s.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How soon a control connection notices that the host stops.

@@ -22,7 +22,7 @@ struct Bound {
 }
 
 impl Listener {
-    /// Binds `path`. A socket that nobody listens on any more is replaced.
+    /// Binds `path`. A socket that no process listens on any more is replaced.
     pub(crate) fn bind(path: &Path, mode: u32) -> Result<Self, HostError> {
         let failed = |error| HostError::Socket { path: path.to_owned(), error };
         remove_stale(path).map_err(failed)?;
@@ -33,13 +33,13 @@ impl Listener {
         Ok(Self { socket, bound: Some(Bound { path: path.to_owned(), file: (about.dev(), about.ino()) }) })
     }
 
-    /// Takes one that somebody else has bound, and keeps.
+    /// Takes one that another process has bound, and keeps.
     pub(crate) fn inherited(socket: UnixListener) -> Result<Self, HostError> {
         socket.set_nonblocking(true)?;
         Ok(Self { socket, bound: None })
     }
 
-    /// The next connection that waits, of which no call waits for anybody; `None` where none does.
+    /// The next connection that waits, of which no call blocks; `None` where none does.
     pub(crate) fn accept(&self) -> io::Result<Option<UnixStream>> {
         match self.socket.accept() {
             Ok((stream, _)) => stream.set_nonblocking(true).map(|()| Some(stream)),
@@ -60,7 +60,7 @@ impl Drop for Listener {
     }
 }
 
-/// Removes a socket on which nobody listens. What is no socket stays, and binding fails.
+/// Removes a socket on which no process listens. What is no socket stays, and binding fails.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
     let refuses =

@@ -1,7 +1,7 @@
 //! A connection of one client too many: it is told why, and ends.
 //!
 //! A front end asks for the protocol's features before anything that matters; there the host says how many clients it serves
-//! ([`protocol_features::full`]). What else comes is no question that is answered, and nobody is waited for.
+//! ([`protocol_features::full`]). What else comes is no question that is answered, and no client is waited for.
 
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The one module of a host: cores with the CPU's drivers, a module that somebody else's driver asks, or an emulated one.
+//! The one module of a host: cores with the CPU's drivers, a module behind a driver, or an emulated one.
 
 mod queue;
 mod runner;

@@ -51,7 +51,7 @@ impl Queue {
     }
 
     /// Whether it hangs, having been silent for so long before it was asked once more: a thread that the system kept from running
-    /// blames nobody.
+    /// blames neither.
     pub(super) fn is_dead_after(&self, silent: Duration) -> bool {
         let is_over =
             self.silence.is_some_and(|most| silent >= most) && !cfg!(mutant = "host_waits_for_ever");

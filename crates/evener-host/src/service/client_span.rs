@@ -51,7 +51,7 @@ impl ClientSpan {
         Some(Self { span, memory: Arc::clone(memory) })
     }
 
-    /// The span, and what must be kept for as long as anybody has it.
+    /// The span, and what must be kept for as long as it is used.
     pub(crate) fn lend(self) -> (SharedSpan<'static>, Arc<Memory>) {
         (self.span, self.memory)
     }

@@ -61,7 +61,7 @@ impl ServiceLoop {
     pub(super) fn wait(&mut self, timeout: Duration) {
         let timeout = Timespec::try_from(timeout).expect("at most a second");
         let mut events = [const { MaybeUninit::uninit() }; EVENTS_MAX];
-        // A signal is for another thread. Nobody has the number of a wake-up.
+        // A signal is for another thread. No client has the number of a wake-up.
         if let Ok((kicks, _)) = epoll::wait(&self.shard.watch, &mut events, Some(&timeout)) {
             kicks.iter().for_each(|kick| self.run_queue.enqueue(kick.data.u64()));
         }
@@ -71,5 +71,5 @@ impl ServiceLoop {
 /// Kicks that one look reports at most; others are reported by the next, in their order.
 const EVENTS_MAX: usize = 64;
 
-/// Longest sleep of a module that has nothing to do. It is woken for everything; this is for what nobody thought of.
+/// Longest sleep of a module that has nothing to do. It is woken for everything; this is for what was not foreseen.
 const IDLE: Duration = Duration::from_secs(1);

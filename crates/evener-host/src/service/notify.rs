@@ -143,7 +143,7 @@ impl Reads {
 
 impl Drop for Reads {
     fn drop(&mut self) {
-        // SAFETY: the place was made by `new` and is nobody else's.
+        // SAFETY: the place was made by `new` and is not shared.
         unsafe { libc::syscall(libc::SYS_io_destroy, self.place) };
     }
 }

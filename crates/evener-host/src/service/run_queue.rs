@@ -43,7 +43,7 @@ struct Member<C> {
 pub(crate) enum ClientState {
     /// In the queue.
     Queued,
-    /// In nobody's hands but the caller's.
+    /// In the caller's hands only.
     Served,
     /// It kicks when it has something.
     Asleep,

@@ -18,7 +18,7 @@ pub(crate) const AAD_BYTES_MAX: usize = 4096;
 pub(crate) struct Slot {
     pub(crate) aad: Aad,
     class: usize,
-    /// Whose bytes it holds, 0 for nobody's.
+    /// Whose bytes it holds, 0 for none's.
     client: u64,
     /// Bytes of the space, from its front, that may be theirs.
     used_bytes: usize,
@@ -39,7 +39,7 @@ impl Slots {
     }
 
     /// A job with space for `bytes` in place, for a client whose bytes it will hold from now on: so many have to be written before
-    /// anybody reads them, or [`wipe_slot`] called, for somebody else's may stand there.
+    /// they are read, or [`wipe_slot`] called, for another client's may stand there.
     pub(crate) fn take(&mut self, bytes: usize, client: u64) -> (Box<Job<'static>>, Slot) {
         let class = class_of(bytes);
         let kept = self.free.get_mut(class).and_then(Vec::pop);

@@ -42,7 +42,7 @@ pub(crate) struct Kick {
 impl Kick {
     /// Watches `file` with `watch` for every further write to it, which is then a kick of `client`.
     pub(crate) fn new(file: OwnedFd, watch: &Arc<OwnedFd>, client: u64) -> io::Result<Self> {
-        // Edge-triggered: each write is an event, and nobody has to read the count.
+        // Edge-triggered: each write is an event, and the count need not be read.
         let each = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(watch, &file, epoll::EventData::new_u64(client), each)?;
         Ok(Self { file, watch: Arc::clone(watch) })

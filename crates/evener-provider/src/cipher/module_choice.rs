@@ -18,7 +18,7 @@ use crate::state::rows::CipherRow;
 /// Most engines between which a request has the choice.
 const CHOICE_MAX: usize = 8;
 
-/// Whether an update of `len` bytes is the inner function's because the policy keeps it without a look, and nobody but a module could have it. Nearly all updates of a program that
+/// Whether an update of `len` bytes is the inner function's because the policy keeps it without a look, and only a module could have it otherwise. Nearly all updates of a program that
 /// no module pays for end here, so whether they run in a job is not asked.
 pub(crate) fn stays_unseen(ctx: &mut CipherCtx, len: usize) -> bool {
     if ctx.message.state != State::Direct || ctx.message.record_mode.is_some() {

@@ -28,7 +28,7 @@ reasons! {
     Panicked = 1, "internal error caught";
     /// Neither an active default provider nor a private one could be had.
     NoDefault = 2, "no default provider to build on";
-    /// A key or a variable that nobody reads.
+    /// A key or a variable that is not read.
     UnknownKey = 3, "unknown key in the configuration";
     /// A key whose value says nothing.
     BadValue = 4, "bad value in the configuration";

@@ -69,7 +69,7 @@ pub(super) fn replacements(functions: &[Dispatch], kind: Kind) -> Vec<(c_int, Fu
     })
 }
 
-/// The entry points that lead to these functions. Nobody waits: a thread that meets another one at work takes the next place.
+/// The entry points that lead to these functions. No thread waits: one that meets another one at work takes the next place.
 fn slot_of([init, update, last]: [*mut c_void; 3], first: usize) -> Option<usize> {
     INNER_DIGESTS.iter().position(|way| {
         // Relaxed: the thread that takes it reads nothing.

@@ -209,7 +209,7 @@ impl<'j> CurrentJob<'j> {
             unsafe { (self.jobs.get_fd)(wait_ctx.as_ptr(), key(), &raw mut number, &raw mut stored) };
         // SAFETY: the job's wait context. What is new goes at once, and its end is left to who takes it back.
         if is_there == 1 && unsafe { (self.jobs.clear_fd)(wait_ctx.as_ptr(), key()) } == 1 {
-            // SAFETY: put there by `store`, and now nobody else's.
+            // SAFETY: put there by `store`, and now not shared.
             drop(unsafe { Box::from_raw(stored.cast::<CheckedFd>()) });
         }
     }

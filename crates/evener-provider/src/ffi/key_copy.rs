@@ -3,7 +3,7 @@
 /// Copies `key` to the start of `space`, by general registers that are overwritten at once.
 ///
 /// What `memcpy` leaves in vector registers goes onto the stack with the next call that the dynamic linker looks up: it saves them all
-/// (glibc, `_dl_runtime_resolve_xsavec`), and nobody clears it there.
+/// (glibc, `_dl_runtime_resolve_xsavec`), and it is not cleared there.
 ///
 /// # Panics
 ///

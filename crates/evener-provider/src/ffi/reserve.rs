@@ -27,13 +27,13 @@ static MEMORY: WithReserve = WithReserve;
 /// One size of block, as many as `WORDS` bitmaps of 64 say.
 struct Class<const SIZE: usize, const WORDS: usize> {
     blocks: Blocks<SIZE, WORDS>,
-    /// A set bit is a block that somebody has.
+    /// A set bit is a block in use.
     taken: [AtomicU64; WORDS],
     /// How many bits are set.
     used: AtomicUsize,
 }
 
-/// The blocks themselves; nobody asks a block for more alignment than a page has.
+/// The blocks themselves; no caller asks a block for more alignment than a page has.
 #[repr(align(4096))]
 struct Blocks<const SIZE: usize, const WORDS: usize>(UnsafeCell<[[[u8; SIZE]; 64]; WORDS]>);
 

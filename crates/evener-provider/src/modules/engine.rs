@@ -72,7 +72,7 @@ impl ModuleEngine {
         Box::leak(Box::new(Self { offload, sampler: Sampler::new(), shared, is_made_early }))
     }
 
-    /// Gets the right to have work there now; `turn` says for how long it may wait for that. Work that nobody judges (`guard = off`) waits
+    /// Gets the right to have work there now; `turn` says for how long it may wait for that. Work that is not judged (`guard = off`) waits
     /// for as long as a module may be silent.
     fn acquire(&self, turn: Option<&Measurement>) -> Result<Option<Admission>, BlockError> {
         let Some(shared) = &self.shared else { return Ok(None) };

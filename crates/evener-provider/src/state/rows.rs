@@ -74,7 +74,7 @@ impl CipherRow {
         self.thresh.min(self.split_from(encrypts))
     }
 
-    /// Whether an update of `len` bytes is block work that a module may do, and nobody else.
+    /// Whether an update of `len` bytes is block work that a module alone may take over.
     pub(crate) fn is_for_modules_alone(&self, encrypts: bool, len: usize) -> bool {
         let others_from = self.combined_from.min(self.gcm_from).min(self.split_from(encrypts));
         self.block_thresh <= len && len < others_from

@@ -46,7 +46,7 @@ pub(crate) struct CallerSlot<E: LentWork> {
     reply: UnsafeCell<MaybeUninit<E::Reply>>,
 }
 
-/// Nobody's.
+/// Free.
 const FREE: u32 = 0;
 /// The caller's, and while it is on a list that was taken, the taker's.
 const LENT: u32 = 1;

@@ -1,6 +1,6 @@
 //! A pool that is tried and never waited for: a few values, each with a [`Permit`] for its one user.
 //!
-//! `free -> try_take (bit set) -> Permit (use) -> drop (bit cleared)`. Nobody waits for one.
+//! `free -> try_take (bit set) -> Permit (use) -> drop (bit cleared)`. No thread waits for one.
 
 use std::fmt;
 use std::marker::PhantomData;

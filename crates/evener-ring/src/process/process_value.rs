@@ -22,7 +22,7 @@ impl<T: Inherited + Send + Sync + 'static> ProcessValue<T> {
         _ = self.place();
     }
 
-    /// Returns this process's value, which `make` makes where nobody has tried yet.
+    /// Returns this process's value, which `make` makes where no thread has tried yet.
     pub fn get_or_make(&self, make: impl FnOnce() -> Option<T>) -> Option<&'static T> {
         self.place()?.get_or_make(make)
     }

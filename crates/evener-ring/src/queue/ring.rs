@@ -143,7 +143,7 @@ impl<T, H: Storage<T>> Ring<T, H> {
 
     /// Moves `end` past the longest run of slots whose sequence is `due`, at most `wanted`; nothing where there is none.
     ///
-    /// Nobody else touches the slots of the run until their sequences are set.
+    /// No other thread touches the slots of the run until their sequences are set.
     #[inline(always)]
     fn claim(&self, end: &Word, due: u32, wanted: usize) -> Option<SlotRange<'_, T>> {
         let mut first = end.load(Relaxed);

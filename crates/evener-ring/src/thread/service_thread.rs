@@ -8,7 +8,7 @@ use std::{io, ptr};
 
 use super::ffi::{Service, Start, run, serve};
 
-/// Starts a thread called `name` (at most 15 bytes) that runs `body` on a stack of `stack` bytes; nobody joins it. All signals are
+/// Starts a thread called `name` (at most 15 bytes) that runs `body` on a stack of `stack` bytes; it is not joined. All signals are
 /// blocked there: they are for the program's own threads. A panic of `body` ends the thread alone.
 ///
 /// # Errors
@@ -49,7 +49,7 @@ pub fn start_service<T: Service>(stack: usize, service: &'static T) -> io::Resul
     })
 }
 
-/// Has `create` make a thread that nobody joins.
+/// Has `create` make a thread that is not joined.
 fn with_attributes(
     stack: usize,
     create: impl FnOnce(*const libc::pthread_attr_t, *mut libc::pthread_t) -> c_int,

@@ -18,7 +18,7 @@ pub struct ThreadValue<T: 'static> {
 }
 
 impl<T> ThreadValue<T> {
-    /// Nobody's yet; a thread's is what `make` gives. `T` is larger than nothing.
+    /// No thread's yet; a thread's is what `make` gives. `T` is larger than nothing.
     #[must_use]
     pub const fn new(make: fn() -> T) -> Self {
         const { assert!(size_of::<T>() > 0) };
@@ -55,7 +55,7 @@ impl<T> ThreadValue<T> {
         if space.is_null() {
             return None;
         }
-        // SAFETY: as large and aligned as a `T`, and nobody else's.
+        // SAFETY: as large and aligned as a `T`, and not shared.
         unsafe { space.write((self.make)()) };
         // SAFETY: a key that was made, and is never deleted.
         if unsafe { libc::pthread_setspecific(key, space.cast_const().cast()) } != 0 {

@@ -183,7 +183,7 @@ fn lender_beside(lend: fn(&Hall, &mut Watched), serve: fn(&Hall)) {
 fn a_caller_that_panics_leaves_no_memory_behind_that_is_used() {
     let lend = |hall: &Hall, number: &mut Watched| {
         let lent = AssertUnwindSafe(|| hall.lend(0, number, |_| std::panic::resume_unwind(Box::new(()))));
-        // Where the other was faster, nobody waits and nobody panics.
+        // Where the other was faster, no thread waits and none panics.
         _ = catch_unwind(lent);
         number.set(|_| 9);
     };

@@ -2,7 +2,7 @@
 //!
 //! | who asks | answer |
 //! |---|---|
-//! | anybody, without core time to spend | to ask again later |
+//! | any worker, without core time to spend | to ask again later |
 //! | a core | what the guard is owed, else what the table says; nothing for a moment where a module is to be tried |
 //! | a module | what the table says; again where a try was another's |
 

@@ -122,7 +122,7 @@ pub(super) const LEVEL: u64 = 1 << 40;
 pub(super) struct Due {
     /// By which it has had its slice.
     pub(super) deadline: u64,
-    /// Up to which nobody takes its core who is not more behind.
+    /// Up to which no thread takes its core that is not more behind.
     pub(super) shield: u64,
     /// How far it was behind the mean of its core when it fell asleep.
     pub(super) lag: i64,

@@ -38,7 +38,7 @@ impl HostProcess {
         let mut process = Process::start(test, &variables);
         let mut lines = process.lines();
         assert!(lines.any(|line| line.contains(SERVING)), "the host does not come up");
-        // Nobody may block on a pipe that is full.
+        // No process may block on a pipe that is full.
         thread::spawn(move || lines.for_each(drop));
         Self { process, folder }
     }

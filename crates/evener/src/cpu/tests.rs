@@ -1,3 +1,5 @@
+//! Samples of one core: when they are handed on, and that none is kept back.
+
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use evener_core::{Algorithm, Direction, Nanos, Padding, Session};

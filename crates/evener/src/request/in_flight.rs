@@ -26,7 +26,7 @@ const SLOTS: usize = 256;
 /// Yields for a driver, where other threads hold all of them, before every caller on the list works alone. Assumed, not measured: 64.
 const YIELDS_MAX: u32 = 64;
 
-/// After so many pauses in a row that brought nobody, 2 to this power requests do not pause. Assumed, not measured: 6.
+/// After so many pauses in a row that brought no other caller, 2 to this power requests do not pause. Assumed, not measured: 6.
 const LONE_MAX: u32 = 6;
 
 /// Drivers of a process, one for each core, and the requests that wait for one.
@@ -42,7 +42,7 @@ struct Group {
     permits: ObjectPool<DriverSlot>,
     /// Where the next caller looks for a slot.
     hint: AtomicUsize,
-    /// Pauses in a row that brought nobody, and requests that do not pause for that. Racy on purpose: they are a guess
+    /// Pauses in a row that brought no other caller, and requests that do not pause for that. Racy on purpose: they are a guess
     /// at what a pause is worth, and a lost count costs one pause.
     lone: AtomicU32,
     skip: AtomicU32,

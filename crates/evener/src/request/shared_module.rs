@@ -92,7 +92,7 @@ impl SharedModule {
     /// What others know of a class at `now`, worth so many samples at most.
     pub(super) fn known(&self, class: Class, samples_max: u32, now: Nanos) -> Option<Known> {
         let Costs { c, d, h, bytes, samples } = self.0.costs(class)?;
-        // Sizes that are none of the class were written by nobody who knows it.
+        // Sizes that are none of the class were not written by a process that knows it.
         let bytes = usize::try_from(bytes).ok().filter(|bytes| class.bytes().contains(bytes))?;
         let learned = |mean: Mean| {
             let (ns, bytes) = (f64::from(mean.ns), bytes as f64);

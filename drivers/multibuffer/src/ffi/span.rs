@@ -107,7 +107,7 @@ impl<'p> Span<'p> {
 /// What is hashed.
 #[derive(Clone, Copy)]
 pub(crate) enum Input<'p> {
-    /// Nobody changes it.
+    /// It does not change.
     Own(&'p [u8]),
     /// Another process may change it.
     Shared(&'p [AtomicU8]),

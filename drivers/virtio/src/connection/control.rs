@@ -60,7 +60,7 @@ impl Control {
         let address = SocketAddrUnix::new(path).map_err(failed)?;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
         let socket = socket.map_err(failed)?;
-        // The first also limits the wait for a host that accepts nobody.
+        // The first also limits the wait for a host that accepts no client.
         for way in [Timeout::Send, Timeout::Recv] {
             set_socket_timeout(&socket, way, Some(SILENCE_MAX.into())).map_err(failed)?;
         }

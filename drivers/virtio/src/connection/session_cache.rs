@@ -13,7 +13,7 @@ const KEYS_MAX: usize = 1_024;
 /// A session at the host.
 #[derive(Debug)]
 struct Entry {
-    /// Tells whether anybody still has the session; a borrowed one lives as long as its jobs may come.
+    /// Tells whether the session is still held; a borrowed one lives as long as its jobs may come.
     owner: Option<Weak<Session>>,
     /// The session has ended, as its user says.
     is_over: bool,
@@ -80,7 +80,7 @@ impl SessionCache {
         self.entries.remove(&session).map(|entry| entry.id)
     }
 
-    /// Gives up one that nobody can use any more, if there is one; its id is to be closed.
+    /// Gives up one that cannot be used any more, if there is one; its id is to be closed.
     pub(crate) fn take_orphan(&mut self) -> Option<u64> {
         let has_owner = |entry: &Entry| entry.owner.as_ref().is_none_or(|owner| owner.strong_count() > 0);
         let is_orphan = |entry: &Entry| entry.uses == 0 && (entry.is_over || !has_owner(entry));

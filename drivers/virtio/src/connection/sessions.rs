@@ -31,8 +31,8 @@ impl From<NoSession> for JobError {
 }
 
 impl Connection {
-    /// The other side's session for one of ours, opened where it is not; counts a use, which [`Connection::release`] ends. Whether anybody has
-    /// it still its owner tells; without one somebody will say so.
+    /// The other side's session for one of ours, opened where it is not; counts a use, which [`Connection::release`] ends. Whether anything has
+    /// it still its owner tells; without one the caller will say so.
     pub(crate) fn session(
         &mut self,
         session: &Session,
@@ -90,7 +90,7 @@ impl Connection {
         self.close_orphans()
     }
 
-    /// Closes sessions that nobody can use any more.
+    /// Closes sessions that cannot be used any more.
     pub(crate) fn close_orphans(&mut self) -> Result<(), ConnectionError> {
         while let Some(orphan) = self.keys.take_orphan() {
             self.link.sessions().close(orphan)?;

@@ -1,4 +1,4 @@
-//! The other side of a connection, for tests that say when a request comes back, and whether anybody is called.
+//! The other side of a connection, for tests that say when a request comes back, and whether there is a call.
 
 use std::io;
 use std::ops::Range;
@@ -106,7 +106,7 @@ impl TestPeer {
             let device = Device::starting_at(queue_memory(region, parts), events, 0).unwrap();
             made = Some((Memory(Arc::clone(region)), device));
             let queue = Driver::new(queue_memory(region, parts), events).unwrap();
-            // Nobody looks awake, so that it is a call that wakes.
+            // No thread looks awake, so that it is a call that wakes.
             let lent = most.min(region.byte_count());
             Ok(OpenLink { link, queue, config: None, spin: Spin::never(), lent })
         });

@@ -144,8 +144,8 @@ impl Waiter {
         ring(&self.call)
     }
 
-    /// Sleeps until there was a call that nobody was told of, for `timeout` at most. May return for no reason. An end is told to all, as long
-    /// as nobody reads it away.
+    /// Sleeps until there was a call that was not reported, for `timeout` at most. May return for no reason. An end is told to all, as long
+    /// as it is not read away.
     pub(crate) fn sleep(&self, timeout: Duration) -> Result<(), ConnectionError> {
         let timeout = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),

@@ -2,7 +2,7 @@
 //!
 //! The path: a function is reserved ([`reserve`]) -> taken ([`evener_vfio::Function`]) -> its registers are found (`transport.rs`) -> reset,
 //! features, both queues, ready ([`open`]; virtio 1.2, 3.1.1) -> sessions go over its control queue (`sessions.rs`), requests over the connection's -> reset, before
-//! the memory is anybody else's ([`Link::end`]).
+//! the memory has another use ([`Link::end`]).
 //!
 //! The device reaches the region through the IOMMU and nothing else; what it writes there is checked as a host's is.
 
@@ -51,7 +51,7 @@ struct Device {
     function: Function,
 }
 
-/// Has nobody else take a device, and sees that it is one.
+/// Keeps other processes from a device, and sees that it is one.
 pub(crate) fn reserve(address: Address) -> Result<Reserved, ConnectionError> {
     let reserved =
         Reserved::new(address).map_err(|refused| ConnectionError::Function(refused.to_string()))?;

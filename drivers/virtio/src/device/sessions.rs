@@ -45,7 +45,7 @@ pub(super) struct Sessions {
     waiter: Waiter,
     /// Codes by which sessions were opened, to close them.
     codes: HashMap<u64, u64>,
-    /// Below it no session is somebody else's.
+    /// Below it no session is another process's.
     swept: u64,
     /// The number by which the bell knows this queue.
     number: u16,

@@ -1,7 +1,7 @@
 //! A device that is reserved at once, and taken with the first request: a program that sends it none pays for it next to nothing.
 //!
 //! `reserve -> (the first driver takes it) -> drivers of the module, or lost ones`. The process that reserves it has the system's word that
-//! nobody else gets it, and opens no file afterwards; taking it makes other calls to the system, as each request does.
+//! no other process gets it, and opens no file afterwards; taking it makes other calls to the system, as each request does.
 
 use std::process;
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -14,7 +14,7 @@ pub(crate) fn connect(name: &ModuleName) -> Result<Connection, ConnectionError> 
     }
 }
 
-/// Reserves a device, so that nobody else takes it.
+/// Reserves a device, so that no other process takes it.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn reserve(address: Address) -> Result<Reserved, ConnectionError> {
     crate::device::reserve(address)

@@ -76,7 +76,7 @@ impl<'m> JobDriver<'m> {
         if self.shared.is_ours() {
             return;
         }
-        // Closes this process's copies of socket and events where nobody else has them; the region was never here.
+        // Closes this process's copies of socket and events where no other driver has them; the region was never here.
         self.shared = Arc::new(SharedConnection::new(self.capabilities.another_connection()));
         let mut answered = std::mem::take(&mut self.answered);
         self.lose_all(&mut answered);

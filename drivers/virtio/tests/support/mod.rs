@@ -92,7 +92,7 @@ pub(crate) struct Orders {
     pub(crate) nonsense: Mutex<Option<Nonsense>>,
     /// The message that it answers wrongly.
     pub(crate) wrong: Mutex<Option<(Message, Wrong)>>,
-    /// It answers, on the socket, to each request in the queue, which nobody asked for.
+    /// It answers, on the socket, to each request in the queue, which was not asked for.
     pub(crate) talks: AtomicBool,
     /// It says of each request that it has written as much as can be said.
     pub(crate) boasts: AtomicBool,
@@ -494,7 +494,7 @@ pub(crate) const STATUSES: [(u32, JobError); 5] = [
     (99, JobError::Module { code: 99 }),
 ];
 
-/// A path at which nobody listens.
+/// A path at which no process listens.
 pub(crate) fn nowhere() -> &'static Path {
     Path::new("/nonexistent/socket")
 }

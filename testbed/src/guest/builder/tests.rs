@@ -1,3 +1,5 @@
+//! What a guest cannot be: a test of it is skipped where QEMU lacks it, and fails where the test is wrong.
+
 use super::*;
 use crate::qemu::tests::qemu_that_says;
 

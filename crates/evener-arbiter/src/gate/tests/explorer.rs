@@ -40,7 +40,7 @@ pub(super) struct State {
     current: Option<usize>,
     /// Who has the lock of a place that it found dead.
     seized: Vec<Option<usize>>,
-    /// Sleepers' times that passed because nobody else had anything to do.
+    /// Sleepers' times that passed because no other process had anything to do.
     pub(super) timeouts: u32,
     /// What processes said of themselves, in order: process, and what.
     pub(super) events: Vec<(usize, Event)>,
@@ -256,7 +256,7 @@ impl State {
         self.processes.iter().any(|process| has(process.life))
     }
 
-    /// Somebody died or stopped.
+    /// A process died or stopped.
     pub(super) fn had_mishap(&self) -> bool {
         self.any(|life| matches!(life, Life::Dead | Life::Stopped))
     }

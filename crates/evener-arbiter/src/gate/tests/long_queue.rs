@@ -66,7 +66,7 @@ impl World for Looks {
     fn let_go(&self, _: usize) {}
 }
 
-/// A thousand who wait at one permit, which somebody else has.
+/// A thousand that wait at one permit, which another process has.
 struct LongQueue {
     shape: Shape,
     world: Looks,

@@ -104,7 +104,7 @@ impl View {
         entries
     }
 
-    /// Where the chosen one stands; the first where it is gone or nobody has chosen.
+    /// Where the chosen one stands; the first where it is gone or none was chosen.
     fn place(&self, entries: &[Entry<'_>]) -> usize {
         entries.iter().position(|entry| Some(entry.process.pid) == self.chosen).unwrap_or(0)
     }

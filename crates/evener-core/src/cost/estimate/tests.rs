@@ -1,3 +1,5 @@
+//! Means of costs: what they start from, what moves them, and what is left out as a surprise.
+
 use super::*;
 use crate::job::algorithm::{Algorithm, Direction};
 

@@ -33,7 +33,7 @@ impl EventLoop<'_> {
     }
 
     pub(super) fn watch_clients(&self, flags: EventFlags) {
-        // It fails for want of memory only; then nobody comes, or is asked again too often.
+        // It fails for want of memory only; then no client comes, or the question comes again too often.
         epoll::modify(&self.watch, &self.clients.socket, EventData::new_u64(CLIENTS), flags).ok();
     }
 

@@ -5,7 +5,7 @@
 //!
 //! | event | what is done |
 //! |---|---|
-//! | somebody connects | let in, refused, or turned away |
+//! | a client connects | let in, refused, or turned away |
 //! | a client says something, or takes what it is told | its connection takes a step |
 //! | a client's process ends | its connection ends, whatever it sent |
 //! | a ring that was to stop holds nothing any more | its connection answers |
@@ -44,7 +44,7 @@ pub(crate) struct EventLoop<'h> {
     /// Clients of which a message waits for the module.
     stopping: Vec<u64>,
     next_id: u64,
-    /// Nobody is let in before the next look, for there are no descriptors.
+    /// No client is let in before the next look, for there are no descriptors.
     is_paused: bool,
     administrators: Vec<JoinHandle<()>>,
     /// Since when there is no client.
@@ -87,7 +87,7 @@ impl<'h> EventLoop<'h> {
         })
     }
 
-    /// Serves until `cancel` is set, nobody came for so long as was said, or a thread of the module has ended.
+    /// Serves until `cancel` is set, no client came for so long as was said, or a thread of the module has ended.
     pub(crate) fn run(
         mut self,
         cancel: &Cancel,
@@ -124,7 +124,7 @@ impl<'h> EventLoop<'h> {
             _ => {
                 let id = event / 2;
                 if event % 2 == 1 {
-                    // What the process sent before it ended does not matter any more: nobody waits for it.
+                    // What the process sent before it ended does not matter any more: no client waits for it.
                     self.end(id, End::Left);
                 } else if let Some(refusal) = self.refusals.get_mut(&id) {
                     if !refusal.step() {

@@ -53,7 +53,7 @@ pub(crate) struct Hot {
     pub(crate) update: CipherUpdate,
     /// The inner context.
     pub(crate) inner: *mut c_void,
-    /// A shorter update is the inner function's and nobody else's: `usize::MAX` where all are, 0 where none is.
+    /// A shorter update is the inner function's alone: `usize::MAX` where all are, 0 where none is.
     pub(crate) thresh: usize,
     /// Bytes of this message so far. Not told apart from bytes that the inner function refused: it refuses an update
     /// only where the space is too small, and EVP always gives enough.

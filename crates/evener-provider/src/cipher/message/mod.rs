@@ -25,7 +25,7 @@ pub(crate) enum State {
     Direct,
     /// This provider. The inner context has stayed behind.
     Owned,
-    /// Nobody.
+    /// None.
     Failed,
 }
 

@@ -1,3 +1,5 @@
+//! The backlog: no thread sleeps over a job, no job is claimed twice, and the end is not before the last.
+
 use super::worker_queue::SINGLES_MAX;
 use super::*;
 use crate::queue::test_support::{returns, unarmed_job as job};

@@ -130,7 +130,7 @@ impl Combiner {
         Counts { combined, bursts, epochs: group.throughput.epochs() }
     }
 
-    /// How often the guard ended combining since this was asked last, by anybody.
+    /// How often the guard ended combining since this was asked last, by any thread.
     #[inline]
     pub fn take_locks(&self, generation: u32) -> u32 {
         self.group(generation).throughput.take_locks()

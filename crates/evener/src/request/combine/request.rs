@@ -1,4 +1,4 @@
-//! What callers bring and what becomes of it: whole blocks for CBC encryption, long enough that a yield is small beside them and so short that nobody
+//! What callers bring and what becomes of it: whole blocks for CBC encryption, long enough that a yield is small beside them and so short that no caller
 //! waits long for another's.
 
 use evener_core::{BLOCK_BYTES, Direction, Family, Job, JobError, Outcome, Padding, Session};

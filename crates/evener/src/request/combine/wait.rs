@@ -1,8 +1,8 @@
-//! A caller's wait for its result: it yields, runs a burst where one is due, and gives up where nobody comes.
+//! A caller's wait for its result: it yields, runs a burst where one is due, and gives up where no other comes.
 //!
 //! | it finds | and does |
 //! |---|---|
-//! | that callers do not combine any more, or that it waits for too long, and its request with nobody | clears the list: each on it works alone |
+//! | that callers do not combine any more, or that it waits for too long, and its request not taken | clears the list: each on it works alone |
 //! | as many as make a burst, or that it has yielded long enough, and a permit | runs the burst |
 //! | anything else | yields, and looks at the clock every fourth time |
 

@@ -123,7 +123,7 @@ impl Learned {
         chosen(module)
     }
 
-    /// Whether the request could go to a module if no other process had any: what others have there makes it wait longer and never less, so of a request that stays by this process's own costs nobody
+    /// Whether the request could go to a module if no other process had any: what others have there makes it wait longer and never less, so of a request that stays by this process's own costs none of them
     /// else is asked.
     fn may_go(&self, query: &Query<'_>, table: &Table, queues: &[Queue]) -> bool {
         let takes = |module: &usize| query.ahead[*module].is_some();
@@ -154,7 +154,7 @@ impl Learned {
         worked - before >= least
     }
 
-    /// Whether a request beside others of its thread, of which nobody tells what it takes at a module that other processes have, may be this process's first there: that, and what the guard
+    /// Whether a request beside others of its thread, of which it is not known what it takes at a module that other processes have, may be this process's first there: that, and what the guard
     /// lets such requests lose until it knows, is a small part of what was worked.
     fn may_begin(&self, query: &Query<'_>, module: usize) -> bool {
         query.concurrency != Concurrency::SameThread

@@ -20,9 +20,9 @@ pub struct Measurement {
     pub(super) size: RequestSize,
     pub(super) class: Class,
     pub(super) concurrency: Concurrency,
-    /// `None` where nobody looks.
+    /// `None` where it is not measured.
     pub(super) begun: Option<Nanos>,
-    /// What it follows, where nobody looked at it.
+    /// What it follows, where that was not measured.
     pub(super) unsampled_run: Option<&'static UnsampledRun>,
     /// Whether those that followed the last one have locked its class.
     pub(super) has_locked: bool,
@@ -82,7 +82,7 @@ impl Measurement {
         self.module.is_none()
     }
 
-    /// The request begins now: what it took to ask about it is no part of it. Of one that follows another, for which nobody asked, nothing
+    /// The request begins now: what it took to ask about it is no part of it. Of one that follows another, for which no question was asked, nothing
     /// is left out.
     pub fn begins(&mut self) {
         if self.begun.is_none() || self.unsampled_run.is_some() || cfg!(mutant = "asking_counts") {

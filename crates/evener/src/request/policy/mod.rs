@@ -56,7 +56,7 @@ pub struct Policy {
     unsampled_runs: UnsampledRuns,
 }
 
-/// A request for which somebody may have another way.
+/// A request for which there may be another way.
 #[derive(Clone, Copy, Debug)]
 pub struct Query<'a> {
     /// As the guard counts it.
@@ -157,7 +157,7 @@ impl Policy {
         if let Some(turn) = unsampled_run.and_then(|unsampled_run| self.follow(unsampled_run, query, now)) {
             return turn;
         }
-        // Nobody waits for what another thread is looking at: the direct path is always right.
+        // No thread waits for what another one is looking at: the direct path is always right.
         let Ok(mut learned) = self.learned.try_lock() else { return Measurement::unsampled(self, query) };
         let past = unsampled_run.map(UnsampledRun::take_stats).unwrap_or_default();
         let has_locked = learned.followed(query, past, now);

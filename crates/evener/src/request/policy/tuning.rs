@@ -49,7 +49,7 @@ tuning! {
     /// together.
     ["S5"] first_try_work: Nanos = Nanos::from_millis(200), Nanos::from_millis(20), Nanos::from_millis(10_000), "core time of the class",
         "a hundredth of it is the connection (docs/results/hosted.md)";
-    /// Core time of requests beside others of their thread before the first of them goes to a module that other processes have, too. Nobody tells what such requests take there, so the
+    /// Core time of requests beside others of their thread before the first of them goes to a module that other processes have, too. It is not known what such requests take there, so the
     /// guard has to find out, for 5 ms (G2).
     ["S5"] first_beside_work: Nanos = Nanos::from_millis(500), Nanos::from_millis(20), Nanos::from_millis(10_000), "core time",
         "a hundredth of it is what the guard allows, half of one the connection";

@@ -11,10 +11,10 @@
 //!
 //! A helper touches the caller's memory only inside the call: the call waits for the part that is being worked on, 64 KiB
 //! at most, even if the helper has lost its core. The other way, to return and let a late helper write into scratch that
-//! nobody reads, would still let it *read* memory that the caller may have freed.
+//! is not read, would still let it *read* memory that the caller may have freed.
 //!
 //! Helpers write where the caller itself would. What a part worker may fail at comes first ([`PartWorker::begin`]) and leaves the part
-//! to others. In place, a part that fails or panics behind that is some input and some output: it is given to nobody
+//! to others. In place, a part that fails or panics behind that is some input and some output: it is given to no caller
 //! ([`Part::bytes`]), and the call fails, as a cipher's own would that fails in the middle.
 
 mod spin;

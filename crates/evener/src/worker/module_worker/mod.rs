@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | idle | sleeps on the backlog's bell | jobs come: claims and submits |
 //! | busy | fills the window, polls, settles what came | nothing is in flight; silence beyond the deadline, errors in a row, a wrong result: quarantined |
-//! | quarantined | redoes what the module held, then runs its queue on the core where nobody else would | the run ends |
+//! | quarantined | redoes what the module held, then runs its queue on the core where no other worker would | the run ends |
 //!
 //! One job: `claim (claim.rs) -> submit -> poll (window.rs) -> (verify: verifier.rs) -> complete` (settlement.rs), and `-> redo -> complete` where the module failed.
 //! What results took goes to the adaptive policy ([`Feedback`], feedback.rs).

@@ -7,7 +7,7 @@
 //! | state | jobs may be claimed | ends when |
 //! |---|---|---|
 //! | none | no | a permit is there: within the longest wait, or the worker looks around and asks again |
-//! | a turn | yes | the module holds nothing, or somebody waits and `TURN_MAX` is over |
+//! | a turn | yes | the module holds nothing, or another process waits and `TURN_MAX` is over |
 //! | drained | no | the module holds nothing |
 
 use std::thread;

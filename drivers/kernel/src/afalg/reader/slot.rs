@@ -7,7 +7,7 @@
 //! | reading | the thread, in the kernel | the result: answered; the caller's time is over: left |
 //! | answered | the slot | the caller takes it: idle |
 //! | left | the slot, or the thread in the kernel | the thread comes back, gives all up and ends: over |
-//! | over | nobody | the thread ends |
+//! | over | none | the thread ends |
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +39,7 @@ pub(super) struct Slot {
     answered: Doorbell,
     /// The thread's clock.
     pub(super) clock: ClockId,
-    /// Threads that nobody waits for any more, of all readers and runners of one module.
+    /// Threads that are not waited for any more, of all readers and runners of one module.
     stuck: Arc<AtomicUsize>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | call | what a runner does for it | how the caller learns the end |
 //! |---|---|---|
-//! | [`SyscallPool::submit`] | opens the key where nobody did, runs the request | [`SyscallPool::take`] |
+//! | [`SyscallPool::submit`] | opens the key where that was not done, runs the request | [`SyscallPool::take`] |
 //! | [`SyscallPool::open`] | opens a key for a caller who hands its requests to the kernel itself | it returns |
 //! | [`SyscallPool::release_keys`] | closes keys | it does not |
 //!
@@ -40,7 +40,7 @@ pub(crate) struct SyscallPool<D: Device> {
     opened: Condvar,
     /// Core time that runners used.
     core_ns: AtomicU64,
-    /// Runners that nobody waits for any more, of all pools of one module.
+    /// Runners that are not waited for any more, of all pools of one module.
     stuck: Arc<AtomicUsize>,
     /// Results for which who waits is woken while requests wait behind them.
     together: usize,
@@ -59,7 +59,7 @@ struct State<K> {
     running: usize,
     /// Runners that sleep until there is something to do, or were woken for it and did not come yet.
     idle: usize,
-    /// Somebody sleeps until something is done.
+    /// A thread sleeps until something is done.
     is_awaited: bool,
     is_closed: bool,
     /// The driver left while runners were in the kernel.
@@ -177,7 +177,7 @@ impl<D: Device> SyscallPool<D> {
         &'s self,
         state: MutexGuard<'s, State<D::Key>>,
     ) -> MutexGuard<'s, State<D::Key>> {
-        // A bell that nobody hears is a system call all the same.
+        // A wake-up of no thread is a system call all the same.
         let wanted = state.idle.min(state.waiting.len());
         if wanted == 0 {
             return state;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | keys that are over | closes them | always, also when the pool is closed |
 //! | nothing, and the pool is closed | ends | |
-//! | a key that somebody wants | opens it, and tells those who wait | before requests |
+//! | a key that is wanted | opens it, and tells those who wait | before requests |
 //! | a request | runs it, and puts it to the finished ones | |
 //! | nothing | sleeps | |
 

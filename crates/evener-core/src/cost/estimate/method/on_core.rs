@@ -84,7 +84,7 @@ impl OnCore {
         }
         let after = match (self.mean(Method::Plain, width), self.mean(Method::MultiBuffer, width)) {
             (Some(plain), Some(multi)) => better(before, plain, multi),
-            // Nobody has run it otherwise, for reasons of its own.
+            // It was never run otherwise.
             (None, Some(_)) => Method::MultiBuffer,
             (_, None) => Method::Plain,
         };

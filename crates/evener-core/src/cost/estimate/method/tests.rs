@@ -1,3 +1,5 @@
+//! Plain or multi-buffer: when a burst changes its method, and what a try of the other one may cost.
+
 use super::*;
 use crate::job::algorithm::{Algorithm, Direction};
 

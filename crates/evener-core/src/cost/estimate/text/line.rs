@@ -146,7 +146,7 @@ impl fmt::Display for Line {
             Self::Overhead(cost::Line { fixed_ns, per_byte_ps }) => {
                 return write!(f, "{OVERHEAD} {fixed_ns} {per_byte_ps}");
             }
-            // Nobody writes these.
+            // These are not written.
             Self::Old | Self::Unknown => return Ok(()),
             Self::Cost(key, mean) => (key, mean),
         };

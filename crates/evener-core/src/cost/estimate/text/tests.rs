@@ -1,3 +1,5 @@
+//! Costs as text: what is written is read again, and what does not fit its scope or its bounds is refused.
+
 use proptest::prelude::*;
 
 use super::*;

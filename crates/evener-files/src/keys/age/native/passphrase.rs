@@ -34,7 +34,7 @@ pub struct WorkFactors {
 }
 
 impl Default for WorkFactors {
-    /// New files as age makes them, 2^18: about a second and 256 MiB of memory. Read up to 2^20, 1 GiB: more is nobody's default.
+    /// New files as age makes them, 2^18: about a second and 256 MiB of memory. Read up to 2^20, 1 GiB: more is no program's default.
     fn default() -> Self {
         Self { new: 18, most: 20 }
     }

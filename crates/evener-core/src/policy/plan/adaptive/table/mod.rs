@@ -123,7 +123,7 @@ impl Table {
         }
     }
 
-    /// The class that an idle core takes where there is nobody to leave anything to; `None` where nothing waits.
+    /// The class that an idle core takes where there is no other worker; `None` where nothing waits.
     #[must_use]
     pub fn core_takes_alone(&self, waiting: impl Fn(usize) -> u32) -> Option<usize> {
         self.core_order.iter().copied().find(|&class| waiting(class) > 0)
