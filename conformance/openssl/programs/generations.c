@@ -10,17 +10,7 @@
 
 #define SMALL 16384
 #define LARGE (1 << 20)
-
-static const unsigned char key[16] = {1}, iv[16] = {2};
-static unsigned char in[LARGE], out[LARGE + 16];
-
-static int encrypt(const EVP_CIPHER *cipher, int bytes) {
-    int n;
-    EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-    int ok = EVP_EncryptInit_ex(ctx, cipher, NULL, key, iv) && EVP_EncryptUpdate(ctx, out, &n, in, bytes);
-    EVP_CIPHER_CTX_free(ctx);
-    return ok;
-}
+#include "message.h"
 
 static int work(int bytes) {
     unsigned char digest[32];

@@ -16,17 +16,7 @@
 #include <unistd.h>
 
 #define LARGE (4 << 20)
-
-static const unsigned char key[32] = {1}, iv[16] = {2};
-static unsigned char in[LARGE], out[LARGE + 16];
-
-static int encrypt(const EVP_CIPHER *cipher, int bytes) {
-    int n;
-    EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-    int ok = EVP_EncryptInit_ex(ctx, cipher, NULL, key, iv) && EVP_EncryptUpdate(ctx, out, &n, in, bytes);
-    EVP_CIPHER_CTX_free(ctx);
-    return ok;
-}
+#include "message.h"
 
 static int requests(int bytes, int count) {
     unsigned char digest[32];

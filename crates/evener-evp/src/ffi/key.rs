@@ -1,6 +1,7 @@
 //! Keys of public-key algorithms: RSA for OAEP, what a PEM file holds, points of P-256.
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_int, c_uchar};
+use std::mem;
 use std::ptr::{self, NonNull};
 
 use evener_evp_sys::{
@@ -122,21 +123,7 @@ impl RsaKey {
         let mut names = OaepNames::new(label);
         // SAFETY: the context is alive, the parameters end in the end mark and outlive the call.
         accepted(unsafe { EVP_PKEY_encrypt_init_ex(context.0.as_ptr(), names.params().as_ptr()) })?;
-        let mut cipher = vec![0; self.modulus_bytes];
-        let mut bytes = cipher.len();
-        // SAFETY: space and text go with their lengths.
-        let answer = unsafe {
-            EVP_PKEY_encrypt(
-                context.0.as_ptr(),
-                cipher.as_mut_ptr(),
-                &raw mut bytes,
-                text.as_ptr(),
-                text.len(),
-            )
-        };
-        accepted(answer)?;
-        cipher.truncate(bytes);
-        Ok(cipher)
+        self.crypted(&context, EVP_PKEY_encrypt, text).map(|mut cipher| mem::take(&mut *cipher))
     }
 
     /// Decrypts what [`RsaKey::encrypt_oaep`] made.
@@ -149,23 +136,31 @@ impl RsaKey {
         let mut names = OaepNames::new(label);
         // SAFETY: as in `encrypt_oaep`.
         accepted(unsafe { EVP_PKEY_decrypt_init_ex(context.0.as_ptr(), names.params().as_ptr()) })?;
-        let mut text = Zeroizing::new(vec![0; self.modulus_bytes]);
-        let mut bytes = text.len();
-        // SAFETY: as in `encrypt_oaep`.
+        self.crypted(&context, EVP_PKEY_decrypt, cipher)
+    }
+
+    /// What `function` makes of `input`, which is as long as the modulus at most.
+    fn crypted(
+        &self,
+        context: &Context,
+        function: PkeyCrypt,
+        input: &[u8],
+    ) -> Result<Zeroizing<Vec<u8>>, Refused> {
+        let mut output = Zeroizing::new(vec![0; self.modulus_bytes]);
+        let mut bytes = output.len();
+        // SAFETY: the context was prepared for this function; output and input go with their lengths.
         let answer = unsafe {
-            EVP_PKEY_decrypt(
-                context.0.as_ptr(),
-                text.as_mut_ptr(),
-                &raw mut bytes,
-                cipher.as_ptr(),
-                cipher.len(),
-            )
+            function(context.0.as_ptr(), output.as_mut_ptr(), &raw mut bytes, input.as_ptr(), input.len())
         };
         accepted(answer)?;
-        text.truncate(bytes);
-        Ok(text)
+        output.truncate(bytes);
+        Ok(output)
     }
 }
+
+/// `EVP_PKEY_encrypt` or `EVP_PKEY_decrypt`: context, output and its length, input and its length.
+type PkeyCrypt =
+    unsafe extern "C" fn(*mut EvpPkeyCtx, *mut c_uchar, *mut usize, *const c_uchar, usize) -> c_int;
 
 /// The words that ask for OAEP, as memory that parameters point to.
 struct OaepNames {

@@ -8,7 +8,7 @@
 use evener_core::{Algorithm, Direction};
 use zeroize::Zeroizing;
 
-use super::body::{Body, Ivs, Opened, Recognized, Sealing};
+use super::body::{Body, CipherKey, Ivs, Opened, Recognized, Sealing};
 use super::segmentation::{Cut, Growth};
 pub use crate::armor::{dearmored, is_armored};
 use crate::error::FormatError;
@@ -137,7 +137,8 @@ fn header(start: &[u8]) -> Result<Result<&[u8], usize>, FormatError> {
 /// The chunks behind a header that ends with the payload nonce.
 fn body(file_key: &FileKey, header: &[u8], direction: Direction) -> Result<Body, FormatError> {
     let key = hkdf(&header[header.len() - NONCE_BYTES..], b"payload", &**file_key);
-    Body::unpadded(cut(header.len() as u64), Ivs::Counted, Algorithm::ChaCha20Poly1305, direction, &*key)
+    let key = CipherKey { algorithm: Algorithm::ChaCha20Poly1305, direction, key: &*key };
+    Body::unpadded(cut(header.len() as u64), Ivs::Counted, key)
 }
 
 pub(super) fn cut(header_bytes: u64) -> Cut {

@@ -96,14 +96,8 @@ pub enum Iv {
 
 impl Body {
     /// A body of segments under one key, none of them padded.
-    pub(super) fn unpadded(
-        cut: Cut,
-        ivs: Ivs,
-        algorithm: Algorithm,
-        direction: Direction,
-        key: &[u8],
-    ) -> Result<Self, FormatError> {
-        let session = Arc::new(session(algorithm, direction, Padding::None, key)?);
+    pub(super) fn unpadded(cut: Cut, ivs: Ivs, key: CipherKey<'_>) -> Result<Self, FormatError> {
+        let session = Arc::new(key.session(Padding::None)?);
         Ok(Self { cut, work: Work::Jobs { inner: Arc::clone(&session), last: session, mac: None }, ivs })
     }
 
@@ -122,15 +116,8 @@ impl Body {
     }
 
     /// A body of slices of blocks, the last one padded: a CBC chain, or blocks by themselves.
-    pub(super) fn padded(
-        cut: Cut,
-        ivs: Ivs,
-        algorithm: Algorithm,
-        direction: Direction,
-        key: &[u8],
-    ) -> Result<Self, FormatError> {
-        let padded_by = |padding| session(algorithm, direction, padding, key).map(Arc::new);
-        let (inner, last) = (padded_by(Padding::None)?, padded_by(Padding::Pkcs7)?);
+    pub(super) fn padded(cut: Cut, ivs: Ivs, key: CipherKey<'_>) -> Result<Self, FormatError> {
+        let (inner, last) = (Arc::new(key.session(Padding::None)?), Arc::new(key.session(Padding::Pkcs7)?));
         Ok(Self { cut, work: Work::Jobs { inner, last, mac: None }, ivs })
     }
 
@@ -206,13 +193,19 @@ impl Body {
     }
 }
 
-fn session(
-    algorithm: Algorithm,
-    direction: Direction,
-    padding: Padding,
-    key: &[u8],
-) -> Result<Session, FormatError> {
-    Session::new(algorithm, direction, padding, key).map_err(|error| FormatError::Library(error.to_string()))
+/// What sessions of a body are made of.
+#[derive(Clone, Copy)]
+pub(super) struct CipherKey<'k> {
+    pub(super) algorithm: Algorithm,
+    pub(super) direction: Direction,
+    pub(super) key: &'k [u8],
+}
+
+impl CipherKey<'_> {
+    fn session(self, padding: Padding) -> Result<Session, FormatError> {
+        let session = Session::new(self.algorithm, self.direction, padding, self.key);
+        session.map_err(|error| FormatError::Library(error.to_string()))
+    }
 }
 
 /// What the header of a file tells of what the file was sealed with.

@@ -16,7 +16,7 @@ use evener_evp::{Cipher, Digest, Mode, Refused};
 use zeroize::Zeroizing;
 
 use super::KeyFacts;
-use super::body::{Body, Ivs, Opened, Sealing};
+use super::body::{Body, CipherKey, Ivs, Opened, Sealing};
 use super::segmentation::{Cut, Growth};
 use super::serial::SerialCipher;
 use crate::error::FormatError;
@@ -144,13 +144,14 @@ impl OpensslEnc {
             return Ok(Body::serial(self.cut(), cipher));
         };
         let iv = || <[u8; 16]>::try_from(iv).expect("AES has blocks of 16 bytes");
+        let key = CipherKey { algorithm, direction, key };
         match algorithm.family() {
             Family::Ctr => {
                 let ivs = Ivs::Blocks(iv(), SLICE_BYTES / BLOCK_BYTES);
-                Body::unpadded(self.cut(), ivs, algorithm, direction, key)
+                Body::unpadded(self.cut(), ivs, key)
             }
-            Family::Cbc => Body::padded(self.cut(), Ivs::Chained(iv()), algorithm, direction, key),
-            _ => Body::padded(self.cut(), Ivs::None, algorithm, direction, key),
+            Family::Cbc => Body::padded(self.cut(), Ivs::Chained(iv()), key),
+            _ => Body::padded(self.cut(), Ivs::None, key),
         }
     }
 

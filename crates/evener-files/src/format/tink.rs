@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
 
 use super::KeyFacts;
-use super::body::{Body, Ivs, Opened, Sealing};
+use super::body::{Body, CipherKey, Ivs, Opened, Sealing};
 use super::mac::SegmentMac;
 use super::segmentation::{Cut, Growth};
 use crate::error::FormatError;
@@ -136,18 +136,19 @@ impl Tink {
         let (salt, prefix) = header[1..].split_at(key.derived_key_bytes());
         let prefix = prefix.try_into().expect("a header ends with seven bytes");
         let ivs = Ivs::Prefixed(prefix);
+        let cipher_key = |cipher_key| CipherKey { algorithm: algorithm(key), direction, key: cipher_key };
         match key.cipher() {
             SegmentCipher::Gcm => {
                 let derived = derive(key, salt, &self.associated_data, key.derived_key_bytes())?;
-                Body::unpadded(cut(key), ivs, algorithm(key), direction, &derived)
+                Body::unpadded(cut(key), ivs, cipher_key(&derived))
             }
             SegmentCipher::CtrHmac { hash, tag_bytes } => {
                 let bytes = key.derived_key_bytes() + HMAC_KEY_BYTES;
                 let derived = derive(key, salt, &self.associated_data, bytes)?;
-                let (cipher_key, mac_key) = derived.split_at(key.derived_key_bytes());
+                let (own_key, mac_key) = derived.split_at(key.derived_key_bytes());
                 let tag_bytes = usize::try_from(tag_bytes).expect("at most 64");
                 let mac = SegmentMac::new(hash, mac_key, tag_bytes);
-                Ok(Body::unpadded(cut(key), ivs, algorithm(key), direction, cipher_key)?.with_mac(mac))
+                Ok(Body::unpadded(cut(key), ivs, cipher_key(own_key))?.with_mac(mac))
             }
         }
     }

@@ -7,6 +7,7 @@ use std::io::IoSliceMut;
 use evener_core::{BLOCK_BYTES, Direction};
 use zeroize::Zeroizing;
 
+use super::serial::read_input;
 use super::worker::Worker;
 use crate::error::{FileError, FormatError};
 use crate::format::{Body, Layout, Recognized, Segment, SerialCipher};
@@ -224,12 +225,7 @@ fn is_serial_same(
         Ok(**held == *opened)
     };
     for segment in (0..count.min(most)).map(|index| work.layout.segment(index)) {
-        if worker.run.is_stopped() {
-            return Err(FileError::Stopped);
-        }
-        let (from, bytes) = work.input(&segment);
-        part.resize(bytes, 0);
-        work.source.read(&mut [IoSliceMut::new(&mut part)], from)?;
+        let bytes = read_input(worker, work, &segment, &mut part)?;
         opened.clear();
         text.update(&part, &mut opened)?;
         worker.run.progress.add_bytes(bytes as u64);

@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::worker::Worker;
 use crate::error::FileError;
-use crate::format::SerialCipher;
+use crate::format::{Segment, SerialCipher};
 use crate::output::{CompleteDraft, Origin, write_at};
 use crate::segments::FileWork;
 use crate::walk::Item;
@@ -30,12 +30,7 @@ fn crypt(
     let (mut text, mut offset) = (cipher.begin()?, work.header.len() as u64);
     let (mut part, mut output) = (Zeroizing::new(Vec::new()), Zeroizing::new(Vec::new()));
     for segment in (0..work.layout.segment_count()).map(|index| work.layout.segment(index)) {
-        if worker.run.is_stopped() {
-            return Err(FileError::Stopped);
-        }
-        let (from, bytes) = work.input(&segment);
-        part.resize(bytes, 0);
-        work.source.read(&mut [IoSliceMut::new(&mut part)], from)?;
+        let bytes = read_input(worker, work, &segment, &mut part)?;
         output.clear();
         text.update(&part, &mut output)?;
         write_at(&draft.file, &mut [IoSlice::new(&output)], offset)?;
@@ -47,4 +42,20 @@ fn crypt(
     write_at(&draft.file, &mut [IoSlice::new(&output)], offset)?;
     let bytes_out = offset + output.len() as u64;
     Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin(item) }))
+}
+
+/// Reads what a segment takes in, and says how long that is; an error where the run is to stop.
+pub(super) fn read_input(
+    worker: &Worker<'_, '_, '_>,
+    work: &FileWork,
+    segment: &Segment,
+    part: &mut Vec<u8>,
+) -> Result<usize, FileError> {
+    if worker.run.is_stopped() {
+        return Err(FileError::Stopped);
+    }
+    let (from, bytes) = work.input(segment);
+    part.resize(bytes, 0);
+    work.source.read(&mut [IoSliceMut::new(part)], from)?;
+    Ok(bytes)
 }

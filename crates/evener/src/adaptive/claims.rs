@@ -11,7 +11,7 @@ use evener_core::estimate::PLAN_WIDTH;
 use evener_core::guard;
 use evener_core::plan::adaptive::{self, Choice, Table};
 
-use super::claim::Claim;
+use super::claim::{AskAgainWithin, Claim};
 use super::tuning::TUNING;
 use super::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
@@ -26,7 +26,11 @@ fn jobs_in_time(each: Nanos) -> u32 {
 
 impl AdaptivePolicy {
     /// What an idle core takes: a queue and how many jobs, or how long to wait at most for something to change.
-    pub(crate) fn next_for_core(&self, queues: &ClassQueues<'_>, now: Nanos) -> Result<Claim, Nanos> {
+    pub(crate) fn next_for_core(
+        &self,
+        queues: &ClassQueues<'_>,
+        now: Nanos,
+    ) -> Result<Claim, AskAgainWithin> {
         self.alternation.note_query(WorkerKind::Core);
         if self.has_only_absent() {
             return self.without_modules(queues, now);
@@ -46,16 +50,16 @@ impl AdaptivePolicy {
                 let each = table.expected(queue, None);
                 Ok(Claim { queue, jobs_max: jobs_in_time(each), each })
             }
-            Choice::AskAgainIn(time) => Err(self.rest(queues, &table, time)),
-            Choice::Leave => Err(adaptive::TUNING.plan_age_max),
+            Choice::AskAgainIn(time) => Err(AskAgainWithin(self.rest(queues, &table, time))),
+            Choice::Leave => Err(AskAgainWithin(adaptive::TUNING.plan_age_max)),
         }
     }
 
     /// What a core takes while other processes have all modules: the first in its order that waits.
-    fn without_modules(&self, queues: &ClassQueues<'_>, now: Nanos) -> Result<Claim, Nanos> {
+    fn without_modules(&self, queues: &ClassQueues<'_>, now: Nanos) -> Result<Claim, AskAgainWithin> {
         let table = self.table(queues, now);
         let queue = table.core_takes_alone(|queue| queues.waiting(queue));
-        queue.ok_or(adaptive::TUNING.plan_age_max).map(|queue| {
+        queue.ok_or(AskAgainWithin(adaptive::TUNING.plan_age_max)).map(|queue| {
             let each = table.expected(queue, None);
             Claim { queue, jobs_max: jobs_in_time(each), each }
         })
@@ -94,7 +98,7 @@ impl AdaptivePolicy {
         module: usize,
         queues: &ClassQueues<'_>,
         now: Nanos,
-    ) -> Result<Claim, Nanos> {
+    ) -> Result<Claim, AskAgainWithin> {
         self.alternation.note_query(WorkerKind::Module);
         let table = self.table(queues, now);
         if let Some(turn) = self.module_in_turn(&table, queues) {
@@ -109,12 +113,12 @@ impl AdaptivePolicy {
                     false => self.may_route(module, queue, jobs_max, table.expected(queue, None)),
                 };
                 if !goes {
-                    return Err(TUNING.wait_for_control);
+                    return Err(AskAgainWithin(TUNING.wait_for_control));
                 }
                 Ok(Claim { queue, jobs_max, each: table.expected(queue, Some(module)) })
             }
-            Choice::AskAgainIn(time) => Err(time),
-            Choice::Leave => Err(adaptive::TUNING.plan_age_max),
+            Choice::AskAgainIn(time) => Err(AskAgainWithin(time)),
+            Choice::Leave => Err(AskAgainWithin(adaptive::TUNING.plan_age_max)),
         }
     }
 

@@ -33,7 +33,7 @@ use evener_ring::CachePadded;
 use self::alternation::Alternation;
 pub(crate) use self::alternation::WorkerKind;
 use self::alternation::accounts::Turns;
-pub(crate) use self::claim::Claim;
+pub(crate) use self::claim::{AskAgainWithin, Claim};
 use self::control::Controls;
 pub(crate) use self::observation::Observation;
 pub(crate) use self::planner_input::RunFacts;

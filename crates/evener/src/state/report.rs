@@ -3,7 +3,7 @@
 use evener_core::guard::Counters;
 use evener_core::{Estimator, JobError, Method, Nanos, Tally};
 
-/// Why a module was given no more jobs.
+/// Why a module is out of service in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quarantine {
     /// A sampled result differed from the CPU's.

@@ -54,8 +54,8 @@ impl<'r, 'm> Caller<'r, 'm> {
     ///
     /// Where a job was never armed, or where a worker panicked, with which jobs are lost: bugs.
     pub fn crypt(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        for (turn, job) in jobs.iter_mut().enumerate() {
-            job.ticket = Ticket { owner: count(self.owner), turn: count(turn) };
+        for (position, job) in jobs.iter_mut().enumerate() {
+            job.ticket = Ticket { owner: count(self.owner), position: count(position) };
         }
         self.poll_ended();
         self.shared.wait_for_budget(&mut self.meter);
@@ -71,8 +71,8 @@ impl<'r, 'm> Caller<'r, 'm> {
             _ if self.is_for_modules(jobs) => self.crypt_queued(jobs),
             _ => self.crypt_here(jobs),
         }
-        if !jobs.is_sorted_by_key(|job| job.ticket.turn) {
-            jobs.sort_unstable_by_key(|job| job.ticket.turn);
+        if !jobs.is_sorted_by_key(|job| job.ticket.position) {
+            jobs.sort_unstable_by_key(|job| job.ticket.position);
         }
     }
 

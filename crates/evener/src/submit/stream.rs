@@ -15,7 +15,7 @@ use crate::submit::caller::submit;
 /// The end where jobs go in. Dropping it ends the stream.
 pub struct StreamSender<'r, 'm> {
     shared: &'r Shared<'m>,
-    turn: u32,
+    position: u32,
     /// A job on its own, kept for its memory.
     single: Vec<Box<Job<'m>>>,
     ends: Arc<Ends<'r, 'm>>,
@@ -24,8 +24,8 @@ pub struct StreamSender<'r, 'm> {
 /// The end where jobs come out, in order.
 pub struct StreamReceiver<'r, 'm> {
     shared: &'r Shared<'m>,
-    turn: u32,
-    /// Jobs that came before their turn; slot `i` is for turn `self.turn + i`.
+    position: u32,
+    /// Jobs that came before their position; slot `i` is for position `self.position + i`.
     early: VecDeque<Option<Box<Job<'m>>>>,
     /// Jobs in `early`.
     early_count: u32,
@@ -69,9 +69,9 @@ pub(crate) fn open<'r, 'm>(
         no_more: AtomicBool::new(false),
         nobody_listens: AtomicBool::new(false),
     });
-    let sender = StreamSender { shared, turn: 0, single: Vec::new(), ends: Arc::clone(&ends) };
+    let sender = StreamSender { shared, position: 0, single: Vec::new(), ends: Arc::clone(&ends) };
     let (early, came) = (VecDeque::new(), Vec::new());
-    (sender, StreamReceiver { shared, turn: 0, early, early_count: 0, came, ends })
+    (sender, StreamReceiver { shared, position: 0, early, early_count: 0, came, ends })
 }
 
 impl<'m> StreamSender<'_, 'm> {
@@ -99,8 +99,8 @@ impl<'m> StreamSender<'_, 'm> {
     pub fn submit_all(&mut self, jobs: &mut Vec<Box<Job<'m>>>) -> Submitted {
         let (completions, owner) = (self.ends.completions, self.ends.owner);
         for job in jobs.iter_mut() {
-            job.ticket = Ticket { owner, turn: self.turn };
-            self.turn = self.turn.wrapping_add(1);
+            job.ticket = Ticket { owner, position: self.position };
+            self.position = self.position.wrapping_add(1);
         }
         while !jobs.is_empty() {
             self.shared.assert_whole();
@@ -180,7 +180,7 @@ impl<'m> StreamReceiver<'_, 'm> {
     }
 
     fn take_front(&mut self) -> Option<Box<Job<'m>>> {
-        self.turn = self.turn.wrapping_add(1);
+        self.position = self.position.wrapping_add(1);
         self.early_count -= 1;
         self.ends.completions.release(1);
         self.early.pop_front().flatten()
@@ -189,7 +189,7 @@ impl<'m> StreamReceiver<'_, 'm> {
     fn sort_in(&mut self) {
         self.early_count += count(self.came.len());
         for job in self.came.drain(..) {
-            let ahead = job.ticket.turn.wrapping_sub(self.turn) as usize;
+            let ahead = job.ticket.position.wrapping_sub(self.position) as usize;
             if self.early.len() <= ahead {
                 self.early.resize_with(ahead + 1, || None);
             }

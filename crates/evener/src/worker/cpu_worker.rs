@@ -5,7 +5,7 @@ use evener_core::plan::Take;
 use evener_core::{Class, Job, JobError, Nanos};
 
 use crate::CoreDrivers;
-use crate::adaptive::{AdaptivePolicy, WorkerKind};
+use crate::adaptive::{AdaptivePolicy, AskAgainWithin, WorkerKind};
 use crate::state::report::WorkerReport;
 use crate::state::{CoreTimeMeter, Shared};
 
@@ -183,7 +183,7 @@ impl<'m> Shared<'m> {
             return Ok(());
         }
         let now = self.clock.now();
-        let claim = adaptive.next_for_core(queues, now)?;
+        let claim = adaptive.next_for_core(queues, now).map_err(|AskAgainWithin(time)| Some(time))?;
         let claimed = self.backlog.claim_of(claim.queue, take, claim.jobs_max, burst);
         if let (1.., Some(worker)) = (claimed, worker) {
             adaptive.set_busy(worker, &claim, claimed, now);

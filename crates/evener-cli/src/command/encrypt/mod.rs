@@ -2,6 +2,7 @@
 //!
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
+mod common_options;
 mod keys;
 mod part;
 mod preservation;
@@ -14,9 +15,9 @@ pub(crate) mod verify;
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, stdout};
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use clap::ArgGroup;
 use evener::Cancel;
 use evener::core::plan::Policy;
@@ -30,7 +31,8 @@ use crate::atomic_file;
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::machine::state;
-use crate::terminal::{Exit, PathDisplay, exit_status_help, output, prompt, signals, units};
+use crate::terminal::{Exit, exit_status_help, output, prompt, signals};
+use common_options::CommonOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
 use preservation::KeepOptions;
 use report::{Report, RunFacts};
@@ -155,25 +157,12 @@ struct RunOptions {
     #[command(flatten)]
     keep: KeepOptions,
 
-    /// Says nothing but failures: no progress, no summary.
-    #[arg(short, long, help_heading = "Report")]
-    quiet: bool,
+    #[command(flatten)]
+    common: CommonOptions,
 
     /// Says besides which worker did how much, and how.
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Report")]
     verbose: bool,
-
-    /// Writes what was done, by whom and how, as JSON (docs/schemas/report.schema.json); `-` is standard output.
-    #[arg(long, value_name = "REPORT", help_heading = "Report")]
-    json: Option<PathBuf>,
-
-    /// Threads that work on the CPU; unless given, as many as affinity and cgroup allow.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
-    workers: Option<u16>,
-
-    /// Most memory for data in work, such as 64M or 1G; unless given, 192M.
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Work")]
-    memory: Option<u64>,
 
     #[command(flatten)]
     module_options: ModuleOptions,
@@ -191,9 +180,6 @@ struct RunOptions {
     cpu_budget: Option<u8>,
 }
 
-/// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
-const MEMORY_BYTES: u64 = 192 << 20;
-
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
@@ -202,8 +188,12 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     if arguments.armor && keys.format()? == Format::Tink {
         bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
     }
-    let task =
-        Task::Encrypt(keys.sealer(recipients, &sources, &arguments.run.tree(), arguments.run.memory)?);
+    let task = Task::Encrypt(keys.sealer(
+        recipients,
+        &sources,
+        &arguments.run.tree(),
+        arguments.run.common.memory,
+    )?);
     let options = Options { armor: arguments.armor, ..arguments.run.options() };
     run(task, options, keys, &arguments.run, &cancel)
 }
@@ -213,7 +203,7 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     let cancel = signals::end_soon_after_signals(abandon)?;
     let (keys, sources) = (&arguments.keys, arguments.run.sources());
     keys.check_stdin(None, &sources)?;
-    let (opener, left_out) = keys.opener(&sources, arguments.run.memory)?;
+    let (opener, left_out) = keys.opener(&sources, arguments.run.common.memory)?;
     let options = Options { left_out, part: arguments.range, ..arguments.run.options() };
     run(Task::Decrypt(opener), options, keys, &arguments.run, &cancel)
 }
@@ -298,7 +288,7 @@ fn carry_out(
     let progress = Progress::default();
     progress::shown_while(&progress, run.says_what_was_done(), || {
         let first = process(&request, machine, &progress, cancel);
-        if let (Err(RequestError::Memory { needed_bytes }), None) = (&first, run.memory) {
+        if let (Err(RequestError::Memory { needed_bytes }), None) = (&first, run.common.memory) {
             request.options.memory_bytes = *needed_bytes;
             return process(&request, machine, &progress, cancel);
         }
@@ -314,7 +304,7 @@ impl RunOptions {
         if to_stdout && direction == Direction::Encrypt && stdout().is_terminal() {
             return Err(RequestError::Terminal.into());
         }
-        if to_stdout && self.json.as_deref() == Some(Path::new("-")) {
+        if to_stdout && self.common.json.as_deref() == Some(Path::new("-")) {
             bail!("data and report cannot both go to standard output");
         }
         match (self.policy, &self.module_options.modules[..]) {
@@ -347,17 +337,17 @@ impl RunOptions {
 
     /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer.
     fn says_what_was_done(&self) -> bool {
-        self.verbose || !(self.quiet || self.target() == Target::Stdout)
+        self.verbose || !(self.common.quiet || self.target() == Target::Stdout)
     }
 
     fn options(&self) -> Options {
         Options {
-            workers: self.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
+            workers: self.common.workers(),
             policy: self.policy,
             objective: self.objective,
             budget: self.cpu_budget.map(budget),
             learned: Estimator::default(),
-            memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
+            memory_bytes: self.common.memory_bytes(),
             existing: self.existing(),
             state_dir: state::directory(),
             trust: Trust { ctime: !self.ignore_ctime, inode: !self.ignore_inode },
@@ -381,17 +371,6 @@ impl RunOptions {
     }
 
     fn write(&self, report: &Report) -> anyhow::Result<()> {
-        write_report(self.json.as_deref(), report)
+        self.common.write(report)
     }
-}
-
-/// Writes a report where it is wanted.
-fn write_report(file: Option<&Path>, report: &Report) -> anyhow::Result<()> {
-    let Some(file) = file else { return Ok(()) };
-    let json = serde_json::to_string_pretty(report)? + "\n";
-    if file == Path::new("-") {
-        return output::answer(json.as_bytes()).map(drop);
-    }
-    atomic_file::write_named(file, json.as_bytes())
-        .with_context(|| format!("cannot write the report {}", PathDisplay(file)))
 }

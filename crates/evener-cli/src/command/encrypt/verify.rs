@@ -9,9 +9,10 @@ use evener_files::{
     Existing, Filter, Keep, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
 };
 
+use super::common_options::CommonOptions;
 use super::keys::KeyOptions;
 use super::report::{self, Report, RunFacts};
-use super::{MEMORY_BYTES, abandon, progress, summary, write_report};
+use super::{abandon, progress, summary};
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, exit_status_help, output, signals, units};
@@ -47,28 +48,15 @@ pub(crate) struct Verify {
     #[arg(long, help_heading = "Files")]
     skip_links: bool,
 
-    /// Says nothing but failures: no progress, no summary.
-    #[arg(short, long, help_heading = "Report")]
-    quiet: bool,
-
-    /// Writes what was found as JSON (docs/schemas/report.schema.json); `-` is standard output.
-    #[arg(long, value_name = "REPORT", help_heading = "Report")]
-    json: Option<PathBuf>,
-
-    /// Threads that work; unless given, as many as affinity and cgroup allow.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
-    workers: Option<u16>,
-
-    /// Most memory for data in work, such as 64M or 1G; unless given, 192M.
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Work")]
-    memory: Option<u64>,
+    #[command(flatten)]
+    common: CommonOptions,
 }
 
 pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     let sources: Vec<_> = arguments.inputs.iter().cloned().map(Source::Path).collect();
     let cancel = signals::end_soon_after_signals(abandon)?;
     arguments.keys.check_stdin(None, &sources)?;
-    let (opener, left_out) = arguments.keys.opener(&sources, arguments.memory)?;
+    let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
     let mut machine = Machine::new(&ModuleOptions::default())?;
@@ -80,20 +68,21 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
         options: Options { learned: machine.learned.clone(), left_out, ..arguments.options() },
     };
     let counts = Progress::default();
-    let verified =
-        progress::shown_while(&counts, !arguments.quiet, || process(&request, &machine, &counts, &cancel))?;
+    let verified = progress::shown_while(&counts, !arguments.common.quiet, || {
+        process(&request, &machine, &counts, &cancel)
+    })?;
     arguments.tell(&verified)
 }
 
 impl Verify {
     fn options(&self) -> Options {
         Options {
-            workers: self.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
+            workers: self.common.workers(),
             policy: Policy::Adaptive,
             objective: Objective::Throughput,
             budget: None,
             learned: Estimator::default(),
-            memory_bytes: self.memory.unwrap_or(MEMORY_BYTES),
+            memory_bytes: self.common.memory_bytes(),
             existing: Existing::Keep,
             state_dir: None,
             trust: Trust::default(),
@@ -117,7 +106,7 @@ impl Verify {
         };
         let report = Report::new(verified, about);
         summary::failures(&report);
-        if !self.quiet {
+        if !self.common.quiet {
             let (files, size) = (units::counted(report.files, "file"), units::bytes(report.bytes_in));
             let failed = report.failed.len();
             let mut rest = if failed > 0 { format!("; {failed} failed, named above") } else { String::new() };
@@ -126,7 +115,7 @@ impl Verify {
             }
             output::line(format_args!("verified {files}, {size}{rest}"));
         }
-        write_report(self.json.as_deref(), &report)?;
+        self.common.write(&report)?;
         Ok(report::exit(verified))
     }
 }

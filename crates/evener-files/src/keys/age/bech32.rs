@@ -29,7 +29,7 @@ pub(super) fn decode(text: &str) -> Option<(String, Zeroizing<Vec<u8>>)> {
 
 /// The text of some data, in lower case.
 pub(super) fn encode(prefix: &str, data: &[u8]) -> Zeroizing<String> {
-    let mut values = Zeroizing::new(fives(data));
+    let mut values = fives(data);
     let data_len = values.len();
     values.extend_from_slice(&[0; CHECKSUM_LEN]);
     let checksum = checksum(prefix, &values) ^ 1;
@@ -44,37 +44,35 @@ pub(super) fn encode(prefix: &str, data: &[u8]) -> Zeroizing<String> {
 }
 
 /// Five bits a byte, filled up with zeros at the end.
-fn fives(data: &[u8]) -> Vec<u8> {
-    let (mut values, mut held, mut bits) =
-        (Vec::with_capacity(data.len() * 8 / 5 + 2 + CHECKSUM_LEN), 0u32, 0);
-    for &byte in data {
-        held = held << 8 | u32::from(byte);
-        bits += 8;
-        while bits >= 5 {
-            bits -= 5;
-            values.push(u8::try_from(held >> bits & 31).expect("five bits"));
-        }
-        held &= (1 << bits) - 1;
-    }
+fn fives(data: &[u8]) -> Zeroizing<Vec<u8>> {
+    let (mut values, left, bits) = regrouped(data, 8, 5);
     if bits > 0 {
-        values.push(u8::try_from(held << (5 - bits) & 31).expect("five bits"));
+        values.push(u8::try_from(left << (5 - bits) & 31).expect("five bits"));
     }
     values
 }
 
 /// Bytes again; `None` where what is left at the end is a whole character or not zero.
 fn bytes(values: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-    let (mut data, mut held, mut bits) = (Zeroizing::new(Vec::with_capacity(values.len())), 0u32, 0);
+    let (data, left, bits) = regrouped(values, 5, 8);
+    (bits < 5 && left == 0).then_some(data)
+}
+
+/// Values of `from` bits as values of `to` bits; what is left at the end, and how many bits that is. Space is for all from the start, and
+/// for a check sum besides, so that no copy is left behind by growing.
+fn regrouped(values: &[u8], from: u32, to: u32) -> (Zeroizing<Vec<u8>>, u32, u32) {
+    let (mut all, mut left, mut bits) =
+        (Zeroizing::new(Vec::with_capacity(values.len() * 8 / 5 + 2 + CHECKSUM_LEN)), 0u32, 0);
     for &value in values {
-        held = held << 5 | u32::from(value);
-        bits += 5;
-        if bits >= 8 {
-            bits -= 8;
-            data.push(u8::try_from(held >> bits & 255).expect("eight bits"));
-            held &= (1 << bits) - 1;
+        left = left << from | u32::from(value);
+        bits += from;
+        while bits >= to {
+            bits -= to;
+            all.push(u8::try_from(left >> bits & ((1 << to) - 1)).expect("eight bits at most"));
         }
+        left &= (1 << bits) - 1;
     }
-    (bits < 5 && held == 0).then_some(data)
+    (all, left, bits)
 }
 
 /// BIP 173's polynomial over the prefix and the values.

@@ -32,7 +32,7 @@ pub(in crate::adaptive) struct TrialCost {
     /// Time of a job on the core.
     pub(in crate::adaptive) c: Nanos,
     /// Time from one request to the next on the module.
-    pub(in crate::adaptive) turn: Nanos,
+    pub(in crate::adaptive) per_request: Nanos,
     /// Whether modules take it: then it is the core's turn, else the module's.
     pub(in crate::adaptive) is_open: bool,
     /// Whether pairs say surely which of the two is faster.
@@ -90,8 +90,9 @@ impl Turns {
 
     /// What a turn costs: what the other would have done sooner, and going to and fro.
     fn price(&self, trial: &TrialCost) -> Nanos {
-        let (other, own) = if trial.is_open { (trial.c, trial.turn) } else { (trial.turn, trial.c) };
-        let to_and_fro = Nanos(trial.turn.0.saturating_mul(TUNING.to_and_fro));
+        let (other, own) =
+            if trial.is_open { (trial.c, trial.per_request) } else { (trial.per_request, trial.c) };
+        let to_and_fro = Nanos(trial.per_request.0.saturating_mul(TUNING.to_and_fro));
         Nanos((other - own).0.saturating_mul(self.count(trial).into())) + to_and_fro
     }
 
@@ -100,7 +101,7 @@ impl Turns {
     pub(in crate::adaptive) fn is_due(&self, queue: usize, trial: &TrialCost) -> bool {
         let (account, count) = (&self.accounts[queue], self.count(trial));
         let parts = if trial.is_sure { TUNING.parts_where_sure } else { TUNING.parts };
-        let own = if trial.is_open { trial.turn } else { trial.c };
+        let own = if trial.is_open { trial.per_request } else { trial.c };
         let ahead = if account.has_had_one { 0 } else { own.0.saturating_mul(trial.waiting.into()) };
         let allowed = Nanos(account.worked.0.saturating_add(ahead) / parts);
         let is_cheap = account.spent + self.price(trial) <= allowed || cfg!(mutant = "turns_endless");
@@ -111,7 +112,7 @@ impl Turns {
     pub(in crate::adaptive) fn begin_module(&mut self, queue: usize, trial: &TrialCost, now: Nanos) {
         self.charge(queue, trial);
         self.accounts[queue].module = ModuleSample::default();
-        let allowed = Nanos(trial.turn.0 * u64::from(self.requests()) * TUNING.times_expected);
+        let allowed = Nanos(trial.per_request.0 * u64::from(self.requests()) * TUNING.times_expected);
         self.phase = Phase::Module { queue, left: self.requests(), until: now + allowed };
     }
 
@@ -198,7 +199,7 @@ mod tests {
     }
 
     fn trial(c: u64, turn: u64, is_open: bool) -> TrialCost {
-        TrialCost { c: us(c), turn: us(turn), is_open, is_sure: false, waiting: 4_000 }
+        TrialCost { c: us(c), per_request: us(turn), is_open, is_sure: false, waiting: 4_000 }
     }
 
     fn sample(jobs: u64, d: u64) -> ModuleSample {

@@ -1,17 +1,19 @@
-//! Turns of the only core and the only module, beside the plan: how one begins and ends (`accounts.rs` has what it costs), and
-//! what becomes of the costs that they measured.
+//! The only core and the only module alternate, beside the plan: a crossover trial. How a turn begins and ends (`accounts.rs` has what it
+//! costs), and what becomes of the costs that were measured in it. The state is [`Phase`]:
 //!
-//! The core's worker offers once in a while ([`AdaptivePolicy::offer_to_module`]) -> jobs are shown to the module, the core rests
-//! ([`AdaptivePolicy::next_for_core`]), the module takes them ([`AdaptivePolicy::next_for_module`]) -> it is drained
-//! ([`AdaptivePolicy::on_module_drained`]) -> the core goes on, and its next burst is measured. Where modules have the class, the module's
-//! worker sees that it is the core's turn, drains, and the core runs its jobs.
+//! | phase | the core's worker | the module's worker | it ends |
+//! |---|---|---|---|
+//! | by plan | takes what the plan says; where a turn is due, shows jobs to the module ([`AdaptivePolicy::offer_to_module`]): module | as the plan says; where the core's turn is due: core, and it drains | |
+//! | module | rests, until the latest end ([`AdaptivePolicy::core_in_turn`]) | takes one request after the other, so many ([`AdaptivePolicy::module_in_turn`]) | none is left and it is drained ([`AdaptivePolicy::on_module_drained`]), or time is up: by plan, and the core's next burst is measured |
+//! | core, not begun | waits until the module is drained, then claims and is measured: begun | takes nothing | nothing waits: by plan |
+//! | core, begun | runs its jobs | takes nothing | it asks again: by plan |
 
 use evener_core::estimate::PLAN_WIDTH;
 use evener_core::plan::adaptive::Table;
 use evener_core::{Class, Nanos};
 
 use super::accounts::{Phase, TrialCost, Turns};
-use crate::adaptive::claim::Claim;
+use crate::adaptive::claim::{AskAgainWithin, Claim};
 use crate::adaptive::tuning::TUNING;
 use crate::adaptive::{AdaptivePolicy, WorkerKind};
 use crate::queue::class_queues::ClassQueues;
@@ -48,18 +50,18 @@ impl AdaptivePolicy {
         &self,
         queues: &ClassQueues<'_>,
         now: Nanos,
-    ) -> Option<Result<Claim, Nanos>> {
+    ) -> Option<Result<Claim, AskAgainWithin>> {
         if !self.alternation.has_turn() {
             return None;
         }
         let mut turns = self.alternation.turns()?;
         match turns.phase {
             Phase::Module { until, .. } if now < until => {
-                return Some(Err((until - now).min(TUNING.plan_age_on_one_core)));
+                return Some(Err(AskAgainWithin((until - now).min(TUNING.plan_age_on_one_core))));
             }
             Phase::Core { queue, has_begun: false } if queues.waiting(queue) > 0 => {
                 if self.oldest(0).is_some() {
-                    return Some(Err(TUNING.plan_age_on_one_core));
+                    return Some(Err(AskAgainWithin(TUNING.plan_age_on_one_core)));
                 }
                 turns.phase = Phase::Core { queue, has_begun: true };
                 self.costs.sample_next(queues.classes()[queue], TUNING.jobs as usize);
@@ -72,7 +74,7 @@ impl AdaptivePolicy {
         drop(turns);
         self.turn_is_over(queues, now);
         // Jobs that wait for cores alone come first.
-        Some(Err(Nanos::ZERO))
+        Some(Err(AskAgainWithin(Nanos::ZERO)))
     }
 
     /// What the module is to take in a turn; `None`: the plan decides. The core's turn may begin here.
@@ -80,7 +82,7 @@ impl AdaptivePolicy {
         &self,
         table: &Table,
         queues: &ClassQueues<'_>,
-    ) -> Option<Result<Claim, Nanos>> {
+    ) -> Option<Result<Claim, AskAgainWithin>> {
         let mut turns = self.alternation.turns()?;
         let requests = turns.requests();
         match &mut turns.phase {
@@ -89,18 +91,18 @@ impl AdaptivePolicy {
                 // Before the first one they may be on their way.
                 *left = if is_there || *left == requests { *left } else { 0 };
                 if *left == 0 || !is_there {
-                    return Some(Err(TUNING.wait_for_control));
+                    return Some(Err(AskAgainWithin(TUNING.wait_for_control)));
                 }
                 *left -= 1;
                 Some(Ok(Claim { queue, jobs_max: 1, each: table.expected(queue, Some(0)) }))
             }
-            Phase::Core { .. } => Some(Err(TUNING.plan_age_on_one_core)),
+            Phase::Core { .. } => Some(Err(AskAgainWithin(TUNING.plan_age_on_one_core))),
             Phase::ByPlan => {
                 let is_alarmed = self.alternation.take_alarm();
                 let (queue, trial) = self.due_to_core(&mut turns, table, queues, is_alarmed)?;
                 turns.begin_core(queue, &trial);
                 self.alternation.set_turn(true);
-                Some(Err(TUNING.plan_age_on_one_core))
+                Some(Err(AskAgainWithin(TUNING.plan_age_on_one_core)))
             }
         }
     }
@@ -160,11 +162,11 @@ impl AdaptivePolicy {
             return None;
         }
         let turns = self.fixed.turns_held(0);
-        let turn = Nanos(latency.0 / u64::from(turns));
+        let per_request = Nanos(latency.0 / u64::from(turns));
         // What pairs say is without the checks.
         let even = f64::from(turns) * (c - self.fixed.check(0, c)).as_secs_f64() / c.as_secs_f64();
         let known = self.costs.known().estimator.on_module(0, class);
         let is_sure = known.is_sure_beside(even) || known.is_surely_near(even);
-        Some(TrialCost { c, turn, is_open: table.is_open(queue), is_sure, waiting })
+        Some(TrialCost { c, per_request, is_open: table.is_open(queue), is_sure, waiting })
     }
 }

@@ -5,6 +5,7 @@ use evener_core::estimate::ModuleSample;
 use evener_core::{Class, Estimator, Method, Nanos, Sample};
 
 use super::*;
+use crate::adaptive::claim::AskAgainWithin;
 use crate::adaptive::tests::adaptive_with;
 use crate::adaptive::tuning::TUNING;
 use crate::adaptive::{AdaptivePolicy, Observation};
@@ -121,7 +122,7 @@ fn the_module_rests_while_the_core_has_its_turn() {
     adaptive.set_oldest(0, None);
     assert_eq!(adaptive.next_for_core(&queues, NOW).ok().map(|claim| claim.jobs_max), Some(TUNING.jobs));
     assert!(!module_takes(&adaptive, &queues));
-    assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(Nanos::ZERO));
+    assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(AskAgainWithin(Nanos::ZERO)));
     assert!(!adaptive.alternation.has_turn() && module_takes(&adaptive, &queues));
 }
 
@@ -141,7 +142,7 @@ fn nobody_sleeps_on_an_answer_that_a_turn_has_made_old_and_nobody_is_kept_awake_
     assert_eq!(news(), [true, false]);
     assert!(adaptive.next_for_core(&queues, NOW).is_ok() && !module_takes(&adaptive, &queues));
     // Before the module does.
-    assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(Nanos::ZERO));
+    assert_eq!(adaptive.next_for_core(&queues, NOW).err(), Some(AskAgainWithin(Nanos::ZERO)));
     assert!(adaptive.alternation.has_changed(WorkerKind::Module));
     assert!(module_takes(&adaptive, &queues));
     assert!(!adaptive.alternation.has_changed(WorkerKind::Module));

@@ -5,7 +5,7 @@ use evener_core::{Job, Nanos};
 
 use super::ModuleWorker;
 use super::turns::Turn;
-use crate::adaptive::AdaptivePolicy;
+use crate::adaptive::{AdaptivePolicy, AskAgainWithin};
 use crate::module_limits::{SILENCE_MIN, TIMES_EXPECTED};
 
 impl<'m> ModuleWorker<'_, 'm> {
@@ -98,7 +98,7 @@ impl<'m> ModuleWorker<'_, 'm> {
                 }
                 claimed > 0
             }
-            Err(timeout) => {
+            Err(AskAgainWithin(timeout)) => {
                 self.claim_wait = Some(timeout);
                 let is_drained = self.driver.in_flight() == 0 && adaptive.alternation.has_turn();
                 // It may be the core's turn, or what is left its work, and the core asleep.

@@ -7,8 +7,8 @@
 //! | state of the module | what the thread does | ends when |
 //! |---|---|---|
 //! | idle | sleeps on the backlog's bell | jobs come: claims and submits |
-//! | busy | fills the window, polls, settles what came | nothing is in flight; silence beyond the deadline, errors in a row, a wrong result: quarantined |
-//! | quarantined | redoes what the module held, then runs its queue on the core where no other worker would | the run ends |
+//! | busy | fills the window, polls, settles what came | nothing is in flight; silence beyond the deadline, errors in a row, a wrong result: out of service |
+//! | out of service | redoes what the module held, then runs its queue on the core where no other worker would | the run ends |
 //!
 //! One job: `claim (claim.rs) -> submit -> poll (window.rs) -> (verify: verifier.rs) -> complete` (settlement.rs), and `-> redo -> complete` where the module failed.
 //! What results took goes to the adaptive policy ([`Feedback`], feedback.rs).

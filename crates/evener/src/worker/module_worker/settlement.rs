@@ -3,8 +3,8 @@
 //! | a result | what becomes of it | what it says against the module |
 //! |---|---|---|
 //! | right, or not checked | sent home | nothing |
-//! | found wrong ([`Verifier`](crate::worker::verifier::Verifier)) | the right one is sent home | quarantine at once |
-//! | failed, the module's fault | redone on the core | lost: quarantine; else after [`ERRORS_MAX`] in a row |
+//! | found wrong ([`Verifier`](crate::worker::verifier::Verifier)) | the right one is sent home | out of service at once |
+//! | failed, the module's fault | redone on the core | lost: out of service; else after [`ERRORS_MAX`] in a row |
 //! | failed for its own bytes | sent home as it is | nothing |
 
 use evener_core::{Job, JobError, Outcome};

@@ -1,0 +1,52 @@
+//! Options of every run over files: how much it says, where its report goes, threads and memory.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::report::Report;
+use crate::atomic_file;
+use crate::terminal::{PathDisplay, output, units};
+
+/// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
+const MEMORY_BYTES: u64 = 192 << 20;
+
+#[derive(clap::Args)]
+pub(super) struct CommonOptions {
+    /// Says nothing but failures: no progress, no summary.
+    #[arg(short, long, help_heading = "Report")]
+    pub(super) quiet: bool,
+
+    /// Writes what was done, by whom and how, as JSON (docs/schemas/report.schema.json); `-` is standard output.
+    #[arg(long, value_name = "REPORT", help_heading = "Report")]
+    pub(super) json: Option<PathBuf>,
+
+    /// Threads that work on the CPU; unless given, as many as affinity and cgroup allow.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
+    workers: Option<u16>,
+
+    /// Most memory for data in work, such as 64M or 1G; unless given, 192M.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Work")]
+    pub(super) memory: Option<u64>,
+}
+
+impl CommonOptions {
+    pub(super) fn workers(&self) -> usize {
+        self.workers.map_or_else(|| evener::core_budget().workers(), usize::from)
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.memory.unwrap_or(MEMORY_BYTES)
+    }
+
+    /// Writes a report where one is wanted.
+    pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
+        let Some(file) = self.json.as_deref() else { return Ok(()) };
+        let json = serde_json::to_string_pretty(report)? + "\n";
+        if file == Path::new("-") {
+            return output::answer(json.as_bytes()).map(drop);
+        }
+        atomic_file::write_named(file, json.as_bytes())
+            .with_context(|| format!("cannot write the report {}", PathDisplay(file)))
+    }
+}
