@@ -181,8 +181,8 @@ impl Departed {
     /// Gives back what is gone.
     pub(crate) fn settle(&mut self) {
         let Some(watch) = &self.watch else { return };
-        let mut room = [MaybeUninit::uninit(); 4096];
-        let mut events = inotify::Reader::new(watch, &mut room);
+        let mut space = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(watch, &mut space);
         while let Ok(event) = events.next() {
             if event.events().contains(ReadFlags::IGNORED) {
                 for (user, pages) in self.debts.remove(&event.wd()).into_iter().flatten() {

@@ -14,7 +14,7 @@ use super::{buffering, combining, route};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 
-/// Whether the call is the inner function's and nobody has to know of it: it is short, and leaves a stream where it was in its block.
+/// Whether the call is the inner function's and no thread has to know of it: it is short, and leaves a stream where it was in its block.
 #[inline]
 pub(crate) fn is_plain(ctx: &CipherCtx, len: usize) -> bool {
     let thresh = ctx.hot.thresh;

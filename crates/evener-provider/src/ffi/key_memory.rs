@@ -27,7 +27,7 @@ unsafe impl<const SIZE: usize> Sync for Blocks<SIZE> {}
 
 struct Class<const SIZE: usize> {
     blocks: &'static Blocks<SIZE>,
-    /// A set bit is a block that somebody has.
+    /// A set bit is a block that a thread has.
     taken: [AtomicU64; WORDS],
 }
 
