@@ -29,7 +29,8 @@ fn a_core_dump_of_the_command_has_no_copy_of_a_passphrase() {
     let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut process = command.spawn().unwrap();
     let (pid, deadline) = (process.id().to_string(), Instant::now() + Duration::from_secs(60));
-    let is_waiting = || fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|at| at.contains("pipe"));
+    let is_asleep = |at: String| at.contains("pipe") || at.contains("futex");
+    let is_waiting = || fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(is_asleep);
     while !is_waiting() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(20));
     }
