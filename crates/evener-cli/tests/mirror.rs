@@ -235,7 +235,7 @@ fn directories_that_evener_made_go_with_their_sources_empty_or_not_and_no_others
     for name in ["out/theirs", "out/nest/theirs", "out/gone/theirs/empty", "out/stays"] {
         assert!(place.join(name).exists(), "{name}");
     }
-    // One that was made again by somebody else is his.
+    // One that another user made again is his.
     fs::remove_dir(place.join("out/nest/theirs")).unwrap();
     fs::remove_dir(place.join("out/nest")).unwrap();
     fs::create_dir(place.join("out/keeps_an_inode")).unwrap();

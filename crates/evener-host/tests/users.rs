@@ -88,7 +88,8 @@ fn be_silent(socket: &Path, said: &[u8]) {
     let Some(mut raw) = try_connect(socket) else { return };
     raw.stream.set_read_timeout(Some(Duration::from_secs(10))).ok();
     if raw.stream.write_all(said).is_ok() {
-        raw.stream.read(&mut [0]).ok();
+        // To the end, which is the host's.
+        raw.stream.read_to_end(&mut Vec::new()).ok();
     }
 }
 

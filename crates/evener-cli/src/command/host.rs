@@ -207,14 +207,14 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     let socket = socket(arguments.socket.as_deref())?;
     let clients_max = clients_max(most.clients_max)?;
     let user_clients_max = Limits::places_of_user(clients_max, access.user_count());
-    let quarter = evener_host::memory_of_machine() / 4;
+    let faulted_share = evener_host::memory_of_machine() / 4 / access.user_count() as u64;
     let limits = Limits {
         clients_max,
         user_clients_max: most.user_clients_max.unwrap_or(user_clients_max).clamp(1, clients_max.max(1)),
         user_sessions_max: most.user_sessions_max,
         user_in_flight_max: most.user_in_flight_max.max(1),
         user_memory_bytes_max: most.user_memory_bytes_max,
-        user_faulted_bytes_max: most.user_faulted_bytes_max.unwrap_or(quarter / access.user_count() as u64),
+        user_faulted_bytes_max: most.user_faulted_bytes_max.unwrap_or(faulted_share),
         silence_max: Duration::from_secs(most.silence),
         sessions_max: most.sessions_max,
         in_flight_max: most.in_flight_max.max(1),

@@ -1,6 +1,6 @@
 //! Renewal: a finished output whose contents are its source's gets what else changed of that: owner, attributes, access lists, mode, time.
 //!
-//! What is as it should be is not touched, so that the times of inodes stay, and a run of somebody who may not change it passes.
+//! What is as it should be is not touched, so that the times of inodes stay, and a run passes of a user who may not change it.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -15,7 +15,7 @@ use crate::preservation::Keep;
 ///
 /// # Errors
 ///
-/// [`FileError::OtherNames`] where it has other names than the one at hand, which may be anybody's.
+/// [`FileError::OtherNames`] where it has other names than the one at hand, which may be another user's.
 pub(crate) fn renew(
     output: &SourceFile,
     source: &SourceFile,

@@ -94,7 +94,7 @@ impl Raw {
     }
 
     /// As [`Raw::wait`], of a client that is not owed an answer.
-    pub(crate) fn wait_briefly(&mut self) -> bool {
+    pub(crate) fn wait_briefly(&self) -> bool {
         let deadline = Instant::now() + std::time::Duration::from_secs(5);
         while self.used() != self.sent {
             let mut both = [
