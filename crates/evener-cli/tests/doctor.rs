@@ -90,7 +90,7 @@ fn each_trap_of_a_configuration_is_named_with_its_cure() {
         ("default-missing", good.replace("[evener_default]\nactivate = 1", "[evener_default]")),
         ("wrong-order", order),
         ("no-alg-section", without("alg_section = evener_algorithms")),
-        ("no-alg-section", without("default_properties = ?provider=evener")),
+        ("no-alg-section", without("default_properties = ?provider=evener,?evener.serves=yes")),
         ("mandatory", good.replace("?provider=evener", "provider=evener")),
         ("no-random-section", without("random = evener_random")),
         ("module-missing", good.replace(&module, "/gone/evener.so")),
