@@ -137,14 +137,14 @@ var evener = (function () {
 
   var WAYS = { up: up, down: down, form: form };
 
-  // All turns in their order: ends take turns, and who went first goes last in the next round.
+  // All turns in their order: ends take turns, and who went first goes last in the next round, those of pages before this one (plan.before) counted.
   function turns(plan) {
     var all = [];
     for (var round = 0; round <= plan.rounds; round += 1) {
       for (var size = 0; size < plan.sizes.length; size += 1) {
         for (var way = 0; way < plan.directions.length; way += 1) {
           for (var turn = 0; turn < plan.ends.length; turn += 1) {
-            var end = plan.ends[(round + turn) % plan.ends.length];
+            var end = plan.ends[(plan.before + round + turn) % plan.ends.length];
             // The round before the first warms up, with the smallest size.
             if (round > 0 || size === 0) {
               all.push({ round: round, bytes: plan.sizes[size], direction: plan.directions[way], end: end });
@@ -177,7 +177,7 @@ var evener = (function () {
     next();
   }
 
-  // Measures plan {suite, sizes, directions, rounds, ends: [{name, url}], session, tells}: progress(done, all, turn) on the
+  // Measures plan {suite, sizes, directions, rounds, before, ends: [{name, url}], session, tells}: progress(done, all, turn) on the
   // way, then done(page) or fail(sentence).
   function measure(plan, progress, done, fail) {
     var all = turns(plan), rows = [], at = 0;

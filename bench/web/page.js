@@ -212,13 +212,13 @@
   function planOfPage(setup) {
     var suite = element('suite').value;
     return { suite: suite, sizes: sizesOf(element('sizes').value, setup), directions: ['up', 'down'],
-      rounds: Math.max(1, Number(element('rounds').value) || 5), ends: endsOf(setup, suite), session: session(), label: null,
+      rounds: Math.max(1, Number(element('rounds').value) || 5), before: 0, ends: endsOf(setup, suite), session: session(), label: null,
       tells: setup.tells };
   }
 
   function planOfAddress(values, setup) {
     return { suite: values.suite, sizes: values.sizes.split(',').map(Number), directions: values.directions.split(','),
-      rounds: Number(values.rounds), ends: endsOf(setup, values.suite, values.ends && values.ends.split(',')),
+      rounds: Number(values.rounds), before: Number(values.before) || 0, ends: endsOf(setup, values.suite, values.ends && values.ends.split(',')),
       session: values.session || session(), label: values.label || null, tells: setup.tells };
   }
 

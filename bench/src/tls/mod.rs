@@ -161,7 +161,8 @@ pub fn measure(
                         suite.in_words(),
                         providers.in_words()
                     ));
-                    let visit = Visit { plan, suite, providers, rounds: 1, session, cancel };
+                    let visit =
+                        Visit { plan, suite, providers, rounds: 1, rounds_before: round, session, cancel };
                     pages.push(facts.client.visit(&visit, &mut servers)?);
                 }
             }

@@ -31,6 +31,8 @@ pub(super) struct Address<'a> {
     pub(super) session: &'a str,
     pub(super) label: &'a str,
     pub(super) rounds: usize,
+    /// As [`Visit`](super::clients::Visit) has it.
+    pub(super) rounds_before: usize,
 }
 
 /// Running servers, ended when dropped.
@@ -195,12 +197,13 @@ impl Servers {
         let sizes: Vec<String> = plan.sizes.iter().map(u64::to_string).collect();
         let directions: Vec<&str> = plan.directions.iter().map(|direction| direction.name()).collect();
         format!(
-            "{}/?auto=1&suite={}&session={}&label={}&rounds={}&sizes={}&directions={}",
+            "{}/?auto=1&suite={}&session={}&label={}&rounds={}&before={}&sizes={}&directions={}",
             self.url(address.suite, Providers::Default),
             address.suite.name(),
             address.session,
             address.label,
             address.rounds,
+            address.rounds_before,
             sizes.join(","),
             directions.join(",")
         )

@@ -78,8 +78,13 @@ fn start(client: Client, visit: &Visit<'_>, servers: &Servers) -> Result<Browser
     let folder = servers.folder().join(format!("{}-{}", client.name(), visit.session));
     std::fs::create_dir(&folder).map_err(|error| file(&folder, &error))?;
     let label = visit.label(client);
-    let address =
-        Address { suite: visit.suite, session: &visit.session, label: &label, rounds: visit.rounds };
+    let address = Address {
+        suite: visit.suite,
+        session: &visit.session,
+        label: &label,
+        rounds: visit.rounds,
+        rounds_before: visit.rounds_before,
+    };
     let url = servers.address(visit.plan, &address);
     let mut command = match client {
         Client::Chromium => chromium(&folder, servers)?,

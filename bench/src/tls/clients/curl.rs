@@ -45,7 +45,7 @@ pub(super) fn visit(visit: &Visit<'_>, servers: &mut Servers) -> Result<Page, Be
         for (place, &bytes) in plan.sizes.iter().enumerate() {
             for &direction in &plan.directions {
                 for turn in 0..ends.len() {
-                    let end = ends[(round + turn) % ends.len()];
+                    let end = ends[(visit.rounds_before + round + turn) % ends.len()];
                     // The round before the first warms up, with the smallest size. A form is a browser's.
                     if direction == Direction::Form || (round == 0 && place > 0) {
                         continue;

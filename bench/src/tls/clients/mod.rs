@@ -53,6 +53,8 @@ pub(super) struct Visit<'a> {
     pub(super) suite: Suite,
     pub(super) providers: Providers,
     pub(super) rounds: usize,
+    /// Rounds in visits before this one: another server goes first in each round.
+    pub(super) rounds_before: usize,
     pub(super) session: String,
     pub(super) cancel: &'a Cancel,
 }
