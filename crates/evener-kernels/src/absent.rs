@@ -40,22 +40,22 @@ impl Message {
 
     /// Never called.
     pub fn aad(&mut self, _: &mut Key, _: &[u8]) {
-        self.0.never()
+        self.0.never::<()>();
     }
 
     /// Never called.
     pub fn encrypt(&mut self, _: &mut Key, _: &mut [u8]) {
-        self.0.never()
+        self.0.never::<()>();
     }
 
     /// Never called.
     pub fn encrypt_to(&mut self, _: &mut Key, _: &[u8], _: &mut [u8]) {
-        self.0.never()
+        self.0.never::<()>();
     }
 
     /// Never called.
     pub fn decrypt(&mut self, _: &mut Key, _: &mut [u8]) {
-        self.0.never()
+        self.0.never::<()>();
     }
 
     /// Never called.
@@ -63,7 +63,7 @@ impl Message {
     /// # Safety
     /// None is needed.
     pub unsafe fn crypt<const ENCRYPTS: bool>(&mut self, _: &mut Key, _: *const u8, _: *mut u8, _: usize) {
-        self.0.never()
+        self.0.never::<()>();
     }
 
     /// Never called.

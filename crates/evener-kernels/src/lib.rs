@@ -15,15 +15,14 @@
 
 mod level;
 
-#[cfg(not(kernels))]
-mod absent;
 #[cfg(kernels)]
 mod aes;
 #[cfg(kernels)]
 pub mod gcm;
+#[cfg(not(kernels))]
+#[path = "absent.rs"]
+pub mod gcm;
 #[cfg(kernels)]
 mod vector;
 
-#[cfg(not(kernels))]
-pub use absent as gcm;
 pub use level::Level;
