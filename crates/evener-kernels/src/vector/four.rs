@@ -52,14 +52,15 @@ impl Vector for __m512i {
         _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0)
     }
 
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        _mm512_add_epi32(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        _mm512_xor_si512(self, other)
+    of_two! {
+        add: _mm512_add_epi32,
+        xor: _mm512_xor_si512,
+        round: _mm512_aesenc_epi128,
+        last_round: _mm512_aesenclast_epi128,
+        low_by_low: _mm512_clmulepi64_epi128::<0x00>,
+        high_by_high: _mm512_clmulepi64_epi128::<0x11>,
+        low_by_high: _mm512_clmulepi64_epi128::<0x10>,
+        high_by_low: _mm512_clmulepi64_epi128::<0x01>,
     }
 
     #[inline(always)]
@@ -71,36 +72,6 @@ impl Vector for __m512i {
     #[inline(always)]
     unsafe fn exchanged(self) -> Self {
         _mm512_shuffle_epi32::<_MM_PERM_BADC>(self)
-    }
-
-    #[inline(always)]
-    unsafe fn round(self, key: Self) -> Self {
-        _mm512_aesenc_epi128(self, key)
-    }
-
-    #[inline(always)]
-    unsafe fn last_round(self, key: Self) -> Self {
-        _mm512_aesenclast_epi128(self, key)
-    }
-
-    #[inline(always)]
-    unsafe fn low_by_low(self, other: Self) -> Self {
-        _mm512_clmulepi64_epi128::<0x00>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn high_by_high(self, other: Self) -> Self {
-        _mm512_clmulepi64_epi128::<0x11>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn low_by_high(self, other: Self) -> Self {
-        _mm512_clmulepi64_epi128::<0x10>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn high_by_low(self, other: Self) -> Self {
-        _mm512_clmulepi64_epi128::<0x01>(self, other)
     }
 
     #[inline(always)]

@@ -3,11 +3,21 @@
 //! The kernels are written once over [`Vector`]; an entry in `gcm/entries.rs` names the register and switches the instructions on for all that is
 //! inlined into it.
 
+use std::arch::x86_64::__m128i;
+
+/// Functions of a [`Vector`] that are one instruction of two registers.
+macro_rules! of_two {
+    ($($name:ident: $instruction:expr),+ $(,)?) => {$(
+        #[inline(always)]
+        unsafe fn $name(self, other: Self) -> Self {
+            $instruction(self, other)
+        }
+    )+};
+}
+
 mod four;
 mod one;
 mod two;
-
-use std::arch::x86_64::__m128i;
 
 /// One block of 16 bytes.
 pub(crate) type Block = __m128i;

@@ -52,14 +52,15 @@ impl Vector for __m128i {
         Self::zero()
     }
 
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        _mm_add_epi32(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        _mm_xor_si128(self, other)
+    of_two! {
+        add: _mm_add_epi32,
+        xor: _mm_xor_si128,
+        round: _mm_aesenc_si128,
+        last_round: _mm_aesenclast_si128,
+        low_by_low: _mm_clmulepi64_si128::<0x00>,
+        high_by_high: _mm_clmulepi64_si128::<0x11>,
+        low_by_high: _mm_clmulepi64_si128::<0x10>,
+        high_by_low: _mm_clmulepi64_si128::<0x01>,
     }
 
     #[inline(always)]
@@ -70,36 +71,6 @@ impl Vector for __m128i {
     #[inline(always)]
     unsafe fn exchanged(self) -> Self {
         _mm_shuffle_epi32::<0b01_00_11_10>(self)
-    }
-
-    #[inline(always)]
-    unsafe fn round(self, key: Self) -> Self {
-        _mm_aesenc_si128(self, key)
-    }
-
-    #[inline(always)]
-    unsafe fn last_round(self, key: Self) -> Self {
-        _mm_aesenclast_si128(self, key)
-    }
-
-    #[inline(always)]
-    unsafe fn low_by_low(self, other: Self) -> Self {
-        _mm_clmulepi64_si128::<0x00>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn high_by_high(self, other: Self) -> Self {
-        _mm_clmulepi64_si128::<0x11>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn low_by_high(self, other: Self) -> Self {
-        _mm_clmulepi64_si128::<0x10>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn high_by_low(self, other: Self) -> Self {
-        _mm_clmulepi64_si128::<0x01>(self, other)
     }
 
     #[inline(always)]

@@ -61,14 +61,15 @@ impl Vector for __m256i {
         _mm256_set_epi32(0, 0, 0, 1, 0, 0, 0, 0)
     }
 
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        _mm256_add_epi32(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        _mm256_xor_si256(self, other)
+    of_two! {
+        add: _mm256_add_epi32,
+        xor: _mm256_xor_si256,
+        round: _mm256_aesenc_epi128,
+        last_round: _mm256_aesenclast_epi128,
+        low_by_low: _mm256_clmulepi64_epi128::<0x00>,
+        high_by_high: _mm256_clmulepi64_epi128::<0x11>,
+        low_by_high: _mm256_clmulepi64_epi128::<0x10>,
+        high_by_low: _mm256_clmulepi64_epi128::<0x01>,
     }
 
     #[inline(always)]
@@ -80,36 +81,6 @@ impl Vector for __m256i {
     #[inline(always)]
     unsafe fn exchanged(self) -> Self {
         _mm256_shuffle_epi32::<0b01_00_11_10>(self)
-    }
-
-    #[inline(always)]
-    unsafe fn round(self, key: Self) -> Self {
-        _mm256_aesenc_epi128(self, key)
-    }
-
-    #[inline(always)]
-    unsafe fn last_round(self, key: Self) -> Self {
-        _mm256_aesenclast_epi128(self, key)
-    }
-
-    #[inline(always)]
-    unsafe fn low_by_low(self, other: Self) -> Self {
-        _mm256_clmulepi64_epi128::<0x00>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn high_by_high(self, other: Self) -> Self {
-        _mm256_clmulepi64_epi128::<0x11>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn low_by_high(self, other: Self) -> Self {
-        _mm256_clmulepi64_epi128::<0x10>(self, other)
-    }
-
-    #[inline(always)]
-    unsafe fn high_by_low(self, other: Self) -> Self {
-        _mm256_clmulepi64_epi128::<0x01>(self, other)
     }
 
     #[inline(always)]
