@@ -20,6 +20,7 @@ use evener_core::Direction;
 use evener_kernels::Level;
 use evener_kernels::gcm::{Key, Message};
 use evener_ossl_sys::Param;
+use evener_ring::hold_cancellation;
 use zeroize::Zeroize as _;
 
 use crate::ffi::params;
@@ -427,6 +428,8 @@ impl GcmContext {
     /// A nonce of this context's length that begins with these bytes and is random besides, from OpenSSL's own generator. None at all is fixed of
     /// one that OpenSSL makes for a program that gave none, which has 96 bits at least.
     fn made_by_inner(&self, fixed: &[u8]) -> Result<[u8; NONCE_BYTES_MAX], Refused> {
+        // OpenSSL's generator asks the kernel, at points at which a thread is cancelled; no frame of ours may be unwound.
+        let _held = hold_cancellation();
         let own = OwnContext::new(self.row()).ok_or(Refused)?;
         let (inner, nonce_len, no_key) = (own.inner(), self.nonce_len(), [0; 32]);
         let no_key = no_key.get(..self.key_bytes).ok_or(Refused)?;
