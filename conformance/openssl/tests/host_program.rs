@@ -92,10 +92,11 @@ fn a_program_that_may_not_write_files_is_not_ended_by_one_of_ours() {
     }
 }
 
-/// As the set-ups above, and one where every request goes another way than OpenSSL's.
-fn armed_setups() -> [Setup; 3] {
+/// As the set-ups above, one where every request goes another way than OpenSSL's, and one where kernels of ours compute.
+fn armed_setups() -> [Setup; 4] {
     let always = "guard = off\nthreshold = 1024\nthreads = 2\ncombine = auto\nsplit = 65536";
-    ["", "combine = auto\nthreads = auto", always].map(|keys| Setup::evener(keys).without_legacy())
+    ["", "combine = auto\nthreads = auto", always, "kernels = on"]
+        .map(|keys| Setup::evener(keys).without_legacy())
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn a_core_dump_has_no_more_copies_of_a_key_than_with_openssl_alone_and_none_afte
     // Contexts of OpenSSL's own, whose schedules begin with the key.
     assert!(plain_living >= 4 && plain_freed == 0, "{plain_living} and {plain_freed}");
     let host = host();
-    for setup in armed_setups().into_iter().chain([hosted(&host), Setup::evener("kernels = on")]) {
+    for setup in armed_setups().into_iter().chain([hosted(&host)]) {
         let [living, freed] = key_copies(&program, &setup);
         // A GCM message that is split has two more contexts of OpenSSL's.
         assert!(living <= plain_living + 2 && freed == 0, "{living} living, {freed} freed: {}", setup.name());
