@@ -112,12 +112,33 @@ fn each_trap_of_a_configuration_is_named_with_its_cure() {
     }
 }
 
+/// Programs that ask with a `provider` of their own are few, so this one may be in the way and need not.
+#[test]
+fn a_configuration_of_before_that_leaves_some_programs_to_others_is_told_the_line_that_serves_them() {
+    let place = place();
+    let old = good(&place).replace(",?evener.serves=yes", "");
+    let value = answer(&place, &old);
+    assert_eq!(traps(&value), [""; 0], "{value:#}");
+    let finding = value["findings"].as_array().unwrap().iter().find(|one| one["trap"] == "not-for-all");
+    let cure = finding.unwrap()["cure"].as_str().unwrap();
+    assert!(cure.contains("default_properties = ?provider=evener,?evener.serves=yes"), "{cure}");
+    // With what the cure says, nothing is left of it.
+    let mended = old.replace("default_properties = ?provider=evener", cure.split('`').nth(1).unwrap());
+    let value = answer(&place, &mended);
+    assert!(
+        !value["findings"].as_array().unwrap().iter().any(|one| one["trap"] == "not-for-all"),
+        "{value:#}"
+    );
+}
+
 #[test]
 fn a_module_that_openssl_refuses_and_a_configuration_that_is_not_there_are_told_apart() {
     let place = place();
     let good = good(&place);
     place.write("modules/evener.so", "no module at all");
     assert_eq!(traps(&answer(&place, &good)), ["not-loaded"]);
+    let old = good.replace(",?evener.serves=yes", "");
+    assert_eq!(traps(&answer(&place, &old)), ["not-loaded"], "what only may be in the way hides nothing");
     let ran = place
         .evener()
         .env("OPENSSL_CONF", place.join("gone.cnf"))

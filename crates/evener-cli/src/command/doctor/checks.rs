@@ -120,15 +120,19 @@ impl Reader<'_> {
         let properties = self.properties(start).unwrap_or_default();
         let mut parts = properties.split(',').map(str::trim);
         if parts.clone().any(|part| part == "?provider=evener") {
-            return None;
+            return (!parts.any(|part| part == SERVES)).then(not_for_all);
         }
         if parts.any(|part| part == "provider=evener") {
             let fact = "default_properties demands provider=evener: nothing that Evener lacks can be fetched";
-            return Some(Finding::new("mandatory", fact, "write `?provider=evener`, with the question mark"));
+            return Some(Finding::new(
+                "mandatory",
+                fact,
+                "write `?provider=evener,?evener.serves=yes`, with the question marks",
+            ));
         }
         let fact = "no alg_section prefers Evener, so it is left to chance who serves what both have";
         let cure = format!(
-            "`alg_section = evp_properties` in [{start}], `default_properties = ?provider=evener` in [evp_properties]"
+            "`alg_section = evp_properties` in [{start}], `default_properties = ?provider=evener,?evener.serves=yes` in [evp_properties]"
         );
         Some(Finding::new("no-alg-section", fact, cure))
     }
@@ -178,6 +182,17 @@ impl Reader<'_> {
     }
 }
 
+/// What prefers Evener also in a program that asks with a `provider` of its own; configurations of before 27 November 2026 lack it.
+const SERVES: &str = "?evener.serves=yes";
+
+fn not_for_all() -> Finding {
+    let fact = "default_properties lacks `?evener.serves=yes`: a program that asks with a provider of its own (stunnel: `provider!=fips`) takes \
+                `?provider=evener` away and is served by others";
+    let cure =
+        "write `default_properties = ?provider=evener,?evener.serves=yes`, as `evener provider config` does";
+    Finding { certain: false, ..Finding::new("not-for-all", fact, cure) }
+}
+
 fn fips() -> Finding {
     let fact = "FIPS is on: Evener never claims fips=yes and stands aside";
     Finding::new("fips", fact, "none: where only validated modules may work, Evener does nothing")
@@ -203,7 +218,7 @@ pub(super) fn after_probe(findings: &mut Vec<Finding>, probe: &anyhow::Result<Pr
     if probe.fips && findings.iter().all(|finding| finding.trap != "fips") {
         findings.push(fips());
     }
-    if !findings.is_empty() {
+    if findings.iter().any(|finding| finding.certain) {
         return;
     }
     if !probe.evener_active {

@@ -114,7 +114,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         openssl = probed.ok();
     }
     let runtimes = if asked.is_none() { runtimes::installed() } else { Vec::new() };
-    if findings.is_empty() {
+    if findings.iter().all(|finding| !finding.certain) {
         findings.extend(runtimes.iter().filter_map(Runtime::finding));
     }
     if sees_us
