@@ -69,7 +69,7 @@ pub(crate) struct Host {
     #[arg(long = "idle-exit", value_name = "SECONDS")]
     idle_exit: Option<u64>,
 
-    /// Lets processes of the same user look into this one and have it dumped, keys included: for looking for faults.
+    /// Lets processes of the same user look into this one, keys included, and the system leave a core file, in which no memory and so no key is: for looking for faults.
     #[arg(long)]
     dumpable: bool,
 
