@@ -24,6 +24,15 @@ pub(crate) struct ModuleRunner {
 pub(crate) struct Quota {
     pub(crate) all: usize,
     pub(crate) each: usize,
+    /// Bytes for which a longer request counts as one more, and so on.
+    pub(crate) unit_bytes: usize,
+}
+
+impl Quota {
+    /// As how many requests one of so many bytes counts.
+    pub(crate) fn units(self, bytes: usize) -> usize {
+        bytes.div_ceil(self.unit_bytes).max(1)
+    }
 }
 
 impl ModuleRunner {
@@ -37,14 +46,16 @@ impl ModuleRunner {
     pub(crate) fn quota(&self, clients: usize, users: usize) -> Quota {
         match &self.work {
             Work::Core(core_drivers) => {
-                let least = if users > 1 { FILL_LEAST_OF_USERS } else { FILL_LEAST };
+                let is_shared = users > 1 && !cfg!(mutant = "host_long_rounds");
+                let (least, unit_bytes) =
+                    if is_shared { (FILL_LEAST_OF_USERS, UNIT_BYTES) } else { (FILL_LEAST, usize::MAX) };
                 let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(least);
-                Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)) }
+                Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)), unit_bytes }
             }
-            Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0 },
+            Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0, unit_bytes: usize::MAX },
             Work::Queued(_) | Work::Lost => {
                 let most = if users > 1 { TURNS_OF_USER * users } else { TURNS_MAX };
-                Quota { all: clients.min(most), each: 1 }
+                Quota { all: clients.min(most), each: 1, unit_bytes: usize::MAX }
             }
         }
     }
@@ -169,6 +180,10 @@ const FILL_LEAST: usize = 8;
 /// The same where there are several users: who comes while a round is worked on waits for its end, and then for that of its own. Assumed, not measured: 2, one of each.
 const FILL_LEAST_OF_USERS: usize = 2;
 
+/// Bytes for which a request counts once where there are several users. Assumed, not measured: 16 KiB, a record of TLS, so that a round of 16 lanes ends
+/// within what a few requests of that length take alone.
+const UNIT_BYTES: usize = 16 << 10;
+
 /// Longest sleep in a module that is full; then clients are looked after.
 const FULL_TIMEOUT: Nanos = Nanos::from_millis(1);
 
@@ -191,6 +206,10 @@ mod tests {
         let runner = module.into_runners().remove(0);
         let shares = [0, 1, 2, 4, 8, 64].map(|rings| runner.quota(rings, 1).each);
         assert_eq!((runner.quota(8, 1).all, shares), (8, [8, 8, 4, 2, 2, 2]));
-        assert_eq!((runner.quota(8, 2).all, runner.quota(8, 2).each), (2, 1), "users wait for each other");
+        let of_users = runner.quota(8, 2);
+        assert_eq!((of_users.all, of_users.each), (2, 1), "users wait for each other");
+        let units = [0, 1, 16_384, 16_385, 1 << 20].map(|bytes| of_users.units(bytes));
+        assert_eq!(units, [1, 1, 1, 2, 64], "and for a long request no longer than for many short ones");
+        assert_eq!(runner.quota(8, 1).units(1 << 20), 1, "one user's own are a fill of the lanes");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::module::Quota;
 use crate::service::client_span::ClientSpan;
 use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
 use crate::service::run_queue::ClientState;
@@ -26,14 +27,14 @@ impl ServiceLoop {
             about,
             quota,
             takes_more,
-            |all, client, most| all.take_share(client, most),
+            |all, client, most| all.take_share(client, most, quota),
         )
     }
 
-    /// Takes a share of a client and queues or parks it; says how many requests that were.
-    fn take_share(&mut self, client: &Arc<Client>, most: usize) -> usize {
+    /// Takes a share of a client and queues or parks it; says how many requests that were, as `quota` counts them.
+    fn take_share(&mut self, client: &Arc<Client>, most: usize, quota: Quota) -> usize {
         let before = self.jobs.len();
-        let (taken, rest) = match self.take_from(client, most) {
+        let (taken, rest) = match self.take_from(client, most, quota) {
             Ok(some) => some,
             // What was taken before is with the module.
             Err(fraud) => {
@@ -56,8 +57,13 @@ impl ServiceLoop {
         taken
     }
 
-    /// Takes up to `most` requests of one client.
-    fn take_from(&mut self, client: &Arc<Client>, most: usize) -> Result<(usize, Rest), BadRequest> {
+    /// Takes up to `most` requests of one client; the last one may count as more than were left.
+    fn take_from(
+        &mut self,
+        client: &Arc<Client>,
+        most: usize,
+        quota: Quota,
+    ) -> Result<(usize, Rest), BadRequest> {
         let limits = &self.shared.limits;
         let sizes = Sizes { request_bytes_max: limits.request_bytes_max, aad_bytes_max: AAD_BYTES_MAX };
         let mut guard = client.lock();
@@ -72,18 +78,18 @@ impl ServiceLoop {
                     rest = Rest::AtLimit;
                     break;
                 }
-                if taken == most {
+                if taken >= most {
                     rest = Rest::Some;
                     break;
                 }
                 if !device.take(&**memory, &mut self.chain).map_err(BadRequest::from)? {
                     break;
                 }
-                taken += 1;
                 let (head, elements) = (self.chain.head(), self.chain.writable());
                 let mut reader = Reader::new(memory, self.chain.readable());
                 match request::read(&self.chain, &mut reader, sessions, sizes)? {
                     Taken::Work(work) => {
+                        taken += quota.units(work.src_bytes);
                         load.add(work.src_bytes);
                         let place = AnswerPlace { client: Arc::clone(client), ring: index, life, head };
                         let span = match self.runner.takes_shared() {
@@ -96,6 +102,7 @@ impl ServiceLoop {
                         });
                     }
                     Taken::Refused(status) => {
+                        taken += 1;
                         device.give_back(head, request::write(memory, elements, [&[], &[]], status));
                         client.counts.refused.add(1);
                         self.shared.totals.refused.add(1);

@@ -1,13 +1,13 @@
 //! Shares of a burst: each queued client takes its share in its turn, by its weight, and while the burst has space those who have more take another.
 //!
-//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), counted in requests: whose share ends with the burst goes on in the next one, before all others,
+//! Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995), counted in requests, where there are several users a long one as several: whose share ends with the burst goes on in the next one, before all others,
 //! with what is left of it. So clients that always have more get as much as their weights say, however small a burst is.
 
 use crate::module::Quota;
 use crate::service::run_queue::RunQueue;
 
-/// Serves the clients of `queue` as far as `quota` goes; says how many requests were taken. `about` tells number and weight of a client; `serve` takes so many of its requests at most,
-/// queues or parks it, and says how many it took.
+/// Serves the clients of `queue` as far as `quota` goes; says how many requests were taken, as the quota counts them. `about` tells number and weight of a client; `serve` takes so many of its
+/// requests at most (the last one may count as more than is left), queues or parks it, and says how many it took.
 pub(crate) fn take_turns<S, C: Clone>(
     server: &mut S,
     queue: impl Fn(&mut S) -> &mut RunQueue<C>,
@@ -25,8 +25,8 @@ pub(crate) fn take_turns<S, C: Clone>(
             let (id, weight) = about(&client);
             let share = queue(server).share(id, quota.each.saturating_mul(weight));
             let taken = serve(server, &client, share.min(left));
-            left -= taken;
-            queue(server).end_turn(id, share - taken, left == 0);
+            left = left.saturating_sub(taken);
+            queue(server).end_turn(id, share.saturating_sub(taken), left == 0);
         }
         if left == 0 || left == before || !takes_more {
             break;
@@ -51,6 +51,8 @@ mod tests {
         waiting: usize,
         served: usize,
         comes: usize,
+        /// As how many each of its requests counts.
+        units: usize,
     }
 
     /// As [`core`] or [`module`].
@@ -65,7 +67,8 @@ mod tests {
 
         /// The same, of the user that `users` says.
         fn of_users(all: &[(usize, usize)], users: impl Fn(u64) -> u32) -> Self {
-            let client = |&(weight, comes)| SimulatedClient { weight, waiting: 0, served: 0, comes };
+            let client =
+                |&(weight, comes)| SimulatedClient { weight, waiting: 0, served: 0, comes, units: 1 };
             let mut queue = RunQueue::new(usize::MAX);
             (0..).zip(all).for_each(|(id, _)| queue.add(id, users(id), id));
             Self { queue, clients: all.iter().map(client).collect() }
@@ -95,14 +98,15 @@ mod tests {
                     true,
                     |all, &id, most| {
                         let client = all.client(id);
-                        let taken = client.waiting.min(most);
+                        let taken = client.waiting.min(most.div_ceil(client.units));
                         client.waiting -= taken;
                         client.served += taken;
+                        let units = taken * client.units;
                         match client.waiting {
                             0 => all.queue.park(id, ClientState::Asleep),
                             _ => all.queue.enqueue(id),
                         }
-                        taken
+                        units
                     },
                 );
             }
@@ -115,12 +119,12 @@ mod tests {
 
     /// As `ModuleRunner::quota` of a core of that width.
     fn core(width: usize) -> impl Fn(usize) -> Quota {
-        move |clients| Quota { all: width, each: width.div_ceil(clients.clamp(1, 4)) }
+        move |clients| Quota { all: width, each: width.div_ceil(clients.clamp(1, 4)), unit_bytes: 16_384 }
     }
 
     /// As that of a module with a queue.
     fn module(clients: usize) -> Quota {
-        Quota { all: clients, each: 1 }
+        Quota { all: clients, each: 1, unit_bytes: usize::MAX }
     }
 
     #[test]
@@ -185,6 +189,24 @@ mod tests {
             let (good, others) = (simulated.served()[64], simulated.served()[..64].iter().sum::<usize>());
             let least = if kind == "lanes" { 4 * 1_000 - 8 } else { others / 64 };
             assert!(good >= least && others > 0, "{kind}: {good} beside {others}");
+        }
+    }
+
+    #[test]
+    fn a_user_of_short_requests_waits_in_each_burst_for_one_long_one_of_another_at_most() {
+        const LONG: usize = 32;
+        let mut all = vec![(1, ALWAYS); 64];
+        all.push((1, 1));
+        let mut simulated = Simulated::of_users(&all, |id| u32::from(id == 64));
+        simulated.clients[..64].iter_mut().for_each(|client| client.units = LONG);
+        let long_ones = |simulated: &Simulated| simulated.served()[..64].iter().sum::<usize>();
+        let mut longest_wait = 0;
+        for _ in 0..1_000 {
+            let (before, good) = (long_ones(&simulated), simulated.served()[64]);
+            simulated.run(1, core(16));
+            assert!(long_ones(&simulated) - before <= 1, "a burst has one long request");
+            longest_wait = if simulated.served()[64] > good { 0 } else { longest_wait + 1 };
+            assert!(longest_wait <= 1, "it stood behind more than one turn of the other user");
         }
     }
 
