@@ -1,7 +1,9 @@
-/* usage: sandboxed WARM COUNT [child]: so many requests of each size, then a filter that ends the process at the first call by which anything
+/* usage: sandboxed WARM COUNT [child|ssh]: so many requests of each size, then a filter that ends the process at the first call by which anything
  * is opened, made or begun, then more requests. With `child`, a forked child does all that, after one request of its parent's. With WARM 0 only
- * small messages precede the filter, and only such follow. Prints "alive". */
+ * small messages precede the filter, and only such follow. With `ssh`, a forked child enters the filter in which OpenSSH's server (9.2) receives keys and
+ * passwords, right away: a file is refused there, and what it does not expect ends the process. Prints "alive". */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -34,6 +36,33 @@ static int all_requests(int count, int is_large) {
 
 #define ENDS(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
+static int enter(struct sock_filter *lines, size_t count) {
+    struct sock_fprog program = {count, lines};
+    /* For threads that are there already, too. */
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+           !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+}
+
+#define ANSWERS(name, how) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, how)
+#define DENIES(name) ANSWERS(name, SECCOMP_RET_ERRNO | EACCES)
+#define ALLOWS(name) ANSWERS(name, SECCOMP_RET_ALLOW)
+
+/* sandbox-seccomp-filter.c, without its looks at arguments. */
+static int filter_of_openssh(void) {
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        DENIES(lstat), DENIES(fstat), DENIES(open), DENIES(openat), DENIES(newfstatat), DENIES(stat),
+        DENIES(shmget), DENIES(shmat), DENIES(shmdt), DENIES(statx),
+        ALLOWS(brk), ALLOWS(clock_gettime), ALLOWS(close), ALLOWS(exit), ALLOWS(exit_group), ALLOWS(futex),
+        ALLOWS(geteuid), ALLOWS(getpgid), ALLOWS(getpid), ALLOWS(getrandom), ALLOWS(gettid), ALLOWS(gettimeofday),
+        ALLOWS(getuid), ALLOWS(madvise), ALLOWS(mmap), ALLOWS(mprotect), ALLOWS(mremap), ALLOWS(munmap),
+        ALLOWS(nanosleep), ALLOWS(clock_nanosleep), ALLOWS(ppoll), ALLOWS(poll), ALLOWS(pselect6), ALLOWS(read),
+        ALLOWS(rt_sigprocmask), ALLOWS(select), ALLOWS(shutdown), ALLOWS(time), ALLOWS(write), ALLOWS(writev),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    };
+    return enter(lines, sizeof lines / sizeof *lines);
+}
+
 static int filter(void) {
     struct sock_filter lines[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -44,14 +73,12 @@ static int filter(void) {
         ENDS(getdents64), ENDS(kill), ENDS(ioctl), ENDS(setsockopt), ENDS(statx), ENDS(newfstatat),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {sizeof lines / sizeof *lines, lines};
-    /* For threads that are there already, too. */
-    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-           !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+    return enter(lines, sizeof lines / sizeof *lines);
 }
 
-static int work(int warm, int count) {
+static int work(int warm, int count, int is_ssh) {
     memset(in, 1, sizeof in);
+    if (is_ssh) return filter_of_openssh() ? (all_requests(count, 1) ? 0 : 5) : 4;
     if (!all_requests(warm, warm > 0)) return 3;
     if (!filter()) return 4;
     return all_requests(count, warm > 0) ? 0 : 5;
@@ -64,11 +91,11 @@ int main(int argc, char **argv) {
         if (!requests(16384, 1)) return 3;
         pid_t child = fork();
         if (child < 0) return 2;
-        if (!child) _exit(work(warm, count));
+        if (!child) _exit(work(warm, count, !strcmp(argv[3], "ssh")));
         if (waitpid(child, &status, 0) != child) return 2;
         if (WIFSIGNALED(status)) fprintf(stderr, "ended by signal %d\n", WTERMSIG(status));
     } else
-        status = work(warm, count);
+        status = work(warm, count, 0);
     if (status) return 1;
     return write(1, "alive\n", 6) != 6;
 }

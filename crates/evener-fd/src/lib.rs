@@ -1,10 +1,11 @@
 //! Descriptors and files of Evener inside programs of other people, which may close any descriptor and may be forbidden to write.
 //!
-//! [`CheckedFd`]: a descriptor that is looked at before it is used or closed, and [`close_in_children`], which closes it in what is forked. [`may_extend_to`]: whether a file may be
-//! made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet. [`range_lock`]: locks that
+//! [`CheckedFd`]: a descriptor that is looked at before it is used or closed, and [`close_in_children`], which closes it in what is forked. [`may_begin`]: whether the program has entered
+//! a filter of system calls meanwhile. [`may_extend_to`]: whether a file may be made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet. [`range_lock`]: locks that
 //! a death drops. [`Named`]: files that the user named, to which no stranger's link leads. [`SystemError`]: a call of the system's that failed, with what was asked of it.
 #![allow(unsafe_code, reason = "room: descriptors by number, locks, and the limit of a file's length")]
 
+mod call_filter;
 mod checked_fd;
 mod ffi;
 mod limit;
@@ -13,6 +14,7 @@ pub mod range_lock;
 mod system_error;
 mod user_path;
 
+pub use call_filter::{may_begin, note_filters};
 pub use checked_fd::{CheckedFd, KnownFd};
 pub use ffi::{close_in_children, not_in_children};
 pub use limit::may_extend_to;

@@ -9,7 +9,7 @@ use evener::combine::Combiner;
 use evener_core::driver::Clock as _;
 
 use crate::cipher::{combining, in_flight};
-use crate::config::{self, Combine, Complaint, Settings, Threshold};
+use crate::config::{self, Combine, Complaint, Kernels, Settings, Threshold};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
@@ -22,6 +22,10 @@ use crate::{counters, fork, modules};
 pub(crate) fn provider(core: Core) -> ProvCtx {
     key_memory::hide();
     let (settings, mut complaints) = config::read(&core);
+    if settings.has_ways() || settings.kernels != Kernels::Off {
+        // What a service manager or container has put the program under is known to let it load all this.
+        evener_fd::note_filters();
+    }
     let combiner = combiner(&settings, fork::watch(), &mut complaints);
     let modules = modules::open(&settings, fork::watch(), &mut complaints);
     // A threshold by itself is for tests that add an engine.

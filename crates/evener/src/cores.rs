@@ -34,33 +34,57 @@ fn affinity_count() -> usize {
     }
 }
 
-/// The cgroup paths of this process, as `/proc/self/cgroup` lists them, without their leading slash.
-fn own_groups() -> Vec<PathBuf> {
+/// A cgroup of this process that may have a quota of cores.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Group {
+    /// Of version 2, or of version 1 by its controllers, as their directory is named.
+    controllers: String,
+    /// Below that directory.
+    path: PathBuf,
+}
+
+/// Those that `/proc/self/cgroup` lists as `number:controllers:/path`, without controllers for version 2. Others (memory, devices) know no quota of cores.
+fn own_groups() -> Vec<Group> {
     let listed = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let paths = listed.lines().filter_map(|line| line.splitn(3, ':').nth(2));
-    paths.map(|path| PathBuf::from(path.trim_start_matches('/'))).collect()
+    listed.lines().filter_map(group_of).collect()
+}
+
+fn group_of(line: &str) -> Option<Group> {
+    let mut fields = line.splitn(3, ':');
+    let (controllers, path) = (fields.nth(1)?.to_owned(), fields.next()?);
+    let has_quota = controllers.is_empty() || controllers.split(',').any(|controller| controller == "cpu");
+    has_quota.then(|| Group { controllers, path: PathBuf::from(path.trim_start_matches('/')) })
 }
 
 /// The least quota on the way from each group to the root, in cores, rounded up.
-fn cgroup_quota(mount: &Path, groups: &[PathBuf]) -> Option<usize> {
-    let directories = groups.iter().flat_map(|group| group.ancestors()).flat_map(|group| {
-        let version_1 = |controller: &str| mount.join(controller).join(group);
-        [mount.join(group), version_1("cpu"), version_1("cpu,cpuacct")]
+fn cgroup_quota(mount: &Path, groups: &[Group]) -> Option<usize> {
+    let quotas = groups.iter().flat_map(|group| {
+        // A mount of version 1 has the names of all its controllers, or of one.
+        let named = mount.join(&group.controllers);
+        let top = if named.is_dir() { named } else { mount.join("cpu") };
+        let quota_in = if group.controllers.is_empty() { quota_of_2 } else { quota_of_1 };
+        group.path.ancestors().filter_map(move |path| quota_in(&top.join(path)))
     });
-    directories.filter_map(|directory| quota_in(&directory)).min()
+    quotas.min()
 }
 
-fn quota_in(directory: &Path) -> Option<usize> {
+fn quota_of_2(directory: &Path) -> Option<usize> {
+    let line = fs::read_to_string(directory.join("cpu.max")).ok()?;
+    let (quota, period) = line.split_once(' ')?;
+    cores_of(quota, period)
+}
+
+fn quota_of_1(directory: &Path) -> Option<usize> {
     let read = |name| fs::read_to_string(directory.join(name)).ok();
+    let quota = read("cpu.cfs_quota_us").filter(|quota| !quota.starts_with('-'))?;
+    cores_of(&quota, &read("cpu.cfs_period_us")?)
+}
+
+/// Both in microseconds.
+fn cores_of(quota: &str, period: &str) -> Option<usize> {
     let parse = |text: &str| text.trim().parse::<u64>().ok();
-    let (quota_us, period_us) = match read("cpu.max") {
-        Some(line) => {
-            let (quota, period) = line.split_once(' ')?;
-            (parse(quota)?, parse(period)?)
-        }
-        None => (parse(&read("cpu.cfs_quota_us")?)?, parse(&read("cpu.cfs_period_us")?)?),
-    };
-    usize::try_from(quota_us.checked_div(period_us).map(|_| quota_us.div_ceil(period_us))?).ok()
+    let (quota, period) = (parse(quota)?, parse(period)?);
+    usize::try_from(quota.checked_div(period).map(|_| quota.div_ceil(period))?).ok()
 }
 
 #[cfg(test)]
@@ -84,15 +108,19 @@ mod tests {
             ("a/cpu.max", "150000 100000\n"),
             ("a/b/cpu.max", "max 100000\n"),
         ]);
-        assert_eq!(cgroup_quota(&root, &[PathBuf::from("a/b")]), Some(2));
-        assert_eq!(cgroup_quota(&root, &[PathBuf::from("c")]), None);
+        let quota = |line| cgroup_quota(&root, &[group_of(line).unwrap()]);
+        assert_eq!((quota("0::/a/b"), quota("0::/c")), (Some(2), None));
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn the_first_version_of_cgroups_is_read_too() {
         let root = tree(&[("cpu/g/cpu.cfs_quota_us", "50000\n"), ("cpu/g/cpu.cfs_period_us", "100000\n")]);
-        assert_eq!(cgroup_quota(&root, &[PathBuf::from("g")]), Some(1));
+        assert_eq!(cgroup_quota(&root, &[group_of("3:cpu:/g").unwrap()]), Some(1));
+        assert_eq!(group_of("3:cpu,cpuacct:/g:h").unwrap().path, PathBuf::from("g:h"));
+        for other in ["5:memory:/g", "6:cpuset:/g", "7:cpuacct:/g", "1:name=systemd:/g", "no line"] {
+            assert_eq!(group_of(other), None, "{other}");
+        }
         fs::remove_dir_all(root).unwrap();
     }
 

@@ -27,6 +27,7 @@ use evener_core::driver::{SILENCE_MAX, Text};
 use evener_core::job::Memory;
 use evener_core::job::SessionRef;
 use evener_core::{Algorithm, Direction, Family, Job, Nanos, Session, SessionId};
+use evener_fd::may_begin;
 
 use crate::cipher::comparison::{ResultCheck, Sampler};
 use crate::cipher::engine::registry::add_engine;
@@ -257,10 +258,16 @@ impl Engine for ModuleEngine {
     }
 
     fn prepare(&self) {
-        if self.is_made_early {
-            self.shared.iter().for_each(SharedModule::prepare);
-            self.offload.prepare(fork::generation());
+        let generation = fork::generation();
+        if !self.is_made_early {
+            return;
         }
+        if generation != 0 && !may_begin() {
+            // A child connects anew, and the program's filter may end it at that.
+            return self.offload.forgo(generation);
+        }
+        self.shared.iter().for_each(SharedModule::prepare);
+        self.offload.prepare(generation);
     }
 
     fn run(&self, block_request: &mut BlockRequest<'_>) -> Result<(), BlockError> {

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use evener_core::counts::{FILE_WORDS, HEADER_WORDS, Header, MAGIC, VERSION};
-use evener_fd::{CheckedFd, Directories, may_extend_to};
+use evener_fd::{CheckedFd, Directories, may_begin, may_extend_to};
 use evener_ring::Mapping;
 use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
@@ -19,6 +19,9 @@ use super::record::{self, FILE_BYTES};
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
 /// became another program, or that of an ended one.
 pub(super) fn create(places: &Directories) -> io::Result<Mapping> {
+    if !may_begin() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     // Before anything is made: a signal would end a program that does not know of the file.
     may_extend_to(FILE_BYTES as u64)?;
     let directory = places.open_or_make(geteuid().as_raw())?;

@@ -128,6 +128,11 @@ impl Offload {
         self.queues.get(generation).and_then(|queue| queue.why_out())
     }
 
+    /// Takes it out of service in this process, which has no right to make what its requests would need.
+    pub fn forgo(&self, generation: u32) {
+        self.queue(generation).put_out(OutOfService::Lost);
+    }
+
     /// Takes it out of service: it computed wrong.
     pub fn computed_wrong(&self, generation: u32) {
         self.queue(generation).put_out(OutOfService::WrongResult);

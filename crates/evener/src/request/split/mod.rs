@@ -29,6 +29,7 @@ use std::thread;
 use evener_core::Nanos;
 use evener_core::driver::Clock as _;
 use evener_core::splits::{self, RequestSize, SplitPolicy, Way};
+use evener_fd::may_begin;
 use evener_ring::{
     Claims, HelperSlot, Inherited, Part, PartBytes, Parts, ProcessValue, Service, lend, start_service,
 };
@@ -144,7 +145,8 @@ impl HelperPool {
             if let Ok(_starting) = self.starting.try_lock() {
                 self.wanted_count.fetch_max(count, Relaxed);
                 let started_count = self.started_count.load(Relaxed);
-                let missing = started_count..count;
+                // In a filter of the program's a thread may be its end.
+                let missing = if may_begin() { started_count..count } else { 0..0 };
                 let started = missing.take_while(|&index| self.start_helper(index)).count();
                 self.started_count.store(started_count + started, Relaxed);
             }
