@@ -2,8 +2,10 @@
 //! later opening costs nothing; the first costs about 1.5 ms of relocations. One that is named by a path is closed
 //! when the last of its code has run.
 
-use std::ffi::{CStr, c_char, c_void};
-use std::mem::{size_of, transmute_copy};
+use std::ffi::{CStr, OsStr, c_char, c_void};
+use std::mem::{MaybeUninit, size_of, transmute_copy};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
@@ -107,6 +109,29 @@ impl Drop for Handle {
     }
 }
 
+/// [`NAMES`], first those of libraries beside the C library, where distributions put both: for one that is not there the loader asks for some 80 files.
+fn names() -> [&'static CStr; 2] {
+    let mut names = NAMES;
+    let beside = c_library().map(|path| path.with_file_name(""));
+    let is_there = |name: &CStr| {
+        let name = Path::new(OsStr::from_bytes(name.to_bytes()));
+        beside.as_ref().is_some_and(|folder| folder.join(name).exists())
+    };
+    names.sort_by_key(|name| !is_there(name));
+    names
+}
+
+/// The file of the C library, as the loader names it.
+fn c_library() -> Option<PathBuf> {
+    let mut info = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: any address may be asked for, and the place is the call's to fill.
+    let is_known = unsafe { libc::dladdr(libc::dlsym as *const c_void, info.as_mut_ptr()) } != 0;
+    // SAFETY: filled where the answer was not 0.
+    let name = is_known.then(|| unsafe { info.assume_init() }.dli_fname)?;
+    // SAFETY: the loader's text, which stays with the library, or null.
+    (!name.is_null()).then(|| PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(name) }.to_bytes())))
+}
+
 /// The system's library that was found. Its name is the loader's for as long as the process lives, so that the loader looks for no file.
 static FOUND: OnceLock<&CStr> = OnceLock::new();
 
@@ -115,8 +140,9 @@ pub(crate) fn find_first(check: impl Fn(&Library) -> Result<(), Unavailable>) ->
     if FOUND.get().is_some() {
         return Ok(());
     }
-    let name =
-        load_first_of(&NAMES, |name| Library::open(name).and_then(|library| check(&library)).map(|()| name))?;
+    let name = load_first_of(&names(), |name| {
+        Library::open(name).and_then(|library| check(&library)).map(|()| name)
+    })?;
     _ = FOUND.set(name);
     Ok(())
 }
@@ -127,7 +153,7 @@ pub(crate) fn load_first<T>(
 ) -> Result<T, Unavailable> {
     match FOUND.get() {
         Some(name) => load_first_of(&[name], load),
-        None => load_first_of(&NAMES, load),
+        None => load_first_of(&names(), load),
     }
 }
 
