@@ -62,6 +62,27 @@ fn key_files_may_come_from_standard_input_and_with_marks_of_any_editor() {
 }
 
 #[test]
+fn a_mark_before_a_text_and_lines_of_any_system_do_no_harm_to_what_is_armored() {
+    let Some(place) = Place::with_programs(&["age", "openssl"]) else { return };
+    let recipient = identity(&place, "id", &[]);
+    place.write("plain", "text");
+    place.write_secret("pass", "word");
+    place.program("age").args(["-a", "-r", &recipient, "-o", "sealed", "plain"]).run().succeeded();
+    let enc = ["enc", "-aes-256-cbc", "-pbkdf2", "-a", "-pass", "file:pass", "-in", "plain", "-out", "enc"];
+    place.program("openssl").args(enc).run().succeeded();
+    let openssl = ["--format", "openssl", "--passphrase-file", "pass"];
+    for (name, options) in [("sealed", &["-i", "id"][..]), ("enc", &openssl)] {
+        let text = fs::read_to_string(place.join(name)).unwrap();
+        for (before, line_end) in [("\u{feff}", "\n"), ("\u{feff}\r\n", "\r\n"), ("", "\r\n")] {
+            place.write(name, format!("{before}{}", text.replace('\n', line_end)));
+            comes_back(&place, options, name, b"text");
+        }
+        place.write(name, format!("\u{feff}\u{feff}{text}"));
+        place.evener().arg("decrypt").args(options).args(["-o", "no", name]).run().ended_with(1);
+    }
+}
+
+#[test]
 fn a_list_with_keys_that_cannot_be_used_serves_the_others_and_says_so() {
     let Some(place) = Place::with_programs(&["ssh-keygen"]) else { return };
     for kind in ["ed25519", "ecdsa"] {

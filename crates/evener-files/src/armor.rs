@@ -17,8 +17,11 @@ const LINE_LEN: usize = 64;
 /// Bytes in a line.
 const LINE_BYTES: usize = 48;
 
+/// The byte order mark of UTF-8, which editors put before a text.
+const MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Bytes of a file that show whether it is armored.
-pub(crate) const ARMOR_START_BYTES: usize = WHITE_BYTES_MAX + BEGIN_LINE.len();
+pub(crate) const ARMOR_START_BYTES: usize = MARK.len() + WHITE_BYTES_MAX + BEGIN_LINE.len();
 
 /// A text form of encrypted files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,11 +47,12 @@ impl Armor {
     /// The binary file inside. Reading fails with [`io::ErrorKind::InvalidData`] where the text is damaged.
     pub(crate) fn dearmored<'r>(
         self,
-        reader: impl BufRead + Send + 'r,
+        mut reader: impl BufRead + Send + 'r,
     ) -> io::Result<Box<dyn Read + Send + 'r>> {
         Ok(match self {
             Self::Age => Box::new(dearmored(reader)?),
             Self::Base64 => {
+                skip_mark(&mut reader)?;
                 Box::new(Base64Reader { reader, held: Vec::new(), decoded: Vec::new(), given: 0 })
             }
         })
@@ -114,6 +118,13 @@ pub fn is_armored(start: &[u8]) -> bool {
     start[blank_lines_bytes(start)..].starts_with(BEGIN_LINE)
 }
 
+fn skip_mark(reader: &mut impl BufRead) -> io::Result<()> {
+    if reader.fill_buf()?.starts_with(MARK) {
+        reader.consume(MARK.len());
+    }
+    Ok(())
+}
+
 /// The binary file inside an armored one. Reading fails with [`io::ErrorKind::InvalidData`] where the armor is
 /// damaged.
 ///
@@ -121,6 +132,7 @@ pub fn is_armored(start: &[u8]) -> bool {
 ///
 /// Those of `reader`.
 pub fn dearmored<R: BufRead>(mut reader: R) -> io::Result<impl Read> {
+    skip_mark(&mut reader)?;
     let mut left = WHITE_BYTES_MAX;
     while left > 0 && reader.fill_buf()?.first().is_some_and(u8::is_ascii_whitespace) {
         reader.consume(1);
@@ -129,9 +141,14 @@ pub fn dearmored<R: BufRead>(mut reader: R) -> io::Result<impl Read> {
     Ok(ArmorReader { reader, state: State::Begin, decoded: Vec::new(), given: 0 })
 }
 
+/// Of the mark and white space before the text.
 fn blank_lines_bytes(start: &[u8]) -> usize {
-    let start = &start[..start.len().min(WHITE_BYTES_MAX)];
-    start.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(start.len())
+    let mark = if start.starts_with(MARK) { MARK.len() } else { 0 };
+    let start = &start[..start.len().min(mark + WHITE_BYTES_MAX)];
+    start[mark..]
+        .iter()
+        .position(|byte| !byte.is_ascii_whitespace())
+        .map_or(start.len(), |white| mark + white)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
