@@ -14,8 +14,10 @@ pub mod program;
 
 mod certificate;
 mod foreign_programs;
+mod growth;
 mod setup;
 
 pub use certificate::make_certificate;
 pub use foreign_programs::{bounded, fetched, openssl_build, openssl_sources, print_line, skipped};
+pub use growth::{assert_no_growth, growth};
 pub use setup::{Setup, built};

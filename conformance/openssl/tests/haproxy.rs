@@ -1,4 +1,4 @@
-//! Downloads through haproxy with `ssl-mode-async`, whose connections' work is done in asynchronous jobs, behind them a host's module.
+//! Downloads through haproxy, behind it a host's module: with `ssl-mode-async`, where connections' work is done in asynchronous jobs, and thousands by one thread.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use evener_conformance_openssl::program::Program;
-use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, skipped};
+use evener_conformance_openssl::{
+    Setup, assert_no_growth, bounded, fetched, growth, make_certificate, skipped,
+};
 use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
 use tempfile::TempDir;
 
@@ -64,14 +66,14 @@ fn free_port() -> u16 {
 }
 
 /// A folder with its configuration and certificate.
-fn site(port: u16, back_end: u16) -> TempDir {
+fn site(port: u16, back_end: u16, threads: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     make_certificate(folder.path());
     let both = ["cert.pem", "key.pem"].map(|name| fs::read(folder.path().join(name)).unwrap()).concat();
     let at = folder.path().display();
     fs::write(folder.path().join("both.pem"), both).unwrap();
     let text = format!(
-        "global\nnbthread 2\nssl-mode-async\nmaxconn 100\ndefaults\nmode http\ntimeout connect 10s\ntimeout client 60s\ntimeout server 60s\n\
+        "global\n{threads}\nmaxconn 100\ndefaults\nmode http\ntimeout connect 10s\ntimeout client 60s\ntimeout server 60s\n\
          frontend in\nbind 127.0.0.1:{port} ssl crt {at}/both.pem ssl-max-ver TLSv1.2 ciphers ECDHE-ECDSA-AES128-SHA256\n\
          default_backend out\nbackend out\nserver one 127.0.0.1:{back_end}\n"
     );
@@ -79,12 +81,12 @@ fn site(port: u16, back_end: u16) -> TempDir {
     folder
 }
 
-/// A proxy that listens, and whose threads find answers there before they look.
-fn start(setup: &Setup, late: &Program, site: &Path, port: u16) -> Child {
+/// A proxy that listens, and whose threads, where `late` is preloaded, find answers there before they look.
+fn start(setup: &Setup, late: Option<&Program>, site: &Path, port: u16) -> Child {
     let (program, libraries) = program().unwrap();
     let mut command = setup.command(&program.to_string_lossy());
     libraries.iter().for_each(|folder| _ = command.env("LD_LIBRARY_PATH", folder));
-    command.env("LD_PRELOAD", late.path());
+    late.iter().for_each(|late| _ = command.env("LD_PRELOAD", late.path()));
     command.arg("-db").arg("-f").arg(site.join("haproxy.cfg")).stdin(Stdio::null()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -98,23 +100,17 @@ fn start(setup: &Setup, late: &Program, site: &Path, port: u16) -> Child {
     process
 }
 
+fn curl(seconds: u32) -> Command {
+    let mut command = Command::new("curl");
+    command.env_remove("OPENSSL_CONF");
+    command.args("--silent --show-error --fail --insecure --tls-max 1.2 --max-time".split(' '));
+    command.arg(seconds.to_string());
+    command
+}
+
 /// Downloads side by side; each gets the whole file.
 fn download(port: u16) -> Result<(), String> {
-    let plain = Setup::plain();
-    let one = || {
-        let mut command = plain.command("curl");
-        command.args([
-            "--silent",
-            "--show-error",
-            "--fail",
-            "--insecure",
-            "--max-time",
-            "60",
-            "--tls-max",
-            "1.2",
-        ]);
-        bounded(90, command.arg(format!("https://127.0.0.1:{port}/")))
-    };
+    let one = || bounded(90, curl(60).arg(format!("https://127.0.0.1:{port}/")));
     let outputs = thread::scope(|scope| {
         let all: Vec<_> = (0..DOWNLOADS).map(|_| scope.spawn(one)).collect();
         all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
@@ -124,6 +120,50 @@ fn download(port: u16) -> Result<(), String> {
         Some(bad) => Err(format!("{:?}: {}", bad.status, String::from_utf8_lossy(&bad.stderr))),
         None => Ok(()),
     }
+}
+
+fn end(mut process: Child) {
+    let id = rustix::process::Pid::from_child(&process);
+    rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
+    process.wait().unwrap();
+}
+
+fn worker_after(count: u32, kib_max: i64) {
+    if program().is_none() || Command::new("curl").arg("--version").output().is_err() {
+        return skipped("haproxy or curl is not there (`./x prepare` fetches haproxy)");
+    }
+    let (host, back_end) = (HostProcess::start("host_process", AT_ONCE), back_end());
+    let hosted = format!("guard = off\nthreshold = 1024\nmodules = {}", host.module());
+    let armed = ["combine = auto\nthreads = auto", "kernels = on", &hosted];
+    let plain = [Setup::plain().without_legacy()];
+    let setups: Vec<Setup> =
+        plain.into_iter().chain(armed.map(|keys| Setup::evener(keys).without_legacy())).collect();
+    assert_no_growth(&setups, kib_max, |setup| {
+        let port = free_port();
+        let site = site(port, back_end, "nbthread 1");
+        let process = start(setup, None, site.path(), port);
+        let grown = growth(process.id(), count, |part| {
+            let mut command = curl(600);
+            command.args(["-o", "/dev/null"]).arg(format!("https://127.0.0.1:{port}/?[1-{part}]"));
+            let output = bounded(600, &command);
+            assert!(output.status.success(), "{output:?}");
+        });
+        end(process);
+        grown
+    });
+    assert!(requests(&host.control()) >= u64::from(count));
+}
+
+#[test]
+fn a_proxy_does_not_grow_with_its_requests() {
+    // What the heap finds its layout by may differ so early.
+    worker_after(600, 64);
+}
+
+#[test]
+#[ignore = "takes a minute; for test-full"]
+fn a_proxy_does_not_grow_with_twenty_thousand_requests() {
+    worker_after(20_000, 8);
 }
 
 /// So many lives of a proxy, each with downloads.
@@ -140,14 +180,12 @@ fn lives(count: usize) {
     let late = Program::library("late_thread");
     for life in 0..count {
         let (port, before) = (free_port(), requests(&host.control()));
-        let site = site(port, back_end);
-        let mut process = start(&setup, &late, site.path(), port);
+        let site = site(port, back_end, "nbthread 2\nssl-mode-async");
+        let mut process = start(&setup, Some(&late), site.path(), port);
         let downloaded = download(port);
         let ended = process.try_wait().unwrap();
         assert!(ended.is_none() && downloaded.is_ok(), "life {life}: haproxy {ended:?}, curl {downloaded:?}");
-        let id = rustix::process::Pid::from_child(&process);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).unwrap();
-        process.wait().unwrap();
+        end(process);
         let count = requests(&host.control()) - before;
         assert!(count >= ((DOWNLOADS * FILE_BYTES) >> 14) as u64, "life {life}: {count} requests routed");
     }

@@ -8,7 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, print_line, skipped};
+use evener_conformance_openssl::{
+    Setup, assert_no_growth, bounded, fetched, growth, make_certificate, print_line, skipped,
+};
+use evener_testing::hosts::{AT_ONCE, HostProcess, requests as asked, serve};
+use evener_testing::waiting::soon;
 use tempfile::TempDir;
 
 const FILE_BYTES: usize = 20_000_000;
@@ -24,7 +28,7 @@ const SUITES: &[&[&str]] = &[
 ];
 
 /// A folder with certificate, configuration and the file; its `in` takes uploads.
-fn site(port: u16) -> TempDir {
+fn site(port: u16, workers: u32) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     make_certificate(folder.path());
     let data: Vec<u8> = (0_u64..).flat_map(u64::to_be_bytes).take(FILE_BYTES).collect();
@@ -34,7 +38,7 @@ fn site(port: u16) -> TempDir {
     // The folder is its owner's alone, and so must be the workers of a server that root starts.
     let user = if rustix::process::getuid().is_root() { "user root;\n" } else { "" };
     let text = format!(
-        "{user}worker_processes 2;\npid {at}/pid;\nerror_log {at}/error.log;\nevents {{}}\n\
+        "{user}worker_processes {workers};\npid {at}/pid;\nerror_log {at}/error.log;\nevents {{}}\n\
          http {{\naccess_log off;\nclient_body_temp_path {at}/body;\nproxy_temp_path {at}/p;\n\
          fastcgi_temp_path {at}/f;\nuwsgi_temp_path {at}/u;\nscgi_temp_path {at}/s;\n\
          server {{\nlisten 127.0.0.1:{port} ssl http2;\nroot {at};\nclient_max_body_size 0;\ndav_methods PUT;\n\
@@ -53,10 +57,10 @@ struct Nginx {
 }
 
 impl Nginx {
-    fn start(program: &Path, setup: &Setup) -> Self {
+    fn start(program: &Path, setup: &Setup, workers: u32) -> Self {
         // Free a moment ago; no other program on this machine knows of it.
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let site = site(port);
+        let site = site(port, workers);
         let mut command = Command::new("timeout");
         setup.applied_to(&mut command);
         command.arg("300").arg(program).args(["-e", "stderr", "-g", "daemon off;", "-p"]).arg(site.path());
@@ -73,10 +77,33 @@ impl Nginx {
         Self { process, site, port }
     }
 
+    fn master(&self) -> String {
+        fs::read_to_string(self.site.path().join("pid")).unwrap().trim().to_owned()
+    }
+
     /// The master's memory has the module mapped, and the workers are its children.
     fn has_module(&self) -> bool {
-        let id = fs::read_to_string(self.site.path().join("pid")).unwrap();
-        fs::read_to_string(format!("/proc/{}/maps", id.trim())).unwrap().contains("/evener.so")
+        fs::read_to_string(format!("/proc/{}/maps", self.master())).unwrap().contains("/evener.so")
+    }
+
+    /// The only worker, where there is one.
+    fn worker(&self) -> u32 {
+        let (master, mut worker) = (self.master(), None);
+        assert!(soon(|| {
+            let children = fs::read_to_string(format!("/proc/{master}/task/{master}/children")).unwrap();
+            worker = children.split_whitespace().next().and_then(|id| id.parse().ok());
+            worker.is_some()
+        }));
+        worker.unwrap()
+    }
+
+    /// So many downloads of a short file, one after the other.
+    fn ask(&self, count: u32) {
+        let plain = Setup::plain();
+        let mut command = self.curl(&plain, SUITES[1]);
+        let url = format!("https://127.0.0.1:{}/cert.pem?[1-{count}]", self.port);
+        let output = bounded(600, command.args(["--max-time", "600", "-o", "/dev/null"]).arg(url));
+        assert!(output.status.success(), "{output:?}");
     }
 
     fn curl(&self, setup: &Setup, words: &[&str]) -> Command {
@@ -115,6 +142,42 @@ impl Drop for Nginx {
 }
 
 #[test]
+#[ignore = "the process of a host, which the tests start"]
+fn host_process() {
+    serve();
+}
+
+fn worker_after(requests: u32, kib_max: i64) {
+    let Some(program) = fetched("nginx/usr/sbin/nginx") else {
+        return skipped("nginx is not there (`./x prepare` fetches it)");
+    };
+    if Command::new("curl").arg("--version").output().is_err() {
+        return skipped("curl is not installed");
+    }
+    let host = HostProcess::start("host_process", AT_ONCE);
+    let hosted = format!("guard = off\nthreshold = 16\nmodules = {}", host.module());
+    let armed = ["combine = auto\nthreads = auto", "kernels = on", &hosted].map(Setup::evener);
+    let setups: Vec<Setup> = [Setup::plain()].into_iter().chain(armed).collect();
+    assert_no_growth(&setups, kib_max, |setup| {
+        let nginx = Nginx::start(&program, setup, 1);
+        growth(nginx.worker(), requests, |count| nginx.ask(count))
+    });
+    assert!(asked(&host.control()) >= u64::from(requests) / 2, "each answer is a request there");
+}
+
+#[test]
+fn a_worker_does_not_grow_with_its_requests() {
+    // What the heap finds its layout by may differ so early.
+    worker_after(600, 64);
+}
+
+#[test]
+#[ignore = "takes a minute; for test-full"]
+fn a_worker_does_not_grow_with_twenty_thousand_requests() {
+    worker_after(20_000, 8);
+}
+
+#[test]
 fn nginx_serves_and_takes_files_byte_for_byte() {
     let Some(program) = fetched("nginx/usr/sbin/nginx") else {
         return skipped("nginx is not there (`./x prepare` fetches it)");
@@ -124,14 +187,14 @@ fn nginx_serves_and_takes_files_byte_for_byte() {
     }
     let (plain, evener) = (Setup::plain(), Setup::evener(""));
     for (server, client) in [(&evener, &plain), (&plain, &evener)] {
-        let nginx = Nginx::start(&program, server);
+        let nginx = Nginx::start(&program, server, 2);
         assert_eq!(nginx.has_module(), server.name() != "default");
         SUITES.iter().for_each(|words| nginx.passes(client, words));
     }
     let routed = Setup::routed();
     for (server, client) in [(&routed, &plain), (&plain, &routed)] {
         let before = routed.routed_count();
-        let nginx = Nginx::start(&program, server);
+        let nginx = Nginx::start(&program, server, 2);
         SUITES.iter().for_each(|words| nginx.passes(client, words));
         let count = routed.routed_count() - before;
         print_line(&format!("server with {}: {count} requests routed", server.name()));

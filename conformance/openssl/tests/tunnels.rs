@@ -1,5 +1,5 @@
-//! Programs that carry others' bytes, as their distributors made them: OpenSSH with a new key each megabyte, and stunnel. What they carry comes out as it went in,
-//! is counted, and goes to a module where one is configured.
+//! Programs that carry others' bytes, as their distributors made them: OpenSSH (ssh, sftp, and sshd, whose children enter a filter of system calls) with a new key each megabyte, and
+//! stunnel. What they carry comes out as it went in, is counted, and goes to a module where one is configured.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
@@ -7,19 +7,40 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener::core::counts::{Count, Row};
 use evener::counts_file::{DIRECTORY_VARIABLE, Directories, of_user};
-use evener_conformance_openssl::{Setup, bounded, make_certificate, skipped};
+use evener_conformance_openssl::{Setup, bounded, fetched, make_certificate, skipped};
 use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
+use evener_testing::waiting::soon;
 
 /// Some of OpenSSH's packets for each key.
 const BYTES: usize = 8_000_000;
-const SSHD: &str = "/usr/sbin/sshd";
+
+/// A program, and where its libraries lie if not among the system's.
+#[derive(Clone)]
+struct Unpacked(PathBuf, Option<PathBuf>);
+
+impl Unpacked {
+    /// The system's, else what `x` has fetched.
+    fn find(installed: &str, name: &str) -> Option<Self> {
+        if Path::new(installed).exists() {
+            return Some(Self(installed.into(), None));
+        }
+        let program = fetched(&format!("{name}{installed}"))?;
+        Some(Self(program, fetched(&format!("{name}/usr/lib/x86_64-linux-gnu"))))
+    }
+
+    fn command(&self, setup: &Setup) -> Command {
+        let mut command = setup.command(&self.0.to_string_lossy());
+        self.1.iter().for_each(|folder| _ = command.env("LD_LIBRARY_PATH", folder));
+        command
+    }
+}
 
 #[test]
 #[ignore = "the process of a host, which the tests start"]
@@ -95,49 +116,90 @@ fn ssh_site(port: u16) -> tempfile::TempDir {
     let at = folder.path().display();
     let text = format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nStrictModes no\n\
-         UsePAM no\nPermitRootLogin yes\nPidFile none\nCiphers aes128-ctr,aes256-gcm@openssh.com,aes128-cbc\n"
+         UsePAM no\nPermitRootLogin yes\nPidFile none\nCiphers aes128-ctr,aes256-gcm@openssh.com,aes128-cbc\n\
+         Subsystem sftp internal-sftp\n"
     );
     fs::write(folder.path().join("sshd_config"), text).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     folder
 }
 
+/// sshd by that setup, which counts in `directory`.
+fn sshd(program: &Unpacked, setup: &Setup, site: &Path, port: u16, directory: &Path) -> Server {
+    let mut server = program.command(setup);
+    server.args(["-D", "-f"]).arg(site.join("sshd_config")).env(DIRECTORY_VARIABLE, directory);
+    Server::start(&mut server, port)
+}
+
+/// A client of OpenSSH's by that setup, with a new key each megabyte.
+fn ssh_client(setup: &Setup, program: &str, site: &Path, port: u16, cipher: &str) -> Command {
+    let mut command = setup.command(program);
+    command.args(["-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
+    command.args(["-o", "RekeyLimit=1M", "-o", "BatchMode=yes", "-c", cipher]);
+    command.args(["-o", &format!("Port={port}")]).arg("-i").arg(site.join("user"));
+    command
+}
+
+/// There and back by a remote `cat`, and by sftp up and down.
+fn carries(client: &Setup, site: &Path, port: u16, cipher: &str, directory: &Path) {
+    let user = String::from_utf8(Command::new("id").arg("-un").output().unwrap().stdout).unwrap();
+    let at = format!("{}@127.0.0.1", user.trim());
+    let sent = fs::read(site.join("data")).unwrap();
+    let mut ssh = ssh_client(client, "ssh", site, port, cipher);
+    ssh.env(DIRECTORY_VARIABLE, directory).arg(&at).arg("cat");
+    let output = ssh.stdin(File::open(site.join("data")).unwrap()).output().unwrap();
+    assert!(output.status.success(), "{cipher}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout == sent, "{cipher}: what came back is another");
+    let (batch, [up, down]) = (site.join("batch"), ["up", "down"].map(|name| site.join(name)));
+    fs::write(
+        &batch,
+        format!("put {} {}\nget {1} {2}\n", site.join("data").display(), up.display(), down.display()),
+    )
+    .unwrap();
+    let mut sftp = ssh_client(client, "sftp", site, port, cipher);
+    sftp.env(DIRECTORY_VARIABLE, directory).arg("-b").arg(batch).arg(&at);
+    let output = bounded(120, &sftp);
+    assert!(output.status.success(), "{cipher}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(fs::read(up).unwrap() == sent && fs::read(down).unwrap() == sent, "{cipher}: a file is another");
+}
+
 #[test]
 fn openssh_carries_what_it_is_given_and_a_module_does_its_aes() {
-    if !Path::new(SSHD).exists() || !is_there("ssh") {
-        return skipped("OpenSSH is not there (Debian: openssh-server, openssh-client)");
-    }
+    let found = Unpacked::find("/usr/sbin/sshd", "openssh-server").filter(|_| is_there("ssh"));
+    let Some(program) = found else {
+        return skipped("OpenSSH is not there (`./x prepare` fetches its server; Debian: openssh-client)");
+    };
     if rustix::process::getuid().is_root() {
         // Where a server that root starts parts from its rights; the distribution makes it at the machine's start.
         fs::create_dir_all("/run/sshd").unwrap();
+        // Its children become that user; the distribution makes it with the package.
+        if !fs::read_to_string("/etc/passwd").is_ok_and(|users| users.contains("\nsshd:")) {
+            return skipped("there is no user sshd");
+        }
     }
-    let (host, port) = (HostProcess::start("host_process", AT_ONCE), free_port());
-    let (site, sent) = (ssh_site(port), data());
-    fs::write(site.path().join("data"), &sent).unwrap();
-    let user = Command::new("id").arg("-un").output().unwrap().stdout;
-    let user = String::from_utf8(user).unwrap();
-    let plain = Setup::plain().without_legacy();
-    let mut server = plain.command(SSHD);
-    let _server = Server::start(server.args(["-D", "-f"]).arg(site.path().join("sshd_config")), port);
-    let client = armed(&host);
-    // GCM's messages are too short to be split; they are counted.
-    for (cipher, is_routed) in [("aes128-ctr", true), ("aes128-cbc", true), ("aes256-gcm@openssh.com", false)]
-    {
-        let directory = site.path().join(cipher);
-        let before = requests(&host.control());
-        let mut command = client.command("ssh");
-        command.args(["-F", "none", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]);
-        command.args(["-o", "RekeyLimit=1M", "-c", cipher, "-p", &port.to_string()]);
-        command.arg("-i").arg(site.path().join("user")).env(DIRECTORY_VARIABLE, &directory);
-        command.arg(format!("{}@127.0.0.1", user.trim())).arg("cat");
-        let output = command.stdin(File::open(site.path().join("data")).unwrap()).output().unwrap();
-        assert!(output.status.success(), "{cipher}: {}", String::from_utf8_lossy(&output.stderr));
-        assert!(output.stdout == sent, "{cipher}: what came back is another");
-        let [bytes, routed] = counted(&directory);
-        assert!(bytes >= 2 * BYTES as u64, "{cipher}: {bytes} bytes counted, there and back");
-        let packets = 2 * BYTES as u64 / 40_000;
-        assert!(!is_routed || routed >= packets, "{cipher}: {routed} routed");
-        assert!(requests(&host.control()) - before >= routed, "{cipher}");
+    let host = HostProcess::start("host_process", AT_ONCE);
+    let (plain, armed) = (Setup::plain().without_legacy(), armed(&host));
+    for (who, server, client) in [("client", &plain, &armed), ("server", &armed, &plain)] {
+        let port = free_port();
+        let site = ssh_site(port);
+        fs::write(site.path().join("data"), data()).unwrap();
+        // GCM's messages are too short to be split; they are counted.
+        for (cipher, is_routed) in
+            [("aes128-ctr", true), ("aes128-cbc", true), ("aes256-gcm@openssh.com", false)]
+        {
+            let directory = site.path().join(cipher);
+            let before = requests(&host.control());
+            let server = sshd(&program, server, site.path(), port, &directory);
+            carries(client, site.path(), port, cipher, &directory);
+            drop(server);
+            // There and back by the last program; what the one before it has counted may be cleared away. A server's child ends after its client.
+            let least = 2 * BYTES as u64;
+            assert!(soon(|| counted(&directory)[0] >= least), "{who}, {cipher}: {:?}", counted(&directory));
+            let routed = counted(&directory)[1];
+            let packets = least / 40_000;
+            assert!(!is_routed || routed >= packets, "{who}, {cipher}: {routed} routed");
+            assert!(requests(&host.control()) - before >= routed, "{who}, {cipher}");
+        }
     }
 }
 
@@ -159,9 +221,10 @@ fn back_end() -> u16 {
 /// It makes its contexts with properties of its own (`provider!=fips`).
 #[test]
 fn stunnel_carries_what_it_is_given_and_a_module_does_its_aes() {
-    if !is_there("stunnel") || !is_there("curl") {
-        return skipped("stunnel or curl is not there (Debian: stunnel4, curl)");
-    }
+    let found = Unpacked::find("/usr/bin/stunnel4", "stunnel4").filter(|_| is_there("curl"));
+    let Some(program) = found else {
+        return skipped("stunnel or curl is not there (`./x prepare` fetches stunnel; Debian: curl)");
+    };
     let (host, port) = (HostProcess::start("host_process", AT_ONCE), free_port());
     let site = tempfile::tempdir().unwrap();
     make_certificate(site.path());
@@ -173,7 +236,7 @@ fn stunnel_carries_what_it_is_given_and_a_module_does_its_aes() {
     fs::write(site.path().join("stunnel.conf"), text).unwrap();
     let directory = site.path().join("counts");
     let setup = armed(&host);
-    let mut server = setup.command("stunnel");
+    let mut server = program.command(&setup);
     server.arg(site.path().join("stunnel.conf")).env(DIRECTORY_VARIABLE, &directory);
     let (server, plain) = (Server::start(&mut server, port), Setup::plain());
     for suite in ["ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384"] {

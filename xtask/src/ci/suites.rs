@@ -17,7 +17,7 @@ use crate::tree::{cargo, root};
 /// Suites of other hands through OpenSSL, and guests, which keep one core busy and ask little of time: side by side they take
 /// as long as the longer one.
 const SIDE_BY_SIDE: [(&str, &[&str]); 2] = [
-    ("suites of other hands", &["differential", "evp_test", "haproxy", "nginx", "python", "tls"]),
+    ("suites of other hands", &["differential", "evp_test", "haproxy", "nginx", "python", "recipes", "tls"]),
     // Not the one that counts core time: beside a busy core its module is ready at other moments.
     ("guests", &["guest", "kernel", "virtio"]),
 ];
