@@ -8,9 +8,10 @@ use evener_evp::gcm;
 use prost::Message as _;
 use zeroize::Zeroizing;
 
+use super::document::read_clear;
 use super::proto::{AeadKey, Key, Keyset, PREFIX, name_of};
 use super::streaming_key::ENABLED;
-use super::{read_clear, wrong};
+use super::wrong;
 use crate::error::FormatError;
 use crate::random::fill_random;
 
