@@ -9,6 +9,37 @@ use crate::crypt::workload::Layout;
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct Experiment {
+    /// What contenders do.
+    pub work: Work,
+    /// How often each contender visits each cell, and for how long.
+    pub visits: Visits,
+    /// CPU workers; for memory of layout `cache`.
+    pub workers: usize,
+    /// Who competes, baselines first; only Evener's beside neighbours.
+    pub contenders: Vec<Contender>,
+    /// Who else wants the cores; `None`: the contenders have the machine to themselves, and rounds begin at a barrier.
+    pub beside: Option<NeighbourSpec>,
+}
+
+/// Visits of each contender to each cell.
+#[derive(Clone, Copy, Debug)]
+pub struct Visits {
+    /// How many.
+    pub runs: usize,
+    /// Time of all together, so that small cells are not left to chance.
+    pub cell_time: Nanos,
+}
+
+impl Visits {
+    /// Time of one.
+    pub(crate) fn budget(self) -> Nanos {
+        Nanos(self.cell_time.0 / self.runs.max(1) as u64)
+    }
+}
+
+/// What contenders do in a round.
+#[derive(Clone, Debug)]
+pub struct Work {
     /// With which algorithm.
     pub algorithm: Algorithm,
     /// In which direction.
@@ -19,16 +50,6 @@ pub struct Experiment {
     pub sizes: Sizes,
     /// Jobs of a round.
     pub count: usize,
-    /// Visits of each contender to each cell.
-    pub runs: usize,
-    /// Time of all visits of a contender to a cell together, so that small cells are not left to chance.
-    pub cell_time: Nanos,
-    /// CPU workers; for memory of layout `cache`.
-    pub workers: usize,
-    /// Who competes, baselines first; only Evener's beside neighbours.
-    pub contenders: Vec<Contender>,
-    /// Who else wants the cores; `None`: the contenders have the machine to themselves, and rounds begin at a barrier.
-    pub beside: Option<NeighbourSpec>,
 }
 
 /// Sizes of plaintexts.

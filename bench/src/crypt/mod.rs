@@ -10,7 +10,7 @@ mod sync_requests;
 mod visit;
 pub mod workload;
 
-pub use experiment::{Experiment, Sizes};
+pub use experiment::{Experiment, Sizes, Visits, Work};
 
 use std::thread;
 
@@ -19,7 +19,7 @@ use evener_core::{Estimator, Method, Nanos};
 
 use crate::crypt::contender::{Contender, Modules, Visit, VisitPlan};
 use crate::crypt::neighbours::{NeighbourReport, NeighbourSpec, beside};
-use crate::crypt::report::{BesideResult, CellResult, ContenderResult, Results};
+use crate::crypt::report::{BesideResult, CellResult, ContenderResult, RequestTimes, Results, RoundTimes};
 use crate::crypt::workload::{Workload, log_normal_sizes, uniform_sizes};
 use crate::error::BenchError;
 use crate::medians::Spread;
@@ -35,16 +35,16 @@ pub fn measure(
     learned: &mut Estimator,
     mut tell: impl FnMut(&str),
 ) -> Result<Results, BenchError> {
-    let cells: Vec<(String, Vec<usize>)> = match &experiment.sizes {
+    let cells: Vec<(String, Vec<usize>)> = match &experiment.work.sizes {
         Sizes::Each(sizes) => {
-            sizes.iter().map(|&size| (size.to_string(), vec![size; experiment.count])).collect()
+            sizes.iter().map(|&size| (size.to_string(), vec![size; experiment.work.count])).collect()
         }
-        Sizes::LogNormal => vec![("log-normal".into(), log_normal_sizes(experiment.count))],
-        Sizes::Uniform => vec![("uniform".into(), uniform_sizes(experiment.count))],
+        Sizes::LogNormal => vec![("log-normal".into(), log_normal_sizes(experiment.work.count))],
+        Sizes::Uniform => vec![("uniform".into(), uniform_sizes(experiment.work.count))],
     };
     let mut results = Vec::with_capacity(cells.len());
     for (name, sizes) in cells {
-        tell(&format!("{} {} {name}", experiment.algorithm, experiment.direction));
+        tell(&format!("{} {} {name}", experiment.work.algorithm, experiment.work.direction));
         results.push(measure_cell(experiment, &name, &sizes, driver_factory, learned)?);
     }
     Ok(Results::new(experiment, results))
@@ -57,14 +57,14 @@ fn measure_cell(
     driver_factory: &dyn DriverFactory,
     learned: &mut Estimator,
 ) -> Result<CellResult, BenchError> {
-    let Experiment { algorithm, direction, layout, workers, .. } = *experiment;
-    let load = Workload::new(algorithm, direction, layout, sizes, workers)?;
+    let Work { algorithm, direction, layout, .. } = experiment.work;
+    let load = Workload::new(algorithm, direction, layout, sizes, experiment.workers)?;
     let able: Vec<&Contender> =
         experiment.contenders.iter().filter(|contender| contender.can_do(&load)).collect();
     let mut visits: Vec<Vec<Visit>> = vec![Vec::new(); able.len()];
-    let budget = Nanos(experiment.cell_time.0 / experiment.runs.max(1) as u64);
+    let budget = experiment.visits.budget();
     let mut alone = Vec::new();
-    for run in 0..experiment.runs {
+    for run in 0..experiment.visits.runs {
         alone.extend(experiment.beside.map(|spec| left_alone(spec, budget)));
         // Another goes first in each run, so that no one always follows the same.
         for place in 0..able.len() {
@@ -153,12 +153,16 @@ fn summarise(
         emulated: matches!(contender, Contender::Evener { modules: Modules::Emulated, .. }),
         rounds: visits.iter().map(|visit| visit.rounds.len()).sum(),
         crowded_rounds: visits.iter().map(|visit| visit.crowded).sum(),
-        milliseconds: seconds.scaled(1e3),
-        megabytes_per_second: seconds.inverse(megabytes),
-        core_milliseconds: values(|visit| visit.core.map(|core| core.as_secs_f64() * 1e3)),
-        paper_clock_milliseconds: values(|visit| visit.paper_clock.map(|time| time.as_secs_f64() * 1e3)),
-        request_microseconds: values(|visit| visit.requests.map(|known| micros(known.median))),
-        request_p99_microseconds: values(|visit| visit.requests.map(|known| micros(known.p99))),
+        round: RoundTimes {
+            milliseconds: seconds.scaled(1e3),
+            megabytes_per_second: seconds.inverse(megabytes),
+            core_milliseconds: values(|visit| visit.core.map(|core| core.as_secs_f64() * 1e3)),
+            paper_clock_milliseconds: values(|visit| visit.paper_clock.map(|time| time.as_secs_f64() * 1e3)),
+        },
+        request: RequestTimes {
+            request_microseconds: values(|visit| visit.requests.map(|known| micros(known.median))),
+            request_p99_microseconds: values(|visit| visit.requests.map(|known| micros(known.p99))),
+        },
         shares: shares(reports),
         faster_than: Vec::new(),
         beside: BesideResult::of(visits, alone),

@@ -31,12 +31,8 @@ pub struct Plan {
     pub evener: PathBuf,
     /// Where; each folder is measured by itself, in a new folder inside it that is removed at the end.
     pub folders: Vec<PathBuf>,
-    /// One file of so many bytes; 0 leaves this work out.
-    pub large_bytes: u64,
-    /// A tree of so many files; 0 leaves this work out.
-    pub file_count: u64,
-    /// Bytes of each of them.
-    pub file_bytes: u64,
+    /// What each contender does; work without a byte is left out.
+    pub works: Vec<Work>,
     /// Turns of each contender.
     pub runs: usize,
     /// Whom to compare with; who is not installed is left out, and the results say so.
@@ -62,11 +58,19 @@ evener_core::named! {
 
 /// A thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+pub enum Work {
     /// One file.
-    Large { bytes: u64 },
+    Large {
+        /// How long it is.
+        bytes: u64,
+    },
     /// A tree of small files.
-    Tree { count: u64, bytes: u64 },
+    Tree {
+        /// How many files.
+        count: u64,
+        /// How long each of them is.
+        bytes: u64,
+    },
 }
 
 impl Work {
@@ -90,12 +94,8 @@ impl Work {
 }
 
 impl Plan {
-    fn works(&self) -> Vec<Work> {
-        let large = Work::Large { bytes: self.large_bytes };
-        let tree = Work::Tree { count: self.file_count, bytes: self.file_bytes };
-        let mut works = vec![large, tree];
-        works.retain(|work| work.bytes() > 0);
-        works
+    fn works(&self) -> impl Iterator<Item = Work> {
+        self.works.iter().copied().filter(|work| work.bytes() > 0)
     }
 }
 
@@ -118,7 +118,7 @@ pub fn usual_folders() -> Vec<PathBuf> {
 /// asks to stop. The folders are left as they were found.
 pub fn measure(plan: &Plan, cancel: &Cancel, mut tell: impl FnMut(&str)) -> Result<Results, BenchError> {
     let (programs, contenders) = contender::installed(plan)?;
-    if plan.works().is_empty() || plan.runs == 0 || plan.folders.is_empty() {
+    if plan.works().next().is_none() || plan.runs == 0 || plan.folders.is_empty() {
         return Err(BenchError::Cell("there is nothing to measure".to_owned()));
     }
     let mut cells = Vec::new();

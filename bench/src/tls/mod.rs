@@ -26,9 +26,9 @@ mod suite;
 
 pub use clients::{Client, Facts};
 pub use identity::Identity;
-pub use page::{Measurement, Page, Phases, Seen};
+pub use page::{Agreed, Asked, Measurement, Page, PageClient, Phases, Seen, Transfer};
 pub use paper::{Claim, PaperUpload, sizes as paper_sizes};
-pub use report::{ClaimsOf, Report, Row, Way};
+pub use report::{Cell, ClaimsOf, Report, Row, Series, Way};
 pub use server::{Plant, serve as serve_end};
 pub use suite::Suite;
 
@@ -43,11 +43,33 @@ use servers::{Event, Servers};
 pub struct Plan {
     /// This command, which is started as a page server, too.
     pub program: PathBuf,
-    /// The provider's file; without it nothing is compared.
+    /// The provider that takes part.
+    pub provider: ProviderFile,
+    /// How servers are started.
+    pub servers: ServerPlan,
+    /// What is sent and fetched.
+    pub transfers: Transfers,
+    /// Whom to have measure.
+    pub clients: Vec<Client>,
+    /// For how long a client's visit may go on.
+    pub timeout: Duration,
+    /// What the report calls this machine.
+    pub machine: String,
+}
+
+/// Evener's provider, and how it is configured.
+#[derive(Clone, Debug)]
+pub struct ProviderFile {
+    /// Its path; without it nothing is compared.
     pub module: Option<PathBuf>,
-    /// Lines for the provider's section of `openssl.cnf`.
+    /// Lines for its section of `openssl.cnf`.
     pub settings: Vec<String>,
-    /// Where servers listen.
+}
+
+/// How servers are started.
+#[derive(Clone, Debug)]
+pub struct ServerPlan {
+    /// Where they listen.
     pub listen: IpAddr,
     /// nginx, where it is to serve instead of this command; it takes ports that are free.
     pub nginx: Option<PathBuf>,
@@ -57,6 +79,13 @@ pub struct Plan {
     pub identity: Option<Identity>,
     /// Where uploads lie; a folder is made in it and removed at the end.
     pub folder: Option<PathBuf>,
+    /// A delay on purpose.
+    pub plant: Option<Plant>,
+}
+
+/// Transfers of a run: each suite, size and direction, once a round.
+#[derive(Clone, Debug)]
+pub struct Transfers {
     /// With which suites.
     pub suites: Vec<Suite>,
     /// Bytes.
@@ -65,20 +94,12 @@ pub struct Plan {
     pub directions: Vec<Direction>,
     /// Turns of each.
     pub rounds: usize,
-    /// Whom to have measure.
-    pub clients: Vec<Client>,
-    /// A delay on purpose, at the servers.
-    pub plant: Option<Plant>,
-    /// For how long a client's visit may go on.
-    pub timeout: Duration,
-    /// What the report calls this machine.
-    pub machine: String,
 }
 
 impl Plan {
     /// Which servers there are, and which ways a client has.
     fn providers(&self) -> Vec<Providers> {
-        match self.module {
+        match self.provider.module {
             Some(_) => Providers::BOTH.to_vec(),
             None => vec![Providers::Default],
         }
@@ -145,8 +166,8 @@ pub fn measure(
     }
     let mut servers = Servers::start(plan)?;
     let mut pages = Vec::new();
-    for round in 0..plan.rounds {
-        for &suite in &plan.suites {
+    for round in 0..plan.transfers.rounds {
+        for &suite in &plan.transfers.suites {
             for facts in &present {
                 let ways = plan.providers();
                 let ways = if facts.can_offload { &ways[..] } else { &ways[..1] };
@@ -156,7 +177,7 @@ pub fn measure(
                     tell(&format!(
                         "round {} of {}: {}, {}, {}",
                         round + 1,
-                        plan.rounds,
+                        plan.transfers.rounds,
                         facts.client.name(),
                         suite.in_words(),
                         providers.in_words()
@@ -184,7 +205,7 @@ pub fn serve(
     mut keep: impl FnMut(Page) -> Result<(), BenchError>,
 ) -> Result<(), BenchError> {
     let mut servers = Servers::start(plan)?;
-    let suite = plan.suites[0];
+    let suite = plan.transfers.suites[0];
     listens(&servers.url(suite, Providers::Default));
     while !cancel.is_cancelled() {
         match servers.next(Duration::from_millis(100)) {

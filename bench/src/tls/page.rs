@@ -14,27 +14,43 @@ pub(super) const PAGE_SCHEMA: &str = "evener-tls-page/1";
 pub struct Page {
     /// [`PAGE_SCHEMA`].
     pub schema: String,
-    /// Its name.
-    pub session: String,
-    /// What the client calls itself.
-    pub agent: String,
-    /// `CLIENT:PROVIDERS`, where a program started it.
-    pub label: Option<String>,
-    /// Which suite was asked for.
-    pub suite: Suite,
-    /// Turns of each.
-    pub rounds: usize,
-    /// Bytes.
-    pub sizes: Vec<u64>,
+    /// Who measured.
+    #[serde(flatten)]
+    pub client: PageClient,
+    /// What it was to measure.
+    #[serde(flatten)]
+    pub asked: Asked,
     /// By the page's clock.
     pub measured_in_ms: Option<f64>,
     /// In the order in which they were made.
     pub measurements: Vec<Measurement>,
 }
 
+/// Who measured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PageClient {
+    /// Name of the session.
+    pub session: String,
+    /// What the client calls itself.
+    pub agent: String,
+    /// `CLIENT:PROVIDERS`, where a program started it.
+    pub label: Option<String>,
+}
+
+/// What a client was to measure.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Asked {
+    /// By which suite.
+    pub suite: Suite,
+    /// Turns of each.
+    pub rounds: usize,
+    /// Bytes.
+    pub sizes: Vec<u64>,
+}
+
 /// One upload or download over a connection of its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Measurement {
+pub struct Transfer {
     /// Its name.
     pub id: String,
     /// From 1.
@@ -45,6 +61,14 @@ pub struct Measurement {
     pub bytes: u64,
     /// The server's providers: `default` or `evener`.
     pub end: String,
+}
+
+/// What a transfer took.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Of which transfer.
+    #[serde(flatten)]
+    pub transfer: Transfer,
     /// From the request to the end of the answer, by the client's clock, connection and handshake included.
     pub ms: f64,
     /// Core time of the client, where it is known; in a guest of the test bed that of the whole guest.
@@ -73,17 +97,25 @@ pub struct Phases {
 /// Where the time went, by the server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seen {
-    /// The handshake.
+    /// From the connection to the end of the handshake.
     pub tls_ms: f64,
-    /// From there to the first byte of the answer.
+    /// From there to the first byte of the answer: the head and the body came.
     pub request_ms: f64,
     /// From there to the last byte that the system took.
     pub response_ms: f64,
-    /// Of the server's process.
+    /// Core time of the server's process, in all that time.
     pub core_ms: f64,
+    /// What both ends agreed on.
+    #[serde(flatten)]
+    pub agreed: Agreed,
+}
+
+/// What both ends of a connection agreed on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Agreed {
     /// As OpenSSL names it.
     pub cipher: String,
-    /// Whether the MAC is that of the ciphertext; in CBC only.
+    /// Whether a record's MAC is that of the ciphertext (RFC 7366); in CBC only.
     pub encrypt_then_mac: bool,
 }
 

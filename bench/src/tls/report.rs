@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::clients::Facts;
-use super::page::{Measurement, Page};
+use super::page::{Measurement, Page, Transfer};
 use super::paper::{self, Claim, PaperUpload};
 use super::suite::Suite;
 use super::{Direction, Plan};
@@ -34,17 +34,33 @@ pub struct Report {
     pub claims: Vec<ClaimsOf>,
 }
 
-/// One client at one size.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Row {
+/// Transfers that are told together, size by size.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Series {
     /// Who.
     pub client: String,
     /// With which suite.
     pub suite: Suite,
-    /// Which way.
+    /// Which way; an upload by a request of a script, or by a form.
     pub direction: Direction,
+}
+
+/// Those of one size.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Cell {
+    /// Of which series.
+    #[serde(flatten)]
+    pub series: Series,
     /// Of the file.
     pub bytes: u64,
+}
+
+/// One client at one size.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// Of which transfers.
+    #[serde(flatten)]
+    pub cell: Cell,
     /// What was agreed on.
     pub cipher: Option<String>,
     /// Whether the MAC is that of the ciphertext.
@@ -77,36 +93,34 @@ pub struct Way {
 /// Paper 003's claims for one client.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ClaimsOf {
-    /// Who.
-    pub client: String,
-    /// With which suite.
-    pub suite: Suite,
+    /// Of which uploads.
+    #[serde(flatten)]
+    pub series: Series,
     /// Where the provider was.
     pub way: String,
-    /// Uploads by a request of a script, or by a form.
-    pub direction: Direction,
     /// Each with its verdict.
     pub claims: Vec<Claim>,
 }
-
-type Place = (String, Suite, Direction, u64);
 
 impl Report {
     /// Of all pages; a page without a label is a user's.
     #[must_use]
     pub fn new(plan: &Plan, server: &str, clients: Vec<Facts>, pages: &[Page]) -> Self {
-        let mut cells: BTreeMap<Place, BTreeMap<String, Vec<&Measurement>>> = BTreeMap::new();
+        let mut cells: BTreeMap<Cell, BTreeMap<String, Vec<&Measurement>>> = BTreeMap::new();
         for page in pages {
-            let label = page.label.as_deref().unwrap_or("page:default");
+            let label = page.client.label.as_deref().unwrap_or("page:default");
             let (client, providers) = label.split_once(':').unwrap_or((label, "default"));
             for one in &page.measurements {
-                let place = (client.to_owned(), page.suite, one.direction, one.bytes);
-                cells.entry(place).or_default().entry(way(providers, &one.end)).or_default().push(one);
+                let Transfer { direction, bytes, end, .. } = &one.transfer;
+                let (client, suite, direction) = (client.to_owned(), page.asked.suite, *direction);
+                let series = Series { client, suite, direction };
+                let ways = cells.entry(Cell { series, bytes: *bytes }).or_default();
+                ways.entry(way(providers, end)).or_default().push(one);
             }
         }
-        let rows: Vec<Row> = cells.into_iter().map(|(place, ways)| Row::new(place, &ways)).collect();
+        let rows: Vec<Row> = cells.into_iter().map(|(cell, ways)| Row::new(cell, &ways)).collect();
         let claims = claims(&rows);
-        let provider = plan.module.as_ref().map(|path| path.display().to_string());
+        let provider = plan.provider.module.as_ref().map(|path| path.display().to_string());
         let (schema, server) = ("evener-bench-tls/1".to_owned(), server.to_owned());
         Self { schema, machine: plan.machine.clone(), server, provider, clients, rows, claims }
     }
@@ -117,10 +131,9 @@ impl Report {
         let mut text = String::new();
         let mut last = None;
         for row in &self.rows {
-            let heading = (&row.client, row.suite, row.direction);
-            if last != Some(heading) {
+            if last != Some(&row.cell.series) {
                 text.push_str(&row.heading());
-                last = Some(heading);
+                last = Some(&row.cell.series);
             }
             text.push_str(&row.line());
         }
@@ -155,33 +168,30 @@ fn way(client: &str, server: &str) -> String {
 const WITHOUT: &str = "without";
 
 impl Row {
-    fn new((client, suite, direction, bytes): Place, ways: &BTreeMap<String, Vec<&Measurement>>) -> Self {
+    fn new(cell: Cell, ways: &BTreeMap<String, Vec<&Measurement>>) -> Self {
         let without = ways.get(WITHOUT).map(Vec::as_slice).unwrap_or_default();
         let mut all: Vec<Way> = ways.iter().filter_map(|(way, ones)| Way::new(way, ones, without)).collect();
         all.sort_by_key(|way| way.way != WITHOUT);
         let seen = ways.values().flatten().find_map(|one| one.server.as_ref());
-        let paper = paper::uploads().into_iter().find(|row| row.bytes == bytes);
+        let paper = paper::uploads().into_iter().find(|row| row.bytes == cell.bytes);
         Self {
-            client,
-            suite,
-            direction,
-            bytes,
-            cipher: seen.map(|seen| seen.cipher.clone()),
-            encrypt_then_mac: seen.map(|seen| seen.encrypt_then_mac),
+            cipher: seen.map(|seen| seen.agreed.cipher.clone()),
+            encrypt_then_mac: seen.map(|seen| seen.agreed.encrypt_then_mac),
             ways: all,
-            paper: paper.filter(|_| direction != Direction::Down),
+            paper: paper.filter(|_| cell.series.direction != Direction::Down),
+            cell,
         }
     }
 
     fn heading(&self) -> String {
-        let Self { client, suite, direction, .. } = self;
+        let Series { client, suite, direction } = &self.cell.series;
         let cipher = self.cipher.as_deref().map_or_else(String::new, |cipher| format!(" ({cipher})"));
         let etm = if self.encrypt_then_mac == Some(true) { ", Encrypt-then-MAC" } else { "" };
         format!("{client}, {}{cipher}{etm}, {}\n", suite.in_words(), direction.in_words())
     }
 
     fn line(&self) -> String {
-        let mut text = format!("{:>12} B", self.bytes);
+        let mut text = format!("{:>12} B", self.cell.bytes);
         for way in &self.ways {
             let Way { way, ms, ratio, core_ratio, .. } = way;
             write!(text, "  {way} {:.2} ms", ms.median).ok();
@@ -253,29 +263,32 @@ fn phases(ones: &[&Measurement]) -> BTreeMap<String, f64> {
     values.into_iter().filter_map(median).collect()
 }
 
-/// Client, suite, direction and way of uploads that are told together.
-type Series = (String, Suite, Direction, String);
+/// Bytes of an upload, and the milliseconds that it took with the provider and without.
+type MedianTimes = (u64, f64, f64);
 
 /// The claims, wherever all sizes of the paper were uploaded with the provider and without.
 fn claims(rows: &[Row]) -> Vec<ClaimsOf> {
-    let mut uploads: BTreeMap<Series, Vec<(u64, f64, f64)>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.direction != Direction::Down) {
+    let mut uploads: BTreeMap<(Series, String), Vec<MedianTimes>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.cell.series.direction != Direction::Down) {
         let Some(without) = row.ways.iter().find(|way| way.way == WITHOUT) else { continue };
         for way in row.ways.iter().filter(|way| way.way != WITHOUT) {
-            let place = (row.client.clone(), row.suite, row.direction, way.way.clone());
-            uploads.entry(place).or_default().push((row.bytes, way.ms.median, without.ms.median));
+            uploads.entry((row.cell.series.clone(), way.way.clone())).or_default().push((
+                row.cell.bytes,
+                way.ms.median,
+                without.ms.median,
+            ));
         }
     }
-    let of = |((client, suite, direction, way), measured): (Series, Vec<_>)| {
+    let of = |((series, way), measured): ((Series, String), Vec<_>)| {
         let claims = paper::claims(&measured);
-        (!claims.is_empty()).then_some(ClaimsOf { client, suite, way, direction, claims })
+        (!claims.is_empty()).then_some(ClaimsOf { series, way, claims })
     };
     uploads.into_iter().filter_map(of).collect()
 }
 
 impl ClaimsOf {
     fn lines(&self) -> String {
-        let Self { client, suite, way, direction, claims } = self;
+        let Self { series: Series { client, suite, direction }, way, claims } = self;
         let mut text = format!(
             "paper 003's claims, {client}, {}, {}, provider at: {way}\n",
             suite.in_words(),

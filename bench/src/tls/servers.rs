@@ -15,13 +15,13 @@ use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::Plan;
 use super::identity::{Identity, file};
 use super::last_words::last_words;
 use super::nginx;
 use super::paper;
 use super::server::{RESULT, Said, Setup};
 use super::suite::Suite;
+use super::{Plan, ServerPlan};
 use crate::error::BenchError;
 use crate::programs::openssl_conf::Providers;
 
@@ -74,17 +74,17 @@ struct EndOfPage<'a> {
 impl Servers {
     /// Starts them and waits until both listen.
     pub(super) fn start(plan: &Plan) -> Result<Self, BenchError> {
-        let root = plan.folder.clone().unwrap_or_else(std::env::temp_dir);
+        let root = plan.servers.folder.clone().unwrap_or_else(std::env::temp_dir);
         let folder = TempDir::with_prefix_in("evener-tls-", &root).map_err(|error| file(&root, &error))?;
-        let identity = match &plan.identity {
+        let identity = match &plan.servers.identity {
             Some(given) => given.clone(),
-            None => Identity::make(folder.path(), &[plan.listen])?,
+            None => Identity::make(folder.path(), &[plan.servers.listen])?,
         };
         identity.check()?;
         let (tell, said) = channel();
-        let mut servers = Self { ends: Vec::new(), said, folder, identity, host: shown(plan.listen) };
+        let mut servers = Self { ends: Vec::new(), said, folder, identity, host: shown(plan.servers.listen) };
         for providers in plan.providers() {
-            match &plan.nginx {
+            match &plan.servers.nginx {
                 Some(program) => servers.start_nginx(plan, program, providers, tell.clone())?,
                 None => servers.start_one(plan, providers, tell.clone())?,
             }
@@ -109,14 +109,15 @@ impl Servers {
         tell: Sender<(Providers, Event)>,
     ) -> Result<(), BenchError> {
         let configuration = self.configuration(plan, providers)?;
-        let place = u16::try_from(self.ends.len() * plan.suites.len()).unwrap_or(u16::MAX);
+        let place = u16::try_from(self.ends.len() * plan.transfers.suites.len()).unwrap_or(u16::MAX);
+        let ServerPlan { listen, first_port, plant, .. } = plan.servers;
         let setup = Setup {
-            listen: plan.listen,
-            first_port: if plan.first_port == 0 { 0 } else { plan.first_port.saturating_add(place) },
-            suites: plan.suites.clone(),
+            listen,
+            first_port: if first_port == 0 { 0 } else { first_port.saturating_add(place) },
+            suites: plan.transfers.suites.clone(),
             identity: self.identity.clone(),
             folder: self.folder.path().to_owned(),
-            plant: plan.plant,
+            plant,
         };
         let mut command = Command::new(&plan.program);
         command.args(["bench", "tls", "--end"]).env("OPENSSL_CONF", configuration);
@@ -149,9 +150,14 @@ impl Servers {
     ) -> Result<(), BenchError> {
         let configuration = self.configuration(plan, providers)?;
         let path = self.folder.path().join(format!("nginx-{}", providers.name()));
-        let folder = nginx::Folder::make(path, &plan.sizes)?;
-        let (mut child, ports) =
-            folder.start(program, plan.listen, &plan.suites, &self.identity, &configuration)?;
+        let folder = nginx::Folder::make(path, &plan.transfers.sizes)?;
+        let (mut child, ports) = folder.start(
+            program,
+            plan.servers.listen,
+            &plan.transfers.suites,
+            &self.identity,
+            &configuration,
+        )?;
         let output = BufReader::new(child.stdout.take().expect("it is piped"));
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap_or_default();
         std::thread::spawn(move || pass_on(output, providers, &tell));
@@ -163,8 +169,8 @@ impl Servers {
     /// The file of OpenSSL for programs with these providers; made once.
     pub(super) fn configuration(&self, plan: &Plan, providers: Providers) -> Result<PathBuf, BenchError> {
         let path = self.folder.path().join(format!("{}.cnf", providers.name()));
-        let module = plan.module.as_deref().unwrap_or_else(|| Path::new("evener.so"));
-        let text = providers.configuration(module, &plan.settings);
+        let module = plan.provider.module.as_deref().unwrap_or_else(|| Path::new("evener.so"));
+        let text = providers.configuration(module, &plan.provider.settings);
         std::fs::write(&path, text).map_err(|error| file(&path, &error))?;
         Ok(path)
     }
@@ -174,6 +180,7 @@ impl Servers {
         let ends: Vec<_> =
             self.ends.iter().map(|end| EndOfPage { name: end.providers.name(), ports: &end.ports }).collect();
         let suites: Vec<_> = plan
+            .transfers
             .suites
             .iter()
             .map(|suite| json!({ "name": suite.name(), "words": suite.in_words() }))
@@ -194,8 +201,9 @@ impl Servers {
 
     /// What a browser is to open, so that it measures by itself.
     pub(super) fn address(&self, plan: &Plan, address: &Address<'_>) -> String {
-        let sizes: Vec<String> = plan.sizes.iter().map(u64::to_string).collect();
-        let directions: Vec<&str> = plan.directions.iter().map(|direction| direction.name()).collect();
+        let sizes: Vec<String> = plan.transfers.sizes.iter().map(u64::to_string).collect();
+        let directions: Vec<&str> =
+            plan.transfers.directions.iter().map(|direction| direction.name()).collect();
         format!(
             "{}/?auto=1&suite={}&session={}&label={}&rounds={}&before={}&sizes={}&directions={}",
             self.url(address.suite, Providers::Default),
@@ -267,7 +275,7 @@ fn expect_provider(plan: &Plan, providers: Providers, has_provider: bool) -> Res
     if has_provider == (providers == Providers::Evener) {
         return Ok(());
     }
-    let which = plan.module.as_deref().unwrap_or_else(|| Path::new("evener.so")).display();
+    let which = plan.provider.module.as_deref().unwrap_or_else(|| Path::new("evener.so")).display();
     let reason = format!("OpenSSL did not load {which} in it; `evener doctor` with the same module says why");
     Err(BenchError::Command { command: "the page server".to_owned(), reason })
 }

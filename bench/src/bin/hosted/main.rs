@@ -125,9 +125,9 @@ fn print_bounds(rounds: &[(Work, Work)]) -> anyhow::Result<()> {
         let all: Vec<f64> = rounds.iter().map(of).collect();
         Ok(Spread::of(&all).context("there was no round")?.median)
     };
-    let client = median(&|(hosted, _)| hosted.core_us)?;
-    let host = median(&|(hosted, _)| hosted.host_us)?;
-    let plain = median(&|(_, plain)| plain.core_us)?;
+    let client = median(&|(hosted, _)| hosted.message.client_us)?;
+    let host = median(&|(hosted, _)| hosted.message.host_us)?;
+    let plain = median(&|(_, plain)| plain.message.client_us)?;
     println!(
         "core time of a message: {client:.2} us of its process and {host:.2} of the host, {plain:.2} us plainly"
     );

@@ -24,9 +24,15 @@ pub(super) struct Work {
     pub(super) rate: f64,
     /// Jain's index of the processes' messages: 1 where each did as much, one by their number where one did all.
     pub(super) fairness: f64,
-    /// Core time of the processes for a message, in microseconds.
-    pub(super) core_us: f64,
-    /// That of their host.
+    pub(super) message: MessageCost,
+}
+
+/// Core time of a message, in microseconds.
+#[derive(Clone, Copy)]
+pub(super) struct MessageCost {
+    /// Of its process.
+    pub(super) client_us: f64,
+    /// Of the host.
     pub(super) host_us: f64,
 }
 
@@ -53,7 +59,8 @@ pub(super) fn run(
     let of_each = |core: Duration| core.as_secs_f64() * 1e6 / messages as f64;
     #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
     let rate = (messages * arguments.bytes) as f64 / window / 1e6;
-    Ok(Work { rate, fairness: jain_index(&counts), core_us: of_each(core), host_us: of_each(host_core) })
+    let message = MessageCost { client_us: of_each(core), host_us: of_each(host_core) };
+    Ok(Work { rate, fairness: jain_index(&counts), message })
 }
 
 /// What a process says at its end.

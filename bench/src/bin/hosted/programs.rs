@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use evener_bench::programs::openssl_conf::Providers;
 
 use super::Arguments;
-use super::processes::Work;
+use super::processes::{MessageCost, Work};
 
 /// Megabytes per second of all processes together, by `providers`, which reach the host at `socket`.
 pub(super) fn run(
@@ -32,7 +32,7 @@ pub(super) fn run(
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let rate = rate(&String::from_utf8_lossy(&output.stdout)).context("openssl speed tells no rate")?;
     // It tells the sum only.
-    Ok(Work { rate, fairness: f64::NAN, core_us: f64::NAN, host_us: f64::NAN })
+    Ok(Work { rate, fairness: f64::NAN, message: MessageCost { client_us: f64::NAN, host_us: f64::NAN } })
 }
 
 /// Of a table that ends with `AES-128-CBC    1963321.94k`, thousands of bytes a second.

@@ -114,14 +114,14 @@ fn row(name: &str, runs: &[Run], plain: &[Run]) -> Value {
             .as_ref()
             .map_or_else(String::new, |it| format!("{:.3} [{:.3} {:.3}]", it.median, it.min, it.max))
     };
-    let requests = runs.iter().map(|run| run.requests).sum::<u64>() / runs.len().max(1) as u64;
+    let requests = runs.iter().map(|run| run.host.requests).sum::<u64>() / runs.len().max(1) as u64;
     println!(
         "  {name:<19} core {:7.3} s  {}  wall {:7.3} s  {}  host {:6.3} s, {requests} requests",
         median(|run| run.core_s),
         told(&core),
         median(|run| run.wall_s),
         told(&wall),
-        median(|run| run.host_s),
+        median(|run| run.host.host_s),
     );
     json!({ "way": name, "core": core, "wall": wall, "runs": runs })
 }

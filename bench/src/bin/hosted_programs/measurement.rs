@@ -30,6 +30,13 @@ pub(super) struct Run {
     pub(super) wall_s: f64,
     /// Of all processes that ended, and of the host.
     pub(super) core_s: f64,
+    #[serde(flatten)]
+    pub(super) host: HostPart,
+}
+
+/// The host's part in a run.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub(super) struct HostPart {
     /// Of the host alone.
     pub(super) host_s: f64,
     /// That the host did.
@@ -70,8 +77,7 @@ impl Place {
         Ok(Run {
             wall_s: used.wall.as_secs_f64(),
             core_s: used.core.as_secs_f64() + host_s,
-            host_s,
-            requests: self.host_requests()? - requests_before,
+            host: HostPart { host_s, requests: self.host_requests()? - requests_before },
         })
     }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
-use evener_bench::processes::report::{Cell, Predicted, Report};
+use evener_bench::processes::report::{Case, Cell, Predicted, Report};
 use evener_bench::processes::{Experiment, Gates, Mode, Place, Round, predict};
 use evener_bench::programs::stopwatch;
 use evener_core::{InlineDriver as _, Nanos};
@@ -147,9 +147,9 @@ impl Learned {
     fn take(&mut self, cell: &Cell, experiment: &Experiment) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds")]
         let seen = Nanos((cell.median(|figures| figures.p50_us) * 1e3) as u64);
-        match cell.mode {
+        match cell.case.mode {
             Mode::Cores if self.core == Nanos::ZERO => self.core = seen,
-            Mode::Plain if cell.processes == 1 => {
+            Mode::Plain if cell.case.processes == 1 => {
                 self.path = Nanos(seen.0.saturating_sub(experiment.service.0));
             }
             _ => {}
@@ -181,11 +181,8 @@ fn measure(
         let experiment = &work.experiment;
         let ids = rounds.first().map(|round| round.ids.clone()).unwrap_or_default();
         let mut cell = Cell {
-            work: work.name.clone(),
-            bytes: experiment.bytes,
-            processes,
+            case: Case { work: work.name.clone(), bytes: experiment.bytes, processes, mode },
             requests: each(mode),
-            mode,
             rounds: rounds.into_iter().map(|round| round.figures).collect(),
             predicted: None,
         };

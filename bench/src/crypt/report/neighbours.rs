@@ -16,15 +16,31 @@ pub struct BesideResult {
     pub busy_cores: Option<Spread>,
     /// The same as time for a round, in milliseconds.
     pub busy_milliseconds: Option<Spread>,
-    /// Part of a core that the hog had, by its clock.
+    /// What the hog got.
+    #[serde(flatten)]
+    pub hog: HogResult,
+    /// How late the probe woke.
+    #[serde(flatten)]
+    pub probe: ProbeResult,
+}
+
+/// What the hog got.
+#[derive(Debug, Serialize)]
+pub struct HogResult {
+    /// Part of a core that it had, by its clock.
     pub hog_share: Option<Spread>,
-    /// Work that the hog did per time over what it does while no contender works, in the same run.
+    /// Work that it did per time over what it does while no contender works, in the same run.
     pub hog_speed: Option<Spread>,
-    /// How late the probe woke: half of its alarms no later.
+}
+
+/// How late the probe woke.
+#[derive(Debug, Serialize)]
+pub struct ProbeResult {
+    /// Half of its alarms no later.
     pub late_microseconds: Option<Spread>,
-    /// The same: 99 of 100 no later.
+    /// 99 of 100 no later.
     pub late_p99_microseconds: Option<Spread>,
-    /// The same: the latest of a visit.
+    /// The latest of a visit.
     pub late_max_microseconds: Option<Spread>,
 }
 
@@ -37,7 +53,9 @@ impl BesideResult {
             |visit: &Visit| Some(visit.beside?.busy?.as_secs_f64() * 1e3 / count(visit.rounds.len()));
         let all: Vec<NeighbourReport> = pairs.iter().map(|(got, _)| **got).collect();
         let hog_speed = spread(pairs.iter().map(|(got, alone)| Some(speed(got)? / speed(alone)?)));
-        Some(Self { hog_speed, busy_milliseconds: spread(visits.iter().map(rounds)), ..Self::alone(&all)? })
+        let alone = Self::alone(&all)?;
+        let hog = HogResult { hog_speed, ..alone.hog };
+        Some(Self { hog, busy_milliseconds: spread(visits.iter().map(rounds)), ..alone })
     }
 
     /// Of looks at neighbours that had the machine to themselves; `None` where there were none.
@@ -50,11 +68,12 @@ impl BesideResult {
         (!looks.is_empty()).then(|| Self {
             busy_cores: spread(looks.iter().map(|got| Some(got.busy?.as_secs_f64() / wall(got)))),
             busy_milliseconds: None,
-            hog_share: spread(looks.iter().map(share)),
-            hog_speed: None,
-            late_microseconds: late(|late| late.median),
-            late_p99_microseconds: late(|late| late.p99),
-            late_max_microseconds: late(|late| late.max),
+            hog: HogResult { hog_share: spread(looks.iter().map(share)), hog_speed: None },
+            probe: ProbeResult {
+                late_microseconds: late(|late| late.median),
+                late_p99_microseconds: late(|late| late.p99),
+                late_max_microseconds: late(|late| late.max),
+            },
         })
     }
 
@@ -68,11 +87,11 @@ impl BesideResult {
         };
         add("  busy ", self.busy_cores, 1.0, 2, " cores");
         add(", ", self.busy_milliseconds, 1.0, 3, " ms a round");
-        add("  hog ", self.hog_share, 100.0, 1, " % of a core");
-        add(", ", self.hog_speed, 100.0, 1, " % of its speed");
-        add("  woken late ", self.late_microseconds, 1.0, 0, " us");
-        add(", 99 of 100 ", self.late_p99_microseconds, 1.0, 0, "");
-        add(", all ", self.late_max_microseconds, 1.0, 0, " us");
+        add("  hog ", self.hog.hog_share, 100.0, 1, " % of a core");
+        add(", ", self.hog.hog_speed, 100.0, 1, " % of its speed");
+        add("  woken late ", self.probe.late_microseconds, 1.0, 0, " us");
+        add(", 99 of 100 ", self.probe.late_p99_microseconds, 1.0, 0, "");
+        add(", all ", self.probe.late_max_microseconds, 1.0, 0, " us");
         text
     }
 }
@@ -116,11 +135,11 @@ mod tests {
         let visits = [visit(got(200, 100, 500), 4), visit(got(100, 50, 250), 2)];
         let result = BesideResult::of(&visits, &[got(100, 100, 1_000), got(100, 100, 2_000)]).unwrap();
         let value = |spread: Option<Spread>| spread.map(|spread| (spread.min, spread.max)).unwrap();
-        assert_eq!(value(result.hog_share), (0.5, 0.5));
-        assert_eq!(value(result.hog_speed), (0.125, 0.25));
+        assert_eq!(value(result.hog.hog_share), (0.5, 0.5));
+        assert_eq!(value(result.hog.hog_speed), (0.125, 0.25));
         assert_eq!(value(result.busy_cores), (0.5, 0.5));
         assert_eq!(value(result.busy_milliseconds), (25.0, 25.0));
-        assert_eq!(value(result.late_max_microseconds), (100.0, 200.0));
+        assert_eq!(value(result.probe.late_max_microseconds), (100.0, 200.0));
         let text = result.to_text();
         assert!(text.contains("hog 50.0 % of a core, 18.8 % of its speed"), "{text}");
     }
@@ -129,6 +148,6 @@ mod tests {
     fn without_neighbours_nothing_is_told_of_them() {
         assert!(BesideResult::of(&[Visit::default()], &[]).is_none());
         let nobody = BesideResult::alone(&[NeighbourReport { late: None, ..got(100, 0, 0) }]).unwrap();
-        assert!(nobody.hog_share.is_none() && nobody.late_microseconds.is_none());
+        assert!(nobody.hog.hog_share.is_none() && nobody.probe.late_microseconds.is_none());
     }
 }

@@ -29,19 +29,27 @@ pub struct Report {
     pub cells: Vec<Cell>,
 }
 
-/// A number of processes in one mode.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Cell {
+/// A number of processes in one mode, at one kind of work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Case {
     /// What is done with what, where a report has several: empty otherwise.
     pub work: String,
     /// Bytes of a request.
     pub bytes: usize,
-    /// How many.
+    /// How many processes.
     pub processes: usize,
-    /// Requests of each.
-    pub requests: usize,
     /// How they share the module.
     pub mode: Mode,
+}
+
+/// What was measured of one case.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Cell {
+    /// Who did what; no other cell of a report has the same.
+    #[serde(flatten)]
+    pub case: Case,
+    /// Requests of each process.
+    pub requests: usize,
     /// Every round.
     pub rounds: Vec<Figures>,
     /// What the simulator says, where it knows the module.
@@ -100,7 +108,7 @@ impl Cell {
     /// A line of the table.
     #[must_use]
     pub fn line(&self) -> String {
-        let mut line = format!("{:>6} {:>8}", self.processes, self.mode.name());
+        let mut line = format!("{:>6} {:>8}", self.case.processes, self.case.mode.name());
         let median = |of| self.median(of);
         write!(line, " {:>9.2}", median(|figures| figures.mb_per_s)).ok();
         match (self.predicted, self.of_predicted()) {
@@ -148,13 +156,13 @@ impl Report {
     /// The cell of so many processes in a mode, of the first kind of work.
     #[must_use]
     pub fn cell(&self, mode: Mode, processes: usize) -> Option<&Cell> {
-        self.cells.iter().find(|cell| cell.mode == mode && cell.processes == processes)
+        self.cells.iter().find(|cell| cell.case.mode == mode && cell.case.processes == processes)
     }
 
     /// The modes that it has, in order.
     #[must_use]
     pub fn modes(&self) -> Vec<Mode> {
-        let has = |mode: &Mode| self.cells.iter().any(|cell| cell.mode == *mode);
+        let has = |mode: &Mode| self.cells.iter().any(|cell| cell.case.mode == *mode);
         Mode::ALL.into_iter().filter(has).collect()
     }
 
@@ -184,19 +192,16 @@ impl Report {
         {
             return Err(refused("it is of another measurement".to_owned()));
         }
-        let is_same = |one: &Cell, other: &Cell| {
-            one.work == other.work && one.processes == other.processes && one.mode == other.mode
-        };
-        let others =
-            before.cells.into_iter().filter(|cell| !self.cells.iter().any(|ours| is_same(ours, cell)));
+        let is_replaced = |cell: &Cell| self.cells.iter().any(|ours| ours.case == cell.case);
+        let others = before.cells.into_iter().filter(|cell| !is_replaced(cell));
         let mut cells: Vec<Cell> = others.collect();
         cells.append(&mut self.cells);
         // Works in the order in which they came.
-        let mut works: Vec<String> = cells.iter().map(|cell| cell.work.clone()).collect();
+        let mut works: Vec<String> = cells.iter().map(|cell| cell.case.work.clone()).collect();
         let mut seen = std::collections::BTreeSet::new();
         works.retain(|work| seen.insert(work.clone()));
         cells.sort_by_key(|cell| {
-            (works.iter().position(|work| *work == cell.work), cell.processes, cell.mode)
+            (works.iter().position(|work| *work == cell.case.work), cell.case.processes, cell.case.mode)
         });
         self.cells = cells;
         self.commands.splice(0..0, before.commands);

@@ -36,18 +36,18 @@ impl Report {
     fn rates(&self, page: &mut String) {
         let modes = self.modes();
         page.push_str("\nThroughput in MB/s (10^6 bytes), medians of the rounds; behind each that was simulated the simulator's, and live over simulated.\n\n| ");
-        page.push_str(if self.cells.iter().any(|cell| !cell.work.is_empty()) {
+        page.push_str(if self.cells.iter().any(|cell| !cell.case.work.is_empty()) {
             "work | processes |"
         } else {
             "processes |"
         });
         modes.iter().for_each(|mode| _ = write!(page, " {} |", mode.name()));
         page.push_str("\n|---|");
-        (0..modes.len() + usize::from(self.cells.iter().any(|cell| !cell.work.is_empty())))
+        (0..modes.len() + usize::from(self.cells.iter().any(|cell| !cell.case.work.is_empty())))
             .for_each(|_| page.push_str("---|"));
         page.push('\n');
         let mut rows: Vec<(&str, usize)> =
-            self.cells.iter().map(|cell| (cell.work.as_str(), cell.processes)).collect();
+            self.cells.iter().map(|cell| (cell.case.work.as_str(), cell.case.processes)).collect();
         rows.dedup();
         for (work, processes) in rows {
             if !work.is_empty() {
@@ -55,8 +55,9 @@ impl Report {
             }
             write!(page, "| {processes} |").ok();
             for mode in &modes {
-                let is_it =
-                    |cell: &&Cell| cell.mode == *mode && cell.processes == processes && cell.work == work;
+                let is_it = |cell: &&Cell| {
+                    cell.case.mode == *mode && cell.case.processes == processes && cell.case.work == work
+                };
                 write!(page, " {} |", self.cells.iter().find(is_it).map(rate).unwrap_or_default()).ok();
             }
             page.push('\n');
@@ -76,9 +77,9 @@ impl Report {
             write!(
                 page,
                 "| {} | {} | {} | {} | {} ",
-                cell.work,
-                cell.processes,
-                cell.mode.name(),
+                cell.case.work,
+                cell.case.processes,
+                cell.case.mode.name(),
                 cell.requests,
                 between.unwrap_or_default()
             )
@@ -106,7 +107,7 @@ impl Report {
         let switches =
             |cell: &Cell| cell.median(|figures| figures.voluntary_per_mb + figures.involuntary_per_mb);
         let fifo = |processes| self.cell(Mode::Fifo, processes);
-        let of_fifo = || self.cells.iter().filter(|cell| cell.mode == Mode::Fifo);
+        let of_fifo = || self.cells.iter().filter(|cell| cell.case.mode == Mode::Fifo);
         if let Some(thousand) = fifo(1024) {
             let best = of_fifo().map(rate).fold(0.0, f64::max);
             asked.push(Asked::at_least(
@@ -127,21 +128,21 @@ impl Report {
             ));
         }
         for cell in [8, 64, 512].into_iter().filter_map(fifo) {
-            let what = format!("fifo: Jain's index at {} processes", cell.processes);
+            let what = format!("fifo: Jain's index at {} processes", cell.case.processes);
             asked.push(Asked::at_least(&what, 0.98, cell.median(|figures| figures.fairness)));
         }
         for cell in of_fifo() {
             if let Some(count) = cell.rounds.iter().filter_map(|figures| figures.out_of_order).max() {
                 let what = format!(
                     "fifo: grants before an earlier ticket, {} processes, the worst round",
-                    cell.processes
+                    cell.case.processes
                 );
                 let holds = count == 0;
                 asked.push(Asked { what, bound: "none".to_owned(), reached: count.to_string(), holds });
             }
         }
         for mode in [Mode::Lists64, Mode::Fifo] {
-            let cells = self.cells.iter().filter(|cell| cell.mode == mode);
+            let cells = self.cells.iter().filter(|cell| cell.case.mode == mode);
             let worst = cells
                 .filter_map(|cell| Some((cell.of_predicted()?, cell)))
                 .max_by(|one, other| off(one.0).total_cmp(&off(other.0)));
@@ -149,8 +150,8 @@ impl Report {
                 let what = format!(
                     "{}: live over simulated, the worst, at {} {} processes",
                     mode.name(),
-                    cell.work,
-                    cell.processes
+                    cell.case.work,
+                    cell.case.processes
                 );
                 asked.push(Asked {
                     what,

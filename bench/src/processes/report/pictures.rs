@@ -31,23 +31,23 @@ impl Report {
 
     /// A line for each mode, and for each kind of work where there are several.
     fn series(&self, ending: &str, dashed: bool, value: impl Fn(&Cell) -> Option<f64>) -> Vec<Series> {
-        let mut works: Vec<&str> = self.cells.iter().map(|cell| cell.work.as_str()).collect();
+        let mut works: Vec<&str> = self.cells.iter().map(|cell| cell.case.work.as_str()).collect();
         works.sort_unstable();
         works.dedup();
         // Of many works the largest requests, as the arbiter and paper 004 order them: more lines cannot be told apart.
-        let largest = self.cells.iter().map(|cell| cell.bytes).max();
+        let largest = self.cells.iter().map(|cell| cell.case.bytes).max();
         let has_many = works.len() > 1;
         let is_drawn = |cell: &&Cell| {
-            let is_ordered = matches!(cell.mode, Mode::Fifo | Mode::Flags);
-            !has_many || Some(cell.bytes) == largest && is_ordered
+            let is_ordered = matches!(cell.case.mode, Mode::Fifo | Mode::Flags);
+            !has_many || Some(cell.case.bytes) == largest && is_ordered
         };
         let mut all = Vec::new();
         for work in works {
             for mode in self.modes() {
-                let is_it = |cell: &&Cell| cell.mode == mode && cell.work == work;
+                let is_it = |cell: &&Cell| cell.case.mode == mode && cell.case.work == work;
                 let cells = self.cells.iter().filter(is_drawn).filter(is_it);
                 #[expect(clippy::cast_precision_loss, reason = "a place in a picture")]
-                let points = cells.filter_map(|cell| Some((cell.processes as f64, value(cell)?)));
+                let points = cells.filter_map(|cell| Some((cell.case.processes as f64, value(cell)?)));
                 let name = format!("{} {work}{ending}", mode.name()).trim().replace(" ,", ",");
                 let points: Vec<(f64, f64)> = points.collect();
                 if !points.is_empty() {

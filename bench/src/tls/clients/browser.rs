@@ -41,7 +41,7 @@ pub(super) fn visit(client: Client, visit: &Visit<'_>, servers: &mut Servers) ->
         match servers.next(LOOK) {
             Some((_, Event::Said(Said::Result(page)))) => {
                 let page = Page::read(page).map_err(&failed)?;
-                if page.session == visit.session {
+                if page.client.session == visit.session {
                     browser.leave(client);
                     return Ok(page);
                 }

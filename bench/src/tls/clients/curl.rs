@@ -10,7 +10,7 @@ use crate::programs::openssl_conf::Providers;
 use crate::programs::stopwatch;
 use crate::tls::Direction;
 use crate::tls::identity::file;
-use crate::tls::page::{Measurement, PAGE_SCHEMA, Page, Phases, Seen};
+use crate::tls::page::{Asked, Measurement, PAGE_SCHEMA, Page, PageClient, Phases, Seen, Transfer};
 use crate::tls::servers::{Event, Servers};
 use crate::tls::suite::Suite;
 
@@ -38,12 +38,12 @@ pub(super) fn version() -> Found {
 }
 
 pub(super) fn visit(visit: &Visit<'_>, servers: &mut Servers) -> Result<Page, BenchError> {
-    let plan = visit.plan;
+    let transfers = &visit.plan.transfers;
     let ends: Vec<Providers> = servers.providers().collect();
     let mut measurements = Vec::new();
     for round in 0..=visit.rounds {
-        for (place, &bytes) in plan.sizes.iter().enumerate() {
-            for &direction in &plan.directions {
+        for (place, &bytes) in transfers.sizes.iter().enumerate() {
+            for &direction in &transfers.directions {
                 for turn in 0..ends.len() {
                     let end = ends[(visit.rounds_before + round + turn) % ends.len()];
                     // The round before the first warms up, with the smallest size. A form is a browser's.
@@ -54,7 +54,8 @@ pub(super) fn visit(visit: &Visit<'_>, servers: &mut Servers) -> Result<Page, Be
                         return Err(BenchError::Stopped);
                     }
                     let id = format!("{}.{}", visit.session, measurements.len());
-                    let one = exchange(visit, servers, end, (direction, bytes), (round, id))?;
+                    let transfer = Transfer { id, round, direction, bytes, end: end.name().to_owned() };
+                    let one = exchange(visit, servers, end, transfer)?;
                     if round > 0 {
                         measurements.push(one);
                     }
@@ -67,12 +68,12 @@ pub(super) fn visit(visit: &Visit<'_>, servers: &mut Servers) -> Result<Page, Be
     }
     Ok(Page {
         schema: PAGE_SCHEMA.to_owned(),
-        session: visit.session.clone(),
-        agent: "curl".to_owned(),
-        label: Some(visit.label(Client::Curl)),
-        suite: visit.suite,
-        rounds: visit.rounds,
-        sizes: plan.sizes.clone(),
+        client: PageClient {
+            session: visit.session.clone(),
+            agent: "curl".to_owned(),
+            label: Some(visit.label(Client::Curl)),
+        },
+        asked: Asked { suite: visit.suite, rounds: visit.rounds, sizes: transfers.sizes.clone() },
         measured_in_ms: None,
         measurements,
     })
@@ -96,9 +97,10 @@ fn exchange(
     visit: &Visit<'_>,
     servers: &mut Servers,
     end: Providers,
-    (direction, bytes): (Direction, u64),
-    (round, id): (usize, String),
+    transfer: Transfer,
 ) -> Result<Measurement, BenchError> {
+    let Transfer { id, direction, bytes, .. } = &transfer;
+    let (direction, bytes) = (*direction, *bytes);
     let url = servers.url(visit.suite, end);
     let got = servers.folder().join("got");
     let mut command = curl(visit, servers)?;
@@ -124,7 +126,7 @@ fn exchange(
             if direction == Direction::Down && std::fs::metadata(&got).map_or(0, |it| it.len()) != bytes {
                 return Err(failed(format!("{url} gave another length than {bytes} bytes")));
             }
-            Ok(measurement((direction, bytes), (round, id), end, &written, core.as_secs_f64() * 1e3))
+            Ok(measurement(transfer, &written, core.as_secs_f64() * 1e3))
         }
         Ok(written) if output.status.success() => {
             let answer = std::fs::read_to_string(&got).unwrap_or_default();
@@ -155,13 +157,7 @@ fn why(words: &str, servers: &mut Servers) -> String {
     }
 }
 
-fn measurement(
-    (direction, bytes): (Direction, u64),
-    (round, id): (usize, String),
-    end: Providers,
-    written: &Written,
-    core_ms: f64,
-) -> Measurement {
+fn measurement(transfer: Transfer, written: &Written, core_ms: f64) -> Measurement {
     let ms = |from: f64, to: f64| (to - from) * 1e3;
     let phases = Phases {
         connect_ms: ms(0.0, written.time_connect),
@@ -170,15 +166,11 @@ fn measurement(
         response_ms: ms(written.time_starttransfer, written.time_total),
     };
     Measurement {
-        id,
-        round,
-        direction,
-        bytes,
-        end: end.name().to_owned(),
         ms: written.time_total * 1e3,
         client_core_ms: Some(core_ms),
         // Of an upload curl does not say when the answer began: the server does.
-        phases: (direction == Direction::Down).then_some(phases),
+        phases: (transfer.direction == Direction::Down).then_some(phases),
+        transfer,
         navigation: None,
         server: None,
     }
@@ -195,8 +187,8 @@ fn join(
     command.arg(format!("{}/spent?session={}", servers.url(visit.suite, end), visit.session));
     let text = stopwatch::run(command)?;
     let seen: std::collections::HashMap<String, Seen> = serde_json::from_slice(&text).unwrap_or_default();
-    for one in measurements.iter_mut().filter(|one| one.end == end.name()) {
-        one.server = seen.get(&one.id).cloned();
+    for one in measurements.iter_mut().filter(|one| one.transfer.end == end.name()) {
+        one.server = seen.get(&one.transfer.id).cloned();
     }
     Ok(())
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use openssl::ssl::{Ssl, SslContext, SslStream};
 
 use super::http::{PIECE_BYTES, Request, write_continue, write_head};
-use super::request_times::{Clock, Spent};
+use super::request_times::Clock;
 use super::{Phase, Said, Shared, hello, tell};
+use crate::tls::page::{Agreed, Seen};
 use crate::tls::site::{FORM, asset};
 use crate::tls::suite::Suite;
 
@@ -229,16 +230,14 @@ impl Connection<'_> {
     fn enter(&mut self, request: &Request, request_ms: f64) {
         let Some(id) = request.value("id") else { return };
         let cipher = self.stream.ssl().current_cipher().map_or("none", |cipher| cipher.name()).to_owned();
-        let spent = Spent {
-            id: id.to_owned(),
+        let seen = Seen {
             tls_ms: self.tls_ms,
             request_ms,
             response_ms: self.clock.lap(),
             core_ms: self.clock.core_ms(),
-            cipher,
-            encrypt_then_mac: self.encrypt_then_mac,
+            agreed: Agreed { cipher, encrypt_then_mac: self.encrypt_then_mac },
         };
-        self.shared.with_ledger(|ledger| ledger.enter(spent));
+        self.shared.with_ledger(|ledger| ledger.enter(id, seen));
     }
 }
 

@@ -4,48 +4,29 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+
+use crate::tls::page::Seen;
 
 /// Requests that are remembered: more than one page makes.
 const ROWS_MAX: usize = 20_000;
 
-/// One request, milliseconds.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Spent {
-    /// As the client named it.
-    #[serde(skip)]
-    pub(super) id: String,
-    /// From the connection to the end of the handshake.
-    pub(super) tls_ms: f64,
-    /// From there to the first byte of the answer: the head and the body came.
-    pub(super) request_ms: f64,
-    /// From there to the last byte that the system took.
-    pub(super) response_ms: f64,
-    /// Of this process, in all that time.
-    pub(super) core_ms: f64,
-    /// As OpenSSL names it.
-    pub(super) cipher: String,
-    /// Whether the record's MAC is that of the ciphertext (RFC 7366); in CBC only.
-    pub(super) encrypt_then_mac: bool,
-}
-
-/// The latest requests.
+/// What the latest requests took, by the names that clients gave them.
 #[derive(Default)]
-pub(super) struct Ledger(VecDeque<Spent>);
+pub(super) struct Ledger(VecDeque<(String, Seen)>);
 
 impl Ledger {
-    pub(super) fn enter(&mut self, spent: Spent) {
+    pub(super) fn enter(&mut self, id: &str, seen: Seen) {
         if self.0.len() == ROWS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(spent);
+        self.0.push_back((id.to_owned(), seen));
     }
 
     /// Those whose names begin with `session` and a point, by their names.
     pub(super) fn of(&self, session: &str) -> serde_json::Map<String, serde_json::Value> {
-        let is_of = |spent: &&Spent| spent.id.strip_prefix(session).is_some_and(|rest| rest.starts_with('.'));
-        let rows = self.0.iter().filter(is_of);
-        rows.filter_map(|spent| Some((spent.id.clone(), serde_json::to_value(spent).ok()?))).collect()
+        let is_of = |id: &str| id.strip_prefix(session).is_some_and(|rest| rest.starts_with('.'));
+        let rows = self.0.iter().filter(|(id, _)| is_of(id));
+        rows.filter_map(|(id, seen)| Some((id.clone(), serde_json::to_value(seen).ok()?))).collect()
     }
 }
 

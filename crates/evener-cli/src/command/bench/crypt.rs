@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
 use evener_bench::contender::{Contender, Modules};
-use evener_bench::crypt::{Experiment, Sizes, measure};
+use evener_bench::crypt::{Experiment, Sizes, Visits, Work, measure};
 use evener_bench::neighbours::NeighbourSpec;
 use evener_bench::workload::Layout;
 
@@ -182,13 +182,17 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
         Place::Cache => Layout::Cache,
     };
     Ok(Experiment {
-        algorithm: arguments.algorithm,
-        direction,
-        layout,
-        sizes,
-        count: usize::try_from(arguments.count)?,
-        runs: usize::try_from(arguments.runs)?,
-        cell_time: Nanos::from_millis(arguments.cell_time.into()),
+        work: Work {
+            algorithm: arguments.algorithm,
+            direction,
+            layout,
+            sizes,
+            count: usize::try_from(arguments.count)?,
+        },
+        visits: Visits {
+            runs: usize::try_from(arguments.runs)?,
+            cell_time: Nanos::from_millis(arguments.cell_time.into()),
+        },
         workers,
         contenders: contenders(arguments, direction, workers),
         beside: arguments.beside(),

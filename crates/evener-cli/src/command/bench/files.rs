@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener_bench::BenchError;
-use evener_bench::files::{Plan, Rival, measure, usual_folders};
+use evener_bench::files::{Plan, Rival, Work, measure, usual_folders};
 
 use crate::machine::processor::this_processor;
 use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
@@ -76,9 +76,10 @@ impl Files {
         Ok(Plan {
             evener: std::env::current_exe().context("cannot find this command itself")?,
             folders,
-            large_bytes: self.large_bytes,
-            file_count: self.file_count,
-            file_bytes: self.file_bytes,
+            works: vec![
+                Work::Large { bytes: self.large_bytes },
+                Work::Tree { count: self.file_count, bytes: self.file_bytes },
+            ],
             runs: usize::try_from(self.runs)?,
             rivals: self.rivals.clone(),
             processes: evener::core_budget().workers(),

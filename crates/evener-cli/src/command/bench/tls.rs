@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use evener_bench::BenchError;
 use evener_bench::tls::{
-    Client, Direction, Identity, Page, Plan, Plant, Report, Suite, installed_nginx, measure, paper_sizes,
-    serve, serve_end,
+    Client, Direction, Identity, Page, Plan, Plant, ProviderFile, Report, ServerPlan, Suite, Transfers,
+    installed_nginx, measure, paper_sizes, serve, serve_end,
 };
 
 use crate::machine::processor::this_processor;
@@ -178,7 +178,11 @@ fn wait_for_pages(plan: &Plan, cancel: &evener::Cancel, arguments: &Tls) -> anyh
         None => None,
     };
     let keep = |page: Page| {
-        output::line(format_args!("a page posted {} measurements ({})", page.measurements.len(), page.agent));
+        output::line(format_args!(
+            "a page posted {} measurements ({})",
+            page.measurements.len(),
+            page.client.agent
+        ));
         if let Some((path, file)) = &mut file {
             let line = serde_json::to_string(&page).expect("numbers and names") + "\n";
             file.write_all(line.as_bytes()).map_err(|error| BenchError::Write {
@@ -199,20 +203,23 @@ impl Tls {
         let program = std::env::current_exe().context("cannot find this command itself")?;
         let identity = self.certificate.clone().zip(self.key.clone());
         Ok(Plan {
-            module: self.module(&program)?,
+            provider: ProviderFile { module: self.module(&program)?, settings: self.settings.clone() },
             program,
-            settings: self.settings.clone(),
-            listen: self.listen,
-            nginx: self.nginx()?,
-            first_port: self.port,
-            identity: identity.map(|(certificate, key)| Identity { certificate, key, rsa: None }),
-            folder: self.folder.clone(),
-            suites: self.suites.clone(),
-            sizes: if self.sizes.is_empty() { paper_sizes() } else { self.sizes.clone() },
-            directions: self.directions.clone(),
-            rounds: usize::try_from(self.rounds)?,
+            servers: ServerPlan {
+                listen: self.listen,
+                nginx: self.nginx()?,
+                first_port: self.port,
+                identity: identity.map(|(certificate, key)| Identity { certificate, key, rsa: None }),
+                folder: self.folder.clone(),
+                plant: self.plant,
+            },
+            transfers: Transfers {
+                suites: self.suites.clone(),
+                sizes: if self.sizes.is_empty() { paper_sizes() } else { self.sizes.clone() },
+                directions: self.directions.clone(),
+                rounds: usize::try_from(self.rounds)?,
+            },
             clients: self.clients.clone(),
-            plant: self.plant,
             timeout: Duration::from_secs(self.timeout),
             machine: this_processor().model,
         })
