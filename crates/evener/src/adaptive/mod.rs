@@ -5,6 +5,10 @@
 //! `evener_core::plan::adaptive`) -> the table answers. What bursts took comes back through [`AdaptivePolicy::record_core`] and
 //! [`AdaptivePolicy::record_module`] (`observation.rs`). All decisions are `evener-core`'s, the same as on the simulator.
 //!
+//! Requests of threads that are not a run's have a policy of their own (`request/policy/`), which shares what can be shared: the table, the guard, the
+//! estimator and the price of a core. It is another one because here workers take from queues that show what waits, and may wait for a lock; there
+//! one request comes at a time, its thread waits for nobody, and a look at the clock costs a small one more than a module could save.
+//!
 //! Classes that no module takes are left alone ([`ClassQueues::leave_alone`](crate::queue::class_queues::ClassQueues::leave_alone)): their jobs go the way
 //! of `cpu_only`, and no worker queries the policy but once in a while ([`AdaptivePolicy::replan`]). Single requests of callers:
 //! `single_requests.rs`. Jobs that cores run so that the guard knows what they take there: `control.rs`. Where the only core and the only
@@ -35,7 +39,7 @@ pub(crate) use self::alternation::WorkerKind;
 use self::alternation::accounts::Turns;
 pub(crate) use self::claim::{AskAgainWithin, Claim};
 use self::control::Controls;
-pub(crate) use self::observation::Observation;
+pub(crate) use self::observation::{Circumstances, Observation};
 pub(crate) use self::planner_input::RunFacts;
 use self::planner_input::RunSnapshot;
 use self::policy_state::State;

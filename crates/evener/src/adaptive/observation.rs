@@ -21,9 +21,15 @@ pub(crate) struct Observation {
     pub(crate) sample: ModuleSample,
     /// Of its `h` so much at most was no time of the module: on one core requests wait while jobs run on it.
     pub(crate) waited: Nanos,
+    pub(crate) circumstances: Circumstances,
+}
+
+/// How jobs came about, as far as that says whether they took what their like take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Circumstances {
     /// A key was opened on the way, as for the first request of a session.
     pub(crate) opened_key: bool,
-    /// The module was full before and behind it, and nothing else wanted the core.
+    /// The module was full before and behind them, and nothing else wanted the core.
     pub(crate) is_alone: bool,
 }
 
@@ -36,21 +42,19 @@ impl Observation {
         let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
         let Some((mean_d, mean_h)) = known.at(each) else { return self.sample };
         let [mean_d, mean_h] = [mean_d, mean_h].map(|mean| Nanos(mean.0.saturating_mul(jobs)));
-        if self.opened_key && !cfg!(mutant = "keys_believed") {
+        if self.circumstances.opened_key && !cfg!(mutant = "keys_believed") {
             return ModuleSample { d: mean_d.min(self.sample.d), h: mean_h.min(h), ..self.sample };
         }
         let waited = if cfg!(mutant = "waits_believed") { Nanos::ZERO } else { self.waited };
         ModuleSample { h: mean_h.clamp(h - waited, h), ..self.sample }
     }
-}
 
-impl Observation {
     /// The same where core and module take turns: only what the module's path took by itself is news.
     pub(super) fn news_in_turn(&self, known: &OnModule) -> ModuleSample {
         let ModuleSample { jobs, bytes, .. } = self.sample;
         let each = usize::try_from(bytes / jobs.max(1)).unwrap_or(usize::MAX);
         let all = |mean: Nanos| Nanos(mean.0.saturating_mul(jobs));
-        match known.at(each).filter(|_| !self.is_alone && !cfg!(mutant = "crowd_believed")) {
+        match known.at(each).filter(|_| !self.circumstances.is_alone && !cfg!(mutant = "crowd_believed")) {
             Some((d, h)) => ModuleSample { d: all(d), h: all(h), ..self.sample },
             None => self.sample,
         }
@@ -161,7 +165,9 @@ impl AdaptivePolicy {
     /// Results of the module were measured.
     fn module_measured(&self, module: usize, class: Class, queue: usize, observation: &Observation) {
         let Some(mut turns) = self.alternation.turns() else { return };
-        if let Some((sum, core)) = turns.record_module(queue, &observation.sample, observation.is_alone) {
+        if let Some((sum, core)) =
+            turns.record_module(queue, &observation.sample, observation.circumstances.is_alone)
+        {
             drop(turns);
             self.costs.known().estimator.record_pair(module, class, &sum, core);
             self.planned_ns.store(0, Ordering::Relaxed);
@@ -205,8 +211,7 @@ mod tests {
         let observation = Observation {
             sample: sample(240, h),
             waited: Nanos::from_micros(waited),
-            opened_key,
-            is_alone: false,
+            circumstances: Circumstances { opened_key, is_alone: false },
         };
         (0..results).for_each(|_| adaptive.record_module(0, &queues, class, &observation));
         adaptive.costs.learned().on_module(0, class).h.at(16_384).unwrap().0 / 1_000
@@ -237,8 +242,7 @@ mod tests {
         let observation = Observation {
             sample: ModuleSample { now, ..sample(900, 480) },
             waited: Nanos::ZERO,
-            opened_key: true,
-            is_alone: false,
+            circumstances: Circumstances { opened_key: true, is_alone: false },
         };
         let tries = || adaptive.costs.learned().tries_left(0, class, now);
         assert_eq!(tries(), 1);

@@ -5,6 +5,7 @@
 //! [`Costs::record`] -> the estimator decides anew (`evener_core::estimate`) -> the table.
 
 pub mod calibration;
+mod method_choice;
 pub mod overhead;
 
 use std::collections::BTreeMap;
@@ -15,14 +16,8 @@ use evener_core::estimate::{LEAST_WIDTH, WIDTHS, width_class};
 use evener_core::plan::adaptive::TUNING;
 use evener_core::{Class, Estimator, Method, Nanos, Sample};
 
-/// Multi-buffer is in force; else plain.
-const MULTI: u8 = 1;
-/// The next burst is to try the other method.
-const TRY: u8 = 2;
-/// No worker has measured the method in force in this run: the next burst is sampled.
-const FRESH: u8 = 4;
-/// No worker has looked yet: the estimator is to say what is in force.
-const UNSET: u8 = 8;
+pub(crate) use self::method_choice::Chosen;
+use self::method_choice::{FRESH, MULTI, TRY, UNSET};
 
 /// The costs of a run.
 pub struct Costs {
@@ -49,21 +44,6 @@ pub(crate) struct CostSample {
     pub(crate) stands_for: u64,
 }
 
-/// By which method a burst runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub(crate) method: Method,
-    /// It is to be sampled, for no worker has done so in this run.
-    pub(crate) is_fresh: bool,
-    /// A part of it is to try the other method ([`Costs::take_try`]).
-    pub(crate) wants_try: bool,
-}
-
-impl Chosen {
-    /// Where there is only one method.
-    pub(crate) const PLAIN: Self = Self { method: Method::Plain, is_fresh: false, wants_try: false };
-}
-
 impl Default for Costs {
     fn default() -> Self {
         Self::new(Estimator::default())
@@ -86,11 +66,7 @@ impl Costs {
         // Relaxed: a byte that says all; a worker that reads an old one runs one burst as before.
         let word = self.word(class, width_class(jobs)).load(Ordering::Relaxed);
         let word = if word & UNSET == 0 { word } else { self.first_look(class, jobs) };
-        Chosen {
-            method: if word & MULTI == 0 { Method::Plain } else { Method::MultiBuffer },
-            is_fresh: word & FRESH != 0,
-            wants_try: word & TRY != 0,
-        }
+        Chosen::of_word(word)
     }
 
     /// Whether it falls to this worker to sample what no worker has sampled yet.

@@ -8,7 +8,7 @@ use super::*;
 use crate::adaptive::claim::AskAgainWithin;
 use crate::adaptive::tests::adaptive_with;
 use crate::adaptive::tuning::TUNING;
-use crate::adaptive::{AdaptivePolicy, Observation};
+use crate::adaptive::{AdaptivePolicy, Circumstances, Observation};
 use crate::costs::CostSample;
 use crate::queue::test_support::{job, session};
 
@@ -23,7 +23,8 @@ fn sample(turn: u64) -> ModuleSample {
 }
 
 fn observation(turn: u64, is_alone: bool) -> Observation {
-    Observation { sample: sample(turn), waited: Nanos::ZERO, opened_key: false, is_alone }
+    let circumstances = Circumstances { opened_key: false, is_alone };
+    Observation { sample: sample(turn), waited: Nanos::ZERO, circumstances }
 }
 
 /// As that, but it took so long.

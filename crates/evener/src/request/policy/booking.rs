@@ -85,9 +85,14 @@ impl Learned {
         self.guard.stayed(request.size, self.cost(request, wall, core));
     }
 
-    /// Books what those took that followed one that went; whether that locked their class.
-    pub(super) fn followed(&mut self, query: &Query<'_>, past: RunStats, now: Nanos) -> bool {
-        let RunStats { module, requests, wall, bytes } = past;
+    /// Books what those took that followed one that went to `module`; whether that locked their class.
+    pub(super) fn followed(
+        &mut self,
+        query: &Query<'_>,
+        (module, past): (usize, RunStats),
+        now: Nanos,
+    ) -> bool {
+        let RunStats { requests, wall, bytes } = past;
         let Some(mean) = bytes.checked_div(requests.into()) else { return false };
         let size = RequestSize { bytes: usize::try_from(mean).unwrap_or(usize::MAX), ..query.size };
         let each = self.estimator.on_module(module, query.class).d.at(size.bytes).unwrap_or_default();

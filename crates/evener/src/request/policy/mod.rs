@@ -6,6 +6,10 @@
 //! here: small ones see no clock. Costs are learned per class of jobs, the rules are [`evener_core`]'s; splitting has the same ([`super::split`]),
 //! with what it knows of helpers.
 //!
+//! Why it is not the policy of runs (`crate::adaptive`), whose table, guard, estimator and price of a core it shares: there workers take from queues
+//! that show what waits, and may wait for a lock. Here one request comes at a time, its thread waits for nobody (the lock is tried), and a look
+//! at the clock costs a small one more than a module could save; so a sample of them teaches, and the others follow.
+//!
 //! | file | what it has |
 //! |---|---|
 //! | `measurement.rs` | one request from its beginning to its end |
@@ -159,8 +163,8 @@ impl Policy {
         }
         // No thread waits for what another one is looking at: the direct path is always right.
         let Ok(mut learned) = self.learned.try_lock() else { return Measurement::unsampled(self, query) };
-        let past = unsampled_run.map(UnsampledRun::take_stats).unwrap_or_default();
-        let has_locked = learned.followed(query, past, now);
+        let (module, past) = unsampled_run.map(UnsampledRun::take_stats).unwrap_or_default();
+        let has_locked = learned.followed(query, (module, past), now);
         let (mut is_kept, mut goes) = (false, None);
         match learned.choose(query, past.requests, now) {
             Choice::Module(chosen) => {

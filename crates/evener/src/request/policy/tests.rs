@@ -237,7 +237,7 @@ fn unsampled_runs(first: usize, later: Nanos) -> (usize, usize, Nanos) {
 
 /// Requests that the guard has booked, with those that are still to be.
 fn routed(policy: &Policy, class: Class) -> u64 {
-    let waiting = policy.unsampled_runs.of(class).map(UnsampledRun::take_stats).unwrap_or_default();
+    let (_, waiting) = policy.unsampled_runs.of(class).map(UnsampledRun::take_stats).unwrap_or_default();
     let first = 1; // At a module that was never asked, which is booked nowhere.
     let learned = policy.learned.lock().expect("nobody panics here");
     learned.guard.total().routed_jobs + u64::from(waiting.requests) + first

@@ -37,7 +37,6 @@ pub(super) struct UnsampledRun {
 /// What requests took together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RunStats {
-    pub(super) module: usize,
     pub(super) requests: u32,
     pub(super) wall: Nanos,
     pub(super) bytes: u64,
@@ -94,14 +93,14 @@ impl UnsampledRun {
         self.past_bytes.fetch_add(bytes as u64, Relaxed);
     }
 
-    /// What those took that were not booked yet.
-    pub(super) fn take_stats(&self) -> RunStats {
-        RunStats {
-            module: self.module.load(Relaxed) as usize,
+    /// The module, and what those took there that were not booked yet.
+    pub(super) fn take_stats(&self) -> (usize, RunStats) {
+        let stats = RunStats {
             requests: self.past.swap(0, Relaxed),
             wall: Nanos(self.past_ns.swap(0, Relaxed)),
             bytes: self.past_bytes.swap(0, Relaxed),
-        }
+        };
+        (self.module.load(Relaxed) as usize, stats)
     }
 }
 

@@ -11,9 +11,9 @@ use evener_core::estimate::ModuleSample;
 use evener_core::{Job, Nanos, Outcome};
 
 use super::is_failed;
-use super::pending_samples::{PendingSamples, SampleGroup};
+use super::pending_samples::{GroupTime, PendingSamples, SampleGroup};
 use crate::SystemClock;
-use crate::adaptive::{AdaptivePolicy, Observation};
+use crate::adaptive::{AdaptivePolicy, Circumstances, Observation};
 use crate::costs::overhead::all_of_passed;
 use crate::queue::class_queues::ClassQueues;
 use crate::state::Shared;
@@ -129,13 +129,17 @@ impl<'r, 'm> Feedback<'r, 'm> {
         SampleGroup {
             class: done[0].class(),
             held: held as u64,
-            is_alone: is_full && !opened_key && rested && excluded_time == Nanos::ZERO,
-            opened_key,
+            circumstances: Circumstances {
+                opened_key,
+                is_alone: is_full && !opened_key && rested && excluded_time == Nanos::ZERO,
+            },
             jobs: done.len() as u64,
             bytes: done.iter().map(|job| job.input_bytes() as u64).sum(),
-            passed,
-            excluded_time,
-            overhead: done.iter().map(|job| self.overhead.at(job.input_bytes() as u64)).sum(),
+            time: GroupTime {
+                passed,
+                excluded: excluded_time,
+                overhead: done.iter().map(|job| self.overhead.at(job.input_bytes() as u64)).sum(),
+            },
         }
     }
 
@@ -162,8 +166,8 @@ impl<'r, 'm> Feedback<'r, 'm> {
     /// A group of which clocks have `clocked` this core time. One core cannot have spent more than has passed, less what its own jobs took,
     /// `beside`.
     fn observation(&self, group: &SampleGroup, clocked: Nanos, beside: Nanos, now: Nanos) -> Observation {
-        let SampleGroup { held, is_alone, opened_key, jobs, bytes, passed, excluded_time, overhead, .. } =
-            *group;
+        let SampleGroup { held, circumstances, jobs, bytes, time, .. } = *group;
+        let GroupTime { passed, excluded, overhead } = time;
         let all = clocked + overhead;
         let most = if self.adaptive.cores() == 1 { (passed - beside).max(clocked) } else { all };
         let d = match self.adaptive.alternation.takes_turns() {
@@ -173,8 +177,8 @@ impl<'r, 'm> Feedback<'r, 'm> {
         };
         let h = Nanos(passed.0 * held) - if held == 1 { d } else { Nanos::ZERO };
         let sample = ModuleSample { jobs, bytes, d, h, now };
-        let waited = Nanos(beside.max(excluded_time).0 * held);
-        Observation { sample, waited, opened_key, is_alone }
+        let waited = Nanos(beside.max(excluded).0 * held);
+        Observation { sample, waited, circumstances }
     }
 
     /// Core time of this thread that was none of the module's path, a check's. Where turns are taken the path had no core meanwhile, and

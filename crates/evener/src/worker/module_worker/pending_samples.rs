@@ -4,7 +4,11 @@
 //! call, and recording takes four locks. Where nothing is about to be decided, some results are recorded together:
 //! `result -> [`PendingSamples::add`] -> [`PendingSamples::is_due`] -> [`PendingSamples::take`] -> each part to the policy`.
 
+use std::ops::AddAssign;
+
 use evener_core::{Class, Nanos};
+
+use crate::adaptive::Circumstances;
 
 /// Results that are recorded together: some 15 ms of them where turns are taken. With 8, recording and claiming took some 2 % of the core in the guest of
 /// docs/testbed.md.
@@ -16,23 +20,34 @@ pub(crate) struct SampleGroup {
     pub(crate) class: Class,
     /// Requests that the module held with them.
     pub(crate) held: u64,
-    /// The module was full before and behind them, and nothing else wanted the core.
-    pub(crate) is_alone: bool,
-    /// A key was opened on the way.
-    pub(crate) opened_key: bool,
+    pub(crate) circumstances: Circumstances,
     pub(crate) jobs: u64,
     pub(crate) bytes: u64,
+    pub(crate) time: GroupTime,
+}
+
+/// What results took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupTime {
     /// Time since the results before them.
     pub(crate) passed: Nanos,
     /// Of that, time in which the worker did something else.
-    pub(crate) excluded_time: Nanos,
+    pub(crate) excluded: Nanos,
     /// What no clock shows of them.
     pub(crate) overhead: Nanos,
 }
 
+impl AddAssign for GroupTime {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.excluded += other.excluded;
+        self.overhead += other.overhead;
+    }
+}
+
 impl SampleGroup {
     fn is_like(&self, other: &Self) -> bool {
-        let alike = |part: &Self| (part.class, part.held, part.is_alone, part.opened_key);
+        let alike = |part: &Self| (part.class, part.held, part.circumstances);
         alike(self) == alike(other)
     }
 }
@@ -48,9 +63,7 @@ impl PendingSamples {
             Some(last) => {
                 last.jobs += part.jobs;
                 last.bytes += part.bytes;
-                last.passed += part.passed;
-                last.excluded_time += part.excluded_time;
-                last.overhead += part.overhead;
+                last.time += part.time;
             }
             None => self.0.push(part),
         }
@@ -58,7 +71,8 @@ impl PendingSamples {
 
     /// Whether it is time to record, where it may wait at all: for results of a module that was alone.
     pub(crate) fn is_due(&self) -> bool {
-        let is_alone = self.0.last().is_some_and(|last| last.is_alone && !last.opened_key);
+        let last = self.0.last().map(|last| last.circumstances);
+        let is_alone = last.is_some_and(|last| last.is_alone && !last.opened_key);
         !is_alone || self.jobs() >= GROUPED_MAX || cfg!(mutant = "told_one_by_one")
     }
 
@@ -81,17 +95,13 @@ mod tests {
     fn part(bytes: usize, is_alone: bool) -> SampleGroup {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true);
         let [passed, overhead] = [300, 100].map(Nanos::from_micros);
-        let excluded_time = Nanos::ZERO;
         SampleGroup {
             class,
             held: 2,
-            is_alone,
-            opened_key: false,
+            circumstances: Circumstances { opened_key: false, is_alone },
             jobs: 1,
             bytes: bytes as u64,
-            passed,
-            excluded_time,
-            overhead,
+            time: GroupTime { passed, excluded: Nanos::ZERO, overhead },
         }
     }
 
@@ -107,8 +117,7 @@ mod tests {
         let all = SampleGroup {
             jobs: GROUPED_MAX,
             bytes: GROUPED_MAX * 16_384,
-            passed,
-            overhead,
+            time: GroupTime { passed, excluded: Nanos::ZERO, overhead },
             ..part(16_384, true)
         };
         assert_eq!(pending.take(), [all]);
@@ -124,7 +133,8 @@ mod tests {
         pending.add(part(4_096, false));
         assert!(pending.is_due(), "a core worked beside it");
         assert_eq!(pending.take().len(), 3);
-        pending.add(SampleGroup { opened_key: true, ..part(4_096, true) });
+        let circumstances = Circumstances { opened_key: true, is_alone: true };
+        pending.add(SampleGroup { circumstances, ..part(4_096, true) });
         assert!(pending.is_due(), "a key was opened");
     }
 }

@@ -18,8 +18,9 @@ use evener_ring::Ticket;
 use evener_testing::arbiters::ArbiterFolder;
 
 use super::ModuleWorker;
-use super::pending_samples::SampleGroup;
+use super::pending_samples::{GroupTime, SampleGroup};
 use super::turns::Turns;
+use crate::adaptive::Circumstances;
 use crate::queue::test_support::{job, session};
 use crate::state::Shared;
 use crate::submit::caller::submit;
@@ -520,13 +521,10 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
         let part = SampleGroup {
             class,
             held,
-            is_alone: true,
-            opened_key: false,
+            circumstances: Circumstances { opened_key: false, is_alone: true },
             jobs,
             bytes,
-            passed,
-            excluded_time: besides,
-            overhead,
+            time: GroupTime { passed, excluded: besides, overhead },
         };
         module.feedback.as_mut().expect("the policy learns").pending.add(part);
         module.progress = us(5_000);
