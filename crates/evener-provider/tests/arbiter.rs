@@ -45,6 +45,11 @@ struct Programs {
 }
 
 impl Programs {
+    /// Those of a test that runs in its programs what [`has_run_its_part`] does; none in such a program.
+    fn of_messages(name: &'static str, messages: u64) -> Option<Self> {
+        (!has_run_its_part(messages)).then(|| Self::new(name))
+    }
+
     fn new(name: &'static str) -> Self {
         Self { name, host: HostProcess::start("host_process", AT_ONCE), folder: ArbiterFolder::new() }
     }
@@ -118,10 +123,7 @@ fn has_run_its_part(messages: u64) -> bool {
 #[test]
 fn the_first_large_request_of_a_program_takes_the_module_that_an_earlier_one_found_to_pay() {
     let name = "the_first_large_request_of_a_program_takes_the_module_that_an_earlier_one_found_to_pay";
-    if has_run_its_part(1) {
-        return;
-    }
-    let programs = Programs::new(name);
+    let Some(programs) = Programs::of_messages(name, 1) else { return };
     assert_eq!(programs.run("short", &[]), 0, "nothing is known yet");
     programs.learn();
     assert_eq!(programs.run("short", &[]), 1);
@@ -131,10 +133,7 @@ fn the_first_large_request_of_a_program_takes_the_module_that_an_earlier_one_fou
 #[test]
 fn a_program_uses_its_core_while_others_have_the_module_for_longer() {
     let name = "a_program_uses_its_core_while_others_have_the_module_for_longer";
-    if has_run_its_part(3) {
-        return;
-    }
-    let programs = Programs::new(name);
+    let Some(programs) = Programs::of_messages(name, 3) else { return };
     programs.learn();
     // As many processes as there are permits, each with a request of four seconds.
     let module = programs.module();

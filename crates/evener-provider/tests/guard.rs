@@ -3,7 +3,7 @@
 //! The provider is linked into this program, so that an engine and lanes of the test's can be handed in.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -16,7 +16,7 @@ use evener_core::guard::TUNING;
 use evener_core::{Algorithm, Direction, InlineDriver, Job};
 use evener_driver_multibuffer::Multibuffer;
 use evener_provider::{
-    BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine, offer_pipelines_anyway, run_lanes_by,
+    BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine, offer_pipelines_anyway,
 };
 
 mod support;
@@ -25,6 +25,7 @@ use evener_testing::drivers::Around;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
+use support::lanes::with_lanes_of;
 use support::{both_providers, bytes, in_program};
 
 const LEN: usize = 16_384;
@@ -100,16 +101,7 @@ fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
 
 /// Runs `body` where lanes can be had, with the slow ones in their place.
 fn with_slow_lanes(name: &str, body: impl FnOnce()) {
-    if let Err(unavailable) = Multibuffer::load() {
-        return println!("skipped: {unavailable}");
-    }
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("stats").display().to_string();
-    let variables = [("EVENER_COMBINE", "auto"), ("EVENER_STATISTICS_DIR", &directory)];
-    in_program(name, "", &variables, || {
-        run_lanes_by(slow_lanes);
-        body();
-    });
+    with_lanes_of(slow_lanes, name, &[], body);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The provider is linked into this program, so that lanes of the test's can be handed in.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::id;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use evener::lanes;
 use evener_core::counts::{Count, Kind, Row};
 use evener_core::{Direction, InlineDriver, Job};
 use evener_driver_multibuffer::Multibuffer;
-use evener_provider::{OSSL_provider_init, offer_pipelines_anyway, run_lanes_by};
+use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
 mod support;
 
@@ -21,7 +21,8 @@ use evener_testing::drivers::Around;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
-use support::{both_providers, bytes, in_program};
+use support::lanes::with_lanes_of;
+use support::{both_providers, bytes};
 
 const LEN: usize = 16_384;
 
@@ -44,17 +45,7 @@ fn lying_lanes() -> Option<Box<dyn InlineDriver>> {
 
 /// Runs `body` where lanes can be had, with the lying ones in their place.
 fn with_lying_lanes(name: &str, body: impl FnOnce()) {
-    if let Err(unavailable) = Multibuffer::load() {
-        return println!("skipped: {unavailable}");
-    }
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("stats").display().to_string();
-    let variables =
-        [("EVENER_COMBINE", "auto"), ("EVENER_GUARD", "off"), ("EVENER_STATISTICS_DIR", &directory)];
-    in_program(name, "", &variables, || {
-        run_lanes_by(lying_lanes);
-        body();
-    });
+    with_lanes_of(lying_lanes, name, &[("EVENER_GUARD", "off")], body);
 }
 
 /// What this process shows: wrong results, and messages that were done again.

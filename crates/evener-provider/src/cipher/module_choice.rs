@@ -47,7 +47,7 @@ fn whole_blocks(row: &CipherRow, len: usize) -> usize {
 pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<ModuleChoice> {
     let (row, message) = (ctx.row(), &ctx.message);
     let is_message = matches!(message.state, State::Direct | State::Owned);
-    if !is_message || call.len() < row.block_thresh {
+    if !is_message || call.len() < row.thresholds.block_from {
         return None;
     }
     registry::prepare(fork::generation());

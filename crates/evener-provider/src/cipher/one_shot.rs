@@ -79,7 +79,7 @@ fn blocks(ctx: &mut CipherCtx, call: &Update, inner: impl Fn(&CipherCtx) -> c_in
 /// Whole blocks of a message that holds none back; `None` where they are the inner function's.
 fn raw_blocks(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
     let is_split = route::is_split(ctx);
-    if call.len() < ctx.block_thresh().min(ctx.row().combined_from) && !is_split {
+    if call.len() < ctx.block_thresh().min(ctx.row().thresholds.combined_from) && !is_split {
         return Ok(None);
     }
     if let Some(written) = combining::update(ctx, call)? {

@@ -60,36 +60,73 @@ pub(super) fn is_split(ctx: &CipherCtx) -> bool {
     ctx.pending.split.as_ref().is_some_and(|split| split.helpers().is_some())
 }
 
+/// Who does an update.
+enum Way {
+    /// Nobody: part of its message is gone.
+    Lost,
+    Inner,
+    /// The inner function, once the message is handed back to its context.
+    InnerAgain,
+    Record,
+    DataUnit,
+    Buffered,
+    /// Other threads' CBC encryption goes with it; where none is there, it is buffered if that is worth it.
+    Together {
+        else_buffered: bool,
+    },
+}
+
+/// The first row that fits an update:
+///
+/// | its message | the update | who does it |
+/// |---|---|---|
+/// | failed | any | nobody |
+/// | the inner context's for good | any | the inner function |
+/// | any, but of TLS records | shorter than helpers and engines are used for | the inner function, to whose context the message goes back: a context of our own costs more |
+/// | any | its lengths or its spaces do not fit | the same, which refuses it |
+/// | of TLS records | shorter than block work | the inner function |
+/// | of TLS records | any | `record.rs` |
+/// | of XTS | any | [`data_unit`] |
+/// | owned | any | `buffering.rs` |
+/// | direct | any | `combining.rs` where threads combine; else block work and what helpers come for `buffering.rs`, and the rest the inner function |
+fn way(ctx: &CipherCtx, call: &Update) -> Way {
+    let (is_split, len, has_records) = (is_split(ctx), call.len(), ctx.message.record_mode.is_some());
+    let is_block_work = len >= ctx.block_thresh();
+    let is_inner = !is_block_work && len < ctx.row().thresholds.combined_from && !is_split && !has_records;
+    match ctx.message.state {
+        State::Failed => Way::Lost,
+        State::InnerOnly => Way::Inner,
+        _ if is_inner || !call.is_whole() => Way::InnerAgain,
+        _ if has_records && !is_block_work => Way::Inner,
+        _ if has_records => Way::Record,
+        _ if ctx.family() == Some(Family::Xts) => Way::DataUnit,
+        State::Owned => Way::Buffered,
+        State::Direct => Way::Together { else_buffered: is_split || is_block_work },
+    }
+}
+
 fn by_state(
     ctx: &mut CipherCtx,
     call: &Update,
     inner: impl FnOnce(&mut CipherCtx) -> c_int,
 ) -> Result<c_int, Reason> {
-    let is_split = is_split(ctx);
-    // Where neither helpers nor engines are used, a context of our own costs more than handing back.
-    let thresh = ctx.block_thresh().min(ctx.row().combined_from);
-    let is_inner = call.len() < thresh && !is_split && ctx.message.record_mode.is_none();
-    let written = match ctx.message.state {
-        State::Failed => return Err(Reason::Lost),
-        State::InnerOnly => None,
-        _ if is_inner || !call.is_whole() => {
+    let written = match way(ctx, call) {
+        Way::Lost => return Err(Reason::Lost),
+        Way::Inner => None,
+        Way::InnerAgain => {
             buffering::stop(ctx)?;
             None
         }
-        _ if ctx.message.record_mode.is_some() && call.len() < ctx.block_thresh() => None,
-        _ if ctx.message.record_mode.is_some() => one_record(ctx, call)?,
-        _ if ctx.family() == Some(Family::Xts) => data_unit(ctx, call)?,
-        State::Owned => buffering::update(ctx, call)?,
-        State::Direct => match combining::update(ctx, call)? {
+        Way::Record => one_record(ctx, call)?,
+        Way::DataUnit => data_unit(ctx, call)?,
+        Way::Buffered => buffering::update(ctx, call)?,
+        Way::Together { else_buffered } => match combining::update(ctx, call)? {
             Some(written) => {
                 // No module had it.
                 ctx.pending.module = None;
                 Some(written)
             }
-            None if is_split || call.len() >= ctx.block_thresh() => match buffering::start(ctx) {
-                true => buffering::update(ctx, call)?,
-                false => None,
-            },
+            None if else_buffered && buffering::start(ctx) => buffering::update(ctx, call)?,
             None => None,
         },
     };

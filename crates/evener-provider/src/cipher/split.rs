@@ -40,7 +40,7 @@ pub(super) fn decide(ctx: &CipherCtx, len: usize) -> Option<Call> {
 
 /// The same for GCM.
 pub(super) fn ask_gcm(ctx: &CipherCtx, len: usize) -> Option<Call> {
-    (len >= ctx.row().gcm_from).then(|| begin(ctx, 4, len)).flatten()
+    (len >= ctx.row().thresholds.gcm_from).then(|| begin(ctx, 4, len)).flatten()
 }
 
 fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {

@@ -6,7 +6,9 @@
 
 use std::ffi::{CStr, CString, c_uint};
 
-use super::Core;
+use evener_ossl_sys::{CoreErrorMark, CoreNewError, CoreSetErrorDebug, CoreVsetError, Dispatch, number};
+
+use super::{Core, find};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
@@ -50,7 +52,52 @@ reasons! {
     Refused = 12, "the cipher refuses the call";
 }
 
+/// The way to OpenSSL's error queue.
+#[derive(Clone, Copy)]
+pub(super) struct Errors {
+    new: CoreNewError,
+    debug: CoreSetErrorDebug,
+    vset: CoreVsetError,
+}
+
+impl Errors {
+    pub(super) fn of(table: &[Dispatch]) -> Option<Self> {
+        Some(Self {
+            new: find!(table, CORE_NEW_ERROR: CoreNewError)?,
+            debug: find!(table, CORE_SET_ERROR_DEBUG: CoreSetErrorDebug)?,
+            vset: find!(table, CORE_VSET_ERROR: CoreVsetError)?,
+        })
+    }
+}
+
+/// Marks on OpenSSL's error queue: what was raised behind one can be taken off again.
+#[derive(Clone, Copy)]
+pub(super) struct Marks {
+    set: CoreErrorMark,
+    pop: CoreErrorMark,
+}
+
+impl Marks {
+    pub(super) fn of(table: &[Dispatch]) -> Option<Self> {
+        Some(Self {
+            set: find!(table, CORE_SET_ERROR_MARK: CoreErrorMark)?,
+            pop: find!(table, CORE_POP_ERROR_TO_MARK: CoreErrorMark)?,
+        })
+    }
+}
+
 impl Core {
+    /// Runs `body`, and takes off what it put on the error queue.
+    pub(crate) fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
+        let Some(marks) = self.marks else { return body() };
+        // SAFETY: the handle is ours.
+        unsafe { (marks.set)(self.handle) };
+        let answer = body();
+        // SAFETY: as above.
+        unsafe { (marks.pop)(self.handle) };
+        answer
+    }
+
     /// Puts `reason` onto the queue, with `detail` where there is more to say.
     pub(crate) fn raise(&self, reason: Reason, detail: Option<&str>) {
         let Some(errors) = self.errors else { return };

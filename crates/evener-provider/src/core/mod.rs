@@ -6,37 +6,23 @@ use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use evener_ossl_sys::{
-    CoreErrorMark, CoreGetParams, CoreHandle, CoreNewError, CoreSetErrorDebug, CoreVsetError, Dispatch,
-    Function, PARAM_UNMODIFIED, PARAM_UTF8_PTR, Param, ProviderCount, ProviderDeregisterChildCb,
-    ProviderGet0Dispatch, ProviderGet0ProviderCtx, ProviderName, ProviderRegisterChildCb, number,
+    CoreGetParams, CoreHandle, Dispatch, Function, PARAM_UNMODIFIED, PARAM_UTF8_PTR, Param, ProviderCount,
+    ProviderDeregisterChildCb, ProviderGet0Dispatch, ProviderGet0ProviderCtx, ProviderName,
+    ProviderRegisterChildCb, number,
 };
 
 use crate::ffi::table_of;
+use errors::{Errors, Marks};
 
 /// The core that loaded this provider into one of its library contexts.
 pub(crate) struct Core {
     pub(crate) handle: *const CoreHandle,
     get_params: Option<CoreGetParams>,
-    pub(crate) errors: Option<Errors>,
+    errors: Option<Errors>,
     marks: Option<Marks>,
     pub(crate) children: Option<Children>,
     /// Some function of libcrypto, by whose address its file is found.
     pub(crate) landmark: Option<Function>,
-}
-
-/// The way to OpenSSL's error queue.
-#[derive(Clone, Copy)]
-pub(crate) struct Errors {
-    pub(crate) new: CoreNewError,
-    pub(crate) debug: CoreSetErrorDebug,
-    pub(crate) vset: CoreVsetError,
-}
-
-/// Marks on OpenSSL's error queue: what was raised behind one can be taken off again.
-#[derive(Clone, Copy)]
-struct Marks {
-    set: CoreErrorMark,
-    pop: CoreErrorMark,
 }
 
 /// What a provider may learn of its siblings.
@@ -74,22 +60,11 @@ impl Core {
         Self {
             handle,
             get_params: find!(table, CORE_GET_PARAMS: CoreGetParams),
-            errors: errors(table),
-            marks: marks(table),
+            errors: Errors::of(table),
+            marks: Marks::of(table),
             children: children(table),
             landmark: table.first().and_then(|entry| entry.function),
         }
-    }
-
-    /// Runs `body`, and takes off what it put on the error queue.
-    pub(crate) fn quietly<T>(&self, body: impl FnOnce() -> T) -> T {
-        let Some(marks) = self.marks else { return body() };
-        // SAFETY: the handle is ours.
-        unsafe { (marks.set)(self.handle) };
-        let answer = body();
-        // SAFETY: as above.
-        unsafe { (marks.pop)(self.handle) };
-        answer
     }
 
     /// The value of `key` in this provider's section of the configuration.
@@ -124,21 +99,6 @@ impl Core {
         };
         names.into_iter().zip(params.iter().zip(values).map(value)).collect()
     }
-}
-
-fn errors(table: &[Dispatch]) -> Option<Errors> {
-    Some(Errors {
-        new: find!(table, CORE_NEW_ERROR: CoreNewError)?,
-        debug: find!(table, CORE_SET_ERROR_DEBUG: CoreSetErrorDebug)?,
-        vset: find!(table, CORE_VSET_ERROR: CoreVsetError)?,
-    })
-}
-
-fn marks(table: &[Dispatch]) -> Option<Marks> {
-    Some(Marks {
-        set: find!(table, CORE_SET_ERROR_MARK: CoreErrorMark)?,
-        pop: find!(table, CORE_POP_ERROR_TO_MARK: CoreErrorMark)?,
-    })
 }
 
 fn children(table: &[Dispatch]) -> Option<Children> {

@@ -1,6 +1,5 @@
 //! The entry points of ciphers: straight into the inner function, but for updates that may be worth another way.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
@@ -47,10 +46,7 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut 
     if inner.is_null() {
         return inner;
     }
-    let hidden = key_memory::context(Layout::new::<CipherCtx>());
-    // SAFETY: the layout is not empty.
-    let space = if hidden.is_null() { unsafe { alloc(Layout::new::<CipherCtx>()) } } else { hidden };
-    let space = space.cast::<CipherCtx>();
+    let space = key_memory::allocated::<CipherCtx>();
     if space.is_null() {
         // SAFETY: the inner context is ours alone.
         unsafe { (row.freectx)(inner) };
@@ -225,13 +221,8 @@ dispatch! {
         known.end_and_flush();
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (known.row().freectx)(known.hot.inner) };
-        let ctx: *mut CipherCtx = ctx.cast();
-        // SAFETY: as above; keys are wiped here.
-        unsafe { ctx.drop_in_place() };
-        if !key_memory::give_context_back(ctx.cast()) {
-            // SAFETY: allocated by `wrap` with this layout.
-            unsafe { dealloc(ctx.cast(), Layout::new::<CipherCtx>()) };
-        }
+        // SAFETY: as above; `wrap` made it.
+        unsafe { key_memory::drop_context(ctx.cast::<CipherCtx>()) };
     }
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {

@@ -16,7 +16,7 @@ use crate::core::find;
 use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
-use crate::state::rows::CipherRow;
+use crate::state::rows::{CipherRow, Thresholds};
 
 /// The ciphers that we offer.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
@@ -74,19 +74,18 @@ fn known(number: c_int) -> bool {
 
 fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]) -> Option<CipherRow> {
     let algorithm = name.parse().ok().filter(|algorithm: &Algorithm| RAW.contains(&algorithm.family()));
-    // Where no other way exists, or none is wanted, every update is the inner function's.
-    let block_thresh = algorithm.map_or(usize::MAX, |_| prov.raw_from);
-    let combined_from = combining::thresh(prov, algorithm);
     Some(CipherRow {
         prov,
         provider,
         algorithm,
         kind: Kind::named(name),
-        thresh: block_thresh.min(combined_from),
-        combined_from,
-        block_thresh,
-        split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
-        gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
+        // Where no other way exists, or none is wanted, every update is the inner function's.
+        thresholds: Thresholds {
+            combined_from: combining::thresh(prov, algorithm),
+            block_from: algorithm.map_or(usize::MAX, |_| prov.raw_from),
+            split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
+            gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
+        },
         native: native(prov, name),
         newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
         freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,

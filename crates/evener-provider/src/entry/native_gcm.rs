@@ -4,7 +4,6 @@
 //! few that ask an inner context are OpenSSL's own work. Once a key object of the inner provider came ([`skey_init`]), the inner functions have the
 //! context for good.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
@@ -34,16 +33,6 @@ fn place_of<'c>(ctx: *mut c_void) -> Option<&'c mut Place> {
 }
 
 const _: () = assert!(size_of::<Place>() <= key_memory::CONTEXT_BYTES, "a place fits into a block");
-
-/// Memory for a place, which dumps leave out where there is any left; null where there is none.
-fn allocated() -> *mut Place {
-    let hidden = key_memory::context(Layout::new::<Place>());
-    if !hidden.is_null() {
-        return hidden.cast();
-    }
-    // SAFETY: the layout is not empty.
-    unsafe { alloc(Layout::new::<Place>()) }.cast()
-}
 
 /// 1, or 0 with a reason on OpenSSL's queue.
 fn answer(native: &GcmContext, done: Result<(), Refused>) -> c_int {
@@ -97,7 +86,7 @@ dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         let Some(native) = row.native else { return ptr::null_mut() };
-        let place = allocated();
+        let place = key_memory::allocated::<Place>();
         if !place.is_null() {
             // SAFETY: just allocated with this layout.
             unsafe { place.write(Place { native: GcmContext::new(row, native), inner: ptr::null_mut() }) };
@@ -112,13 +101,8 @@ dispatch! {
             // SAFETY: ours alone, and this is the last call with it.
             unsafe { (place.native.row().freectx)(place.inner) };
         }
-        let ctx: *mut Place = ctx.cast();
-        // SAFETY: as above; keys are wiped here.
-        unsafe { ctx.drop_in_place() };
-        if !key_memory::give_context_back(ctx.cast()) {
-            // SAFETY: allocated by `allocated` with this layout.
-            unsafe { dealloc(ctx.cast(), Layout::new::<Place>()) };
-        }
+        // SAFETY: as above; `newctx` or `dupctx` made it.
+        unsafe { key_memory::drop_context(ctx.cast::<Place>()) };
     }
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {
@@ -132,7 +116,7 @@ dispatch! {
         if inner.is_null() && !place.inner.is_null() {
             return ptr::null_mut();
         }
-        let copy = allocated();
+        let copy = key_memory::allocated::<Place>();
         if copy.is_null() {
             if !inner.is_null() {
                 // SAFETY: just made, and ours alone.

@@ -4,7 +4,7 @@
 //! none of the system's time for a context. Each thread begins to look at a place of its own. Where all blocks are taken, `malloc` gives memory
 //! that a dump has (docs/LIMITS.md). Who gives a block back has wiped it.
 
-use std::alloc::Layout;
+use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -97,7 +97,7 @@ pub(crate) fn hide() {
 
 /// A block for a context; null where there is none, or it is too long for one.
 #[inline]
-pub(crate) fn context(layout: Layout) -> *mut u8 {
+fn context(layout: Layout) -> *mut u8 {
     if layout.size() > CONTEXT_BYTES || layout.align() > KEY_BYTES {
         ptr::null_mut()
     } else {
@@ -105,14 +105,29 @@ pub(crate) fn context(layout: Layout) -> *mut u8 {
     }
 }
 
-/// Takes a context's block back, where it is one of these.
+/// Uninitialised memory for a context, one of these blocks where one is free; null where there is no memory.
 #[inline]
-pub(crate) fn give_context_back(block: *mut u8) -> bool {
-    let is_ours = CONTEXTS.has(block);
-    if is_ours {
-        CONTEXTS.give_back(block);
+pub(crate) fn allocated<T>() -> *mut T {
+    const { assert!(size_of::<T>() > 0) }
+    let hidden = context(Layout::new::<T>());
+    // SAFETY: the layout is not empty.
+    if hidden.is_null() { unsafe { alloc(Layout::new::<T>()) }.cast() } else { hidden.cast() }
+}
+
+/// Drops a context, which wipes its keys, and gives its memory back.
+///
+/// # Safety
+///
+/// `ctx` is of [`allocated`] and was written; this is its last use.
+#[inline]
+pub(crate) unsafe fn drop_context<T>(ctx: *mut T) {
+    // SAFETY: the caller's word.
+    unsafe { ctx.drop_in_place() };
+    if CONTEXTS.has(ctx.cast()) {
+        return CONTEXTS.give_back(ctx.cast());
     }
-    is_ours
+    // SAFETY: of `allocated`, with this layout.
+    unsafe { dealloc(ctx.cast(), Layout::new::<T>()) };
 }
 
 /// A block for bytes of the length of a key; null for all else. Few other texts have such a length, and they do no harm here.

@@ -22,16 +22,7 @@ pub(crate) struct CipherRow {
     pub(crate) algorithm: Option<Algorithm>,
     /// What it is counted as.
     pub(crate) kind: Kind,
-    /// Shortest block work that engines are asked about.
-    pub(crate) thresh: usize,
-    /// From which length on updates may be done together with other threads'.
-    pub(crate) combined_from: usize,
-    /// From which length on updates are block work; `usize::MAX`: never.
-    pub(crate) block_thresh: usize,
-    /// Shortest update that may be split between threads, where its direction allows it.
-    pub(crate) split_from: usize,
-    /// The same for GCM, whose messages are no block work.
-    pub(crate) gcm_from: usize,
+    pub(crate) thresholds: Thresholds,
     /// Where messages are done by a kernel of ours (`native/`): by which instructions, and the bytes of the key.
     pub(crate) native: Option<(Level, usize)>,
     pub(crate) newctx: NewCtx,
@@ -51,33 +42,54 @@ pub(crate) struct CipherRow {
     pub(crate) decrypt_skey_init: Option<CipherSkeyInit>,
 }
 
+/// From which lengths in bytes on the updates of a cipher may take other ways than the inner one; `usize::MAX`: never.
+pub(crate) struct Thresholds {
+    /// Done together with other threads'.
+    pub(crate) combined_from: usize,
+    /// Block work.
+    pub(crate) block_from: usize,
+    /// Split between threads, where the direction allows it.
+    pub(crate) split_from: usize,
+    /// The same of GCM, whose messages are no block work.
+    pub(crate) gcm_from: usize,
+}
+
+impl Thresholds {
+    /// Shortest block work that engines are asked about.
+    fn asked_from(&self) -> usize {
+        self.block_from.min(self.combined_from)
+    }
+}
+
 impl CipherRow {
     /// Whether anything has to be known about messages.
     pub(crate) fn is_tracked(&self) -> bool {
-        self.thresh.min(self.split_from).min(self.gcm_from) != usize::MAX
+        let Thresholds { split_from, gcm_from, .. } = self.thresholds;
+        self.thresholds.asked_from().min(split_from).min(gcm_from) != usize::MAX
     }
 
     /// Whether this is GCM, and its updates may be split.
     pub(crate) fn splits_gcm(&self) -> bool {
-        self.gcm_from != usize::MAX
+        self.thresholds.gcm_from != usize::MAX
     }
 
     /// Shortest update that may be split.
     pub(crate) fn split_from(&self, encrypts: bool) -> usize {
         // Each block of CBC encryption waits for the one before.
         let chained = encrypts && self.algorithm.map(Algorithm::family) == Some(Family::Cbc);
-        if chained { usize::MAX } else { self.split_from }
+        if chained { usize::MAX } else { self.thresholds.split_from }
     }
 
     /// `thresh` of a context whose message may take another way than the inner one.
     pub(crate) fn context_thresh(&self, encrypts: bool) -> usize {
-        self.thresh.min(self.split_from(encrypts))
+        self.thresholds.asked_from().min(self.split_from(encrypts))
     }
 
     /// Whether an update of `len` bytes is block work that a module alone may take over.
     pub(crate) fn is_for_modules_alone(&self, encrypts: bool, len: usize) -> bool {
-        let others_from = self.combined_from.min(self.gcm_from).min(self.split_from(encrypts));
-        self.block_thresh <= len && len < others_from
+        let Thresholds { combined_from, block_from, gcm_from, .. } = self.thresholds;
+        let others_from = combined_from.min(gcm_from).min(self.split_from(encrypts));
+        block_from <= len && len < others_from
     }
 
     /// Whether messages start from an IV.

@@ -154,7 +154,7 @@ impl CipherCtx {
         if self.pending.module.as_ref().is_some_and(ModuleChoice::stays) {
             usize::MAX
         } else {
-            self.row().block_thresh
+            self.row().thresholds.block_from
         }
     }
 

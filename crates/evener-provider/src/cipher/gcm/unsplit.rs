@@ -40,7 +40,7 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>) -> Option<c_int> {
 
 /// An update that is too short to be split.
 pub(crate) fn update(ctx: &mut CipherCtx, call: &Update) -> Option<c_int> {
-    if call.len() >= ctx.row().gcm_from {
+    if call.len() >= ctx.row().thresholds.gcm_from {
         return None;
     }
     unsplit(ctx)?;
