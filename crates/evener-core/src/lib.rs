@@ -28,6 +28,7 @@ mod tuning;
 pub mod units;
 
 pub use cost::{estimate, tally};
+pub use counts as statistics;
 pub use driver::{cache, known_answers as known};
 pub use job::{algorithm, class, method, padding, session};
 pub use math::{ghash, xts};
