@@ -273,13 +273,18 @@ fn an_input_that_was_replaced_by_one_of_the_same_length_and_time_is_not_done() {
     run(&place, "decrypt", &["--key", "k.json"]).ended_with(1).saying(EXISTS);
 }
 
+/// A file of each size, in three directories.
+fn write_inputs(place: &Place, sizes: [usize; 5]) {
+    for (number, bytes) in (0_u32..).zip(sizes) {
+        place.write(format!("in/{}/{number}", number % 3), noise(number.into(), bytes));
+    }
+}
+
 /// Half of the outputs, as an interrupted run leaves them, are completed by the same command.
 #[test]
 fn what_an_interrupted_run_left_is_carried_on_with_every_key_that_can_be_recognized() {
     let place = Place::new();
-    for (number, bytes) in (0_u32..).zip([0, 16, 4_040, 65_536, 600_000]) {
-        place.write(format!("in/{}/{number}", number % 3), noise(number.into(), bytes));
-    }
+    write_inputs(&place, [0, 16, 4_040, 65_536, 600_000]);
     place.keyset("k.json");
     place.write_secret("pass", "a passphrase\n");
     let openssl = ["--format", "openssl", "--passphrase-file", "pass"];
@@ -351,9 +356,7 @@ fn a_rerun_derives_one_key_from_a_passphrase_and_not_one_for_each_file() {
 #[test]
 fn what_is_done_is_done_whatever_the_file_system_makes_of_times() {
     let place = Place::new();
-    for (number, bytes) in (0_u32..).zip([0, 1, 4_040, 65_536, 600_000]) {
-        place.write(format!("in/{}/{number}", number % 3), noise(number.into(), bytes));
-    }
+    write_inputs(&place, [0, 1, 4_040, 65_536, 600_000]);
     place.keyset("k.json");
     recipient(&place, "id");
     place.write_secret("pass", "a passphrase\n");

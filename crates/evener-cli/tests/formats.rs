@@ -84,11 +84,8 @@ fn a_mark_before_a_text_and_lines_of_any_system_do_no_harm_to_what_is_armored() 
 
 #[test]
 fn a_list_with_keys_that_cannot_be_used_serves_the_others_and_says_so() {
-    let Some(place) = Place::with_programs(&["ssh-keygen"]) else { return };
-    for kind in ["ed25519", "ecdsa"] {
-        place.program("ssh-keygen").args(["-q", "-N", "", "-t", kind, "-f", kind]).run().succeeded();
-    }
-    let public = |kind: &str| fs::read_to_string(place.join(format!("{kind}.pub"))).unwrap();
+    let Some(place) = Place::with_ssh_keys(&["ed25519", "ecdsa"]) else { return };
+    let public = |kind: &str| place.ssh_public(kind);
     place.write("plain", "text");
     place.write("list", format!("# ours\n{}no-pty,command=\"a b\" {}", public("ecdsa"), public("ed25519")));
     let ran = place.evener().args(["encrypt", "-q", "-R", "list", "-o", "sealed", "plain"]).run().succeeded();

@@ -97,11 +97,10 @@ fn an_age_identity_goes_to_a_file_or_to_standard_output_and_its_recipient_to_sta
 
 #[test]
 fn ssh_keys_are_recipients_and_identities() {
-    let Some(place) = Place::with_programs(&["ssh-keygen"]) else { return };
-    for kind in ["ed25519", "rsa"] {
-        place.program("ssh-keygen").args(["-q", "-N", "", "-t", kind, "-f", kind]).run().succeeded();
-        let public = fs::read_to_string(place.join(format!("{kind}.pub"))).unwrap();
-        opens(&place, &["-r", public.trim()], &["-i", kind]);
+    let kinds = ["ed25519", "rsa"];
+    let Some(place) = Place::with_ssh_keys(&kinds) else { return };
+    for kind in kinds {
+        opens(&place, &["-r", place.ssh_public(kind).trim()], &["-i", kind]);
         opens(&place, &["-i", kind], &["-i", kind]);
     }
 }

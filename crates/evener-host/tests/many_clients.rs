@@ -45,6 +45,17 @@ fn is_served(raw: &mut Raw, number: u64) {
     assert!(status == 0 && got == right.unwrap().0, "client {number}");
 }
 
+fn opened(host: &Host) -> Result<HostedModule, OpenError> {
+    HostedModule::connect(&format!("hosted:{}", host.socket().display()).parse().unwrap())
+}
+
+/// When `gone` have gone, there is space for another client.
+fn serves_another_when<C>(gone: C, host: &Host) {
+    drop(gone);
+    host.wait_for("space", |report| clients(report) == 0);
+    is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
+}
+
 /// Names of this process's threads.
 fn threads() -> Vec<String> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
@@ -67,7 +78,7 @@ fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_1022_others_and_no
     let mut all: Vec<Raw> = (0..good).map(|_| Raw::ready(&host.socket(), ALL_FEATURES)).collect();
     host.wait_for("all there", |report| clients(report) == good + 2);
     if good + 2 == 1_024 {
-        let one_more = HostedModule::connect(&format!("hosted:{}", host.socket().display()).parse().unwrap());
+        let one_more = opened(&host);
         let refused = one_more.unwrap_err().to_string();
         assert!(refused.contains("the host serves 1024 clients already"), "{refused}");
     } else {
@@ -94,10 +105,8 @@ fn a_silent_client_and_one_that_reads_no_answers_harm_none_of_1022_others_and_no
 #[test]
 fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_sessions() {
     let host = Host::with(core(), Limits { clients_max: 2, ..Limits::default() });
-    let name = host.socket().display().to_string();
-    let open = || HostedModule::connect(&format!("hosted:{name}").parse().unwrap());
-    let two = [open().unwrap(), open().unwrap()];
-    let refused = open().unwrap_err();
+    let two = [(); 2].map(|()| opened(&host).unwrap());
+    let refused = opened(&host).unwrap_err();
     assert!(
         matches!(refused, OpenError::Unreachable { error: ConnectionError::Full { clients: 2 }, .. }),
         "{refused}"
@@ -109,9 +118,7 @@ fn one_client_too_many_learns_how_many_there_are_and_a_plain_front_end_lacks_ses
     assert!(plain.ends());
     // One that asks nothing is not waited for, and keeps no other out.
     let _silent = Raw::connect(&host.socket());
-    drop(two);
-    host.wait_for("space", |report| clients(report) == 0);
-    is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
+    serves_another_when(two, &host);
     assert_eq!(host.stop().connections.turned_away, 3);
 }
 
@@ -147,10 +154,8 @@ fn who_says_nothing_or_stops_in_a_message_is_put_out_and_who_has_said_something_
 #[test]
 fn a_users_clients_are_so_many_and_the_next_learns_whose_limit_that_is() {
     let host = Host::with(core(), Limits { user_clients_max: 2, ..Limits::default() });
-    let name = host.socket().display().to_string();
-    let open = || HostedModule::connect(&format!("hosted:{name}").parse().unwrap());
-    let two = [open().unwrap(), open().unwrap()];
-    let refused = open().unwrap_err().to_string();
+    let two = [(); 2].map(|()| opened(&host).unwrap());
+    let refused = opened(&host).unwrap_err().to_string();
     assert!(
         refused.contains("2 clients of this user already") && refused.contains("--user-clients"),
         "{refused}"
@@ -158,9 +163,7 @@ fn a_users_clients_are_so_many_and_the_next_learns_whose_limit_that_is() {
     let report = host.order("report");
     assert_eq!((&report["users"][0]["clients"], &report["users"][0]["refused"]), (&json!(2), &json!(1)));
     assert_eq!(report["limits"]["user_clients"], 2);
-    drop(two);
-    host.wait_for("room", |report| clients(report) == 0);
-    is_served(&mut Raw::ready(&host.socket(), ALL_FEATURES), 1);
+    serves_another_when(two, &host);
     assert_eq!(host.stop().connections.turned_away, 1);
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct Change {
 impl Change {
     /// What `now` has that `before` had not. None where the two are not the same process, or its counts began anew.
     pub(crate) fn of_process(before: &Process, now: &Process, time: Duration) -> Option<Self> {
-        let starts = (before.clock.map(|clock| clock.start_ticks), now.clock.map(|clock| clock.start_ticks));
-        if before.pid != now.pid || matches!(starts, (Some(one), Some(other)) if one != other) {
+        let starts = [before, now].map(|process| process.clock().map(|clock| clock.start_ticks));
+        if before.pid != now.pid || matches!(starts, [Some(one), Some(other)] if one != other) {
             return None;
         }
         let (old, new) = (before.totals(), now.totals());
@@ -30,7 +30,7 @@ impl Change {
         for count in Count::ALL {
             counts[count as usize] = new.of(count).checked_sub(old.of(count))?;
         }
-        let cpu = now.clock.zip(before.clock).and_then(|(now, before)| now.cpu.checked_sub(before.cpu));
+        let cpu = now.cpu_time().zip(before.cpu_time()).and_then(|(now, before)| now.checked_sub(before));
         Some(Self { time, counts, cpu })
     }
 
@@ -123,7 +123,7 @@ mod tests {
 
     fn at(process: &Process, start_ticks: u64, cpu_ms: u64) -> Process {
         let clock = ProcessClock { start_ticks, cpu: Duration::from_millis(cpu_ms) };
-        Process { clock: Some(clock), ..process.clone() }
+        process.at(Some(clock))
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(Change::of_process(&at(&before, 7, 1), &at(&now, 8, 2), second), None);
         assert_eq!(Change::of_process(&now, &before, second), None, "counts that fell are another file's");
-        let ended = Process { clock: None, ..now };
+        let ended = now.at(None);
         assert_eq!(Change::of_process(&before, &ended, second).map(|change| change.cpu), Some(None));
     }
 }

@@ -12,36 +12,71 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     /// Without control characters.
     pub(crate) name: String,
-    pub(crate) has_ended: bool,
+    life: Life,
     /// Results of lanes that were wrong: lanes are out of service where there are any.
     pub(crate) wrong_lanes: u32,
-    /// What the kernel says of it while it runs.
-    pub(crate) clock: Option<ProcessClock>,
     /// Rows in which something was counted.
     pub(crate) rows: Vec<(Row, Totals)>,
 }
 
+/// Whether a process runs.
+#[derive(Clone, Copy, Debug)]
+enum Life {
+    /// It does; what the kernel says of its time, where that can be read.
+    Runs(Option<ProcessClock>),
+    Ended,
+}
+
 /// What `/proc/PID/stat` says of a process's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ProcessClock {
+pub(super) struct ProcessClock {
     /// When it began, in clock ticks since the machine started: tells it from another one with its number.
-    pub(crate) start_ticks: u64,
+    pub(super) start_ticks: u64,
     /// Time of all its threads, in user mode and in the kernel, for whatever they did.
-    pub(crate) cpu: Duration,
+    pub(super) cpu: Duration,
 }
 
 impl Process {
     pub(crate) fn new(record: &Record) -> Self {
-        let has_ended = record.has_ended();
+        let life = if record.has_ended() { Life::Ended } else { Life::Runs(ProcessClock::of(record.pid())) };
         let rows = Row::all().map(|row| (row, record.row(row))).filter(|(_, totals)| !totals.is_empty());
         Self {
             pid: record.pid(),
             name: record.name(),
-            has_ended,
+            life,
             wrong_lanes: record.wrong_lanes(),
-            clock: if has_ended { None } else { ProcessClock::of(record.pid()) },
             rows: rows.collect(),
         }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.life, Life::Ended)
+    }
+
+    /// What the kernel says of its time while it runs.
+    pub(super) fn clock(&self) -> Option<ProcessClock> {
+        match self.life {
+            Life::Runs(clock) => clock,
+            Life::Ended => None,
+        }
+    }
+
+    /// CPU time of all its threads while it runs.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.clock().map(|clock| clock.cpu)
+    }
+
+    /// The same where the kernel says `clock` of it.
+    #[cfg(test)]
+    pub(super) fn at(&self, clock: Option<ProcessClock>) -> Self {
+        Self { life: Life::Runs(clock), ..self.clone() }
+    }
+
+    /// One that counted nothing.
+    #[cfg(test)]
+    pub(crate) fn idle(pid: u32, name: &str, has_ended: bool) -> Self {
+        let life = if has_ended { Life::Ended } else { Life::Runs(None) };
+        Self { pid, name: name.to_owned(), life, wrong_lanes: 0, rows: vec![] }
     }
 
     /// All its rows together.

@@ -33,3 +33,11 @@ A signal that stops it ends it when all is cleaned up (a shell says 130 after Ct
     };
 }
 pub(crate) use exit_status_help;
+
+/// The end of a help with examples, a line each.
+macro_rules! examples_help {
+    ($($line:literal)*) => {
+        concat!("Examples:\n", $("  ", $line, "\n",)* "\n", crate::terminal::exit_status_help!())
+    };
+}
+pub(crate) use examples_help;

@@ -9,5 +9,5 @@ pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod units;
 
-pub(crate) use exit_status::{Exit, exit_status_help};
+pub(crate) use exit_status::{Exit, examples_help, exit_status_help};
 pub(crate) use output::PathDisplay;

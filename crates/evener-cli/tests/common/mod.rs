@@ -52,6 +52,35 @@ impl Place {
         None
     }
 
+    /// One with the keyset `k.json`, for a test that only root can do; nothing, said in print, where another user runs it.
+    pub fn of_root(does: &str) -> Option<Self> {
+        let place = Self::with_key();
+        if place.is_of_root() {
+            return Some(place);
+        }
+        skipped(&format!("only root can {does}"));
+        None
+    }
+
+    /// Whether root runs the test.
+    pub fn is_of_root(&self) -> bool {
+        fs::metadata(self.path()).is_ok_and(|metadata| metadata.uid() == 0)
+    }
+
+    /// One with a pair of keys of ssh-keygen's of each kind, named for it; nothing, said in print, where there is no such program.
+    pub fn with_ssh_keys(kinds: &[&str]) -> Option<Self> {
+        let place = Self::with_programs(&["ssh-keygen"])?;
+        for kind in kinds {
+            place.program("ssh-keygen").args(["-q", "-N", "", "-t", kind, "-f", kind]).run().succeeded();
+        }
+        Some(place)
+    }
+
+    /// The public key of such a pair.
+    pub fn ssh_public(&self, kind: &str) -> String {
+        fs::read_to_string(self.join(format!("{kind}.pub"))).unwrap()
+    }
+
     /// One that is open to all, and how to start a program without rights there.
     pub fn for_nobody() -> Option<(Self, &'static [&'static str])> {
         let place = Self::open_to_all();
@@ -85,7 +114,7 @@ impl Place {
     /// Root opens everything, so an unprivileged user is needed: the words before `evener` in a place with a
     /// key that all may read; `None` where no other user can be had.
     pub fn without_rights(&self) -> Option<&'static [&'static str]> {
-        let is_root = fs::metadata(self.path()).is_ok_and(|metadata| metadata.uid() == 0);
+        let is_root = self.is_of_root();
         if is_root && !there_is("setpriv") {
             skipped("root opens everything, and there is no setpriv to become somebody else");
             return None;

@@ -31,7 +31,7 @@ use crate::atomic_file;
 use crate::machine::Machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::machine::state;
-use crate::terminal::{Exit, exit_status_help, output, prompt, signals};
+use crate::terminal::{Exit, examples_help, output, prompt, signals};
 use common_options::CommonOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
 use preservation::KeepOptions;
@@ -51,13 +51,11 @@ use report::{Report, RunFacts};
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
-    after_help = concat!(
-        "Examples:\n",
-        "  evener encrypt --key KEY.json -o /mnt/sealed photos\n",
-        "  evener encrypt -r age1... -R team.txt -o report.pdf.age report.pdf\n",
-        "  tar c photos | evener encrypt -r age1... > photos.tar.age\n\n",
-        exit_status_help!()
-    ),
+    after_help = examples_help! {
+        "evener encrypt --key KEY.json -o /mnt/sealed photos"
+        "evener encrypt -r age1... -R team.txt -o report.pdf.age report.pdf"
+        "tar c photos | evener encrypt -r age1... > photos.tar.age"
+    },
     override_usage = "evener encrypt KEYS [OPTIONS] [-o OUT] [INPUT...]"
 )]
 pub(crate) struct Encrypt {
@@ -81,13 +79,11 @@ pub(crate) struct Encrypt {
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
-    after_help = concat!(
-        "Examples:\n",
-        "  evener decrypt --key KEY.json -o photos /mnt/sealed\n",
-        "  evener decrypt -i ~/.ssh/id_ed25519 -o report.pdf report.pdf.age\n",
-        "  evener decrypt -i ID.txt photos.tar.age | tar x\n\n",
-        exit_status_help!()
-    ),
+    after_help = examples_help! {
+        "evener decrypt --key KEY.json -o photos /mnt/sealed"
+        "evener decrypt -i ~/.ssh/id_ed25519 -o report.pdf report.pdf.age"
+        "evener decrypt -i ID.txt photos.tar.age | tar x"
+    },
     override_usage = "evener decrypt KEYS [OPTIONS] [-o OUT] [INPUT...]"
 )]
 pub(crate) struct Decrypt {

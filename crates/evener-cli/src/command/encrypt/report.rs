@@ -17,12 +17,8 @@ pub(crate) struct Report {
     #[serde(flatten)]
     pub(crate) about: RunFacts,
     outcome: &'static str,
-    /// What was found: each is done, done before, left out or failed.
-    found: u64,
-    pub(crate) files: u64,
-    pub(crate) already_done: u64,
-    pub(crate) bytes_in: u64,
-    bytes_out: u64,
+    #[serde(flatten)]
+    pub(crate) counts: FileCounts,
     pub(crate) seconds: f64,
     /// Times that a class of jobs was kept on the CPU for a while, because modules had cost more than they saved.
     pub(crate) guard_locks: u64,
@@ -33,6 +29,17 @@ pub(crate) struct Report {
     pub(crate) deleted: Vec<String>,
     pub(crate) skipped: Vec<Entry>,
     pub(crate) failed: Vec<Entry>,
+}
+
+/// How many files, and how much.
+#[derive(Serialize)]
+pub(crate) struct FileCounts {
+    /// What was found: each is done, done before, left out or failed.
+    found: u64,
+    pub(crate) files: u64,
+    pub(crate) already_done: u64,
+    pub(crate) bytes_in: u64,
+    bytes_out: u64,
 }
 
 /// What one worker did.
@@ -108,11 +115,13 @@ impl Report {
             version: env!("CARGO_PKG_VERSION"),
             about,
             outcome,
-            found: summary.found,
-            files: summary.files,
-            already_done: summary.already_done,
-            bytes_in: summary.bytes_in,
-            bytes_out: summary.bytes_out,
+            counts: FileCounts {
+                found: summary.found,
+                files: summary.files,
+                already_done: summary.already_done,
+                bytes_in: summary.bytes_in,
+                bytes_out: summary.bytes_out,
+            },
             seconds: summary.elapsed.as_secs_f64(),
             guard_locks: summary.report.guarded.locks,
             workers,

@@ -37,12 +37,13 @@ pub(crate) fn rehearsal(report: &Report) -> String {
 
 /// What was done and left out; in `detail`, or where modules had a part in it, by whom, too.
 pub(crate) fn text(report: &Report, detail: bool) -> String {
-    let (files, size) = (counted(report.files, "file"), bytes(report.bytes_in));
+    let (files, size) = (counted(report.counts.files, "file"), bytes(report.counts.bytes_in));
     let stopped = if report.is_stopped() { "stopped; " } else { "" };
     let mut text =
         format!("{stopped}{}ed {files}, {size} in {:.3} s", report.about.direction, report.seconds);
-    if report.bytes_in > 0 {
-        write!(text, " ({})", rate(report.bytes_in, report.seconds)).expect("a String takes everything");
+    if report.counts.bytes_in > 0 {
+        write!(text, " ({})", rate(report.counts.bytes_in, report.seconds))
+            .expect("a String takes everything");
     }
     let emulated = report.emulated();
     if !emulated.is_empty() {
@@ -60,8 +61,8 @@ pub(crate) fn text(report: &Report, detail: bool) -> String {
         let reason = "jobs of a class were kept on the CPU, because modules had cost more than they saved";
         write_line(&mut text, format_args!("{times} {reason}"));
     }
-    if report.already_done > 0 {
-        let there = counted(report.already_done, "output");
+    if report.counts.already_done > 0 {
+        let there = counted(report.counts.already_done, "output");
         write_line(&mut text, format_args!("{there} finished by an earlier run and left as they are"));
     }
     if !report.deleted.is_empty() {

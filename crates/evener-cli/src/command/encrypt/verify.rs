@@ -15,7 +15,7 @@ use super::report::{self, Report, RunFacts};
 use super::{abandon, progress, summary};
 use crate::machine::Machine;
 use crate::machine::options::ModuleOptions;
-use crate::terminal::{Exit, exit_status_help, output, signals, units};
+use crate::terminal::{Exit, examples_help, output, signals, units};
 
 /// Checks encrypted files: opens them whole and writes nothing.
 ///
@@ -24,12 +24,10 @@ use crate::terminal::{Exit, exit_status_help, output, signals, units};
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("way").required(true).multiple(true),
-    after_help = concat!(
-        "Examples:\n",
-        "  evener verify --key KEY.json /mnt/sealed\n",
-        "  evener verify -i ID.txt --against photos /mnt/sealed\n\n",
-        exit_status_help!()
-    ),
+    after_help = examples_help! {
+        "evener verify --key KEY.json /mnt/sealed"
+        "evener verify -i ID.txt --against photos /mnt/sealed"
+    },
     override_usage = "evener verify KEYS [OPTIONS] FILE..."
 )]
 pub(crate) struct Verify {
@@ -107,7 +105,8 @@ impl Verify {
         let report = Report::new(verified, about);
         summary::failures(&report);
         if !self.common.quiet {
-            let (files, size) = (units::counted(report.files, "file"), units::bytes(report.bytes_in));
+            let (files, size) =
+                (units::counted(report.counts.files, "file"), units::bytes(report.counts.bytes_in));
             let failed = report.failed.len();
             let mut rest = if failed > 0 { format!("; {failed} failed, named above") } else { String::new() };
             if let skipped @ 1.. = report.skipped.len() {

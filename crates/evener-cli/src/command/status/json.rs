@@ -95,9 +95,9 @@ impl<'r> ProcessView<'r> {
         Self {
             pid: process.pid,
             name: &process.name,
-            ended: process.has_ended,
+            ended: process.has_ended(),
             wrong_lane_results: process.wrong_lanes,
-            process_cpu_seconds: process.clock.map(|clock| clock.cpu.as_secs_f64()),
+            process_cpu_seconds: process.cpu_time().map(|time| time.as_secs_f64()),
             classes: process.rows.iter().map(|(row, totals)| Class::new(*row, totals)).collect(),
         }
     }

@@ -33,7 +33,7 @@ fn once_each(processes: &[Process]) -> Vec<&Process> {
     let mut found: BTreeMap<u32, &Process> = BTreeMap::new();
     for process in processes {
         let known = found.entry(process.pid).or_insert(process);
-        if known.has_ended {
+        if known.has_ended() {
             *known = process;
         }
     }
@@ -66,10 +66,10 @@ fn processes(page: &mut Page, processes: &[&Process]) {
         page.metric(name, "counter", help, samples);
     }
     let cpu =
-        processes.iter().filter_map(|process| Some((of_process(process), process.clock?.cpu.as_secs_f64())));
+        processes.iter().filter_map(|process| Some((of_process(process), process.cpu_time()?.as_secs_f64())));
     let help = "CPU time of the whole process, for whatever it did.";
     page.metric("evener_process_cpu_seconds_total", "counter", help, cpu);
-    let ended = processes.iter().map(|process| (of_process(process), u8::from(process.has_ended)));
+    let ended = processes.iter().map(|process| (of_process(process), u8::from(process.has_ended())));
     let wrong = processes.iter().map(|process| (of_process(process), process.wrong_lanes));
     let help = "Results of lanes that were wrong; lanes are out of service where there are any.";
     page.metric("evener_wrong_lane_results_total", "counter", help, wrong);
@@ -230,19 +230,11 @@ mod tests {
 
     #[test]
     fn of_two_files_of_one_number_the_one_that_runs_is_told() {
-        let process = |pid, name: &str, has_ended| Process {
-            pid,
-            name: name.to_owned(),
-            has_ended,
-            wrong_lanes: 0,
-            clock: None,
-            rows: vec![],
-        };
         let all = [
-            process(7, "ended", true),
-            process(8, "b", true),
-            process(7, "runs", false),
-            process(7, "late", true),
+            Process::idle(7, "ended", true),
+            Process::idle(8, "b", true),
+            Process::idle(7, "runs", false),
+            Process::idle(7, "late", true),
         ];
         let told: Vec<&str> = once_each(&all).iter().map(|process| process.name.as_str()).collect();
         assert_eq!(told, ["runs", "b"]);

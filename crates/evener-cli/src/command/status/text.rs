@@ -18,7 +18,7 @@ pub(super) fn text(reading: &Reading, sizes: bool) -> String {
         text += "no program of this user counts: the provider is in none, or has done nothing yet\n";
     }
     for process in &reading.processes {
-        let ended = if process.has_ended { ", ended" } else { "" };
+        let ended = if process.has_ended() { ", ended" } else { "" };
         writeln!(text, "{} {}{ended}", process.pid, columns::plain(&process.name)).expect(TAKES);
         table(&mut text, process, sizes);
         faults(&mut text, process);

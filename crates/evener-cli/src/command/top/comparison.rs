@@ -90,7 +90,7 @@ impl<'r> Comparison<'r> {
 
     /// Processes that have ended.
     pub(super) fn ended(&self) -> usize {
-        self.processes.iter().filter(|entry| entry.process.has_ended).count()
+        self.processes.iter().filter(|entry| entry.process.has_ended()).count()
     }
 }
 

@@ -67,7 +67,7 @@ fn share_text(share: Option<f64>) -> String {
 pub(super) fn process(entry: &Entry<'_>) -> String {
     let (pid, name) = (entry.process.pid, columns::fit(&entry.process.name, 14));
     let cells = match &entry.change {
-        _ if entry.process.has_ended => "   ended".to_owned(),
+        _ if entry.process.has_ended() => "   ended".to_owned(),
         None => "       -".to_owned(),
         Some(change) => rates(change),
     };
