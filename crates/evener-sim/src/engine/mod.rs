@@ -15,6 +15,7 @@
 //! in 32, which is simplified too.
 
 mod deadline;
+mod due;
 mod event_queue;
 mod module;
 mod run_queue;

@@ -2,6 +2,8 @@
 
 use evener_core::Nanos;
 
+use super::due::Due;
+
 /// A thread of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub(super) usize);
@@ -117,17 +119,6 @@ impl Event {
 /// Virtual time at the start: far enough from nothing for any credit.
 pub(super) const LEVEL: u64 = 1 << 40;
 
-/// When a thread is due in an order by deadlines. Virtual times.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Due {
-    /// By which it has had its slice.
-    pub(super) deadline: u64,
-    /// Up to which no thread takes its core that is not more behind.
-    pub(super) shield: u64,
-    /// How far it was behind the mean of its core when it fell asleep.
-    pub(super) lag: i64,
-}
-
 /// A thread as the scheduler keeps it. Times in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
@@ -167,7 +158,7 @@ impl Task {
             spec,
             core,
             vruntime: LEVEL,
-            due: Due { deadline: 0, shield: 0, lag: 0 },
+            due: Due::NONE,
             progress: Progress { remaining: 0, ran: 0, core_time: 0 },
             waiting: Waiting { spins_on: None, count: 0 },
         }

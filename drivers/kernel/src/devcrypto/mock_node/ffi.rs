@@ -8,14 +8,18 @@ use std::{io, mem, process, ptr};
 /// A call that waits for its answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Notice {
-    /// Its name.
-    pub(super) id: u64,
-    /// The thread that waits.
-    pub(super) thread: u32,
+    pub(super) waiter: Waiter,
     /// The call's number.
     pub(super) number: u64,
     /// Its argument: an address of ours.
     pub(super) argument: u64,
+}
+
+/// The thread that waits, and the name of its wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) id: u64,
+    pub(super) thread: u32,
 }
 
 /// Where a filter finds the number of the system call, and the lower half of `ioctl`'s second argument.
@@ -80,7 +84,7 @@ pub(super) fn next(listener: BorrowedFd<'_>) -> Option<Notice> {
     let [number, argument] = [raw.data.args[1], raw.data.args[2]];
     // The number is one of 32 bits, however it was widened.
     let number = number & u64::from(c_uint::MAX);
-    (code == 0).then_some(Notice { id: raw.id, thread: raw.pid, number, argument })
+    (code == 0).then_some(Notice { waiter: Waiter { id: raw.id, thread: raw.pid }, number, argument })
 }
 
 /// Lets a call return 0, or fail with `errno` where that is not 0; false where no thread waits any more.

@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::set_no_new_privs;
 
 use crate::ocf::{Call, CryptOp, SESSION_INFO_BYTES, SESSION_INFO_PLACES, SessionOp};
-use ffi::Notice;
+use ffi::{Notice, Waiter};
 
 /// Any file that opens: it is never used.
 pub(super) const NODE: &str = "/dev/null";
@@ -145,7 +145,7 @@ fn serve(listener: &OwnedFd, shared: &Shared) {
         let left = queue.as_ref().map_or(0, VecDeque::len);
         state.calls.push(RecordedCall { call, is_interrupted: ended.is_none(), left });
         if let Some(errno) = ended {
-            ffi::answer(listener.as_fd(), notice.id, errno);
+            ffi::answer(listener.as_fd(), notice.waiter.id, errno);
         }
     }
 }
@@ -172,7 +172,7 @@ fn end(
         Fate::Answered | Fate::After => 2,
     };
     let errno = work(memory, queue, notice, call, [0, done]);
-    let ended = fate != Fate::Answered && is_ended(listener, notice);
+    let ended = fate != Fate::Answered && is_ended(listener, notice.waiter);
     if ended {
         return None;
     }
@@ -180,15 +180,15 @@ fn end(
 }
 
 /// Signals the thread that made a call; false where that thread holds signals off.
-fn is_ended(listener: &OwnedFd, notice: Notice) -> bool {
+fn is_ended(listener: &OwnedFd, waiter: Waiter) -> bool {
     // Asked before the signal comes: its handler holds the next one off.
-    let holds_off = holds_off(notice.thread);
-    ffi::signal(notice.thread);
+    let holds_off = holds_off(waiter.thread);
+    ffi::signal(waiter.thread);
     if holds_off {
         return false;
     }
     // It will be: nothing else answers it.
-    while ffi::is_waiting(listener.as_fd(), notice.id) {
+    while ffi::is_waiting(listener.as_fd(), waiter.id) {
         thread::yield_now();
     }
     true
