@@ -62,7 +62,7 @@ pub(super) fn is_split(ctx: &CipherCtx) -> bool {
 
 /// Who does an update.
 enum Way {
-    /// Nobody: part of its message is gone.
+    /// No one does: part of its message is gone.
     Lost,
     Inner,
     /// The inner function, once the message is handed back to its context.
@@ -80,7 +80,7 @@ enum Way {
 ///
 /// | its message | the update | who does it |
 /// |---|---|---|
-/// | failed | any | nobody |
+/// | failed | any | none does |
 /// | the inner context's for good | any | the inner function |
 /// | any, but of TLS records | shorter than helpers and engines are used for | the inner function, to whose context the message goes back: a context of our own costs more |
 /// | any | its lengths or its spaces do not fit | the same, which refuses it |

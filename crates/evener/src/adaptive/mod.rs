@@ -7,7 +7,7 @@
 //!
 //! Requests of threads that are not a run's have a policy of their own (`request/policy/`), which shares what can be shared: the table, the guard, the
 //! estimator and the price of a core. It is another one because here workers take from queues that show what waits, and may wait for a lock; there
-//! one request comes at a time, its thread waits for nobody, and a look at the clock costs a small one more than a module could save.
+//! one request comes at a time, its thread does not wait, and a look at the clock costs a small one more than a module could save.
 //!
 //! Classes that no module takes are left alone ([`ClassQueues::leave_alone`](crate::queue::class_queues::ClassQueues::leave_alone)): their jobs go the way
 //! of `cpu_only`, and no worker queries the policy but once in a while ([`AdaptivePolicy::replan`]). Single requests of callers:

@@ -7,7 +7,7 @@
 //! with what it knows of helpers.
 //!
 //! Why it is not the policy of runs (`crate::adaptive`), whose table, guard, estimator and price of a core it shares: there workers take from queues
-//! that show what waits, and may wait for a lock. Here one request comes at a time, its thread waits for nobody (the lock is tried), and a look
+//! that show what waits, and may wait for a lock. Here one request comes at a time, its thread does not wait (the lock is tried), and a look
 //! at the clock costs a small one more than a module could save; so a sample of them teaches, and the others follow.
 //!
 //! | file | what it has |
