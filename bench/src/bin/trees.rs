@@ -1,5 +1,6 @@
 //! What a run over a tree costs beside another program, in turns: `trees second-run EVENER DIR` against `rsync -a` with nothing to do, and
-//! `trees small-files EVENER BEFORE DIR` against an earlier build of the command. docs/results/trees.md has figures.
+//! `trees small-files EVENER BEFORE DIR` and `trees large-file EVENER BEFORE DIR` against an earlier build of the command.
+//! docs/results/trees.md has figures.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "a measuring program")]
 
@@ -38,7 +39,30 @@ enum Arguments {
         #[arg(long, default_value_t = 15)]
         turns: usize,
     },
+    /// A file of 1 GiB, there and back, against an earlier build.
+    LargeFile {
+        /// The command.
+        evener: PathBuf,
+        /// The command as it was.
+        before: PathBuf,
+        /// An empty directory of the file system in question.
+        dir: PathBuf,
+        /// Turns.
+        #[arg(long, default_value_t = 7)]
+        turns: usize,
+    },
 }
+
+/// Files of one length in one directory.
+#[derive(Clone, Copy)]
+struct Files {
+    count: usize,
+    bytes: usize,
+    name: &'static str,
+}
+
+const SMALL: Files = Files { count: 4_000, bytes: 16 << 10, name: "4000 files of 16 KiB" };
+const LARGE: Files = Files { count: 1, bytes: 1 << 30, name: "one file of 1 GiB" };
 
 /// Seconds by the clock, and of cores.
 type Cost = [f64; 2];
@@ -46,7 +70,12 @@ type Cost = [f64; 2];
 fn main() -> anyhow::Result<()> {
     match Arguments::parse() {
         Arguments::SecondRun { evener, dir, turns } => second_run(&evener, &dir, turns),
-        Arguments::SmallFiles { evener, before, dir, turns } => small_files(&[&evener, &before], &dir, turns),
+        Arguments::SmallFiles { evener, before, dir, turns } => {
+            there_and_back(&[&evener, &before], &dir, turns, SMALL)
+        }
+        Arguments::LargeFile { evener, before, dir, turns } => {
+            there_and_back(&[&evener, &before], &dir, turns, LARGE)
+        }
     }
 }
 
@@ -62,8 +91,8 @@ fn second_run(evener: &Path, dir: &Path, turns: usize) -> anyhow::Result<()> {
     show("second run, rsync's time over Evener's", turns, ours, theirs)
 }
 
-fn small_files(commands: &[&Path; 2], dir: &Path, turns: usize) -> anyhow::Result<()> {
-    grow(&dir.join("in"), 1, 4_000, 16 << 10)?;
+fn there_and_back(commands: &[&Path; 2], dir: &Path, turns: usize, files: Files) -> anyhow::Result<()> {
+    grow(&dir.join("in"), 1, files.count, files.bytes)?;
     cost(dir, commands[0], &["keygen", "k.json"])?;
     for (direction, from, to) in [("encrypt", "in", "out"), ("decrypt", "out", "back")] {
         let made = |command: &Path| {
@@ -71,7 +100,7 @@ fn small_files(commands: &[&Path; 2], dir: &Path, turns: usize) -> anyhow::Resul
             fs::remove_file(dir.join(format!(".{to}.evener-record"))).ok();
             cost(dir, command, &[direction, "-q", "--key", "k.json", "-o", to, from])
         };
-        let what = format!("4000 files of 16 KiB, {direction}, time before over now");
+        let what = format!("{}, {direction}, time before over now", files.name);
         show(&what, turns, || made(commands[0]), || made(commands[1]))?;
     }
     Ok(())
