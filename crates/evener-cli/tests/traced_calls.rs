@@ -140,15 +140,28 @@ fn fault(call: &Call<'_>, here: &Path, trees: &[PathBuf]) -> Option<&'static str
     None
 }
 
-/// The command under strace, with more words for it; nothing may be wrong with its calls.
-fn traced(place: &Place, inject: &[&str], arguments: &[&str]) -> (Ran, String) {
+/// How the command is traced.
+#[derive(Clone, Copy, Default)]
+struct Way<'w> {
+    /// More words for strace.
+    inject: &'w [&'w str],
+    /// The limit of open files, as `ulimit` takes it.
+    open_files: Option<&'w str>,
+}
+
+/// The command under strace; nothing may be wrong with its calls.
+fn traced(place: &Place, way: Way<'_>, arguments: &[&str]) -> (Ran, String) {
     let trace = place.join("trace");
-    let run = place.program("strace").args(["-f", "-qq", "-y", "-s", "4096", "-e", "trace=%file"]);
-    let run = run.args(inject).arg("-o").arg(&trace).args([EVENER, arguments[0], "--key", "k.json", "-q"]);
+    // A shell's own limit is that of what it becomes.
+    let limit = way.open_files.unwrap_or("$(ulimit -n)");
+    let run = place.program("sh").arg("-c").arg(format!("ulimit -n {limit}; exec strace \"$@\"")).arg("sh");
+    let run = run.args(["-f", "-qq", "-y", "-s", "4096", "-e", "trace=%file"]);
+    let run =
+        run.args(way.inject).arg("-o").arg(&trace).args([EVENER, arguments[0], "--key", "k.json", "-q"]);
     let ran = run.args(&arguments[1..]).env("EVENER_ARBITER", "off").run();
     let trace = fs::read_to_string(trace).unwrap();
     let here = fs::canonicalize(place.path()).unwrap();
-    let trees = ["in", "sealed", "back"].map(|tree| here.join(tree));
+    let trees = ["in", "sealed", "back", "unpacked"].map(|tree| here.join(tree));
     let calls = whole_calls(&trace);
     let mut wrong = Vec::new();
     for call in calls.iter().filter_map(|line| parsed(line)) {
@@ -171,11 +184,11 @@ fn sow(place: &Place) {
 }
 
 /// All that is done with trees, one after the other.
-fn everything_is_done_by_one_name(inject: &[&str]) {
+fn everything_is_done_by_one_name(way: Way<'_>) {
     let place = Place::with_key();
     sow(&place);
     let go = |arguments: &[&str]| {
-        let (ran, trace) = traced(&place, inject, arguments);
+        let (ran, trace) = traced(&place, way, arguments);
         ran.succeeded();
         trace
     };
@@ -206,6 +219,10 @@ fn everything_is_done_by_one_name(inject: &[&str]) {
     for kept in ["in/dir1", "in/dir3"] {
         assert!(tree(&place.join(kept)) == tree(&place.join(kept.replace("in", "back"))), "{kept}");
     }
+    go(&["encrypt", "--tar", "-o", "archive", "in"]);
+    go(&["decrypt", "--tar", "-o", "unpacked", "archive"]);
+    go(&["decrypt", "--tar", "--force", "-o", "unpacked", "archive"]);
+    assert!(tree(&place.join("in")) == tree(&place.join("unpacked/in")), "the archive comes back");
 }
 
 #[test]
@@ -213,17 +230,28 @@ fn whatever_is_done_with_a_tree_each_call_below_it_names_one_thing_in_an_open_di
     if !there_is("strace") {
         return skipped("strace is not installed");
     }
-    everything_is_done_by_one_name(&[]);
+    everything_is_done_by_one_name(Way::default());
 }
 
-const WITHOUT_OPENAT2: [&str; 2] = ["-e", "inject=openat2:error=ENOSYS"];
+#[test]
+fn with_few_descriptors_directories_are_opened_again_by_one_name_and_never_by_a_path() {
+    if !there_is("strace") {
+        return skipped("strace is not installed");
+    }
+    everything_is_done_by_one_name(Way { open_files: Some(FEW_FILES), ..Way::default() });
+}
+
+/// Fewer than twice as many directories as the trees have may be open.
+const FEW_FILES: &str = "32";
+
+const WITHOUT_OPENAT2: Way<'_> = Way { inject: &["-e", "inject=openat2:error=ENOSYS"], open_files: None };
 
 #[test]
 fn without_openat2_it_is_done_step_by_step_and_links_are_refused_all_the_same() {
     if !there_is("strace") {
         return skipped("strace is not installed");
     }
-    everything_is_done_by_one_name(&WITHOUT_OPENAT2);
+    everything_is_done_by_one_name(WITHOUT_OPENAT2);
     let place = Place::with_key();
     sow(&place);
     symlink("in", place.join("tree")).unwrap();
@@ -232,11 +260,11 @@ fn without_openat2_it_is_done_step_by_step_and_links_are_refused_all_the_same() 
         return skipped("only root can make a link another user's");
     }
     owner(65_534).unwrap();
-    let (ran, _) = traced(&place, &WITHOUT_OPENAT2, &["encrypt", "-o", "sealed", "tree"]);
+    let (ran, _) = traced(&place, WITHOUT_OPENAT2, &["encrypt", "-o", "sealed", "tree"]);
     assert_ne!(ran.code(), Some(0));
     ran.saying("belongs to another user (uid 65534)");
     owner(0).unwrap();
-    let (ran, trace) = traced(&place, &WITHOUT_OPENAT2, &["encrypt", "-o", "sealed", "tree"]);
+    let (ran, trace) = traced(&place, WITHOUT_OPENAT2, &["encrypt", "-o", "sealed", "tree"]);
     ran.succeeded();
     assert!(trace.contains("openat2(") && trace.contains("(INJECTED)"), "openat2 was not asked for");
 }
