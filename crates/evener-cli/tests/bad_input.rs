@@ -202,6 +202,23 @@ fn an_input_without_permission_is_named_and_the_others_are_done() {
 }
 
 #[test]
+fn what_others_may_read_and_its_owner_may_not_is_done_alone_as_in_a_tree() {
+    let Some((place, unprivileged)) = Place::for_nobody() else { return };
+    if unprivileged == ["env"] {
+        return common::skipped("only root has files of two users");
+    }
+    common::allow(&place.write("in/a", "text"), 0o044);
+    place.write("in/b", "text");
+    for input in ["in", "in/a"] {
+        let ran = place.program(unprivileged[0]).args(&unprivileged[1..]).arg(place.join("evener"));
+        let ran = ran.args(["encrypt", "--key", "k.json", "-q", "-o", "out", input]);
+        ran.env("EVENER_CACHE_DIR", place.join("cache")).run().succeeded();
+        let made = place.join("out");
+        fs::remove_file(&made).or_else(|_| fs::remove_dir_all(&made)).unwrap();
+    }
+}
+
+#[test]
 fn a_node_without_permission_is_named_with_the_reason_and_nothing_is_written() {
     let Some((place, unprivileged)) = Place::for_nobody() else { return };
     place.write("in", "text");

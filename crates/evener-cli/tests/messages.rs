@@ -24,9 +24,12 @@ fn every_line_of_the_table_says_what_stands_there() {
     place.keyset("other.json");
     place.write("f", "text");
     place.write("d/a", "another text");
+    place.write("up/in/in/x", "deep");
+    place.program("mkfifo").arg("up/pipe").run().succeeded();
+    fs::create_dir_all(place.join("taken/f")).unwrap();
     place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", "f.sealed", "f"]).run().succeeded();
     let rows = rows();
-    assert!(rows.len() > 10);
+    assert!(rows.len() > 30);
     for [command, message, status] in rows {
         let line = command.replacen("evener", EVENER, 1);
         // Without a terminal, wherever the test is run.

@@ -207,6 +207,115 @@ fn a_dry_run_under_a_passphrase_makes_no_identity() {
     let ran = place.evener().args(words).run().succeeded();
     assert_eq!(ran.stdout_text().lines().count(), 7);
     assert!(!place.join("out").exists());
+    assert!(!place.join("state").exists(), "nor anything for later runs");
+}
+
+/// What stands under the name of an output and is not Evener's, or was changed since.
+fn put_in_the_way(place: &Place, kind: &str) {
+    let output = place.join("out/deep/c");
+    fs::remove_file(&output).unwrap();
+    match kind {
+        "another's file" => fs::write(&output, "somebody else's").unwrap(),
+        "a file that was changed" => {
+            let sealed = fs::read(place.join("out/a")).unwrap();
+            fs::write(&output, &sealed[..sealed.len() - 1]).unwrap();
+        }
+        "a directory" => fs::create_dir(&output).unwrap(),
+        "a link" => std::os::unix::fs::symlink("../a", &output).unwrap(),
+        "a link to nothing" => std::os::unix::fs::symlink("nothing", &output).unwrap(),
+        kind => unreachable!("{kind}"),
+    }
+}
+
+#[test]
+fn update_and_deletion_leave_alone_what_is_in_the_way_and_then_all_that_lost_its_source() {
+    for kind in ["another's file", "a file that was changed", "a directory", "a link", "a link to nothing"] {
+        let place = place();
+        run(&place, &[]).succeeded();
+        put_in_the_way(&place, kind);
+        place.write("in/deep/c", "its source has changed, too");
+        fs::remove_dir_all(place.join("in/gone")).unwrap();
+        let before = tree(&place.join("out"));
+        let ran = run(&place, &["--update", "--delete"]).ended_with(1);
+        for said in ["in/deep/c: ", "nothing was deleted: not every file was done"] {
+            assert!(ran.stderr().contains(said), "{kind}: {}", ran.stderr());
+        }
+        assert!(tree(&place.join("out")) == before, "{kind}");
+        // Out of the way, all is done.
+        let output = place.join("out/deep/c");
+        fs::remove_file(&output).or_else(|_| fs::remove_dir(&output)).unwrap();
+        run(&place, &["--update", "--delete"]).succeeded();
+        assert!(output.is_file() && !place.join("out/gone").exists(), "{kind}");
+    }
+}
+
+#[test]
+fn a_file_that_became_a_directory_is_updated_and_another_s_file_makes_no_way_for_it() {
+    let become_a_directory = |place: &Place| {
+        fs::remove_file(place.join("in/a")).unwrap();
+        place.write("in/a/b/c", "in a directory");
+    };
+    let place = place();
+    run(&place, &[]).succeeded();
+    become_a_directory(&place);
+    run(&place, &[]).ended_with(1).saying("in/a: no directory stands in its place in the output");
+    assert!(place.join("out/a").is_file());
+    run(&place, &["--update", "--delete"]).succeeded();
+    assert!(place.join("out/a/b/c").is_file());
+    // And back: what stands in a directory is not replaced by a file.
+    fs::remove_dir_all(place.join("in/a")).unwrap();
+    place.write("in/a", "a file again");
+    for options in [&["--update", "--delete"][..], &["--force"], &["--update", "-n"], &[]] {
+        let ran = run(&place, options).ended_with(1);
+        assert!(
+            ran.stderr().contains("in/a: a directory stands under its name in the output"),
+            "{options:?}"
+        );
+        assert!(place.join("out/a/b/c").is_file());
+    }
+    for (is_link, option, is_replaced) in [
+        (false, "--update", false),
+        (false, "--force", true),
+        (true, "--update", false),
+        (true, "--force", false),
+    ] {
+        let place = self::place();
+        become_a_directory(&place);
+        fs::create_dir_all(place.join("out")).unwrap();
+        if is_link {
+            std::os::unix::fs::symlink("../elsewhere", place.join("out/a")).unwrap();
+            fs::create_dir(place.join("elsewhere")).unwrap();
+        } else {
+            place.write("out/a", "somebody else's");
+        }
+        let ran = run(&place, &[option]);
+        assert_eq!(ran.code(), Some(i32::from(!is_replaced)), "{option}, a link: {is_link}");
+        assert_eq!(place.join("out/a/b/c").is_file(), is_replaced, "{option}, a link: {is_link}");
+    }
+}
+
+#[test]
+fn what_is_an_input_is_no_output_of_the_same_run() {
+    let place = Place::with_key();
+    for name in ["big/sub/y", "big/sub/sub/z", "big/sub/sub/sub/z", "top/a/b", "deep/a/b", "deep/a/c"] {
+        place.write(name, name);
+    }
+    let all = || (tree(&place.join("big/sub")), fs::read(place.join("top/a/b")).unwrap());
+    let before = all();
+    for (output, inputs, left_out) in [
+        ("big", &["big/sub"][..], "big/sub/sub"),
+        ("top", &["deep/a", "top/a/b"], "deep/a/b"),
+        (".", &["big", "deep"], "big"),
+    ] {
+        let run = place.evener().args(["encrypt", "-q", "--force", "--key", "k.json", "-o", output]);
+        let ran = run.args(inputs).run().ended_with(1);
+        let said = format!("{left_out}: its output would go where an input of this run lies");
+        assert!(ran.stderr().contains(&said), "{}", ran.stderr());
+    }
+    assert!(all() == before, "no input was touched");
+    assert!(
+        place.join("big/y").is_file() && place.join("top/a/c").is_file() && place.join("top/b").is_file()
+    );
 }
 
 #[test]

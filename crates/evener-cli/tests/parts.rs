@@ -129,6 +129,26 @@ fn verification_names_what_is_damaged_and_writes_nothing() {
 }
 
 #[test]
+fn verification_reads_standard_input_like_a_file() {
+    let place = Place::with_key();
+    place.write("plain", noise(5, BYTES));
+    place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", "sealed", "plain"]).run().succeeded();
+    let verify = |name: &str, more: &[&str]| {
+        let run = place.evener().args(["verify", "--key", "k.json"]).args(more).arg("-");
+        run.input(fs::read(place.join(name)).unwrap()).run()
+    };
+    let ran = verify("sealed", &[]).succeeded().saying("verified 1 file");
+    assert!(ran.stdout().is_empty());
+    damage(&place, "sealed");
+    for (name, why) in [("sealed", "is not authentic"), ("plain", "not in the Tink streaming AEAD format")] {
+        let ran = verify(name, &[]).ended_with(1);
+        assert!(ran.stderr().contains(why), "{}", ran.stderr());
+    }
+    verify("sealed", &["--against", "plain"]).ended_with(2).saying("not standard input");
+    verify("sealed", &["sealed"]).ended_with(2).saying("takes exactly one input");
+}
+
+#[test]
 fn verification_against_sources_finds_what_differs_and_what_is_missing_on_either_side() {
     for kind in ["tink", "age", "openssl"] {
         let place = Place::new();

@@ -147,6 +147,27 @@ pub enum FileError {
         "output is finished, but for mode, owner, time or attributes of its source, which its other names would get, too (--force replaces it)"
     )]
     OtherNames,
+    /// The output of another file of the run stands under the final name.
+    #[error(
+        "the output of another file of this run stands under its name, which the file system takes for the same; it was not replaced"
+    )]
+    SameName,
+    /// A directory stands under the final name.
+    #[error(
+        "a directory stands under its name in the output, and is not replaced: remove it, or choose another output"
+    )]
+    Directory,
+    /// The output would replace an input of the run, or go into one.
+    #[error("its output would go where an input of this run lies; nothing was written there")]
+    InputInOutput,
+    /// The directory that the user named for output cannot be had.
+    #[error("its output cannot go to {}: {error}", path.display())]
+    NoPlace {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        error: Box<Self>,
+    },
     /// The final name is that of the source, which would be lost.
     #[error("output and input are the same file")]
     SameFile,
@@ -154,7 +175,9 @@ pub enum FileError {
     #[error("a symbolic link took its place; it is not followed")]
     Link,
     /// Something else stands in the output where a directory of the tree belongs, a link maybe.
-    #[error("no directory stands in its place in the output; nothing was written there")]
+    #[error(
+        "no directory stands in its place in the output; nothing was written there (--update replaces a file that Evener made)"
+    )]
     NoDirectory,
     /// The output directory is not the one any more that was entered.
     #[error("another directory took its place in the output; mode and time were not set")]
@@ -162,6 +185,11 @@ pub enum FileError {
     /// Another file stands under the name of an output that is to get a further name.
     #[error("another file took the place of the output that it is a name of; it was not linked")]
     OtherOutput,
+    /// An output has another owner or mode than its source, for its directory was changed while it was made.
+    #[error(
+        "output is there with another owner or mode, for its directory was changed meanwhile (the same command again, or --force, mends it)"
+    )]
+    OtherOwner,
     /// The process that read the output has gone.
     #[error("cannot write: the reader of the output has gone")]
     BrokenPipe,
@@ -206,9 +234,20 @@ impl FileError {
         }
     }
 
+    /// Nothing in a file tells whether it is what was encrypted.
+    pub(crate) fn unverifiable() -> Self {
+        let what = "verification of a format without authentication, but against its source";
+        FormatError::Unsupported(what.into()).into()
+    }
+
     /// Whether every other file would meet the same: no space left on the disk.
     pub(crate) fn stops_the_run(&self) -> bool {
-        let Self::Io(error) = self else { return false };
-        matches!(error.answer().kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+        match self {
+            Self::Io(error) => {
+                matches!(error.answer().kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::NoPlace { error, .. } => error.stops_the_run(),
+            _ => false,
+        }
     }
 }

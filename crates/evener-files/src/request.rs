@@ -210,6 +210,9 @@ pub enum RequestError {
     /// An archive is taken apart into files.
     #[error("an archive is unpacked into a directory: -o DIR")]
     ArchiveToStdout,
+    /// Standard input is not compared.
+    #[error("--against compares files and directories, not standard input")]
+    StdinAgainst,
     /// A part is taken of one file only.
     #[error("a part is taken of one encrypted file, which is no standard input and no directory")]
     PartOfOne,

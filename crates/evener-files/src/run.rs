@@ -17,7 +17,7 @@ use crate::mirror::{Deletion, Rehearsal};
 use crate::output::Outputs;
 use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
-use crate::request::{Request, RequestError, Source, Target, Task};
+use crate::request::{Existing, Request, RequestError, Source, Target, Task};
 use crate::segments::slots::{Plan, plan_slots};
 use crate::walk::Walk;
 use crate::workers::{Pool, TreeRun, Verification, Workers};
@@ -46,11 +46,15 @@ pub fn process(
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
         _ if request.options.archive => archive::run(request, driver_factory, progress, cancel)?,
         _ if request.options.part.is_some() => stream::run_part(request, driver_factory, progress, cancel)?,
+        (Target::Nowhere(Some(_)), None) => return Err(RequestError::StdinAgainst),
         (Target::Nowhere(against), Some(sources)) => run.verification(&sources, against.as_deref())?,
         (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
             let descriptors = Descriptors::of_process(request.options.workers.max(1));
             let open = OpenPlaces::new(descriptors.directories);
             let outputs = Outputs::new(request.options.keep, Arc::clone(&open));
+            if request.options.existing != Existing::Keep {
+                outputs.keep_in_mind();
+            }
             let walk = Walk::new(&sources, target, &request.options.filter, &outputs, &open)?;
             let record = record(request, walk.is_tree());
             let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
@@ -200,7 +204,7 @@ fn record(request: &Request, is_tree: bool) -> Record {
         }
         facts
     });
-    let key = facts.and_then(|facts| RequestKey::new(&facts, state_dir));
+    let key = facts.and_then(|facts| RequestKey::new(&facts, state_dir, !options.is_rehearsal));
     Record::open(key, RunOutput { target, is_tree, state_dir }, options.trust)
 }
 

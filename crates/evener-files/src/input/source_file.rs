@@ -27,7 +27,12 @@ pub(crate) struct SourceFile {
     pub(crate) stat: Stat,
     /// The file that the user named as it was when it was opened, where another is read in its stead.
     pub(crate) named: Option<(OwnedFd, Stat)>,
+    /// The bytes that it begins with, as far as they were read ahead.
+    start: Vec<u8>,
 }
+
+/// A file of this length is read ahead whole. Assumed, not measured: 64 KiB, which are copied in the time of one system call.
+const AHEAD_BYTES_MAX: usize = 64 << 10;
 
 impl SourceFile {
     /// Opens the file `name` that a walk found in `place`.
@@ -47,15 +52,39 @@ impl SourceFile {
         let stat = fs::fstat(&fd).map_err(FileError::io("read"))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_size == 0 => Self::empty(fd, stat),
-            FileType::RegularFile => Ok(Self { fd, stat, named: None }),
+            FileType::RegularFile => Ok(Self::new(fd, stat)),
             _ => Err(other()),
         }
+    }
+
+    /// A regular file that was looked at.
+    pub(crate) fn new(fd: OwnedFd, stat: Stat) -> Self {
+        Self { fd, stat, named: None, start: Vec::new() }
+    }
+
+    /// The file `fd` of `bytes`, which is read in the stead of this one.
+    pub(crate) fn replaced_by(self, fd: OwnedFd, bytes: u64) -> Result<Self, FileError> {
+        let mut stat = self.stat;
+        stat.st_size = i64::try_from(bytes).map_err(|_| FileError::NoLength)?;
+        Ok(Self { fd, stat, named: Some((self.fd, self.stat)), start: Vec::new() })
+    }
+
+    /// Reads a short file whole, and of another one `least` bytes, so that header and contents take one call.
+    pub(crate) fn read_ahead(&mut self, least: usize) -> Result<(), FileError> {
+        let most = if self.len() <= AHEAD_BYTES_MAX as u64 { AHEAD_BYTES_MAX } else { least };
+        self.start = self.read_start(most)?;
+        Ok(())
+    }
+
+    /// Lets go of what was read ahead.
+    pub(crate) fn forget_start(&mut self) {
+        self.start = Vec::new();
     }
 
     /// A file that says that it is empty: the kernel's own files say so whatever they hold.
     fn empty(fd: OwnedFd, stat: Stat) -> Result<Self, FileError> {
         match read_up_to(&fd, &mut [IoSliceMut::new(&mut [0])], 0) {
-            Ok(0) => Ok(Self { fd, stat, named: None }),
+            Ok(0) => Ok(Self::new(fd, stat)),
             Ok(_) => Err(FileError::NoLength),
             Err(errno) => Err(FileError::io("read")(errno)),
         }
@@ -69,6 +98,15 @@ impl SourceFile {
     /// Fills `parts` from `offset` on. What lies in a hole is not read.
     pub(crate) fn read(&self, parts: &mut [IoSliceMut<'_>], offset: u64) -> Result<(), FileError> {
         let wanted: usize = parts.iter().map(|part| part.len()).sum();
+        if let Some(ahead) = self.ahead(offset, wanted) {
+            let mut ahead = ahead;
+            for part in parts {
+                let own;
+                (own, ahead) = ahead.split_at(part.len());
+                part.copy_from_slice(own);
+            }
+            return Ok(());
+        }
         if self.is_hole(offset, wanted as u64) {
             parts.iter_mut().for_each(|part| part.fill(0));
             return Ok(());
@@ -78,6 +116,11 @@ impl SourceFile {
             Ok(_) => Err(FileError::Changed),
             Err(errno) => Err(FileError::io("read")(errno)),
         }
+    }
+
+    /// `bytes` from `offset` on, where they were read ahead.
+    fn ahead(&self, offset: u64, bytes: usize) -> Option<&[u8]> {
+        self.start.get(usize::try_from(offset).ok()?..)?.get(..bytes)
     }
 
     /// Whether the file takes less space than its length, and has no data in `bytes` from `offset` on. Moves the offset of the descriptor,
@@ -125,7 +168,7 @@ impl SourceFile {
 
     /// The same file once more.
     pub(crate) fn share(&self) -> std::io::Result<Self> {
-        Ok(Self { fd: self.fd.try_clone()?, stat: self.stat, named: None })
+        Ok(Self::new(self.fd.try_clone()?, self.stat))
     }
 
     /// What the file system said of the file that the user named when it was opened.

@@ -134,8 +134,12 @@ impl Run<'_> {
 
     fn file(&mut self, pair: &Pair, name: &OsStr) -> Result<(), FileError> {
         let path = self.at.clone();
+        let standing = pair.output.stat(name)?;
+        if standing.is_some_and(|stat| is_directory(&stat)) {
+            return Err(FileError::Directory);
+        }
         if let Some(source) = pair.source.stat(name)? {
-            self.plan(path, self.by.record.spot(pair.spot, name), &source, pair.output.stat(name)?);
+            self.plan(path, self.by.record.spot(pair.spot, name), &source, standing);
         }
         Ok(())
     }
@@ -149,6 +153,9 @@ impl Run<'_> {
             return Err(FileError::ForeignLink);
         }
         let standing = pair.output.stat(name)?;
+        if standing.is_some_and(|stat| is_directory(&stat)) {
+            return Err(FileError::Directory);
+        }
         if standing.is_some() && pair.output.link_target(name)? == Some(target) {
             self.summary.already_done += 1;
             return Ok(());
@@ -179,6 +186,10 @@ impl Run<'_> {
         };
         self.summary.planned.push((path, planned));
     }
+}
+
+fn is_directory(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
 /// What stands at a path that the user named, if anything.

@@ -52,18 +52,28 @@ impl Attributes {
         self.mode & Mode::from_raw_mode(0o777)
     }
 
-    /// Gives an output all of them, those of `from` too.
+    /// Gives an output all of them, and of `from` the extended attributes `names`.
     pub(super) fn give(
         &self,
         to: BorrowedFd<'_>,
-        from: BorrowedFd<'_>,
+        (from, names): (BorrowedFd<'_>, Vec<CString>),
         keep: &Keep,
         before: Before,
     ) -> Result<(), FileError> {
         let is_own = self.set_owner(to, keep)?;
         let_owner_write(to, before)?;
-        copy_xattrs(from, to, keep, before)?;
+        copy_named_xattrs(from, to, names, keep, before)?;
         self.set_mode_and_time(to, is_own)
+    }
+
+    /// What a file is to be made with so that it needs no more than its time; `None` where that is not all, or would show others for a
+    /// moment what they are not to see: the group is the directory's, whose owner may give it another at any time.
+    pub(super) fn birth(&self, keep: &Keep, before: Before) -> Option<Birth> {
+        let owner = (keep.owners && is_root()).then_some((self.owner.as_raw(), self.group.as_raw()));
+        let (group, others) = (self.mode.bits() >> 3 & 0o7, self.mode.bits() & 0o7);
+        let is_open = owner.is_none() || group & !others == 0;
+        (before == Before::Nothing && self.mode == self.mode() && is_open)
+            .then_some(Birth { mode: self.mode, owner })
     }
 
     /// Gives a new output all of them, and `xattrs`.
@@ -121,6 +131,10 @@ impl Attributes {
     pub(super) fn set_mode_and_time(&self, fd: BorrowedFd<'_>, is_own: bool) -> Result<(), FileError> {
         let mode = if is_own { self.mode } else { self.mode - LENT };
         fs::fchmod(fd, mode).map_err(FileError::io("set the mode of the output"))?;
+        self.set_time(fd)
+    }
+
+    pub(super) fn set_time(&self, fd: BorrowedFd<'_>) -> Result<(), FileError> {
         fs::futimens(fd, &self.times()).map_err(FileError::io("set the time of the output"))
     }
 
@@ -135,6 +149,21 @@ impl Attributes {
             Ok(()) | Err(Errno::INVAL | Errno::NOENT) => Ok(()),
             Err(errno) => Err(FileError::io("set the time of the output")(errno)),
         }
+    }
+}
+
+/// Mode of a new file, and owner and group where they are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Birth {
+    pub(super) mode: Mode,
+    owner: Option<(u32, u32)>,
+}
+
+impl Birth {
+    /// Whether a file has them.
+    pub(super) fn is_of(&self, file: &Stat) -> bool {
+        Mode::from_raw_mode(file.st_mode & 0o7777) == self.mode
+            && self.owner.is_none_or(|owner| owner == (file.st_uid, file.st_gid))
     }
 }
 
@@ -179,7 +208,18 @@ pub(super) fn copy_xattrs(
     keep: &Keep,
     before: Before,
 ) -> Result<(), FileError> {
-    let mut names = names(from, keep)?;
+    let names = names(from, keep)?;
+    copy_named_xattrs(from, to, names, keep, before)
+}
+
+/// As [`copy_xattrs`] of those with these names.
+fn copy_named_xattrs(
+    from: BorrowedFd<'_>,
+    to: BorrowedFd<'_>,
+    mut names: Vec<CString>,
+    keep: &Keep,
+    before: Before,
+) -> Result<(), FileError> {
     // Access lists last: one may take away the right to set the others.
     names.sort_by_key(|name| is_acl(name));
     if before != Before::Nothing {
@@ -277,7 +317,7 @@ fn doing(name: &CStr) -> &'static str {
 }
 
 /// Names of the attributes that are kept; none where the file system has none.
-fn names(fd: BorrowedFd<'_>, keep: &Keep) -> Result<Vec<CString>, FileError> {
+pub(super) fn names(fd: BorrowedFd<'_>, keep: &Keep) -> Result<Vec<CString>, FileError> {
     if !keep.acls && !keep.xattrs {
         return Ok(Vec::new());
     }

@@ -3,19 +3,21 @@
 //! A directory is held by what is worked on in it and by the directories below it. When the last of them lets go of it, it
 //! gets owner, mode and time of its source; a run that was stopped before leaves it as it is, so that the next one can go on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::{CString, OsStr};
 use std::ops::Bound;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use evener_fd::Named;
 use rustix::fs::{self, AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::attributes::{Attributes, Before, Xattrs, copy_xattrs, gives_acls, remove_acls, set_xattrs};
+use super::attributes::{
+    Attributes, Before, Birth, Xattrs, copy_xattrs, gives_acls, remove_acls, set_xattrs,
+};
 use super::leftovers::Locks;
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
@@ -36,13 +38,46 @@ pub(crate) struct Outputs {
     made: Mutex<Vec<(Spot, u64)>>,
     /// Directories that could not be finished.
     failed: Mutex<Vec<(PathBuf, FileError)>>,
+    /// What the user named as inputs: device and inode of each.
+    inputs: OnceLock<Vec<(u64, u64)>>,
+    /// Outputs that this run made, where it may replace what stands under a name: device and inode of each.
+    finished: OnceLock<Mutex<HashSet<(u64, u64)>>>,
 }
+
+/// Whether what stands under a name in a directory makes way for a directory.
+pub(crate) type MakesWay<'w> = &'w dyn Fn(Spot, &OsStr, &Stat) -> bool;
 
 impl Outputs {
     pub(crate) fn new(keep: Keep, open: Arc<OpenPlaces>) -> Arc<Self> {
         let (locks, is_abandoned) = (Locks::default(), AtomicBool::new(false));
         let (undone, made, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(Self { keep, open, locks, is_abandoned, undone, made, failed })
+        let (inputs, finished) = (OnceLock::new(), OnceLock::new());
+        Arc::new(Self { keep, open, locks, is_abandoned, undone, made, failed, inputs, finished })
+    }
+
+    /// Keeps in mind what this run makes, so that it replaces nothing of that: two names may be one to the file system.
+    pub(crate) fn keep_in_mind(&self) {
+        self.finished.set(Mutex::default()).ok();
+    }
+
+    /// The outputs that this run made, while no other thread makes one; nothing where they are not kept in mind.
+    pub(super) fn finished(&self) -> Option<MutexGuard<'_, HashSet<(u64, u64)>>> {
+        Some(self.finished.get()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether this run made an output.
+    pub(crate) fn has_made(&self, identity: (u64, u64)) -> bool {
+        self.finished().is_some_and(|finished| finished.contains(&identity))
+    }
+
+    /// Keeps output out of what the user named as inputs.
+    pub(crate) fn spare(&self, inputs: Vec<(u64, u64)>) {
+        self.inputs.set(inputs).ok();
+    }
+
+    /// Whether a file or directory is one that the user named as an input.
+    pub(crate) fn is_input(&self, identity: (u64, u64)) -> bool {
+        self.inputs.get().is_some_and(|inputs| inputs.contains(&identity))
     }
 
     /// Says that not everything will be done: directories are left as they are.
@@ -98,9 +133,12 @@ pub(crate) struct OutputDir {
     source: Option<Arc<Place>>,
     /// Whether what is made in it gets an access list from it.
     gives_acls: bool,
+    /// What the first file that was made in it with all that it is to get had, too.
+    birth: OnceLock<Birth>,
 }
 
 /// A source directory, of which an output directory is the counterpart.
+#[derive(Clone, Copy)]
 pub(crate) struct SourceDir<'a> {
     pub(crate) place: &'a Arc<Place>,
     pub(crate) stat: &'a Stat,
@@ -128,15 +166,33 @@ impl OutputDir {
         Self::made(made, place, None, outputs, source)
     }
 
-    /// As [`OutputDir::open`] for a directory in this one. What else stands under `name`, a link too, is an error.
+    /// As [`OutputDir::open`] for a directory in this one. What else stands under `name`, a link too, makes way or is an error.
     pub(crate) fn open_in(
         self: &Arc<Self>,
         name: &OsStr,
         source: SourceDir<'_>,
+        makes_way: MakesWay<'_>,
     ) -> Result<Arc<Self>, FileError> {
-        let made = fs::mkdirat(&*self.place.fd()?, name, mode_while_made(&source));
-        let place = || self.place.enter(name).map(|(place, _)| place);
-        Self::made(made, place, Some(self), &self.outputs, Some(source))
+        let open = || {
+            let made = fs::mkdirat(&*self.place.fd()?, name, mode_while_made(&source));
+            let place = || self.place.enter(name).map(|(place, _)| place);
+            Self::made(made, place, Some(self), &self.outputs, Some(source))
+        };
+        match open() {
+            Err(FileError::NoDirectory) if self.is_cleared(name, makes_way)? => open(),
+            opened => opened,
+        }
+    }
+
+    /// Removes what stands under `name` and is no directory, where it makes way.
+    fn is_cleared(&self, name: &OsStr, makes_way: MakesWay<'_>) -> Result<bool, FileError> {
+        let Some(stat) = self.stat(name)? else { return Ok(true) };
+        if !makes_way(self.spot, name, &stat) || self.outputs.is_input((stat.st_dev, stat.st_ino)) {
+            return Ok(false);
+        }
+        // Fails of a directory.
+        let removed = fs::unlinkat(&*self.fd()?, name, AtFlags::empty());
+        removed.map(|()| true).map_err(FileError::io("replace the output"))
     }
 
     /// As [`OutputDir::open_in`] of a directory that an archive tells of, or only names on the way to something else.
@@ -195,6 +251,9 @@ impl OutputDir {
             }
             error => error,
         })?;
+        if outputs.is_input(place.identity) && above.is_some() {
+            return Err(FileError::InputInOutput);
+        }
         if !is_new {
             outputs.locks.remove_stale_drafts(&place);
         }
@@ -224,6 +283,7 @@ impl OutputDir {
             spot,
             source: source_place,
             gives_acls,
+            birth: OnceLock::new(),
         }))
     }
 
@@ -239,6 +299,23 @@ impl OutputDir {
     /// What is new in it may have an access list from it.
     pub(super) fn before(&self) -> Before {
         if self.gives_acls { Before::AclOfDirectory } else { Before::Nothing }
+    }
+
+    /// Whether a new file in it has what it was made with. Of those that are alike the first is looked at.
+    pub(super) fn gives(&self, birth: &Birth, file: &OwnedFd) -> Result<bool, FileError> {
+        if self.birth.get() == Some(birth) {
+            return Ok(true);
+        }
+        let is_given = birth.is_of(&fs::fstat(file).map_err(FileError::io("look at the output"))?);
+        if is_given {
+            self.birth.set(*birth).ok();
+        }
+        Ok(is_given)
+    }
+
+    /// What all output directories of the run have in common.
+    pub(super) fn outputs(&self) -> &Outputs {
+        &self.outputs
     }
 
     pub(crate) fn keep(&self) -> &Keep {
@@ -273,7 +350,7 @@ impl OutputDir {
         let fd = fs::openat(&*self.fd()?, name, READ_FLAGS | OFlags::NOFOLLOW, Mode::empty());
         let fd = fd.map_err(FileError::io("open the output"))?;
         let stat = fs::fstat(&fd).map_err(FileError::io("look at the output"))?;
-        Ok(SourceFile { fd, stat, named: None })
+        Ok(SourceFile::new(fd, stat))
     }
 
     /// For messages: the path by which it was found.

@@ -1,6 +1,6 @@
 //! Drafts: files that are being written under a temporary name in the directory of the final one.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::{Errno, pwritev};
 
-use super::attributes::{Attributes, Xattrs};
+use super::attributes::{Attributes, Birth, Xattrs, names};
 use super::directory::OutputDir;
 use super::register::Registered;
 use crate::armor::Armor;
@@ -29,6 +29,10 @@ pub(crate) struct Draft {
     final_name: OsString,
     replace: bool,
     pub(crate) file: Arc<OwnedFd>,
+    /// Names of the extended attributes that it gets.
+    xattrs: Vec<CString>,
+    /// What it has from the start, where nothing else is to come but its time.
+    birth: Option<Birth>,
 }
 
 impl Draft {
@@ -41,7 +45,28 @@ impl Draft {
         replace: bool,
     ) -> Result<Self, FileError> {
         let (temporary, file) = Registered::create(dir, OFlags::RDWR, mode)?;
-        Ok(Self { temporary, final_name: final_name.to_owned(), replace, file: Arc::new(file) })
+        let (final_name, file) = (final_name.to_owned(), Arc::new(file));
+        Ok(Self { temporary, final_name, replace, file, xattrs: Vec::new(), birth: None })
+    }
+
+    /// As [`Draft::create`] for what is made of `source`: with the mode that it is to have where nothing else is to come, else for its
+    /// owner alone, until it has the owner and the access list of its source.
+    pub(crate) fn create_for(
+        dir: &Arc<OutputDir>,
+        final_name: &OsStr,
+        source: &SourceFile,
+        replace: bool,
+    ) -> Result<Self, FileError> {
+        let (fd, stat) = source.origin();
+        let xattrs = names(fd.as_fd(), dir.keep())?;
+        let birth = Attributes::of(stat).birth(dir.keep(), dir.before()).filter(|_| xattrs.is_empty());
+        let mode = birth.map_or(Mode::RUSR | Mode::WUSR, |birth| birth.mode);
+        let draft = Self::create(dir, final_name, mode, replace)?;
+        let birth = match birth {
+            Some(birth) if dir.gives(&birth, &draft.file)? => Some(birth),
+            _ => None,
+        };
+        Ok(Self { xattrs, birth, ..draft })
     }
 
     /// Sets the length of a file that was written with holes.
@@ -54,10 +79,14 @@ impl Draft {
         if let Some(source) = source {
             let (fd, stat) = source.origin();
             let dir = &self.temporary.dir;
-            let attributes = Attributes::of(stat);
-            attributes.give(self.file.as_fd(), fd.as_fd(), dir.keep(), dir.before())?;
+            let (attributes, to) = (Attributes::of(stat), self.file.as_fd());
+            match self.birth {
+                Some(_) => attributes.set_time(to)?,
+                None => attributes.give(to, (fd.as_fd(), self.xattrs), dir.keep(), dir.before())?,
+            }
         }
-        Ok(CompleteDraft { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
+        let Self { temporary, final_name, replace, birth, .. } = self;
+        Ok(CompleteDraft { temporary, final_name, replace, birth })
     }
 }
 
@@ -70,7 +99,8 @@ impl Draft {
     ) -> Result<CompleteDraft, FileError> {
         let dir = &self.temporary.dir;
         attributes.give_told(self.file.as_fd(), xattrs, dir.keep(), dir.before())?;
-        Ok(CompleteDraft { temporary: self.temporary, final_name: self.final_name, replace: self.replace })
+        let Self { temporary, final_name, replace, birth, .. } = self;
+        Ok(CompleteDraft { temporary, final_name, replace, birth })
     }
 }
 
@@ -79,6 +109,7 @@ pub(crate) struct CompleteDraft {
     temporary: Registered,
     final_name: OsString,
     replace: bool,
+    birth: Option<Birth>,
 }
 
 impl CompleteDraft {
@@ -102,7 +133,7 @@ impl CompleteDraft {
             return Err(FileError::Moved);
         }
         attributes.give_link(made.as_fd(), dir.keep())?;
-        Ok(Self { temporary, final_name: final_name.to_owned(), replace })
+        Ok(Self { temporary, final_name: final_name.to_owned(), replace, birth: None })
     }
 
     /// Makes `final_name` another name of the file with the device and inode `file`, which stands under `other_name` in `other`.
@@ -122,7 +153,7 @@ impl CompleteDraft {
         if stat.map(|stat| (stat.st_dev, stat.st_ino)) != Some(file) {
             return Err(FileError::OtherOutput);
         }
-        Ok(Self { temporary, final_name: final_name.to_owned(), replace })
+        Ok(Self { temporary, final_name: final_name.to_owned(), replace, birth: None })
     }
 
     /// Its directory.
@@ -142,17 +173,32 @@ impl CompleteDraft {
 
     /// Makes a file durable by itself; a link is durable with its directory.
     pub(super) fn sync(&self) -> Result<(), FileError> {
-        match open_one(self.temporary.dir.fd()?.as_fd(), self.temporary.name(), READ_FLAGS) {
-            Ok(file) => fs::fsync(file).map_err(FileError::io("sync the output")),
+        let dir = self.temporary.dir.fd()?;
+        let synced = match open_one(dir.as_fd(), self.temporary.name(), READ_FLAGS) {
+            Ok(file) => fs::fsync(file),
             Err(Errno::LOOP) => Ok(()),
-            Err(errno) => Err(FileError::io("sync the output")(errno)),
-        }
+            // Its mode, which is its source's, lets others read it and not its owner.
+            Err(Errno::ACCESS) => fs::syncfs(&*dir),
+            Err(errno) => Err(errno),
+        };
+        synced.map_err(FileError::io("sync the output"))
     }
 
     /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first. Returns
     /// what it is under that name.
     pub(super) fn rename(mut self) -> Result<Option<Stat>, FileError> {
+        let of_run = Arc::clone(&self.temporary.dir);
+        let mut finished = of_run.outputs().finished();
         let temporary = &mut self.temporary;
+        if let Some(finished) = finished.as_ref().filter(|_| self.replace) {
+            let standing = temporary.dir.stat(&self.final_name)?;
+            // One that has several names is linked to them, and may be met under each.
+            if standing
+                .is_some_and(|stat| stat.st_nlink == 1 && finished.contains(&(stat.st_dev, stat.st_ino)))
+            {
+                return Err(FileError::SameName);
+            }
+        }
         let (dir, name) = (temporary.dir.fd()?, temporary.name());
         let dir = &*dir;
         let flags = if self.replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
@@ -170,7 +216,15 @@ impl CompleteDraft {
         temporary.renamed = renamed.is_ok();
         renamed?;
         // What cannot be looked at is not recorded, and is there nevertheless.
-        Ok(temporary.dir.stat(&self.final_name).unwrap_or(None))
+        let stat = temporary.dir.stat(&self.final_name).unwrap_or(None);
+        if let Some((finished, stat)) = finished.as_mut().zip(stat) {
+            finished.insert((stat.st_dev, stat.st_ino));
+        }
+        match (self.birth, stat) {
+            // Its directory's owner may give new files another group at any time.
+            (Some(birth), Some(stat)) if !birth.is_of(&stat) => Err(FileError::OtherOwner),
+            _ => Ok(stat),
+        }
     }
 }
 
@@ -261,13 +315,71 @@ static ZEROS: [u8; HOLE_BYTES] = [0; HOLE_BYTES];
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
 
+    use super::super::directory::Outputs;
     use super::*;
+    use crate::input::place::OpenPlaces;
+    use crate::preservation::Keep;
 
     /// Text with zeros in it: lengths of what is zero and what is not, in turn.
     fn text(lengths: &[usize]) -> Vec<u8> {
         lengths.iter().zip([0, 7].into_iter().cycle()).flat_map(|(len, byte)| vec![byte; *len]).collect()
+    }
+
+    #[test]
+    fn an_output_gets_owner_and_mode_of_its_source_whatever_group_its_directory_gives_or_is_no_success() {
+        if !super::super::attributes::is_root() {
+            eprintln!("skipped: root is missing");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (source, out) = (place.path().join("source"), place.path().join("out"));
+        let source_file = std::fs::File::create(&source).unwrap();
+        fs::fchmod(&source_file, Mode::from_raw_mode(0o644)).unwrap();
+        let outputs = Outputs::new(Keep::default(), OpenPlaces::new(8));
+        let dir = OutputDir::open(&out, &outputs, None).unwrap();
+        let give_another_group = || {
+            std::os::unix::fs::chown(&out, None, Some(7)).unwrap();
+            std::fs::set_permissions(&out, std::fs::Permissions::from_mode(0o2755)).unwrap();
+        };
+        let make = |name: &str, dir: &Arc<OutputDir>, meanwhile: &dyn Fn()| {
+            let source = SourceFile::open_named(&source).unwrap();
+            meanwhile();
+            let draft = Draft::create_for(dir, name.as_ref(), &source, false).unwrap();
+            draft.complete(Some(&source)).unwrap().rename()
+        };
+        for name in ["first", "second"] {
+            assert!(make(name, &dir, &|| ()).is_ok());
+        }
+        assert!(matches!(make("third", &dir, &give_another_group), Err(FileError::OtherOwner)));
+        // Entered as it is now, it is known to give it.
+        let dir = OutputDir::open(&out, &outputs, None).unwrap();
+        for name in ["fourth", "fifth"] {
+            assert!(make(name, &dir, &|| ()).is_ok());
+        }
+        for name in ["first", "second", "fourth", "fifth"] {
+            let made = std::fs::metadata(out.join(name)).unwrap();
+            assert_eq!((made.uid(), made.gid(), made.mode() & 0o7777), (0, 0, 0o644), "{name}");
+        }
+    }
+
+    #[test]
+    fn of_two_outputs_to_which_a_file_system_gives_one_name_none_takes_the_place_of_the_other() {
+        let place = tempfile::tempdir().unwrap();
+        let outputs = Outputs::new(Keep::default(), OpenPlaces::new(8));
+        outputs.keep_in_mind();
+        let dir = OutputDir::open(place.path(), &outputs, None).unwrap();
+        std::fs::write(place.path().join("name"), "of an earlier run").unwrap();
+        let make = |text: &str| {
+            let draft = Draft::create(&dir, "name".as_ref(), Mode::RUSR | Mode::WUSR, true).unwrap();
+            write_at(&draft.file, &mut [IoSlice::new(text.as_bytes())], 0).unwrap();
+            draft.complete(None).unwrap().rename()
+        };
+        assert!(make("of A").is_ok());
+        assert!(matches!(make("of a"), Err(FileError::SameName)));
+        assert_eq!(std::fs::read(place.path().join("name")).unwrap(), b"of A");
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "no draft is left");
     }
 
     #[test]

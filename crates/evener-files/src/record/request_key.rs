@@ -32,11 +32,11 @@ pub(crate) struct RequestKey {
 }
 
 impl RequestKey {
-    /// The key for what `facts` say; `None` where it takes a secret of the user's and there is no place for one.
-    pub(crate) fn new(facts: &KeyFacts, state_dir: Option<&Path>) -> Option<Self> {
+    /// The key for what `facts` say; `None` where it takes a secret of the user's and there is none, nor a place where one `is_made`.
+    pub(crate) fn new(facts: &KeyFacts, state_dir: Option<&Path>, is_made: bool) -> Option<Self> {
         let secret = match &facts.secret {
             Some(secret) => secret.clone(),
-            None => local_secret(state_dir?)?,
+            None => local_secret(state_dir?, is_made)?,
         };
         let derived = Hkdf::<Sha256>::new(None, &secret[..]);
         let derive = |info: &[u8], to: &mut [u8]| derived.expand(info, to).expect("32 bytes are few");
@@ -66,10 +66,13 @@ impl RequestKey {
     }
 }
 
-/// The random number of the user, made where there is none. One that others could read or that belongs to another user is none.
-fn local_secret(dir: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
+/// The random number of the user; where there is none and one `is_made`, a new one. One that others could read or that belongs to another user is none.
+fn local_secret(dir: &Path, is_made: bool) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
     let path = dir.join(SECRET_NAME);
     read_secret(&path).or_else(|| {
+        if !is_made {
+            return None;
+        }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).ok()?;
         make_secret(dir, &path).ok();
         // Another run may have been quicker: what stands there now counts for both.
@@ -116,12 +119,14 @@ mod tests {
     fn the_secret_of_a_user_is_made_once_and_one_that_others_can_read_is_none() {
         let place = tempfile::tempdir().unwrap();
         let dir = place.path().join("state");
-        let first = local_secret(&dir).unwrap();
-        assert_eq!(local_secret(&dir), Some(first));
+        assert_eq!(local_secret(&dir, false), None);
+        assert!(!dir.exists());
+        let first = local_secret(&dir, true).unwrap();
+        assert_eq!(local_secret(&dir, false), Some(first));
         let path = dir.join(SECRET_NAME);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert_eq!(local_secret(&dir), None);
+        assert_eq!(local_secret(&dir, true), None);
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1, "nothing else is left there");
     }
 
@@ -129,7 +134,7 @@ mod tests {
     fn requests_differ_by_every_part_and_users_by_their_secret() {
         let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let key = |parts: &[&[u8]], place: &tempfile::TempDir| {
-            RequestKey::new(&facts(parts), Some(place.path())).unwrap().request
+            RequestKey::new(&facts(parts), Some(place.path()), true).unwrap().request
         };
         let request = key(&[b"a", b"bc"], &one);
         assert_eq!(key(&[b"a", b"bc"], &one), request);
@@ -137,6 +142,6 @@ mod tests {
             assert_ne!(key(parts, &one), request);
         }
         assert_ne!(key(&[b"a", b"bc"], &other), request);
-        assert!(RequestKey::new(&facts(&[]), None).is_none());
+        assert!(RequestKey::new(&facts(&[]), None, true).is_none());
     }
 }

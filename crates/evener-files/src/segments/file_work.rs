@@ -1,7 +1,6 @@
 //! The work on one file: its source, how it is cut, and what each segment's job is armed with, in both directions alike.
 
 use evener_core::Direction;
-use rustix::fs::Mode;
 
 use super::candidates::{KeyTrial, choose, offset_and_len, read_header};
 use crate::armor::Armor;
@@ -107,8 +106,7 @@ impl FileWork {
 
     /// A draft for the output.
     pub(crate) fn draft(&self, item: &Item) -> Result<Draft, FileError> {
-        // Its owner's only, until it has the owner and the access list of its source.
-        Draft::create(&item.dir, &item.name, Mode::RUSR | Mode::WUSR, self.replaces)
+        Draft::create_for(&item.dir, &item.name, &self.source, self.replaces)
     }
 
     /// Completes a draft in which all bytes stand; where the output is to be text, another one that holds that.
@@ -120,11 +118,11 @@ impl FileWork {
         text.complete(Some(&self.source))
     }
 
-    /// What is to be reported of the file when it is done.
-    pub(crate) fn origin(&self, item: &Item) -> Origin {
+    /// What is to be reported of the file when it is done, but for its path.
+    pub(crate) fn origin(&self) -> Origin {
         let (bytes_in, bytes_out) = (self.source.len(), self.bytes_out());
-        let (path, row, names) = (item.source(), self.row(), self.source.names());
-        Origin { path, bytes_in, bytes_out, row, names, ..Origin::default() }
+        let (row, names) = (self.row(), self.source.names());
+        Origin { bytes_in, bytes_out, row, names, ..Origin::default() }
     }
 
     /// What is to be recorded, but for the output's place and stamp.

@@ -25,7 +25,7 @@ use crate::error::FileError;
 use crate::format::Body;
 use crate::input::source_file::SourceFile;
 use crate::report::{Progress, Summary};
-use crate::request::{Request, RequestError, Source};
+use crate::request::{Request, RequestError, Source, Target};
 use crate::segments::KeyTrial;
 use crate::segments::job::{self, Block};
 use crate::segments::slots::plan_slots;
@@ -88,6 +88,9 @@ impl Run<'_> {
             let mut slots = slots;
             let keys = &mut KeyTrial { caller: &mut caller, slots: &mut slots };
             let stream = SegmentReader::open(&request.task, input, keys)?;
+            if matches!(request.target, Target::Nowhere(_)) && stream.body.cut().tag_bytes() == 0 {
+                return Err(FileError::unverifiable());
+            }
             output.write(&mut [IoSlice::new(&stream.header)])?;
             if stream.body.as_serial().is_some() {
                 pipe.serial(stream, &mut output)

@@ -45,6 +45,8 @@ enum Way<'s> {
     Open(OwnedFd),
     /// Bytes are there when all of them are.
     Draft(Draft),
+    /// Bytes are not wanted.
+    Nowhere,
     /// Bytes are taken apart.
     Sink(&'s mut dyn Sink),
 }
@@ -60,7 +62,8 @@ impl<'s> Output<'s> {
         let target = match &request.target {
             Target::Path(path) if !is_sink(path) => return Self::draft(request, path),
             Target::Path(path) => Some(path.as_path()),
-            Target::Stdout | Target::Nowhere(_) => None,
+            Target::Nowhere(_) => return Ok(Self::nowhere()),
+            Target::Stdout => None,
         };
         let sink = open_sink(target, request.options.existing == Existing::Replace)?;
         if matches!(request.task, Task::Encrypt(_)) && is_terminal(&sink) {
@@ -68,6 +71,10 @@ impl<'s> Output<'s> {
         }
         let target = target.unwrap_or_else(|| Path::new("-")).to_owned();
         Ok(Self { sink: Way::Open(sink), written: 0, target, encoder: encoder(request), leaves_holes: false })
+    }
+
+    fn nowhere() -> Self {
+        Self { sink: Way::Nowhere, written: 0, target: "-".into(), encoder: None, leaves_holes: false }
     }
 
     fn draft(request: &Request, path: &Path) -> Result<Self, RequestError> {
@@ -119,6 +126,7 @@ impl<'s> Output<'s> {
             }
             Way::Draft(draft) => write_at(&draft.file, parts, self.written)?,
             Way::Open(fd) => write_all(fd, parts)?,
+            Way::Nowhere => {}
         }
         self.written += bytes;
         Ok(())
@@ -134,7 +142,7 @@ impl<'s> Output<'s> {
         let draft = match self.sink {
             Way::Draft(draft) => draft,
             Way::Sink(sink) => return sink.finish(),
-            Way::Open(_) => return Ok(()),
+            Way::Open(_) | Way::Nowhere => return Ok(()),
         };
         if self.leaves_holes {
             draft.set_len(self.written)?;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{self, FileType};
+use rustix::io::Errno;
 
 use super::descent::{Descent, Found};
 use super::item::{Entry, Item, What};
@@ -14,7 +15,7 @@ use super::placement::{Input, inputs};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::{OpenPlaces, Place};
-use crate::output::{OutputDir, Outputs, SourceDir, is_draft};
+use crate::output::{MakesWay, OutputDir, Outputs, SourceDir, is_draft};
 use crate::preservation::Keep;
 use crate::record::is_record;
 use crate::report::Skip;
@@ -54,6 +55,8 @@ impl Walk {
     ) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
         let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
+        let identity = |source: &PathBuf| fs::stat(source).map(|stat| (stat.st_dev, stat.st_ino)).ok();
+        outputs.spare(sources.iter().filter_map(identity).collect());
         let (filter, outputs, open) = (filter.clone(), Arc::clone(outputs), Arc::clone(open));
         Ok(Self { inputs: inputs.into(), is_tree, filter, tree: None, parent: None, outputs, open })
     }
@@ -64,11 +67,11 @@ impl Walk {
     }
 
     /// The next thing met; `None` at the end.
-    pub(crate) fn next(&mut self) -> Option<Entry> {
+    pub(crate) fn next(&mut self, makes_way: MakesWay<'_>) -> Option<Entry> {
         loop {
             if let Some(tree) = &mut self.tree {
                 match tree.descent.next() {
-                    Some(found) => match self.meet(found) {
+                    Some(found) => match self.meet(found, makes_way) {
                         Some(met) => return Some(met),
                         None => continue,
                     },
@@ -130,7 +133,7 @@ impl Walk {
         match &self.parent {
             Some((opened, dir)) if opened == path => Ok(Arc::clone(dir)),
             _ => {
-                let dir = OutputDir::open(path, &self.outputs, None)?;
+                let dir = named(path, OutputDir::open(path, &self.outputs, None))?;
                 self.parent = Some((path.to_owned(), Arc::clone(&dir)));
                 Ok(dir)
             }
@@ -138,7 +141,7 @@ impl Walk {
     }
 
     /// Turns what was found in the tree into something met, or nothing (a directory).
-    fn meet(&mut self, found: Found) -> Option<Entry> {
+    fn meet(&mut self, found: Found, makes_way: MakesWay<'_>) -> Option<Entry> {
         let tree = self.tree.as_mut().expect("it was found in a tree");
         let (place, name, depth, kind) = match found {
             Found::Failed(path, error) => return Some(Entry::Failed(path, error)),
@@ -155,8 +158,8 @@ impl Walk {
                 return None;
             }
             Found::Directory { place, name, depth, stat } => {
-                let entered =
-                    tree.enter(&name, depth, SourceDir { place: &place, stat: &stat }, &self.outputs);
+                let source = SourceDir { place: &place, stat: &stat };
+                let entered = tree.enter((&name, depth), source, &self.outputs, makes_way);
                 return entered.err().map(|error| Entry::Failed(place.path(), error));
             }
             Found::Other { place, name, depth, kind } => (place, name, depth, kind),
@@ -189,13 +192,13 @@ impl Tree {
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.
     fn enter(
         &mut self,
-        name: &OsStr,
-        depth: usize,
+        (name, depth): (&OsStr, usize),
         source: SourceDir<'_>,
         outputs: &Arc<Outputs>,
+        makes_way: MakesWay<'_>,
     ) -> Result<(), FileError> {
         self.dirs.truncate(depth);
-        let opened = self.open(name, source, outputs);
+        let opened = self.open(name, source, outputs, makes_way);
         match opened {
             Ok(dir) => self.dirs.push(dir),
             Err(error) => {
@@ -211,6 +214,7 @@ impl Tree {
         name: &OsStr,
         source: SourceDir<'_>,
         outputs: &Arc<Outputs>,
+        makes_way: MakesWay<'_>,
     ) -> Result<Arc<OutputDir>, FileError> {
         let bases = self.dirs.first().into_iter().chain(&self.parent);
         // By bind mounts, for one: the names were compared before.
@@ -218,14 +222,24 @@ impl Tree {
             return Err(FileError::OutputInInput);
         }
         match (self.dirs.last(), &self.parent) {
-            (Some(above), _) => above.open_in(name, source),
+            (Some(above), _) => above.open_in(name, source, makes_way),
             (None, Some(parent)) => {
                 let name = self.target.file_name().ok_or(FileError::Exists)?;
-                parent.open_in(name, source)
+                parent.open_in(name, source, makes_way)
             }
-            (None, None) => OutputDir::open(&self.target, outputs, Some(source)),
+            (None, None) => named(&self.target, OutputDir::open(&self.target, outputs, Some(source))),
         }
     }
+}
+
+/// Names, in an error, the directory that the user named.
+fn named(path: &Path, opened: Result<Arc<OutputDir>, FileError>) -> Result<Arc<OutputDir>, FileError> {
+    let error = match opened {
+        Err(FileError::NoDirectory) => FileError::io("enter it")(Errno::NOTDIR),
+        Err(error @ FileError::Io(_)) => error,
+        opened => return opened,
+    };
+    Err(FileError::NoPlace { path: path.to_owned(), error: Box::new(error) })
 }
 
 /// A symbolic link, `above` directories below the root of the tree: where it points, and what it is.

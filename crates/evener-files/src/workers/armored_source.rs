@@ -29,9 +29,7 @@ pub(super) fn dearmored(
     let mut bytes = armor.dearmored(BufReader::new(text)).map_err(read_error)?;
     let bytes = copy(&mut bytes, &mut binary, is_stopped)?;
     source.check_unchanged()?;
-    let mut stat = source.stat;
-    stat.st_size = i64::try_from(bytes).map_err(|_| FileError::NoLength)?;
-    Ok(SourceFile { fd: binary.into(), stat, named: Some((source.fd, source.stat)) })
+    source.replaced_by(binary.into(), bytes)
 }
 
 /// As [`io::copy`], but returns whether reading or writing failed, and can be stopped.

@@ -45,7 +45,7 @@ impl<'m> Batch<'m> {
     pub(super) fn add(
         &mut self,
         item: Item,
-        work: FileWork,
+        mut work: FileWork,
         slots: &mut Vec<Box<Job<'m>>>,
     ) -> Result<(), (PathBuf, FileError)> {
         let count = usize::try_from(work.layout.segment_count()).expect("it was compared with the slots");
@@ -53,6 +53,7 @@ impl<'m> Batch<'m> {
         if let Err(error) = read(&work, &mut slots[first..]) {
             return Err((item.source(), error));
         }
+        work.source.forget_start();
         self.since.get_or_insert_with(Instant::now);
         self.bytes += work.source.len();
         self.jobs.extend(slots.drain(first..));
@@ -99,5 +100,5 @@ fn write(item: &Item, work: &FileWork, jobs: &[Box<Job<'_>>]) -> Result<(Complet
     } else {
         write_at(&draft.file, &mut parts, 0)?;
     }
-    Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin(item) }))
+    Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin() }))
 }

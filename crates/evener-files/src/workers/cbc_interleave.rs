@@ -119,6 +119,6 @@ impl ChainedFile {
     }
 
     fn complete(self) -> Result<(CompleteDraft, Origin), FileError> {
-        Ok((self.work.complete(self.draft, &self.item)?, self.work.origin(&self.item)))
+        Ok((self.work.complete(self.draft, &self.item)?, self.work.origin()))
     }
 }

@@ -13,6 +13,7 @@ use crate::input::source_file::SourceFile;
 use crate::output::{renew, unnamed_file};
 use crate::record::{Asked, Known, Row, Stamp, TICK};
 use crate::request::{Existing, Request, Task};
+use crate::segments::START_BYTES;
 use crate::walk::{Identity, Item, What};
 
 /// What is to be done about a file.
@@ -136,6 +137,15 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     let source = &todo.source;
     if identity(&stat) == identity(source.named_stat()) {
         return Err(FileError::SameFile);
+    }
+    if worker.run.outputs.has_made(identity(&stat)) && stat.st_nlink == 1 {
+        return Err(FileError::SameName);
+    }
+    if worker.run.outputs.is_input(identity(&stat)) {
+        return Err(FileError::InputInOutput);
+    }
+    if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        return Err(FileError::Directory);
     }
     if existing == Existing::Replace {
         return Ok(Judged::ToDo(Box::new(todo)));
@@ -309,6 +319,7 @@ fn open(worker: &Worker<'_, '_, '_>, item: &Item) -> Result<ToDo, FileError> {
     let stamp = Stamp::of(&source.stat);
     let stamp = stamp.settles_in().is_zero().then_some(stamp);
     if let Task::Decrypt(opener) = &worker.run.request.task {
+        source.read_ahead(START_BYTES)?;
         source = armored_source::dearmored(
             opener.armor(),
             source,

@@ -112,7 +112,7 @@ impl Large {
         if self.work.leaves_holes(&self.item) {
             draft.set_len(bytes_out)?;
         }
-        Ok((self.work.complete(draft, &self.item)?, Origin { bytes_out, ..self.work.origin(&self.item) }))
+        Ok((self.work.complete(draft, &self.item)?, Origin { bytes_out, ..self.work.origin() }))
     }
 
     /// Reads, works on and writes segments `first..end`; returns the bytes written.

@@ -3,7 +3,7 @@
 
 use std::ffi::CStr;
 
-use rustix::fs::Stat;
+use rustix::fs::{FileType, Stat};
 
 use super::worker::{Run, Worker};
 use crate::error::FileError;
@@ -62,6 +62,9 @@ fn made(
                 worker.proven(Row { spot, output: Stamp::of(&standing), ..row(target, source) });
             }
             return Ok(None);
+        }
+        if FileType::from_raw_mode(standing.st_mode) == FileType::Directory {
+            return Err(FileError::Directory);
         }
         match existing {
             Existing::Replace => {}

@@ -2,12 +2,17 @@
 //! thread has opened.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FileType, Stat};
 
 use super::large::Large;
 use super::worker::Run;
 use crate::error::FileError;
+use crate::record::Spot;
 use crate::report::Summary;
+use crate::request::Existing;
 use crate::walk::{Entry, Item, Walk};
 
 /// Most files that a thread takes from the walk at a time.
@@ -128,7 +133,7 @@ impl State {
         let wanted = usize::try_from((FILES_BYTES / mean).clamp(1, self.files_max)).unwrap_or(1);
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
-            let met = self.walk.next();
+            let met = self.walk.next(&|dir, name, stat| makes_way(run, dir, name, stat));
             if matches!(&met, Some(Entry::File(item)) if leaves_out(run, item)) {
                 continue;
             }
@@ -144,6 +149,16 @@ impl State {
             }
         }
         files
+    }
+}
+
+/// Whether what stands where a directory belongs is replaced by it: a file, as any other output is.
+fn makes_way(run: &Run<'_>, dir: Spot, name: &OsStr, stat: &Stat) -> bool {
+    match run.request.options.existing {
+        Existing::Keep => false,
+        Existing::Update => run.record.is_known(run.record.spot(dir, name), stat),
+        // A link may be the user's own, to another disk.
+        Existing::Replace => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
     }
 }
 

@@ -41,7 +41,7 @@ fn crypt(
     text.finish(&mut output)?;
     write_at(&draft.file, &mut [IoSlice::new(&output)], offset)?;
     let bytes_out = offset + output.len() as u64;
-    Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin(item) }))
+    Ok((work.complete(draft, item)?, Origin { bytes_out, ..work.origin() }))
 }
 
 /// Reads what a segment takes in, and says how long that is; an error where the run is to stop.

@@ -18,7 +18,7 @@ use super::Pool;
 use super::armored_source::dearmored;
 use super::proof::compare;
 use super::worker::{Run, Worker};
-use crate::error::{FileError, FormatError};
+use crate::error::FileError;
 use crate::input::descriptors::Descriptors;
 use crate::input::place::{OpenPlaces, Place};
 use crate::input::source_file::{SourceFile, open_root};
@@ -205,8 +205,7 @@ fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError
     let keys = &mut KeyTrial { caller: &mut worker.caller, slots: &mut worker.slots };
     let work = FileWork::open(worker.run.request, cipher, keys)?;
     if plain.is_none() && work.body.cut().tag_bytes() == 0 {
-        let what = "verification of a format without authentication, but against its source";
-        return Err(FormatError::Unsupported(what.into()).into());
+        return Err(FileError::unverifiable());
     }
     match compare(worker, &work.body, work.layout, plain.as_ref(), &work.source)? {
         true => Ok(bytes),

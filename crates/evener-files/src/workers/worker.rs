@@ -177,10 +177,10 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
                     let row = origin.row.map(|row| self.run.with_ends(row, &item));
                     origin.names.inspect(|names| self.run.hard_links.done(*names, origin.output, row));
                     rows.extend(row);
-                    self.summary.record(origin.path, (origin.bytes_in, origin.bytes_out), Ok(()));
+                    self.summary.record(PathBuf::new(), (origin.bytes_in, origin.bytes_out), Ok(()));
                 }
                 Err(FileError::Exists) => self.contested.push(item),
-                Err(error) => self.failed(origin.path, error),
+                Err(error) => self.failed(item.source(), error),
             }
         }
         rows.extend(self.run.made_directories());

@@ -19,6 +19,7 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail};
 use clap::ArgGroup;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::Cancel;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
@@ -104,11 +105,11 @@ pub(crate) struct Decrypt {
 #[command(next_help_heading = "Files")]
 struct RunOptions {
     /// Files and directories; `-` is standard input, which is read where there is none.
-    #[arg(value_name = "INPUT")]
+    #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(name))]
     inputs: Vec<OsString>,
 
     /// Where the output goes; `-` is standard output, to which one file or standard input goes unless it is said.
-    #[arg(short, long, value_name = "OUT")]
+    #[arg(short, long, value_name = "OUT", value_parser = OsStringValueParser::new().try_map(name))]
     output: Option<OsString>,
 
     /// Does every file again, and replaces whatever is there under its name.
@@ -267,6 +268,14 @@ fn budget(percent: u8) -> Budget {
     Budget::new(percent.into(), cores).expect("the parser takes 1 to 100")
 }
 
+/// A name, which has letters: what a script meant to name and did not is not the working directory.
+fn name(text: OsString) -> Result<OsString, &'static str> {
+    if text.is_empty() { Err("the name is empty") } else { Ok(text) }
+}
+
+/// What standard error is called as an output.
+const STDERR_NAMES: [&str; 3] = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
+
 /// For a process that ends at once.
 fn abandon() {
     prompt::give_back();
@@ -331,9 +340,12 @@ impl RunOptions {
         tree::Output { target: self.target(), is_archive: self.tar, is_rehearsal: self.dry_run }
     }
 
-    /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer.
+    /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer. Nothing goes behind output that goes
+    /// to standard error.
     fn says_what_was_done(&self) -> bool {
-        self.verbose || !(self.common.quiet || self.target() == Target::Stdout)
+        let is_stderr =
+            matches!(&self.output, Some(output) if STDERR_NAMES.iter().any(|name| output == name));
+        !is_stderr && (self.verbose || !(self.common.quiet || self.target() == Target::Stdout))
     }
 
     fn options(&self) -> Options {

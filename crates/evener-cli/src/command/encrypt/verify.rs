@@ -1,6 +1,6 @@
 //! `evener verify`: encrypted files are opened whole, and nothing is written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use evener::core::plan::Policy;
@@ -34,7 +34,7 @@ pub(crate) struct Verify {
     #[command(flatten)]
     keys: KeyOptions,
 
-    /// Encrypted files, and directories of them.
+    /// Encrypted files, and directories of them; `-` alone is standard input.
     #[arg(value_name = "FILE", required = true, help_heading = "Files")]
     inputs: Vec<PathBuf>,
 
@@ -51,7 +51,11 @@ pub(crate) struct Verify {
 }
 
 pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
-    let sources: Vec<_> = arguments.inputs.iter().cloned().map(Source::Path).collect();
+    let source = |input: &PathBuf| match input {
+        input if input == Path::new("-") => Source::Stdin,
+        input => Source::Path(input.clone()),
+    };
+    let sources: Vec<_> = arguments.inputs.iter().map(source).collect();
     let cancel = signals::end_soon_after_signals(abandon)?;
     arguments.keys.check_stdin(None, &sources)?;
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
