@@ -173,6 +173,15 @@ fn by_default_a_host_gets_only_what_costs_more_than_two_copies() {
 }
 
 #[test]
+fn a_connection_waits_for_answers_twice_and_sends_meanwhile_what_needs_none() {
+    let peer = Peer::start();
+    peer.orders.answers_late.store(true, SeqCst);
+    // Who waited for each answer would get none, and give up.
+    let module = open(&peer, "");
+    assert!(module.supports(Algorithm::Aes128Cbc, Direction::Encrypt));
+}
+
+#[test]
 fn a_host_that_says_nothing_of_itself_is_asked_for_cbc_only() {
     let peer = Peer::start();
     peer.orders.is_mute.store(true, SeqCst);

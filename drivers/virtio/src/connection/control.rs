@@ -1,7 +1,8 @@
 //! The control part of a connection: messages over the socket, in the order of the profile.
 //!
-//! `connect -> agree -> share -> start`, then `create` and `close` of sessions. Each answer has a deadline; whatever goes wrong
-//! here is the end of the connection.
+//! `connect -> ask -> agree -> share -> start -> configuration`, then `create` and `close` of sessions. What needs no answer in between goes
+//! out together ([`Batch`]): a program that begins wakes the host five times, waits for it twice, and makes its region while the host
+//! answers. Each answer has a deadline; whatever goes wrong here is the end of the connection.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSlice};
@@ -49,8 +50,8 @@ pub(crate) struct Control {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Agreement {
     pub(crate) events: Events,
-    /// What the host says of itself; a back end of other hands may say nothing.
-    pub(crate) config: Option<Config>,
+    /// Whether the host was asked what it says of itself; a back end of other hands may say nothing.
+    pub(crate) has_config: bool,
 }
 
 impl Control {
@@ -76,15 +77,24 @@ impl Control {
         Ok(Self { socket })
     }
 
-    /// Settles what both sides can do.
+    /// Asks what the host can do; [`Control::agree`] reads the answers. A back end without protocol features need not answer the second
+    /// question, which is read only where the first answer offers them.
+    pub(crate) fn ask(&self) -> Result<(), ConnectionError> {
+        let mut batch = Batch::default();
+        for message in [Message::SetOwner, Message::GetFeatures, Message::GetProtocolFeatures] {
+            batch.add(message, &[]);
+        }
+        self.send_batch(&batch)
+    }
+
+    /// Settles what both sides can do, by the answers to [`Control::ask`].
     pub(crate) fn agree(&self) -> Result<Agreement, ConnectionError> {
         const NEEDED: u64 = features::VERSION_1 | features::PROTOCOL | features::INDIRECT;
-        self.send(Message::SetOwner, &[], None)?;
-        let offered = self.query_number(Message::GetFeatures)?;
+        let offered = self.receive_number(Message::GetFeatures)?;
         if offered & NEEDED != NEEDED {
             return Err(ConnectionError::Lacks("version 1, protocol features or indirect descriptors"));
         }
-        let protocol = self.query_number(Message::GetProtocolFeatures)?;
+        let protocol = self.receive_number(Message::GetProtocolFeatures)?;
         match protocol_features::clients_of_full(protocol) {
             Some((clients, true)) => return Err(ConnectionError::FullForUser { clients }),
             Some((clients, false)) => return Err(ConnectionError::Full { clients }),
@@ -94,13 +104,19 @@ impl Control {
             return Err(ConnectionError::Lacks("crypto sessions"));
         }
         let protocol = protocol & (protocol_features::CRYPTO_SESSION | protocol_features::CONFIG);
-        self.send(Message::SetProtocolFeatures, &protocol.to_ne_bytes(), None)?;
         let chosen = offered & (NEEDED | features::EVENT_IDX);
-        self.send(Message::SetFeatures, &chosen.to_ne_bytes(), None)?;
-        let events = if chosen & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index };
         let has_config = protocol & protocol_features::CONFIG != 0;
-        let config = if has_config { Some(self.query_config()?) } else { None };
-        Ok(Agreement { events, config })
+        let mut batch = Batch::default();
+        batch.add(Message::SetProtocolFeatures, &protocol.to_ne_bytes());
+        batch.add(Message::SetFeatures, &chosen.to_ne_bytes());
+        if has_config {
+            let size = u32::try_from(CONFIG_BYTES).expect("a few bytes");
+            let question = ConfigMessage { offset: 0, size, flags: 0 }.to_bytes(&[0; CONFIG_BYTES]);
+            batch.add(Message::GetConfig, &question);
+        }
+        self.send_batch(&batch)?;
+        let events = if chosen & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index };
+        Ok(Agreement { events, has_config })
     }
 
     /// Hands over the memory and says where the queue lies in it.
@@ -108,61 +124,62 @@ impl Control {
         let region =
             Region { guest_address: BASE, size_bytes: bytes as u64, user_address: BASE, offset_bytes: 0 };
         let table = MemoryTable::new(&[region]).expect("one region is not too many");
-        self.send(Message::SetMemTable, &table.to_bytes(), Some(memory.as_fd()))?;
+        let mut batch = Batch::beside(memory.as_fd());
+        batch.add(Message::SetMemTable, &table.to_bytes());
         let state = |number: u16| RingState { ring: 0, number: number.into() }.to_bytes();
-        self.send(Message::SetRingNum, &state(parts.size), None)?;
-        self.send(Message::SetRingBase, &state(0), None)?;
+        batch.add(Message::SetRingNum, &state(parts.size));
+        batch.add(Message::SetRingBase, &state(0));
         let [descriptors, available, used] = parts.addresses();
         let addresses = RingAddresses { ring: 0, flags: 0, descriptors, used, available, log: 0 };
-        self.send(Message::SetRingAddr, &addresses.to_bytes(), None)
+        batch.add(Message::SetRingAddr, &addresses.to_bytes());
+        self.send_batch(&batch)
     }
 
     /// Hands over both events; the host serves the queue from here on.
     pub(crate) fn start(&self, kick: &CheckedFd, call: &CheckedFd) -> Result<(), ConnectionError> {
+        let failed = |error| ConnectionError::system("an event", error);
         let ring = RingDescriptor { ring: 0, has_file: true }.to_bytes();
-        for (message, event) in [(Message::SetRingCall, call), (Message::SetRingKick, kick)] {
-            let event = event.checked().map_err(|error| ConnectionError::system("an event", error))?;
-            self.send(message, &ring, Some(event))?;
-        }
-        self.send(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes(), None)
+        let mut batch = Batch::beside(call.checked().map_err(failed)?);
+        batch.add(Message::SetRingCall, &ring);
+        self.send_batch(&batch)?;
+        let mut batch = Batch::beside(kick.checked().map_err(failed)?);
+        batch.add(Message::SetRingKick, &ring);
+        batch.add(Message::SetRingEnable, &RingState { ring: 0, number: 1 }.to_bytes());
+        self.send_batch(&batch)
     }
 
-    fn query_number(&self, message: Message) -> Result<u64, ConnectionError> {
-        self.send(message, &[], None)?;
-        let mut answer = [0; 8];
-        self.receive(message, &mut answer)?;
-        Ok(number(&answer)?)
-    }
-
-    fn query_config(&self) -> Result<Config, ConnectionError> {
-        let size = u32::try_from(CONFIG_BYTES).expect("a few bytes");
-        let question = ConfigMessage { offset: 0, size, flags: 0 }.to_bytes(&[0; CONFIG_BYTES]);
-        self.send(Message::GetConfig, &question, None)?;
+    /// What the host says of itself: the answer to the question of [`Control::agree`].
+    pub(crate) fn configuration(&self) -> Result<Config, ConnectionError> {
         let mut answer = [0; ConfigMessage::HEAD_BYTES + CONFIG_BYTES];
         self.receive(Message::GetConfig, &mut answer)?;
         ConfigMessage::parse(&answer)?;
         Ok(Config::parse(&answer[ConfigMessage::HEAD_BYTES..])?)
     }
 
-    /// Sends header and payload together, with the file beside the first byte.
-    fn send(
-        &self,
-        message: Message,
-        payload: &[u8],
-        file: Option<BorrowedFd<'_>>,
-    ) -> Result<(), ConnectionError> {
-        let failed = |error: io::Error| ConnectionError::system("a message to the host", error);
-        let payload_bytes = u32::try_from(payload.len()).expect("a message is short");
-        let mut bytes = Zeroizing::new(Vec::with_capacity(HEADER_BYTES + payload.len()));
-        bytes.extend_from_slice(&Header::request(message, payload_bytes).to_bytes());
-        bytes.extend_from_slice(payload);
+    fn receive_number(&self, message: Message) -> Result<u64, ConnectionError> {
+        let mut answer = [0; 8];
+        self.receive(message, &mut answer)?;
+        Ok(number(&answer)?)
+    }
+
+    /// Sends header and payload together.
+    fn send(&self, message: Message, payload: &[u8]) -> Result<(), ConnectionError> {
+        let mut batch = Batch::default();
+        batch.add(message, payload);
+        self.send_batch(&batch)
+    }
+
+    /// Sends messages at once, with the file beside the first byte.
+    fn send_batch(&self, batch: &Batch<'_>) -> Result<(), ConnectionError> {
+        let failed = |error| gone_or("a message to the host", error);
         let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = SendAncillaryBuffer::new(&mut space);
-        let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
+        let files: Vec<BorrowedFd<'_>> = batch.file.into_iter().collect();
         if !files.is_empty() {
             beside.push(SendAncillaryMessage::ScmRights(&files));
         }
-        let (slices, deadline) = ([IoSlice::new(&bytes)], Instant::now() + Duration::from(SILENCE_MAX));
+        let bytes = &batch.bytes[..];
+        let (slices, deadline) = ([IoSlice::new(bytes)], Instant::now() + Duration::from(SILENCE_MAX));
         let first = || Ok(sendmsg(self.socket.checked()?, &slices, &mut beside, SendFlags::NOSIGNAL)?);
         let mut sent = until(deadline, first).map_err(failed)?;
         // A stream socket takes short messages whole; a signal may cut a wait for space.
@@ -191,7 +208,7 @@ impl Control {
         while !space.is_empty() {
             let read =
                 until(deadline, || Ok(recv(self.socket.checked()?, &mut *space, RecvFlags::empty())?.0));
-            match read.map_err(|error| ConnectionError::system("the host's answer", error))? {
+            match read.map_err(|error| gone_or("the host's answer", error))? {
                 0 => return Err(ConnectionError::Gone),
                 read if read < space.len() && Instant::now() >= deadline => {
                     return Err(ConnectionError::Silent);
@@ -200,6 +217,27 @@ impl Control {
             }
         }
         Ok(())
+    }
+}
+
+/// Messages that go out together. A file belongs to the message whose first byte it lies beside, so each with a file begins a batch.
+#[derive(Default)]
+struct Batch<'f> {
+    bytes: Zeroizing<Vec<u8>>,
+    file: Option<BorrowedFd<'f>>,
+}
+
+impl<'f> Batch<'f> {
+    fn beside(file: BorrowedFd<'f>) -> Self {
+        Self { bytes: Zeroizing::default(), file: Some(file) }
+    }
+
+    fn add(&mut self, message: Message, payload: &[u8]) {
+        let payload_bytes = u32::try_from(payload.len()).expect("a message is short");
+        // A key is the only message of its batch: what grows is not copied elsewhere with a key in it.
+        self.bytes.reserve_exact(HEADER_BYTES + payload.len());
+        self.bytes.extend_from_slice(&Header::request(message, payload_bytes).to_bytes());
+        self.bytes.extend_from_slice(payload);
     }
 }
 
@@ -224,7 +262,7 @@ impl SessionControl for Control {
     fn create(&mut self, session: &CreateSession<'_>) -> Result<Result<u64, i64>, ConnectionError> {
         let mut payload = Zeroizing::new([0; SESSION_BYTES]);
         session.write(&mut payload)?;
-        self.send(Message::CreateSession, &*payload, None)?;
+        self.send(Message::CreateSession, &*payload)?;
         let mut answer = Zeroizing::new([0; SESSION_BYTES]);
         self.receive(Message::CreateSession, &mut *answer)?;
         let id = CreateSession::answered_id(&*answer)?;
@@ -234,7 +272,15 @@ impl SessionControl for Control {
     /// No answer comes, and there is space for the message though the host stands still: it has read what was sent
     /// before it answered the last `create`, so that no more of these wait than sessions are open.
     fn close(&mut self, id: u64) -> Result<(), ConnectionError> {
-        self.send(Message::CloseSession, &id.to_ne_bytes(), None)
+        self.send(Message::CloseSession, &id.to_ne_bytes())
+    }
+}
+
+/// A host that ends while messages to it are unread is seen by an error instead of the stream's end.
+fn gone_or(step: &'static str, error: io::Error) -> ConnectionError {
+    match error.kind() {
+        ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => ConnectionError::Gone,
+        _ => ConnectionError::system(step, error),
     }
 }
 

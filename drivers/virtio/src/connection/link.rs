@@ -57,7 +57,7 @@ struct Host {
     waiter: Arc<Waiter>,
 }
 
-/// Agrees with a host and hands it the region.
+/// Agrees with a host that was asked what it can do, and hands it the region.
 pub(crate) fn host(
     control: Control,
     region: &Arc<Region>,
@@ -70,16 +70,11 @@ pub(crate) fn host(
     control.share(memory, region.byte_count(), parts)?;
     let (kick, call) = (event()?, event()?);
     control.start(&kick, &call)?;
+    let config = agreement.has_config.then(|| control.configuration()).transpose()?;
     // The host sends nothing unasked: whatever happens on the socket is its end. The host rings its copy of the call.
     let waiter = Arc::new(Waiter::new(call, Some(control.socket()))?);
     let link = Host { control, kick, waiter };
-    Ok(OpenLink {
-        link: Box::new(link),
-        queue,
-        config: agreement.config,
-        spin: Spin::new(),
-        lent: region.byte_count(),
-    })
+    Ok(OpenLink { link: Box::new(link), queue, config, spin: Spin::new(), lent: region.byte_count() })
 }
 
 impl Link for Host {

@@ -82,6 +82,7 @@ impl Connection {
     /// Connects to a host and sets everything up.
     pub(crate) fn to_host(path: &Path, trusted: &Trusted) -> Result<Self, ConnectionError> {
         let control = Control::connect(path, trusted)?;
+        control.ask()?;
         // Pages come when they are touched: most programs have few requests at a time.
         let (region, memory) = shared()?;
         let linked = link::host(control, &region, &memory, PARTS)?;

@@ -94,6 +94,8 @@ pub(crate) struct Orders {
     pub(crate) wrong: Mutex<Option<(Message, Wrong)>>,
     /// It answers, on the socket, to each request in the queue, which was not asked for.
     pub(crate) talks: AtomicBool,
+    /// It answers the first question of a connection with the second, and the third when the queue is to be served.
+    pub(crate) answers_late: AtomicBool,
     /// It says of each request that it has written as much as can be said.
     pub(crate) boasts: AtomicBool,
     /// What it lacks: features of rings, and of the protocol.
@@ -166,6 +168,8 @@ struct Connection<'o> {
     sessions: HashMap<u64, Opened>,
     next_session: u64,
     served: u32,
+    /// Answers that go out with a later one.
+    withheld: Vec<u8>,
     is_over: bool,
 }
 
@@ -203,6 +207,7 @@ impl<'o> Connection<'o> {
             sessions: HashMap::new(),
             next_session: 1,
             served: 0,
+            withheld: Vec::new(),
             is_over: false,
         }
     }
@@ -289,6 +294,9 @@ impl<'o> Connection<'o> {
             }
             Message::SetRingAddr => self.find_queue(RingAddresses::parse(&payload).unwrap()),
             Message::SetRingKick => self.kick = file,
+            Message::SetRingEnable => {
+                self.stream.write_all(&mem::take(&mut self.withheld)).unwrap_or_default();
+            }
             Message::SetRingCall => self.call = file,
             Message::CreateSession => self.create(payload),
             Message::CloseSession => {
@@ -337,7 +345,11 @@ impl<'o> Connection<'o> {
             Some((_, wrong)) => self.spoilt(wrong, &bytes),
             None => bytes,
         };
-        self.stream.write_all(&bytes).unwrap_or_default();
+        self.withheld.extend_from_slice(&bytes);
+        let is_early = matches!(message, Message::GetFeatures | Message::GetConfig);
+        if !(is_early && self.orders.answers_late.load(SeqCst)) {
+            self.stream.write_all(&mem::take(&mut self.withheld)).unwrap_or_default();
+        }
     }
 
     /// What is sent instead of an answer.
