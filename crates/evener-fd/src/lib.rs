@@ -1,7 +1,7 @@
 //! Descriptors and files of Evener inside programs of other people, which may close any descriptor and may be forbidden to write.
 //!
 //! [`CheckedFd`]: a descriptor that is looked at before it is used or closed, and [`close_in_children`], which closes it in what is forked. [`may_begin`]: whether the program has entered
-//! a filter of system calls meanwhile. [`may_extend_to`]: whether a file may be made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet. [`range_lock`]: locks that
+//! a filter of system calls meanwhile. [`may_extend_to`]: whether a file may be made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet, and [`open_private_file`], a file there. [`range_lock`]: locks that
 //! a death drops. [`Named`]: files that the user named, to which no stranger's link leads. [`SystemError`]: a call of the system's that failed, with what was asked of it.
 #![allow(unsafe_code, reason = "room: descriptors by number, locks, and the limit of a file's length")]
 
@@ -10,6 +10,7 @@ mod checked_fd;
 mod ffi;
 mod limit;
 mod private_directory;
+mod private_file;
 pub mod range_lock;
 mod system_error;
 mod user_path;
@@ -19,5 +20,6 @@ pub use checked_fd::{CheckedFd, KnownFd};
 pub use ffi::{close_in_children, not_in_children};
 pub use limit::may_extend_to;
 pub use private_directory::{Directories, Unusable, open_private};
+pub use private_file::open_private_file;
 pub use system_error::SystemError;
 pub use user_path::{Named, open_named};

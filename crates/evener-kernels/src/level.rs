@@ -35,6 +35,18 @@ impl Level {
         Self::all().filter(|level| level.bits() <= bits).last()
     }
 
+    /// Family, model and stepping of this processor as it says them itself (CPUID leaf 1, EAX); 0 where there are no kernels.
+    #[must_use]
+    pub fn processor() -> u32 {
+        #[cfg(kernels)]
+        {
+            // The leaf is there wherever x86-64 is.
+            std::arch::x86_64::__cpuid(1).eax
+        }
+        #[cfg(not(kernels))]
+        0
+    }
+
     /// Bits of its registers.
     #[must_use]
     pub fn bits(self) -> usize {

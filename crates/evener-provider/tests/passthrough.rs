@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 
+use evener_kernels::Level;
 use evener_ossl_sys::number;
 
 mod support;
@@ -38,10 +39,13 @@ fn own_functions(name: &str) -> usize {
 fn no_function_of_ours_stands_before_a_cipher_that_nothing_is_configured_for() {
     let name = "no_function_of_ours_stands_before_a_cipher_that_nothing_is_configured_for";
     in_program(name, &usual(""), &[], || {
+        // Of GCM it is measured who does it, where there are kernels.
+        let has_kernels = Level::best().is_some();
         for (name, functions) in DEFAULT.load("evener").unwrap().ciphers() {
             // From 3.5 on CBC has pipelines of ours, in contexts of ours, where libipsec-mb is there.
             if !functions.contains_key(&number::CIPHER_PIPELINE_ENCRYPT_INIT) {
-                assert_eq!(own_functions(&name), 0, "{name}");
+                let is_measured = has_kernels && name.ends_with("-GCM");
+                assert_eq!(own_functions(&name) > 0, is_measured, "{name}");
             }
         }
     });
@@ -51,7 +55,7 @@ fn no_function_of_ours_stands_before_a_cipher_that_nothing_is_configured_for() {
 fn only_ciphers_that_may_take_another_way_get_functions_of_ours() {
     in_program(
         "only_ciphers_that_may_take_another_way_get_functions_of_ours",
-        &usual("threshold = 4096"),
+        &usual("threshold = 4096\nkernels = off"),
         &[],
         || {
             for name in ["AES-128-CBC", "AES-192-CTR", "AES-256-XTS", "AES-128-ECB"] {

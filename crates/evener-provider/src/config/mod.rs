@@ -64,8 +64,10 @@ pub(crate) enum Guard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) enum Kernels {
     /// OpenSSL's code does all.
-    #[default]
     Off,
+    /// They do where they were measured to be quicker.
+    #[default]
+    Auto,
     /// They do, by the widest registers that the processor has.
     On,
     /// They do, by registers of at most so many bits.
@@ -132,15 +134,16 @@ impl Settings {
         }
     }
 
-    /// The instructions of this provider's own kernels, where they are wanted and there.
-    pub(crate) fn kernel_level(&self) -> Option<Level> {
-        match self.kernels {
+    /// The instructions of this provider's own kernels, where they are wanted and there, and whether they are to be used without being measured.
+    pub(crate) fn kernel(&self) -> Option<(Level, bool)> {
+        let level = match self.kernels {
             // Parts of a message are joined by what inner contexts tell.
             _ if self.split_from() != usize::MAX => None,
             Kernels::Off => None,
-            Kernels::On => Level::best(),
+            Kernels::Auto | Kernels::On => Level::best(),
             Kernels::Bits(bits) => Level::up_to(bits),
-        }
+        };
+        Some((level?, self.kernels != Kernels::Auto))
     }
 
     /// Whether anything may leave the direct path.
@@ -190,7 +193,7 @@ const KEYS: &[Key] = &[
     Key {
         name: c"kernels",
         variable: "EVENER_KERNELS",
-        wants: "on, off or the bits of a register",
+        wants: "auto, on, off or the bits of a register",
         take: kernels,
     },
     Key { name: c"wait", variable: "EVENER_WAIT", wants: "apart or caller", take: wait },
@@ -222,7 +225,7 @@ macro_rules! choices {
 
 choices! {
     guard: Guard { "on" => On, "off" => Off }
-    kernels: Kernels { "on" => On, "off" => Off, else Bits }
+    kernels: Kernels { "auto" => Auto, "on" => On, "off" => Off, else Bits }
     wait: Wait { "apart" => Apart, "caller" => Caller }
     statistics: StatisticsFile { "on" => On, "off" => Off }
     combine: Combine { "off" => Off, "auto" => Auto }

@@ -4,7 +4,6 @@ use std::ffi::{c_int, c_void};
 
 use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
-use evener_kernels::Level;
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
     GetParams, GettableParams, NewCtx, SetCtxParams, number,
@@ -16,7 +15,7 @@ use crate::core::find;
 use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
-use crate::state::rows::{CipherRow, Thresholds};
+use crate::state::rows::{CipherRow, Native, Thresholds};
 
 /// The ciphers that we offer.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
@@ -105,13 +104,14 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
     })
 }
 
-/// Instructions and bytes of the key of a cipher that a kernel of ours is to do; of any other none.
-fn native(prov: &ProvCtx, name: &str) -> Option<(Level, usize)> {
+/// The kernel of a cipher that ours may do; of any other none.
+fn native(prov: &ProvCtx, name: &str) -> Option<Native> {
     let key_bytes = match name {
         "AES-128-GCM" => 16,
         "AES-192-GCM" => 24,
         "AES-256-GCM" => 32,
         _ => return None,
     };
-    Some((prov.settings.kernel_level()?, key_bytes))
+    let (level, is_told) = prov.settings.kernel()?;
+    Some(Native { kernel: (level, key_bytes), is_told })
 }

@@ -1,8 +1,8 @@
-//! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm.rs`).
+//! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm.rs`), or may (`native/kernel_choice.rs`).
 //!
-//! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time, so that no thread's cancellation has to be held back; the
-//! few that ask an inner context are OpenSSL's own work. Once a key object of the inner provider came ([`skey_init`]), the inner functions have the
-//! context for good.
+//! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
+//! cancellation has to be held back in the others; the few that ask an inner context are OpenSSL's own work. A context is the inner functions' for
+//! good where the inner cipher computes, and once a key object of the inner provider came ([`skey_init`]).
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
@@ -11,11 +11,13 @@ use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Par
 
 use super::cipher::{core_of, gettable_params, row_of};
 use super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
+use super::refusal::for_c;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::native::gcm::{GcmContext, Refused};
-use crate::state::rows::CipherRow;
+use crate::native::kernel_choice::{self, Choice, Work};
+use crate::state::rows::{CipherRow, Native};
 
 cipher_functions!();
 
@@ -23,6 +25,12 @@ cipher_functions!();
 struct Place {
     native: GcmContext,
     inner: *mut c_void,
+    /// What the inner cipher does.
+    work: Work,
+    /// Whether it was open who does it.
+    is_open: bool,
+    /// Whether the length of the nonce is known here: to a kernel of ours, and of an inner cipher that no parameter was set of.
+    is_usual: bool,
 }
 
 /// The place that an entry point was called for; `None` for null.
@@ -33,6 +41,28 @@ fn place_of<'c>(ctx: *mut c_void) -> Option<&'c mut Place> {
 }
 
 const _: () = assert!(size_of::<Place>() <= key_memory::CONTEXT_BYTES, "a place fits into a block");
+
+/// Who does the messages of a new context.
+fn choice(row: &CipherRow, native: &Native) -> Choice {
+    kernel_choice::at_once(native).unwrap_or_else(|| {
+        let mut settled = Choice::Inner;
+        let settle = || {
+            settled = kernel_choice::settle(row, native);
+            Ok(())
+        };
+        for_c::<()>(core_of(row), settle);
+        settled
+    })
+}
+
+impl Place {
+    /// Adds up what the inner cipher did while it was open who does it.
+    fn add_up(&mut self) {
+        if let Some(native) = self.native.row().native.as_ref().filter(|_| self.is_open) {
+            kernel_choice::worked(native.kernel.1, &mut self.work);
+        }
+    }
+}
 
 /// 1, or 0 with a reason on OpenSSL's queue.
 fn answer(native: &GcmContext, done: Result<(), Refused>) -> c_int {
@@ -74,7 +104,7 @@ unsafe fn skey_init(
     }
     // SAFETY: the inner function with its own context; the rest is the caller's.
     let answer = unsafe { init(inner, call.key, iv, iv_len, call.params) };
-    place.inner = inner;
+    (place.inner, place.is_usual) = (inner, false);
     answer
 }
 
@@ -82,14 +112,51 @@ key_object_inits!(encrypt_skey_init, decrypt_skey_init);
 
 context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
 
+// Kept out of the entry points: one whose own code needs no stack jumps into the inner function.
+dispatch! {
+    #[inline(never)]
+    fn native_init[ENCRYPTS](
+        place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        let done = place.native.init(&call);
+        answer(&place.native, done)
+    }
+
+    #[inline(never)]
+    fn native_update(
+        place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let call = Update::of(out, written, room, input, len);
+        match place.native.update(&call) {
+            Ok(bytes) => call.done(bytes),
+            Err(Refused) => refuse(place.native.row()),
+        }
+    }
+}
+
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
-        let Some(native) = row.native else { return ptr::null_mut() };
+        let Some(native) = &row.native else { return ptr::null_mut() };
+        let choice = choice(row, native);
+        let inner = match choice {
+            Choice::Kernel => ptr::null_mut(),
+            // SAFETY: the inner function with the inner provider's context.
+            Choice::Open | Choice::Inner => unsafe { (row.newctx)(row.provider) },
+        };
+        if inner.is_null() && choice != Choice::Kernel {
+            return inner;
+        }
         let place = key_memory::allocated::<Place>();
         if !place.is_null() {
+            let native = GcmContext::new(row, native.kernel);
+            let is_open = choice == Choice::Open;
             // SAFETY: just allocated with this layout.
-            unsafe { place.write(Place { native: GcmContext::new(row, native), inner: ptr::null_mut() }) };
+            unsafe { place.write(Place { native, inner, work: Work::default(), is_open, is_usual: true }) };
+        } else if !inner.is_null() {
+            // SAFETY: just made, and ours alone.
+            unsafe { (row.freectx)(inner) };
         }
         place.cast()
     }
@@ -97,6 +164,7 @@ dispatch! {
     fn freectx(ctx: *mut c_void) {
         let Some(place) = place_of(ctx) else { return };
         place.native.flush();
+        place.add_up();
         if !place.inner.is_null() {
             // SAFETY: ours alone, and this is the last call with it.
             unsafe { (place.native.row().freectx)(place.inner) };
@@ -130,6 +198,7 @@ dispatch! {
         let made = unsafe { &mut *copy };
         made.inner = inner;
         made.native.forget_counts();
+        made.work = Work::default();
         copy.cast()
     }
 
@@ -137,77 +206,83 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        if !place.inner.is_null() {
-            return call.inner(place.native.row(), place.inner);
+        if place.inner.is_null() {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { native_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
-        let done = place.native.init(&call);
-        answer(&place.native, done)
+        place.work.begin();
+        place.is_usual &= params.is_null();
+        let row = place.native.row();
+        let init = if ENCRYPTS == 1 { row.encrypt_init } else { row.decrypt_init };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { init(place.inner, key, key_len, iv, iv_len, params) }
     }
 
     fn update(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        let call = Update::of(out, written, room, input, len);
-        if !place.inner.is_null() {
-            return call.inner(place.native.row().update, place.inner);
+        if place.inner.is_null() {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { native_update(place, out, written, room, input, len) };
         }
-        match place.native.update(&call) {
-            Ok(bytes) => call.done(bytes),
-            Err(Refused) => refuse(place.native.row()),
-        }
+        place.work.text(len);
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (place.native.row().update)(place.inner, out, written, room, input, len) }
     }
 
     fn cipher(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        let call = Update::of(out, written, room, input, len);
-        if !place.inner.is_null() {
-            let row = place.native.row();
-            return call.inner(row.cipher.unwrap_or(row.update), place.inner);
+        if place.inner.is_null() {
+            let call = Update::of(out, written, room, input, len);
+            return place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes));
         }
-        place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes))
+        place.work.text(len);
+        let row = place.native.row();
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { row.cipher.unwrap_or(row.update)(place.inner, out, written, room, input, len) }
     }
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        if !place.inner.is_null() {
-            // SAFETY: the inner function with its own context; the rest is the caller's.
-            return unsafe { (place.native.row().last)(place.inner, out, written, room) };
+        if place.inner.is_null() {
+            // Without a reason on the queue, as OpenSSL's: a tag that is not the message's is an answer.
+            return place.native.last().map_or(0, |()| Update::of(out, written, room, ptr::null(), 0).done(0));
         }
-        // Without a reason on the queue, as OpenSSL's: a tag that is not the message's is an answer.
-        place.native.last().map_or(0, |()| Update::of(out, written, room, ptr::null(), 0).done(0))
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (place.native.row().last)(place.inner, out, written, room) }
     }
 
     fn get_ctx_params(ctx: *mut c_void, list: *mut Param) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        if !place.inner.is_null() {
-            let Some(get) = place.native.row().get_ctx_params else { return 0 };
-            // SAFETY: the inner function with its own context; the rest is the caller's.
-            return unsafe { get(place.inner, list) };
-        }
-        // Each init through EVP of OpenSSL 3.0 queries this first.
+        // Each init through EVP of OpenSSL 3.0 queries this first, by a search through all parameters.
         // SAFETY: the core's list, lent for the call.
-        if unsafe { params::answered_length(list, c"ivlen", place.native.nonce_len()) } {
+        if place.is_usual && unsafe { params::answered_length(list, c"ivlen", place.native.nonce_len()) } {
             return 1;
         }
-        // SAFETY: as above.
-        let list = unsafe { params::list_mut(list) };
-        let done = place.native.get(list);
-        answer(&place.native, done)
+        if place.inner.is_null() {
+            // SAFETY: the core's list, lent for the call.
+            let list = unsafe { params::list_mut(list) };
+            let done = place.native.get(list);
+            return answer(&place.native, done);
+        }
+        let Some(get) = place.native.row().get_ctx_params else { return 0 };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { get(place.inner, list) }
     }
 
     fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        if !place.inner.is_null() {
-            let Some(set) = place.native.row().set_ctx_params else { return 0 };
-            // SAFETY: the inner function with its own context; the rest is the caller's.
-            return unsafe { set(place.inner, list) };
+        if place.inner.is_null() {
+            // SAFETY: the core's list, lent for the call.
+            let done = place.native.set(unsafe { params::list(list) });
+            return answer(&place.native, done);
         }
-        // SAFETY: the core's list, lent for the call.
-        let done = place.native.set(unsafe { params::list(list) });
-        answer(&place.native, done)
+        place.is_usual = false;
+        let Some(set) = place.native.row().set_ctx_params else { return 0 };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { set(place.inner, list) }
     }
 }

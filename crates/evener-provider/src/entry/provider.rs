@@ -57,6 +57,7 @@ static GETTABLE: Table<Param> = Table(&[
     gettable(c"evener-routed", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-paused", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-native", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-wrong-kernels", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-pipelined", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-redone", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-split", PARAM_UNSIGNED_INTEGER),

@@ -253,6 +253,11 @@ impl GcmContext {
         }
     }
 
+    /// The tag of the message that was encrypted last; none while one is not over.
+    pub(super) fn made_tag(&self) -> Option<[u8; TAG_BYTES]> {
+        self.tag_len.filter(|_| self.encrypts && self.nonce == Nonce::Used).map(|_| self.tag)
+    }
+
     /// After a copy of its bytes was made: what the original has counted is not counted again.
     pub(crate) fn forget_counts(&mut self) {
         (self.taken, self.uncounted, self.counter) = (0, 0, LocalCounter::default());
@@ -479,7 +484,7 @@ impl GcmContext {
     }
 }
 
-fn prov<'p>(row: &CipherRow) -> &'p ProvCtx {
+pub(super) fn prov<'p>(row: &CipherRow) -> &'p ProvCtx {
     // SAFETY: a row belongs to its provider.
     unsafe { &*row.prov }
 }

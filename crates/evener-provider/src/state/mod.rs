@@ -68,6 +68,8 @@ pub(crate) struct Counts {
     pub(crate) paused: AtomicU32,
     /// Messages that a kernel of ours did.
     pub(crate) native: AtomicU32,
+    /// Kernels of ours that computed something else than the inner cipher.
+    pub(crate) wrong_kernels: AtomicU32,
     /// Pieces of pipelines that went side by side.
     pub(crate) pipelined: AtomicU32,
 }
@@ -128,6 +130,7 @@ impl ProvCtx {
             b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),
             b"evener-paused" => params::answer_number(param, self.counts.paused.load(Relaxed)),
             b"evener-native" => params::answer_number(param, self.counts.native.load(Relaxed)),
+            b"evener-wrong-kernels" => params::answer_number(param, self.counts.wrong_kernels.load(Relaxed)),
             b"evener-pipelined" => params::answer_number(param, self.counts.pipelined.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
             _ => false,

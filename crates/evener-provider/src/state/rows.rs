@@ -23,8 +23,8 @@ pub(crate) struct CipherRow {
     /// What it is counted as.
     pub(crate) kind: Kind,
     pub(crate) thresholds: Thresholds,
-    /// Where messages are done by a kernel of ours (`native/`): by which instructions, and the bytes of the key.
-    pub(crate) native: Option<(Level, usize)>,
+    /// Where messages can be done by a kernel of ours.
+    pub(crate) native: Option<Native>,
     pub(crate) newctx: NewCtx,
     pub(crate) freectx: FreeCtx,
     pub(crate) encrypt_init: CipherInit,
@@ -101,6 +101,15 @@ impl CipherRow {
     pub(crate) fn is_padded(&self) -> bool {
         self.algorithm.is_some_and(|algorithm| matches!(algorithm.family(), Family::Ecb | Family::Cbc))
     }
+}
+
+/// A kernel that may do the messages of a cipher in the inner one's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Native {
+    /// By which instructions, and the bytes of the key.
+    pub(crate) kernel: (Level, usize),
+    /// Whether it is used wherever it can be, and not only where it was measured to be quicker.
+    pub(crate) is_told: bool,
 }
 
 /// One inner digest: the functions that are called with a provider's context, which has to be the inner one's.

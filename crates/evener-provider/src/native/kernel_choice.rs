@@ -1,0 +1,195 @@
+//! Whether AES-GCM goes by a kernel of ours or by the inner cipher, on this machine with this libcrypto: measured once, and kept for the
+//! user's other processes.
+//!
+//! ```text
+//!              a first context                    20 ms of its work                measured
+//!   NotLooked ----------------> kept? -no-> Open -----------------> both in turns ----------> Kernel | Inner
+//!                                 `---yes------------------------------------------------------^
+//! ```
+//!
+//! However that was chosen, a kernel answers a known question in each process before it works on a program's message, and one that computes something else than
+//! the inner cipher is not used there.
+//!
+//! Until it is settled the inner cipher works, and what it works is added up by context, so that no counter is shared between threads on the way of
+//! a request. A program that encrypts little settles nothing and pays for nothing but a look at the kept choice. What is settled goes into a word
+//! of a file that was mapped at that look: nothing is opened later, when the program may have forbidden it.
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, TryLockError};
+
+use evener_ring::{Mapping, Words as _};
+
+use super::choice_file::KEYS;
+use super::gcm::prov;
+use super::{choice_file, kernel_timing};
+use crate::state::rows::{CipherRow, Native};
+
+/// Who does AES-GCM with a key of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Not settled: the inner cipher, and its work is added up.
+    Open,
+    Inner,
+    Kernel,
+}
+
+impl Choice {
+    pub(super) const fn word(self) -> u32 {
+        match self {
+            Self::Open => 0,
+            Self::Inner => 1,
+            Self::Kernel => 2,
+        }
+    }
+
+    /// A word that is none says nothing.
+    pub(super) const fn of(word: u32) -> Self {
+        match word {
+            1 => Self::Inner,
+            2 => Self::Kernel,
+            _ => Self::Open,
+        }
+    }
+}
+
+/// What the process knows.
+struct Choices {
+    /// 1 once a thread looks, or has looked, for what is kept.
+    looked: AtomicU32,
+    by_key: [AtomicU32; KEYS],
+    /// 0 before the kernel was asked a known answer, then whether it was [`RIGHT`] or [`WRONG`].
+    answers: [AtomicU32; KEYS],
+    /// Predicted core time of the inner cipher's messages, in microseconds.
+    worked: [AtomicU32; KEYS],
+    /// Where it is kept. Only ever tried: of a forked child another thread may have had the lock.
+    file: Mutex<Option<Mapping>>,
+}
+
+static CHOICES: Choices = Choices {
+    looked: AtomicU32::new(0),
+    by_key: [const { AtomicU32::new(0) }; KEYS],
+    answers: [const { AtomicU32::new(0) }; KEYS],
+    worked: [const { AtomicU32::new(0) }; KEYS],
+    file: Mutex::new(None),
+};
+
+const RIGHT: u32 = 1;
+const WRONG: u32 = 2;
+
+/// Work behind which the two ways are compared, in microseconds. Assumed, not measured: 20 ms, ten times what comparing takes, so that a program
+/// that ends right after it was slower by a tenth of that work, once for a machine.
+const WORKED_US: u32 = 20_000;
+
+/// What is predicted of the inner cipher: of a message, and of a byte of text, in nanoseconds by 4 bytes. OpenSSL 3.0 on a core of 2023, 16 bytes to
+/// 16 KiB (`docs/results/kernels.md`); off by a factor of two it does no harm.
+const MESSAGE_NS: u64 = 300;
+const BYTES_IN_NS: u64 = 4;
+
+/// Work of one context that is not in the process's sum yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Work {
+    messages: u32,
+    bytes: u64,
+}
+
+impl Work {
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.messages = self.messages.wrapping_add(1);
+    }
+
+    #[inline]
+    pub(crate) fn text(&mut self, bytes: usize) {
+        self.bytes = self.bytes.wrapping_add(bytes as u64);
+    }
+
+    /// In microseconds; nothing is left here.
+    fn take_us(&mut self) -> u32 {
+        let Self { messages, bytes } = std::mem::take(self);
+        let ns = u64::from(messages) * MESSAGE_NS + bytes / BYTES_IN_NS;
+        u32::try_from(ns / 1_000).unwrap_or(WORKED_US)
+    }
+}
+
+fn index(key_bytes: usize) -> usize {
+    (key_bytes / 8).saturating_sub(2).min(KEYS - 1)
+}
+
+/// What was settled so far.
+fn known(key_bytes: usize) -> Choice {
+    // Relaxed: a word that says all.
+    Choice::of(CHOICES.by_key[index(key_bytes)].load(Relaxed))
+}
+
+/// Who does the messages of a new context; `None` where [`settle`] has something to do first.
+pub(crate) fn at_once(native: &Native) -> Option<Choice> {
+    let index = index(native.kernel.1);
+    let choice = if native.is_told { Choice::Kernel } else { known(native.kernel.1) };
+    // Relaxed: each says all.
+    match (choice, CHOICES.answers[index].load(Relaxed)) {
+        (Choice::Kernel, 0) => None,
+        (Choice::Kernel, WRONG) => Some(Choice::Inner),
+        (Choice::Open, _) if CHOICES.looked.load(Relaxed) == 0 => None,
+        (Choice::Open, _) if CHOICES.worked[index].load(Relaxed) >= WORKED_US => None,
+        (choice, _) => Some(choice),
+    }
+}
+
+/// Adds up the work of a context with a key of that length.
+pub(crate) fn worked(key_bytes: usize, work: &mut Work) {
+    let worked = &CHOICES.worked[index(key_bytes)];
+    let sum = worked.load(Relaxed).saturating_add(work.take_us());
+    // Relaxed, and not added in one step: what two threads do at once may count once.
+    worked.store(sum, Relaxed);
+}
+
+/// Looks at what is kept, compares, and asks a known answer, where that is due.
+pub(crate) fn settle(row: &CipherRow, native: &Native) -> Choice {
+    let key_bytes = native.kernel.1;
+    if !native.is_told && known(key_bytes) == Choice::Open {
+        // Relaxed: who is second goes on as before.
+        if CHOICES.looked.swap(1, Relaxed) == 0 {
+            look(row, native);
+        } else if CHOICES.worked[index(key_bytes)].swap(0, Relaxed) >= WORKED_US {
+            compare(row, native);
+        }
+    }
+    if native.is_told || known(key_bytes) == Choice::Kernel {
+        let is_right =
+            kernel_timing::kernel_is_right(row, native.kernel) && !cfg!(mutant = "kernel_answers_wrong");
+        CHOICES.answers[index(key_bytes)].store(if is_right { RIGHT } else { WRONG }, Relaxed);
+        if !is_right {
+            prov(row).counts.wrong_kernels.fetch_add(1, Relaxed);
+        }
+    }
+    at_once(native).unwrap_or(Choice::Inner)
+}
+
+fn look(row: &CipherRow, native: &Native) {
+    let Ok(file) = choice_file::open(row, native) else { return };
+    for (choice, word) in CHOICES.by_key.iter().zip(file.words()) {
+        choice.store(Choice::of(word.load(Relaxed)).word(), Relaxed);
+    }
+    if let Some(mut place) = tried(&CHOICES.file) {
+        *place = Some(file);
+    }
+}
+
+fn compare(row: &CipherRow, native: &Native) {
+    let index = index(native.kernel.1);
+    let choice = if kernel_timing::kernel_wins(row, native.kernel) { Choice::Kernel } else { Choice::Inner };
+    CHOICES.by_key[index].store(choice.word(), Relaxed);
+    if let Some(word) =
+        tried(&CHOICES.file).as_deref().and_then(Option::as_ref).and_then(|file| file.words().get(index))
+    {
+        word.store(choice.word(), Relaxed);
+    }
+}
+
+fn tried<T>(lock: &Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
+    match lock.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
