@@ -67,9 +67,9 @@ impl Nginx {
         command.arg("-c").arg(site.path().join("nginx.conf"));
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
-        // It listens before it writes its process number.
-        let is_up =
-            || site.path().join("pid").exists() && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+        // It listens before it writes its process number, into a file that is empty first.
+        let has_number = || fs::read_to_string(site.path().join("pid")).is_ok_and(|id| id.ends_with('\n'));
+        let is_up = || has_number() && TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
         while !is_up() {
             assert!(Instant::now() < deadline, "nginx does not listen");
             thread::sleep(Duration::from_millis(20));

@@ -67,7 +67,7 @@ pub(crate) fn text(report: &Report, detail: bool) -> String {
     }
     if !report.deleted.is_empty() {
         let gone = counted(report.deleted.len() as u64, "output");
-        write_line(&mut text, format_args!("{gone} deleted that had lost their source"));
+        write_line(&mut text, format_args!("{gone} deleted, whose source is gone"));
     }
     for Entry { path, reason, .. } in report.skipped.iter().take(SHOWN_MAX) {
         write_line(&mut text, format_args!("skipped {path}: {reason}"));
