@@ -6,6 +6,7 @@ use evener::calibrate;
 use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
 use evener_driver_kernel::{ocf, why_no_node};
+use evener_kernels::Level;
 
 use super::afalg::{Afalg, opens};
 use super::cost_cache_view::CostCacheView;
@@ -24,6 +25,7 @@ pub(super) fn inventory(machine: &Machine, known: &MethodCosts) -> Inventory {
     Inventory {
         version: env!("CARGO_PKG_VERSION"),
         processor: this_processor(),
+        kernels: Level::all().map(Level::name).collect(),
         workers: Workers {
             count: budget.workers(),
             cores_allowed: budget.allowed,

@@ -69,6 +69,8 @@ pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
 struct Inventory {
     version: &'static str,
     processor: Processor,
+    /// Instructions that the provider's own kernels can use, those of the narrowest registers first.
+    kernels: Vec<&'static str>,
     workers: Workers,
     drivers: Vec<Driver>,
     methods: Methods,

@@ -1,5 +1,6 @@
 //! The facts about this machine, laid out for the eye.
 
+use evener_kernels::Level;
 use std::fmt::Write as _;
 
 use evener_driver_kernel::ocf;
@@ -30,6 +31,12 @@ fn write_processor(text: &mut String, inventory: &Inventory) {
         Some(cores) => format!("the cgroup's quota pays for {}", units::counted(*cores as u64, "core")),
         None => "the cgroup sets no quota".to_owned(),
     };
+    let kernels = match (inventory.kernels.is_empty(), Level::ARE_BUILT) {
+        (false, _) => format!("AES-GCM of OpenSSL programs, by {}", list(&inventory.kernels)),
+        (true, true) => "none: they need an x86-64 processor with AES-NI and PCLMULQDQ".to_owned(),
+        (true, false) => "none: left out of this build, which needs x86-64 and rustc 1.89".to_owned(),
+    };
+    put!(text, "  kernels   {kernels}");
     put!(text, "  workers   {count}: {allowed} allowed by affinity, {quota}");
 }
 
