@@ -21,7 +21,7 @@ use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use evener_testing::Folder;
 use evener_testing::programs::code_of_child;
 use evener_testing::waiting::soon;
-use support::Peer;
+use support::{Order, Peer};
 
 const TEXT: [u8; 4096] = [0x5A; 4096];
 const TIMEOUT: Nanos = Nanos::from_millis(5_000);
@@ -68,15 +68,15 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     let key = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
     let session = Arc::new(key);
     (0..3).for_each(|_| driver.submit(job(&session)).unwrap());
-    assert_eq!(peer.orders.seen.connections.load(SeqCst), 1);
+    assert_eq!(peer.orders.seen.connections.begun.load(SeqCst), 1);
     assert_eq!(code_of(|| in_child(&mut *driver, &session, 3)), Some(0));
-    assert!(soon(|| peer.orders.seen.connections.load(SeqCst) == 2), "one of its own");
+    assert!(soon(|| peer.orders.seen.connections.begun.load(SeqCst) == 2), "one of its own");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
         assert!(driver.poll(&mut done, TIMEOUT) > 0, "the parent's is untouched");
     }
     assert!(done.len() == 3 && done.iter().all(|job| is_right(job, &session)));
-    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) == 1), "the child's ended with it");
+    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) == 1), "the child's ended with it");
 }
 
 /// A text that its result replaces.
@@ -114,7 +114,7 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
     let (one, other) = (session(1), session(2));
     assert_eq!(ask(&*driver, &one), (Ok(()), true));
     let asked = peer.orders.seen.requests.load(SeqCst);
-    peer.orders.is_busy.store(true, SeqCst);
+    peer.orders.give(Order::Busy);
     thread::scope(|scope| {
         let waits = scope.spawn(|| ask(&*driver, &one));
         assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 1));
@@ -128,7 +128,7 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
             if is_lost && began.elapsed() < Duration::from_secs(2) { Ok(()) } else { Err(1) }
         });
         assert_eq!(code, Some(0));
-        peer.orders.is_busy.store(false, SeqCst);
+        peer.orders.take_back(Order::Busy);
         assert_eq!([waits, opens].map(|caller| caller.join().unwrap()), [(Ok(()), true), (Ok(()), true)]);
     });
     let asks_anew = || if ask(&*module.single(), &one) == (Ok(()), true) { Ok(()) } else { Err(1) };

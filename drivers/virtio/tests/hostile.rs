@@ -17,7 +17,7 @@ use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use evener_wire::{Message, WireError, features, protocol_features};
 
 use evener_testing::waiting::soon;
-use support::{Nonsense, Peer, Wrong};
+use support::{Nonsense, Order, Peer, Wrong};
 
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 const BYTES: usize = 4_096;
@@ -97,9 +97,12 @@ fn a_queue_with_nonsense_in_it_ends_the_connection_and_every_job_comes_back_once
         let done = all_back(&mut *driver);
         assert_eq!(count_right(&done, &key), by_host, "{nonsense:?}");
         assert_eq!(driver.submit(armed(&key, 0)).map_err(|(_, why)| why), Err(Refusal::Lost), "{nonsense:?}");
-        assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1), "{nonsense:?}: the connection ends");
+        assert!(
+            soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1),
+            "{nonsense:?}: the connection ends"
+        );
         // The next run has one of its own.
-        peer.orders.hangs.store(false, SeqCst);
+        peer.orders.take_back(Order::Hang);
         let mut next = module.driver();
         submit(&mut *next, &key);
         assert_eq!(count_right(&all_back(&mut *next), &key), usize::try_from(JOBS).unwrap(), "{nonsense:?}");
@@ -109,7 +112,7 @@ fn a_queue_with_nonsense_in_it_ends_the_connection_and_every_job_comes_back_once
 #[test]
 fn what_a_host_says_of_the_length_of_its_results_is_not_believed() {
     let peer = Peer::start();
-    peer.orders.boasts.store(true, SeqCst);
+    peer.orders.give(Order::Boast);
     let module = Module::open(&peer.name("")).unwrap();
     let (mut driver, key) = (module.driver(), session(1));
     submit(&mut *driver, &key);
@@ -170,7 +173,7 @@ fn an_answer_that_is_none_in_mid_run_loses_what_is_under_way_and_each_job_once()
         let peer = Peer::start();
         let module = Module::open(&peer.name("")).unwrap();
         let (mut driver, known, unknown) = (module.driver(), session(1), session(2));
-        peer.orders.hangs.store(true, SeqCst);
+        peer.orders.give(Order::Hang);
         submit(&mut *driver, &known);
         driver.poll(&mut Vec::new(), Nanos::ZERO);
         *peer.orders.wrong.lock().unwrap() = Some((Message::CreateSession, wrong));
@@ -185,9 +188,9 @@ fn an_answer_that_nobody_asked_for_loses_what_is_under_way_at_once() {
     let peer = Peer::start();
     let module = Module::open(&peer.name("")).unwrap();
     let (mut driver, key) = (module.driver(), session(1));
-    peer.orders.hangs.store(true, SeqCst);
-    peer.orders.talks.store(true, SeqCst);
+    peer.orders.give(Order::Hang);
+    peer.orders.give(Order::Talk);
     submit(&mut *driver, &key);
     assert_eq!(count_right(&all_back(&mut *driver), &key), 0);
-    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1), "the connection ends");
+    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1), "the connection ends");
 }

@@ -19,7 +19,7 @@ use evener_driver_virtio::{ConnectionError, DEPTH, LazyModule, Module, OpenError
 use evener_fd::SystemError;
 
 use evener_testing::waiting::soon;
-use support::{Peer, STATUSES, nowhere};
+use support::{Order, Peer, STATUSES, nowhere};
 
 const TIMEOUT: Nanos = Nanos::from_millis(5_000);
 /// When jobs that are not back will not come.
@@ -101,7 +101,9 @@ fn open(peer: &Peer, offer: &str) -> Module {
 fn results_are_those_of_libcrypto_for_every_algorithm_padding_and_length() {
     for has_flags_only in [false, true] {
         let peer = Peer::start();
-        peer.orders.has_flags_only.store(has_flags_only, SeqCst);
+        if has_flags_only {
+            peer.orders.give(Order::FlagsOnly);
+        }
         let module = open(&peer, ",offer=all");
         let mut driver = module.driver();
         for session in every_session() {
@@ -175,7 +177,7 @@ fn by_default_a_host_gets_only_what_costs_more_than_two_copies() {
 #[test]
 fn a_connection_waits_for_answers_twice_and_sends_meanwhile_what_needs_none() {
     let peer = Peer::start();
-    peer.orders.answers_late.store(true, SeqCst);
+    peer.orders.give(Order::LateAnswers);
     // Who waited for each answer would get none, and give up.
     let module = open(&peer, "");
     assert!(module.supports(Algorithm::Aes128Cbc, Direction::Encrypt));
@@ -184,7 +186,7 @@ fn a_connection_waits_for_answers_twice_and_sends_meanwhile_what_needs_none() {
 #[test]
 fn a_host_that_says_nothing_of_itself_is_asked_for_cbc_only() {
     let peer = Peer::start();
-    peer.orders.is_mute.store(true, SeqCst);
+    peer.orders.give(Order::Mute);
     let module = open(&peer, ",offer=all");
     for &algorithm in Algorithm::ALL {
         let is_cbc = algorithm.family() == evener_core::Family::Cbc;
@@ -195,7 +197,7 @@ fn a_host_that_says_nothing_of_itself_is_asked_for_cbc_only() {
 #[test]
 fn a_module_that_computes_wrong_is_refused_with_what_it_got_wrong() {
     let peer = Peer::start();
-    peer.orders.wrong_bytes.store(true, SeqCst);
+    peer.orders.give(Order::WrongBytes);
     let error = Module::open(&peer.name("")).unwrap_err();
     let OpenError::WrongAnswer { wrong, .. } = &error else { panic!("{error}") };
     assert_eq!((wrong.algorithm, wrong.direction), (Algorithm::Aes128Cbc, Direction::Encrypt));
@@ -273,14 +275,14 @@ fn a_host_that_is_awake_is_not_kicked() {
     let mut waiting = jobs(spaces, &session);
     let last = waiting.pop().unwrap();
     let (kicks, asked) = (peer.orders.seen.kicks.load(SeqCst), peer.orders.seen.requests.load(SeqCst));
-    peer.orders.is_busy.store(true, SeqCst);
+    peer.orders.give(Order::Busy);
     let mut done = Vec::new();
     for job in waiting {
         driver.submit(job).unwrap();
         assert_eq!(driver.poll(&mut done, Nanos::ZERO), 0, "it is busy with the first");
         assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 1));
     }
-    peer.orders.is_busy.store(false, SeqCst);
+    peer.orders.take_back(Order::Busy);
     // The last one makes the host count what came before: an event adds up.
     driver.submit(last).unwrap();
     while driver.in_flight() > 0 {
@@ -295,13 +297,13 @@ fn a_host_that_is_awake_is_not_kicked() {
 fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    peer.orders.is_idle.store(true, SeqCst);
+    peer.orders.give(Order::Idle);
     for job in drain(&mut *driver, jobs(spaces(4), &cbc(1))) {
         assert_eq!(job.outcome(), Outcome::Failed(JobError::Module { code: 0 }));
         assert_eq!(job.input(), text(4096), "it can be redone");
     }
     drop((driver, module));
-    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
+    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1));
     assert!(!has_text(&peer));
 }
 
@@ -335,7 +337,7 @@ fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
 fn a_host_that_hangs_is_left_with_the_jobs_as_they_were_and_no_data_behind() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    peer.orders.hangs.store(true, SeqCst);
+    peer.orders.give(Order::Hang);
     let (session, spaces) = (cbc(1), spaces(5));
     let mut done = Vec::new();
     jobs(spaces, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
@@ -347,7 +349,7 @@ fn a_host_that_hangs_is_left_with_the_jobs_as_they_were_and_no_data_behind() {
     let is_lost =
         |job: &Job<'_>| job.outcome() == Outcome::Failed(JobError::ModuleLost) && job.input() == text(4096);
     assert!(done.iter().all(|job| is_lost(job)));
-    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) == 1), "the connection ends");
+    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) == 1), "the connection ends");
     assert!(!has_text(&peer));
 }
 
@@ -372,7 +374,7 @@ fn no_text_stays_in_shared_memory_after_its_job() {
         let done = drain(&mut *driver, jobs(spaces, &session));
         assert!(done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
         drop((driver, module));
-        assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
+        assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1));
         assert!(!has_text(&peer), "{direction}");
     }
 }
@@ -393,12 +395,13 @@ fn a_status_becomes_the_job_s_outcome_and_the_input_stays() {
 fn a_session_is_opened_once_and_closed_when_nobody_has_it_any_more() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    let opened = || peer.orders.seen.created.load(SeqCst) - peer.orders.seen.closed.load(SeqCst);
+    let opened =
+        || peer.orders.seen.sessions.begun.load(SeqCst) - peer.orders.seen.sessions.ended.load(SeqCst);
     let mut run = |session: &Arc<Session>| {
         let done = drain(&mut *driver, jobs(spaces(1), session));
         assert!(matches!(done[0].outcome(), Outcome::Done { .. }));
     };
-    let created = || peer.orders.seen.created.load(SeqCst);
+    let created = || peer.orders.seen.sessions.begun.load(SeqCst);
     run(&cbc(1));
     let (session, before) = (cbc(2), created());
     (0..5).for_each(|_| run(&session));
@@ -440,13 +443,13 @@ fn a_host_that_refuses_a_key_answers_that_job_and_stays() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
     drain(&mut *driver, jobs(spaces(1), &cbc(1)));
-    peer.orders.takes_none.store(true, SeqCst);
+    peer.orders.give(Order::NoSessions);
     for (refusal, error) in [(-3, JobError::Module { code: -3 }), (-5, JobError::ModuleFull)] {
         peer.orders.refusal.store(refusal, SeqCst);
         let done = drain(&mut *driver, jobs(spaces(1), &cbc(2)));
         assert_eq!((done[0].outcome(), done[0].input()), (Outcome::Failed(error), &text(4096)[..]));
     }
-    peer.orders.takes_none.store(false, SeqCst);
+    peer.orders.take_back(Order::NoSessions);
     let done = drain(&mut *driver, jobs(spaces(1), &cbc(1)));
     assert!(matches!(done[0].outcome(), Outcome::Done { .. }));
 }

@@ -14,7 +14,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_driver_virtio::Module;
 
 use evener_testing::waiting::soon;
-use support::{Nonsense, Peer, STATUSES};
+use support::{Nonsense, Order, Peer, STATUSES};
 
 /// Who waits so long waits in vain.
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
@@ -93,7 +93,9 @@ fn scene(offer: &str) -> (Peer, Box<dyn SingleDriver>) {
 /// As that, where the host offers suppression by flags only, or by index too.
 fn scene_with(has_flags_only: bool, offer: &str) -> (Peer, Box<dyn SingleDriver>) {
     let peer = Peer::start();
-    peer.orders.has_flags_only.store(has_flags_only, SeqCst);
+    if has_flags_only {
+        peer.orders.give(Order::FlagsOnly);
+    }
     let driver = Module::open(&peer.name(offer)).unwrap().single();
     (peer, driver)
 }
@@ -120,7 +122,7 @@ fn asks_rightly(driver: &dyn SingleDriver, session: &Session) {
 
 /// Whether a text stands in what the host saw of the memory at the end of a connection.
 fn has_text(peer: &Peer, text: &[u8]) -> bool {
-    assert!(soon(|| peer.orders.seen.ended.load(SeqCst) >= 1));
+    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1));
     let left = peer.orders.seen.left.lock().unwrap();
     assert!(left.len() > 4096);
     left.windows(64).any(|window| window == &text[..64])
@@ -173,7 +175,8 @@ fn ask_again_and_again(driver: &dyn SingleDriver, thread: u8) {
 fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once() {
     for has_flags_only in [false, true] {
         let (peer, driver) = scene_with(has_flags_only, "");
-        let (asked, connections) = (&peer.orders.seen.requests, peer.orders.seen.connections.load(SeqCst));
+        let (asked, connections) =
+            (&peer.orders.seen.requests, peer.orders.seen.connections.begun.load(SeqCst));
         let (before, began) = (asked.load(SeqCst), Instant::now());
         thread::scope(|scope| {
             for thread in 0..THREADS {
@@ -183,7 +186,7 @@ fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once()
         });
         let all = u64::from(THREADS) * u64::try_from(ASKED_BY_EACH).unwrap();
         assert_eq!(asked.load(SeqCst) - before, all);
-        assert_eq!(peer.orders.seen.connections.load(SeqCst), connections, "one line for all");
+        assert_eq!(peer.orders.seen.connections.begun.load(SeqCst), connections, "one line for all");
         assert!(began.elapsed() < Duration::from(TIMEOUT), "nobody overslept a call");
     }
 }
@@ -192,7 +195,7 @@ fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once()
 fn who_is_late_leaves_and_whoever_waits_beside_him_is_lost_at_once() {
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
-    peer.orders.hangs.store(true, SeqCst);
+    peer.orders.give(Order::Hang);
     let asked = peer.orders.seen.requests.load(SeqCst);
     thread::scope(|scope| {
         let beside = [1, 2, 3].map(|key| {
@@ -220,7 +223,7 @@ fn who_is_late_leaves_and_whoever_waits_beside_him_is_lost_at_once() {
 fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), Unanswered> {
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
-    peer.orders.hangs.store(true, SeqCst);
+    peer.orders.give(Order::Hang);
     let asked = peer.orders.seen.requests.load(SeqCst);
     thread::scope(|scope| {
         let two = [1, 2].map(|key| {
@@ -229,7 +232,7 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
         });
         assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 2), "both are there");
         spoil(&peer);
-        peer.orders.hangs.store(false, SeqCst);
+        peer.orders.take_back(Order::Hang);
         let began = Instant::now();
         let done = driver.run_single(cbc(3).with_iv(&IV), given, TIMEOUT);
         for (why, took) in two.map(|waits| waits.join().unwrap()) {
@@ -284,9 +287,9 @@ fn a_status_is_the_answer_and_the_text_stays_as_it_was() {
 #[test]
 fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext() {
     let (peer, driver) = scene("");
-    peer.orders.is_idle.store(true, SeqCst);
+    peer.orders.give(Order::Idle);
     assert_eq!(refused(&*driver, &cbc(1)), Unanswered::Failed(JobError::Module { code: 0 }));
-    peer.orders.is_idle.store(false, SeqCst);
+    peer.orders.take_back(Order::Idle);
     asks_rightly(&*driver, &cbc(1));
 }
 
@@ -309,7 +312,7 @@ fn no_text_stays_in_shared_memory_after_its_request() {
 #[test]
 fn a_key_is_opened_once_and_closed_when_its_session_has_ended() {
     let (peer, driver) = scene("");
-    let (created, closed) = (&peer.orders.seen.created, &peer.orders.seen.closed);
+    let (created, closed) = (&peer.orders.seen.sessions.begun, &peer.orders.seen.sessions.ended);
     assert!(soon(|| created.load(SeqCst) == closed.load(SeqCst)), "the known answers' keys are closed");
     let (one, other, before) = (cbc(1), cbc(2), created.load(SeqCst));
     for _ in 0..3 {
@@ -331,25 +334,25 @@ fn a_key_that_the_host_lost_is_opened_anew_with_the_next_request() {
     let (peer, driver) = scene("");
     let key = cbc(1);
     asks_rightly(&*driver, &key);
-    let before = peer.orders.seen.created.load(SeqCst);
+    let before = peer.orders.seen.sessions.begun.load(SeqCst);
     peer.orders.status.store(INVALID_SESSION, SeqCst);
     let code = i32::try_from(INVALID_SESSION).unwrap();
     assert_eq!(refused(&*driver, &key), Unanswered::Failed(JobError::Module { code }));
     peer.orders.status.store(0, SeqCst);
     asks_rightly(&*driver, &key);
-    assert_eq!(peer.orders.seen.created.load(SeqCst), before + 1);
+    assert_eq!(peer.orders.seen.sessions.begun.load(SeqCst), before + 1);
 }
 
 #[test]
 fn a_host_that_refuses_a_key_refuses_that_request_and_leaves_no_seat_taken() {
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
-    peer.orders.takes_none.store(true, SeqCst);
+    peer.orders.give(Order::NoSessions);
     for (refusal, error) in [(-3, JobError::Module { code: -3 }), (-5, JobError::ModuleFull)] {
         peer.orders.refusal.store(refusal, SeqCst);
         (0..40).for_each(|_| assert_eq!(refused(&*driver, &cbc(2)), Unanswered::Failed(error)));
     }
-    peer.orders.takes_none.store(false, SeqCst);
+    peer.orders.take_back(Order::NoSessions);
     asks_rightly(&*driver, &cbc(2));
 }
 
@@ -388,7 +391,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
 #[test]
 fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
     let (peer, driver) = scene("");
-    peer.orders.is_busy.store(true, SeqCst);
+    peer.orders.give(Order::Busy);
     let asked = peer.orders.seen.requests.load(SeqCst);
     let session = &cbc(1);
     thread::scope(|scope| {
@@ -407,7 +410,7 @@ fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
             soon(|| callers.iter().filter(|caller| caller.is_finished()).count() == 8),
             "they need not wait"
         );
-        peer.orders.is_busy.store(false, SeqCst);
+        peer.orders.take_back(Order::Busy);
         let done: Vec<_> = callers.into_iter().map(|caller| caller.join().unwrap()).collect();
         assert_eq!(done.iter().filter(|done| **done == Err(FULL)).count(), 8);
         assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 32);

@@ -6,9 +6,9 @@
 
 use std::ffi::{CStr, CString, c_uint};
 
-use evener_ossl_sys::{CoreErrorMark, CoreNewError, CoreSetErrorDebug, CoreVsetError, Dispatch, number};
+use evener_ossl_sys::{CoreErrorMark, CoreNewError, CoreSetErrorDebug, CoreVsetError, number};
 
-use super::{Core, find};
+use super::{Core, functions};
 
 macro_rules! reasons {
     ($($(#[$doc:meta])* $name:ident = $number:literal, $text:literal;)*) => {
@@ -52,37 +52,20 @@ reasons! {
     Refused = 12, "the cipher refuses the call";
 }
 
-/// The way to OpenSSL's error queue.
-#[derive(Clone, Copy)]
-pub(super) struct Errors {
-    new: CoreNewError,
-    debug: CoreSetErrorDebug,
-    vset: CoreVsetError,
-}
-
-impl Errors {
-    pub(super) fn of(table: &[Dispatch]) -> Option<Self> {
-        Some(Self {
-            new: find!(table, CORE_NEW_ERROR: CoreNewError)?,
-            debug: find!(table, CORE_SET_ERROR_DEBUG: CoreSetErrorDebug)?,
-            vset: find!(table, CORE_VSET_ERROR: CoreVsetError)?,
-        })
+functions! {
+    /// The way to OpenSSL's error queue.
+    pub(super) struct Errors {
+        CORE_NEW_ERROR new: CoreNewError,
+        CORE_SET_ERROR_DEBUG debug: CoreSetErrorDebug,
+        CORE_VSET_ERROR vset: CoreVsetError,
     }
 }
 
-/// Marks on OpenSSL's error queue: what was raised behind one can be taken off again.
-#[derive(Clone, Copy)]
-pub(super) struct Marks {
-    set: CoreErrorMark,
-    pop: CoreErrorMark,
-}
-
-impl Marks {
-    pub(super) fn of(table: &[Dispatch]) -> Option<Self> {
-        Some(Self {
-            set: find!(table, CORE_SET_ERROR_MARK: CoreErrorMark)?,
-            pop: find!(table, CORE_POP_ERROR_TO_MARK: CoreErrorMark)?,
-        })
+functions! {
+    /// Marks on OpenSSL's error queue: what was raised behind one can be taken off again.
+    pub(super) struct Marks {
+        CORE_SET_ERROR_MARK set: CoreErrorMark,
+        CORE_POP_ERROR_TO_MARK pop: CoreErrorMark,
     }
 }
 

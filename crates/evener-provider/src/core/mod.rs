@@ -25,18 +25,6 @@ pub(crate) struct Core {
     pub(crate) landmark: Option<Function>,
 }
 
-/// What a provider may learn of its siblings.
-#[derive(Clone, Copy)]
-pub(crate) struct Children {
-    pub(crate) register: ProviderRegisterChildCb,
-    pub(crate) deregister: ProviderDeregisterChildCb,
-    pub(crate) name: ProviderName,
-    pub(crate) provider_ctx: ProviderGet0ProviderCtx,
-    pub(crate) dispatch: ProviderGet0Dispatch,
-    pub(crate) up_ref: ProviderCount,
-    pub(crate) free: ProviderCount,
-}
-
 /// The function with a number, as the type that the number stands for; `None` where the table lacks it.
 macro_rules! find {
     ($table:expr, $number:ident: $type:ty) => {
@@ -47,6 +35,45 @@ macro_rules! find {
     };
 }
 pub(crate) use find;
+
+/// Functions of a C table, as `NUMBER field: type`: writes the struct, and `of`, which reads a table; `None` where that lacks one.
+/// `optional` are those that a table may lack.
+macro_rules! functions {
+    (
+        $(#[$doc:meta])* $seen:vis struct $name:ident { $($number:ident $field:ident: $type:ident),* $(,)? }
+        $(optional { $($may_number:ident $may_field:ident: $may_type:ident),+ $(,)? })?
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy)]
+        $seen struct $name {
+            $($seen $field: $type,)*
+            $($($seen $may_field: Option<$may_type>,)+)?
+        }
+
+        impl $name {
+            $seen fn of(table: &[evener_ossl_sys::Dispatch]) -> Option<Self> {
+                Some(Self {
+                    $($field: $crate::core::find!(table, $number: $type)?,)*
+                    $($($may_field: $crate::core::find!(table, $may_number: $may_type),)+)?
+                })
+            }
+        }
+    };
+}
+pub(crate) use functions;
+
+functions! {
+    /// What a provider may learn of its siblings.
+    pub(crate) struct Children {
+        PROVIDER_REGISTER_CHILD_CB register: ProviderRegisterChildCb,
+        PROVIDER_DEREGISTER_CHILD_CB deregister: ProviderDeregisterChildCb,
+        PROVIDER_NAME name: ProviderName,
+        PROVIDER_GET0_PROVIDER_CTX provider_ctx: ProviderGet0ProviderCtx,
+        PROVIDER_GET0_DISPATCH dispatch: ProviderGet0Dispatch,
+        PROVIDER_UP_REF up_ref: ProviderCount,
+        PROVIDER_FREE free: ProviderCount,
+    }
+}
 
 impl Core {
     /// Reads what the core handed over.
@@ -62,7 +89,7 @@ impl Core {
             get_params: find!(table, CORE_GET_PARAMS: CoreGetParams),
             errors: Errors::of(table),
             marks: Marks::of(table),
-            children: children(table),
+            children: Children::of(table),
             landmark: table.first().and_then(|entry| entry.function),
         }
     }
@@ -99,16 +126,4 @@ impl Core {
         };
         names.into_iter().zip(params.iter().zip(values).map(value)).collect()
     }
-}
-
-fn children(table: &[Dispatch]) -> Option<Children> {
-    Some(Children {
-        register: find!(table, PROVIDER_REGISTER_CHILD_CB: ProviderRegisterChildCb)?,
-        deregister: find!(table, PROVIDER_DEREGISTER_CHILD_CB: ProviderDeregisterChildCb)?,
-        name: find!(table, PROVIDER_NAME: ProviderName)?,
-        provider_ctx: find!(table, PROVIDER_GET0_PROVIDER_CTX: ProviderGet0ProviderCtx)?,
-        dispatch: find!(table, PROVIDER_GET0_DISPATCH: ProviderGet0Dispatch)?,
-        up_ref: find!(table, PROVIDER_UP_REF: ProviderCount)?,
-        free: find!(table, PROVIDER_FREE: ProviderCount)?,
-    })
 }

@@ -49,7 +49,7 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut 
     let space = key_memory::allocated::<CipherCtx>();
     if space.is_null() {
         // SAFETY: the inner context is ours alone.
-        unsafe { (row.freectx)(inner) };
+        unsafe { (row.inner.freectx)(inner) };
         return ptr::null_mut();
     }
     // SAFETY: just allocated with this layout.
@@ -165,7 +165,7 @@ dispatch! {
 
     #[inline(never)]
     fn slow_get(ctx: &mut CipherCtx, params: *mut Param) -> c_int {
-        let Some(get) = ctx.row().get_ctx_params else { return 0 };
+        let Some(get) = ctx.row().inner.get_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
             // SAFETY: the core's list, lent for the call.
             let questions = unsafe { params::list(params) };
@@ -213,21 +213,21 @@ dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context.
-        wrap(row, unsafe { (row.newctx)(row.provider) }, None)
+        wrap(row, unsafe { (row.inner.newctx)(row.provider) }, None)
     }
 
     fn freectx(ctx: *mut c_void) {
         let Some(known) = context_of(ctx) else { return };
         known.end_and_flush();
         // SAFETY: ours alone, and this is the last call with it.
-        unsafe { (known.row().freectx)(known.hot.inner) };
+        unsafe { (known.row().inner.freectx)(known.hot.inner) };
         // SAFETY: as above; `wrap` made it.
         unsafe { key_memory::drop_context(ctx.cast::<CipherCtx>()) };
     }
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {
         let Some(ctx) = context_of(ctx) else { return ptr::null_mut() };
-        let Some(dup) = ctx.row().dupctx else { return ptr::null_mut() };
+        let Some(dup) = ctx.row().inner.dupctx else { return ptr::null_mut() };
         for_c(core_of(ctx.row()), || {
             buffering::stop(ctx)?;
             let gcm = match &ctx.gcm {
@@ -317,7 +317,7 @@ dispatch! {
 
     fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
-        let Some(set) = ctx.row().set_ctx_params else { return 0 };
+        let Some(set) = ctx.row().inner.set_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
             let call = Init::of(true, NOTHING, NOTHING, params);
             let inner = |ctx: &CipherCtx| {
@@ -356,14 +356,14 @@ dispatch! {
 
     pub(super) fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable else { return ptr::null() };
+        let Some(gettable) = row.inner.gettable_params else { return ptr::null() };
         // SAFETY: the inner function with the inner provider's context.
         unsafe { gettable(row.provider) }
     }
 
     fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(settable) = row.settable_ctx else { return ptr::null() };
+        let Some(settable) = row.inner.settable_ctx_params else { return ptr::null() };
         let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.hot.inner);
         // SAFETY: as above; the core passes null for a context where it has none.
         unsafe { settable(inner, row.provider) }
@@ -371,7 +371,7 @@ dispatch! {
 
     fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
-        let Some(gettable) = row.gettable_ctx else { return ptr::null() };
+        let Some(gettable) = row.inner.gettable_ctx_params else { return ptr::null() };
         let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.hot.inner);
         // SAFETY: as above.
         unsafe { gettable(inner, row.provider) }

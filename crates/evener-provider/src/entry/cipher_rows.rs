@@ -4,18 +4,14 @@ use std::ffi::{c_int, c_void};
 
 use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
-use evener_ossl_sys::{
-    CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, Dispatch, DupCtx, FreeCtx,
-    GetParams, GettableParams, NewCtx, SetCtxParams, number,
-};
+use evener_ossl_sys::{Dispatch, number};
 
 use super::{cipher, passthrough, pipelines};
 use crate::cipher::combining;
-use crate::core::find;
 use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
-use crate::state::rows::{CipherRow, Native, Thresholds};
+use crate::state::rows::{CipherFunctions, CipherRow, Native, Thresholds};
 
 /// The ciphers that we offer.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
@@ -86,21 +82,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
             gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
         },
         native: native(prov, name),
-        newctx: find!(functions, CIPHER_NEWCTX: NewCtx)?,
-        freectx: find!(functions, CIPHER_FREECTX: FreeCtx)?,
-        encrypt_init: find!(functions, CIPHER_ENCRYPT_INIT: CipherInit)?,
-        decrypt_init: find!(functions, CIPHER_DECRYPT_INIT: CipherInit)?,
-        update: find!(functions, CIPHER_UPDATE: CipherUpdate)?,
-        last: find!(functions, CIPHER_FINAL: CipherFinal)?,
-        cipher: find!(functions, CIPHER_CIPHER: CipherUpdate),
-        dupctx: find!(functions, CIPHER_DUPCTX: DupCtx),
-        get_ctx_params: find!(functions, CIPHER_GET_CTX_PARAMS: GetParams),
-        set_ctx_params: find!(functions, CIPHER_SET_CTX_PARAMS: SetCtxParams),
-        gettable: find!(functions, CIPHER_GETTABLE_PARAMS: GettableParams),
-        gettable_ctx: find!(functions, CIPHER_GETTABLE_CTX_PARAMS: CtxParamsList),
-        settable_ctx: find!(functions, CIPHER_SETTABLE_CTX_PARAMS: CtxParamsList),
-        encrypt_skey_init: find!(functions, CIPHER_ENCRYPT_SKEY_INIT: CipherSkeyInit),
-        decrypt_skey_init: find!(functions, CIPHER_DECRYPT_SKEY_INIT: CipherSkeyInit),
+        inner: CipherFunctions::of(functions)?,
     })
 }
 

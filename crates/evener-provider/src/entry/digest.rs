@@ -14,10 +14,10 @@ use crate::ffi::dispatch;
 use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
-use crate::state::rows::DigestRow;
+use crate::state::rows::{DigestFunctions, PassedRow};
 
 /// The digests that we offer. They are counted where anything else is, for else no file is made.
-pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<DigestRow> {
+pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<PassedRow<DigestFunctions>> {
     let counts = prov.statistics.is_some() && prov.settings.has_ways();
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
         let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
@@ -35,12 +35,12 @@ fn known(name: &str) -> bool {
 }
 
 passed_through! {
-    DigestRow in digests;
-    DIGEST_NEWCTX newctx: NewCtx = newctx [?],
-    DIGEST_DIGEST digest: DigestDigest = digest,
-    DIGEST_GETTABLE_PARAMS gettable_params: GettableParams = gettable,
-    DIGEST_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList = settable_ctx,
-    DIGEST_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList = gettable_ctx,
+    DigestFunctions in digests;
+    DIGEST_NEWCTX newctx: NewCtx,
+    DIGEST_DIGEST digest: DigestDigest,
+    DIGEST_GETTABLE_PARAMS gettable_params: GettableParams,
+    DIGEST_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+    DIGEST_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
 }
 
 /// OpenSSL's first name, as it is counted: `SHA2-256` is `SHA-256`.
@@ -51,22 +51,22 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-method_lists! { gettable_params: gettable }
+method_lists! { gettable_params }
 
-context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
+context_lists! { settable_ctx_params, gettable_ctx_params }
 
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context.
-        unsafe { (row.newctx)(row.provider) }
+        unsafe { (row.inner.newctx)(row.provider) }
     }
 
     fn digest[SLOT](
         provctx: *mut c_void, input: *const c_uchar, len: usize, out: *mut c_uchar, written: *mut usize, space: usize,
     ) -> c_int {
         let Some(row) = row_of(provctx, SLOT) else { return 0 };
-        let Some(digest) = row.digest else { return 0 };
+        let Some(digest) = row.inner.digest else { return 0 };
         // SAFETY: as above; the rest is the caller's.
         unsafe { digest(row.provider, input, len, out, written, space) }
     }

@@ -95,7 +95,7 @@ unsafe fn skey_init(
     let (iv, iv_len) = given.map_or((call.iv, call.iv_len), |nonce| (nonce.as_ptr(), nonce.len()));
     let inner = if place.inner.is_null() {
         // SAFETY: the inner function with the inner provider's context.
-        unsafe { (row.newctx)(row.provider) }
+        unsafe { (row.inner.newctx)(row.provider) }
     } else {
         place.inner
     };
@@ -110,7 +110,7 @@ unsafe fn skey_init(
 
 key_object_inits!(encrypt_skey_init, decrypt_skey_init);
 
-context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
+context_lists! { settable_ctx_params, gettable_ctx_params }
 
 // Kept out of the entry points: one whose own code needs no stack jumps into the inner function.
 dispatch! {
@@ -143,7 +143,7 @@ dispatch! {
         let inner = match choice {
             Choice::Kernel => ptr::null_mut(),
             // SAFETY: the inner function with the inner provider's context.
-            Choice::Open | Choice::Inner => unsafe { (row.newctx)(row.provider) },
+            Choice::Open | Choice::Inner => unsafe { (row.inner.newctx)(row.provider) },
         };
         if inner.is_null() && choice != Choice::Kernel {
             return inner;
@@ -156,7 +156,7 @@ dispatch! {
             unsafe { place.write(Place { native, inner, work: Work::default(), is_open, is_usual: true }) };
         } else if !inner.is_null() {
             // SAFETY: just made, and ours alone.
-            unsafe { (row.freectx)(inner) };
+            unsafe { (row.inner.freectx)(inner) };
         }
         place.cast()
     }
@@ -167,7 +167,7 @@ dispatch! {
         place.add_up();
         if !place.inner.is_null() {
             // SAFETY: ours alone, and this is the last call with it.
-            unsafe { (place.native.row().freectx)(place.inner) };
+            unsafe { (place.native.row().inner.freectx)(place.inner) };
         }
         // SAFETY: as above; `newctx` or `dupctx` made it.
         unsafe { key_memory::drop_context(ctx.cast::<Place>()) };
@@ -175,7 +175,7 @@ dispatch! {
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {
         let Some(place) = place_of(ctx) else { return ptr::null_mut() };
-        let inner = match (place.inner.is_null(), place.native.row().dupctx) {
+        let inner = match (place.inner.is_null(), place.native.row().inner.dupctx) {
             (true, _) => ptr::null_mut(),
             // SAFETY: the inner function with its own context.
             (false, Some(dup)) => unsafe { dup(place.inner) },
@@ -188,7 +188,7 @@ dispatch! {
         if copy.is_null() {
             if !inner.is_null() {
                 // SAFETY: just made, and ours alone.
-                unsafe { (place.native.row().freectx)(inner) };
+                unsafe { (place.native.row().inner.freectx)(inner) };
             }
             return ptr::null_mut();
         }
@@ -213,7 +213,7 @@ dispatch! {
         place.work.begin();
         place.is_usual &= params.is_null();
         let row = place.native.row();
-        let init = if ENCRYPTS == 1 { row.encrypt_init } else { row.decrypt_init };
+        let init = if ENCRYPTS == 1 { row.inner.encrypt_init } else { row.inner.decrypt_init };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { init(place.inner, key, key_len, iv, iv_len, params) }
     }
@@ -228,7 +228,7 @@ dispatch! {
         }
         place.work.text(len);
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (place.native.row().update)(place.inner, out, written, room, input, len) }
+        unsafe { (place.native.row().inner.update)(place.inner, out, written, room, input, len) }
     }
 
     fn cipher(
@@ -242,7 +242,7 @@ dispatch! {
         place.work.text(len);
         let row = place.native.row();
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { row.cipher.unwrap_or(row.update)(place.inner, out, written, room, input, len) }
+        unsafe { row.inner.cipher.unwrap_or(row.inner.update)(place.inner, out, written, room, input, len) }
     }
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
@@ -252,7 +252,7 @@ dispatch! {
             return place.native.last().map_or(0, |()| Update::of(out, written, room, ptr::null(), 0).done(0));
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (place.native.row().last)(place.inner, out, written, room) }
+        unsafe { (place.native.row().inner.last)(place.inner, out, written, room) }
     }
 
     fn get_ctx_params(ctx: *mut c_void, list: *mut Param) -> c_int {
@@ -268,7 +268,7 @@ dispatch! {
             let done = place.native.get(list);
             return answer(&place.native, done);
         }
-        let Some(get) = place.native.row().get_ctx_params else { return 0 };
+        let Some(get) = place.native.row().inner.get_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { get(place.inner, list) }
     }
@@ -281,7 +281,7 @@ dispatch! {
             return answer(&place.native, done);
         }
         place.is_usual = false;
-        let Some(set) = place.native.row().set_ctx_params else { return 0 };
+        let Some(set) = place.native.row().inner.set_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { set(place.inner, list) }
     }

@@ -11,35 +11,35 @@ macro_rules! entries {
 }
 pub(super) use entries;
 
-/// An operation whose functions are passed through: `NUMBER function: type = field of the row`, and `[?]` behind a field that no row does without.
+/// An operation whose functions are passed through: `NUMBER function: type` for each that is replaced.
 ///
 /// Writes `row` (the inner functions), `replacements` (ours, in their place) and `row_of` (the row that one of ours is called for).
 macro_rules! passed_through {
-    ($row:ident in $rows:ident; $($number:ident $function:ident: $type:ident = $inner:ident $([$needed:tt])?),+ $(,)?) => {
+    ($functions:ident in $rows:ident; $($number:ident $function:ident: $type:ident),+ $(,)?) => {
         fn row(
             provider: *mut std::ffi::c_void, functions: &[evener_ossl_sys::Dispatch],
-        ) -> Option<$row> {
-            Some($row { provider, $($inner: $crate::core::find!(functions, $number: $type) $($needed)?),+ })
+        ) -> Option<$crate::state::rows::PassedRow<$functions>> {
+            Some($crate::state::rows::PassedRow { provider, inner: $functions::of(functions)? })
         }
 
         fn replacements(slot: usize) -> Vec<(std::ffi::c_int, evener_ossl_sys::Function)> {
             $crate::entry::parameter_lists::entries![slot; $($number $function: $type),+]
         }
 
-        fn row_of<'p>(provctx: *mut std::ffi::c_void, slot: usize) -> Option<&'p $row> {
+        fn row_of<'p>(provctx: *mut std::ffi::c_void, slot: usize) -> Option<&'p $crate::state::rows::PassedRow<$functions>> {
             $crate::entry::provider_of(provctx)?.bound()?.$rows.rows.get(slot)
         }
     };
 }
 pub(super) use passed_through;
 
-/// Lists of a method or a key object: `name: field of the row`.
+/// Lists of a method or a key object, each by its name in the row.
 macro_rules! method_lists {
-    ($($function:ident: $inner:ident),* $(,)?) => {
+    ($($function:ident),* $(,)?) => {
         $crate::ffi::dispatch! {$(
             pub(super) fn $function[SLOT](provctx: *mut std::ffi::c_void) -> *const evener_ossl_sys::Param {
                 let Some(row) = row_of(provctx, SLOT) else { return std::ptr::null() };
-                let Some(inner) = row.$inner else { return std::ptr::null() };
+                let Some(inner) = row.inner.$function else { return std::ptr::null() };
                 // SAFETY: the inner function with the inner provider's context.
                 unsafe { inner(row.provider) }
             }
@@ -50,13 +50,13 @@ pub(super) use method_lists;
 
 /// Lists of a context.
 macro_rules! context_lists {
-    ($($function:ident: $inner:ident),* $(,)?) => {
+    ($($function:ident),* $(,)?) => {
         $crate::ffi::dispatch! {$(
             fn $function[SLOT](
                 ctx: *mut std::ffi::c_void, provctx: *mut std::ffi::c_void,
             ) -> *const evener_ossl_sys::Param {
                 let Some(row) = row_of(provctx, SLOT) else { return std::ptr::null() };
-                let Some(inner) = row.$inner else { return std::ptr::null() };
+                let Some(inner) = row.inner.$function else { return std::ptr::null() };
                 // SAFETY: the inner function with the inner provider's context; the other is the inner provider's, or null.
                 unsafe { inner(ctx, row.provider) }
             }
@@ -84,7 +84,7 @@ macro_rules! key_object_inits {
             ) -> std::ffi::c_int {
                 let call = $crate::entry::parameter_lists::KeyObjectInit { key, iv, iv_len, params };
                 // SAFETY: the caller's arguments, as they came.
-                unsafe { skey_init(ctx, |row| row.$function, call) }
+                unsafe { skey_init(ctx, |row| row.inner.$function, call) }
             }
         )*}
     };

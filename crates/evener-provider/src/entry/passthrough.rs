@@ -23,12 +23,12 @@ pub(crate) fn replacements(slot: usize) -> Vec<(c_int, Function)> {
     ]
 }
 
-context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
+context_lists! { settable_ctx_params, gettable_ctx_params }
 
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context.
-        unsafe { (row.newctx)(row.provider) }
+        unsafe { (row.inner.newctx)(row.provider) }
     }
 }

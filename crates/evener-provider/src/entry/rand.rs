@@ -9,29 +9,29 @@ use super::parameter_lists::{context_lists, method_lists, passed_through};
 use crate::ffi::dispatch;
 use crate::inner_provider::InnerProvider;
 use crate::inner_provider::dispatch_table::Offer;
-use crate::state::rows::RandRow;
+use crate::state::rows::{PassedRow, RandFunctions};
 
 /// The generators that we offer.
-pub(crate) fn offer(inner: &InnerProvider) -> Offer<RandRow> {
+pub(crate) fn offer(inner: &InnerProvider) -> Offer<PassedRow<RandFunctions>> {
     Offer::passed(inner, (number::OP_RAND, |number| (1..=19).contains(&number)), row, replacements)
 }
 
 passed_through! {
-    RandRow in rands;
-    RAND_NEWCTX newctx: RandNewCtx = newctx [?],
-    RAND_GETTABLE_PARAMS gettable_params: GettableParams = gettable,
-    RAND_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList = settable_ctx,
-    RAND_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList = gettable_ctx,
+    RandFunctions in rands;
+    RAND_NEWCTX newctx: RandNewCtx,
+    RAND_GETTABLE_PARAMS gettable_params: GettableParams,
+    RAND_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+    RAND_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
 }
 
-method_lists! { gettable_params: gettable }
+method_lists! { gettable_params }
 
-context_lists! { settable_ctx_params: settable_ctx, gettable_ctx_params: gettable_ctx }
+context_lists! { settable_ctx_params, gettable_ctx_params }
 
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void, parent: *mut c_void, parent_calls: *const Dispatch) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         // SAFETY: the inner function with the inner provider's context; the parent comes with its own functions.
-        unsafe { (row.newctx)(row.provider, parent, parent_calls) }
+        unsafe { (row.inner.newctx)(row.provider, parent, parent_calls) }
     }
 }

@@ -41,7 +41,7 @@ impl<'c> Init<'c> {
 
     /// The same call, to the inner function.
     pub(crate) fn inner(&self, row: &CipherRow, ctx: *mut c_void) -> c_int {
-        let init = if self.encrypts { row.encrypt_init } else { row.decrypt_init };
+        let init = if self.encrypts { row.inner.encrypt_init } else { row.inner.decrypt_init };
         let pair =
             |bytes: Option<&[u8]>| bytes.map_or((ptr::null(), 0), |bytes| (bytes.as_ptr(), bytes.len()));
         let ((key, key_len), (iv, iv_len)) = (pair(self.key), pair(self.iv));

@@ -33,7 +33,8 @@ impl<'r> InnerContext<'r> {
 
     /// Init with a key, an IV, both or neither.
     pub(crate) fn init(self, encrypts: bool, key: Option<&[u8]>, iv: Option<&[u8]>) -> bool {
-        let init: CipherInit = if encrypts { self.row.encrypt_init } else { self.row.decrypt_init };
+        let init: CipherInit =
+            if encrypts { self.row.inner.encrypt_init } else { self.row.inner.decrypt_init };
         let (key, key_len) = key.map_or((ptr::null(), 0), |key| (key.as_ptr(), key.len()));
         let (iv, iv_len) = iv.map_or((ptr::null(), 0), |iv| (iv.as_ptr(), iv.len()));
         // SAFETY: the inner function with its own context, and lengths that are true.
@@ -47,7 +48,7 @@ impl<'r> InnerContext<'r> {
         debug_assert!(bytes.len() < 32);
         // SAFETY: as above; there is space for the input and a block.
         let done = unsafe {
-            (self.row.update)(
+            (self.row.inner.update)(
                 self.ctx,
                 out.as_mut_ptr(),
                 &raw mut written,
@@ -75,7 +76,7 @@ impl<'r> InnerContext<'r> {
         };
         let mut written = 0;
         // SAFETY: as above; both ends were looked at.
-        let done = unsafe { (self.row.update)(self.ctx, out, &raw mut written, len, input, len) };
+        let done = unsafe { (self.row.inner.update)(self.ctx, out, &raw mut written, len, input, len) };
         done == 1 && written == len
     }
 
@@ -94,7 +95,7 @@ impl<'r> InnerContext<'r> {
     /// The length of the answer to one question.
     fn query(self, request: Param) -> Option<usize> {
         let mut params = [request, Param::END];
-        let get = self.row.get_ctx_params?;
+        let get = self.row.inner.get_ctx_params?;
         // SAFETY: the inner function with its own context; the list is ended, with the space that it says.
         let answered = unsafe { get(self.ctx, params.as_mut_ptr()) };
         (answered == 1).then_some(params[0].return_size)
@@ -103,7 +104,7 @@ impl<'r> InnerContext<'r> {
     /// Sets one parameter, which is only read.
     fn set(self, param: Param) -> bool {
         let params = [param, Param::END];
-        let answered = self.row.set_ctx_params.map(|set| {
+        let answered = self.row.inner.set_ctx_params.map(|set| {
             // SAFETY: as above.
             unsafe { set(self.ctx, params.as_ptr()) }
         });
@@ -113,13 +114,15 @@ impl<'r> InnerContext<'r> {
     /// A call of the program's.
     pub(crate) fn update(self, call: &Update) -> bool {
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (self.row.update)(self.ctx, call.out, call.written, call.space, call.input, call.len) == 1 }
+        unsafe {
+            (self.row.inner.update)(self.ctx, call.out, call.written, call.space, call.input, call.len) == 1
+        }
     }
 
     /// The end of a message, to the output of `call`.
     pub(crate) fn last(self, call: &Update) -> bool {
         // SAFETY: as above.
-        unsafe { (self.row.last)(self.ctx, call.out, call.written, call.space) == 1 }
+        unsafe { (self.row.inner.last)(self.ctx, call.out, call.written, call.space) == 1 }
     }
 
     /// Whether the last block is padded, as it was set.
@@ -135,7 +138,7 @@ impl<'r> InnerContext<'r> {
         let (space, len) = (data.len(), data.len());
         // SAFETY: as above; null output says that this is associated data, and yet the space is looked at.
         let done = unsafe {
-            (self.row.update)(self.ctx, ptr::null_mut(), &raw mut written, space, data.as_ptr(), len)
+            (self.row.inner.update)(self.ctx, ptr::null_mut(), &raw mut written, space, data.as_ptr(), len)
         };
         done == 1
     }
@@ -144,7 +147,7 @@ impl<'r> InnerContext<'r> {
     pub(crate) fn finish(self) -> bool {
         let (mut out, mut written) = ([0; 16], 0);
         // SAFETY: as above; there is space for a block.
-        unsafe { (self.row.last)(self.ctx, out.as_mut_ptr(), &raw mut written, out.len()) == 1 }
+        unsafe { (self.row.inner.last)(self.ctx, out.as_mut_ptr(), &raw mut written, out.len()) == 1 }
     }
 
     /// The tag of an encryption that has ended.
@@ -213,14 +216,14 @@ impl<'r> OwnContext<'r> {
     /// A new one; `None` where the inner provider refuses.
     pub(crate) fn new(row: &'r CipherRow) -> Option<Self> {
         // SAFETY: the inner function with the inner provider's context.
-        let ctx = unsafe { (row.newctx)(row.provider) };
+        let ctx = unsafe { (row.inner.newctx)(row.provider) };
         // SAFETY: just made, and ours until it is freed.
         (!ctx.is_null()).then(|| Self(unsafe { InnerContext::of(row, ctx) }))
     }
 
     /// A copy, in the state that it is in.
     pub(crate) fn duplicate(&self) -> Option<Self> {
-        let dup = self.0.row.dupctx?;
+        let dup = self.0.row.inner.dupctx?;
         // SAFETY: the inner function with its own context.
         let ctx = unsafe { dup(self.0.ctx) };
         // SAFETY: just made, and ours until it is freed.
@@ -241,6 +244,6 @@ impl<'r> OwnContext<'r> {
 impl Drop for OwnContext<'_> {
     fn drop(&mut self) {
         // SAFETY: made by `new` and unused from here on. Inner contexts are wiped as they are freed.
-        unsafe { (self.0.row.freectx)(self.0.ctx) };
+        unsafe { (self.0.row.inner.freectx)(self.0.ctx) };
     }
 }

@@ -20,7 +20,7 @@ use crate::ffi::async_job::Jobs;
 use crate::ffi::params;
 use crate::inner_provider::dispatch_table::Offer;
 use crate::inner_provider::{InnerProvider, Siblings};
-use rows::{CipherRow, DigestRow, RandRow, SkeyRow};
+use rows::{CipherRow, DigestFunctions, PassedRow, RandFunctions, SkeyFunctions};
 
 /// What the core's context pointer points to.
 pub(crate) struct ProvCtx {
@@ -81,9 +81,9 @@ pub(crate) struct Tried(AtomicU32);
 /// What is offered, and on whose functions.
 pub(crate) struct Bound {
     pub(crate) ciphers: Offer<CipherRow>,
-    pub(crate) digests: Offer<DigestRow>,
-    pub(crate) rands: Offer<RandRow>,
-    pub(crate) skeys: Offer<SkeyRow>,
+    pub(crate) digests: Offer<PassedRow<DigestFunctions>>,
+    pub(crate) rands: Offer<PassedRow<RandFunctions>>,
+    pub(crate) skeys: Offer<PassedRow<SkeyFunctions>>,
     /// Holds the functions that the rows point to.
     pub(crate) inner: InnerProvider,
 }

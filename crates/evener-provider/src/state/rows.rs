@@ -7,10 +7,11 @@ use evener_core::{Algorithm, Family};
 use evener_kernels::Level;
 use evener_ossl_sys::{
     CipherFinal, CipherInit, CipherSkeyInit, CipherUpdate, CtxParamsList, DigestDigest, DupCtx, FreeCtx,
-    GetParams, GettableParams, NewCtx, RandNewCtx, SetCtxParams, SkeymgmtGenerate, SkeymgmtImport,
+    GetParams, GettableParams, NewCtx, RandNewCtx, SetCtxParams, SkeymgmtGenerate, SkeymgmtImport, number,
 };
 
 use super::ProvCtx;
+use crate::core::functions;
 
 /// One inner cipher.
 pub(crate) struct CipherRow {
@@ -25,21 +26,30 @@ pub(crate) struct CipherRow {
     pub(crate) thresholds: Thresholds,
     /// Where messages can be done by a kernel of ours.
     pub(crate) native: Option<Native>,
-    pub(crate) newctx: NewCtx,
-    pub(crate) freectx: FreeCtx,
-    pub(crate) encrypt_init: CipherInit,
-    pub(crate) decrypt_init: CipherInit,
-    pub(crate) update: CipherUpdate,
-    pub(crate) last: CipherFinal,
-    pub(crate) cipher: Option<CipherUpdate>,
-    pub(crate) dupctx: Option<DupCtx>,
-    pub(crate) get_ctx_params: Option<GetParams>,
-    pub(crate) set_ctx_params: Option<SetCtxParams>,
-    pub(crate) gettable: Option<GettableParams>,
-    pub(crate) gettable_ctx: Option<CtxParamsList>,
-    pub(crate) settable_ctx: Option<CtxParamsList>,
-    pub(crate) encrypt_skey_init: Option<CipherSkeyInit>,
-    pub(crate) decrypt_skey_init: Option<CipherSkeyInit>,
+    pub(crate) inner: CipherFunctions,
+}
+
+functions! {
+    /// What an inner cipher does.
+    pub(crate) struct CipherFunctions {
+        CIPHER_NEWCTX newctx: NewCtx,
+        CIPHER_FREECTX freectx: FreeCtx,
+        CIPHER_ENCRYPT_INIT encrypt_init: CipherInit,
+        CIPHER_DECRYPT_INIT decrypt_init: CipherInit,
+        CIPHER_UPDATE update: CipherUpdate,
+        CIPHER_FINAL last: CipherFinal,
+    }
+    optional {
+        CIPHER_CIPHER cipher: CipherUpdate,
+        CIPHER_DUPCTX dupctx: DupCtx,
+        CIPHER_GET_CTX_PARAMS get_ctx_params: GetParams,
+        CIPHER_SET_CTX_PARAMS set_ctx_params: SetCtxParams,
+        CIPHER_GETTABLE_PARAMS gettable_params: GettableParams,
+        CIPHER_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
+        CIPHER_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+        CIPHER_ENCRYPT_SKEY_INIT encrypt_skey_init: CipherSkeyInit,
+        CIPHER_DECRYPT_SKEY_INIT decrypt_skey_init: CipherSkeyInit,
+    }
 }
 
 /// From which lengths in bytes on the updates of a cipher may take other ways than the inner one; `usize::MAX`: never.
@@ -112,30 +122,44 @@ pub(crate) struct Native {
     pub(crate) is_told: bool,
 }
 
-/// One inner digest: the functions that are called with a provider's context, which has to be the inner one's.
-pub(crate) struct DigestRow {
+/// One inner algorithm that is passed through: its functions that are called with a provider's context, which has to be the inner one's.
+pub(crate) struct PassedRow<F> {
     pub(crate) provider: *mut c_void,
-    pub(crate) newctx: NewCtx,
-    pub(crate) digest: Option<DigestDigest>,
-    pub(crate) gettable: Option<GettableParams>,
-    pub(crate) settable_ctx: Option<CtxParamsList>,
-    pub(crate) gettable_ctx: Option<CtxParamsList>,
+    pub(crate) inner: F,
 }
 
-/// One inner random generator: the functions that are called with a provider's context, which has to be the inner one's.
-pub(crate) struct RandRow {
-    pub(crate) provider: *mut c_void,
-    pub(crate) newctx: RandNewCtx,
-    pub(crate) gettable: Option<GettableParams>,
-    pub(crate) settable_ctx: Option<CtxParamsList>,
-    pub(crate) gettable_ctx: Option<CtxParamsList>,
+functions! {
+    /// Those of a digest.
+    pub(crate) struct DigestFunctions {
+        DIGEST_NEWCTX newctx: NewCtx,
+    }
+    optional {
+        DIGEST_DIGEST digest: DigestDigest,
+        DIGEST_GETTABLE_PARAMS gettable_params: GettableParams,
+        DIGEST_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+        DIGEST_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
+    }
 }
 
-/// One inner kind of key object: the functions that are called with a provider's context, which has to be the inner one's.
-pub(crate) struct SkeyRow {
-    pub(crate) provider: *mut c_void,
-    pub(crate) import: Option<SkeymgmtImport>,
-    pub(crate) generate: Option<SkeymgmtGenerate>,
-    pub(crate) imp_settable: Option<GettableParams>,
-    pub(crate) gen_settable: Option<GettableParams>,
+functions! {
+    /// Those of a random generator.
+    pub(crate) struct RandFunctions {
+        RAND_NEWCTX newctx: RandNewCtx,
+    }
+    optional {
+        RAND_GETTABLE_PARAMS gettable_params: GettableParams,
+        RAND_SETTABLE_CTX_PARAMS settable_ctx_params: CtxParamsList,
+        RAND_GETTABLE_CTX_PARAMS gettable_ctx_params: CtxParamsList,
+    }
+}
+
+functions! {
+    /// Those of a kind of key object.
+    pub(crate) struct SkeyFunctions {}
+    optional {
+        SKEYMGMT_IMPORT import: SkeymgmtImport,
+        SKEYMGMT_GENERATE generate: SkeymgmtGenerate,
+        SKEYMGMT_IMP_SETTABLE_PARAMS imp_settable_params: GettableParams,
+        SKEYMGMT_GEN_SETTABLE_PARAMS gen_settable_params: GettableParams,
+    }
 }

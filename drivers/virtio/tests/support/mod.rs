@@ -10,7 +10,7 @@ use std::io::{IoSliceMut, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{mem, thread};
@@ -65,44 +65,65 @@ pub(crate) enum Wrong {
     CutOff,
 }
 
+/// What the host is told to do wrong, or to leave out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Order {
+    /// Results differ in one bit.
+    WrongBytes,
+    /// Requests are taken and never given back.
+    Hang,
+    /// It works on the request that it has, and neither sleeps nor takes another.
+    Busy,
+    /// It says of each request that it is done, and does nothing.
+    Idle,
+    /// It takes no more sessions.
+    NoSessions,
+    /// It says nothing of itself.
+    Mute,
+    /// It answers, on the socket, to each request in the queue, which was not asked for.
+    Talk,
+    /// It answers the first question of a connection with the second, and the third when the queue is to be served.
+    LateAnswers,
+    /// It says of each request that it has written as much as can be said.
+    Boast,
+    /// It does not offer suppression by index.
+    FlagsOnly,
+}
+
 /// What the host does wrong, and what it has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// Results differ in one bit.
-    pub(crate) wrong_bytes: AtomicBool,
-    /// Requests are taken and never given back.
-    pub(crate) hangs: AtomicBool,
-    /// It works on the request that it has, and neither sleeps nor takes another.
-    pub(crate) is_busy: AtomicBool,
-    /// It says of each request that it is done, and does nothing.
-    pub(crate) is_idle: AtomicBool,
+    /// A bit for each [`Order`] that it follows.
+    followed: AtomicU32,
     /// The status of every request, 0 to answer truly.
     pub(crate) status: AtomicU32,
     /// The connection ends after so many requests; 0: never.
     pub(crate) ends_after: AtomicU32,
     /// Sessions of a connection; 0: any number.
     pub(crate) sessions_max: AtomicU32,
-    /// It takes no more sessions.
-    pub(crate) takes_none: AtomicBool,
     /// What it answers to a session too many.
     pub(crate) refusal: AtomicI64,
-    /// It says nothing of itself.
-    pub(crate) is_mute: AtomicBool,
     /// What it writes into the used ring for one request; then it hangs.
     pub(crate) nonsense: Mutex<Option<Nonsense>>,
     /// The message that it answers wrongly.
     pub(crate) wrong: Mutex<Option<(Message, Wrong)>>,
-    /// It answers, on the socket, to each request in the queue, which was not asked for.
-    pub(crate) talks: AtomicBool,
-    /// It answers the first question of a connection with the second, and the third when the queue is to be served.
-    pub(crate) answers_late: AtomicBool,
-    /// It says of each request that it has written as much as can be said.
-    pub(crate) boasts: AtomicBool,
     /// What it lacks: features of rings, and of the protocol.
     pub(crate) lacks: [AtomicU64; 2],
-    /// It does not offer suppression by index.
-    pub(crate) has_flags_only: AtomicBool,
     pub(crate) seen: Seen,
+}
+
+impl Orders {
+    pub(crate) fn give(&self, order: Order) {
+        self.followed.fetch_or(1 << order as u32, SeqCst);
+    }
+
+    pub(crate) fn take_back(&self, order: Order) {
+        self.followed.fetch_and(!(1 << order as u32), SeqCst);
+    }
+
+    fn has(&self, order: Order) -> bool {
+        self.followed.load(SeqCst) & 1 << order as u32 != 0
+    }
 }
 
 /// What the host has seen.
@@ -110,12 +131,17 @@ pub(crate) struct Orders {
 pub(crate) struct Seen {
     pub(crate) requests: AtomicU64,
     pub(crate) kicks: AtomicU64,
-    pub(crate) created: AtomicU64,
-    pub(crate) closed: AtomicU64,
-    pub(crate) connections: AtomicU64,
-    pub(crate) ended: AtomicU64,
+    pub(crate) sessions: Visits,
+    pub(crate) connections: Visits,
     /// Bytes of the client's memory, as they stood at its end.
     pub(crate) left: Mutex<Vec<u8>>,
+}
+
+/// How many came, and how many of them have gone.
+#[derive(Debug, Default)]
+pub(crate) struct Visits {
+    pub(crate) begun: AtomicU64,
+    pub(crate) ended: AtomicU64,
 }
 
 /// A host with its socket.
@@ -133,10 +159,10 @@ impl Peer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, orders) = (stream.unwrap(), Arc::clone(&shared));
-                orders.seen.connections.fetch_add(1, SeqCst);
+                orders.seen.connections.begun.fetch_add(1, SeqCst);
                 thread::spawn(move || {
                     Connection::new(stream, &orders).serve();
-                    orders.seen.ended.fetch_add(1, SeqCst);
+                    orders.seen.connections.ended.fetch_add(1, SeqCst);
                 });
             }
         });
@@ -261,7 +287,7 @@ impl<'o> Connection<'o> {
     fn obey(&mut self, message: Message, payload: Vec<u8>, file: Option<OwnedFd>) {
         match message {
             Message::GetFeatures => {
-                let index = if self.orders.has_flags_only.load(SeqCst) { 0 } else { features::EVENT_IDX };
+                let index = if self.orders.has(Order::FlagsOnly) { 0 } else { features::EVENT_IDX };
                 let all = features::VERSION_1 | features::PROTOCOL | features::INDIRECT | index;
                 let lacks = self.orders.lacks[0].load(SeqCst);
                 self.reply(message, &(all & !lacks).to_ne_bytes());
@@ -271,7 +297,7 @@ impl<'o> Connection<'o> {
                 self.events = if chosen & features::EVENT_IDX == 0 { Events::Flags } else { Events::Index };
             }
             Message::GetProtocolFeatures => {
-                let config = if self.orders.is_mute.load(SeqCst) { 0 } else { protocol_features::CONFIG };
+                let config = if self.orders.has(Order::Mute) { 0 } else { protocol_features::CONFIG };
                 let all = protocol_features::CRYPTO_SESSION | config;
                 let lacks = self.orders.lacks[1].load(SeqCst);
                 self.reply(message, &(all & !lacks).to_ne_bytes());
@@ -302,7 +328,7 @@ impl<'o> Connection<'o> {
             Message::CloseSession => {
                 let id = evener_wire::number(&payload).unwrap();
                 self.sessions.remove(&id).expect("a session that is open");
-                self.orders.seen.closed.fetch_add(1, SeqCst);
+                self.orders.seen.sessions.ended.fetch_add(1, SeqCst);
             }
             _ => {}
         }
@@ -319,7 +345,7 @@ impl<'o> Connection<'o> {
 
     fn create(&mut self, payload: Vec<u8>) {
         let most = self.orders.sessions_max.load(SeqCst);
-        let is_full = self.orders.takes_none.load(SeqCst)
+        let is_full = self.orders.has(Order::NoSessions)
             || most > 0 && self.sessions.len() >= usize::try_from(most).unwrap();
         let mut payload: [u8; SESSION_BYTES] = payload.try_into().unwrap();
         let opened = Opened::new(&CreateSession::parse(&payload).unwrap());
@@ -331,7 +357,7 @@ impl<'o> Connection<'o> {
         if !is_full {
             self.sessions.insert(self.next_session, opened);
             self.next_session += 1;
-            self.orders.seen.created.fetch_add(1, SeqCst);
+            self.orders.seen.sessions.begun.fetch_add(1, SeqCst);
         }
         CreateSession::answer(&mut payload, id);
         self.reply(Message::CreateSession, &payload);
@@ -347,7 +373,7 @@ impl<'o> Connection<'o> {
         };
         self.withheld.extend_from_slice(&bytes);
         let is_early = matches!(message, Message::GetFeatures | Message::GetConfig);
-        if !(is_early && self.orders.answers_late.load(SeqCst)) {
+        if !(is_early && self.orders.has(Order::LateAnswers)) {
             self.stream.write_all(&mem::take(&mut self.withheld)).unwrap_or_default();
         }
     }
@@ -399,13 +425,13 @@ impl<'o> Connection<'o> {
                 self.is_over = true;
                 return;
             }
-            while self.orders.is_busy.load(SeqCst) {
+            while self.orders.has(Order::Busy) {
                 thread::sleep(Duration::from_millis(1));
             }
-            if self.orders.talks.load(SeqCst) {
+            if self.orders.has(Order::Talk) {
                 self.reply(Message::GetFeatures, &[0; 8]);
             }
-            if !self.orders.hangs.load(SeqCst) {
+            if !self.orders.has(Order::Hang) {
                 self.answer(&chain);
             }
         }
@@ -413,7 +439,7 @@ impl<'o> Connection<'o> {
 
     fn answer(&mut self, chain: &Chain) {
         let memory = self.memory.as_ref().unwrap();
-        if self.orders.is_idle.load(SeqCst) {
+        if self.orders.has(Order::Idle) {
             let status = chain.writable().last().unwrap();
             scatter(memory, &[*status], &[0]);
             return self.give_back(chain.head(), 1);
@@ -427,7 +453,7 @@ impl<'o> Connection<'o> {
         let space: u32 = chain.writable().iter().map(|element| element.len).sum();
         let space = usize::try_from(space).unwrap() - 1;
         let (mut written, mut status) = session::run(&self.sessions, &mut self.libcrypto, &read, space);
-        if self.orders.wrong_bytes.load(SeqCst) {
+        if self.orders.has(Order::WrongBytes) {
             written.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
         }
         if let Ok(told @ 1..) = u8::try_from(self.orders.status.load(SeqCst)) {
@@ -439,14 +465,14 @@ impl<'o> Connection<'o> {
         match nonsense {
             Some(nonsense) => {
                 self.write_nonsense(nonsense, chain.head());
-                self.orders.hangs.store(true, SeqCst);
+                self.orders.give(Order::Hang);
             }
             None => self.give_back(chain.head(), u32::try_from(written.len()).unwrap()),
         }
     }
 
     fn give_back(&mut self, head: u16, written: u32) {
-        let written = if self.orders.boasts.load(SeqCst) { u32::MAX } else { written };
+        let written = if self.orders.has(Order::Boast) { u32::MAX } else { written };
         self.given = self.given.wrapping_add(1);
         self.device.as_mut().unwrap().give_back(head, written);
     }

@@ -125,22 +125,22 @@ impl CipherCtx {
     #[inline]
     pub(crate) fn new(row: &CipherRow, inner: *mut c_void) -> Self {
         let hot = Hot {
-            update: row.update,
+            update: row.inner.update,
             inner,
             thresh: usize::MAX,
             taken: 0,
-            encrypt_init: row.encrypt_init,
-            last: row.last,
+            encrypt_init: row.inner.encrypt_init,
+            last: row.inner.last,
             first_thresh: [row.context_thresh(false), row.context_thresh(true)],
             direct: LocalCounter::default(),
             iv_only: IvOnly::None,
-            decrypt_init: row.decrypt_init,
+            decrypt_init: row.inner.decrypt_init,
             iv_bytes: row.algorithm.map_or(0, Algorithm::iv_bytes),
             elsewhere: Cell::new(0),
             is_tracked: row.is_tracked(),
             unseen: PolicySkips::default(),
         };
-        let inner = Inner { cipher: row.cipher.unwrap_or(row.update), row };
+        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row };
         if hot.is_tracked {
             // Not with the first count, which many messages may precede.
             // SAFETY: as in `prov`.
