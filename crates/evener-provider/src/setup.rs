@@ -1,8 +1,6 @@
 //! What a provider is made of when it is loaded: reads the configuration, opens the modules that it names, makes what threads share.
 
 use std::ffi::CString;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, OnceLock};
 
 use evener::SystemClock;
 use evener::combine::Combiner;
@@ -14,8 +12,7 @@ use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
 use crate::ffi::key_memory;
-use crate::inner_provider::Siblings;
-use crate::state::{Counts, ProvCtx, Tried};
+use crate::state::{Binding, Counts, ProvCtx, Tried, Ways};
 use crate::{counters, fork, modules};
 
 /// Makes a provider for `core`, bound to nothing yet.
@@ -52,19 +49,11 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     let prov = ProvCtx {
         core,
         settings,
-        siblings: Siblings::default(),
+        ways: Ways { raw_from, modules, combiner, in_flight, pipelines, jobs },
+        binding: Binding::default(),
+        statistics,
         counts: Counts::default(),
         gcm_tells_tags: Tried::default(),
-        raw_from,
-        modules,
-        combiner,
-        statistics,
-        in_flight,
-        pipelines,
-        jobs,
-        registered: AtomicBool::new(false),
-        bound: OnceLock::new(),
-        binding: Mutex::new(()),
         build_info,
     };
     for complaint in &complaints {

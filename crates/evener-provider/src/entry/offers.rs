@@ -15,7 +15,7 @@ pub(super) fn offer(prov: &ProvCtx, operation: c_int) -> Option<Option<*const Al
     if !matches!(operation, number::OP_CIPHER | number::OP_DIGEST | number::OP_RAND | number::OP_SKEYMGMT) {
         return Some(None);
     }
-    if prov.siblings.stand_aside() {
+    if prov.binding.siblings.stand_aside() {
         return None;
     }
     let Some(bound) = bound(prov) else {
@@ -40,12 +40,15 @@ pub(super) fn bound(prov: &ProvCtx) -> Option<&Bound> {
 
 #[cold]
 fn bind(prov: &ProvCtx) -> Option<&Bound> {
-    let _alone = prov.binding.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = prov.binding.search.lock().unwrap_or_else(PoisonError::into_inner);
     if prov.bound().is_none() {
-        let inner =
-            prov.siblings.active_default(&prov.core).or_else(|| InnerProvider::private(&prov.core))?;
+        let inner = prov
+            .binding
+            .siblings
+            .active_default(&prov.core)
+            .or_else(|| InnerProvider::private(&prov.core))?;
         // The lock is ours, so that no other thread can have set it.
-        prov.bound.set(wrapped(inner, prov)).ok()?;
+        prov.binding.bound.set(wrapped(inner, prov)).ok()?;
         siblings::deregister(prov);
     }
     prov.bound()

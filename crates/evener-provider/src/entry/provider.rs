@@ -18,7 +18,7 @@ use crate::core::Core;
 use crate::counters::{self, thread_table};
 use crate::ffi::dispatch;
 use crate::setup;
-use crate::state::ProvCtx;
+use crate::state::{Binding, ProvCtx};
 
 /// A table that is only read.
 struct Table<T: 'static>(&'static [T]);
@@ -75,7 +75,7 @@ fn start(core: Core) -> *const ProvCtx {
     let prov = Box::leak(Box::new(setup::provider(core)));
     siblings::register(prov);
     // Now, where it can be, so that later calls find it done; a private one only when the core queries algorithms.
-    if prov.siblings.active_default(&prov.core).is_some() {
+    if prov.binding.siblings.active_default(&prov.core).is_some() {
         offers::bound(prov);
     }
     prov
@@ -85,7 +85,7 @@ fn start(core: Core) -> *const ProvCtx {
 fn end(prov: Box<ProvCtx>) {
     siblings::deregister(&prov);
     thread_table::with_current_thread(counters::flush_hashes);
-    let ProvCtx { bound, siblings, core, .. } = *prov;
+    let ProvCtx { binding: Binding { bound, siblings, .. }, core, .. } = *prov;
     drop(bound);
     siblings.release(&core);
 }

@@ -17,14 +17,14 @@ pub(super) fn register(prov: &ProvCtx) {
     let registered = unsafe {
         (children.register)(prov.core.handle, sibling_came, sibling_goes, properties_changed, this)
     };
-    prov.registered.store(registered == 1, Relaxed);
+    prov.binding.registered.store(registered == 1, Relaxed);
 }
 
 /// Ends what `register` began. Not only at the end: a program may free its library context before the last cipher
 /// context in it, and the end comes with the latter, when the core has no list of siblings any more.
 pub(super) fn deregister(prov: &ProvCtx) {
     let Some(children) = prov.core.children else { return };
-    if prov.registered.swap(false, Relaxed) {
+    if prov.binding.registered.swap(false, Relaxed) {
         // SAFETY: takes back what `register` gave; from here on the core calls none of those functions.
         unsafe { (children.deregister)(prov.core.handle) };
     }
@@ -34,7 +34,7 @@ dispatch! {
     /// The core has activated a sibling. It holds locks: nothing is done here but counting and keeping.
     fn sibling_came(sibling: *const CoreHandle, provctx: *mut c_void) -> c_int {
         if let Some(prov) = provider_of(provctx) {
-            prov.siblings.came(&prov.core, sibling);
+            prov.binding.siblings.came(&prov.core, sibling);
         }
         1
     }
@@ -43,7 +43,7 @@ dispatch! {
     /// (OpenSSL 3.0, `ossl_provider_register_child_cb`).
     fn sibling_goes(sibling: *const CoreHandle, provctx: *mut c_void) -> c_int {
         if let Some(prov) = provider_of(provctx).filter(|_| !sibling.is_null()) {
-            prov.siblings.goes(&prov.core, sibling);
+            prov.binding.siblings.goes(&prov.core, sibling);
         }
         1
     }

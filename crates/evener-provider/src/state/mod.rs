@@ -26,52 +26,82 @@ use rows::{CipherRow, DigestFunctions, PassedRow, RandFunctions, SkeyFunctions};
 pub(crate) struct ProvCtx {
     pub(crate) core: Core,
     pub(crate) settings: Settings,
-    pub(crate) siblings: Siblings,
+    pub(crate) ways: Ways,
+    pub(crate) binding: Binding,
+    /// The process's; none where they are not wanted.
+    pub(crate) statistics: Option<&'static Statistics>,
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
     pub(crate) gcm_tells_tags: Tried,
+    /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
+    pub(crate) build_info: CString,
+}
+
+/// Which ways other than the inner cipher's are open.
+pub(crate) struct Ways {
     /// From how many bytes on engines are asked; `usize::MAX`: never.
     pub(crate) raw_from: usize,
     /// Modules of the configuration that are open.
     pub(crate) modules: usize,
     /// What threads combine by, where they are to and can.
     pub(crate) combiner: Option<Combiner>,
-    /// The process's; none where they are not wanted.
-    pub(crate) statistics: Option<&'static Statistics>,
     /// What one thread's requests fill lanes by, where the library is there and wanted.
     pub(crate) in_flight: Option<InFlight>,
     /// Whether the core can call pipelines.
     pub(crate) pipelines: bool,
     /// OpenSSL's asynchronous jobs, where requests may be put aside.
     pub(crate) jobs: Option<Jobs>,
+}
+
+/// On whose functions this provider builds, and how it comes to know.
+#[derive(Default)]
+pub(crate) struct Binding {
+    pub(crate) siblings: Siblings,
     /// Whether the core tells us of our siblings.
     pub(crate) registered: AtomicBool,
     pub(crate) bound: OnceLock<Bound>,
     /// Held while a default provider is looked for; a second thread then finds it bound.
-    pub(crate) binding: Mutex<()>,
-    /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
-    pub(crate) build_info: CString,
+    pub(crate) search: Mutex<()>,
 }
 
-/// What happened in this library context. 32 bits each, as 32-bit systems have no larger ones; they wrap.
-#[derive(Default)]
-pub(crate) struct Counts {
+/// What is counted, and by which key the core asks for it.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident = $key:literal,)*) => {
+        /// What happened in this library context. 32 bits each, as 32-bit systems have no larger ones; they wrap.
+        #[derive(Default)]
+        pub(crate) struct Counts {
+            $($(#[$doc])* pub(crate) $name: AtomicU32,)*
+        }
+
+        impl Counts {
+            /// `None` where `key` is none of a count.
+            fn of(&self, key: &[u8]) -> Option<u32> {
+                match key {
+                    $($key => Some(self.$name.load(Relaxed)),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+counts! {
     /// Block work of at least the threshold.
-    pub(crate) routed: AtomicU32,
+    routed = b"evener-routed",
     /// Of that: left undone by an engine and done again the plain way.
-    pub(crate) redone: AtomicU32,
+    redone = b"evener-redone",
     /// Updates that were encrypted together with other threads'.
-    pub(crate) combined: AtomicU32,
+    combined = b"evener-combined",
     /// Pieces that were shared with helpers, were there any in time or not.
-    pub(crate) split: AtomicU32,
+    split = b"evener-split",
     /// Pauses of a job in which such an update waited for others, or one for a module.
-    pub(crate) paused: AtomicU32,
+    paused = b"evener-paused",
     /// Messages that a kernel of ours did.
-    pub(crate) native: AtomicU32,
+    native = b"evener-native",
     /// Kernels of ours that computed something else than the inner cipher.
-    pub(crate) wrong_kernels: AtomicU32,
+    wrong_kernels = b"evener-wrong-kernels",
     /// Pieces of pipelines that went side by side.
-    pub(crate) pipelined: AtomicU32,
+    pipelined = b"evener-pipelined",
 }
 
 /// What a libcrypto was found to do: not tried yet, or the answer.
@@ -103,13 +133,13 @@ impl ProvCtx {
 
     /// What we are bound to, once that was found. Before, nothing is offered, so that no function of a table is called.
     pub(crate) fn bound(&self) -> Option<&Bound> {
-        self.bound.get()
+        self.binding.bound.get()
     }
 
     /// Whether tables of CBC have pipelines: where one thread's messages fill lanes or are in flight at a module, for elsewhere
     /// they gain nothing.
     pub(crate) fn offers_pipelines(&self) -> bool {
-        self.pipelines && (self.in_flight.is_some() || self.modules > 0)
+        self.ways.pipelines && (self.ways.in_flight.is_some() || self.ways.modules > 0)
     }
 
     /// Answers one of the core's questions about this provider.
@@ -118,22 +148,15 @@ impl ProvCtx {
             b"name" => params::answer_text(param, c"Evener"),
             b"version" => params::answer_text(param, VERSION),
             b"buildinfo" => params::answer_text(param, &self.build_info),
-            b"evener-binding" => {
-                params::answer_text(param, self.bound.get().map_or(c"none yet", |bound| bound.inner.whose()))
-            }
-            b"evener-routed" => params::answer_number(param, self.counts.routed.load(Relaxed)),
+            b"evener-binding" => params::answer_text(
+                param,
+                self.binding.bound.get().map_or(c"none yet", |bound| bound.inner.whose()),
+            ),
             b"evener-modules" => {
-                params::answer_number(param, u32::try_from(self.modules).unwrap_or(u32::MAX))
+                params::answer_number(param, u32::try_from(self.ways.modules).unwrap_or(u32::MAX))
             }
-            b"evener-split" => params::answer_number(param, self.counts.split.load(Relaxed)),
-            b"evener-redone" => params::answer_number(param, self.counts.redone.load(Relaxed)),
-            b"evener-combined" => params::answer_number(param, self.counts.combined.load(Relaxed)),
-            b"evener-paused" => params::answer_number(param, self.counts.paused.load(Relaxed)),
-            b"evener-native" => params::answer_number(param, self.counts.native.load(Relaxed)),
-            b"evener-wrong-kernels" => params::answer_number(param, self.counts.wrong_kernels.load(Relaxed)),
-            b"evener-pipelined" => params::answer_number(param, self.counts.pipelined.load(Relaxed)),
             b"status" => params::answer_int(param, 1),
-            _ => false,
+            key => self.counts.of(key).is_some_and(|count| params::answer_number(param, count)),
         };
     }
 }
