@@ -19,7 +19,9 @@ use evener_core::{Estimator, Method, Nanos};
 
 use crate::crypt::contender::{Contender, Modules, Visit, VisitPlan};
 use crate::crypt::neighbours::{NeighbourReport, NeighbourSpec, beside};
-use crate::crypt::report::{BesideResult, CellResult, ContenderResult, RequestTimes, Results, RoundTimes};
+use crate::crypt::report::{
+    BesideResult, CellResult, ContenderResult, RequestTimes, Results, RoundFacts, RoundTimes,
+};
 use crate::crypt::workload::{Workload, log_normal_sizes, uniform_sizes};
 use crate::error::BenchError;
 use crate::medians::Spread;
@@ -88,8 +90,7 @@ fn measure_cell(
         able.iter().enumerate().map(|(at, contender)| ratios_of(at, contender, &able, &visits)).collect();
     Ok(CellResult {
         cell: name.to_owned(),
-        jobs: load.job_count(),
-        plain_bytes: load.plain_bytes(),
+        round: RoundFacts { jobs: load.job_count(), plain_bytes: load.plain_bytes() },
         contenders: with_ratios(contenders, ratios),
         nobody: BesideResult::alone(&alone),
     })

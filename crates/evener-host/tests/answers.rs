@@ -128,7 +128,7 @@ fn any_framing_is_accepted() {
         raw.offer(0);
         assert!(raw.wait());
         assert_eq!(raw.get(space, 161), [&expected[..], &[0]].concat(), "{pieces} and {into}");
-        assert_eq!(raw.used_element(raw.sent - 1), (0, 161));
+        assert_eq!(raw.used_element(raw.queue.sent - 1), (0, 161));
     }
 }
 

@@ -106,7 +106,7 @@ fn results_are_libcryptos_wherever_source_and_destination_lie_and_nothing_beside
                     assert!(raw.wait());
                     let what = format!("{algorithm} {direction}, {bytes} bytes, {place:x?}");
                     assert_eq!(
-                        (raw.get(STATUS, 1), raw.used_element(raw.sent - 1)),
+                        (raw.get(STATUS, 1), raw.used_element(raw.queue.sent - 1)),
                         (vec![0], (0, dst as u32 + 1)),
                         "{what}"
                     );

@@ -281,7 +281,7 @@ fn a_module_of_its_own_that_hangs_is_given_up_and_all_that_it_holds_is_answered_
     written.iter().for_each(|&(slot, _)| raw.offer_quietly(slot));
     raw.kick();
     // The connection ends behind the answers.
-    assert!(raw.wait() || raw.used() == raw.sent);
+    assert!(raw.wait() || raw.used() == raw.queue.sent);
     assert!(written.iter().all(|&(_, status)| raw.get(status, 1) == [1]));
     assert!(raw.ends());
     let report = host.wait_for("given up", |report| report["module"]["gone"] == true);

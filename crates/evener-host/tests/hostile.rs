@@ -332,7 +332,7 @@ fn a_client_that_reads_no_calls_delays_nobody() {
     let host = Host::start(core());
     let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES & !support::EVENT_IDX);
     // One more call than the count can take would block its writer.
-    rustix::io::write(&deaf.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    rustix::io::write(&deaf.queue.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     let session = deaf.open_cbc(&[1; 16], true);
     deaf.write_request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16, 0);
     deaf.offer(0);
@@ -346,8 +346,8 @@ fn a_client_that_makes_its_calls_block_delays_nobody() {
     let mut deaf = Raw::ready(&host.socket(), ALL_FEATURES & !support::EVENT_IDX);
     let session = deaf.open_cbc(&[1; 16], true);
     // Sender and host have one file open: after the host has taken it, the sender can still make it blocking.
-    rustix::io::write(&deaf.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
-    rustix::io::ioctl_fionbio(&deaf.call, false).unwrap();
+    rustix::io::write(&deaf.queue.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    rustix::io::ioctl_fionbio(&deaf.queue.call, false).unwrap();
     for slot in 0..4 {
         deaf.write_request(&[&cipher(true, session, 16), &[0; 16], &[7; 16]], 16, slot);
         deaf.offer(slot);
@@ -356,7 +356,7 @@ fn a_client_that_makes_its_calls_block_delays_nobody() {
     let mut bystander = Bystander::new(&host);
     bystander.goes_on();
     // The calls were not lost: the count is as full as it can be, so its reader wakes.
-    assert_eq!(rustix::io::read(&deaf.call, &mut [0; 8]), Ok(8));
+    assert_eq!(rustix::io::read(&deaf.queue.call, &mut [0; 8]), Ok(8));
     assert!(!deaf.is_ended(), "not to read is no offence");
     assert!(!host.stop().calls_may_wait);
 }

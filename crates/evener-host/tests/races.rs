@@ -82,7 +82,7 @@ fn a_header_that_changes_while_it_is_read_is_used_as_it_was_checked() {
             }
             raw.put(space, &nothing);
             raw.put(status, &[UNTOUCHED]);
-            let number = raw.sent;
+            let number = raw.queue.sent;
             raw.offer(0);
             assert!(raw.wait(), "neither length is a fraud");
             let (told, written) = (raw.get(status, 1)[0], raw.used_element(number).1);

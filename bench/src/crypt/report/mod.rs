@@ -52,14 +52,22 @@ pub struct WorkFacts {
 pub struct CellResult {
     /// Plaintext bytes, or the name of a mix.
     pub cell: String,
-    /// Jobs of a round.
-    pub jobs: usize,
-    /// Plaintext of a round, in bytes.
-    pub plain_bytes: usize,
+    /// What a round has to do.
+    #[serde(flatten)]
+    pub round: RoundFacts,
     /// In the order of the experiment.
     pub contenders: Vec<ContenderResult>,
     /// What neighbours got while no contender worked.
     pub nobody: Option<BesideResult>,
+}
+
+/// What a round of a cell has to do.
+#[derive(Debug, Serialize)]
+pub struct RoundFacts {
+    /// Jobs.
+    pub jobs: usize,
+    /// Plaintext, in bytes.
+    pub plain_bytes: usize,
 }
 
 impl Results {
@@ -91,7 +99,7 @@ impl Results {
             writeln!(
                 text,
                 "{} {}, {} jobs of {}{unit}",
-                self.work.algorithm, self.work.direction, cell.jobs, cell.cell
+                self.work.algorithm, self.work.direction, cell.round.jobs, cell.cell
             )
             .ok();
             for result in &cell.contenders {

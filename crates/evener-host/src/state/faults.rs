@@ -117,7 +117,7 @@ impl Faults {
         if new_pages == 0 {
             return true;
         }
-        if self.user.pages.take(new_pages, self.pages_max, 0) {
+        if self.user.held.pages.take(new_pages, self.pages_max, 0) {
             self.used.fetch_add(new_pages, Relaxed);
             backing.words(first, last).for_each(|(word, bits)| {
                 word.fetch_or(bits, Relaxed);
@@ -134,7 +134,7 @@ impl Faults {
 
     /// Why the client is to go, where something was not touched.
     pub(crate) fn refusal(&self) -> Option<NoPages> {
-        let (made, most) = (self.user.pages.value() * PAGE, self.pages_max * PAGE);
+        let (made, most) = (self.user.held.pages.value() * PAGE, self.pages_max * PAGE);
         self.is_refused.load(Relaxed).then_some(NoPages { uid: self.user.uid, made, most })
     }
 
@@ -142,7 +142,7 @@ impl Faults {
     fn end(&self, all: &[&Backing]) -> u64 {
         let there = all.iter().fold(0, |sum: u64, backing| sum.saturating_add(backing.pages()));
         let used = self.used.swap(0, Relaxed);
-        self.user.pages.give_back(used.saturating_sub(there));
+        self.user.held.pages.give_back(used.saturating_sub(there));
         used.min(there)
     }
 }
@@ -186,7 +186,7 @@ impl Departed {
         while let Ok(event) = events.next() {
             if event.events().contains(ReadFlags::IGNORED) {
                 for (user, pages) in self.debts.remove(&event.wd()).into_iter().flatten() {
-                    user.pages.give_back(pages);
+                    user.held.pages.give_back(pages);
                 }
             }
         }
@@ -242,7 +242,7 @@ mod tests {
                 made += 1;
             }
         }
-        assert_eq!((made, backing.pages(), user.pages.value()), (MAX, MAX, MAX));
+        assert_eq!((made, backing.pages(), user.held.pages.value()), (MAX, MAX, MAX));
         assert!(faults.touch(&backing, 0, place(MAX)), "what is there may be touched again");
         assert!(!faults.touch(&backing, place(MAX - 1), 4097), "and not beyond");
         assert_eq!((faults.refusal().unwrap().made, user.refused.value()), (MAX * PAGE, 1));
@@ -269,7 +269,7 @@ mod tests {
             (0, 5_000 * 4096, 5_000),
         ] {
             assert!(faults.touch(&backing, at, len));
-            assert_eq!(user.pages.value(), sum, "{at}, {len}");
+            assert_eq!(user.held.pages.value(), sum, "{at}, {len}");
         }
     }
 
@@ -283,10 +283,10 @@ mod tests {
         departed.add(&faults, &[&backing]);
         drop((faults, backing, region));
         departed.settle();
-        assert_eq!(user.pages.value(), 300, "the client has the file");
+        assert_eq!(user.held.pages.value(), 300, "the client has the file");
         drop(file);
         departed.settle();
-        assert_eq!((user.pages.value(), departed.debts.len()), (0, 0));
+        assert_eq!((user.held.pages.value(), departed.debts.len()), (0, 0));
     }
 
     #[test]

@@ -244,10 +244,10 @@ fn user_report(user: &User, clients: &[ClientReport]) -> UserReport {
     UserReport {
         uid: user.uid,
         clients: user.clients.load(Relaxed),
-        sessions: user.sessions.value(),
+        sessions: user.held.sessions.value(),
         in_flight: own.map(|client| client.in_flight).sum(),
-        memory_bytes: user.mapped_bytes.value(),
-        faulted_bytes: user.pages.value() * PAGE,
+        memory_bytes: user.held.mapped_bytes.value(),
+        faulted_bytes: user.held.pages.value() * PAGE,
         refused: user.refused.value(),
     }
 }

@@ -96,7 +96,8 @@ impl Memory {
             return Err(MemoryRefusal::TooMuch(bytes));
         }
         let user = &allowance.user;
-        let is_mapped = user.mapped_bytes.take(bytes, allowance.user_bytes_max, allowance.replaced_bytes);
+        let is_mapped =
+            user.held.mapped_bytes.take(bytes, allowance.user_bytes_max, allowance.replaced_bytes);
         if !is_mapped && !cfg!(mutant = "host_user_memory_unlimited") {
             user.refused.add(1);
             return Err(MemoryRefusal::TooMuchForUser { bytes, uid: user.uid });
@@ -189,7 +190,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some(faults) = &self.faults {
-            faults.user().mapped_bytes.give_back(self.bytes());
+            faults.user().held.mapped_bytes.give_back(self.bytes());
         }
     }
 }
@@ -202,7 +203,7 @@ struct Reserved<'u> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        self.user.mapped_bytes.give_back(self.bytes);
+        self.user.held.mapped_bytes.give_back(self.bytes);
     }
 }
 
@@ -303,8 +304,8 @@ pub(crate) mod tests {
         allowance.replaced_bytes = first.bytes();
         let second = map(&allowance).unwrap();
         drop((first, second));
-        assert_eq!(allowance.user.mapped_bytes.value(), 0);
+        assert_eq!(allowance.user.held.mapped_bytes.value(), 0);
         let unsealed = Memory::map(&table(&[[0, 20_480, 0, 0]]), &[file.try_clone().unwrap()], &allowance);
-        assert!(unsealed.is_err() && allowance.user.mapped_bytes.value() == 0);
+        assert!(unsealed.is_err() && allowance.user.held.mapped_bytes.value() == 0);
     }
 }

@@ -34,7 +34,7 @@ impl Sessions {
         if self.open.len() >= max && !cfg!(mutant = "host_sessions_unlimited") {
             return None;
         }
-        if !user.sessions.take(1, user_max as u64, 0) && !cfg!(mutant = "host_user_sessions_unlimited") {
+        if !user.held.sessions.take(1, user_max as u64, 0) && !cfg!(mutant = "host_user_sessions_unlimited") {
             user.refused.add(1);
             return None;
         }
@@ -55,7 +55,7 @@ impl Sessions {
 
     fn give_back(&self, count: usize) {
         if let Some(user) = &self.user {
-            user.sessions.give_back(count as u64);
+            user.held.sessions.give_back(count as u64);
         }
     }
 
@@ -186,6 +186,6 @@ mod tests {
         assert!(first.close(1).is_some() && first.close(1).is_none());
         assert_eq!([open(&mut second), open(&mut second)], [Some(1), None]);
         assert_eq!((first.close_all().count(), second.close_all().count()), (1, 2));
-        assert_eq!(user.sessions.value(), 0);
+        assert_eq!(user.held.sessions.value(), 0);
     }
 }

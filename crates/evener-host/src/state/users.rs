@@ -14,12 +14,18 @@ pub(crate) struct User {
     pub(crate) uid: u32,
     /// Changed under the lock of the list of all clients.
     pub(crate) clients: AtomicUsize,
+    pub(crate) held: Holdings,
+    /// Clients, sessions and connections that a limit of the user was in the way of.
+    pub(crate) refused: Count,
+}
+
+/// What all clients of a user hold together.
+#[derive(Debug, Default)]
+pub(crate) struct Holdings {
     pub(crate) sessions: Quantity,
     pub(crate) mapped_bytes: Quantity,
     /// Pages that the host made, or may make without asking again.
     pub(crate) pages: Quantity,
-    /// Clients, sessions and connections that a limit of the user was in the way of.
-    pub(crate) refused: Count,
 }
 
 /// A number with a limit that is told at each use.
@@ -63,7 +69,7 @@ impl Users {
 
     /// Forgets users of whom nothing is left. No client has one of them then, for who takes one does so under the lock.
     pub(crate) fn forget_gone(&self) {
-        self.list().retain(|_, user| Arc::strong_count(user) > 1 || user.pages.value() > 0);
+        self.list().retain(|_, user| Arc::strong_count(user) > 1 || user.held.pages.value() > 0);
     }
 
     /// The list is whole between any two statements, so a panic elsewhere does not spoil it.
@@ -96,7 +102,7 @@ mod tests {
         users.forget_gone();
         assert_eq!(users.all().len(), 1);
         drop(first);
-        users.of(8).pages.take(1, 1, 0);
+        users.of(8).held.pages.take(1, 1, 0);
         users.forget_gone();
         let left: Vec<u32> = users.all().iter().map(|user| user.uid).collect();
         assert_eq!(left, [8], "who left pages behind is remembered");

@@ -42,12 +42,17 @@ pub(crate) const ALL_FEATURES: u64 = 1 << 32 | 1 << 30 | EVENT_IDX | 1 << 28;
 pub(crate) struct Raw {
     pub(crate) stream: UnixStream,
     pub(crate) memory: File,
+    pub(crate) queue: RawQueue,
+    features: u64,
+}
+
+/// Its end of the queue.
+pub(crate) struct RawQueue {
     pub(crate) kick: OwnedFd,
     pub(crate) call: OwnedFd,
     /// Requests so far.
     pub(crate) sent: u16,
     pub(crate) seen: u16,
-    features: u64,
 }
 
 pub(crate) fn memory(bytes: u64, seals: SealFlags) -> File {
@@ -77,7 +82,8 @@ impl Raw {
         stream.set_read_timeout(Some(TIMEOUT)).ok()?;
         let memory = memory(MEMORY_BYTES, SealFlags::SHRINK | SealFlags::GROW);
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
-        Some(Self { stream, memory, kick: event(), call: event(), sent: 0, seen: 0, features: 0 })
+        let queue = RawQueue { kick: event(), call: event(), sent: 0, seen: 0 };
+        Some(Self { stream, memory, queue, features: 0 })
     }
 
     /// A session for AES-CBC encryption, where the host gives one.
@@ -96,9 +102,9 @@ impl Raw {
     /// As [`Raw::wait`], of a client that is not owed an answer.
     pub(crate) fn wait_briefly(&self) -> bool {
         let deadline = Instant::now() + std::time::Duration::from_secs(5);
-        while self.used() != self.sent {
+        while self.used() != self.queue.sent {
             let mut both = [
-                PollFd::new(&self.call, PollFlags::IN),
+                PollFd::new(&self.queue.call, PollFlags::IN),
                 PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP),
             ];
             poll(&mut both, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).ok();
@@ -106,7 +112,7 @@ impl Raw {
                 return false;
             }
             if !both[0].revents().is_empty() {
-                rustix::io::read(&self.call, &mut [0_u8; 8]).ok();
+                rustix::io::read(&self.queue.call, &mut [0_u8; 8]).ok();
             }
         }
         true
@@ -141,7 +147,7 @@ impl Raw {
         let mut addresses = halves(&[0, 0]);
         addresses.extend(words(&[USER + DESCRIPTORS, USER + USED, USER + AVAILABLE, 0]));
         self.send(9, &addresses, &[]);
-        let (kick, call) = (self.kick.try_clone().unwrap(), self.call.try_clone().unwrap());
+        let (kick, call) = (self.queue.kick.try_clone().unwrap(), self.queue.call.try_clone().unwrap());
         self.send(13, &words(&[0]), &[call.as_fd()]);
         self.send(12, &words(&[0]), &[kick.as_fd()]);
         self.send(18, &halves(&[0, 1]), &[]);
@@ -230,24 +236,24 @@ impl Raw {
     }
 
     pub(crate) fn kick(&self) {
-        rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).unwrap();
+        rustix::io::write(&self.queue.kick, &1_u64.to_ne_bytes()).unwrap();
     }
 
     pub(crate) fn offer_quietly(&mut self, head: u16) {
-        self.put(AVAILABLE + 4 + 2 * u64::from(self.sent % RING), &head.to_le_bytes());
-        self.sent = self.sent.wrapping_add(1);
+        self.put(AVAILABLE + 4 + 2 * u64::from(self.queue.sent % RING), &head.to_le_bytes());
+        self.queue.sent = self.queue.sent.wrapping_add(1);
         // Wake me when that one is back, for who goes by index.
-        let last = self.sent.wrapping_sub(1);
+        let last = self.queue.sent.wrapping_sub(1);
         self.put(AVAILABLE + 4 + 2 * u64::from(RING), &last.to_le_bytes());
-        self.put(AVAILABLE + 2, &self.sent.to_le_bytes());
+        self.put(AVAILABLE + 2, &self.queue.sent.to_le_bytes());
     }
 
     /// Waits for the call after which everything offered is back; `false` where the connection ended instead.
     pub(crate) fn wait(&mut self) -> bool {
         let deadline = Instant::now() + TIMEOUT;
-        while self.used() != self.sent {
+        while self.used() != self.queue.sent {
             let mut both = [
-                PollFd::new(&self.call, PollFlags::IN),
+                PollFd::new(&self.queue.call, PollFlags::IN),
                 PollFd::new(&self.stream, PollFlags::IN | PollFlags::RDHUP),
             ];
             let answer = poll(&mut both, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 }));
@@ -257,11 +263,11 @@ impl Raw {
                 return false;
             }
             if !both[0].revents().is_empty() {
-                rustix::io::read(&self.call, &mut [0_u8; 8]).unwrap();
+                rustix::io::read(&self.queue.call, &mut [0_u8; 8]).unwrap();
             }
-            assert!(Instant::now() < deadline, "{} of {} came back", self.used(), self.sent);
+            assert!(Instant::now() < deadline, "{} of {} came back", self.used(), self.queue.sent);
         }
-        self.seen = self.sent;
+        self.queue.seen = self.queue.sent;
         true
     }
 

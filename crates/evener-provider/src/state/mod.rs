@@ -26,10 +26,10 @@ use rows::{CipherRow, DigestFunctions, PassedRow, RandFunctions, SkeyFunctions};
 pub(crate) struct ProvCtx {
     pub(crate) core: Core,
     pub(crate) settings: Settings,
-    pub(crate) ways: Ways,
-    pub(crate) binding: Binding,
     /// The process's; none where they are not wanted.
     pub(crate) statistics: Option<&'static Statistics>,
+    pub(crate) ways: Ways,
+    pub(crate) binding: Binding,
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
     pub(crate) gcm_tells_tags: Tried,

@@ -72,7 +72,7 @@ macro_rules! put {
 
 impl Answer {
     pub(crate) fn text(&self) -> String {
-        let JobKind { algorithm, direction, burst, is_apart, .. } = self.kind;
+        let JobKind { operation: (algorithm, direction), burst, is_apart, .. } = self.kind;
         let size = bytes(u64::try_from(self.kind.bytes).unwrap_or(u64::MAX));
         let layout = if is_apart { "out of place" } else { "in place" };
         let jobs = if burst == 1 { "one job".to_owned() } else { format!("a burst of {burst} jobs") };
@@ -179,8 +179,8 @@ impl Answer {
     pub(crate) fn json(&self) -> anyhow::Result<String> {
         let facts = json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "algorithm": self.kind.algorithm.name(),
-            "direction": self.kind.direction.to_string(),
+            "algorithm": self.kind.operation.0.name(),
+            "direction": self.kind.operation.1.to_string(),
             "layout": if self.kind.is_apart { "out-of-place" } else { "in-place" },
             "size_bytes": self.kind.bytes,
             "burst": self.kind.burst,

@@ -92,7 +92,7 @@ const WAKE_UP: Nanos = Nanos::from_micros(5);
 pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     let kind = arguments.kind()?;
     let mut machine = Machine::new(&arguments.module_options)?;
-    machine.load_or_measure_costs(&[(kind.algorithm, kind.direction)], false);
+    machine.load_or_measure_costs(&[kind.operation], false);
     let mut learned = machine.learned.clone();
     let load = CpuLoad::now();
     let mut ways = core_candidates(&machine, &kind, &mut learned);
@@ -128,7 +128,7 @@ impl Explain {
         }
         let is_apart = self.layout == Layout::OutOfPlace;
         let burst = usize::try_from(self.burst)?;
-        Ok(JobKind { algorithm: self.algorithm, direction, bytes: self.size, burst, is_apart })
+        Ok(JobKind { operation: (self.algorithm, direction), bytes: self.size, burst, is_apart })
     }
 }
 

@@ -17,8 +17,9 @@ use super::{JobKind, NotMeasured, to_u64};
 
 /// A session with a fixed key, which protects nothing.
 pub(super) fn session(kind: &JobKind) -> Arc<Session> {
-    let key: Vec<u8> = (0..=254).take(kind.algorithm.key_bytes().unwrap_or(32)).collect();
-    let session = Session::new(kind.algorithm, kind.direction, Padding::None, &key);
+    let (algorithm, direction) = kind.operation;
+    let key: Vec<u8> = (0..=254).take(algorithm.key_bytes().unwrap_or(32)).collect();
+    let session = Session::new(algorithm, direction, Padding::None, &key);
     Arc::new(session.expect("the key has the algorithm's length, and there is something to decrypt"))
 }
 
@@ -34,7 +35,8 @@ pub(super) struct Input {
 impl Input {
     pub(super) fn new(kind: &JobKind, session: &Session, bytes: usize, jobs: usize) -> Self {
         let (mut one, mut tag) = (vec![0; bytes], [0; TAG_BYTES_MAX]);
-        if kind.algorithm.is_aead() && kind.direction == Direction::Decrypt {
+        let (algorithm, direction) = kind.operation;
+        if algorithm.is_aead() && direction == Direction::Decrypt {
             tag = seal(session, &mut one);
         }
         Self { bytes, all: one.repeat(jobs), tag }
@@ -91,7 +93,7 @@ impl Input {
         let mut space = vec![0; self.all.len()];
         let jobs = self.jobs(session, kind.is_apart, &mut space);
         let mut driver = module.driver();
-        if !driver.supports(kind.algorithm, kind.direction) {
+        if !driver.supports(kind.operation.0, kind.operation.1) {
             return Err(NotMeasured::Unsupported);
         }
         jobs.into_iter().map(|job| run_one(&mut *driver, overhead, job).ok_or(NotMeasured::Failed)).collect()

@@ -124,7 +124,7 @@ fn carried(table: &CostTable, bytes: usize) -> Cost {
 /// A job of the longest size that a module is measured with.
 fn longest((algorithm, direction): Operation) -> (JobKind, Arc<Session>) {
     let bytes = overhead::SIZES[overhead::SIZES.len() - 1];
-    let kind = JobKind { algorithm, direction, bytes, burst: 1, is_apart: false };
+    let kind = JobKind { operation: (algorithm, direction), bytes, burst: 1, is_apart: false };
     let session = session(&kind);
     (kind, session)
 }

@@ -19,8 +19,7 @@ pub(crate) use kernel_module::{first_costs, is_known, overhead};
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobKind {
-    pub(crate) algorithm: Algorithm,
-    pub(crate) direction: Direction,
+    pub(crate) operation: (Algorithm, Direction),
     /// Bytes of a job.
     pub(crate) bytes: usize,
     /// Jobs that are handed over together.
@@ -40,12 +39,13 @@ pub(crate) enum NotMeasured {
 
 impl JobKind {
     pub(crate) fn class(&self) -> Class {
-        Class::of(self.algorithm, self.direction, self.bytes, self.is_apart)
+        let (algorithm, direction) = self.operation;
+        Class::of(algorithm, direction, self.bytes, self.is_apart)
     }
 
     /// The least size of at least `bytes` that the algorithm takes without padding.
     fn fitting(&self, bytes: usize) -> usize {
-        match self.algorithm.family() {
+        match self.operation.0.family() {
             Family::Ecb | Family::Cbc => bytes.max(1).next_multiple_of(16),
             Family::Xts => bytes.max(16),
             _ => bytes.max(1),
@@ -82,8 +82,9 @@ pub(crate) fn measure_core(
     limit: Nanos,
     learned: &mut Estimator,
 ) -> Result<(), NotMeasured> {
-    let takes = driver.job_bytes_max(kind.algorithm, kind.direction);
-    if !driver.supports(kind.algorithm, kind.direction) || kind.bytes > takes {
+    let (algorithm, direction) = kind.operation;
+    let takes = driver.job_bytes_max(algorithm, direction);
+    if !driver.supports(algorithm, direction) || kind.bytes > takes {
         return Err(NotMeasured::Unsupported);
     }
     let began = SystemClock.thread_time();
@@ -160,7 +161,7 @@ mod tests {
             (slow(), Algorithm::Sha256, 1 << 30, 16),
         ];
         for (mut driver, algorithm, bytes, burst) in cases {
-            let kind = JobKind { algorithm, direction: Direction::Encrypt, bytes, burst, is_apart: true };
+            let kind = JobKind { operation: (algorithm, Direction::Encrypt), bytes, burst, is_apart: true };
             let (mut learned, began) = (Estimator::new(0), SystemClock.thread_time());
             assert_eq!(measure_core(&mut *driver, Method::Plain, &kind, LIMIT, &mut learned), Ok(()));
             let spent = SystemClock.thread_time() - began;

@@ -11,7 +11,7 @@ use evener_core::estimate::ModuleSample;
 use evener_core::{Job, Nanos, Outcome};
 
 use super::is_failed;
-use super::pending_samples::{GroupTime, PendingSamples, SampleGroup};
+use super::pending_samples::{GroupTime, Origin, PendingSamples, SampleGroup};
 use crate::SystemClock;
 use crate::adaptive::{AdaptivePolicy, Circumstances, Observation};
 use crate::costs::overhead::all_of_passed;
@@ -127,11 +127,13 @@ impl<'r, 'm> Feedback<'r, 'm> {
         let held = in_flight + done.len();
         let is_full = held >= width && self.since_idle >= width;
         SampleGroup {
-            class: done[0].class(),
-            held: held as u64,
-            circumstances: Circumstances {
-                opened_key,
-                is_alone: is_full && !opened_key && rested && excluded_time == Nanos::ZERO,
+            origin: Origin {
+                class: done[0].class(),
+                held: held as u64,
+                circumstances: Circumstances {
+                    opened_key,
+                    is_alone: is_full && !opened_key && rested && excluded_time == Nanos::ZERO,
+                },
             },
             jobs: done.len() as u64,
             bytes: done.iter().map(|job| job.input_bytes() as u64).sum(),
@@ -155,7 +157,7 @@ impl<'r, 'm> Feedback<'r, 'm> {
         for group in self.pending.take() {
             let clocked = Nanos(core.0 * group.jobs / all_jobs);
             let observation = self.observation(&group, clocked, beside, now);
-            adaptive.record_module(self.module, self.queues, group.class, &observation);
+            adaptive.record_module(self.module, self.queues, group.origin.class, &observation);
         }
         if let Some(class) = failed_class {
             let core = Nanos(core.0 * failed / all_jobs);
@@ -166,7 +168,7 @@ impl<'r, 'm> Feedback<'r, 'm> {
     /// A group of which clocks have `clocked` this core time. One core cannot have spent more than has passed, less what its own jobs took,
     /// `beside`.
     fn observation(&self, group: &SampleGroup, clocked: Nanos, beside: Nanos, now: Nanos) -> Observation {
-        let SampleGroup { held, circumstances, jobs, bytes, time, .. } = *group;
+        let SampleGroup { origin: Origin { held, circumstances, .. }, jobs, bytes, time } = *group;
         let GroupTime { passed, excluded, overhead } = time;
         let all = clocked + overhead;
         let most = if self.adaptive.cores() == 1 { (passed - beside).max(clocked) } else { all };

@@ -17,13 +17,19 @@ const GROUPED_MAX: u64 = 64;
 /// Results that came about alike, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleGroup {
+    pub(crate) origin: Origin,
+    pub(crate) jobs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) time: GroupTime,
+}
+
+/// How results came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
     pub(crate) class: Class,
     /// Requests that the module held with them.
     pub(crate) held: u64,
     pub(crate) circumstances: Circumstances,
-    pub(crate) jobs: u64,
-    pub(crate) bytes: u64,
-    pub(crate) time: GroupTime,
 }
 
 /// What results took.
@@ -45,13 +51,6 @@ impl AddAssign for GroupTime {
     }
 }
 
-impl SampleGroup {
-    fn is_like(&self, other: &Self) -> bool {
-        let alike = |part: &Self| (part.class, part.held, part.circumstances);
-        alike(self) == alike(other)
-    }
-}
-
 /// Results that are not recorded yet, in their order.
 #[derive(Default)]
 pub(crate) struct PendingSamples(Vec<SampleGroup>);
@@ -59,7 +58,7 @@ pub(crate) struct PendingSamples(Vec<SampleGroup>);
 impl PendingSamples {
     /// Results have come.
     pub(crate) fn add(&mut self, part: SampleGroup) {
-        match self.0.last_mut().filter(|last| last.is_like(&part)) {
+        match self.0.last_mut().filter(|last| last.origin == part.origin) {
             Some(last) => {
                 last.jobs += part.jobs;
                 last.bytes += part.bytes;
@@ -71,7 +70,7 @@ impl PendingSamples {
 
     /// Whether it is time to record, where it may wait at all: for results of a module that was alone.
     pub(crate) fn is_due(&self) -> bool {
-        let last = self.0.last().map(|last| last.circumstances);
+        let last = self.0.last().map(|last| last.origin.circumstances);
         let is_alone = last.is_some_and(|last| last.is_alone && !last.opened_key);
         !is_alone || self.jobs() >= GROUPED_MAX || cfg!(mutant = "told_one_by_one")
     }
@@ -96,9 +95,7 @@ mod tests {
         let class = Class::of(Algorithm::Aes128Cbc, Direction::Encrypt, bytes, true);
         let [passed, overhead] = [300, 100].map(Nanos::from_micros);
         SampleGroup {
-            class,
-            held: 2,
-            circumstances: Circumstances { opened_key: false, is_alone },
+            origin: Origin { class, held: 2, circumstances: Circumstances { opened_key: false, is_alone } },
             jobs: 1,
             bytes: bytes as u64,
             time: GroupTime { passed, excluded: Nanos::ZERO, overhead },
@@ -134,7 +131,8 @@ mod tests {
         assert!(pending.is_due(), "a core worked beside it");
         assert_eq!(pending.take().len(), 3);
         let circumstances = Circumstances { opened_key: true, is_alone: true };
-        pending.add(SampleGroup { circumstances, ..part(4_096, true) });
+        let part = part(4_096, true);
+        pending.add(SampleGroup { origin: Origin { circumstances, ..part.origin }, ..part });
         assert!(pending.is_due(), "a key was opened");
     }
 }

@@ -18,7 +18,7 @@ use evener_ring::Ticket;
 use evener_testing::arbiters::ArbiterFolder;
 
 use super::ModuleWorker;
-use super::pending_samples::{GroupTime, SampleGroup};
+use super::pending_samples::{GroupTime, Origin, SampleGroup};
 use super::turns::Turns;
 use crate::adaptive::Circumstances;
 use crate::queue::test_support::{job, session};
@@ -519,9 +519,11 @@ fn what_a_check_takes_of_the_only_core_is_left_out_of_what_is_told_next_and_noth
         let [passed, overhead, besides] = [us(300), us(100), Nanos::ZERO];
         let (held, jobs, bytes) = (2, 1, BYTES as u64);
         let part = SampleGroup {
-            class,
-            held,
-            circumstances: Circumstances { opened_key: false, is_alone: true },
+            origin: Origin {
+                class,
+                held,
+                circumstances: Circumstances { opened_key: false, is_alone: true },
+            },
             jobs,
             bytes,
             time: GroupTime { passed, excluded: besides, overhead },

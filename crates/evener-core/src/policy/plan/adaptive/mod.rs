@@ -85,7 +85,7 @@ pub fn plan(plan_input: &PlanInput) -> Table {
     for row in &mut rows {
         row.is_left_to_modules = leaves_to_modules && row.gain > 0.0;
         // Of one module: with several it is not known which will take it.
-        let takes_all = |cell: &Cell| cell.gain > 0.0 && cell.core_use >= TUNING.saturated * cores;
+        let takes_all = |cell: &Cell| cell.gain > 0.0 && cell.path().core_use >= TUNING.saturated * cores;
         row.keeps_all_cores =
             row.is_left_to_modules && row.cells.len() == 1 && row.cells.iter().all(takes_all);
         if row.keeps_all_cores && !cfg!(mutant = "last_ones_left_by_both") {
@@ -113,7 +113,7 @@ fn is_saturated(plan_input: &PlanInput, lambda: f64, rows: &[Row], orders: &[Ord
         class.map(|&class| (&rows[class].cells[module], rows[class].c.unwrap_or(f64::INFINITY)))
     };
     let paths: Vec<(&Cell, f64)> = orders.iter().enumerate().filter_map(next).collect();
-    let wanted: f64 = paths.iter().map(|(cell, _)| cell.core_use).sum();
+    let wanted: f64 = paths.iter().map(|(cell, _)| cell.path().core_use).sum();
     let cores = cores(plan_input);
     wanted >= TUNING.saturated * cores || !plan_input.yields && are_better_alone(&paths, cores)
 }
@@ -125,9 +125,9 @@ fn are_better_alone(paths: &[(&Cell, f64)], cores: f64) -> bool {
     let fair = cores / threads;
     let [mut alone, mut beside, mut left] = [0.0, 0.0, cores];
     for (cell, _) in paths {
-        let gets = cell.core_use.min(fair);
-        alone += cell.core_use / cell.d.max(1.0);
-        beside += gets / cell.d.max(1.0);
+        let gets = cell.path().core_use.min(fair);
+        alone += cell.path().core_use / cell.path().d.max(1.0);
+        beside += gets / cell.path().d.max(1.0);
         left -= gets;
     }
     let c = paths.iter().map(|(_, c)| *c).fold(f64::INFINITY, f64::min);

@@ -36,8 +36,8 @@ impl Table {
         let mut best = (inline * (1.0 - TUNING.route_margin), Route::Inline);
         for (module, queue) in queues.iter().enumerate().take(self.capacities.len()) {
             let cell = &row.cells[module];
-            if cell.is_known {
-                let cost = float(queue.wait) + cell.latency + self.price_of_one * cell.d;
+            if let Some(path) = cell.path {
+                let cost = float(queue.wait) + path.latency + self.price_of_one * path.d;
                 if cost < best.0 {
                     best = (cost, Route::Module(module));
                 }

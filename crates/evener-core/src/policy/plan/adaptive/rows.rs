@@ -51,13 +51,19 @@ pub(super) struct RestOfWorkers {
 pub(super) struct Cell {
     /// Core time saved per time of the module; not above zero: the module does not take it.
     pub(super) gain: f64,
+    /// `None` where it is not known.
+    pub(super) path: Option<Path>,
+    pub(super) tries: Tries,
+}
+
+/// What the path to a module takes for a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Path {
     /// `d`, and `d + h`: time from the beginning of a job to its end.
     pub(super) d: f64,
     pub(super) latency: f64,
-    /// Part of a core that the path uses while the module works on this class without a pause.
+    /// Part of a core that it uses while the module works on this class without a pause.
     pub(super) core_use: f64,
-    pub(super) is_known: bool,
-    pub(super) tries: Tries,
 }
 
 /// Jobs that may be sent to learn.
@@ -69,6 +75,13 @@ pub(super) struct Tries {
     pub(super) single_left: u32,
     /// One may come last of all that waits.
     pub(super) is_long_untried: bool,
+}
+
+impl Cell {
+    /// Zeros where it is not known.
+    pub(super) fn path(&self) -> Path {
+        self.path.unwrap_or_default()
+    }
 }
 
 impl Row {
@@ -99,7 +112,7 @@ pub(super) fn row(plan_input: &PlanInput, lambda: f64, class: &ClassInput) -> Ro
         .collect();
     let open = || (0..cells.len()).filter(|&module| cells[module].gain > 0.0);
     let all_rate: f64 = open().map(rate).sum();
-    let fastest = Fastest::of(open().map(|module| (module, cells[module].latency)));
+    let fastest = Fastest::of(open().map(|module| (module, cells[module].path().latency)));
     // Cores that leave the class to modules altogether do none of it.
     let [cores, core] =
         if plan_input.objective == Objective::Cpu { [0.0; 2] } else { [cores_rate, core_rate] };
@@ -167,10 +180,7 @@ fn saves(on_module: &CostOnModule, c: f64, lambda: f64) -> bool {
 fn cell(on_module: &CostOnModule, turn: Option<f64>, c: Option<f64>, rate_min: f64, lambda: f64) -> Cell {
     let closed = Cell {
         gain: f64::NEG_INFINITY,
-        d: 0.0,
-        latency: 0.0,
-        core_use: 0.0,
-        is_known: false,
+        path: None,
         tries: Tries { left: 0, single_left: 0, is_long_untried: false },
     };
     match (*on_module, turn, c) {
@@ -180,7 +190,7 @@ fn cell(on_module: &CostOnModule, turn: Option<f64>, c: Option<f64>, rate_min: f
             let gain = if pays { (c - lambda * d) / latency } else { f64::NEG_INFINITY };
             let left = if pays { 0 } else { tries_left };
             let tries = Tries { left, single_left: tries_left, is_long_untried };
-            Cell { gain, d, latency, core_use: d / turn, is_known: true, tries }
+            Cell { gain, path: Some(Path { d, latency, core_use: d / turn }), tries }
         }
         (CostOnModule::Unknown { tries_left }, _, _) => {
             Cell { tries: Tries { left: tries_left, single_left: tries_left, ..closed.tries }, ..closed }

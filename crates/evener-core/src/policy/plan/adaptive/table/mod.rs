@@ -151,7 +151,7 @@ impl Table {
             }
         }
         if let Some(&class) = order.gains.iter().find(|&&class| waiting(class) > 0) {
-            let rest = self.rows[class].cells[module].latency - float(cores_busy) / self.share;
+            let rest = self.rows[class].cells[module].path().latency - float(cores_busy) / self.share;
             return match done_before(rest, &waiting, &self.without_module[module]) {
                 // Not for good: the cores may think otherwise once the module has nothing to do.
                 Some(others) => Choice::AskAgainIn(wait(others)),
@@ -226,7 +226,7 @@ impl Table {
         let Some(row) = self.rows.get(class) else { return Nanos::ZERO };
         let ns = match module {
             None => row.c.unwrap_or_default(),
-            Some(module) => row.cells.get(module).map_or(0.0, |cell| cell.latency),
+            Some(module) => row.cells.get(module).map_or(0.0, |cell| cell.path().latency),
         };
         #[expect(
             clippy::cast_possible_truncation,

@@ -56,9 +56,9 @@ impl Table {
     /// worth it, for without tries a change would never be noticed.
     pub(super) fn is_last(&self, class: usize, module: usize, waiting: &impl Fn(usize) -> u32) -> bool {
         let cell = &self.rows[class].cells[module];
-        cell.is_known
-            && !cell.tries.is_long_untried
-            && done_before(cell.latency, waiting, &self.without_module[module]).is_some()
+        cell.path
+            .filter(|_| !cell.tries.is_long_untried)
+            .is_some_and(|path| done_before(path.latency, waiting, &self.without_module[module]).is_some())
     }
 
     pub(super) fn is_worth_a_try(&self, class: usize, count: u32) -> bool {
