@@ -38,14 +38,15 @@ pub fn process(
 ) -> Result<Summary, RequestError> {
     let start = Instant::now();
     let run = Run { request, driver_factory, progress, cancel };
+    let through = stream::Run { request, driver_factory, progress, cancel };
     let paths = request.sources.iter().map(|source| match source {
         Source::Stdin => None,
         Source::Path(path) => Some(path.clone()),
     });
     let mut summary = match (&request.target, paths.collect::<Option<Vec<_>>>()) {
         _ if request.sources.is_empty() => return Err(RequestError::NoInput),
-        _ if request.options.archive => archive::run(request, driver_factory, progress, cancel)?,
-        _ if request.options.part.is_some() => stream::run_part(request, driver_factory, progress, cancel)?,
+        _ if request.options.archive => archive::run(&through)?,
+        _ if request.options.part.is_some() => stream::run_part(&through)?,
         (Target::Nowhere(Some(_)), None) => return Err(RequestError::StdinAgainst),
         (Target::Nowhere(against), Some(sources)) => run.verification(&sources, against.as_deref())?,
         (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
@@ -70,7 +71,7 @@ pub fn process(
             summary
         }
         _ if request.options.is_rehearsal || request.options.delete => return Err(RequestError::FilesOnly),
-        _ => stream::run(request, driver_factory, progress, cancel)?,
+        _ => stream::run(&through)?,
     };
     summary.cancelled = cancel.is_cancelled();
     summary.elapsed = start.elapsed();

@@ -49,9 +49,9 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     let prov = ProvCtx {
         core,
         settings,
-        ways: Ways { raw_from, modules, combiner, in_flight, pipelines, jobs },
-        binding: Binding::default(),
         statistics,
+        binding: Binding::default(),
+        ways: Ways { raw_from, modules, pipelines, combiner, in_flight, jobs },
         counts: Counts::default(),
         gcm_tells_tags: Tried::default(),
         build_info,

@@ -8,7 +8,6 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,7 +20,7 @@ use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use evener_testing::Folder;
 use evener_testing::programs::code_of_child;
 use evener_testing::waiting::soon;
-use support::{Order, Peer};
+use support::{Event, Order, Peer};
 
 const TEXT: [u8; 4096] = [0x5A; 4096];
 const TIMEOUT: Nanos = Nanos::from_millis(5_000);
@@ -68,15 +67,15 @@ fn a_child_gives_up_its_copies_of_jobs_and_gets_a_connection_of_its_own_while_th
     let key = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &[1; 16]).unwrap();
     let session = Arc::new(key);
     (0..3).for_each(|_| driver.submit(job(&session)).unwrap());
-    assert_eq!(peer.orders.seen.connections.begun.load(SeqCst), 1);
+    assert_eq!(peer.orders.seen.count(Event::ConnectionBegun), 1);
     assert_eq!(code_of(|| in_child(&mut *driver, &session, 3)), Some(0));
-    assert!(soon(|| peer.orders.seen.connections.begun.load(SeqCst) == 2), "one of its own");
+    assert!(soon(|| peer.orders.seen.count(Event::ConnectionBegun) == 2), "one of its own");
     let mut done = Vec::new();
     while driver.in_flight() > 0 {
         assert!(driver.poll(&mut done, TIMEOUT) > 0, "the parent's is untouched");
     }
     assert!(done.len() == 3 && done.iter().all(|job| is_right(job, &session)));
-    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) == 1), "the child's ended with it");
+    assert!(soon(|| peer.orders.seen.count(Event::ConnectionEnded) == 1), "the child's ended with it");
 }
 
 /// A text that its result replaces.
@@ -113,11 +112,11 @@ fn a_child_s_single_requests_are_lost_at_once_though_its_parent_s_threads_hold_t
     };
     let (one, other) = (session(1), session(2));
     assert_eq!(ask(&*driver, &one), (Ok(()), true));
-    let asked = peer.orders.seen.requests.load(SeqCst);
+    let asked = peer.orders.seen.count(Event::Request);
     peer.orders.give(Order::Busy);
     thread::scope(|scope| {
         let waits = scope.spawn(|| ask(&*driver, &one));
-        assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 1));
+        assert!(soon(|| peer.orders.seen.count(Event::Request) == asked + 1));
         // The host answers no message, so this one holds the lock. Should it not hold it yet, the test says less.
         let opens = scope.spawn(|| ask(&*driver, &other));
         thread::sleep(Duration::from_millis(100));

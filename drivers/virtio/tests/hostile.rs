@@ -17,7 +17,7 @@ use evener_driver_virtio::{ConnectionError, Module, OpenError};
 use evener_wire::{Message, WireError, features, protocol_features};
 
 use evener_testing::waiting::soon;
-use support::{Nonsense, Order, Peer, Wrong};
+use support::{Event, Nonsense, Order, Peer, Wrong};
 
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
 const BYTES: usize = 4_096;
@@ -98,7 +98,7 @@ fn a_queue_with_nonsense_in_it_ends_the_connection_and_every_job_comes_back_once
         assert_eq!(count_right(&done, &key), by_host, "{nonsense:?}");
         assert_eq!(driver.submit(armed(&key, 0)).map_err(|(_, why)| why), Err(Refusal::Lost), "{nonsense:?}");
         assert!(
-            soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1),
+            soon(|| peer.orders.seen.count(Event::ConnectionEnded) >= 1),
             "{nonsense:?}: the connection ends"
         );
         // The next run has one of its own.
@@ -111,8 +111,7 @@ fn a_queue_with_nonsense_in_it_ends_the_connection_and_every_job_comes_back_once
 
 #[test]
 fn what_a_host_says_of_the_length_of_its_results_is_not_believed() {
-    let peer = Peer::start();
-    peer.orders.give(Order::Boast);
+    let peer = Peer::with(Order::Boast);
     let module = Module::open(&peer.name("")).unwrap();
     let (mut driver, key) = (module.driver(), session(1));
     submit(&mut *driver, &key);
@@ -192,5 +191,5 @@ fn an_answer_that_nobody_asked_for_loses_what_is_under_way_at_once() {
     peer.orders.give(Order::Talk);
     submit(&mut *driver, &key);
     assert_eq!(count_right(&all_back(&mut *driver), &key), 0);
-    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1), "the connection ends");
+    assert!(soon(|| peer.orders.seen.count(Event::ConnectionEnded) >= 1), "the connection ends");
 }

@@ -19,7 +19,7 @@ use evener_driver_virtio::{ConnectionError, DEPTH, LazyModule, Module, OpenError
 use evener_fd::SystemError;
 
 use evener_testing::waiting::soon;
-use support::{Order, Peer, STATUSES, nowhere};
+use support::{Event, Order, Peer, STATUSES, nowhere};
 
 const TIMEOUT: Nanos = Nanos::from_millis(5_000);
 /// When jobs that are not back will not come.
@@ -176,8 +176,7 @@ fn by_default_a_host_gets_only_what_costs_more_than_two_copies() {
 
 #[test]
 fn a_connection_waits_for_answers_twice_and_sends_meanwhile_what_needs_none() {
-    let peer = Peer::start();
-    peer.orders.give(Order::LateAnswers);
+    let peer = Peer::with(Order::LateAnswers);
     // Who waited for each answer would get none, and give up.
     let module = open(&peer, "");
     assert!(module.supports(Algorithm::Aes128Cbc, Direction::Encrypt));
@@ -185,8 +184,7 @@ fn a_connection_waits_for_answers_twice_and_sends_meanwhile_what_needs_none() {
 
 #[test]
 fn a_host_that_says_nothing_of_itself_is_asked_for_cbc_only() {
-    let peer = Peer::start();
-    peer.orders.give(Order::Mute);
+    let peer = Peer::with(Order::Mute);
     let module = open(&peer, ",offer=all");
     for &algorithm in Algorithm::ALL {
         let is_cbc = algorithm.family() == evener_core::Family::Cbc;
@@ -196,8 +194,7 @@ fn a_host_that_says_nothing_of_itself_is_asked_for_cbc_only() {
 
 #[test]
 fn a_module_that_computes_wrong_is_refused_with_what_it_got_wrong() {
-    let peer = Peer::start();
-    peer.orders.give(Order::WrongBytes);
+    let peer = Peer::with(Order::WrongBytes);
     let error = Module::open(&peer.name("")).unwrap_err();
     let OpenError::WrongAnswer { wrong, .. } = &error else { panic!("{error}") };
     assert_eq!((wrong.algorithm, wrong.direction), (Algorithm::Aes128Cbc, Direction::Encrypt));
@@ -243,19 +240,19 @@ fn a_full_queue_is_in_flight_and_one_poll_shows_all_of_it_without_a_kick_for_eac
     let (session, spaces) = (cbc(1), spaces(count + 1));
     let mut waiting = jobs(spaces, &session);
     let last = waiting.pop().unwrap();
-    let before = peer.orders.seen.kicks.load(SeqCst);
-    let asked = peer.orders.seen.requests.load(SeqCst);
+    let before = peer.orders.seen.count(Event::Kick);
+    let asked = peer.orders.seen.count(Event::Request);
     waiting.into_iter().for_each(|job| driver.submit(job).unwrap());
     let (last, refusal) = driver.submit(last).unwrap_err();
     assert_eq!((refusal, driver.in_flight()), (Refusal::Full, count));
-    assert_eq!(peer.orders.seen.requests.load(SeqCst), asked, "nothing is shown before it is polled for");
+    assert_eq!(peer.orders.seen.count(Event::Request), asked, "nothing is shown before it is polled for");
     let mut done = Vec::new();
     assert!(driver.poll(&mut done, TIMEOUT) > 0);
     assert!(
-        soon(|| peer.orders.seen.requests.load(SeqCst) == asked + u64::from(DEPTH)),
+        soon(|| peer.orders.seen.count(Event::Request) == asked + u64::from(DEPTH)),
         "all are shown at the first poll"
     );
-    let kicks = peer.orders.seen.kicks.load(SeqCst) - before;
+    let kicks = peer.orders.seen.count(Event::Kick) - before;
     // One of this poll, and what the host had not counted yet of earlier ones.
     assert!(kicks < u64::from(DEPTH) / 2, "{kicks} kicks");
     while done.len() < count {
@@ -274,13 +271,13 @@ fn a_host_that_is_awake_is_not_kicked() {
     let (session, spaces) = (cbc(1), spaces(12));
     let mut waiting = jobs(spaces, &session);
     let last = waiting.pop().unwrap();
-    let (kicks, asked) = (peer.orders.seen.kicks.load(SeqCst), peer.orders.seen.requests.load(SeqCst));
+    let (kicks, asked) = (peer.orders.seen.count(Event::Kick), peer.orders.seen.count(Event::Request));
     peer.orders.give(Order::Busy);
     let mut done = Vec::new();
     for job in waiting {
         driver.submit(job).unwrap();
         assert_eq!(driver.poll(&mut done, Nanos::ZERO), 0, "it is busy with the first");
-        assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 1));
+        assert!(soon(|| peer.orders.seen.count(Event::Request) == asked + 1));
     }
     peer.orders.take_back(Order::Busy);
     // The last one makes the host count what came before: an event adds up.
@@ -288,7 +285,7 @@ fn a_host_that_is_awake_is_not_kicked() {
     while driver.in_flight() > 0 {
         driver.poll(&mut done, TIMEOUT);
     }
-    let kicks = peer.orders.seen.kicks.load(SeqCst) - kicks;
+    let kicks = peer.orders.seen.count(Event::Kick) - kicks;
     assert!(kicks <= 2, "{kicks} kicks: one for the first request, one where it slept before the last");
     assert!(done.len() == 12 && done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
 }
@@ -303,7 +300,7 @@ fn a_host_that_says_done_and_does_nothing_passes_off_no_text_as_its_ciphertext()
         assert_eq!(job.input(), text(4096), "it can be redone");
     }
     drop((driver, module));
-    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1));
+    assert!(soon(|| peer.orders.seen.count(Event::ConnectionEnded) >= 1));
     assert!(!has_text(&peer));
 }
 
@@ -312,7 +309,7 @@ fn a_host_that_goes_away_in_mid_run_is_noticed_at_once_and_loses_no_job() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
     let (session, spaces) = (cbc(1), spaces(20));
-    peer.orders.ends_after.store(peer.orders.seen.requests.load(SeqCst).try_into().unwrap(), SeqCst);
+    peer.orders.ends_after.store(peer.orders.seen.count(Event::Request).try_into().unwrap(), SeqCst);
     let (mut done, original) = (Vec::new(), text(4096));
     jobs(spaces, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
     // A timeout of an hour: only the end of the connection can end this.
@@ -342,14 +339,14 @@ fn a_host_that_hangs_is_left_with_the_jobs_as_they_were_and_no_data_behind() {
     let mut done = Vec::new();
     jobs(spaces, &session).into_iter().for_each(|job| driver.submit(job).unwrap());
     assert_eq!(driver.poll(&mut done, Nanos::from_millis(20)), 0, "the deadline is the caller's");
-    let asked = peer.orders.seen.requests.load(SeqCst);
-    assert!(soon(|| peer.orders.seen.requests.load(SeqCst) >= asked));
+    let asked = peer.orders.seen.count(Event::Request);
+    assert!(soon(|| peer.orders.seen.count(Event::Request) >= asked));
     driver.abandon(&mut done);
     assert_eq!((done.len(), driver.in_flight()), (5, 0));
     let is_lost =
         |job: &Job<'_>| job.outcome() == Outcome::Failed(JobError::ModuleLost) && job.input() == text(4096);
     assert!(done.iter().all(|job| is_lost(job)));
-    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) == 1), "the connection ends");
+    assert!(soon(|| peer.orders.seen.count(Event::ConnectionEnded) == 1), "the connection ends");
     assert!(!has_text(&peer));
 }
 
@@ -374,7 +371,7 @@ fn no_text_stays_in_shared_memory_after_its_job() {
         let done = drain(&mut *driver, jobs(spaces, &session));
         assert!(done.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
         drop((driver, module));
-        assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1));
+        assert!(soon(|| peer.orders.seen.count(Event::ConnectionEnded) >= 1));
         assert!(!has_text(&peer), "{direction}");
     }
 }
@@ -396,12 +393,12 @@ fn a_session_is_opened_once_and_closed_when_nobody_has_it_any_more() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
     let opened =
-        || peer.orders.seen.sessions.begun.load(SeqCst) - peer.orders.seen.sessions.ended.load(SeqCst);
+        || peer.orders.seen.count(Event::SessionOpened) - peer.orders.seen.count(Event::SessionClosed);
     let mut run = |session: &Arc<Session>| {
         let done = drain(&mut *driver, jobs(spaces(1), session));
         assert!(matches!(done[0].outcome(), Outcome::Done { .. }));
     };
-    let created = || peer.orders.seen.sessions.begun.load(SeqCst);
+    let created = || peer.orders.seen.count(Event::SessionOpened);
     run(&cbc(1));
     let (session, before) = (cbc(2), created());
     (0..5).for_each(|_| run(&session));
@@ -458,7 +455,7 @@ fn a_host_that_refuses_a_key_answers_that_job_and_stays() {
 fn what_is_longer_than_the_host_or_the_memory_takes_is_not_sent() {
     let (peer, module) = scene("");
     let mut driver = module.driver();
-    let before = peer.orders.seen.requests.load(SeqCst);
+    let before = peer.orders.seen.count(Event::Request);
     let session = cbc(1);
     let mut both = vec![Job::in_place(text(2 << 20).leak()), Job::in_place(text(1 << 20).leak())];
     arm(&mut both[0], &session, 2 << 20);
@@ -466,5 +463,5 @@ fn what_is_longer_than_the_host_or_the_memory_takes_is_not_sent() {
     let done = drain(&mut *driver, both);
     assert_eq!(done[0].outcome(), Outcome::Failed(JobError::ModuleFull));
     assert_eq!(done[1].outcome(), Outcome::Done { written: 1 << 20 });
-    assert_eq!(peer.orders.seen.requests.load(SeqCst) - before, 1);
+    assert_eq!(peer.orders.seen.count(Event::Request) - before, 1);
 }

@@ -14,7 +14,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_driver_virtio::Module;
 
 use evener_testing::waiting::soon;
-use support::{Nonsense, Order, Peer, STATUSES};
+use support::{Event, Nonsense, Order, Peer, STATUSES};
 
 /// Who waits so long waits in vain.
 const TIMEOUT: Nanos = Nanos::from_millis(20_000);
@@ -122,7 +122,7 @@ fn asks_rightly(driver: &dyn SingleDriver, session: &Session) {
 
 /// Whether a text stands in what the host saw of the memory at the end of a connection.
 fn has_text(peer: &Peer, text: &[u8]) -> bool {
-    assert!(soon(|| peer.orders.seen.connections.ended.load(SeqCst) >= 1));
+    assert!(soon(|| peer.orders.seen.count(Event::ConnectionEnded) >= 1));
     let left = peer.orders.seen.left.lock().unwrap();
     assert!(left.len() > 4096);
     left.windows(64).any(|window| window == &text[..64])
@@ -175,9 +175,9 @@ fn ask_again_and_again(driver: &dyn SingleDriver, thread: u8) {
 fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once() {
     for has_flags_only in [false, true] {
         let (peer, driver) = scene_with(has_flags_only, "");
-        let (asked, connections) =
-            (&peer.orders.seen.requests, peer.orders.seen.connections.begun.load(SeqCst));
-        let (before, began) = (asked.load(SeqCst), Instant::now());
+        let asked = || peer.orders.seen.count(Event::Request);
+        let connections = peer.orders.seen.count(Event::ConnectionBegun);
+        let (before, began) = (asked(), Instant::now());
         thread::scope(|scope| {
             for thread in 0..THREADS {
                 let driver = &*driver;
@@ -185,8 +185,8 @@ fn eight_callers_at_once_get_each_its_own_result_and_each_request_is_made_once()
             }
         });
         let all = u64::from(THREADS) * u64::try_from(ASKED_BY_EACH).unwrap();
-        assert_eq!(asked.load(SeqCst) - before, all);
-        assert_eq!(peer.orders.seen.connections.begun.load(SeqCst), connections, "one line for all");
+        assert_eq!(asked() - before, all);
+        assert_eq!(peer.orders.seen.count(Event::ConnectionBegun), connections, "one line for all");
         assert!(began.elapsed() < Duration::from(TIMEOUT), "nobody overslept a call");
     }
 }
@@ -196,14 +196,14 @@ fn who_is_late_leaves_and_whoever_waits_beside_him_is_lost_at_once() {
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
     peer.orders.give(Order::Hang);
-    let asked = peer.orders.seen.requests.load(SeqCst);
+    let asked = peer.orders.seen.count(Event::Request);
     thread::scope(|scope| {
         let beside = [1, 2, 3].map(|key| {
             let waits = scope.spawn({
                 let driver = &*driver;
                 move || unanswered(driver, &cbc(key), TIMEOUT)
             });
-            assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + u64::from(key)), "it is there");
+            assert!(soon(|| peer.orders.seen.count(Event::Request) == asked + u64::from(key)), "it is there");
             waits
         });
         // Opens a session while others sleep, who are not to take the answer for the host's end.
@@ -224,13 +224,13 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
     let (peer, driver) = scene("");
     asks_rightly(&*driver, &cbc(1));
     peer.orders.give(Order::Hang);
-    let asked = peer.orders.seen.requests.load(SeqCst);
+    let asked = peer.orders.seen.count(Event::Request);
     thread::scope(|scope| {
         let two = [1, 2].map(|key| {
             let driver = &*driver;
             scope.spawn(move || unanswered(driver, &cbc(key), TIMEOUT))
         });
-        assert!(soon(|| peer.orders.seen.requests.load(SeqCst) == asked + 2), "both are there");
+        assert!(soon(|| peer.orders.seen.count(Event::Request) == asked + 2), "both are there");
         spoil(&peer);
         peer.orders.take_back(Order::Hang);
         let began = Instant::now();
@@ -246,7 +246,7 @@ fn beside_two_who_wait(spoil: impl Fn(&Peer), given: &mut Given) -> Result<(), U
 #[test]
 fn a_host_that_goes_away_loses_all_who_wait_at_once() {
     let ends = |peer: &Peer| {
-        let served = u32::try_from(peer.orders.seen.requests.load(SeqCst)).unwrap();
+        let served = u32::try_from(peer.orders.seen.count(Event::Request)).unwrap();
         peer.orders.ends_after.store(served, SeqCst);
     };
     let mut given = Given::in_place(&text(4096, 6));
@@ -312,20 +312,21 @@ fn no_text_stays_in_shared_memory_after_its_request() {
 #[test]
 fn a_key_is_opened_once_and_closed_when_its_session_has_ended() {
     let (peer, driver) = scene("");
-    let (created, closed) = (&peer.orders.seen.sessions.begun, &peer.orders.seen.sessions.ended);
-    assert!(soon(|| created.load(SeqCst) == closed.load(SeqCst)), "the known answers' keys are closed");
-    let (one, other, before) = (cbc(1), cbc(2), created.load(SeqCst));
+    let created = || peer.orders.seen.count(Event::SessionOpened);
+    let closed = || peer.orders.seen.count(Event::SessionClosed);
+    assert!(soon(|| created() == closed()), "the known answers' keys are closed");
+    let (one, other, before) = (cbc(1), cbc(2), created());
     for _ in 0..3 {
         asks_rightly(&*driver, &one);
         asks_rightly(&*driver, &other);
     }
-    assert_eq!(created.load(SeqCst), before + 2);
+    assert_eq!(created(), before + 2);
     driver.evict(&|id| id == one.id());
-    assert!(soon(|| closed.load(SeqCst) == before + 1), "one is closed");
+    assert!(soon(|| closed() == before + 1), "one is closed");
     asks_rightly(&*driver, &other);
-    assert_eq!(created.load(SeqCst), before + 2, "the other is open still");
+    assert_eq!(created(), before + 2, "the other is open still");
     driver.evict(&|_| true);
-    assert!(soon(|| closed.load(SeqCst) == before + 2));
+    assert!(soon(|| closed() == before + 2));
 }
 
 #[test]
@@ -334,13 +335,13 @@ fn a_key_that_the_host_lost_is_opened_anew_with_the_next_request() {
     let (peer, driver) = scene("");
     let key = cbc(1);
     asks_rightly(&*driver, &key);
-    let before = peer.orders.seen.sessions.begun.load(SeqCst);
+    let before = peer.orders.seen.count(Event::SessionOpened);
     peer.orders.status.store(INVALID_SESSION, SeqCst);
     let code = i32::try_from(INVALID_SESSION).unwrap();
     assert_eq!(refused(&*driver, &key), Unanswered::Failed(JobError::Module { code }));
     peer.orders.status.store(0, SeqCst);
     asks_rightly(&*driver, &key);
-    assert_eq!(peer.orders.seen.sessions.begun.load(SeqCst), before + 1);
+    assert_eq!(peer.orders.seen.count(Event::SessionOpened), before + 1);
 }
 
 #[test]
@@ -359,7 +360,7 @@ fn a_host_that_refuses_a_key_refuses_that_request_and_leaves_no_seat_taken() {
 #[test]
 fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
     let (peer, driver) = scene("");
-    let asked = peer.orders.seen.requests.load(SeqCst);
+    let asked = peer.orders.seen.count(Event::Request);
     let padded = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::Pkcs7, &[1; 16]).unwrap();
     let all = [
         (session(Algorithm::Aes128Ctr, Direction::Encrypt, 1), 4096),
@@ -381,7 +382,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
         }
     }
     assert!(!driver.takes(Algorithm::Aes128Cbc, 4095) && !driver.takes(Algorithm::Aes128Gcm, 16));
-    assert_eq!(peer.orders.seen.requests.load(SeqCst), asked);
+    assert_eq!(peer.orders.seen.count(Event::Request), asked);
     let most = text(2 << 20, 4);
     let mut given = Given::apart(&most);
     driver.run_single(cbc(1).with_iv(&IV), &mut given, TIMEOUT).unwrap();
@@ -392,7 +393,7 @@ fn what_is_too_long_or_not_offered_is_refused_and_not_sent() {
 fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
     let (peer, driver) = scene("");
     peer.orders.give(Order::Busy);
-    let asked = peer.orders.seen.requests.load(SeqCst);
+    let asked = peer.orders.seen.count(Event::Request);
     let session = &cbc(1);
     thread::scope(|scope| {
         let ask = |_| {
@@ -415,5 +416,5 @@ fn more_callers_than_seats_are_answered_or_told_that_it_is_full() {
         assert_eq!(done.iter().filter(|done| **done == Err(FULL)).count(), 8);
         assert_eq!(done.iter().filter(|done| done.is_ok()).count(), 32);
     });
-    assert_eq!(peer.orders.seen.requests.load(SeqCst) - asked, 32);
+    assert_eq!(peer.orders.seen.count(Event::Request) - asked, 32);
 }

@@ -11,31 +11,23 @@ mod unpacker;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-use evener::{Cancel, DriverFactory};
-
 use crate::error::FileError;
 use crate::input::descriptors::Descriptors;
 use crate::input::place::OpenPlaces;
 use crate::output::{OutputDir, Outputs, SyncErrors};
-use crate::report::{Progress, Summary};
-use crate::request::{Existing, Request, RequestError, Source, Target, Task};
+use crate::report::Summary;
+use crate::request::{Existing, RequestError, Source, Target, Task};
 use crate::stream;
 use crate::walk::named_inputs;
 use packer::{Packed, Packer};
 use unpacker::Unpacker;
 
 /// Packs or unpacks.
-pub(crate) fn run(
-    request: &Request,
-    driver_factory: &dyn DriverFactory,
-    progress: &Progress,
-    cancel: &Cancel,
-) -> Result<Summary, RequestError> {
-    let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
-    let run = stream::Run { request, driver_factory, progress, cancel };
-    match request.task {
-        Task::Encrypt(_) => pack(&run, &open),
-        Task::Decrypt(_) => unpack(&run, &open),
+pub(crate) fn run(run: &stream::Run<'_>) -> Result<Summary, RequestError> {
+    let open = OpenPlaces::new(Descriptors::of_process(run.request.options.workers.max(1)).directories);
+    match run.request.task {
+        Task::Encrypt(_) => pack(run, &open),
+        Task::Decrypt(_) => unpack(run, &open),
     }
 }
 

@@ -41,15 +41,10 @@ struct Pipe<'a> {
 }
 
 /// Runs one input to one output.
-pub(crate) fn run(
-    request: &Request,
-    driver_factory: &dyn DriverFactory,
-    progress: &Progress,
-    cancel: &Cancel,
-) -> Result<Summary, RequestError> {
+pub(crate) fn run(run: &Run<'_>) -> Result<Summary, RequestError> {
+    let Run { request, progress, cancel, .. } = *run;
     let (path, input) = open_input(request, cancel)?;
     let output = Output::open(request)?;
-    let run = Run { request, driver_factory, progress, cancel };
     Ok(run.through(input, output)?.summary(path, progress))
 }
 
@@ -106,12 +101,8 @@ impl Run<'_> {
 }
 
 /// Runs the part of one input that is wanted to one output.
-pub(crate) fn run_part(
-    request: &Request,
-    driver_factory: &dyn DriverFactory,
-    progress: &Progress,
-    cancel: &Cancel,
-) -> Result<Summary, RequestError> {
+pub(crate) fn run_part(run: &Run<'_>) -> Result<Summary, RequestError> {
+    let Run { request, driver_factory, progress, cancel } = *run;
     let (Some(part), [Source::Path(path)]) = (request.options.part, request.sources.as_slice()) else {
         return Err(RequestError::PartOfOne);
     };

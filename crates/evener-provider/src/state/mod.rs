@@ -28,29 +28,13 @@ pub(crate) struct ProvCtx {
     pub(crate) settings: Settings,
     /// The process's; none where they are not wanted.
     pub(crate) statistics: Option<&'static Statistics>,
-    pub(crate) ways: Ways,
     pub(crate) binding: Binding,
+    pub(crate) ways: Ways,
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
     pub(crate) gcm_tells_tags: Tried,
     /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
     pub(crate) build_info: CString,
-}
-
-/// Which ways other than the inner cipher's are open.
-pub(crate) struct Ways {
-    /// From how many bytes on engines are asked; `usize::MAX`: never.
-    pub(crate) raw_from: usize,
-    /// Modules of the configuration that are open.
-    pub(crate) modules: usize,
-    /// What threads combine by, where they are to and can.
-    pub(crate) combiner: Option<Combiner>,
-    /// What one thread's requests fill lanes by, where the library is there and wanted.
-    pub(crate) in_flight: Option<InFlight>,
-    /// Whether the core can call pipelines.
-    pub(crate) pipelines: bool,
-    /// OpenSSL's asynchronous jobs, where requests may be put aside.
-    pub(crate) jobs: Option<Jobs>,
 }
 
 /// On whose functions this provider builds, and how it comes to know.
@@ -62,6 +46,22 @@ pub(crate) struct Binding {
     pub(crate) bound: OnceLock<Bound>,
     /// Held while a default provider is looked for; a second thread then finds it bound.
     pub(crate) search: Mutex<()>,
+}
+
+/// Which ways other than the inner cipher's are open.
+pub(crate) struct Ways {
+    /// From how many bytes on engines are asked; `usize::MAX`: never.
+    pub(crate) raw_from: usize,
+    /// Modules of the configuration that are open.
+    pub(crate) modules: usize,
+    /// Whether the core can call pipelines.
+    pub(crate) pipelines: bool,
+    /// What threads combine by, where they are to and can.
+    pub(crate) combiner: Option<Combiner>,
+    /// What one thread's requests fill lanes by, where the library is there and wanted.
+    pub(crate) in_flight: Option<InFlight>,
+    /// OpenSSL's asynchronous jobs, where requests may be put aside.
+    pub(crate) jobs: Option<Jobs>,
 }
 
 /// What is counted, and by which key the core asks for it.

@@ -126,22 +126,34 @@ impl Orders {
     }
 }
 
+/// What the host sees.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    Request,
+    Kick,
+    SessionOpened,
+    SessionClosed,
+    ConnectionBegun,
+    ConnectionEnded,
+}
+
 /// What the host has seen.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    pub(crate) requests: AtomicU64,
-    pub(crate) kicks: AtomicU64,
-    pub(crate) sessions: Visits,
-    pub(crate) connections: Visits,
+    /// By [`Event`].
+    counts: [AtomicU64; 6],
     /// Bytes of the client's memory, as they stood at its end.
     pub(crate) left: Mutex<Vec<u8>>,
 }
 
-/// How many came, and how many of them have gone.
-#[derive(Debug, Default)]
-pub(crate) struct Visits {
-    pub(crate) begun: AtomicU64,
-    pub(crate) ended: AtomicU64,
+impl Seen {
+    pub(crate) fn count(&self, event: Event) -> u64 {
+        self.counts[event as usize].load(SeqCst)
+    }
+
+    fn add(&self, event: Event, count: u64) {
+        self.counts[event as usize].fetch_add(count, SeqCst);
+    }
 }
 
 /// A host with its socket.
@@ -159,14 +171,21 @@ impl Peer {
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (stream, orders) = (stream.unwrap(), Arc::clone(&shared));
-                orders.seen.connections.begun.fetch_add(1, SeqCst);
+                orders.seen.add(Event::ConnectionBegun, 1);
                 thread::spawn(move || {
                     Connection::new(stream, &orders).serve();
-                    orders.seen.connections.ended.fetch_add(1, SeqCst);
+                    orders.seen.add(Event::ConnectionEnded, 1);
                 });
             }
         });
         Self { folder, orders }
+    }
+
+    /// Does this wrong from the start.
+    pub(crate) fn with(order: Order) -> Self {
+        let peer = Self::start();
+        peer.orders.give(order);
+        peer
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -262,7 +281,7 @@ impl<'o> Connection<'o> {
         if watched.get(1).is_some_and(|kick| !kick.revents().is_empty()) {
             let mut count = [0; 8];
             rustix::io::read(self.kick.as_ref().unwrap(), &mut count).unwrap();
-            self.orders.seen.kicks.fetch_add(u64::from_ne_bytes(count), SeqCst);
+            self.orders.seen.add(Event::Kick, u64::from_ne_bytes(count));
         }
         !watched[0].revents().is_empty()
     }
@@ -328,7 +347,7 @@ impl<'o> Connection<'o> {
             Message::CloseSession => {
                 let id = evener_wire::number(&payload).unwrap();
                 self.sessions.remove(&id).expect("a session that is open");
-                self.orders.seen.sessions.ended.fetch_add(1, SeqCst);
+                self.orders.seen.add(Event::SessionClosed, 1);
             }
             _ => {}
         }
@@ -357,7 +376,7 @@ impl<'o> Connection<'o> {
         if !is_full {
             self.sessions.insert(self.next_session, opened);
             self.next_session += 1;
-            self.orders.seen.sessions.begun.fetch_add(1, SeqCst);
+            self.orders.seen.add(Event::SessionOpened, 1);
         }
         CreateSession::answer(&mut payload, id);
         self.reply(Message::CreateSession, &payload);
@@ -418,7 +437,7 @@ impl<'o> Connection<'o> {
                 }
                 continue;
             }
-            self.orders.seen.requests.fetch_add(1, SeqCst);
+            self.orders.seen.add(Event::Request, 1);
             self.served += 1;
             let last = self.orders.ends_after.load(SeqCst);
             if last > 0 && self.served > last {

@@ -15,12 +15,7 @@ pub(crate) struct Candidate {
     pub(crate) name: String,
     /// Its number, where it is a module.
     pub(crate) module: Option<usize>,
-    /// Core time of a job on the CPU.
-    pub(crate) c: Option<Nanos>,
-    /// Core time of a job on the module's path.
-    pub(crate) d: Option<Nanos>,
-    /// Time in which only the module works.
-    pub(crate) h: Option<Nanos>,
+    pub(crate) cost: JobCost,
     /// Time until it begins.
     pub(crate) wait: Nanos,
     /// wait + service + lambda * core time.
@@ -43,6 +38,17 @@ pub(crate) enum Overhead {
     Measured(Nanos),
     /// Something is missing, and how much could not be measured.
     Unknown,
+}
+
+/// What a job costs, as far as that is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct JobCost {
+    /// Core time on the CPU.
+    pub(crate) c: Option<Nanos>,
+    /// Core time on the module's path.
+    pub(crate) d: Option<Nanos>,
+    /// Time in which only the module works.
+    pub(crate) h: Option<Nanos>,
 }
 
 /// Under which circumstances a way is chosen.
@@ -117,7 +123,7 @@ impl Answer {
             return;
         }
         let shown = |time: Option<Nanos>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
-        let [c, d, h] = [way.c, way.d, way.h].map(shown);
+        let [c, d, h] = [way.cost.c, way.cost.d, way.cost.h].map(shown);
         let wait = if way.module.is_some() { way.wait.to_string() } else { "-".to_owned() };
         let when = if way.is_measured_now { "measured now" } else { "learned" };
         put!(
@@ -132,8 +138,8 @@ impl Answer {
 
     /// One sentence that says why.
     pub(crate) fn why(&self) -> String {
-        let cores = self.ways.iter().filter(|way| way.c.is_some()).min_by_key(|way| way.c);
-        let modules = || self.ways.iter().filter(|way| way.d.is_some());
+        let cores = self.ways.iter().filter(|way| way.cost.c.is_some()).min_by_key(|way| way.cost.c);
+        let modules = || self.ways.iter().filter(|way| way.cost.d.is_some());
         let chosen: Vec<&str> =
             self.ways.iter().filter(|way| way.is_chosen).map(|way| way.name.as_str()).collect();
         let chosen = chosen.join(" and ");
@@ -141,7 +147,7 @@ impl Answer {
             return self.why_among_methods(&chosen);
         };
         let taken = modules().find(|way| way.is_chosen);
-        let (c, d) = (core.c.unwrap_or_default(), module.d.unwrap_or_default());
+        let (c, d) = (core.cost.c.unwrap_or_default(), module.cost.d.unwrap_or_default());
         let reason = match taken {
             Some(module) => why_module(core, module, self.circumstances.lambda),
             None if d >= c => format!("{} would cost {d} of core time, the CPU {c}", module.name),
@@ -161,14 +167,14 @@ impl Answer {
     }
 
     fn why_among_methods(&self, chosen: &str) -> String {
-        let known: Vec<&Candidate> = self.ways.iter().filter(|way| way.c.is_some()).collect();
+        let known: Vec<&Candidate> = self.ways.iter().filter(|way| way.cost.c.is_some()).collect();
         match &known[..] {
             [] => "no way could be measured".to_owned(),
             [_] => format!("{chosen}: the only way here"),
             ways => {
-                let each = ways.iter().map(|way| format!("{} {}", way.name, way.c.unwrap_or_default()));
+                let each = ways.iter().map(|way| format!("{} {}", way.name, way.cost.c.unwrap_or_default()));
                 let each = each.collect::<Vec<_>>().join(", ");
-                let is_cheapest = ways.iter().min_by_key(|way| way.c).is_some_and(|way| way.is_chosen);
+                let is_cheapest = ways.iter().min_by_key(|way| way.cost.c).is_some_and(|way| way.is_chosen);
                 let but = if is_cheapest { "" } else { ", which is less apart than costs may err" };
                 format!("{chosen}: the core time of a job is {each}{but}")
             }
@@ -201,7 +207,7 @@ impl Answer {
 
 /// Why a module takes it, beside the cores or instead of them.
 fn why_module(core: &Candidate, module: &Candidate, lambda: f64) -> String {
-    let (c, d) = (core.c.unwrap_or_default(), module.d.unwrap_or_default());
+    let (c, d) = (core.cost.c.unwrap_or_default(), module.cost.d.unwrap_or_default());
     let costs = format!("{} costs {d} of core time, the CPU {c}", module.name);
     match (core.is_chosen, d < c) {
         (true, _) => format!("both at the same time; {costs}"),
@@ -219,7 +225,7 @@ impl Candidate {
 
     /// Time from the request to its end.
     fn service(&self) -> Nanos {
-        self.wait + self.c.or(self.d).unwrap_or_default() + self.h.unwrap_or_default()
+        self.wait + self.cost.c.or(self.cost.d).unwrap_or_default() + self.cost.h.unwrap_or_default()
     }
 
     /// What of `d` threads' clocks do not show.
@@ -246,7 +252,7 @@ impl Candidate {
 
     /// `d` over what threads' clocks show of it, where that is known.
     fn clock_factor(&self) -> Option<f64> {
-        let (Some(d), Overhead::Measured(overhead)) = (self.d, self.overhead) else { return None };
+        let (Some(d), Overhead::Measured(overhead)) = (self.cost.d, self.overhead) else { return None };
         let shown = d - overhead;
         (shown > Nanos::ZERO).then(|| d.0 as f64 / shown.0 as f64)
     }
@@ -260,9 +266,9 @@ impl Candidate {
         json!({
             "name": self.name,
             "kind": if self.module.is_some() { "module" } else { "cpu" },
-            "c_ns": ns(self.c),
-            "d_ns": ns(self.d),
-            "h_ns": ns(self.h),
+            "c_ns": ns(self.cost.c),
+            "d_ns": ns(self.cost.d),
+            "h_ns": ns(self.cost.h),
             "wait_ns": self.wait.0,
             "total_ns": ns(self.total()),
             "samples": self.samples,
@@ -298,7 +304,7 @@ mod tests {
     fn what_clocks_do_not_show_is_told_as_a_time_and_as_a_factor() {
         let way = |d, overhead| Candidate {
             name: "it".to_owned(),
-            d: Some(Nanos(d)),
+            cost: JobCost { d: Some(Nanos(d)), ..JobCost::default() },
             overhead,
             ..Candidate::default()
         };

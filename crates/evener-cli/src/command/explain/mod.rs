@@ -147,7 +147,7 @@ fn core_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator) -
         };
         let mut way = Candidate::new(method.name(), is_new, untried);
         if let Some(c) = mean(learned) {
-            (way.samples, way.c) = (c.samples, c.at(kind.bytes));
+            (way.samples, way.cost.c) = (c.samples, c.at(kind.bytes));
         }
         ways.push(way);
     }
@@ -172,7 +172,7 @@ fn module_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator)
         };
         let (d, h) = (known(learned).d, known(learned).h);
         let at = |mean: Learned| mean.at(kind.bytes);
-        (way.samples, way.d, way.h, way.wait) = (d.samples, at(d), at(h), WAKE_UP);
+        (way.samples, way.cost.d, way.cost.h, way.wait) = (d.samples, at(d), at(h), WAKE_UP);
         ways.push(way);
     }
     ways
@@ -215,8 +215,8 @@ fn plan_input(
 /// What each way comes to: wait + service + lambda * core time.
 fn weigh(ways: &mut [Candidate], lambda: f64) {
     for way in ways {
-        let core = way.c.or(way.d);
-        let service = core.map(|core| core + way.h.unwrap_or_default());
+        let core = way.cost.c.or(way.cost.d);
+        let service = core.map(|core| core + way.cost.h.unwrap_or_default());
         way.total_ns =
             service.zip(core).map(|(service, core)| float(way.wait + service) + lambda * float(core));
     }
@@ -240,7 +240,7 @@ fn choose(ways: &mut [Candidate], table: &Table, plan_input: &PlanInput, method:
         way.is_chosen = way.module.is_some_and(goes_to);
     }
     // A core runs it by the method in force, whose cost the planner was given.
-    let in_force = ways.iter_mut().find(|way| way.c.is_some() && way.name == method.name());
+    let in_force = ways.iter_mut().find(|way| way.cost.c.is_some() && way.name == method.name());
     if let Some(way) = in_force.filter(|_| goes_to_core) {
         way.is_chosen = true;
     }
