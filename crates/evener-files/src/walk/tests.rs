@@ -30,6 +30,13 @@ fn walk(place: &tempfile::TempDir, descriptors: usize, source: &str) -> (Walk, A
     (Walk::new(&[source], &target, &Filter::default(), &outputs, &open).unwrap(), outputs)
 }
 
+/// A place, and the walk through its `in`.
+fn begun(descriptors: usize) -> (tempfile::TempDir, Walk) {
+    let place = place();
+    let (walk, _) = walk(&place, descriptors, "in");
+    (place, walk)
+}
+
 /// Budgets of descriptors: everything is closed at once, or nothing is.
 const BUDGETS: [usize; 2] = [1, 64];
 
@@ -52,8 +59,7 @@ fn replace_by_link(path: &Path, target: &Path) {
 #[test]
 fn a_file_that_became_a_link_since_the_walk_saw_it_is_not_followed() {
     for budget in BUDGETS {
-        let place = place();
-        let (mut walk, _) = walk(&place, budget, "in");
+        let (place, mut walk) = begun(budget);
         let item = next_file(&mut walk);
         assert_eq!(item.open().unwrap().len(), 4);
         replace_by_link(&item.source(), &place.path().join("secret/file"));
@@ -64,8 +70,7 @@ fn a_file_that_became_a_link_since_the_walk_saw_it_is_not_followed() {
 #[test]
 fn a_directory_that_became_a_link_since_the_walk_saw_its_files_leads_nowhere() {
     for budget in BUDGETS {
-        let place = place();
-        let (mut walk, _) = walk(&place, budget, "in");
+        let (place, mut walk) = begun(budget);
         let item = next_file(&mut walk);
         // Closes what the budget of one holds.
         next_file(&mut walk);
@@ -80,8 +85,7 @@ fn a_directory_that_became_a_link_since_the_walk_saw_its_files_leads_nowhere() {
 #[test]
 fn a_directory_that_becomes_a_link_before_it_is_entered_is_an_error_and_not_listed() {
     for budget in BUDGETS {
-        let place = place();
-        let (mut walk, _) = walk(&place, budget, "in");
+        let (place, mut walk) = begun(budget);
         let first = next_file(&mut walk).source();
         let second = place.path().join(if first.ends_with("a/file") { "in/b" } else { "in/a" });
         replace_by_link(&second, &place.path().join("secret"));
