@@ -285,7 +285,7 @@ fn behind_a_first_large_request_a_sandbox_may_forbid_all_that_opens_makes_or_beg
     assert!(requests(&host.control()) > before + 100);
 }
 
-/// It is entered by a child that has done nothing yet, so that whatever is made for a process is refused to it, and nothing may try.
+/// It is entered by a child that has done nothing yet, nor has its parent where that is said, so that whatever is made for a process is refused to it, and nothing may try.
 #[test]
 fn in_openssh_s_filter_a_child_encrypts_what_it_likes() {
     let program = Program::build("sandboxed");
@@ -293,8 +293,10 @@ fn in_openssh_s_filter_a_child_encrypts_what_it_likes() {
     let named = Setup::evener(&format!("combine = auto\nthreads = auto\nmodules = {}", host.module()));
     let all = [plain(), named.without_legacy(), hosted(&host)];
     for setup in all.into_iter().chain(armed_setups()) {
-        let mut command = setup.command(&program.path().to_string_lossy());
-        let output = bounded(SECONDS_MAX, command.args(["0", "60", "ssh"]));
-        assert!(output.stdout == b"alive\n", "{}: {}", setup.name(), text_of(&output));
+        for parent in ["ssh", "first"] {
+            let mut command = setup.command(&program.path().to_string_lossy());
+            let output = bounded(SECONDS_MAX, command.args(["0", "60", parent]));
+            assert!(output.stdout == b"alive\n", "{} {parent}: {}", setup.name(), text_of(&output));
+        }
     }
 }

@@ -5,15 +5,18 @@ use std::io;
 use rustix::fs::{self, FallocateFlags, FileType, Mode, OFlags};
 use rustix::process::geteuid;
 
-use crate::{CheckedFd, Directories, may_extend_to};
+use crate::{CheckedFd, Directories, may_begin, may_extend_to};
 
 /// Opens the file of that name in the first of `places` that the effective user may use. A file that is missing is made, with so many bytes, which
 /// are zero and have their blocks: a full file system would otherwise stop, with a signal, who writes into its mapping.
 ///
 /// # Errors
 ///
-/// The system's, and `InvalidData` where what has that name is no file of so many bytes that only this user may use.
+/// The system's, `PermissionDenied` where a filter of system calls has come that might end the program here ([`may_begin`]), and `InvalidData` where what has that name is no file of so many bytes that only this user may use.
 pub fn open_private_file(places: &Directories, name: &str, bytes: u64) -> io::Result<CheckedFd> {
+    if !may_begin() {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
     // Before anything is made: a signal would end a program that does not know of the file.
     may_extend_to(bytes)?;
     let directory = CheckedFd::new(places.open_or_make(geteuid().as_raw())?)?;

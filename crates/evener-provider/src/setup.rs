@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
 use crate::ffi::key_memory;
+use crate::native::kernel_choice;
 use crate::state::{Binding, Counts, ProvCtx, Tried, Ways};
 use crate::{counters, fork, modules};
 
@@ -22,6 +23,9 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     if settings.has_ways() || settings.kernels != Kernels::Off {
         // What a service manager or container has put the program under is known to let it load all this.
         evener_fd::note_filters();
+    }
+    if settings.kernels == Kernels::Auto {
+        kernel_choice::prepare();
     }
     let combiner = combiner(&settings, fork::watch(), &mut complaints);
     let modules = modules::open(&settings, fork::watch(), &mut complaints);

@@ -4,7 +4,7 @@ pub(crate) mod thread_table;
 
 use std::sync::OnceLock;
 
-use evener::counts_file::{DIRECTORY_VARIABLE, Directories, Statistics, ThreadDigests};
+use evener::counts_file::{Statistics, ThreadDigests};
 use evener_core::Direction;
 use evener_core::counts::{Count, Kind, Row};
 
@@ -20,16 +20,9 @@ pub(crate) fn statistics(settings: &Settings) -> Option<&'static Statistics> {
     if settings.statistics == StatisticsFile::Off {
         return None;
     }
-    let places = || {
-        if ffi::has_raised_rights() {
-            Directories::default()
-        } else {
-            Directories::from_environment(DIRECTORY_VARIABLE)
-        }
-    };
     let start = || {
         thread_table::prepare();
-        Statistics::new(places()).ok()
+        Statistics::new(ffi::private_directories()).ok()
     };
     STATISTICS.get_or_init(start).as_ref()
 }

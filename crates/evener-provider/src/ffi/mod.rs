@@ -4,6 +4,7 @@
 use std::ffi::CStr;
 use std::slice;
 
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories};
 use evener_ossl_sys::{Algorithm, Dispatch};
 
 pub(crate) mod async_job;
@@ -87,6 +88,15 @@ pub(crate) fn first_name(algorithm: &Algorithm) -> &str {
 pub(crate) fn has_raised_rights() -> bool {
     // SAFETY: reads a word that the kernel left for this process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Where this process keeps files for others of its user: as the environment says, which a process with raised rights must not believe.
+pub(crate) fn private_directories() -> Directories {
+    if has_raised_rights() {
+        Directories::default()
+    } else {
+        Directories::from_environment(DIRECTORY_VARIABLE)
+    }
 }
 
 /// Has `hook` called in each child of `fork`.

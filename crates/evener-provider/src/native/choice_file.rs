@@ -3,32 +3,47 @@
 //! Its name says for what machine, libcrypto and version of ours it was measured, so that nothing in it can be out of date. Both ways are right:
 //! nonsense in it chooses between them.
 
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::OnceLock;
 use std::{env, io};
 
-use super::gcm::prov;
-use crate::ffi;
-use crate::state::rows::{CipherRow, Native};
-use evener::counts_file::{DIRECTORY_VARIABLE, Directories};
+use evener::counts_file::Directories;
 use evener_fd::open_private_file;
 use evener_kernels::Level;
 use evener_ring::Mapping;
 
+use super::gcm::prov;
+use crate::ffi;
+use crate::state::rows::{CipherRow, Native};
+
 /// Lengths of keys: 16, 24 and 32 bytes.
 pub(super) const KEYS: usize = 3;
 
+/// What of the environment a file is found by.
+struct Surroundings {
+    places: Directories,
+    /// Masks what OpenSSL uses of the processor.
+    mask: Option<OsString>,
+}
+
+static SURROUNDINGS: OnceLock<Surroundings> = OnceLock::new();
+
+/// Looks at the environment: when a provider is loaded, for later it may be under change.
+pub(super) fn prepare() {
+    let look = || Surroundings { places: ffi::private_directories(), mask: env::var_os("OPENSSL_ia32cap") };
+    SURROUNDINGS.get_or_init(look);
+}
+
 /// The file of this machine and libcrypto, made where it is missing.
 pub(super) fn open(row: &CipherRow, native: &Native) -> io::Result<Mapping> {
-    let places = if ffi::has_raised_rights() {
-        Directories::default()
-    } else {
-        Directories::from_environment(DIRECTORY_VARIABLE)
-    };
-    let file = open_private_file(&places, &name(row, native), (KEYS * size_of::<u32>()) as u64)?;
+    let surroundings = SURROUNDINGS.get().ok_or(io::ErrorKind::NotFound)?;
+    let name = name(row, native, surroundings);
+    let file = open_private_file(&surroundings.places, &name, (KEYS * size_of::<u32>()) as u64)?;
     Mapping::shared(file.checked()?, KEYS)
 }
 
-fn name(row: &CipherRow, native: &Native) -> String {
+fn name(row: &CipherRow, native: &Native, surroundings: &Surroundings) -> String {
     let mut hasher = DefaultHasher::new();
     (
         env!("CARGO_PKG_VERSION"),
@@ -37,7 +52,6 @@ fn name(row: &CipherRow, native: &Native) -> String {
         prov(row).core.setting(c"openssl-version"),
     )
         .hash(&mut hasher);
-    // Masks what OpenSSL uses of the processor.
-    env::var_os("OPENSSL_ia32cap").hash(&mut hasher);
+    surroundings.mask.hash(&mut hasher);
     format!("kernels.{:016x}", hasher.finish())
 }

@@ -111,6 +111,11 @@ impl Work {
     }
 }
 
+/// To be called when a provider is loaded: looks at what may change later.
+pub(crate) fn prepare() {
+    choice_file::prepare();
+}
+
 fn index(key_bytes: usize) -> usize {
     (key_bytes / 8).saturating_sub(2).min(KEYS - 1)
 }
