@@ -1,8 +1,8 @@
 /* usage: sandboxed WARM COUNT [child|ssh|first]: so many requests of each size, then a filter that ends the process at the first call by which anything
  * is opened, made or begun, then more requests. With `child`, a forked child does all that, after one request of its parent's. With WARM 0 only
  * small messages precede the filter, and only such follow. With `ssh`, a forked child enters the filter in which OpenSSH's server (9.2) receives keys and
- * passwords, right away: a file is refused there, and what it does not expect ends the process. With `first` the same, and its parent has no request
- * before. Prints "alive". */
+ * passwords, right away: a file is refused there, and what it does not expect ends the process. With `first` the same, and its parent has loaded the
+ * configuration and had no request. Prints "alive". */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/audit.h>
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
     int warm = atoi(argv[1]), count = atoi(argv[2]), status = 0;
     if (argc > 3) {
         int is_first = !strcmp(argv[3], "first");
-        if (!is_first && !requests(16384, 1)) return 3;
+        if (!(is_first ? OPENSSL_init_crypto(OPENSSL_INIT_LOAD_CONFIG, NULL) : requests(16384, 1))) return 3;
         pid_t child = fork();
         if (child < 0) return 2;
         if (!child) _exit(work(warm, count, is_first || !strcmp(argv[3], "ssh")));
