@@ -4,6 +4,9 @@
 #![allow(clippy::print_stdout, reason = "it talks to a terminal")]
 
 #[cfg(kernels)]
+mod row;
+
+#[cfg(kernels)]
 fn main() {
     measured::main();
 }
@@ -22,6 +25,8 @@ mod measured {
     use evener_kernels::gcm::{Key, Message};
     use openssl::cipher::Cipher;
     use openssl::cipher_ctx::CipherCtx;
+
+    use crate::row::print_row;
 
     const ROUNDS: usize = 41;
 
@@ -75,19 +80,7 @@ mod measured {
                     times.push(start.elapsed().as_secs_f64());
                 }
             }
-            let medians: Vec<f64> = times
-                .iter_mut()
-                .map(|times| {
-                    times.sort_by(f64::total_cmp);
-                    times[ROUNDS / 2]
-                })
-                .collect();
-            let rate = |time: f64| (size * calls) as f64 / time / 1e9;
-            let levels: String = medians[1..]
-                .iter()
-                .map(|time| format!("{:>17.2} ({:>5.2} x)", rate(*time), medians[0] / time))
-                .collect();
-            println!("{size:>8} {:>14.2} {levels}", rate(medians[0]));
+            print_row(size, calls, times);
         }
     }
 }

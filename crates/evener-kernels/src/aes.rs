@@ -1,4 +1,4 @@
-//! Keys of AES (FIPS 197): the schedule for encryption, written where it stays.
+//! Keys of AES (FIPS 197): the schedule for encryption or decryption, written where it stays.
 
 use std::arch::x86_64::*;
 
@@ -15,12 +15,13 @@ pub(crate) struct Schedule {
     words: [u32; 4 * MOST],
     /// Of the last round key: 10, 12 or 14.
     last: usize,
+    is_inverse: bool,
 }
 
 impl Schedule {
     /// A place for a key; without one.
     pub(crate) const fn new() -> Self {
-        Self { words: [0; 4 * MOST], last: 0 }
+        Self { words: [0; 4 * MOST], last: 0, is_inverse: false }
     }
 
     /// Puts a key of 16, 24 or 32 bytes in; false, and nothing done, for any other length.
@@ -35,7 +36,32 @@ impl Schedule {
             _ => return false,
         }
         self.last = key.len() / 4 + 6;
+        self.is_inverse = false;
         true
+    }
+
+    /// Turns a schedule for encryption into that of the equivalent inverse cipher (FIPS 197, 5.3.5).
+    #[target_feature(enable = "aes,sse4.1")]
+    pub(crate) fn invert(&mut self) {
+        for round in 0..=self.last / 2 {
+            let (one, other) = (self.at(round), self.at(self.last - round));
+            let is_outer = round == 0;
+            self.put(round, if is_outer { other } else { _mm_aesimc_si128(other) });
+            self.put(self.last - round, if is_outer { one } else { _mm_aesimc_si128(one) });
+        }
+        self.is_inverse = true;
+    }
+
+    #[target_feature(enable = "sse4.1")]
+    fn at(&self, round: usize) -> Block {
+        let place = &self.words[4 * round..4 * round + 4];
+        // SAFETY: four words are a block.
+        unsafe { _mm_loadu_si128(place.as_ptr().cast()) }
+    }
+
+    /// Whether it is that of the inverse cipher.
+    pub(crate) fn is_inverse(&self) -> bool {
+        self.is_inverse
     }
 
     /// Four words at a time: each round key is the one before, summed up from the left, and the substituted last word.

@@ -2,10 +2,11 @@
 //!
 //! Path of a message: [`Level::best`] looks at the processor -> [`gcm::Key`] takes a key apart once -> [`gcm::Message`] begins with a nonce,
 //! takes associated data and text in pieces of any length, and ends with its tag. Whole blocks go to `gcm/blocks.rs`, which is written once over
-//! `vector/`, a register of one, two or four blocks, and stands in the program once for each [`Level`].
+//! `vector/`, a register of one, two or four blocks, and stands in the program once for each [`Level`]. ECB, CBC decryption, CTR and XTS ([`modes`]) are a
+//! small file each over `turn.rs`, which walks over blocks eight registers at a time; what they carry from piece to piece is their caller's.
 //!
 //! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
-//! read from the key where they are used, so that none of them lies on the stack.
+//! read from the key where they are used, so that none of them lies on the stack. Where registers are few, tweaks of XTS do.
 #![allow(unsafe_code, reason = "room: the processor's instructions")]
 #![cfg_attr(
     kernels,
@@ -14,6 +15,7 @@
 #![cfg_attr(kernels, allow(clippy::incompatible_msrv, reason = "build.rs looks at the compiler"))]
 
 mod level;
+mod mode;
 
 #[cfg(kernels)]
 mod aes;
@@ -22,6 +24,13 @@ pub mod gcm;
 #[cfg(not(kernels))]
 #[path = "absent.rs"]
 pub mod gcm;
+#[cfg(kernels)]
+pub mod modes;
+#[cfg(not(kernels))]
+#[path = "absent_modes.rs"]
+pub mod modes;
+#[cfg(kernels)]
+mod turn;
 #[cfg(kernels)]
 mod vector;
 

@@ -1,5 +1,6 @@
 //! AES-GCM by every level of this processor's instructions is libcrypto's, whatever the lengths and pieces.
 #![cfg(kernels)]
+#![allow(unsafe_code, reason = "places that overlap are told by their addresses")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests, where it means a failed test")]
 
 use evener_kernels::Level;
@@ -7,18 +8,8 @@ use evener_kernels::gcm::{Key, Message};
 use openssl::cipher::Cipher;
 use openssl::cipher_ctx::CipherCtx;
 
-/// Bytes that repeat in no period of a block or a turn.
-fn bytes(count: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    std::iter::repeat_with(|| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_be_bytes()[3]
-    })
-    .take(count)
-    .collect()
-}
+mod random;
+use random::bytes;
 
 /// libcrypto's text and tag.
 fn judged(key: &[u8], nonce: &[u8], aad: &[u8], text: &[u8]) -> (Vec<u8>, Vec<u8>) {
@@ -202,6 +193,39 @@ fn pieces_of_any_length_are_the_whole() {
             }
             assert_eq!(place, sealed, "{}, seed {seed}", level.name());
             assert_eq!(message.tag(&key)[..], tag, "{}, seed {seed}", level.name());
+        }
+    }
+}
+
+/// Begun before its text or behind, by any number of bytes to five blocks.
+#[test]
+fn an_answer_may_lie_anywhere() {
+    let (key_bytes, nonce) = (bytes(32, 19), bytes(12, 20));
+    for level in Level::all() {
+        let mut key = key(level, &key_bytes);
+        for length in [1, 16, 40, 1_000, 1_500] {
+            let text = bytes(length, 21);
+            let (sealed, tag) = judged(&key_bytes, &nonce, b"", &text);
+            for shift in (0..=80).chain([511, 512, 513, length, length + 3]) {
+                for (from, to) in [(0, shift), (shift, 0)] {
+                    for (encrypts, input, output) in [(true, &text, &sealed), (false, &sealed, &text)] {
+                        let mut place = vec![0xa5; shift + length + 1];
+                        place[from..][..length].copy_from_slice(input);
+                        let at = place.as_mut_ptr();
+                        let (input, out) = (at.wrapping_add(from), at.wrapping_add(to));
+                        let mut message = Message::new(&mut key, &nonce);
+                        if encrypts {
+                            // SAFETY: both lie within the place.
+                            unsafe { message.crypt::<true>(&mut key, input, out, length) };
+                        } else {
+                            // SAFETY: as above.
+                            unsafe { message.crypt::<false>(&mut key, input, out, length) };
+                        }
+                        assert!(place[to..][..length] == *output, "{length} bytes, {from} to {to}");
+                        assert_eq!(message.tag(&key)[..], tag);
+                    }
+                }
+            }
         }
     }
 }

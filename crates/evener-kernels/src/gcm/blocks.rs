@@ -9,15 +9,10 @@
 //! BoringSSL's `aes-gcm-avx2-x86_64` is the model for wide registers). A turn needs one reduction, for block `i` of `n` is multiplied by
 //! the hash key's power `n - i`. What is less than a turn goes in one step, by as many registers as it fills.
 
-use std::arch::asm;
-
 use super::key::{Key, MOST_POWERS};
 use super::product::Product;
+use crate::turn::{REGISTERS, counters, unmoved};
 use crate::vector::{Block, Vector};
-
-/// Registers in a turn: their rounds hide each other's latency, 4 cycles on Zen 4 and Ice Lake, by twice. With more of them the round keys
-/// and the products would not fit into sixteen registers.
-pub(crate) const REGISTERS: usize = 8;
 
 /// What a message carries from block to block.
 #[derive(Clone, Copy)]
@@ -105,7 +100,7 @@ unsafe fn crypt_turn<V: Vector, const HASHES: bool>(
     to: *mut Block,
 ) {
     let (keys, last) = (unmoved(key.rounds.keys()), key.rounds.last());
-    let mut texts = counters::<V, REGISTERS>(chain, REGISTERS * V::BLOCKS, V::everywhere(*keys));
+    let mut texts = counters::<V, REGISTERS>(&mut chain.counter, REGISTERS * V::BLOCKS, V::everywhere(*keys));
     let mut product = Product::zero();
     let powers = unmoved(key.powers(REGISTERS * V::BLOCKS));
     // No key has fewer rounds than there are registers.
@@ -161,7 +156,7 @@ unsafe fn crypt_part<V: Vector, const ENCRYPTS: bool, const COUNT: usize>(
 ) {
     let (keys, last) = (unmoved(key.rounds.keys()), key.rounds.last());
     let in_last = blocks - (COUNT - 1) * V::BLOCKS;
-    let mut texts = counters::<V, COUNT>(chain, blocks, V::everywhere(*keys));
+    let mut texts = counters::<V, COUNT>(&mut chain.counter, blocks, V::everywhere(*keys));
     for round in 1..last {
         let round_key = V::everywhere(*keys.add(round));
         for text in &mut texts {
@@ -183,40 +178,6 @@ unsafe fn crypt_part<V: Vector, const ENCRYPTS: bool, const COUNT: usize>(
         product.add(block, V::load(powers.add(at)));
     }
     chain.hash = product.reduced();
-}
-
-/// The counters of `blocks` blocks, which fill `COUNT` registers but for a part of the last, with the first round key added.
-#[inline(always)]
-unsafe fn counters<V: Vector, const COUNT: usize>(
-    chain: &mut Chain,
-    blocks: usize,
-    first_key: V,
-) -> [V; COUNT] {
-    let mut next = V::everywhere(chain.counter).add(V::ascending());
-    let step = V::everywhere(word(V::BLOCKS));
-    chain.counter = chain.counter.add(word(blocks));
-    // No closure: it would be compiled without the register's instructions.
-    let mut counters = [next; COUNT];
-    for counter in &mut counters {
-        *counter = next.reversed().xor(first_key);
-        next = next.add(step);
-    }
-    counters
-}
-
-/// A number in the lowest word.
-#[inline(always)]
-unsafe fn word(number: usize) -> Block {
-    std::arch::x86_64::_mm_cvtsi64_si128(number as i64)
-}
-
-/// The same address, which the compiler cannot know to be the same: what is read there is read in each turn, and not kept in registers from
-/// turn to turn that would have to be saved on the stack.
-#[inline(always)]
-unsafe fn unmoved(address: *const Block) -> *const Block {
-    let mut address = address;
-    asm!("/* {0} */", inout(reg) address, options(readonly, nostack, preserves_flags));
-    address
 }
 
 const _: () = assert!(REGISTERS * 4 == MOST_POWERS, "a turn of the widest registers takes all powers");

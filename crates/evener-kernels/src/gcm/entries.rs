@@ -1,7 +1,8 @@
 //! The kernels by level: each names its register and switches the instructions on for all that is inlined into it.
 
-use super::blocks::{self, Chain, REGISTERS};
+use super::blocks::{self, Chain};
 use super::key::Key;
+use crate::turn::REGISTERS;
 use crate::vector::{Block, Vector as _};
 
 /// Encrypts or decrypts and hashes so many blocks from there to there.

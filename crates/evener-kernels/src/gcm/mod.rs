@@ -6,6 +6,7 @@ mod key;
 mod product;
 
 use std::arch::x86_64::{_mm_set_epi64x, _mm_setzero_si128};
+use std::ptr;
 
 use zeroize::Zeroize as _;
 
@@ -13,6 +14,7 @@ use self::blocks::Chain;
 use self::entries::Entries;
 pub use self::key::Key;
 use self::product::product;
+use crate::turn::begins_inside;
 use crate::vector::{Block, Vector as _};
 
 const BLOCK: usize = 16;
@@ -91,7 +93,7 @@ impl Message {
         self.text_bytes
     }
 
-    /// Encrypts or decrypts a piece of text. Where the places overlap otherwise than exactly, what is written is unspecified.
+    /// Encrypts or decrypts a piece of text. The places may overlap in any way.
     ///
     /// # Safety
     /// `from` is good for reading and `to` for writing `bytes` bytes.
@@ -102,6 +104,11 @@ impl Message {
         to: *mut u8,
         bytes: usize,
     ) {
+        let mut from = from;
+        if begins_inside(from, to, bytes) {
+            ptr::copy(from, to, bytes);
+            from = to;
+        }
         if bytes > 0 {
             self.crypt_text::<ENCRYPTS>(key, from, to, bytes);
         }

@@ -57,6 +57,8 @@ impl Vector for __m512i {
         xor: _mm512_xor_si512,
         round: _mm512_aesenc_epi128,
         last_round: _mm512_aesenclast_epi128,
+        inverse_round: _mm512_aesdec_epi128,
+        last_inverse_round: _mm512_aesdeclast_epi128,
         low_by_low: _mm512_clmulepi64_epi128::<0x00>,
         high_by_high: _mm512_clmulepi64_epi128::<0x11>,
         low_by_high: _mm512_clmulepi64_epi128::<0x10>,
@@ -72,6 +74,26 @@ impl Vector for __m512i {
     #[inline(always)]
     unsafe fn exchanged(self) -> Self {
         _mm512_shuffle_epi32::<_MM_PERM_BADC>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn raised(self, bits: usize) -> Self {
+        _mm512_sll_epi64(self, _mm_cvtsi64_si128(bits as i64))
+    }
+
+    #[inline(always)]
+    unsafe fn lowered(self, bits: usize) -> Self {
+        _mm512_srl_epi64(self, _mm_cvtsi64_si128(bits as i64))
+    }
+
+    #[inline(always)]
+    unsafe fn low_to_high(self) -> Self {
+        _mm512_bslli_epi128::<8>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        _mm512_alignr_epi64::<6>(self, before)
     }
 
     #[inline(always)]

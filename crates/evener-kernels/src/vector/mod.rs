@@ -1,6 +1,6 @@
 //! A register of one or more blocks, as the kernels see it.
 //!
-//! The kernels are written once over [`Vector`]; an entry in `gcm/entries.rs` names the register and switches the instructions on for all that is
+//! The kernels are written once over [`Vector`]; an entry in `gcm/entries.rs` or `modes/entries.rs` names the register and switches the instructions on for all that is
 //! inlined into it.
 
 use std::arch::x86_64::__m128i;
@@ -58,6 +58,18 @@ pub(crate) trait Vector: Copy {
     unsafe fn round(self, key: Self) -> Self;
     /// The last round of AES encryption of each block.
     unsafe fn last_round(self, key: Self) -> Self;
+    /// One round of AES decryption of each block, by a key of the equivalent inverse cipher.
+    unsafe fn inverse_round(self, key: Self) -> Self;
+    /// The last round of AES decryption of each block.
+    unsafe fn last_inverse_round(self, key: Self) -> Self;
+    /// Shifts each half of 64 bits towards its highest bit.
+    unsafe fn raised(self, bits: usize) -> Self;
+    /// Shifts each half of 64 bits towards its lowest bit.
+    unsafe fn lowered(self, bits: usize) -> Self;
+    /// The low half of each block in the place of its high half, and zeros in its own.
+    unsafe fn low_to_high(self) -> Self;
+    /// Each block in the place of the next, and the last block of `before` in that of the first.
+    unsafe fn behind(self, before: Self) -> Self;
     /// Carry-less product of the low halves of each block.
     unsafe fn low_by_low(self, other: Self) -> Self;
     /// Carry-less product of the high halves of each block.

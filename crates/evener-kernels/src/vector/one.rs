@@ -57,6 +57,8 @@ impl Vector for __m128i {
         xor: _mm_xor_si128,
         round: _mm_aesenc_si128,
         last_round: _mm_aesenclast_si128,
+        inverse_round: _mm_aesdec_si128,
+        last_inverse_round: _mm_aesdeclast_si128,
         low_by_low: _mm_clmulepi64_si128::<0x00>,
         high_by_high: _mm_clmulepi64_si128::<0x11>,
         low_by_high: _mm_clmulepi64_si128::<0x10>,
@@ -71,6 +73,26 @@ impl Vector for __m128i {
     #[inline(always)]
     unsafe fn exchanged(self) -> Self {
         _mm_shuffle_epi32::<0b01_00_11_10>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn raised(self, bits: usize) -> Self {
+        _mm_sll_epi64(self, _mm_cvtsi64_si128(bits as i64))
+    }
+
+    #[inline(always)]
+    unsafe fn lowered(self, bits: usize) -> Self {
+        _mm_srl_epi64(self, _mm_cvtsi64_si128(bits as i64))
+    }
+
+    #[inline(always)]
+    unsafe fn low_to_high(self) -> Self {
+        _mm_slli_si128::<8>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        before
     }
 
     #[inline(always)]

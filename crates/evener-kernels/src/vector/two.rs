@@ -66,6 +66,8 @@ impl Vector for __m256i {
         xor: _mm256_xor_si256,
         round: _mm256_aesenc_epi128,
         last_round: _mm256_aesenclast_epi128,
+        inverse_round: _mm256_aesdec_epi128,
+        last_inverse_round: _mm256_aesdeclast_epi128,
         low_by_low: _mm256_clmulepi64_epi128::<0x00>,
         high_by_high: _mm256_clmulepi64_epi128::<0x11>,
         low_by_high: _mm256_clmulepi64_epi128::<0x10>,
@@ -81,6 +83,26 @@ impl Vector for __m256i {
     #[inline(always)]
     unsafe fn exchanged(self) -> Self {
         _mm256_shuffle_epi32::<0b01_00_11_10>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn raised(self, bits: usize) -> Self {
+        _mm256_sll_epi64(self, _mm_cvtsi64_si128(bits as i64))
+    }
+
+    #[inline(always)]
+    unsafe fn lowered(self, bits: usize) -> Self {
+        _mm256_srl_epi64(self, _mm_cvtsi64_si128(bits as i64))
+    }
+
+    #[inline(always)]
+    unsafe fn low_to_high(self) -> Self {
+        _mm256_bslli_epi128::<8>(self)
+    }
+
+    #[inline(always)]
+    unsafe fn behind(self, before: Self) -> Self {
+        _mm256_permute2x128_si256::<0x21>(before, self)
     }
 
     #[inline(always)]

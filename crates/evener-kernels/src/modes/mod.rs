@@ -1,0 +1,157 @@
+//! ECB, CBC decryption, CTR and XTS of one message, in pieces of whole blocks.
+//!
+//! What goes on from piece to piece is one block, the caller's: the last ciphertext (CBC), the next counter (CTR), the tweak (XTS).
+
+mod cbc;
+mod ctr;
+mod ecb;
+mod entries;
+mod xts;
+
+use std::ptr;
+
+use zeroize::Zeroize as _;
+
+use self::entries::Kernel;
+use crate::aes::Schedule;
+use crate::level::Level;
+pub use crate::mode::{BLOCK, Mode};
+use crate::turn::{begins_inside, last_round, middle_rounds};
+use crate::vector::{Block, Vector as _};
+
+/// A key for one of the modes. Wiped when it goes.
+pub struct Key {
+    rounds: Schedule,
+    /// Of XTS: what encrypts a unit's number.
+    tweak_rounds: Schedule,
+    level: Level,
+    kernel: Kernel,
+}
+
+impl Key {
+    /// A place for a key, by the instructions of `level`; without one, and of no use before [`set`](Self::set).
+    #[must_use]
+    pub fn new(level: Level) -> Self {
+        let kernel = entries::of(level, Mode::Ctr);
+        Self { rounds: Schedule::new(), tweak_rounds: Schedule::new(), level, kernel }
+    }
+
+    /// Puts a key in: of 16, 24 or 32 bytes, for XTS two in a row of 16 or 32; false, and nothing done, for any other length. Whether the two
+    /// of XTS differ, as they have to, is the caller's to see.
+    pub fn set(&mut self, mode: Mode, key: &[u8]) -> bool {
+        // SAFETY: every level has these instructions, and a level exists only where the processor has them.
+        let is_set = unsafe { self.set_by_instructions(mode, key) };
+        if is_set {
+            self.kernel = entries::of(self.level, mode);
+        }
+        is_set
+    }
+
+    #[target_feature(enable = "aes,sse4.1,ssse3")]
+    unsafe fn set_by_instructions(&mut self, mode: Mode, key: &[u8]) -> bool {
+        let mut key = key;
+        if mode.is_xts() {
+            let (one, other) = key.split_at(key.len() / 2);
+            let is_pair = one.len() == other.len() && matches!(one.len(), 16 | 32);
+            if !is_pair || !self.tweak_rounds.set(other) {
+                return false;
+            }
+            key = one;
+        }
+        let is_set = self.rounds.set(key);
+        if is_set && mode.inverts() {
+            self.rounds.invert();
+        }
+        is_set
+    }
+
+    /// Takes so many blocks from there to there, from what `chain` carries on. The places may overlap in any way.
+    ///
+    /// # Safety
+    /// `from` is good for reading and `to` for writing that many blocks.
+    pub unsafe fn crypt(&self, chain: &mut [u8; BLOCK], from: *const u8, to: *mut u8, blocks: usize) {
+        let mut from = from;
+        if begins_inside(from, to, blocks * BLOCK) {
+            ptr::copy(from, to, blocks * BLOCK);
+            from = to;
+        }
+        let mut carried = chain_in(chain);
+        // SAFETY: a key exists only where its level's instructions do.
+        unsafe { (self.kernel)(&self.rounds, &mut carried, from.cast(), to.cast(), blocks) };
+        chain_out(carried, chain);
+    }
+
+    /// A whole data unit of XTS, at least a block, under this number. The places may overlap in any way.
+    ///
+    /// # Safety
+    /// `from` is good for reading and `to` for writing so many bytes.
+    pub unsafe fn crypt_unit(&self, number: &[u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
+        debug_assert!(bytes >= BLOCK, "a unit has at least a block");
+        let mut tweak = self.tweak(number);
+        let part = bytes % BLOCK;
+        if part == 0 {
+            // SAFETY: the caller's word.
+            return unsafe { self.crypt(&mut tweak, from, to, bytes / BLOCK) };
+        }
+        let whole = bytes / BLOCK - 1;
+        let (last, place) = (from.wrapping_add(whole * BLOCK), to.wrapping_add(whole * BLOCK));
+        let mut ends = [0; 2 * BLOCK];
+        // SAFETY: it and the part behind it, into as much room and more.
+        unsafe { ptr::copy_nonoverlapping(last, ends.as_mut_ptr(), BLOCK + part) };
+        // SAFETY: the blocks before.
+        unsafe { self.crypt(&mut tweak, from, to, whole) };
+        self.steal(&mut tweak, &mut ends, part);
+        // SAFETY: as above.
+        unsafe { ptr::copy_nonoverlapping(ends.as_ptr(), place, BLOCK + part) };
+        ends.zeroize();
+    }
+
+    /// The last block of a unit and the `part` bytes behind it: the part goes into the place of what is stolen from the block (IEEE 1619, 5.3.2).
+    fn steal(&self, tweak: &mut [u8; BLOCK], ends: &mut [u8; 2 * BLOCK], part: usize) {
+        let last = *tweak;
+        let mut block = [0; BLOCK];
+        // The kernel moves the tweak on by a block, whatever it is used for.
+        // SAFETY: one block each.
+        unsafe { self.crypt(tweak, block.as_ptr(), block.as_mut_ptr(), 1) };
+        let (mut first, mut second) = if self.decrypts() { (*tweak, last) } else { (last, *tweak) };
+        block.copy_from_slice(&ends[..BLOCK]);
+        // SAFETY: as above.
+        unsafe { self.crypt(&mut first, block.as_ptr(), block.as_mut_ptr(), 1) };
+        let mut stolen = block;
+        stolen[..part].copy_from_slice(&ends[BLOCK..BLOCK + part]);
+        ends[BLOCK..BLOCK + part].copy_from_slice(&block[..part]);
+        // SAFETY: as above.
+        unsafe { self.crypt(&mut second, stolen.as_ptr(), ends.as_mut_ptr(), 1) };
+        block.zeroize();
+        stolen.zeroize();
+    }
+
+    fn decrypts(&self) -> bool {
+        self.rounds.is_inverse()
+    }
+
+    /// The tweak of a unit's first block.
+    fn tweak(&self, number: &[u8; BLOCK]) -> [u8; BLOCK] {
+        // SAFETY: every level has these instructions, and a level exists only where the processor has them.
+        unsafe { encrypted(&self.tweak_rounds, number) }
+    }
+}
+
+fn chain_in(chain: &[u8; BLOCK]) -> Block {
+    // SAFETY: as many bytes as a block has; every processor of this kind has the instruction.
+    unsafe { Block::load(chain.as_ptr().cast()) }
+}
+
+fn chain_out(block: Block, chain: &mut [u8; BLOCK]) {
+    // SAFETY: as above.
+    unsafe { block.store(chain.as_mut_ptr().cast()) }
+}
+
+#[target_feature(enable = "aes,sse4.1,ssse3")]
+unsafe fn encrypted(rounds: &Schedule, block: &[u8; BLOCK]) -> [u8; BLOCK] {
+    let mut texts = [chain_in(block).xor(*rounds.keys())];
+    let last_key = middle_rounds::<Block, 1, true>(rounds, &mut texts);
+    let mut out = [0; BLOCK];
+    chain_out(last_round::<Block, true>(texts[0], last_key), &mut out);
+    out
+}

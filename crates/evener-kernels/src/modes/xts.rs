@@ -1,0 +1,92 @@
+//! XTS (IEEE 1619, NIST SP 800-38E): whole blocks of a data unit. What steals ciphertext is `mod.rs`'s.
+//!
+//! Block `i` has the tweak of the unit times x^i. A register's tweaks are those of the register before times x to its number of blocks: two shifts, and one
+//! carry-less product that folds what has left the block back in.
+
+use std::arch::x86_64::_mm_cvtsi64_si128;
+
+use crate::aes::Schedule;
+use crate::turn::{Step, last_round, loaded, middle_rounds, store_all, walk};
+use crate::vector::{Block, Vector};
+
+/// x^7 + x^2 + x + 1, what x^128 is.
+const POLYNOMIAL: i64 = 0x87;
+
+struct Xts<'k, V, const ENCRYPTS: bool> {
+    key: &'k Schedule,
+    /// Of the next register's blocks.
+    tweaks: V,
+    /// Of the block behind those that were taken.
+    next: Block,
+}
+
+impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
+    #[inline(always)]
+    unsafe fn take<const COUNT: usize, const FULL: bool>(
+        &mut self,
+        from: *const Block,
+        to: *mut Block,
+        blocks: usize,
+    ) {
+        let first_key = V::everywhere(*self.key.keys());
+        let mut tweaks = [self.tweaks; COUNT];
+        for register in 1..COUNT {
+            tweaks[register] = times_x_to(tweaks[register - 1], V::BLOCKS);
+        }
+        self.tweaks = times_x_to(tweaks[COUNT - 1], V::BLOCKS);
+        if !FULL {
+            self.next = nth(tweaks[COUNT - 1], self.tweaks, blocks - (COUNT - 1) * V::BLOCKS);
+        }
+        let mut texts = tweaks;
+        for (register, text) in texts.iter_mut().enumerate() {
+            *text = text.xor(first_key).xor(loaded::<V, COUNT, FULL>(from, register, blocks));
+        }
+        let last_key = middle_rounds::<V, COUNT, ENCRYPTS>(self.key, &mut texts);
+        for (text, tweak) in texts.iter_mut().zip(tweaks) {
+            *text = last_round::<V, ENCRYPTS>(*text, last_key.xor(tweak));
+        }
+        store_all::<V, COUNT, FULL>(texts, to, blocks);
+    }
+}
+
+/// Encrypts or decrypts blocks from the tweak in `chain` on, which is that of the block behind them then. The key is of that direction.
+///
+/// # Safety
+/// As [`Vector`]; both are good for that many blocks.
+#[inline(always)]
+pub(super) unsafe fn crypt<V: Vector, const ENCRYPTS: bool>(
+    key: &Schedule,
+    chain: &mut Block,
+    from: *const Block,
+    to: *mut Block,
+    blocks: usize,
+) {
+    let mut first = [*chain; 4];
+    for at in 1..V::BLOCKS {
+        first[at] = times_x_to(first[at - 1], 1);
+    }
+    let mut step = Xts::<V, ENCRYPTS> { key, tweaks: V::load(first.as_ptr()), next: *chain };
+    walk::<V, _>(&mut step, from, to, blocks);
+    *chain = if blocks % (crate::turn::REGISTERS * V::BLOCKS) == 0 {
+        nth(step.tweaks, step.tweaks, 0)
+    } else {
+        step.next
+    };
+}
+
+/// Each block times x^power, 1 to 32.
+#[inline(always)]
+unsafe fn times_x_to<V: Vector>(tweaks: V, power: usize) -> V {
+    let polynomial = V::everywhere(_mm_cvtsi64_si128(POLYNOMIAL));
+    let over = tweaks.lowered(64 - power);
+    tweaks.raised(power).xor(over.low_to_high()).xor(over.high_by_low(polynomial))
+}
+
+/// Block `at` of two registers.
+#[inline(always)]
+unsafe fn nth<V: Vector>(one: V, other: V, at: usize) -> Block {
+    let mut blocks = [Block::zero(); 8];
+    one.store(blocks.as_mut_ptr());
+    other.store(blocks.as_mut_ptr().add(V::BLOCKS));
+    blocks[at]
+}

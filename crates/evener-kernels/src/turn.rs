@@ -1,0 +1,167 @@
+//! Blocks in turns of eight registers, as all kernels take them.
+//!
+//! A kernel walks over its blocks by [`walk`], which hands its [`Step`] a turn at a time and what is left behind the last turn in one step, by as
+//! many registers as that fills.
+
+use std::arch::asm;
+
+use crate::aes::Schedule;
+use crate::vector::{Block, Vector};
+
+/// Registers in a turn: their rounds hide each other's latency, 4 cycles on Zen 4 and Ice Lake, by twice. With more of them the round keys
+/// and the products would not fit into sixteen registers.
+pub(crate) const REGISTERS: usize = 8;
+
+/// What a kernel does with up to [`REGISTERS`] registers of blocks.
+pub(crate) trait Step<V: Vector> {
+    /// Takes `blocks` blocks from there to there, which fill `COUNT` registers, but for a part of the last where not `FULL`. Reads all of them
+    /// before it writes.
+    ///
+    /// # Safety
+    /// As [`Vector`]; both are good for that many blocks.
+    unsafe fn take<const COUNT: usize, const FULL: bool>(
+        &mut self,
+        from: *const Block,
+        to: *mut Block,
+        blocks: usize,
+    );
+}
+
+/// Takes `blocks` blocks from there to there, which are the same or apart, or of which the output begins before the input.
+///
+/// # Safety
+/// As [`Vector`]; both are good for that many blocks.
+#[inline(always)]
+pub(crate) unsafe fn walk<V: Vector, S: Step<V>>(
+    step: &mut S,
+    from: *const Block,
+    to: *mut Block,
+    blocks: usize,
+) {
+    let turn = REGISTERS * V::BLOCKS;
+    let (mut from, mut to, mut left) = (from, to, blocks);
+    while left >= turn {
+        step.take::<REGISTERS, true>(from, to, turn);
+        (from, to, left) = (from.add(turn), to.add(turn), left - turn);
+    }
+    match left.div_ceil(V::BLOCKS) {
+        0 => {}
+        1 => step.take::<1, false>(from, to, left),
+        2 => step.take::<2, false>(from, to, left),
+        3 => step.take::<3, false>(from, to, left),
+        4 => step.take::<4, false>(from, to, left),
+        5 => step.take::<5, false>(from, to, left),
+        6 => step.take::<6, false>(from, to, left),
+        7 => step.take::<7, false>(from, to, left),
+        _ => step.take::<8, false>(from, to, left),
+    }
+}
+
+/// Whether what is written begins in what is read, behind its beginning: then the text is moved to its new place first, and worked on there.
+#[inline(always)]
+pub(crate) fn begins_inside(from: *const u8, to: *const u8, bytes: usize) -> bool {
+    let ahead = to.addr().wrapping_sub(from.addr());
+    ahead > 0 && ahead < bytes
+}
+
+/// Blocks of register `register` of `COUNT` that `blocks` blocks fill.
+#[inline(always)]
+fn blocks_in<V: Vector, const COUNT: usize>(register: usize, blocks: usize) -> usize {
+    if register == COUNT - 1 { blocks - (COUNT - 1) * V::BLOCKS } else { V::BLOCKS }
+}
+
+/// The blocks of register `register`, from `from` on.
+///
+/// # Safety
+/// As [`Step::take`].
+#[inline(always)]
+pub(crate) unsafe fn loaded<V: Vector, const COUNT: usize, const FULL: bool>(
+    from: *const Block,
+    register: usize,
+    blocks: usize,
+) -> V {
+    let at = from.wrapping_add(register * V::BLOCKS);
+    if FULL { V::load(at) } else { V::load_first(at, blocks_in::<V, COUNT>(register, blocks)) }
+}
+
+/// Writes all registers.
+///
+/// # Safety
+/// As [`Step::take`].
+#[inline(always)]
+pub(crate) unsafe fn store_all<V: Vector, const COUNT: usize, const FULL: bool>(
+    texts: [V; COUNT],
+    to: *mut Block,
+    blocks: usize,
+) {
+    for (register, text) in texts.into_iter().enumerate() {
+        let at = to.add(register * V::BLOCKS);
+        if FULL {
+            text.store(at);
+        } else {
+            text.store_first(at, blocks_in::<V, COUNT>(register, blocks));
+        }
+    }
+}
+
+/// The rounds between the first key and the last, of which the last is returned.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn middle_rounds<V: Vector, const COUNT: usize, const ENCRYPTS: bool>(
+    rounds: &Schedule,
+    texts: &mut [V; COUNT],
+) -> V {
+    let (keys, last) = (unmoved(rounds.keys()), rounds.last());
+    for round in 1..last {
+        let key = V::everywhere(*keys.add(round));
+        for text in &mut *texts {
+            *text = if ENCRYPTS { text.round(key) } else { text.inverse_round(key) };
+        }
+    }
+    V::everywhere(*keys.add(last))
+}
+
+/// The last round.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn last_round<V: Vector, const ENCRYPTS: bool>(text: V, key: V) -> V {
+    if ENCRYPTS { text.last_round(key) } else { text.last_inverse_round(key) }
+}
+
+/// The counters of `blocks` blocks, which fill `COUNT` registers but for a part of the last, with the first round key added.
+#[inline(always)]
+pub(crate) unsafe fn counters<V: Vector, const COUNT: usize>(
+    counter: &mut Block,
+    blocks: usize,
+    first_key: V,
+) -> [V; COUNT] {
+    let mut next = V::everywhere(*counter).add(V::ascending());
+    let step = V::everywhere(word(V::BLOCKS));
+    *counter = counter.add(word(blocks));
+    // No closure: it would be compiled without the register's instructions.
+    let mut counters = [next; COUNT];
+    for counter in &mut counters {
+        *counter = next.reversed().xor(first_key);
+        next = next.add(step);
+    }
+    counters
+}
+
+/// A number in the lowest word.
+#[inline(always)]
+unsafe fn word(number: usize) -> Block {
+    std::arch::x86_64::_mm_cvtsi64_si128(number as i64)
+}
+
+/// The same address, which the compiler cannot know to be the same: what is read there is read in each turn, and not kept in registers from
+/// turn to turn that would have to be saved on the stack.
+#[inline(always)]
+pub(crate) unsafe fn unmoved(address: *const Block) -> *const Block {
+    let mut address = address;
+    asm!("/* {0} */", inout(reg) address, options(readonly, nostack, preserves_flags));
+    address
+}
