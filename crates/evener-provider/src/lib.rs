@@ -3,7 +3,7 @@
 //! Path of one call: C -> `entry/` (takes pointers apart, catches panics) -> `cipher/route.rs` decides -> one of the ways in `cipher/`,
 //! which ends in `cipher/blocks.rs` -> the inner function, which is the default provider's own. Small calls go from `entry/` to the inner
 //! function at once. A provider is made by `setup.rs` and lives in `state/`; the rooms stand in Cargo.toml in their order.
-//! AES-GCM where a kernel of ours computes it goes from `entry/native_gcm.rs` to `native/gcm.rs` and no further.
+//! What a kernel of ours computes goes from `entry/native/` to `native/gcm.rs` or `native/blocks.rs` and no further.
 //! Everything that belongs to one library context lives in `ProvCtx`; two libcryptos in one process map this file
 //! once, so a static holds nothing of theirs. `docs/provider.md` has the rest.
 

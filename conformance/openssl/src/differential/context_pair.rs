@@ -10,6 +10,8 @@ pub(super) struct ContextPair {
     pub(super) plain: Context,
     pub(super) evener: Context,
     calls_so_far: Vec<String>,
+    /// Bytes of the message that went in, and that came out; `None` once a call was refused.
+    so_far: Option<(usize, usize)>,
 }
 
 /// Where a call reads and writes.
@@ -36,7 +38,12 @@ impl ContextPair {
         encrypts: bool,
     ) -> Option<Self> {
         let ciphers = [libraries.plain, libraries.evener].map(|library| Cipher::fetch(library, name));
-        let mut pair = Self { plain: Context::new(), evener: Context::new(), calls_so_far: vec![title] };
+        let mut pair = Self {
+            plain: Context::new(),
+            evener: Context::new(),
+            calls_so_far: vec![title],
+            so_far: Some((0, 0)),
+        };
         pair.same(&format!("fetch {name}"), ciphers[0].is_some(), ciphers[1].is_some());
         let [Some(plain), Some(evener)] = ciphers else { return None };
         pair.same(
@@ -52,11 +59,21 @@ impl ContextPair {
         Some(pair)
     }
 
+    /// An init comes, which forgets what is held back.
+    pub(super) fn begins(&mut self) {
+        self.so_far = Some((0, 0));
+    }
+
     /// Copies of both, with the same past; `None` where libcrypto copies neither.
     pub(super) fn copy(&mut self) -> Option<Self> {
         let copies = (self.plain.copy(), self.evener.copy());
         self.same("copy", copies.0.is_some(), copies.1.is_some());
-        Some(Self { plain: copies.0?, evener: copies.1?, calls_so_far: self.calls_so_far.clone() })
+        Some(Self {
+            plain: copies.0?,
+            evener: copies.1?,
+            calls_so_far: self.calls_so_far.clone(),
+            so_far: self.so_far,
+        })
     }
 
     /// All calls so far.
@@ -76,6 +93,17 @@ impl ContextPair {
         plain
     }
 
+    /// Whether OpenSSL writes over input that it has not read: what comes out first is what it has held back of a block.
+    pub(super) fn destroys(&self, layout: Layout, block_bytes: usize) -> bool {
+        let held = if block_bytes == 1 { Some(0) } else { self.so_far.map(|(taken, made)| taken - made) };
+        match layout {
+            Layout::Apart | Layout::Nowhere => false,
+            Layout::Behind(_) => true,
+            Layout::InPlace => held != Some(0),
+            Layout::Before(bytes) => held.is_none_or(|held| held > bytes),
+        }
+    }
+
     /// Runs `input` through both. Returns the answer and what came out, as much as the answer says.
     pub(super) fn update(&mut self, input: &[u8], layout: Layout) -> (Answer, Vec<u8>) {
         let (from, to) = match layout {
@@ -87,9 +115,14 @@ impl ContextPair {
         let range = from..from + input.len();
         let output = (!matches!(layout, Layout::Nowhere)).then_some(to);
         let step = format!("update of {} bytes, {layout:?}", input.len());
-        self.compared(&step, to, arena(input, from, to), |context, space| {
+        let (answer, made) = self.compared(&step, to, arena(input, from, to), |context, space| {
             context.update(space, range.clone(), output)
-        })
+        });
+        self.so_far = self
+            .so_far
+            .map(|(taken, so_far)| (taken + input.len(), so_far + made.len()))
+            .filter(|(taken, so_far)| answer.code == 1 && so_far <= taken);
+        (answer, made)
     }
 
     /// Runs a record through both, by the call that libssl makes if `by_cipher`. What comes out includes all of `space`,
@@ -108,6 +141,7 @@ impl ContextPair {
 
     /// Ends the message.
     pub(super) fn finish(&mut self) -> (Answer, Vec<u8>) {
+        self.so_far = None;
         self.compared("finish", MARGIN, arena(&[], MARGIN, MARGIN), |context, space| {
             context.finish(space, MARGIN)
         })

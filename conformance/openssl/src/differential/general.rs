@@ -43,7 +43,8 @@ fn cipher_traits(series: Series, random: &mut SeededRandom) -> CipherTraits {
         name,
         is_aead,
         block_bytes,
-        destroys_input: series.destroys_input || !name.ends_with("-GCM"),
+        destroys_input: series.destroys_input
+            || !(name.ends_with("-GCM") || BLOCKS.contains(&name) || STREAMS.contains(&name)),
     }
 }
 
@@ -106,15 +107,17 @@ fn update(cipher_traits: &CipherTraits, pair: &mut ContextPair, random: &mut See
         0..9 => Layout::InPlace,
         9..17 => Layout::Apart,
         17 => Layout::Before(1 + random.place(40)),
-        18 if cipher_traits.destroys_input => Layout::Behind(1 + random.place(40)),
+        18 => Layout::Behind(1 + random.place(40)),
         _ if cipher_traits.is_aead => Layout::Nowhere,
         _ => Layout::Apart,
     };
-    pair.update(&input, layout);
+    let is_fit = cipher_traits.destroys_input || !pair.destroys(layout, cipher_traits.block_bytes);
+    pair.update(&input, if is_fit { layout } else { Layout::Apart });
 }
 
 /// Another message, with or without another key; an AEAD that has no IV would draw one by lot, but these have.
 fn begin_again(pair: &mut ContextPair, random: &mut SeededRandom) {
+    pair.begins();
     let (key, iv) = (random.octets(), random.octets());
     let direction = (random.once_in(4)).then(|| random.once_in(2));
     match random.below(10) {

@@ -35,8 +35,8 @@ pub struct Series {
     pub seed: u64,
     /// One sequence in so many forks on its way; at least 1.
     pub fork_one_in: u64,
-    /// Whether output of GCM may begin inside its input, which is then destroyed as it is read: what comes of it is OpenSSL's order of reading
-    /// and writing.
+    /// Whether output of what a kernel of ours may do may come where input is not read yet, which OpenSSL destroys then: what comes of it is its order of
+    /// reading and writing, where a kernel gives the right answer.
     pub destroys_input: bool,
 }
 

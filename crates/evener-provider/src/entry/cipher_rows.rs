@@ -21,12 +21,12 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
         let added = if is_cbc && prov.offers_pipelines() { pipelines::added() } else { Vec::new() };
         // A context of our own is for what has to be known about messages.
         let is_passed = !row.is_tracked() && added.is_empty();
-        let replaced = if row.native.is_some() {
-            super::native_gcm::replacements(slot)
-        } else if is_passed {
-            passthrough::replacements(slot)
-        } else {
-            cipher::replacements(slot)
+        let replaced = match &row.native {
+            Some(Native { family: Family::Gcm, .. }) => super::native::gcm::replacements(slot),
+            // What asks for messages besides asks for a context that knows them.
+            Some(_) if is_passed => super::native::blocks::replacements(slot),
+            None if is_passed => passthrough::replacements(slot),
+            _ => cipher::replacements(slot),
         };
         Some(Wrapped { row, known, replaced, added })
     })
@@ -88,12 +88,23 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
 
 /// The kernel of a cipher that ours may do; of any other none.
 fn native(prov: &ProvCtx, name: &str) -> Option<Native> {
-    let key_bytes = match name {
-        "AES-128-GCM" => 16,
-        "AES-192-GCM" => 24,
-        "AES-256-GCM" => 32,
+    let (family, key_bytes) = match name {
+        "AES-128-GCM" => (Family::Gcm, 16),
+        "AES-192-GCM" => (Family::Gcm, 24),
+        "AES-256-GCM" => (Family::Gcm, 32),
+        "AES-128-CTR" => (Family::Ctr, 16),
+        "AES-192-CTR" => (Family::Ctr, 24),
+        "AES-256-CTR" => (Family::Ctr, 32),
+        "AES-128-CBC" => (Family::Cbc, 16),
+        "AES-192-CBC" => (Family::Cbc, 24),
+        "AES-256-CBC" => (Family::Cbc, 32),
+        "AES-128-ECB" => (Family::Ecb, 16),
+        "AES-192-ECB" => (Family::Ecb, 24),
+        "AES-256-ECB" => (Family::Ecb, 32),
+        "AES-128-XTS" => (Family::Xts, 32),
+        "AES-256-XTS" => (Family::Xts, 64),
         _ => return None,
     };
     let (level, is_told) = prov.settings.kernel()?;
-    Some(Native { kernel: (level, key_bytes), is_told })
+    Some(Native { level, family, key_bytes, is_told })
 }

@@ -11,7 +11,7 @@ mod cipher;
 mod cipher_rows;
 mod digest;
 mod digest_stats;
-mod native_gcm;
+mod native;
 mod offers;
 mod parameter_lists;
 mod passthrough;

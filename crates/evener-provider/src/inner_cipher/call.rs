@@ -169,6 +169,11 @@ impl Update {
             .then_some((self.input, self.out, self.len))
     }
 
+    /// The addresses of input and output.
+    pub(crate) fn places(&self) -> Option<(*const u8, *mut u8)> {
+        (!self.out.is_null()).then_some((self.input, self.out))
+    }
+
     /// The input, where there is any.
     pub(crate) fn input<'c>(&self) -> &'c [u8] {
         bytes((self.input, self.len)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! The file in which processes of one user keep what they settled: a word for each length of key, in a directory that is theirs alone.
+//! The file in which processes of one user keep what they settled: a word for each class of messages, in a directory that is theirs alone.
 //!
 //! Its name says for what machine, libcrypto and version of ours it was measured, so that nothing in it can be out of date. Both ways are right:
 //! nonsense in it chooses between them.
@@ -13,12 +13,10 @@ use evener_fd::open_private_file;
 use evener_kernels::Level;
 use evener_ring::Mapping;
 
-use super::gcm::prov;
+use super::class::Class;
+use super::prov;
 use crate::ffi;
 use crate::state::rows::{CipherRow, Native};
-
-/// Lengths of keys: 16, 24 and 32 bytes.
-pub(super) const KEYS: usize = 3;
 
 /// What of the environment a file is found by.
 struct Surroundings {
@@ -39,15 +37,16 @@ pub(super) fn prepare() {
 pub(super) fn open(row: &CipherRow, native: &Native) -> io::Result<Mapping> {
     let surroundings = SURROUNDINGS.get().ok_or(io::ErrorKind::NotFound)?;
     let name = name(row, native, surroundings);
-    let file = open_private_file(&surroundings.places, &name, (KEYS * size_of::<u32>()) as u64)?;
-    Mapping::shared(file.checked()?, KEYS)
+    let file = open_private_file(&surroundings.places, &name, (Class::COUNT * size_of::<u32>()) as u64)?;
+    Mapping::shared(file.checked()?, Class::COUNT)
 }
 
 fn name(row: &CipherRow, native: &Native, surroundings: &Surroundings) -> String {
     let mut hasher = DefaultHasher::new();
     (
         env!("CARGO_PKG_VERSION"),
-        native.kernel.0.name(),
+        Class::COUNT,
+        native.level.name(),
         Level::processor(),
         prov(row).core.setting(c"openssl-version"),
     )

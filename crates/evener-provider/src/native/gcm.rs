@@ -13,21 +13,17 @@
 //! is a message of its own: its associated data come as a parameter, its nonce lies in front of the text or is counted up here, its tag behind.
 //! What needs random bytes is asked of an inner context, which has OpenSSL's own generator ([`GcmContext::made_by_inner`]).
 
-use std::sync::atomic::Ordering::Relaxed;
-
-use evener::statistics::{LocalCounter, Statistics};
-use evener_core::Direction;
-use evener_kernels::Level;
 use evener_kernels::gcm::{Key, Message};
 use evener_ossl_sys::Param;
 use evener_ring::hold_cancellation;
 use zeroize::Zeroize as _;
 
+use super::Refused;
+use super::tally::Tally;
 use crate::ffi::params;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::OwnContext;
-use crate::state::ProvCtx;
-use crate::state::rows::CipherRow;
+use crate::state::rows::{CipherRow, Native};
 
 /// The longest nonce that OpenSSL takes, in bytes (`GCM_IV_MAX_SIZE`).
 const NONCE_BYTES_MAX: usize = 128;
@@ -51,10 +47,6 @@ enum Nonce {
     Used,
 }
 
-/// A call is refused, as OpenSSL's cipher refuses it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused;
-
 /// A context. Only plain bytes, so that a copy of them is a context of its own.
 pub(crate) struct GcmContext {
     key: Key,
@@ -77,19 +69,13 @@ pub(crate) struct GcmContext {
     record_padding: usize,
     /// Records encrypted under this key.
     records: u64,
-    /// Bytes of text of this message, which is counted when it is over.
-    taken: usize,
-    /// Messages that are over and not in the process's counts yet.
-    uncounted: u32,
-    counter: LocalCounter,
+    tally: Tally,
     row: *const CipherRow,
 }
 
 impl GcmContext {
     /// A context of `row`, without a key.
-    pub(crate) fn new(row: &CipherRow, (level, key_bytes): (Level, usize)) -> Self {
-        // Not with the first count, which many messages may precede.
-        prov(row).statistics.into_iter().for_each(Statistics::prepare);
+    pub(crate) fn new(row: &CipherRow, Native { level, key_bytes, .. }: Native) -> Self {
         Self {
             key: Key::new(level),
             key_bytes,
@@ -105,9 +91,7 @@ impl GcmContext {
             is_record_due: false,
             record_padding: 0,
             records: 0,
-            taken: 0,
-            uncounted: 0,
-            counter: LocalCounter::default(),
+            tally: Tally::new(row),
             row,
         }
     }
@@ -201,7 +185,7 @@ impl GcmContext {
         if message.text_bytes().saturating_add(bytes as u64) > TEXT_MAX {
             return Err(Refused);
         }
-        self.taken = self.taken.saturating_add(bytes);
+        self.tally.take(bytes);
         // SAFETY: the caller lends both for the call.
         unsafe { crypt(message, key, *encrypts, (from, to, bytes)) };
         Ok(bytes)
@@ -233,24 +217,12 @@ impl GcmContext {
 
     /// Counts the message that is over.
     fn count(&mut self) {
-        if self.taken > 0 {
-            let is_due = self.counter.record(self.taken);
-            (self.taken, self.uncounted) = (0, self.uncounted + 1);
-            if is_due {
-                self.flush();
-            }
-        }
+        self.tally.end_message(self.row(), self.encrypts);
     }
 
     /// Shows what was counted: before another direction, and at the end.
     pub(crate) fn flush(&mut self) {
-        self.count();
-        let prov = prov(self.row());
-        prov.counts.native.fetch_add(std::mem::take(&mut self.uncounted), Relaxed);
-        let direction = if self.encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        if let Some(statistics) = prov.statistics.filter(|_| !self.counter.is_empty()) {
-            statistics.flush(self.row().kind, direction, &mut self.counter);
-        }
+        self.tally.flush(self.row(), self.encrypts);
     }
 
     /// The tag of the message that was encrypted last; none while one is not over.
@@ -260,7 +232,7 @@ impl GcmContext {
 
     /// After a copy of its bytes was made: what the original has counted is not counted again.
     pub(crate) fn forget_counts(&mut self) {
-        (self.taken, self.uncounted, self.counter) = (0, 0, LocalCounter::default());
+        self.tally = Tally::default();
     }
 
     /// The end of a message.
@@ -308,7 +280,7 @@ impl GcmContext {
         } else {
             self.set_invocation(explicit)?;
         }
-        self.taken = text_bytes;
+        self.tally.take(text_bytes);
         let message = self.message.as_mut().ok_or(Refused)?;
         message.aad(&mut self.key, self.tag.first_chunk::<RECORD_AAD_BYTES>().ok_or(Refused)?);
         if self.encrypts {
@@ -482,11 +454,6 @@ impl GcmContext {
         }
         Ok(())
     }
-}
-
-pub(super) fn prov<'p>(row: &CipherRow) -> &'p ProvCtx {
-    // SAFETY: a row belongs to its provider.
-    unsafe { &*row.prov }
 }
 
 /// A piece of text, in place or apart.

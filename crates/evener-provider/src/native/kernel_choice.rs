@@ -1,5 +1,5 @@
-//! Whether AES-GCM goes by a kernel of ours or by the inner cipher, on this machine with this libcrypto: measured once, and kept for the
-//! user's other processes.
+//! Whether messages go by a kernel of ours or by the inner cipher, on this machine with this libcrypto: measured once for each class, and kept for
+//! the user's other processes.
 //!
 //! ```text
 //!              a first context                    20 ms of its work                measured
@@ -19,12 +19,11 @@ use std::sync::{Mutex, TryLockError};
 
 use evener_ring::{Mapping, Words as _};
 
-use super::choice_file::KEYS;
-use super::gcm::prov;
-use super::{choice_file, kernel_timing};
+pub(crate) use super::class::Class;
+use super::{choice_file, kernel_timing, prov};
 use crate::state::rows::{CipherRow, Native};
 
-/// Who does AES-GCM with a key of one length.
+/// Who does the messages of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// Not settled: the inner cipher, and its work is added up.
@@ -56,20 +55,20 @@ impl Choice {
 struct Choices {
     /// 1 once a thread looks, or has looked, for what is kept.
     looked: AtomicU32,
-    by_key: [AtomicU32; KEYS],
+    settled: [AtomicU32; Class::COUNT],
     /// 0 before the kernel was asked a known answer, then whether it was [`RIGHT`] or [`WRONG`].
-    answers: [AtomicU32; KEYS],
+    answers: [AtomicU32; Class::COUNT],
     /// Predicted core time of the inner cipher's messages, in microseconds.
-    worked: [AtomicU32; KEYS],
+    worked: [AtomicU32; Class::COUNT],
     /// Where it is kept. Only ever tried: of a forked child another thread may have had the lock.
     file: Mutex<Option<Mapping>>,
 }
 
 static CHOICES: Choices = Choices {
     looked: AtomicU32::new(0),
-    by_key: [const { AtomicU32::new(0) }; KEYS],
-    answers: [const { AtomicU32::new(0) }; KEYS],
-    worked: [const { AtomicU32::new(0) }; KEYS],
+    settled: [const { AtomicU32::new(0) }; Class::COUNT],
+    answers: [const { AtomicU32::new(0) }; Class::COUNT],
+    worked: [const { AtomicU32::new(0) }; Class::COUNT],
     file: Mutex::new(None),
 };
 
@@ -116,63 +115,58 @@ pub(crate) fn prepare() {
     choice_file::prepare();
 }
 
-fn index(key_bytes: usize) -> usize {
-    (key_bytes / 8).saturating_sub(2).min(KEYS - 1)
-}
-
 /// What was settled so far.
-fn known(key_bytes: usize) -> Choice {
+fn known(class: Class) -> Choice {
     // Relaxed: a word that says all.
-    Choice::of(CHOICES.by_key[index(key_bytes)].load(Relaxed))
+    Choice::of(class.word(&CHOICES.settled).load(Relaxed))
 }
 
-/// Who does the messages of a new context; `None` where [`settle`] has something to do first.
-pub(crate) fn at_once(native: &Native) -> Option<Choice> {
-    let index = index(native.kernel.1);
-    let choice = if native.is_told { Choice::Kernel } else { known(native.kernel.1) };
+/// Who does messages of a class whose key comes now; `None` where [`settle`] has something to do first.
+pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
+    let choice = if native.is_told { Choice::Kernel } else { known(class) };
     // Relaxed: each says all.
-    match (choice, CHOICES.answers[index].load(Relaxed)) {
+    match (choice, class.word(&CHOICES.answers).load(Relaxed)) {
         (Choice::Kernel, 0) => None,
         (Choice::Kernel, WRONG) => Some(Choice::Inner),
         (Choice::Open, _) if CHOICES.looked.load(Relaxed) == 0 => None,
-        (Choice::Open, _) if CHOICES.worked[index].load(Relaxed) >= WORKED_US => None,
+        (Choice::Open, _) if class.word(&CHOICES.worked).load(Relaxed) >= WORKED_US => None,
         (choice, _) => Some(choice),
     }
 }
 
-/// Adds up the work of a context with a key of that length.
-pub(crate) fn worked(key_bytes: usize, work: &mut Work) {
-    let worked = &CHOICES.worked[index(key_bytes)];
+/// Adds up the work of a context.
+pub(crate) fn worked(class: Class, work: &mut Work) {
+    let worked = class.word(&CHOICES.worked);
     let sum = worked.load(Relaxed).saturating_add(work.take_us());
     // Relaxed, and not added in one step: what two threads do at once may count once.
     worked.store(sum, Relaxed);
 }
 
 /// Looks at what is kept, compares, and asks a known answer, where that is due.
-pub(crate) fn settle(row: &CipherRow, native: &Native) -> Choice {
-    let key_bytes = native.kernel.1;
-    if !native.is_told && known(key_bytes) == Choice::Open {
+pub(crate) fn settle(row: &CipherRow, native: &Native, encrypts: bool) -> Choice {
+    let class = Class::of(native, encrypts);
+    if !native.is_told && known(class) == Choice::Open {
         // Relaxed: who is second goes on as before.
         if CHOICES.looked.swap(1, Relaxed) == 0 {
             look(row, native);
-        } else if CHOICES.worked[index(key_bytes)].swap(0, Relaxed) >= WORKED_US {
-            compare(row, native);
+        } else if class.word(&CHOICES.worked).swap(0, Relaxed) >= WORKED_US {
+            compare(row, native, encrypts);
         }
     }
-    if native.is_told || known(key_bytes) == Choice::Kernel {
+    if native.is_told || known(class) == Choice::Kernel {
         let is_right =
-            kernel_timing::kernel_is_right(row, native.kernel) && !cfg!(mutant = "kernel_answers_wrong");
-        CHOICES.answers[index(key_bytes)].store(if is_right { RIGHT } else { WRONG }, Relaxed);
+            kernel_timing::kernel_is_right(row, *native, encrypts) && !cfg!(mutant = "kernel_answers_wrong");
+        class.word(&CHOICES.answers).store(if is_right { RIGHT } else { WRONG }, Relaxed);
         if !is_right {
             prov(row).counts.wrong_kernels.fetch_add(1, Relaxed);
         }
     }
-    at_once(native).unwrap_or(Choice::Inner)
+    at_once(native, class).unwrap_or(Choice::Inner)
 }
 
 fn look(row: &CipherRow, native: &Native) {
     let Ok(file) = choice_file::open(row, native) else { return };
-    for (choice, word) in CHOICES.by_key.iter().zip(file.words()) {
+    for (choice, word) in CHOICES.settled.iter().zip(file.words()) {
         choice.store(Choice::of(word.load(Relaxed)).word(), Relaxed);
     }
     if let Some(mut place) = tried(&CHOICES.file) {
@@ -180,12 +174,15 @@ fn look(row: &CipherRow, native: &Native) {
     }
 }
 
-fn compare(row: &CipherRow, native: &Native) {
-    let index = index(native.kernel.1);
-    let choice = if kernel_timing::kernel_wins(row, native.kernel) { Choice::Kernel } else { Choice::Inner };
-    CHOICES.by_key[index].store(choice.word(), Relaxed);
-    if let Some(word) =
-        tried(&CHOICES.file).as_deref().and_then(Option::as_ref).and_then(|file| file.words().get(index))
+fn compare(row: &CipherRow, native: &Native, encrypts: bool) {
+    let class = Class::of(native, encrypts);
+    let is_quicker = kernel_timing::kernel_wins(row, *native, encrypts);
+    let choice = if is_quicker { Choice::Kernel } else { Choice::Inner };
+    class.word(&CHOICES.settled).store(choice.word(), Relaxed);
+    if let Some(word) = tried(&CHOICES.file)
+        .as_deref()
+        .and_then(Option::as_ref)
+        .and_then(|file| file.words().get(class.index()))
     {
         word.store(choice.word(), Relaxed);
     }

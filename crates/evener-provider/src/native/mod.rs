@@ -1,7 +1,23 @@
-//! Ciphers that this provider computes itself, by kernels for this processor (`evener-kernels`): `gcm.rs` does what OpenSSL's own cipher
-//! does, with no inner context beside it; `kernel_choice.rs` says whether it does, by what `kernel_timing.rs` measured once and `choice_file.rs` keeps.
+//! Ciphers that this provider computes itself, by kernels for this processor (`evener-kernels`): `native/gcm.rs` and `native/blocks.rs` do what OpenSSL's own ciphers
+//! do, with no inner context beside them; `kernel_choice.rs` says whether they do, by what `kernel_timing.rs` measured once and `choice_file.rs` keeps.
 
+pub(crate) mod blocks;
 mod choice_file;
+mod class;
 pub(crate) mod gcm;
 pub(crate) mod kernel_choice;
 mod kernel_timing;
+mod stream;
+mod tally;
+
+use crate::state::ProvCtx;
+use crate::state::rows::CipherRow;
+
+/// A call is refused, as OpenSSL's cipher refuses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+pub(super) fn prov<'p>(row: &CipherRow) -> &'p ProvCtx {
+    // SAFETY: a row belongs to its provider.
+    unsafe { &*row.prov }
+}

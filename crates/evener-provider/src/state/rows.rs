@@ -116,8 +116,11 @@ impl CipherRow {
 /// A kernel that may do the messages of a cipher in the inner one's place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Native {
-    /// By which instructions, and the bytes of the key.
-    pub(crate) kernel: (Level, usize),
+    /// By which instructions.
+    pub(crate) level: Level,
+    pub(crate) family: Family,
+    /// Of the key, which for XTS is two.
+    pub(crate) key_bytes: usize,
     /// Whether it is used wherever it can be, and not only where it was measured to be quicker.
     pub(crate) is_told: bool,
 }

@@ -1,25 +1,27 @@
 //! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm.rs`), or may (`native/kernel_choice.rs`).
 //!
 //! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
-//! cancellation has to be held back in the others; the few that ask an inner context are OpenSSL's own work. A context is the inner functions' for
-//! good where the inner cipher computes, and once a key object of the inner provider came ([`skey_init`]).
+//! cancellation has to be held back in the others; the few that ask an inner context are OpenSSL's own work. A context is the inner functions'
+//! where the inner cipher computes, until a key comes behind which a kernel is quicker, and for good once a key object of the inner provider came ([`skey_init`]).
 
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
-use super::cipher::{core_of, gettable_params, row_of};
-use super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::refusal::for_c;
+use super::super::cipher::{core_of, gettable_params, row_of};
+use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
+use super::{choice, place_functions};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::native::gcm::{GcmContext, Refused};
-use crate::native::kernel_choice::{self, Choice, Work};
-use crate::state::rows::{CipherRow, Native};
+use crate::native::Refused;
+use crate::native::gcm::GcmContext;
+use crate::native::kernel_choice::{self, Choice, Class, Work};
+use crate::state::rows::CipherRow;
 
 cipher_functions!();
+place_functions!();
 
 /// What C holds: a context of ours, and the inner one where that has taken over.
 struct Place {
@@ -33,33 +35,16 @@ struct Place {
     is_usual: bool,
 }
 
-/// The place that an entry point was called for; `None` for null.
-fn place_of<'c>(ctx: *mut c_void) -> Option<&'c mut Place> {
-    let ctx: *mut Place = ctx.cast();
-    // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
-    unsafe { ctx.as_mut() }
-}
-
-const _: () = assert!(size_of::<Place>() <= key_memory::CONTEXT_BYTES, "a place fits into a block");
-
-/// Who does the messages of a new context.
-fn choice(row: &CipherRow, native: &Native) -> Choice {
-    kernel_choice::at_once(native).unwrap_or_else(|| {
-        let mut settled = Choice::Inner;
-        let settle = || {
-            settled = kernel_choice::settle(row, native);
-            Ok(())
-        };
-        for_c::<()>(core_of(row), settle);
-        settled
-    })
-}
-
 impl Place {
+    /// Whether the inner cipher works.
+    fn is_inner(&self) -> bool {
+        !self.inner.is_null()
+    }
+
     /// Adds up what the inner cipher did while it was open who does it.
     fn add_up(&mut self) {
         if let Some(native) = self.native.row().native.as_ref().filter(|_| self.is_open) {
-            kernel_choice::worked(native.kernel.1, &mut self.work);
+            kernel_choice::worked(Class::of(native, true), &mut self.work);
         }
     }
 }
@@ -123,6 +108,38 @@ dispatch! {
         answer(&place.native, done)
     }
 
+    /// A key where it is open who works: by now it may be settled, and with a nonce beside the key nothing is left of what the inner context knows.
+    #[inline(never)]
+    fn open_init[ENCRYPTS](
+        place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        place.add_up();
+        let row = place.native.row();
+        if let Some(native) = &row.native {
+            let choice = choice(row, native, true);
+            place.is_open = choice == Choice::Open;
+            if choice == Choice::Kernel && place.is_usual && !iv.is_null() && params.is_null() {
+                // SAFETY: ours alone, and this is the last call with it.
+                unsafe { (row.inner.freectx)(place.inner) };
+                place.inner = ptr::null_mut();
+                // SAFETY: the caller's arguments, as they came.
+                return unsafe { native_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
+            }
+        }
+        place.work.begin();
+        place.is_usual &= params.is_null();
+        let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        call.inner(row, place.inner)
+    }
+
+    #[inline(never)]
+    fn native_cipher(
+        place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let call = Update::of(out, written, room, input, len);
+        place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes))
+    }
+
     #[inline(never)]
     fn native_update(
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
@@ -139,7 +156,7 @@ dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         let Some(native) = &row.native else { return ptr::null_mut() };
-        let choice = choice(row, native);
+        let choice = choice(row, native, true);
         let inner = match choice {
             Choice::Kernel => ptr::null_mut(),
             // SAFETY: the inner function with the inner provider's context.
@@ -150,7 +167,7 @@ dispatch! {
         }
         let place = key_memory::allocated::<Place>();
         if !place.is_null() {
-            let native = GcmContext::new(row, native.kernel);
+            let native = GcmContext::new(row, *native);
             let is_open = choice == Choice::Open;
             // SAFETY: just allocated with this layout.
             unsafe { place.write(Place { native, inner, work: Work::default(), is_open, is_usual: true }) };
@@ -159,18 +176,6 @@ dispatch! {
             unsafe { (row.inner.freectx)(inner) };
         }
         place.cast()
-    }
-
-    fn freectx(ctx: *mut c_void) {
-        let Some(place) = place_of(ctx) else { return };
-        place.native.flush();
-        place.add_up();
-        if !place.inner.is_null() {
-            // SAFETY: ours alone, and this is the last call with it.
-            unsafe { (place.native.row().inner.freectx)(place.inner) };
-        }
-        // SAFETY: as above; `newctx` or `dupctx` made it.
-        unsafe { key_memory::drop_context(ctx.cast::<Place>()) };
     }
 
     fn dupctx(ctx: *mut c_void) -> *mut c_void {
@@ -210,39 +215,16 @@ dispatch! {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { native_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
+        if place.is_open && !key.is_null() {
+            // SAFETY: as above.
+            return unsafe { open_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
+        }
         place.work.begin();
         place.is_usual &= params.is_null();
         let row = place.native.row();
         let init = if ENCRYPTS == 1 { row.inner.encrypt_init } else { row.inner.decrypt_init };
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { init(place.inner, key, key_len, iv, iv_len, params) }
-    }
-
-    fn update(
-        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
-    ) -> c_int {
-        let Some(place) = place_of(ctx) else { return 0 };
-        if place.inner.is_null() {
-            // SAFETY: the caller's arguments, as they came.
-            return unsafe { native_update(place, out, written, room, input, len) };
-        }
-        place.work.text(len);
-        // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { (place.native.row().inner.update)(place.inner, out, written, room, input, len) }
-    }
-
-    fn cipher(
-        ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
-    ) -> c_int {
-        let Some(place) = place_of(ctx) else { return 0 };
-        if place.inner.is_null() {
-            let call = Update::of(out, written, room, input, len);
-            return place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes));
-        }
-        place.work.text(len);
-        let row = place.native.row();
-        // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { row.inner.cipher.unwrap_or(row.inner.update)(place.inner, out, written, room, input, len) }
     }
 
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {

@@ -1,0 +1,309 @@
+//! The entry points of ECB, CBC, CTR and XTS where a kernel of ours computes them (`native/blocks.rs`), or may (`native/kernel_choice.rs`).
+//!
+//! ```text
+//!            a key of a class that the kernel does                  a key of another, or a call that is rare
+//!  new ------------------------------------------> the kernel's ----------------------------------------> the inner cipher's
+//!                                                       ^                                                         |
+//!                                                       +------ a key of a class that the kernel does ------------+
+//! ```
+//!
+//! No inner context is made before it is needed. What the inner cipher does are jumps into it, but where a key comes. A context stays its once a
+//! parameter came that is not known here, or a key object of the inner provider ([`skey_init`]).
+
+use std::ffi::{c_int, c_uchar, c_void};
+use std::ptr;
+
+use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
+
+use super::super::cipher::{gettable_params, row_of};
+use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
+use super::{choice, place_functions};
+use crate::ffi::{dispatch, key_memory, params};
+use crate::inner_cipher::call::{Init, Update};
+use crate::inner_cipher::context::InnerContext;
+use crate::native::blocks::BlockContext;
+use crate::native::kernel_choice::{self, Choice, Class, Work};
+use crate::state::rows::CipherRow;
+
+cipher_functions!();
+place_functions!();
+
+/// What C holds: a context of ours, and the inner one once that was needed.
+struct Place {
+    native: BlockContext,
+    inner: *mut c_void,
+    /// Whether the inner cipher works.
+    is_inner: bool,
+    /// Whether it is open who does it, and what the inner cipher does meanwhile is added up.
+    is_open: bool,
+    encrypts: bool,
+    /// Whether all that the inner context was told is known here.
+    is_usual: bool,
+    /// Whether the inner context has an IV.
+    has_inner_iv: bool,
+    work: Work,
+}
+
+impl Place {
+    fn new(row: &CipherRow, native: BlockContext) -> Self {
+        debug_assert!(ptr::eq(native.row(), row), "a context of this row");
+        Self {
+            native,
+            inner: ptr::null_mut(),
+            is_inner: false,
+            is_open: false,
+            encrypts: true,
+            is_usual: true,
+            has_inner_iv: false,
+            work: Work::default(),
+        }
+    }
+
+    /// Whether the inner cipher works.
+    fn is_inner(&self) -> bool {
+        self.is_inner
+    }
+
+    /// Adds up what the inner cipher did while it was open who does it.
+    fn add_up(&mut self) {
+        if self.is_open {
+            kernel_choice::worked(Class::of(self.native.native(), self.encrypts), &mut self.work);
+        }
+    }
+
+    /// Whether a kernel does the messages of a key that comes now.
+    fn is_for_kernel(&mut self, encrypts: bool) -> bool {
+        self.add_up();
+        (self.encrypts, self.is_open) = (encrypts, false);
+        let (row, native) = (self.native.row(), *self.native.native());
+        if !self.native.has_kernel(encrypts) {
+            return false;
+        }
+        let choice = choice(row, &native, encrypts);
+        self.is_open = choice == Choice::Open;
+        choice == Choice::Kernel
+    }
+
+    /// Whether an init goes to the kernel: its key decides, and without one who works already.
+    fn takes(&mut self, call: &Init<'_>) -> bool {
+        if call.key.is_none() {
+            return !self.is_inner;
+        }
+        // An IV that the inner context has is not known here.
+        let is_known = !self.is_inner || self.is_usual && (call.iv.is_some() || !self.has_inner_iv);
+        self.is_for_kernel(call.encrypts) && is_known
+    }
+
+    /// The inner context, which goes on with what is begun here; `None` where there is no memory.
+    fn inner(&mut self) -> Option<InnerContext<'static>> {
+        self.inner_for(false)
+    }
+
+    /// The same, for a call `where_all_comes_anew`, or for any other.
+    fn inner_for(&mut self, where_all_comes_anew: bool) -> Option<InnerContext<'static>> {
+        let row = self.native.row();
+        if self.inner.is_null() {
+            // SAFETY: the inner function with the inner provider's context.
+            self.inner = unsafe { (row.inner.newctx)(row.provider) };
+        }
+        if self.inner.is_null() {
+            return None;
+        }
+        // SAFETY: ours, and a context of this row.
+        let inner = unsafe { InnerContext::of(row, self.inner) };
+        if !self.is_inner {
+            self.has_inner_iv = self.native.has_iv();
+            // What it refuses here, it refuses of the call that is behind it.
+            _ = self.native.bring(inner, where_all_comes_anew);
+            self.is_inner = true;
+        }
+        Some(inner)
+    }
+}
+
+/// Starts a message with a key object, by the inner function that `of` names, whose context this is from then on.
+///
+/// # Safety
+///
+/// The arguments are those of OpenSSL's core, and the key object is the inner provider's.
+unsafe fn skey_init(
+    ctx: *mut c_void,
+    of: fn(&CipherRow) -> Option<CipherSkeyInit>,
+    call: KeyObjectInit,
+) -> c_int {
+    let Some(place) = place_of(ctx) else { return 0 };
+    let Some(init) = of(place.native.row()) else { return 0 };
+    if place.inner().is_none() {
+        return 0;
+    }
+    place.is_usual = false;
+    // SAFETY: the inner function with its own context; the rest is the caller's.
+    unsafe { init(place.inner, call.key, call.iv, call.iv_len, call.params) }
+}
+
+key_object_inits!(encrypt_skey_init, decrypt_skey_init);
+
+context_lists! { settable_ctx_params, gettable_ctx_params }
+
+// Kept out of the entry points: one whose own code needs no stack jumps into the inner function.
+dispatch! {
+    #[inline(never)]
+    fn any_init[ENCRYPTS](
+        place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        if place.takes(&call) && place.native.init(&call).is_some() {
+            place.is_inner = false;
+            if call.params().is_empty() || place.native.set(call.params()).is_some() {
+                return 1;
+            }
+            // SAFETY: what is left are the parameters, to a message that has begun.
+            return unsafe { set_ctx_params((&raw mut *place).cast(), params) };
+        }
+        let is_new = call.key.is_some() && (call.iv.is_some() || !place.native.has_iv());
+        if place.inner_for(is_new).is_none() {
+            return 0;
+        }
+        place.is_usual &= !call.has_params();
+        place.has_inner_iv |= call.iv.is_some();
+        place.work.begin();
+        call.inner(place.native.row(), place.inner)
+    }
+
+    #[inline(never)]
+    fn native_update(
+        place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let call = Update::of(out, written, room, input, len);
+        match place.native.update(&call) {
+            Some(bytes) => call.done(bytes),
+            None => place.inner().map_or(0, |inner| c_int::from(inner.update(&call))),
+        }
+    }
+
+    #[inline(never)]
+    fn native_cipher(
+        place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let call = Update::of(out, written, room, input, len);
+        if let Some(bytes) = place.native.one_shot(&call) {
+            return call.done(bytes);
+        }
+        let Some(inner) = place.inner() else { return 0 };
+        let Some(cipher) = place.native.row().inner.cipher else { return c_int::from(inner.update(&call)) };
+        call.inner(cipher, place.inner)
+    }
+
+    #[inline(never)]
+    fn native_last(place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        let call = Update::of(out, written, room, ptr::null(), 0);
+        match place.native.last(&call) {
+            Some(bytes) => call.done(bytes),
+            None => place.inner().map_or(0, |inner| c_int::from(inner.last(&call))),
+        }
+    }
+}
+
+dispatch! {
+    fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
+        let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
+        let Some(native) = row.native else { return ptr::null_mut() };
+        let place = key_memory::allocated::<Place>();
+        if !place.is_null() {
+            // SAFETY: just allocated with this layout.
+            unsafe { place.write(Place::new(row, BlockContext::new(row, native))) };
+        }
+        place.cast()
+    }
+
+    fn dupctx(ctx: *mut c_void) -> *mut c_void {
+        let Some(place) = place_of(ctx) else { return ptr::null_mut() };
+        let copy = key_memory::allocated::<Place>();
+        if copy.is_null() {
+            return ptr::null_mut();
+        }
+        let inner = match place.native.row().inner.dupctx.filter(|_| place.is_inner) {
+            // SAFETY: the inner function with its own context.
+            Some(dup) => unsafe { dup(place.inner) },
+            None => ptr::null_mut(),
+        };
+        // SAFETY: plain bytes, into memory that was just allocated for as many.
+        unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) };
+        // SAFETY: a context since the line before.
+        let made = unsafe { &mut *copy };
+        made.inner = inner;
+        made.native.forget_counts();
+        made.work = Work::default();
+        if place.is_inner && inner.is_null() {
+            // SAFETY: made here, and C never saw it.
+            unsafe { key_memory::drop_context(copy) };
+            return ptr::null_mut();
+        }
+        copy.cast()
+    }
+
+    fn init[ENCRYPTS](
+        ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        let Some(place) = place_of(ctx) else { return 0 };
+        if !place.is_inner || !key.is_null() || !params.is_null() {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { any_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
+        }
+        place.work.begin();
+        place.has_inner_iv |= !iv.is_null();
+        let row = place.native.row();
+        let init = if ENCRYPTS == 1 { row.inner.encrypt_init } else { row.inner.decrypt_init };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { init(place.inner, key, key_len, iv, iv_len, params) }
+    }
+
+    fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        let Some(place) = place_of(ctx) else { return 0 };
+        if !place.is_inner {
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { native_last(place, out, written, room) };
+        }
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { (place.native.row().inner.last)(place.inner, out, written, room) }
+    }
+
+    fn get_ctx_params(ctx: *mut c_void, list: *mut Param) -> c_int {
+        let Some(place) = place_of(ctx) else { return 0 };
+        // Each init through EVP of OpenSSL 3.0 queries this first, by a search through all parameters, and it never changes.
+        // SAFETY: the core's list, lent for the call.
+        if unsafe { params::answered_length(list, c"ivlen", place.native.iv_bytes()) } {
+            return 1;
+        }
+        // SAFETY: as above.
+        if !place.is_inner && place.native.get(unsafe { params::list_mut(list) }).is_some() {
+            return 1;
+        }
+        if place.inner().is_none() {
+            return 0;
+        }
+        let Some(get) = place.native.row().inner.get_ctx_params else { return 0 };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { get(place.inner, list) }
+    }
+
+    fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {
+        let Some(place) = place_of(ctx) else { return 0 };
+        // SAFETY: the core's list, lent for the call.
+        let asked = unsafe { params::list(list) };
+        if !place.is_inner && place.native.set(asked).is_some() {
+            return 1;
+        }
+        if place.inner().is_none() {
+            return 0;
+        }
+        // SAFETY: as above.
+        match unsafe { params::number_alone(list, c"padding") } {
+            Some(padding) => place.native.note_padding(padding != 0),
+            None => place.is_usual &= asked.is_empty(),
+        }
+        let Some(set) = place.native.row().inner.set_ctx_params else { return 0 };
+        // SAFETY: the inner function with its own context; the rest is the caller's.
+        unsafe { set(place.inner, list) }
+    }
+}

@@ -1,0 +1,79 @@
+//! The entry points of ciphers that a kernel of ours computes, or may: `gcm.rs` and `blocks.rs` (ECB, CBC, CTR, XTS). What they have alike stands here: an
+//! entry point goes to the kernel where that works, and else is a jump into the inner function.
+
+pub(super) mod blocks;
+pub(super) mod gcm;
+
+use super::cipher::core_of;
+use super::refusal::for_c;
+use crate::native::kernel_choice::{self, Choice, Class};
+use crate::state::rows::{CipherRow, Native};
+
+/// Who does messages of a row in this direction, whose key comes now or with what comes next.
+fn choice(row: &CipherRow, native: &Native, encrypts: bool) -> Choice {
+    kernel_choice::at_once(native, Class::of(native, encrypts)).unwrap_or_else(|| {
+        let mut settled = Choice::Inner;
+        let settle = || {
+            settled = kernel_choice::settle(row, native, encrypts);
+            Ok(())
+        };
+        for_c::<()>(core_of(row), settle);
+        settled
+    })
+}
+
+/// The functions that are alike of a `Place`, what C holds: to `native_update` and `native_cipher` of the file that uses this, or to the inner ones.
+macro_rules! place_functions {
+    () => {
+        /// The place that an entry point was called for; `None` for null.
+        fn place_of<'c>(ctx: *mut c_void) -> Option<&'c mut Place> {
+            let ctx: *mut Place = ctx.cast();
+            // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
+            unsafe { ctx.as_mut() }
+        }
+
+        const _: () = assert!(size_of::<Place>() <= key_memory::CONTEXT_BYTES, "a place fits into a block");
+
+        dispatch! {
+            fn freectx(ctx: *mut c_void) {
+                let Some(place) = place_of(ctx) else { return };
+                place.native.flush();
+                place.add_up();
+                if !place.inner.is_null() {
+                    // SAFETY: ours alone, and this is the last call with it.
+                    unsafe { (place.native.row().inner.freectx)(place.inner) };
+                }
+                // SAFETY: as above; `newctx` or `dupctx` made it.
+                unsafe { key_memory::drop_context(ctx.cast::<Place>()) };
+            }
+
+            fn update(
+                ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+            ) -> c_int {
+                let Some(place) = place_of(ctx) else { return 0 };
+                if !place.is_inner() {
+                    // SAFETY: the caller's arguments, as they came.
+                    return unsafe { native_update(place, out, written, room, input, len) };
+                }
+                place.work.text(len);
+                // SAFETY: the inner function with its own context; the rest is the caller's.
+                unsafe { (place.native.row().inner.update)(place.inner, out, written, room, input, len) }
+            }
+
+            fn cipher(
+                ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+            ) -> c_int {
+                let Some(place) = place_of(ctx) else { return 0 };
+                if !place.is_inner() {
+                    // SAFETY: the caller's arguments, as they came.
+                    return unsafe { native_cipher(place, out, written, room, input, len) };
+                }
+                place.work.text(len);
+                let row = place.native.row();
+                // SAFETY: the inner function with its own context; the rest is the caller's.
+                unsafe { row.inner.cipher.unwrap_or(row.inner.update)(place.inner, out, written, room, input, len) }
+            }
+        }
+    };
+}
+use place_functions;

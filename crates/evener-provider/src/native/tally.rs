@@ -1,0 +1,61 @@
+//! What a context of ours has done, shown now and then: in the process's counts and in the statistics.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener::statistics::{LocalCounter, Statistics};
+use evener_core::Direction;
+
+use super::prov;
+use crate::state::rows::CipherRow;
+
+/// Messages and bytes of one context and one direction.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// Bytes of text of this message, which is counted when it is over.
+    taken: usize,
+    /// Messages that are over and not in the process's counts yet.
+    uncounted: u32,
+    counter: LocalCounter,
+}
+
+impl Tally {
+    /// None yet, of a context of `row`.
+    pub(super) fn new(row: &CipherRow) -> Self {
+        // Not with the first count, which many messages may precede.
+        prov(row).statistics.into_iter().for_each(Statistics::prepare);
+        Self::default()
+    }
+
+    /// More text of this message.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) {
+        self.taken = self.taken.saturating_add(bytes);
+    }
+
+    /// The message is over.
+    #[inline]
+    pub(super) fn end_message(&mut self, row: &CipherRow, encrypts: bool) {
+        if self.taken > 0 {
+            let is_due = self.counter.record(self.taken);
+            (self.taken, self.uncounted) = (0, self.uncounted + 1);
+            if is_due {
+                self.show(row, encrypts);
+            }
+        }
+    }
+
+    /// The message is over, and all is shown: before another direction, and at the end.
+    pub(super) fn flush(&mut self, row: &CipherRow, encrypts: bool) {
+        self.end_message(row, encrypts);
+        self.show(row, encrypts);
+    }
+
+    fn show(&mut self, row: &CipherRow, encrypts: bool) {
+        let prov = prov(row);
+        prov.counts.native.fetch_add(std::mem::take(&mut self.uncounted), Relaxed);
+        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
+        if let Some(statistics) = prov.statistics.filter(|_| !self.counter.is_empty()) {
+            statistics.flush(row.kind, direction, &mut self.counter);
+        }
+    }
+}
