@@ -1,4 +1,9 @@
-//! What a provider is made of when it is loaded: reads the configuration, opens the modules that it names, makes what threads share.
+//! What a provider is made of: when it is loaded it reads the configuration and makes what threads share; with the first look for a cipher it
+//! opens the modules and the library that the configuration names.
+//!
+//! A program that only hashes asks for no cipher, and then a host's connection and a library's relocations are not for it. The look comes before
+//! the first message, and in a server where its TLS contexts are made: before it gives its rights away. Where something is opened for which rights may be
+//! needed that are given away earlier, it is opened while loading ([`opens_at_once`]).
 
 use std::ffi::CString;
 
@@ -7,11 +12,13 @@ use evener::combine::Combiner;
 use evener_core::driver::Clock as _;
 
 use crate::cipher::{combining, in_flight};
-use crate::config::{self, Combine, Complaint, Kernels, Settings, Threshold};
+use crate::config::module_names::ModuleName;
+use crate::config::{self, Combine, Complaint, Kernels, Settings, StatisticsFile, Threshold};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
 use crate::ffi::key_memory;
+use crate::fork::ForkLock;
 use crate::native::kernel_choice;
 use crate::state::{Binding, Counts, ProvCtx, Tried, Ways};
 use crate::{counters, fork, modules};
@@ -19,7 +26,7 @@ use crate::{counters, fork, modules};
 /// Makes a provider for `core`, bound to nothing yet.
 pub(crate) fn provider(core: Core) -> ProvCtx {
     key_memory::hide();
-    let (settings, mut complaints) = config::read(&core);
+    let (settings, complaints) = config::read(&core);
     if settings.has_ways() || settings.kernels != Kernels::Off {
         // What a service manager or container has put the program under is known to let it load all this.
         evener_fd::note_filters();
@@ -27,43 +34,81 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     if settings.kernels == Kernels::Auto {
         kernel_choice::prepare();
     }
-    let combiner = combiner(&settings, fork::watch(), &mut complaints);
-    let modules = modules::open(&settings, fork::watch(), &mut complaints);
-    // A threshold by itself is for tests that add an engine.
-    let raw_from = match settings.threshold {
-        Threshold::Auto if modules == 0 => usize::MAX,
-        _ => settings.raw_from(),
-    };
+    // All of these before threads fork, and while the environment is not under change.
+    fork::watch();
+    modules::prepare(&settings);
     if settings.split_from() != usize::MAX {
-        // Makes the helper pool's place, before threads fork; no thread is started.
+        // Makes the helper pool's place; no thread is started.
         _ = evener::split::helper_pool();
+    }
+    if settings.has_ways() || in_flight::has_pipelines(&core) {
+        evener::regret::prepare();
+        evener::offload::policy::prepare();
     }
     // The first look at the clock finds the system's own (vDSO) by name, which allocates, and saves registers onto the stack.
     _ = SystemClock.now();
     let statistics = counters::statistics(&settings);
-    let pipelines = in_flight::has_pipelines(&core);
-    if pipelines || settings.has_ways() {
-        evener::regret::prepare();
-        evener::offload::policy::prepare();
-    }
-    let in_flight = if combiner.is_some() || pipelines { in_flight::drivers() } else { None };
-    let landmark = core.landmark.filter(|_| combiner.is_some() && in_flight.is_some() || modules > 0);
-    let jobs = landmark.and_then(Jobs::of);
-    let build_info = build_info(&complaints);
     let prov = ProvCtx {
         core,
         settings,
         statistics,
         binding: Binding::default(),
-        ways: Ways { raw_from, modules, pipelines, combiner, in_flight, jobs },
+        complaints,
+        ways: std::sync::OnceLock::new(),
         counts: Counts::default(),
         gcm_tells_tags: Tried::default(),
-        build_info,
     };
-    for complaint in &complaints {
+    for complaint in &prov.complaints {
         prov.core.raise(complaint.reason, Some(&complaint.text));
     }
+    if opens_at_once(&prov.settings) {
+        open_ways(&prov);
+    }
     prov
+}
+
+/// Whether the ways are opened while loading: for a program that is to do nothing later (`statistics = off`), and for devices, whose files ask for rights.
+fn opens_at_once(settings: &Settings) -> bool {
+    let is_host = |module: &ModuleName| matches!(module, ModuleName::Hosted(module) if module.is_host());
+    settings.statistics == StatisticsFile::Off || !settings.modules.iter().all(is_host)
+}
+
+/// Held while modules and the library are opened, by one thread of the process.
+static OPENING: ForkLock = ForkLock::new();
+
+/// Opens the ways of `prov`, once.
+pub(crate) fn open_ways(prov: &ProvCtx) {
+    if prov.ways.get().is_none() {
+        let _alone = OPENING.lock();
+        if prov.ways.get().is_none() {
+            // No other thread sets it.
+            _ = prov.ways.set(ways(prov));
+        }
+    }
+}
+
+#[cold]
+fn ways(prov: &ProvCtx) -> Ways {
+    let (settings, mut complaints) = (&prov.settings, prov.complaints.clone());
+    let pipelines = in_flight::has_pipelines(&prov.core);
+    let opens = settings.combine != Combine::Off || !settings.modules.is_empty() || pipelines;
+    let may_open = !opens || evener_fd::may_begin();
+    if !may_open {
+        let text = "in a filter of system calls nothing is opened".to_owned();
+        complaints.push(Complaint { reason: Reason::Unavailable, text });
+    }
+    let combiner = if may_open { combiner(settings, fork::watch(), &mut complaints) } else { None };
+    let modules = if may_open { modules::open(settings, fork::watch(), &mut complaints) } else { 0 };
+    // A threshold by itself is for tests that add an engine.
+    let raw_from = match settings.threshold {
+        Threshold::Auto if modules == 0 => usize::MAX,
+        _ => settings.raw_from(),
+    };
+    let in_flight = if combiner.is_some() || pipelines && may_open { in_flight::drivers() } else { None };
+    let landmark = prov.core.landmark.filter(|_| combiner.is_some() && in_flight.is_some() || modules > 0);
+    let jobs = landmark.and_then(Jobs::of);
+    let build_info = Some(build_info(&complaints));
+    Ways { raw_from, modules, pipelines, combiner, in_flight, jobs, build_info }
 }
 
 /// The combiner, where one is configured. Without a watch over forks nothing may be shared with a thread.

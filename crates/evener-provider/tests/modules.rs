@@ -507,6 +507,41 @@ fn a_module_that_cannot_be_opened_is_named_and_everything_goes_on() {
     });
 }
 
+/// Whether a file of that name is mapped here.
+fn is_mapped(name: &str) -> bool {
+    std::fs::read_to_string("/proc/self/maps").unwrap().contains(name)
+}
+
+#[test]
+fn a_program_that_only_hashes_connects_to_no_host_and_loads_no_library_of_lanes() {
+    let name = "a_program_that_only_hashes_connects_to_no_host_and_loads_no_library_of_lanes";
+    with_host(name, AT_ONCE, &[("EVENER_COMBINE", "auto")], || {
+        DEFAULT.add_builtin("evener", OSSL_provider_init);
+        let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+        drop(std::panic::take_hook());
+        let clients = || order(&control(), "report")["clients"].as_array().unwrap().len();
+        assert_eq!(DEFAULT.digest("SHA256", "provider=evener").unwrap().of(&[b"abc"])[..2], [0xba, 0x78]);
+        assert_eq!(clients(), 0);
+        assert!(!is_mapped("libIPSec_MB"));
+        // A program that looks for a cipher has both before its first message, and may shut itself into a sandbox then.
+        assert!(DEFAULT.cipher("AES-128-ECB", "provider=evener").is_some());
+        assert_eq!(clients(), 1);
+        let says = evener.says(c"buildinfo").unwrap();
+        assert!(is_mapped("libIPSec_MB") || says.contains("combine = auto:"), "{says}");
+    });
+}
+
+#[test]
+fn a_program_without_statistics_has_its_host_from_the_beginning() {
+    let name = "a_program_without_statistics_has_its_host_from_the_beginning";
+    with_host(name, AT_ONCE, &[("EVENER_STATISTICS", "off")], || {
+        DEFAULT.add_builtin("evener", OSSL_provider_init);
+        let _both = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
+        drop(std::panic::take_hook());
+        assert_eq!(order(&control(), "report")["clients"].as_array().unwrap().len(), 1);
+    });
+}
+
 #[test]
 fn a_program_that_closes_what_it_did_not_open_finds_only_its_own_bytes_in_what_it_opens_there() {
     let name = "a_program_that_closes_what_it_did_not_open_finds_only_its_own_bytes_in_what_it_opens_there";

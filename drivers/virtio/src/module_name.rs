@@ -176,6 +176,12 @@ fn offer_of(text: &str) -> Result<Offer, NameError> {
 }
 
 impl ModuleName {
+    /// Returns whether it is a host's, and not a device that this process drives.
+    #[must_use]
+    pub const fn is_host(&self) -> bool {
+        matches!(self.place, Place::Socket(_))
+    }
+
     /// How processes that share it call it, whatever each of them offers to it: by the socket's one path. A device has one process, and no such
     /// name.
     #[must_use]

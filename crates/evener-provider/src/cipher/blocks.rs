@@ -40,7 +40,11 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 fallback,
                 session: &|| message.session(algorithm),
                 turn: ctx.pending.module.as_ref().and_then(|choice| choice.turn.as_ref()),
-                job: if is_alone(ctx) { None } else { ctx.prov().ways.jobs.as_ref().and_then(Jobs::current) },
+                job: if is_alone(ctx) {
+                    None
+                } else {
+                    ctx.prov().ways().jobs.as_ref().and_then(Jobs::current)
+                },
                 counts,
             };
             match engine.run(&mut block_request) {

@@ -55,7 +55,7 @@ pub(crate) fn combiner() -> Result<Combiner, String> {
 pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
     let is_cbc = algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
     match prov.settings.combine {
-        Combine::Auto if is_cbc && prov.ways.combiner.is_some() => BYTES_MIN,
+        Combine::Auto if is_cbc && prov.ways().combiner.is_some() => BYTES_MIN,
         Combine::Auto | Combine::Off => usize::MAX,
     }
 }

@@ -68,8 +68,8 @@ pub(super) struct Paused<'p> {
 
 /// That way, where the calling thread runs a job now.
 pub(super) fn way(prov: &ProvCtx) -> Option<Paused<'_>> {
-    let drivers = prov.ways.in_flight.as_ref().filter(|_| prov.ways.combiner.is_some())?;
-    let job = prov.ways.jobs.as_ref()?.current()?;
+    let drivers = prov.ways().in_flight.as_ref().filter(|_| prov.ways().combiner.is_some())?;
+    let job = prov.ways().jobs.as_ref()?.current()?;
     Some(Paused { prov, drivers, job })
 }
 

@@ -57,7 +57,7 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     // What comes of it is whole blocks: a record's padding makes it longer.
     let whole = whole_blocks(row, call.len());
     let whole = if message.record_mode.is_some() { whole + BLOCK_BYTES } else { whole };
-    let is_alone = ctx.prov().ways.jobs.as_ref().and_then(Jobs::current).is_none();
+    let is_alone = ctx.prov().ways().jobs.as_ref().and_then(Jobs::current).is_none();
     let concurrency = if is_alone { Concurrency::Alone } else { Concurrency::SameThread };
     let (algorithm, direction) = (row.algorithm?, message.direction());
     let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
@@ -78,8 +78,8 @@ pub(super) fn choose_for_many(
 ) -> Option<ModuleChoice> {
     let prov = ctx.prov();
     let longest = jobs.iter().map(|job| job.input_bytes()).max()?;
-    let in_job = || prov.ways.jobs.as_ref().and_then(Jobs::current).is_some();
-    if jobs.len() < 2 || longest < prov.ways.raw_from || in_job() {
+    let in_job = || prov.ways().jobs.as_ref().and_then(Jobs::current).is_some();
+    if jobs.len() < 2 || longest < prov.ways().raw_from || in_job() {
         return None;
     }
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();

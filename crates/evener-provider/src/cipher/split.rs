@@ -124,7 +124,7 @@ pub(super) fn ecb_row<'r>(ctx: &CipherCtx, key_bytes: usize) -> Option<&'r Ciphe
     let wanted = Algorithm::ALL
         .iter()
         .find(|algorithm| algorithm.family() == Family::Ecb && algorithm.key_bytes() == Some(key_bytes))?;
-    ctx.prov().bound()?.ciphers.rows.iter().find(|row| row.algorithm == Some(*wanted))
+    ctx.prov().bound()?.ciphers.get()?.rows.iter().find(|row| row.algorithm == Some(*wanted))
 }
 
 /// Turns whole blocks into others by ECB.

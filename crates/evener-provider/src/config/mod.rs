@@ -98,7 +98,7 @@ pub(crate) enum StatisticsFile {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
     pub(crate) threshold: Threshold,
-    /// To be opened while the provider is loaded.
+    /// To be opened by `setup.rs`.
     pub(crate) modules: Vec<ModuleName>,
     pub(crate) combine: Combine,
     /// Threads that may work on one buffer, the caller included; 0 and 1: the caller alone.

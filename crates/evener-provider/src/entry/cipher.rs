@@ -23,7 +23,7 @@ cipher_functions!();
 const NOTHING: (*const c_uchar, usize) = (ptr::null(), 0);
 
 pub(super) fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p CipherRow> {
-    provider_of(provctx)?.bound()?.ciphers.rows.get(slot)
+    provider_of(provctx)?.cipher_row(slot)
 }
 
 pub(super) fn core_of<'p>(row: &CipherRow) -> &'p Core {

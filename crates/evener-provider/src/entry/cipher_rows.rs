@@ -77,7 +77,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         // Where no other way exists, or none is wanted, every update is the inner function's.
         thresholds: Thresholds {
             combined_from: combining::thresh(prov, algorithm),
-            block_from: algorithm.map_or(usize::MAX, |_| prov.ways.raw_from),
+            block_from: algorithm.map_or(usize::MAX, |_| prov.ways().raw_from),
             split_from: algorithm.map_or(usize::MAX, |_| prov.settings.split_from()),
             gcm_from: if name.ends_with("-GCM") { prov.settings.split_from() } else { usize::MAX },
         },

@@ -1,13 +1,17 @@
 //! What is offered for each operation, on the functions of the default provider that is found with the first question.
 
 use std::ffi::c_int;
-use std::sync::PoisonError;
+use std::sync::{OnceLock, PoisonError};
 
 use evener_ossl_sys::{Algorithm, number};
 
 use super::{cipher_rows, digest, rand, siblings, skey};
 use crate::core::errors::Reason;
+use crate::fork::ForkLock;
 use crate::inner_provider::InnerProvider;
+use crate::inner_provider::dispatch_table::Offer;
+use crate::setup;
+use crate::state::rows::CipherRow;
 use crate::state::{Bound, ProvCtx};
 
 /// Our algorithms for `operation`; `None` where the answer may be another one later.
@@ -23,7 +27,7 @@ pub(super) fn offer(prov: &ProvCtx, operation: c_int) -> Option<Option<*const Al
         return None;
     };
     Some(match operation {
-        number::OP_CIPHER => bound.ciphers.list(),
+        number::OP_CIPHER => ciphers(bound, prov)?.list(),
         number::OP_DIGEST => bound.digests.list(),
         number::OP_RAND => bound.rands.list(),
         _ => bound.skeys.list(),
@@ -54,9 +58,26 @@ fn bind(prov: &ProvCtx) -> Option<&Bound> {
     prov.bound()
 }
 
+/// The ciphers, and before them the ways that they may go: with the first look for one.
+fn ciphers<'p>(bound: &'p Bound, prov: &'p ProvCtx) -> Option<&'p Offer<CipherRow>> {
+    if let Some(offered) = bound.ciphers.get() {
+        return Some(offered);
+    }
+    setup::open_ways(prov);
+    let _alone = TABLES.lock();
+    // Set, not made inside: of a forked child another thread may have been about it.
+    if bound.ciphers.get().is_none() {
+        bound.ciphers.set(cipher_rows::offer(&bound.inner, prov)).ok()?;
+    }
+    bound.ciphers.get()
+}
+
+/// Held while tables are made.
+static TABLES: ForkLock = ForkLock::new();
+
 fn wrapped(inner: InnerProvider, prov: &ProvCtx) -> Bound {
     Bound {
-        ciphers: cipher_rows::offer(&inner, prov),
+        ciphers: OnceLock::new(),
         digests: digest::offer(&inner, prov),
         rands: rand::offer(&inner),
         skeys: skey::offer(&inner),

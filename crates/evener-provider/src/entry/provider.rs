@@ -137,7 +137,13 @@ dispatch! {
         for_c(&prov.core, || {
             // SAFETY: the core's list, which it ends.
             let params = unsafe { crate::ffi::params::list_mut(params) };
-            params.iter_mut().for_each(|param| prov.describe(param));
+            for param in params {
+                // What could not be had is known where it was tried.
+                if matches!(crate::ffi::params::key(param).to_bytes(), b"buildinfo" | b"evener-modules") {
+                    setup::open_ways(prov);
+                }
+                prov.describe(param);
+            }
             Ok(1)
         })
     }

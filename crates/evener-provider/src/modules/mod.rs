@@ -1,5 +1,5 @@
-//! Modules that the administrator names, `modules =` in `[evener_sect]`: their files are opened while the provider is loaded and at no
-//! other time, for later the program may have no right to.
+//! Modules that the administrator names, `modules =` in `[evener_sect]`: devices' files are opened while the provider is loaded, hosts are connected to when a
+//! cipher is first looked for (`setup.rs`), and at no other time, for later the program may have no right to.
 //!
 //! Path: the name in the configuration ([`ModuleName`]) -> opened, once in a process; a device only reserved, until a request is to be
 //! tried there -> an engine behind the route (`engine.rs`), over `evener::offload`. Known answers are not checked here, for that takes
@@ -20,25 +20,28 @@ use crate::config::module_names::ModuleName;
 use crate::config::{Complaint, Settings, Wait};
 use crate::core::errors::Reason;
 
+pub(crate) use sharing::prepare;
+
 pub use engine::add_module;
 
 /// Those that this process has opened, or tried to. Library contexts that name one module share it.
 static TRIED: Mutex<Vec<(String, Result<(), String>)>> = Mutex::new(Vec::new());
 
-/// Opens modules that are not open yet; returns how many there are.
+/// Opens modules that are not open yet; returns how many there are. One thread of the process at a time.
 pub(crate) fn open(settings: &Settings, watched: bool, complaints: &mut Vec<Complaint>) -> usize {
-    let mut tried = TRIED.lock().unwrap_or_else(PoisonError::into_inner);
+    // For moments only: what is opened may take long, and a child of a fork must not find the lock held.
+    let tried = || TRIED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut count = 0;
     for named in &settings.modules {
         let name = named.to_string();
-        let known = tried.iter().find(|(other, _)| *other == name).map(|(_, answer)| answer.clone());
+        let known = tried().iter().find(|(other, _)| *other == name).map(|(_, answer)| answer.clone());
         let answer = known.unwrap_or_else(|| {
             let answer = if watched {
                 open_one(named, settings.wait, sharing::arbiter(settings, complaints))
             } else {
                 Err("the system does not tell of forks".to_owned())
             };
-            tried.push((name.clone(), answer.clone()));
+            tried().push((name.clone(), answer.clone()));
             answer
         });
         match answer {

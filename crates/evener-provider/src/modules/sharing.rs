@@ -13,19 +13,31 @@ use crate::ffi;
 /// One for all library contexts of the process.
 static ARBITER: OnceLock<Option<Arbiter>> = OnceLock::new();
 
-/// The arbiter, where it is wanted and can be had; that it cannot is said once.
-pub(super) fn arbiter(settings: &Settings, complaints: &mut Vec<Complaint>) -> Option<&'static Arbiter> {
-    let Participation::Weight(weight) = settings.arbiter else { return None };
-    ARBITER.get_or_init(|| {
-        let directories = match ffi::has_raised_rights() {
+/// Where its segment may be named.
+static DIRECTORIES: OnceLock<Directories> = OnceLock::new();
+
+/// Looks at the environment, where a module is configured: when a provider is loaded, for later it may be under change.
+pub(crate) fn prepare(settings: &Settings) {
+    if !settings.modules.is_empty() && matches!(settings.arbiter, Participation::Weight(_)) {
+        _ = DIRECTORIES.get_or_init(|| match ffi::has_raised_rights() {
             true => Directories::default(),
             false => Directories::from_environment(DIRECTORY_VARIABLE),
-        };
+        });
+    }
+}
+
+/// The arbiter, where it is wanted and can be had; that it cannot is said once. Called by one thread of the process at a time.
+pub(super) fn arbiter(settings: &Settings, complaints: &mut Vec<Complaint>) -> Option<&'static Arbiter> {
+    let Participation::Weight(weight) = settings.arbiter else { return None };
+    // Set, not made inside: of a forked child another thread may have been about it.
+    if ARBITER.get().is_none() {
+        let directories = DIRECTORIES.get().cloned().unwrap_or_default();
         let complain = |why| {
             complaints.push(Complaint { reason: Reason::Unavailable, text: format!("arbiter = on: {why}") });
         };
-        Arbiter::attach(&Options { directories, weight, ..Options::default() }).map_err(complain).ok()
-    });
+        let options = Options { directories, weight, ..Options::default() };
+        _ = ARBITER.set(Arbiter::attach(&options).map_err(complain).ok());
+    }
     ARBITER.get().and_then(Option::as_ref)
 }
 

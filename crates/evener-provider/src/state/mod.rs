@@ -14,7 +14,7 @@ use evener::counts_file::Statistics;
 use evener::in_flight::InFlight;
 use evener_ossl_sys::Param;
 
-use crate::config::Settings;
+use crate::config::{Complaint, Settings};
 use crate::core::Core;
 use crate::ffi::async_job::Jobs;
 use crate::ffi::params;
@@ -29,12 +29,13 @@ pub(crate) struct ProvCtx {
     /// The process's; none where they are not wanted.
     pub(crate) statistics: Option<&'static Statistics>,
     pub(crate) binding: Binding,
-    pub(crate) ways: Ways,
+    /// What is wrong with the configuration, as far as reading it tells.
+    pub(crate) complaints: Vec<Complaint>,
+    /// Set once, before there is a row of a cipher.
+    pub(crate) ways: OnceLock<Ways>,
     pub(crate) counts: Counts,
     /// Whether GCM's contexts tell the tag of what they decrypted.
     pub(crate) gcm_tells_tags: Tried,
-    /// What `openssl list -providers -verbose` shows: the complaints about the configuration, if any.
-    pub(crate) build_info: CString,
 }
 
 /// On whose functions this provider builds, and how it comes to know.
@@ -62,7 +63,20 @@ pub(crate) struct Ways {
     pub(crate) in_flight: Option<InFlight>,
     /// OpenSSL's asynchronous jobs, where requests may be put aside.
     pub(crate) jobs: Option<Jobs>,
+    /// What `openssl list -providers -verbose` shows: the complaints about the configuration and what could not be had, if any.
+    pub(crate) build_info: Option<CString>,
 }
+
+/// Before they are open.
+static NO_WAYS: Ways = Ways {
+    raw_from: usize::MAX,
+    modules: 0,
+    pipelines: false,
+    combiner: None,
+    in_flight: None,
+    jobs: None,
+    build_info: None,
+};
 
 /// What is counted, and by which key the core asks for it.
 macro_rules! counts {
@@ -110,7 +124,8 @@ pub(crate) struct Tried(AtomicU32);
 
 /// What is offered, and on whose functions.
 pub(crate) struct Bound {
-    pub(crate) ciphers: Offer<CipherRow>,
+    /// Set with the first look for a cipher: a program that only hashes has no use for their tables.
+    pub(crate) ciphers: OnceLock<Offer<CipherRow>>,
     pub(crate) digests: Offer<PassedRow<DigestFunctions>>,
     pub(crate) rands: Offer<PassedRow<RandFunctions>>,
     pub(crate) skeys: Offer<PassedRow<SkeyFunctions>>,
@@ -136,10 +151,23 @@ impl ProvCtx {
         self.binding.bound.get()
     }
 
+    /// The ways that are open; none before a cipher was looked for.
+    #[inline]
+    pub(crate) fn ways(&self) -> &Ways {
+        self.ways.get().unwrap_or(&NO_WAYS)
+    }
+
+    /// The offered cipher of that slot.
+    #[inline]
+    pub(crate) fn cipher_row(&self, slot: usize) -> Option<&CipherRow> {
+        self.bound()?.ciphers.get()?.rows.get(slot)
+    }
+
     /// Whether tables of CBC have pipelines: where one thread's messages fill lanes or are in flight at a module, for elsewhere
     /// they gain nothing.
     pub(crate) fn offers_pipelines(&self) -> bool {
-        self.ways.pipelines && (self.ways.in_flight.is_some() || self.ways.modules > 0)
+        let ways = self.ways();
+        ways.pipelines && (ways.in_flight.is_some() || ways.modules > 0)
     }
 
     /// Answers one of the core's questions about this provider.
@@ -147,13 +175,13 @@ impl ProvCtx {
         match params::key(param).to_bytes() {
             b"name" => params::answer_text(param, c"Evener"),
             b"version" => params::answer_text(param, VERSION),
-            b"buildinfo" => params::answer_text(param, &self.build_info),
+            b"buildinfo" => params::answer_text(param, self.ways().build_info.as_deref().unwrap_or(VERSION)),
             b"evener-binding" => params::answer_text(
                 param,
                 self.binding.bound.get().map_or(c"none yet", |bound| bound.inner.whose()),
             ),
             b"evener-modules" => {
-                params::answer_number(param, u32::try_from(self.ways.modules).unwrap_or(u32::MAX))
+                params::answer_number(param, u32::try_from(self.ways().modules).unwrap_or(u32::MAX))
             }
             b"status" => params::answer_int(param, 1),
             key => self.counts.of(key).is_some_and(|count| params::answer_number(param, count)),

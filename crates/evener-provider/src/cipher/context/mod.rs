@@ -173,7 +173,7 @@ impl CipherCtx {
     }
 
     pub(crate) fn combiner<'p>(&self) -> Option<&'p Combiner> {
-        self.prov().ways.combiner.as_ref()
+        self.prov().ways().combiner.as_ref()
     }
 
     pub(crate) fn inner(&self) -> InnerContext<'static> {

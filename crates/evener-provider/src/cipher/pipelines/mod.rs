@@ -234,7 +234,7 @@ fn run(
     }
     let bytes = jobs.iter().map(|job| job.input_bytes()).sum();
     // One alone is faster the plain way.
-    let drivers = ctx.prov().ways.in_flight.as_ref().filter(|_| jobs.len() > 1 && lanes::are_in_service());
+    let drivers = ctx.prov().ways().in_flight.as_ref().filter(|_| jobs.len() > 1 && lanes::are_in_service());
     let choice = choose_for_many(ctx, session.algorithm(), &jobs);
     if by_module(ctx, session, choice.as_ref(), &mut jobs)? {
         ctx.count_event(Count::Locked, choice.is_some_and(ModuleChoice::end).into(), bytes);
