@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+use std::fs::File;
 use std::process::{Command, Output};
 
 use evener_conformance_openssl::program::Program;
@@ -99,12 +100,24 @@ fn armed_setups() -> [Setup; 4] {
         .map(|keys| Setup::evener(keys).without_legacy())
 }
 
+/// A directory of counts in which so many processes that ended have left theirs.
+fn counts_of(processes: u32) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    // Numbers that no process has (`pid_max` of Linux is 2^22 at most).
+    let pids = (1_u32 << 23..).take(processes as usize);
+    pids.for_each(|pid| drop(File::create(directory.path().join(format!("{pid}.stats"))).unwrap()));
+    directory
+}
+
 #[test]
 fn an_allocation_that_fails_is_an_error_and_never_the_end_of_the_program() {
     let program = Program::build("failing_malloc");
+    // Their names are more than the reserve's largest block, and one process in 64 looks at them.
+    let counts = counts_of(12_000);
     for setup in armed_setups() {
         for when in ["loaded", "threads"] {
             let mut command = setup.command(&program.path().to_string_lossy());
+            command.env("EVENER_STATISTICS_DIR", counts.path());
             let output = bounded(SECONDS_MAX, command.args([when, "1"]));
             let said = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success() && said.contains(" 0 bad"), "{when}: {said}{}", text_of(&output));
@@ -199,6 +212,22 @@ fn threads_that_are_cancelled_end_alone() {
             assert!(output.stdout == b"100 cancelled\n", "{bytes} bytes: {}", text_of(&output));
         }
     }
+}
+
+#[test]
+fn a_thread_with_the_smallest_stack_may_be_the_first_that_encrypts() {
+    let program = Program::build("small_stack");
+    let host = host();
+    let named = Setup::evener(&format!("combine = auto\nthreads = auto\nmodules = {}", host.module()));
+    let before = requests(&host.control());
+    for setup in [plain(), named.without_legacy(), hosted(&host)].into_iter().chain(armed_setups()) {
+        for bytes in ["4096", "262144"] {
+            let mut command = setup.command(&program.path().to_string_lossy());
+            let output = bounded(SECONDS_MAX, command.arg(bytes));
+            assert!(output.stdout == b"done\n", "{} {bytes}: {}", setup.name(), text_of(&output));
+        }
+    }
+    assert!(requests(&host.control()) > before, "some went to the host");
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub(super) struct Attachment {
     idle: CachePadded<AtomicU32>,
     /// Lines that have a place, or are about to.
     claimed: AtomicU32,
-    lines: [CachePadded<ProcessLine>; LINES_MAX],
+    /// On the heap: a thread of the program may have a stack of 16 KiB.
+    lines: Box<[CachePadded<ProcessLine>]>,
 }
 
 /// A place, and what its process knows of it.
@@ -60,7 +61,7 @@ impl Attachment {
             let hint = place.index.wrapping_add(index);
             ProcessLine { place: OnceLock::new(), turn: Turn::new(u32::try_from(hint).unwrap_or_default()) }
         };
-        let lines = std::array::from_fn(|index| CachePadded::new(line(index)));
+        let lines = (0..LINES_MAX).map(|index| CachePadded::new(line(index))).collect();
         let attachment = Self {
             shared,
             about,

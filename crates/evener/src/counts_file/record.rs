@@ -8,9 +8,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use evener_core::counts::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
-use evener_fd::{Directories, open_private};
+use evener_fd::{CheckedFd, Directories, open_private};
 use evener_ring::value;
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+#[cfg(not(target_os = "linux"))]
+use rustix::fs::Dir;
+#[cfg(target_os = "linux")]
+use rustix::fs::RawDir;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
 use super::process::{self, Identity};
 
@@ -136,7 +140,7 @@ pub fn of_user(places: &Directories, uid: u32) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     for path in places.of(uid) {
         let Ok(directory) = open_private(&path, uid) else { continue };
-        let pids = pids(directory.as_fd(), usize::MAX);
+        let pids = pids(directory.as_fd());
         found.extend(pids.into_iter().map(|pid| (pid, read(directory.as_fd(), uid, pid))));
     }
     found.sort_by_key(|(pid, _)| *pid);
@@ -166,7 +170,7 @@ pub fn remove_ended(places: &Directories, uid: u32) -> usize {
     let mut removed = 0;
     for path in places.of(uid) {
         let Ok(directory) = open_private(&path, uid) else { continue };
-        for pid in pids(directory.as_fd(), usize::MAX) {
+        for pid in pids(directory.as_fd()) {
             let has_ended = match read(directory.as_fd(), uid, pid) {
                 Ok(record) => record.has_ended(),
                 Err(_) => is_gone(pid),
@@ -185,7 +189,7 @@ pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, own: u32) {
     if own % LEFTOVERS_EVERY != 0 {
         return;
     }
-    let pids = pids(directory, usize::MAX);
+    let pids = pids(directory);
     // From one place to the next by the process's number, for the same ones always come first.
     let first = own as usize / LEFTOVERS_EVERY as usize * LEFTOVERS_MAX;
     let some = (0..pids.len().min(LEFTOVERS_MAX)).map(|index| pids[(first + index) % pids.len()]);
@@ -214,11 +218,47 @@ fn is_gone(pid: u32) -> bool {
     is_missing && process::look(std::process::id()).is_ok()
 }
 
-fn pids(directory: BorrowedFd<'_>, max: usize) -> Vec<u32> {
-    let Ok(entries) = Dir::read_from(directory) else { return Vec::new() };
-    let entries = entries.take(max.saturating_add(2)).filter_map(Result::ok);
-    entries.filter_map(|entry| pid_of(entry.file_name())).collect()
+/// The processes whose files lie there.
+fn pids(directory: BorrowedFd<'_>) -> Vec<u32> {
+    let mut pids = Vec::new();
+    let mut look = |name: &CStr| {
+        // A program that has no memory left makes its file, too: what does not fit is left to the next one.
+        let has_room = pids.try_reserve(1).is_ok();
+        pids.extend(pid_of(name).filter(|_| has_room));
+        has_room
+    };
+    _ = each_name(directory, &mut look);
+    pids
 }
+
+/// Goes through the names in a directory until `goes_on` says no. `Dir` of rustix grows its buffer with what it finds, and ends the process where it cannot.
+#[cfg(target_os = "linux")]
+fn each_name(directory: BorrowedFd<'_>, goes_on: &mut impl FnMut(&CStr) -> bool) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let entries = CheckedFd::new(fs::openat(directory, ".", flags, Mode::empty())?)?;
+    let mut space = Vec::with_capacity(NAMES_BYTES);
+    let mut names = RawDir::new(entries.checked()?, space.spare_capacity_mut());
+    while let Some(entry) = names.next() {
+        if !goes_on(entry?.file_name()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn each_name(directory: BorrowedFd<'_>, goes_on: &mut impl FnMut(&CStr) -> bool) -> io::Result<()> {
+    for entry in Dir::read_from(directory)? {
+        if !goes_on(entry?.file_name()) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Names that one call brings.
+#[cfg(target_os = "linux")]
+const NAMES_BYTES: usize = 4_096;
 
 /// The process in a file's name, if it is such a name.
 fn pid_of(name: &CStr) -> Option<u32> {
@@ -263,7 +303,7 @@ mod tests {
         let files = 3 * u32::try_from(LEFTOVERS_MAX).unwrap();
         (0..files).for_each(|index| drop(File::create(place.join(file_name(GONE + index))).unwrap()));
         let directory = File::open(&place).unwrap();
-        let left = || pids(directory.as_fd(), usize::MAX).len();
+        let left = || pids(directory.as_fd()).len();
         (1..LEFTOVERS_EVERY).for_each(|own| remove_leftovers(directory.as_fd(), own));
         assert_eq!(left(), files as usize);
         let turns = [5, 9, 2].map(|turn| {
