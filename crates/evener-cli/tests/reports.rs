@@ -211,11 +211,41 @@ fn a_table_that_is_damaged_or_cannot_be_kept_stops_nothing() {
     encrypt(&place.write("a file", ""));
 }
 
+/// Tink files need AES-GCM alone: where kernels of our own do it, such a run opens neither the library nor what OpenSSL reads when it is set up.
+#[test]
+fn a_run_that_kernels_do_opens_no_library_and_makes_the_same_files() {
+    let place = Place::with_key();
+    place.write("a", noise(1, 100_000));
+    let encrypt = |disabled: &str, out: &str| {
+        let run = place.evener().env("EVENER_DISABLE", disabled);
+        run.args(["encrypt", "--key", "k.json", "-q", "-o", out, "a"]).run().succeeded();
+    };
+    let opened = |disabled: &str, out: &str| {
+        let traced = place.program("strace").args(["-f", "-e", "trace=openat", common::EVENER]);
+        let traced = traced.args(["decrypt", "--key", "k.json", "-q", "-o", out, "sealed"]);
+        let done = traced.env("EVENER_DISABLE", disabled).run().succeeded();
+        ["IPSec_MB", "openssl.cnf"].map(|name| done.stderr().contains(name))
+    };
+    encrypt("", "sealed");
+    if evener_kernels::Level::best().is_none_or(|level| level.bits() < 256) {
+        return common::skipped("this processor lacks the instructions by which kernels win for certain");
+    }
+    if !common::there_is("strace") {
+        return common::skipped("strace is not installed");
+    }
+    // The first run measures, and for that has everything.
+    opened("", "once");
+    assert_eq!(opened("", "by kernels"), [false, false]);
+    assert!(opened("lanes", "by OpenSSL")[1], "what is looked for is what it opens");
+    let read = |name: &str| fs::read(place.join(name)).unwrap();
+    assert!(read("by kernels") == read("a") && read("by OpenSSL") == read("a"));
+}
+
 #[test]
 fn multi_buffer_can_be_left_out() {
     let place = Place::with_key();
     place.write("a", noise(1, 100_000));
-    let run = place.evener().env("EVENER_DISABLE", "multibuffer");
+    let run = place.evener().env("EVENER_DISABLE", "multibuffer,lanes");
     let args = ["encrypt", "--key", "k.json", "-q", "--json", "-", "-o", "out", "a"];
     let report = json(run.args(args).run().succeeded().stdout());
     assert!(report["workers"].as_array().unwrap().iter().all(|worker| worker["multi_buffer"]["jobs"] == 0));

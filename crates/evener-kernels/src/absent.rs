@@ -54,6 +54,11 @@ impl Message {
     }
 
     /// Never called.
+    pub fn decrypt_to(&mut self, _: &mut Key, _: &[u8], _: &mut [u8]) {
+        self.0.never::<()>();
+    }
+
+    /// Never called.
     pub fn decrypt(&mut self, _: &mut Key, _: &mut [u8]) {
         self.0.never::<()>();
     }

@@ -21,6 +21,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-startup", Use(&[]), &[]),
     ("evener-ring", Use(&["evener-fd"]), &[]),
     ("evener-driver-libcrypto", Use(&["evener-core", "evener-evp-sys", "evener-ring"]), &["evener-vectors"]),
+    ("evener-driver-lanes", Use(&["evener-core", "evener-kernels"]), DRIVER_TESTS),
     ("evener-driver-multibuffer", Use(&["evener-core", "evener-ring"]), DRIVER_TESTS),
     ("evener-arbiter", Use(&["evener-core", "evener-fd", "evener-ring"]), &[]),
     ("evener-vfio", Use(&["evener-fd", "evener-ring"]), &[]),

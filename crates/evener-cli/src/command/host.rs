@@ -299,9 +299,8 @@ fn silence(request_bytes_max: usize) -> Duration {
 fn core(kind: &Kind, cores: u16) -> anyhow::Result<Module> {
     let mut machine = Machine::new(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
-        (Kind::Multibuffer, Err(unavailable)) => return Err(anyhow!("multibuffer: {unavailable}")),
-        (_, Ok(multi)) => multi.clone(),
-        (_, Err(_)) => machine.libcrypto.clone(),
+        (Kind::Multibuffer, Some(Err(unavailable))) => return Err(anyhow!("multibuffer: {unavailable}")),
+        _ => machine.library().unwrap_or(&machine.libcrypto).clone(),
     };
     machine.load_or_measure_costs(&WORTH_KNOWING.map(|algorithm| (algorithm, Direction::Encrypt)), false);
     let costs = Arc::new(Costs::new(machine.costs_of_cores()));

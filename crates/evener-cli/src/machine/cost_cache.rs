@@ -9,20 +9,23 @@ use std::time::{Duration, SystemTime};
 use std::{env, fs};
 
 use evener::core::Estimator;
-use evener::core::estimate::text::{CostFile, CostScope};
+use evener::core::estimate::text::{BadLine, CostFile, CostScope};
 use evener_fd::open_named;
 use rustix::fs::OFlags;
 
 use crate::atomic_file;
+use crate::machine::libraries::Operation;
 use crate::terminal::{PathDisplay, output};
 
 /// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// What earlier runs learned of this machine; nothing where there is none. A file that cannot be used is named.
-pub(super) fn load(scope: &CostScope, processor: &str) -> Estimator {
+/// What earlier runs learned of these operations on this machine; nothing where there is none. A file that cannot be used is named.
+pub(super) fn load(scope: &CostScope, processor: &str, operations: &[Operation]) -> Estimator {
+    let algorithms: Vec<_> = operations.iter().map(|operation| operation.0).collect();
+    let parse = |text: &str| CostFile::parse_only(text, &algorithms);
     let file = file(processor);
-    let cost_file = file.as_ref().map_or_else(|| Ok(CostFile::default()), |file| read(file, scope));
+    let cost_file = file.as_ref().map_or_else(|| Ok(CostFile::default()), |file| read_by(file, scope, parse));
     match cost_file {
         Ok(cost_file) => {
             if let (Some(line), Some(file)) = (cost_file.unknown_line(), &file) {
@@ -84,6 +87,14 @@ fn file_name(kind: &str, machine: &str) -> String {
 ///
 /// A sentence about a file that cannot be used.
 pub(crate) fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
+    read_by(file, scope, CostFile::parse)
+}
+
+fn read_by(
+    file: &Path,
+    scope: &CostScope,
+    parse: impl FnOnce(&str) -> Result<CostFile, BadLine>,
+) -> Result<CostFile, String> {
     let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", PathDisplay(file));
     let opened = match open_named(file, OFlags::RDONLY).map(fs::File::from) {
         Ok(opened) => opened,
@@ -92,7 +103,7 @@ pub(crate) fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
     };
     let mut text = String::new();
     opened.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| about(&error))?;
-    let cost_file = CostFile::parse(&text).map_err(|error| about(&error))?;
+    let cost_file = parse(&text).map_err(|error| about(&error))?;
     match cost_file.is_for(scope) {
         true => Ok(cost_file),
         false => Err(about(&"is for another processor")),

@@ -10,34 +10,40 @@ pub(crate) mod microbench;
 pub(crate) mod modules;
 pub(crate) mod options;
 pub(crate) mod processor;
+mod second_driver;
 pub(crate) mod sharing;
 pub(crate) mod state;
 
 use std::io;
 
 use anyhow::Context as _;
-use evener::core::estimate::text::CostScope;
+use evener::core::estimate::text::{CostScope, Library};
 use evener::core::plan::adaptive::ModuleCapacity;
-use evener::core::{Estimator, InlineDriver, Profile};
+use evener::core::{Estimator, InlineDriver, Method, Profile};
 use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
+use evener_driver_lanes::Lanes;
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Unavailable;
 use evener_sim::lab::Runners;
 
 use crate::terminal::output;
-use libraries::{Operation, libcrypto, multibuffer, unknown_drivers};
+use libraries::{Operation, algorithms_of_lanes, lanes, libcrypto, multibuffer, unknown_drivers};
 use microbench::{JobKind, NotMeasured};
 use modules::OpenModule;
 use options::ModuleOptions;
 use processor::this_processor;
+use second_driver::second_driver;
 
 /// What this machine and the options make available.
 pub(crate) struct Machine {
     /// The processor's model.
     pub(crate) processor: String,
     pub(crate) libcrypto: Profile,
-    pub(crate) multibuffer: Result<Profile, Unavailable>,
+    /// The multi-buffer library; none where nothing needs it.
+    pub(crate) multibuffer: Option<Result<Profile, Unavailable>>,
+    /// Kernels of our own.
+    pub(crate) lanes: Option<Profile>,
     /// What is known of costs.
     pub(crate) learned: Estimator,
     cpu_cost: Option<Preset>,
@@ -64,18 +70,40 @@ impl Machine {
     ///
     /// Where libcrypto cannot be used, for then nothing can; and where a named module cannot be.
     pub(crate) fn new(module_options: &ModuleOptions) -> anyhow::Result<Self> {
-        unknown_drivers().iter().for_each(output::warning);
-        let libcrypto = Libcrypto::new().context("libcrypto")?.profile().clone();
+        Libcrypto::new().context("libcrypto")?;
         let multibuffer = multibuffer().map(|driver| driver.profile().clone());
+        Self::with(module_options, lanes(), Some(multibuffer))
+    }
+
+    /// Looks at what these operations need: where kernels of our own do them, no library is opened.
+    ///
+    /// # Errors
+    ///
+    /// As [`Machine::new`].
+    pub(crate) fn only_for(operations: &[Operation], module_options: &ModuleOptions) -> anyhow::Result<Self> {
+        let lanes = lanes().filter(|lanes| operations.iter().all(|it| lanes.supports(it.0, it.1)));
+        match lanes {
+            Some(lanes) => Self::with(module_options, Some(lanes), None),
+            None => Self::new(module_options),
+        }
+    }
+
+    fn with(
+        module_options: &ModuleOptions,
+        lanes: Option<Lanes>,
+        multibuffer: Option<Result<Profile, Unavailable>>,
+    ) -> anyhow::Result<Self> {
+        unknown_drivers().iter().for_each(output::warning);
+        let (libcrypto, lanes) = (libcrypto().profile().clone(), lanes.map(|it| it.profile().clone()));
         let (processor, learned) = (this_processor().model, Estimator::default());
         let modules = module_options.modules.iter().map(OpenModule::new).collect::<anyhow::Result<_>>()?;
         let cpu_cost = module_options.cpu_cost.clone();
-        Ok(Self { processor, libcrypto, multibuffer, learned, cpu_cost, modules })
+        Ok(Self { processor, libcrypto, multibuffer, lanes, learned, cpu_cost, modules })
     }
 
     /// Loads the costs of both methods for `operations` from the cache and measures those that it lacks; with `again` measures all.
     pub(crate) fn load_or_measure_costs(&mut self, operations: &[Operation], again: bool) -> MethodCosts {
-        self.learned = cost_cache::load(&self.cost_scope(), &self.processor);
+        self.learned = cost_cache::load(&self.cost_scope(), &self.processor, operations);
         self.load_or_measure_modules(operations, again);
         let known = self.load_or_measure_methods(operations, again);
         if evener::core_budget().workers() == 1 {
@@ -89,7 +117,7 @@ impl Machine {
     fn load_or_measure_methods(&mut self, operations: &[Operation], again: bool) -> MethodCosts {
         let is_wanted = |row: &&Operation| again || !calibrate::is_known(&self.learned, **row);
         let unknown: Vec<Operation> = operations.iter().filter(is_wanted).copied().collect();
-        if unknown.is_empty() && self.multibuffer.is_ok() {
+        if unknown.is_empty() && self.has_second_method() {
             return MethodCosts::Cached;
         }
         let [Some(mut plain), Some(mut multi)] = self.drivers() else { return MethodCosts::PlainOnly };
@@ -171,8 +199,18 @@ impl Machine {
         if let Some(preset) = &self.cpu_cost {
             return [Some(Box::new(CostedCpu::new(Box::new(libcrypto()), preset.clone()))), None];
         }
-        let multi = multibuffer().ok().map(|driver| Box::new(driver) as Box<dyn InlineDriver>);
-        [Some(Box::new(libcrypto())), multi]
+        let library = self.library().and_then(|_| multibuffer().ok());
+        let lanes = self.lanes.as_ref().and_then(|_| lanes());
+        [Some(Box::new(libcrypto())), second_driver(lanes, library)]
+    }
+
+    /// The multi-buffer library, where it is there and needed.
+    pub(crate) fn library(&self) -> Option<&Profile> {
+        self.multibuffer.as_ref()?.as_ref().ok()
+    }
+
+    fn has_second_method(&self) -> bool {
+        self.cpu_cost.is_none() && (self.library().is_some() || self.lanes.is_some())
     }
 
     /// Whose costs count here.
@@ -181,10 +219,15 @@ impl Machine {
             Some(preset) => format!("{} at the cost of {}", self.libcrypto.detail, preset.name()),
             None => self.libcrypto.detail.clone(),
         };
-        let multi = self.multibuffer.as_ref().ok().filter(|_| self.cpu_cost.is_none());
-        let libraries = [Some(&plain[..]), multi.map(|profile| &profile.detail[..])];
+        let of_lanes = algorithms_of_lanes();
+        let second = |profile, only| Library { method: Method::MultiBuffer, detail: profile, only };
+        let mut libraries = vec![Library { method: Method::Plain, detail: &plain, only: None }];
+        if self.has_second_method() {
+            libraries.extend(self.library().map(|library| second(&library.detail, None)));
+            libraries.extend(self.lanes.as_ref().map(|lanes| second(&lanes.detail, Some(&of_lanes))));
+        }
         let modules: Vec<Profile> = self.modules.iter().map(OpenModule::profile).collect();
-        CostScope::new(&self.processor, libraries, &modules)
+        CostScope::new(&self.processor, &libraries, &modules)
     }
 
     /// The modules as a planner sees them.

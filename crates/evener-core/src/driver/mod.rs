@@ -49,6 +49,12 @@ pub trait InlineDriver: Send {
         false
     }
 
+    /// Bursts of an algorithm before the first whose results are compared with the plain method's, where lanes are watched: none of a foreign
+    /// library.
+    fn checked_from(&self, _algorithm: Algorithm) -> u32 {
+        0
+    }
+
     /// Runs all jobs of a burst, which may have different sessions, and sets the outcome of each.
     ///
     /// Each job leaves as `Done` or `Failed`, whatever happens to the others. A job that this driver does not

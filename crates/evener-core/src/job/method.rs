@@ -10,7 +10,7 @@ crate::named! {
     pub enum Method {
         /// One job after the other, by libcrypto.
         Plain = "plain",
-        /// Many jobs side by side, by the multi-buffer library.
+        /// Many jobs side by side, by the multi-buffer library; or many blocks of one, by kernels of our own.
         MultiBuffer = "multi-buffer",
     }
 }

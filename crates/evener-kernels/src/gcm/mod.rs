@@ -81,6 +81,16 @@ impl Message {
         unsafe { self.crypt::<true>(key, from.as_ptr(), to.as_mut_ptr(), from.len()) }
     }
 
+    /// Decrypts a piece of text from one place to another of the same length. Nothing of it may be used before the tag has been compared.
+    ///
+    /// # Panics
+    /// Where the lengths differ.
+    pub fn decrypt_to(&mut self, key: &mut Key, from: &[u8], to: &mut [u8]) {
+        assert_eq!(from.len(), to.len(), "the places of a text have one length");
+        // SAFETY: both are as long, and a place that is written overlaps no other.
+        unsafe { self.crypt::<false>(key, from.as_ptr(), to.as_mut_ptr(), from.len()) }
+    }
+
     /// Bytes of associated data so far.
     #[must_use]
     pub fn aad_bytes(&self) -> u64 {

@@ -4,7 +4,7 @@
 //! nothing happens; or another result, and the right one takes its place, it is counted as redone, and no burst of this process goes to
 //! lanes any more (`lanes.rs`). The burst's own time, which costs are learned from, is taken without this.
 
-use evener_core::{Algorithm, Job, Method};
+use evener_core::{Algorithm, InlineDriver, Job, Method};
 
 use super::CoreDrivers;
 use super::capture::Capture;
@@ -24,11 +24,16 @@ impl LaneCheck {
     }
 
     /// One job of a burst of one algorithm and direction, with its address, where it is the burst's turn: another one each time.
-    fn capture<'m>(&mut self, burst: &[Box<Job<'m>>]) -> Option<(usize, Capture<'m>)> {
+    fn capture<'m>(
+        &mut self,
+        burst: &[Box<Job<'m>>],
+        driver: &dyn InlineDriver,
+    ) -> Option<(usize, Capture<'m>)> {
         let (algorithm, direction) = kind(burst.first()?);
         let bursts = &mut self.0[algorithm.index()][direction as usize];
-        let number = *bursts;
+        let number = bursts.checked_sub(driver.checked_from(algorithm));
         *bursts = bursts.wrapping_add(1);
+        let number = number?;
         if !lanes::is_sampled(number) {
             return None;
         }
@@ -59,7 +64,7 @@ impl CoreDrivers {
         method: Method,
     ) -> Option<(usize, Capture<'m>)> {
         let check = self.lane_check.as_mut().filter(|_| method == Method::MultiBuffer)?;
-        check.capture(burst)
+        check.capture(burst, self.multi.as_deref()?)
     }
 
     /// Does again what was captured of a burst that lanes have done.

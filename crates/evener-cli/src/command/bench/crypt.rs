@@ -143,9 +143,8 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if let Some(path) = &arguments.svg {
-        let libraries =
-            [Some(&machine.libcrypto.detail), machine.multibuffer.as_ref().ok().map(|it| &it.detail)];
-        let libraries: Vec<_> = libraries.into_iter().flatten().cloned().collect();
+        let libraries = [Some(&machine.libcrypto), machine.library(), machine.lanes.as_ref()];
+        let libraries: Vec<_> = libraries.into_iter().flatten().map(|it| it.detail.clone()).collect();
         results.draw(path, &format!("{}, {}", this_processor().model, libraries.join(", ")))?;
     }
     output::answer(results.to_text().as_bytes())

@@ -31,7 +31,7 @@ pub(super) fn inventory(machine: &Machine, known: &MethodCosts) -> Inventory {
             cores_allowed: budget.allowed,
             cores_by_quota: budget.quota,
         },
-        drivers: vec![Driver::there(&machine.libcrypto), multibuffer(machine)],
+        drivers: drivers(machine),
         methods: Methods {
             file: cost_cache::file(&machine.processor).map(|file| PathDisplay(&file).to_string()),
             state: state(known),
@@ -58,19 +58,21 @@ impl Driver {
             missing: None,
         }
     }
+
+    fn missing(name: &str, reason: String) -> Self {
+        Self { name: name.to_owned(), detail: None, width: None, emulated: false, missing: Some(reason) }
+    }
 }
 
-fn multibuffer(machine: &Machine) -> Driver {
-    match &machine.multibuffer {
+fn drivers(machine: &Machine) -> Vec<Driver> {
+    let multibuffer = machine.multibuffer.as_ref().map(|looked_for| match looked_for {
         Ok(profile) => Driver::there(profile),
-        Err(unavailable) => Driver {
-            name: "multibuffer".to_owned(),
-            detail: None,
-            width: None,
-            emulated: false,
-            missing: Some(unavailable.to_string()),
-        },
-    }
+        Err(unavailable) => Driver::missing("multibuffer", unavailable.to_string()),
+    });
+    let no_lanes =
+        || Driver::missing("lanes", "this processor or this build lacks the instructions".to_owned());
+    let lanes = machine.lanes.as_ref().map_or_else(no_lanes, Driver::there);
+    [Some(Driver::there(&machine.libcrypto)), multibuffer, Some(lanes)].into_iter().flatten().collect()
 }
 
 fn state(known: &MethodCosts) -> String {

@@ -216,8 +216,8 @@ fn run(
         Task::Encrypt(sealer) => (Direction::Encrypt, sealer.algorithms()),
         Task::Decrypt(opener) => (Direction::Decrypt, opener.algorithms()),
     };
-    let mut machine = Machine::new(&run.module_options)?;
     let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect();
+    let mut machine = Machine::only_for(&operations, &run.module_options)?;
     machine.load_or_measure_costs(&operations, false);
     options.learned.clone_from(&machine.learned);
     options.filter = Filter::new(&run.include, &run.exclude).map_err(|error| anyhow!("{error}"))?;

@@ -6,7 +6,7 @@ use std::str::SplitWhitespace;
 use super::{HEAD, Source};
 use crate::cost;
 use crate::cost::estimate::{LEAST_WIDTH, Learned, OVERHEAD_MAX, float};
-use crate::job::algorithm::Direction;
+use crate::job::algorithm::{Algorithm, Direction};
 use crate::job::class::Class;
 use crate::job::method::Method;
 
@@ -48,6 +48,17 @@ pub(super) enum Line {
     Old,
     /// What this version does not know.
     Unknown,
+}
+
+/// How a line begins that is a cost of an algorithm that is none of these, to the blank behind its name.
+pub(super) fn cost_of_others<'l>(line: &'l str, algorithms: &[Algorithm]) -> Option<&'l str> {
+    let (word, rest) = line.split_once(' ')?;
+    let (name, _) = rest.split_once(' ')?;
+    let is_cost = [Quantity::C, Quantity::D, Quantity::H].iter().any(|known| known.word() == word);
+    let is_other = || !algorithms.iter().any(|it| it.name() == name);
+    // Of what is no algorithm's name the reader complains.
+    let is_known = || Algorithm::ALL.iter().any(|it| it.name() == name);
+    (is_cost && is_other() && is_known()).then(|| &line[..word.len() + name.len() + 2])
 }
 
 const OVERHEAD: &str = "unseen";

@@ -36,6 +36,8 @@ use super::PLAN_WIDTH;
 use super::{Estimator, Learned, OnModule};
 use crate::cost;
 use crate::driver::Profile;
+use crate::job::algorithm::Algorithm;
+use crate::job::class::Class;
 use crate::job::method::Method;
 
 /// The first line; another number stands for another format.
@@ -57,24 +59,43 @@ pub enum Source {
     Module(String, String),
 }
 
+/// A library, or kernels of our own, by which a core runs a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Library<'l> {
+    /// How it is used.
+    pub method: Method,
+    /// What it is, with its version.
+    pub detail: &'l str,
+    /// What it computes; `None`: whatever no other library of the method is named for.
+    pub only: Option<&'l [Algorithm]>,
+}
+
 /// What a machine computes with: the costs of nothing else are taken from a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostScope {
     processor: String,
-    methods: Vec<Source>,
+    /// With what each computes.
+    methods: Vec<(Source, Vec<Algorithm>)>,
     modules: Vec<Source>,
 }
 
 impl CostScope {
-    /// A processor by its model, libraries by method (`None` where there is none), modules in the estimator's order.
+    /// A processor by its model, libraries, modules in the estimator's order.
     #[must_use]
-    pub fn new(processor: &str, libraries: [Option<&str>; Method::ALL.len()], modules: &[Profile]) -> Self {
-        let library =
-            |(method, library): (Method, Option<&str>)| Some(Source::Cpu(method, one_line(library?)));
+    pub fn new(processor: &str, libraries: &[Library<'_>], modules: &[Profile]) -> Self {
+        let is_named = |method: Method, algorithm: Algorithm| {
+            let mut others = libraries.iter().filter(|other| other.method == method);
+            others.any(|other| other.only.is_some_and(|only| only.contains(&algorithm)))
+        };
+        let rest = |method| Algorithm::ALL.iter().copied().filter(|&it| !is_named(method, it)).collect();
+        let source = |library: &Library<'_>| {
+            let algorithms = library.only.map_or_else(|| rest(library.method), <[_]>::to_vec);
+            (Source::Cpu(library.method, one_line(library.detail)), algorithms)
+        };
         let module = |profile: &Profile| Source::Module(one_line(&profile.name), one_line(&profile.detail));
         Self {
             processor: one_line(processor),
-            methods: Method::ALL.into_iter().zip(libraries).filter_map(library).collect(),
+            methods: libraries.iter().map(source).collect(),
             modules: modules.iter().map(module).collect(),
         }
     }
@@ -118,15 +139,39 @@ impl CostFile {
     ///
     /// [`BadLine`], the first one; the rest of such a file is not to be trusted.
     pub fn parse(text: &str) -> Result<Self, BadLine> {
-        let (mut cost_file, mut is_skipping) = (Self::default(), false);
+        Self::parse_lines(text, |_| true)
+    }
+
+    /// Reads what a file says of these algorithms, and passes over the rest unread: a file of all algorithms takes longer to read than
+    /// a small file to encrypt.
+    ///
+    /// # Errors
+    ///
+    /// As [`CostFile::parse`], of what it reads.
+    pub fn parse_only(text: &str, algorithms: &[Algorithm]) -> Result<Self, BadLine> {
+        // Costs of one algorithm stand together: what was passed over last is most often what comes next.
+        let mut passed_over = "";
+        Self::parse_lines(text, |line| {
+            if !passed_over.is_empty() && line.starts_with(passed_over) {
+                return false;
+            }
+            let others = line::cost_of_others(line, algorithms);
+            passed_over = others.unwrap_or(passed_over);
+            others.is_none()
+        })
+    }
+
+    fn parse_lines<'t>(text: &'t str, mut is_wanted: impl FnMut(&'t str) -> bool) -> Result<Self, BadLine> {
+        let (mut cost_file, mut is_skipping, mut lines) = (Self::default(), false, 0);
         for (number, line) in text.lines().enumerate() {
             let read = match HEADS.get(number) {
                 Some(read_head) => read_head(&mut cost_file, line),
+                None if !is_wanted(line) => Ok(()),
                 None => cost_file.read(number, line, &mut is_skipping),
             };
             read.map_err(|wrong| BadLine { line: number + 1, wrong })?;
+            lines = number + 1;
         }
-        let lines = text.lines().count();
         match lines >= HEADS.len() && text.ends_with('\n') {
             true => Ok(cost_file),
             false => Err(BadLine { line: lines.max(1), wrong: Wrong::CutOff }),
@@ -191,8 +236,8 @@ impl CostFile {
             return estimator;
         }
         for part in &self.parts {
-            if scope.methods.contains(&part.source) {
-                part.to_cpu(&mut estimator);
+            if let Some((_, algorithms)) = scope.methods.iter().find(|(source, _)| *source == part.source) {
+                part.to_cpu(&mut estimator, algorithms);
             }
             for module in (0..scope.modules.len()).filter(|&module| scope.modules[module] == part.source) {
                 part.to_module(module, &mut estimator);
@@ -218,10 +263,13 @@ impl CostFile {
                 part.insert((class, Quantity::H, 0), bare(known.h));
             }
         }
-        for source in scope.methods.iter().rev() {
+        for (source, algorithms) in scope.methods.iter().rev() {
             let part = &mut self.in_front(source).costs;
-            let of_source = |method| matches!(source, Source::Cpu(own, _) if *own == method);
-            for (class, _, width, mean) in learned.all_cpu().filter(|(_, method, ..)| of_source(*method)) {
+            let of_source = |class: Class, method| {
+                matches!(source, Source::Cpu(own, _) if *own == method)
+                    && algorithms.contains(&class.algorithm())
+            };
+            for (class, _, width, mean) in learned.all_cpu().filter(|row| of_source(row.0, row.1)) {
                 part.insert((class, Quantity::C, width), bare(*mean));
             }
         }
@@ -265,9 +313,10 @@ impl Part {
         Self { source, costs: BTreeMap::new(), overhead: None }
     }
 
-    fn to_cpu(&self, estimator: &mut Estimator) {
+    fn to_cpu(&self, estimator: &mut Estimator, algorithms: &[Algorithm]) {
         let Source::Cpu(method, _) = self.source else { return };
-        for (&(class, _, width), mean) in &self.costs {
+        let of_these = |class: Class| algorithms.contains(&class.algorithm());
+        for (&(class, _, width), mean) in self.costs.iter().filter(|(key, _)| of_these(key.0)) {
             estimator.keep_cpu(class, method, width, capped(*mean));
         }
     }

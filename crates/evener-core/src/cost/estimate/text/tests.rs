@@ -8,14 +8,19 @@ use crate::job::algorithm::{Algorithm, Direction};
 use crate::job::class::Class;
 use crate::units::Nanos;
 
-const LIBRARIES: [Option<&str>; 2] = [Some("OpenSSL 3.0.19"), Some("libipsec-mb 1.3.0")];
+const fn library(method: Method, detail: &str) -> Library<'_> {
+    Library { method, detail, only: None }
+}
+
+const LIBRARIES: [Library<'_>; 2] =
+    [library(Method::Plain, "OpenSSL 3.0.19"), library(Method::MultiBuffer, "libipsec-mb 1.3.0")];
 
 fn module(name: &str, detail: &str) -> Profile {
     Profile { name: name.to_owned(), detail: detail.to_owned(), width: 1, emulated: true }
 }
 
 fn scope() -> CostScope {
-    CostScope::new("X 1", LIBRARIES, &[module("slow", "1.0"), module("fast", "2.0")])
+    CostScope::new("X 1", &LIBRARIES, &[module("slow", "1.0"), module("fast", "2.0")])
 }
 
 fn class(bytes: usize) -> Class {
@@ -88,15 +93,15 @@ fn new_samples_move_what_was_kept() {
 
 #[test]
 fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
-    let newer = [Some("OpenSSL 3.0.20"), LIBRARIES[1]];
-    let other = CostScope::new("X 1", newer, &[module("fast", "2.1")]);
+    let newer = [library(Method::Plain, "OpenSSL 3.0.20"), LIBRARIES[1]];
+    let other = CostScope::new("X 1", &newer, &[module("fast", "2.1")]);
     let known = cost_file().estimator(&other);
     assert_eq!(known.all_cpu().map(|row| row.1).collect::<Vec<_>>(), [Method::MultiBuffer]);
     assert_eq!(known.all_on_module(0).count(), 0);
     let mut renewed = cost_file();
     renewed.renew(&other, &known, 1);
     assert_eq!(renewed.estimator(&scope()), cost_file().estimator(&scope()));
-    let elsewhere = CostScope::new("X 2", LIBRARIES, &[]);
+    let elsewhere = CostScope::new("X 2", &LIBRARIES, &[]);
     assert_eq!(cost_file().estimator(&elsewhere), elsewhere.no_costs());
     renewed.renew(&elsewhere, &learned(), 2);
     assert_eq!(renewed.estimator(&scope()), scope().no_costs());
@@ -104,10 +109,47 @@ fn costs_of_what_is_not_there_any_more_are_left_out_and_not_forgotten() {
 }
 
 #[test]
+fn a_reader_of_some_algorithms_gets_their_costs_and_passes_over_the_rest() {
+    let other = "c AES-128-GCM encrypt 16384 out-of-place 16 2 no number\n";
+    let text = FILE.replace("module fast", &format!("{other}module fast"));
+    assert!(CostFile::parse(&text).is_err());
+    assert_eq!(CostFile::parse_only(&text, &[Algorithm::Aes128Cbc]), Ok(cost_file()));
+    let none = CostFile::parse_only(&text, &[Algorithm::Aes256Cbc]).unwrap();
+    assert_eq!(none.estimator(&scope()), scope().no_costs());
+    let of_none = FILE.replace("AES-128-CBC encrypt more", "AES-1-CBC encrypt more");
+    let bad = BadLine { line: 5, wrong: Wrong::Class };
+    assert_eq!(CostFile::parse_only(&of_none, &[Algorithm::Aes256Cbc]), Err(bad), "no algorithm's name");
+}
+
+/// Of two libraries of one method each has the costs of its own algorithms, also where a file says more of it.
+#[test]
+fn each_library_of_a_method_is_known_by_its_own_algorithms() {
+    let kernels =
+        Library { only: Some(&[Algorithm::Aes128Gcm]), ..library(Method::MultiBuffer, "kernels 1") };
+    let both = CostScope::new("X 1", &[LIBRARIES[0], LIBRARIES[1], kernels], &[]);
+    let class = |algorithm| Class::of(algorithm, Direction::Encrypt, 16_384, false);
+    let all = [Algorithm::Aes128Cbc, Algorithm::Aes128Gcm];
+    let mut learned = both.no_costs();
+    for (number, algorithm) in all.into_iter().enumerate() {
+        learned.saw_cpu(class(algorithm), Method::MultiBuffer, 16, 16 * 16_384, Nanos(1_000 + number as u64));
+    }
+    let mut cost_file = CostFile::default();
+    cost_file.renew(&both, &learned, 1);
+    assert_eq!(cost_file.sources().map(|(_, classes)| classes).collect::<Vec<_>>(), [1, 1]);
+    assert_eq!(cost_file.estimator(&both), learned);
+    let known = |scope: &CostScope| {
+        let estimator = cost_file.estimator(scope);
+        all.map(|algorithm| estimator.cpu(class(algorithm), Method::MultiBuffer, 16).is_some())
+    };
+    assert_eq!(known(&CostScope::new("X 1", &[LIBRARIES[1]], &[])), [true, false]);
+    assert_eq!(known(&CostScope::new("X 1", &[kernels], &[])), [false, true]);
+}
+
+#[test]
 fn the_sources_used_last_are_kept() {
     let mut cost_file = cost_file();
     for number in 0..2 * PARTS_MAX {
-        let one = CostScope::new("X 1", [None, None], &[module("of many", &number.to_string())]);
+        let one = CostScope::new("X 1", &[], &[module("of many", &number.to_string())]);
         let mut learned = one.no_costs();
         learned.saw_module(0, class(16_384), &sample(1, 1));
         cost_file.renew(&one, &learned, 3);
@@ -168,7 +210,7 @@ fn a_class_of_which_half_is_known_is_left_out() {
 
 #[test]
 fn names_with_line_ends_and_tabs_do_not_break_the_file() {
-    let odd = CostScope::new("X\n1", [Some("a\tb\u{1b}\r\nc"), None], &[module("m\t\n", "")]);
+    let odd = CostScope::new("X\n1", &[library(Method::Plain, "a\tb\u{1b}\r\nc")], &[module("m\t\n", "")]);
     let mut learned = odd.no_costs();
     learned.saw_cpu(class(64), Method::Plain, 1, 64, Nanos(50));
     learned.saw_module(

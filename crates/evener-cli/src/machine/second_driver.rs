@@ -1,0 +1,110 @@
+//! The driver of a core's second method: kernels of our own where they compute an algorithm, the multi-buffer library for the rest.
+
+use evener::core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
+use evener_driver_lanes::Lanes;
+use evener_driver_multibuffer::Multibuffer;
+
+/// Both, by algorithm.
+struct Both {
+    lanes: Lanes,
+    library: Multibuffer,
+}
+
+/// The driver of what there is.
+pub(super) fn second_driver(
+    lanes: Option<Lanes>,
+    library: Option<Multibuffer>,
+) -> Option<Box<dyn InlineDriver>> {
+    match (lanes, library) {
+        (Some(lanes), Some(library)) => Some(Box::new(Both { lanes, library })),
+        (Some(lanes), None) => Some(Box::new(lanes)),
+        (None, Some(library)) => Some(Box::new(library)),
+        (None, None) => None,
+    }
+}
+
+impl Both {
+    fn of(&self, algorithm: Algorithm) -> &dyn InlineDriver {
+        if Lanes::are_for(algorithm) { &self.lanes } else { &self.library }
+    }
+}
+
+impl InlineDriver for Both {
+    /// The library's, which is the wider one.
+    fn profile(&self) -> &Profile {
+        self.library.profile()
+    }
+
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        self.of(algorithm).supports(algorithm, direction)
+    }
+
+    fn job_bytes_max(&self, algorithm: Algorithm, direction: Direction) -> usize {
+        self.of(algorithm).job_bytes_max(algorithm, direction)
+    }
+
+    /// As the library does: lanes fail such a job, for they have no algorithm that may be run so.
+    fn takes_shared(&self) -> bool {
+        self.library.takes_shared()
+    }
+
+    fn checked_from(&self, algorithm: Algorithm) -> u32 {
+        self.of(algorithm).checked_from(algorithm)
+    }
+
+    fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        let is_for_lanes = |job: &Job<'_>| Lanes::are_for(job.session().algorithm());
+        if burst.iter().any(|job| is_for_lanes(job) != is_for_lanes(&burst[0])) {
+            burst.sort_by_key(|job| is_for_lanes(job));
+        }
+        for group in burst.chunk_by_mut(|one, next| is_for_lanes(one) == is_for_lanes(next)) {
+            match is_for_lanes(&group[0]) {
+                true => self.lanes.run(group),
+                false => self.library.run(group),
+            }
+        }
+    }
+
+    fn evict(&mut self, has_ended: HasEnded<'_>) {
+        self.lanes.evict(has_ended);
+        self.library.evict(has_ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use evener::core::{Outcome, Padding, Session};
+    use evener_driver_libcrypto::Libcrypto;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_of_several_algorithms_is_done_by_both_as_by_libcrypto() {
+        let (Some(lanes), Ok(library)) = (Lanes::new(), Multibuffer::load()) else {
+            println!("skipped: the processor or the library is missing");
+            return;
+        };
+        let mut driver = second_driver(Some(lanes), Some(library)).unwrap();
+        let all = [Algorithm::Aes128Gcm, Algorithm::Aes128Cbc, Algorithm::Aes256Gcm, Algorithm::Aes256Cbc];
+        let sessions = all.map(|algorithm| {
+            let key = vec![7; algorithm.key_bytes().unwrap()];
+            Arc::new(Session::new(algorithm, Direction::Encrypt, Padding::None, &key).unwrap())
+        });
+        let run = |driver: &mut dyn InlineDriver| {
+            let mut spaces = vec![[5; 4096]; 64];
+            let mut burst: Vec<_> = spaces.iter_mut().map(|space| Job::in_place(&mut space[..])).collect();
+            for (number, job) in burst.iter_mut().enumerate() {
+                job.arm(Arc::clone(&sessions[number % 4]), &[u8::try_from(number).unwrap(); 12], 4096);
+            }
+            driver.run(&mut burst);
+            assert!(burst.iter().all(|job| matches!(job.outcome(), Outcome::Done { .. })));
+            let mut made: Vec<_> =
+                burst.iter().map(|job| (job.output().to_vec(), job.tag().to_vec())).collect();
+            made.sort();
+            made
+        };
+        assert!(run(&mut *driver) == run(&mut Libcrypto::new().unwrap()));
+    }
+}
