@@ -8,8 +8,10 @@ use evener_kernels::gcm::{Key, Message};
 /// Sessions whose keys are kept. Assumed, not measured: 32, as of libcrypto's contexts.
 const SESSIONS_MAX: usize = 32;
 
-/// Longest message in bytes, where addresses reach as far (SP 800-38D, 5.2.1.1).
-pub(crate) const BYTES_MAX: usize = ((1_u64 << 36) - 32) as usize;
+/// Longest message in bytes (SP 800-38D, 5.2.1.1); all that there is where addresses do not reach as far.
+pub(crate) fn bytes_max() -> usize {
+    usize::try_from((1_u64 << 36) - 32).unwrap_or(usize::MAX)
+}
 
 const TAG_BYTES: usize = 16;
 const NONCE_BYTES: usize = 12;
@@ -31,7 +33,7 @@ impl Aead {
             // Text of which it is not yet known whether it is authentic would be seen.
             return job.fail(JobError::Unsupported);
         }
-        if !job.lengths_fit() || job.input_bytes() > BYTES_MAX {
+        if !job.lengths_fit() || job.input_bytes() > bytes_max() {
             return job.fail(JobError::BadLength);
         }
         let level = self.level;

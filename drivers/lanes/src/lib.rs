@@ -72,7 +72,7 @@ impl InlineDriver for Lanes {
     }
 
     fn job_bytes_max(&self, _algorithm: Algorithm, _direction: Direction) -> usize {
-        aead::BYTES_MAX
+        aead::bytes_max()
     }
 
     fn checked_from(&self, _algorithm: Algorithm) -> u32 {

@@ -11,8 +11,8 @@ const ALL: [Algorithm; 3] = [Algorithm::Aes128Gcm, Algorithm::Aes192Gcm, Algorit
 const NONCE: [u8; 12] = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 11, 12];
 
 fn session(algorithm: Algorithm, direction: Direction) -> Arc<Session> {
-    let key: Vec<u8> = (1..).take(algorithm.key_bytes().unwrap()).collect();
-    Arc::new(Session::new(algorithm, direction, Padding::None, &key).unwrap())
+    let key: Vec<u8> = (1..).take(algorithm.key_bytes().expect("a cipher has a key")).collect();
+    Arc::new(Session::new(algorithm, direction, Padding::None, &key).expect("its key"))
 }
 
 fn text(bytes: usize) -> Vec<u8> {
