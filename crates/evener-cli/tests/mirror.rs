@@ -307,10 +307,12 @@ fn what_is_an_input_is_no_output_of_the_same_run() {
         ("top", &["deep/a", "top/a/b"], "deep/a/b"),
         (".", &["big", "deep"], "big"),
     ] {
-        let run = place.evener().args(["encrypt", "-q", "--force", "--key", "k.json", "-o", output]);
-        let ran = run.args(inputs).run().ended_with(1);
         let said = format!("{left_out}: its output would go where an input of this run lies");
-        assert!(ran.stderr().contains(&said), "{}", ran.stderr());
+        for dry in [&["--dry-run"][..], &[]] {
+            let run = place.evener().args(["encrypt", "-q", "--force", "--key", "k.json", "-o", output]);
+            let ran = run.args(inputs).args(dry).run().ended_with(1);
+            assert!(ran.stderr().contains(&said), "{dry:?}: {}", ran.stderr());
+        }
     }
     assert!(all() == before, "no input was touched");
     assert!(

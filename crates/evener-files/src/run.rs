@@ -156,7 +156,8 @@ fn rehearse(request: &Request, sources: &[PathBuf], target: &Path, record: &Reco
     let mut summary = Summary::default();
     let options = &request.options;
     let (filter, keep, existing) = (&options.filter, options.keep, options.existing);
-    let rehearsal = Rehearsal { record, filter, keep, existing, open: &open_places(request) };
+    let (inputs, open) = (walk::identities(sources), &open_places(request));
+    let rehearsal = Rehearsal { record, filter, keep, existing, inputs, open };
     for pair in mirror::pairs(sources, target) {
         rehearsal.run(&pair, &mut summary);
     }

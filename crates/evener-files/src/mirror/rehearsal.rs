@@ -25,6 +25,8 @@ pub(crate) struct Rehearsal<'a> {
     pub(crate) filter: &'a Filter,
     pub(crate) keep: Keep,
     pub(crate) existing: Existing,
+    /// Where no output may go: device and inode of what was named.
+    pub(crate) inputs: Vec<(u64, u64)>,
     pub(crate) open: &'a Arc<OpenPlaces>,
 }
 
@@ -42,7 +44,9 @@ impl Rehearsal<'_> {
     pub(crate) fn run(&self, (source, output, spot): &(PathBuf, PathBuf, Spot), summary: &mut Summary) {
         let mut run = Run { by: self, source, at: source.clone(), summary };
         let done = match source.is_dir() {
-            true => Pair::open(source, output, *spot, self.open).map(|pair| run.tree(pair)),
+            true => Pair::open(source, output, *spot, self.open)
+                .and_then(|pair| if *spot == Spot::default() { Ok(pair) } else { run.spared(pair) })
+                .map(|pair| run.tree(pair)),
             false => run.single(output),
         };
         if let Err(error) = done {
@@ -59,7 +63,9 @@ impl Run<'_> {
         };
         let source = SourceFile::open_named(self.source)?.stat;
         let spot = self.by.record.spot(Spot::default(), output.file_name().unwrap_or_default());
-        self.plan(self.source.to_owned(), spot, &source, standing_at(&output)?);
+        let standing = standing_at(&output)?;
+        self.is_to_be_spared(standing.as_ref().map(|stat| (stat.st_dev, stat.st_ino)))?;
+        self.plan(self.source.to_owned(), spot, &source, standing);
         Ok(())
     }
 
@@ -80,7 +86,7 @@ impl Run<'_> {
                 continue;
             }
             if is_directory {
-                match pair.enter(&name) {
+                match pair.enter(&name).and_then(|inner| self.spared(inner)) {
                     Ok(inner) => match self.level(inner) {
                         Some(level) => levels.push(level),
                         None => drop(self.at.pop()),
@@ -95,6 +101,18 @@ impl Run<'_> {
                 Ok(()) => drop(self.at.pop()),
                 Err(error) => self.failed(error),
             }
+        }
+    }
+
+    /// A directory whose output was not named itself, and is no input.
+    fn spared(&self, pair: Pair) -> Result<Pair, FileError> {
+        self.is_to_be_spared(pair.output.identity()).map(|()| pair)
+    }
+
+    fn is_to_be_spared(&self, output: Option<(u64, u64)>) -> Result<(), FileError> {
+        match output.is_some_and(|identity| self.by.inputs.contains(&identity)) {
+            true => Err(FileError::InputInOutput),
+            false => Ok(()),
         }
     }
 
@@ -135,6 +153,7 @@ impl Run<'_> {
     fn file(&mut self, pair: &Pair, name: &OsStr) -> Result<(), FileError> {
         let path = self.at.clone();
         let standing = pair.output.stat(name)?;
+        self.is_to_be_spared(standing.as_ref().map(|stat| (stat.st_dev, stat.st_ino)))?;
         if standing.is_some_and(|stat| is_directory(&stat)) {
             return Err(FileError::Directory);
         }

@@ -69,6 +69,11 @@ impl Side {
         self.0.is_some()
     }
 
+    /// Device and inode.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        self.0.as_ref().map(|place| place.identity)
+    }
+
     fn enter(&self, name: &OsStr) -> Result<Self, FileError> {
         let Some(dir) = &self.0 else { return Ok(Self(None)) };
         Self::found(dir.enter(name).map(|(place, _)| place), true)

@@ -16,5 +16,5 @@ mod traversal;
 pub(crate) use descent::{Descent, Found, bytes_below};
 pub(crate) use hard_links::{HardLinks, Identity, Name, Names, Waiting};
 pub(crate) use item::{Entry, Item, What};
-pub(crate) use placement::named_inputs;
+pub(crate) use placement::{identities, named_inputs};
 pub(crate) use traversal::Walk;

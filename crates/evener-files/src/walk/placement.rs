@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::request::RequestError;
@@ -30,6 +31,12 @@ pub(super) fn inputs(sources: &[PathBuf], target: &Path) -> Result<Vec<Input>, R
         return Ok(vec![into_target(only, target)?]);
     }
     Ok(vec![Input { source: only.clone(), target: target.to_owned(), target_is_named: true }])
+}
+
+/// Device and inode of each input that is there: no output of the run may go into one, or replace one.
+pub(crate) fn identities(sources: &[PathBuf]) -> Vec<(u64, u64)> {
+    let identity = |source: &PathBuf| fs::metadata(source).map(|stat| (stat.dev(), stat.ino())).ok();
+    sources.iter().filter_map(identity).collect()
 }
 
 /// Refuses inputs of which one would overwrite the other.

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::descent::{Descent, Found};
 use super::item::{Entry, Item, What};
-use super::placement::{Input, inputs};
+use super::placement::{Input, identities, inputs};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::{OpenPlaces, Place};
@@ -55,8 +55,7 @@ impl Walk {
     ) -> Result<Self, RequestError> {
         let inputs = inputs(sources, target)?;
         let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
-        let identity = |source: &PathBuf| fs::stat(source).map(|stat| (stat.st_dev, stat.st_ino)).ok();
-        outputs.spare(sources.iter().filter_map(identity).collect());
+        outputs.spare(identities(sources));
         let (filter, outputs, open) = (filter.clone(), Arc::clone(outputs), Arc::clone(open));
         Ok(Self { inputs: inputs.into(), is_tree, filter, tree: None, parent: None, outputs, open })
     }
