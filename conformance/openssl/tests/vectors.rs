@@ -118,3 +118,21 @@ fn every_published_case_comes_out_with_evener_as_without() {
     assert!(evener.1 > 3_000, "{evener:?}");
     assert_eq!(plain.1, 0);
 }
+
+/// By kernels of ours, at each width of registers that this processor has: AES-GCM, XTS, and decryption of CBC.
+#[test]
+fn every_published_case_comes_out_of_kernels() {
+    for kernels in ["kernels = 128", "kernels = 256", "kernels = on"] {
+        let setup = Setup::evener(kernels);
+        let library = Library::load(&setup.path()).expect("it loads");
+        let (_, served) = all_hold(library);
+        let cipher = Cipher::fetch(library, "AES-128-GCM").expect("it has one");
+        let by_kernels = cipher.counted(c"evener-native");
+        print_line(&format!("{kernels}: {served} cases of ciphers, {by_kernels} messages by kernels"));
+        if by_kernels == 0 {
+            print_line("skipped: no kernels for this processor, or by this compiler");
+        } else {
+            assert!(by_kernels > 3_000, "{by_kernels}");
+        }
+    }
+}

@@ -1,12 +1,13 @@
 //! XTS (IEEE 1619, NIST SP 800-38E): whole blocks of a data unit. What steals ciphertext is `mod.rs`'s.
 //!
-//! Block `i` has the tweak of the unit times x^i. A register's tweaks are those of the register before times x to its number of blocks: two shifts, and one
-//! carry-less product that folds what has left the block back in.
+//! Block `i` has the tweak of the unit times x^i. A register's tweaks are those of the register before times x to its number of blocks, and those of a turn's
+//! first register those of the first before times x to the turn's, so that no turn waits for the whole chain of the one before: two shifts, and one carry-less
+//! product that folds what has left the block back in.
 
 use std::arch::x86_64::_mm_cvtsi64_si128;
 
 use crate::aes::Schedule;
-use crate::turn::{Step, last_round, loaded, middle_rounds, store_all, walk};
+use crate::turn::{REGISTERS, Step, last_round, loaded, middle_rounds, store_all, walk};
 use crate::vector::{Block, Vector};
 
 /// x^7 + x^2 + x + 1, what x^128 is.
@@ -14,7 +15,7 @@ const POLYNOMIAL: i64 = 0x87;
 
 struct Xts<'k, V, const ENCRYPTS: bool> {
     key: &'k Schedule,
-    /// Of the next register's blocks.
+    /// Of the next turn's first blocks.
     tweaks: V,
     /// Of the block behind those that were taken.
     next: Block,
@@ -33,9 +34,11 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
         for register in 1..COUNT {
             tweaks[register] = times_x_to(tweaks[register - 1], V::BLOCKS);
         }
-        self.tweaks = times_x_to(tweaks[COUNT - 1], V::BLOCKS);
-        if !FULL {
-            self.next = nth(tweaks[COUNT - 1], self.tweaks, blocks - (COUNT - 1) * V::BLOCKS);
+        if FULL {
+            self.tweaks = times_x_to(self.tweaks, REGISTERS * V::BLOCKS);
+        } else {
+            let behind = times_x_to(tweaks[COUNT - 1], V::BLOCKS);
+            self.next = nth(tweaks[COUNT - 1], behind, blocks - (COUNT - 1) * V::BLOCKS);
         }
         let mut texts = tweaks;
         for (register, text) in texts.iter_mut().enumerate() {
@@ -67,11 +70,7 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPTS: bool>(
     }
     let mut step = Xts::<V, ENCRYPTS> { key, tweaks: V::load(first.as_ptr()), next: *chain };
     walk::<V, _>(&mut step, from, to, blocks);
-    *chain = if blocks % (crate::turn::REGISTERS * V::BLOCKS) == 0 {
-        nth(step.tweaks, step.tweaks, 0)
-    } else {
-        step.next
-    };
+    *chain = if blocks % (REGISTERS * V::BLOCKS) == 0 { nth(step.tweaks, step.tweaks, 0) } else { step.next };
 }
 
 /// Each block times x^power, 1 to 32.
