@@ -104,6 +104,15 @@ pub(crate) unsafe fn store_all<V: Vector, const COUNT: usize, const FULL: bool>(
     }
 }
 
+/// The first round key, read anew in each turn.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn first_key<V: Vector>(rounds: &Schedule) -> V {
+    V::everywhere(*unmoved(rounds.keys()))
+}
+
 /// The rounds between the first key and the last, of which the last is returned.
 ///
 /// # Safety

@@ -1,7 +1,7 @@
 //! Decryption of CBC (NIST SP 800-38A, 6.2). Encryption is one chain, which wider registers do not shorten.
 
 use crate::aes::Schedule;
-use crate::turn::{Step, loaded, middle_rounds, store_all, walk};
+use crate::turn::{Step, first_key, loaded, middle_rounds, store_all, walk};
 use crate::vector::{Block, Vector};
 
 struct Cbc<'k> {
@@ -18,7 +18,7 @@ impl<V: Vector> Step<V> for Cbc<'_> {
         to: *mut Block,
         blocks: usize,
     ) {
-        let first_key = V::everywhere(*self.key.keys());
+        let first_key = first_key::<V>(self.key);
         let first_before = loaded::<V, COUNT, FULL>(from, 0, blocks).behind(V::everywhere(self.before));
         self.before = Block::load(from.add(blocks - 1));
         let mut texts = [first_key; COUNT];

@@ -3,7 +3,7 @@
 use std::arch::x86_64::{_mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x};
 
 use crate::aes::Schedule;
-use crate::turn::{Step, counters, loaded, middle_rounds, store_all, walk};
+use crate::turn::{Step, counters, first_key, loaded, middle_rounds, store_all, walk};
 use crate::vector::{Block, Vector};
 
 struct Ctr<'k> {
@@ -20,7 +20,7 @@ impl<V: Vector> Step<V> for Ctr<'_> {
         to: *mut Block,
         blocks: usize,
     ) {
-        let mut texts = counters::<V, COUNT>(&mut self.counter, blocks, V::everywhere(*self.key.keys()));
+        let mut texts = counters::<V, COUNT>(&mut self.counter, blocks, first_key::<V>(self.key));
         let last_key = middle_rounds::<V, COUNT, true>(self.key, &mut texts);
         for (register, text) in texts.iter_mut().enumerate() {
             *text = text.last_round(last_key.xor(loaded::<V, COUNT, FULL>(from, register, blocks)));

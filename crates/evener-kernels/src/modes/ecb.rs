@@ -1,7 +1,7 @@
 //! ECB (NIST SP 800-38A, 6.1): each block by itself.
 
 use crate::aes::Schedule;
-use crate::turn::{Step, last_round, loaded, middle_rounds, store_all, walk};
+use crate::turn::{Step, first_key, last_round, loaded, middle_rounds, store_all, walk};
 use crate::vector::{Block, Vector};
 
 struct Ecb<'k, const ENCRYPTS: bool>(&'k Schedule);
@@ -14,7 +14,7 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Ecb<'_, ENCRYPTS> {
         to: *mut Block,
         blocks: usize,
     ) {
-        let first_key = V::everywhere(*self.0.keys());
+        let first_key = first_key::<V>(self.0);
         let mut texts = [first_key; COUNT];
         for (register, text) in texts.iter_mut().enumerate() {
             *text = text.xor(loaded::<V, COUNT, FULL>(from, register, blocks));

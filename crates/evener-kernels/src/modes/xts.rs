@@ -7,7 +7,7 @@
 use std::arch::x86_64::_mm_cvtsi64_si128;
 
 use crate::aes::Schedule;
-use crate::turn::{REGISTERS, Step, last_round, loaded, middle_rounds, store_all, walk};
+use crate::turn::{REGISTERS, Step, first_key, last_round, loaded, middle_rounds, store_all, walk};
 use crate::vector::{Block, Vector};
 
 /// x^7 + x^2 + x + 1, what x^128 is.
@@ -29,7 +29,7 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
         to: *mut Block,
         blocks: usize,
     ) {
-        let first_key = V::everywhere(*self.key.keys());
+        let first_key = first_key::<V>(self.key);
         let mut tweaks = [self.tweaks; COUNT];
         for register in 1..COUNT {
             tweaks[register] = times_x_to(tweaks[register - 1], V::BLOCKS);
