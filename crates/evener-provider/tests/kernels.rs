@@ -11,7 +11,7 @@ use evener_provider::OSSL_provider_init;
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT};
+use support::ffi::{CipherCtx, DEFAULT, errors};
 use support::{both_providers, bytes, in_program};
 
 const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
@@ -175,5 +175,41 @@ fn a_context_settles_who_works_at_its_next_key() {
         let settled: Vec<bool> = kept(&directory, None).iter().map(|word| *word != 0).collect();
         let expected: Vec<bool> = (0..CLASSES).map(|class| class == 0 || class == 3).collect();
         assert_eq!(settled, expected);
+    });
+}
+
+/// Padding that is none, a message that ends within a block, a unit that is too short, two keys that are one.
+#[test]
+fn what_is_refused_is_refused_in_the_words_of_openssl() {
+    let name = "what_is_refused_is_refused_in_the_words_of_openssl";
+    if !has_kernels() {
+        return;
+    }
+    in_program(name, "", &[("EVENER_KERNELS", "on")], || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let said = |provider: &str| {
+            let context_of = |name: &str, key: &[u8], encrypts| {
+                let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+                let context = CipherCtx::new();
+                let is_begun = context.init(Some(&cipher), Some(key), Some(&bytes(2, 16)), Some(encrypts));
+                (context, is_begun)
+            };
+            let key = bytes(1, 16);
+            let (no_padding, _) = context_of("AES-128-CBC", &key, false);
+            assert!(no_padding.update(&bytes(3, 64)).is_some() && no_padding.last().is_none());
+            let (partial, _) = context_of("AES-128-ECB", &key, true);
+            partial.set_padding(false);
+            assert!(partial.update(&bytes(3, 50)).is_some() && partial.last().is_none());
+            let (short, _) = context_of("AES-128-XTS", &bytes(4, 32), true);
+            assert!(short.update(&bytes(3, 15)).is_none());
+            let (_, is_begun) = context_of("AES-128-XTS", &[7; 32], true);
+            assert!(!is_begun);
+            // A context goes on where a call was refused.
+            short.set_padding(true);
+            (errors(), short.update(&bytes(3, 40)).unwrap())
+        };
+        let (ours, theirs) = (said("evener"), said("default"));
+        assert_eq!(ours, theirs);
+        assert!(!ours.0.is_empty() && evener.count(c"evener-native").unwrap() > 0);
     });
 }
