@@ -213,3 +213,44 @@ fn what_is_refused_is_refused_in_the_words_of_openssl() {
         assert!(!ours.0.is_empty() && evener.count(c"evener-native").unwrap() > 0);
     });
 }
+
+/// In pieces, each of which comes out where it lies, before it or in it, also behind what a block has held back: OpenSSL writes there over what it has not read.
+#[test]
+fn an_answer_that_begins_in_its_input_is_right() {
+    let name = "an_answer_that_begins_in_its_input_is_right";
+    if !has_kernels() {
+        return;
+    }
+    in_program(name, "", &[("EVENER_KERNELS", "on")], || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let text = bytes(3, 3_000);
+        for (name, encrypts) in [
+            ("AES-128-CTR", true),
+            ("AES-256-ECB", true),
+            ("AES-256-ECB", false),
+            ("AES-192-CBC", false),
+            ("AES-256-GCM", true),
+        ] {
+            let key_bytes = DEFAULT.cipher(name, "provider=evener").unwrap().key_bytes();
+            let sealed = message(name, "default", true, &text);
+            let (input, expected) = if encrypts { (&text, &sealed) } else { (&sealed, &text) };
+            for (from, to) in [(0, 0), (0, 1), (0, 16), (0, 40), (9, 0), (40, 0)] {
+                let cipher = DEFAULT.cipher(name, "provider=evener").unwrap();
+                let (context, iv) = (CipherCtx::new(), bytes(2, cipher.iv_bytes()));
+                assert!(context.init(Some(&cipher), Some(&bytes(1, key_bytes)), Some(&iv), Some(encrypts)));
+                let mut out = Vec::new();
+                for piece in input.chunks(701) {
+                    let mut space = vec![0xa5; piece.len() + 40 + 32];
+                    space[from..][..piece.len()].copy_from_slice(piece);
+                    let (done, written) = context.update_within(&mut space, from, to, piece.len());
+                    assert!(done);
+                    out.extend_from_slice(&space[to..][..written]);
+                }
+                out.extend(context.last().unwrap());
+                let expected = if name.ends_with("-GCM") { &expected[..text.len()] } else { expected };
+                assert!(out == expected, "{name}, {encrypts}, {from} to {to}");
+            }
+        }
+        assert!(evener.count(c"evener-native").unwrap() >= 30);
+    });
+}
