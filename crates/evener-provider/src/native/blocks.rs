@@ -58,7 +58,7 @@ impl BlockContext {
             pads: true,
             held: [0; BLOCK],
             held_bytes: 0,
-            tally: Tally::new(row),
+            tally: Tally::default(),
             native,
             row,
         }
@@ -148,6 +148,8 @@ impl BlockContext {
         if !self.key.set(mode, key) {
             return None;
         }
+        // With the first key and no earlier: a program for which the inner cipher works has no counts of these.
+        Tally::prepare(self.row());
         self.key_copy.get_mut(..key.len())?.copy_from_slice(key);
         self.has_key = true;
         Some(())

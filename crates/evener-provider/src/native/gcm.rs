@@ -76,6 +76,7 @@ pub(crate) struct GcmContext {
 impl GcmContext {
     /// A context of `row`, without a key.
     pub(crate) fn new(row: &CipherRow, Native { level, key_bytes, .. }: Native) -> Self {
+        Tally::prepare(row);
         Self {
             key: Key::new(level),
             key_bytes,
@@ -91,7 +92,7 @@ impl GcmContext {
             is_record_due: false,
             record_padding: 0,
             records: 0,
-            tally: Tally::new(row),
+            tally: Tally::default(),
             row,
         }
     }

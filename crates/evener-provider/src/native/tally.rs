@@ -19,11 +19,9 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// None yet, of a context of `row`.
-    pub(super) fn new(row: &CipherRow) -> Self {
-        // Not with the first count, which many messages may precede.
+    /// Makes what counts are shown in: not with the first count, which many messages may precede.
+    pub(super) fn prepare(row: &CipherRow) {
         prov(row).statistics.into_iter().for_each(Statistics::prepare);
-        Self::default()
     }
 
     /// More text of this message.

@@ -32,7 +32,10 @@ fn write_processor(text: &mut String, inventory: &Inventory) {
         None => "the cgroup sets no quota".to_owned(),
     };
     let kernels = match (inventory.kernels.is_empty(), Level::ARE_BUILT) {
-        (false, _) => format!("AES-GCM of OpenSSL programs, by {}", list(&inventory.kernels)),
+        (false, _) => format!(
+            "AES in GCM, CTR, XTS and ECB, CBC decrypted, of OpenSSL programs, by {}",
+            list(&inventory.kernels)
+        ),
         (true, true) => "none: they need an x86-64 processor with AES-NI and PCLMULQDQ".to_owned(),
         (true, false) => "none: left out of this build, which needs x86-64 and rustc 1.89".to_owned(),
     };
