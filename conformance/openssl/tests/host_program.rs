@@ -233,6 +233,22 @@ fn a_thread_with_the_smallest_stack_may_be_the_first_that_encrypts() {
 }
 
 #[test]
+fn a_process_whose_first_thread_has_ended_ends_with_its_last_one() {
+    let program = Program::build("first_thread_ends");
+    let host = host();
+    for setup in [plain(), hosted(&host)].into_iter().chain(armed_setups()) {
+        let mut command = setup.command(&program.path().to_string_lossy());
+        let output = bounded(SECONDS_MAX, command.arg("524288"));
+        assert!(
+            output.status.success() && output.stdout == b"done\n",
+            "{}: {}",
+            setup.name(),
+            text_of(&output)
+        );
+    }
+}
+
+#[test]
 fn a_program_is_told_of_a_descriptor_or_never_has_it() {
     let program = Program::build("async_jobs");
     let host = host();

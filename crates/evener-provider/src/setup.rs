@@ -9,6 +9,7 @@ use std::ffi::CString;
 
 use evener::SystemClock;
 use evener::combine::Combiner;
+use evener::split::HelperPool;
 use evener_core::driver::Clock as _;
 
 use crate::cipher::{combining, in_flight};
@@ -17,7 +18,7 @@ use crate::config::{self, Combine, Complaint, Kernels, Settings, StatisticsFile,
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::async_job::Jobs;
-use crate::ffi::key_memory;
+use crate::ffi::{key_memory, thread_end};
 use crate::fork::ForkLock;
 use crate::native::kernel_choice;
 use crate::state::{Binding, Counts, ProvCtx, Tried, Ways};
@@ -48,6 +49,11 @@ pub(crate) fn provider(core: Core) -> ProvCtx {
     // The first look at the clock finds the system's own (vDSO) by name, which allocates, and saves registers onto the stack.
     _ = SystemClock.now();
     let statistics = counters::statistics(&settings);
+    if settings.split_from() != usize::MAX {
+        // A program may end its first thread and have its process end with the last one.
+        thread_end::prepare(|| ());
+        thread_end::watch_first(|| evener::split::helper_pool().into_iter().for_each(HelperPool::retire));
+    }
     let prov = ProvCtx {
         core,
         settings,

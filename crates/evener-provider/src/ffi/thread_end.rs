@@ -29,6 +29,24 @@ pub(crate) fn arm() -> bool {
     unsafe { libc::pthread_setspecific(key, (&raw const AT_END).cast()) == 0 }
 }
 
+/// Has `hook` called at the end of the process's first thread, if this is it: by `pthread_exit`, after which other threads go on. Its end by `exit` or a return from
+/// `main` is the process's. Called while a provider is loaded, after [`prepare`]; the first call counts.
+pub(crate) fn watch_first(hook: fn()) {
+    AT_FIRST_END.get_or_init(|| hook);
+    if is_first() {
+        arm();
+    }
+}
+
+static AT_FIRST_END: OnceLock<fn()> = OnceLock::new();
+
+fn is_first() -> bool {
+    // SAFETY: takes nothing.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+    // SAFETY: as above.
+    thread == libc::c_long::from(unsafe { libc::getpid() })
+}
+
 fn run() {
     if let Some((_, hook)) = AT_END.get() {
         hook();
@@ -37,6 +55,9 @@ fn run() {
 
 unsafe extern "C" fn thread_ends(_: *mut c_void) {
     run();
+    if let Some(hook) = AT_FIRST_END.get().filter(|_| is_first()) {
+        hook();
+    }
 }
 
 extern "C" fn process_ends() {

@@ -113,6 +113,11 @@ impl HelperSlot {
         self.queued.ring_all();
     }
 
+    /// [Closes](Self::close) each of them.
+    pub fn close_all(slots: &[Self]) {
+        slots.iter().for_each(Self::close);
+    }
+
     fn sleep(&self) {
         let ticket = self.queued.listen();
         if !self.is_wanted() {

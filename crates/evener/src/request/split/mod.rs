@@ -154,6 +154,15 @@ impl HelperPool {
         &self.slots[..count.min(self.started_count.load(Relaxed))]
     }
 
+    /// Ends all helpers and starts no other: what comes later runs whole. For a program whose first thread has ended, and whose process is to end with its last
+    /// one: a helper that stays would keep it for ever.
+    pub fn retire(&self) {
+        self.wanted_count.store(usize::MAX, Relaxed);
+        // Held by who starts some at this moment, which it counts before it lets go.
+        drop(self.starting.lock());
+        HelperSlot::close_all(&self.slots[..self.started_count.load(Relaxed)]);
+    }
+
     /// Starts the thread of that slot.
     fn start_helper(&'static self, index: usize) -> bool {
         let (slot, awake) = (&self.slots[index], &self.awake);
