@@ -276,10 +276,13 @@ fn a_host_that_cannot_be_says_why() {
     place.evener().args(["host", "--module", "cpu"]).run().ended_with(2).saying("--socket is needed");
     host(&["--module", "cpu", "--bytes-in-flight", "0"]).ended_with(2).saying("from 1 on");
     let first = Host::start(&place, &["--module", "emulated:am3358"]);
-    host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");
+    host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket: another process listens there");
     first.end(Signal::TERM);
     place.write("socket", "a file");
-    host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket");
+    host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket: it is there and no socket");
+    let long = "s".repeat(150);
+    let long = place.evener().args(["host", "--socket", &long, "--module", "emulated:am3358"]).run();
+    long.ended_with(2).saying("a socket's path has at most 107 bytes");
     assert_eq!(fs::read(place.join("socket")).unwrap(), b"a file");
 }
 

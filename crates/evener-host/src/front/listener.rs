@@ -26,7 +26,7 @@ impl Listener {
     pub(crate) fn bind(path: &Path, mode: u32) -> Result<Self, HostError> {
         let failed = |error| HostError::Socket { path: path.to_owned(), error };
         remove_stale(path).map_err(failed)?;
-        let socket = UnixListener::bind(path).map_err(failed)?;
+        let socket = UnixListener::bind(path).map_err(|error| failed(explained(path, error)))?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let about = fs::symlink_metadata(path).map_err(failed)?;
@@ -58,6 +58,20 @@ impl Drop for Listener {
             fs::remove_file(path).ok();
         }
     }
+}
+
+/// What is in the way of a name, and the way out, where the system says less.
+fn explained(path: &Path, error: io::Error) -> io::Error {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
+    let why = match error.kind() {
+        io::ErrorKind::AddrInUse if is_socket => {
+            "another process listens there: end it, or name another path"
+        }
+        io::ErrorKind::AddrInUse => "it is there and no socket, and stays: name another path",
+        io::ErrorKind::InvalidInput => "a socket's path has at most 107 bytes: name a shorter one",
+        _ => return error,
+    };
+    io::Error::new(error.kind(), why)
 }
 
 /// Removes a socket on which no process listens. What is no socket stays, and binding fails.
