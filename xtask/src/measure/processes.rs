@@ -1,7 +1,7 @@
 //! `cargo xtask guest processes`: paper 001's program in the guest, where the papers' module lives.
 //!
 //! Steps: `processes` of the bench and the command are built -> a host on this machine that is the guest's virtio-crypto device, because QEMU's own holds 128 keys and each process has
-//! one -> a guest -> the program in it, once for each of [`PARTS`] -> its pages and pictures, in `docs/results/`.
+//! one -> a guest -> the program in it, under SCHED_RR as on the other machines, once for each of [`PARTS`] -> its pages and pictures, in `docs/results/`.
 //!
 //! | name | the guest's processes reach |
 //! |---|---|
@@ -57,7 +57,12 @@ pub(super) fn measure(name: &str) -> Result<(), String> {
     let (evener, load_before) = (built_evener()?, load());
     let program = built_of("evener-bench", &["--bin", "processes"])?.join("processes");
     let host = Host::start(&evener, module)?;
-    let builder = Guest::builder().program(program).program(&evener).memory_mib(MEMORY_MIB).limit(LIMIT);
+    let builder = Guest::builder()
+        .program(program)
+        .program(&evener)
+        .program("/usr/bin/chrt")
+        .memory_mib(MEMORY_MIB)
+        .limit(LIMIT);
     let builder = builder.module(Module::VhostUser { socket: host.socket(), event_idx: true });
     let builder = if name == "virtio" { builder.user_space_module() } else { builder };
     let awake = Awake::hold();
@@ -80,7 +85,7 @@ pub(super) fn measure(name: &str) -> Result<(), String> {
     for (part, counts) in PARTS.into_iter().enumerate() {
         let append = if part > 0 { " --append" } else { "" };
         let command = format!(
-            "ulimit -n 65536; mkdir -p /kept; processes {words} --counts {counts} --rounds 3 \
+            "ulimit -n 65536; mkdir -p /kept; chrt -r 1 processes {words} --counts {counts} --rounds 3 \
              --command 'cargo xtask guest processes {name}, {counts}'{told} --out /kept/{stem}{append} && cp /kept/* /out/"
         );
         let outcome = guest.run(&command).map_err(|error| error.to_string())?;
