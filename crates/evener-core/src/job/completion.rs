@@ -1,6 +1,6 @@
 //! A job in the hands of a driver: taken apart, its memory lent, and its outcome set. For drivers and the runtime.
 
-use std::mem;
+use std::{hint, mem};
 
 use zeroize::Zeroizing;
 
@@ -28,6 +28,22 @@ impl Job<'_> {
     #[inline]
     pub fn done(&mut self, written: usize) {
         self.outcome = Outcome::Done { written };
+    }
+
+    /// Ends a job whose driver made this tag of it: it is given out, or compared with the given one in the same time wherever the first difference is, and text that
+    /// is not authentic is cleared; for drivers.
+    pub fn done_with_tag(&mut self, written: usize, made: &[u8; 16]) {
+        let tag = &mut self.tag[..made.len()];
+        let difference = tag.iter().zip(made).fold(0, |sum, (one, other)| sum | (one ^ other));
+        let is_authentic = hint::black_box(difference) == 0;
+        match self.session().direction() {
+            Direction::Decrypt if !is_authentic => self.fail(JobError::NotAuthentic),
+            Direction::Decrypt => self.done(written),
+            Direction::Encrypt => {
+                self.tag[..made.len()].copy_from_slice(made);
+                self.done(written);
+            }
+        }
     }
 
     /// Ends the job badly; for drivers and the runtime. Clears the output where it must not be seen.
