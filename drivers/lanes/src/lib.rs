@@ -22,7 +22,6 @@ use self::aead::Aead;
 pub struct Lanes {
     profile: Profile,
     aead: Aead,
-    is_usable: bool,
 }
 
 impl Lanes {
@@ -32,8 +31,7 @@ impl Lanes {
     pub fn new() -> Option<Self> {
         static ARE_RIGHT: OnceLock<bool> = OnceLock::new();
         let mut driver = Self::unchecked(Level::best()?);
-        driver.is_usable = *ARE_RIGHT.get_or_init(|| driver.answers_right());
-        driver.is_usable.then_some(driver)
+        ARE_RIGHT.get_or_init(|| driver.answers_right()).then_some(driver)
     }
 
     /// A driver by these instructions and no wider ones, unasked: for comparing levels.
@@ -45,7 +43,7 @@ impl Lanes {
             width: 1,
             emulated: false,
         };
-        Self { profile, aead: Aead::new(level), is_usable: true }
+        Self { profile, aead: Aead::new(level) }
     }
 
     /// Whether kernels are written for an algorithm, here or on another processor.
@@ -68,7 +66,7 @@ impl InlineDriver for Lanes {
     }
 
     fn supports(&self, algorithm: Algorithm, _direction: Direction) -> bool {
-        self.is_usable && Self::are_for(algorithm)
+        Self::are_for(algorithm)
     }
 
     fn job_bytes_max(&self, _algorithm: Algorithm, _direction: Direction) -> usize {
