@@ -133,6 +133,64 @@ fn whatever_threads_do_together_comes_out_as_by_default() {
     });
 }
 
+/// What one thread of a backup or of a database does: updates that begin and end within a block.
+fn unaligned(seed: u64) {
+    let pair = Pair::new("AES-256-CBC");
+    pair.both("start", |ctx, cipher| {
+        ctx.init(Some(cipher), Some(&bytes(seed, 32)), Some(&bytes(seed + 1, 16)), Some(true))
+    });
+    for round in 0..20 {
+        for len in [4, 65_536, 16_354, 65_506, 20_001] {
+            let data = bytes(seed + round, len);
+            pair.both("update", |ctx, _| ctx.update(&data));
+        }
+        pair.both("IV", |ctx, _| ctx.octets(c"updated-iv", 16));
+    }
+    pair.both("last", |ctx, _| ctx.last());
+}
+
+#[test]
+fn updates_that_begin_and_end_within_a_block_are_combined() {
+    with_combining("updates_that_begin_and_end_within_a_block_are_combined", |evener| {
+        thread::scope(|scope| {
+            (0..12).for_each(|seed| {
+                scope.spawn(move || unaligned(seed * 1_000));
+            });
+        });
+        // 960 of the updates could be, all but a few of them within a block.
+        let combined = combined(evener);
+        assert!(combined > 240, "{combined} combined");
+    });
+}
+
+/// What one thread of a TLS server does under Encrypt-then-MAC: records of all lengths, in place.
+fn records(seed: u64) {
+    let pair = Pair::new("AES-128-CBC");
+    pair.both("start", |ctx, cipher| {
+        ctx.init(Some(cipher), Some(&bytes(seed, 16)), Some(&bytes(seed + 1, 16)), Some(true))
+    });
+    pair.both("records", |ctx, _| ctx.set_numbers([(c"tls-version", 0x0303), (c"tls-mac-size", 0)]));
+    for len in [16_400, 16_384, 16_399, 100, 16_400, 16_385].repeat(10) {
+        pair.both("record", |ctx, _| {
+            let mut space = bytes(seed, len + 16);
+            (ctx.update_within(&mut space, 0, 0, len), space)
+        });
+    }
+}
+
+#[test]
+fn tls_records_of_several_threads_are_combined() {
+    with_combining("tls_records_of_several_threads_are_combined", |evener| {
+        thread::scope(|scope| {
+            (0..12).for_each(|seed| {
+                scope.spawn(move || records(seed * 1_000));
+            });
+        });
+        let combined = combined(evener);
+        assert!(combined > 150, "{combined} of 600 combined");
+    });
+}
+
 /// Ends the threads, also where the test fails.
 struct End<'e>(&'e AtomicBool);
 

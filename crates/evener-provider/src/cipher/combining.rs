@@ -1,13 +1,14 @@
 //! CBC encryption that threads of this program do together (docs/combining.md).
 //!
-//! Path of one update of whole blocks: does any caller combine now -> the chaining value out of the inner context -> the
-//! burst -> the last block into the inner context, which stays the one that holds the truth about the message.
+//! Path of one update, which may begin and end within a block: does any caller combine now ([`Group::of`]) -> what fills the held block goes to
+//! the inner context -> of the whole blocks ([`blocks`]) the chaining value comes out of it, the burst follows, and the last block goes back into
+//! it -> so does what is held of the rest. It stays the one that holds the truth about the message. A TLS record (`record.rs`) is whole blocks.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::combine::{BYTES_MIN, Combiner, Request, Span, Verdict};
+use evener::combine::{BYTES_MAX, BYTES_MIN, CombinedCall, Combiner, Request, Span, Verdict};
 use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
@@ -16,8 +17,9 @@ use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
 use evener_driver_multibuffer::Multibuffer;
 
 use super::context::CipherCtx;
-use super::spans::{input_of, last_block, output_mut, output_of};
-use super::{in_flight, lane_check};
+use super::in_flight::{self, Paused};
+use super::lane_check;
+use super::spans::{Cut, input_of, last_block, output_mut, output_of};
 use crate::config::Combine;
 use crate::core::errors::Reason;
 use crate::fork;
@@ -62,61 +64,102 @@ pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
 
 /// One update of a message that is the inner context's; `None` where it is to go another way, and nothing was done.
 pub(super) fn update(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> {
-    let len = call.len();
-    let Some(combiner) = ctx.combiner().filter(|_| lanes::are_in_service()) else { return Ok(None) };
-    // Encryption holds nothing back, so that a message which stands on a block boundary has no bytes waiting inside.
-    let fits = ctx.family() == Some(Family::Cbc)
-        && ctx.message.encrypts
-        && ctx.hot.taken % BLOCK_BYTES == 0
-        && call.can_work(0, 0, len);
-    if !fits {
+    // Encryption holds back what is no whole block, and nothing else.
+    let cut = Cut::of(ctx.hot.taken % BLOCK_BYTES, call.len(), false);
+    if !ctx.message.encrypts || !call.can_work(cut.fill, cut.flushed(), cut.output()) {
         return Ok(None);
     }
-    // In a job the program has others to go on with, and no thread needs to wait.
-    let paused = in_flight::way(ctx.prov());
-    let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
-    if judged.as_ref().is_some_and(Measurement::stays) {
-        // A module that wants the update has a turn of its own.
-        ctx.pending.job_turn = judged.filter(|_| ctx.pending.module.is_none());
-        return Ok(None);
+    let Some(group) = Group::of(ctx, cut.bulk) else { return Ok(None) };
+    pieces(ctx, call, &cut, group).map(Some)
+}
+
+/// The pieces of an update: what fills the held block, by the inner context; whole blocks; what is held back of the rest, by the inner
+/// context again.
+fn pieces(ctx: &mut CipherCtx, call: &Update, cut: &Cut, group: Group<'_>) -> Result<usize, Reason> {
+    let inner = ctx.inner();
+    let (from, to) = (cut.fill, cut.flushed());
+    let mut is_well = cut.fill == 0 || inner.part(call, 0..cut.fill, 0) == Some(cut.flushed());
+    let is_combined = is_well && blocks(ctx, &mut call.memory(from, to, cut.bulk), group)?;
+    let rest = if is_combined { from + cut.bulk } else { from };
+    let at = if is_combined { to + cut.bulk } else { to };
+    is_well =
+        is_well && (rest == call.len() || inner.part(call, rest..call.len(), at) == Some(cut.output() - at));
+    if !is_well {
+        return Err(ctx.fail());
     }
-    let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
-    ctx.count_event(Count::Locked, combiner.take_locks(fork::generation()), len);
-    if paused.is_none() && turn.is_none() {
-        return Ok(None);
+    ctx.hot.taken = ctx.hot.taken.wrapping_add(call.len());
+    Ok(cut.output())
+}
+
+/// Those that a request may be encrypted together with.
+pub(super) struct Group<'p> {
+    session: Arc<evener_core::Session>,
+    by: By<'p>,
+    /// What the guard says of it.
+    judged: Option<Measurement>,
+}
+
+/// Who is waited for.
+enum By<'p> {
+    /// Other jobs of its thread. The program has others to go on with, and no thread needs to wait.
+    Job(Paused<'p>),
+    /// Other threads.
+    Threads(CombinedCall<'p>),
+}
+
+impl<'p> Group<'p> {
+    /// Of a request of so many bytes; `None` where it is alone.
+    pub(super) fn of(ctx: &mut CipherCtx, len: usize) -> Option<Self> {
+        let combiner = ctx.combiner().filter(|_| lanes::are_in_service())?;
+        if ctx.family() != Some(Family::Cbc) || !(BYTES_MIN..=BYTES_MAX).contains(&len) {
+            return None;
+        }
+        let paused = in_flight::way(ctx.prov());
+        let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
+        if judged.as_ref().is_some_and(Measurement::stays) {
+            // A module that wants the update has a turn of its own.
+            ctx.pending.job_turn = judged.filter(|_| ctx.pending.module.is_none());
+            return None;
+        }
+        let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
+        ctx.count_event(Count::Locked, combiner.take_locks(fork::generation()), len);
+        let by = paused.map(By::Job).or_else(|| turn.map(By::Threads))?;
+        Some(Self { session: ctx.message.session(ctx.row().algorithm?)?, by, judged })
     }
-    let Some(session) = session(ctx) else { return Ok(None) };
-    let Some(iv) = ctx.inner().updated_iv() else { return Ok(None) };
-    let mut memory = call.memory(0, 0, len);
-    let sample = lane_check::sample(session.algorithm(), &iv, input_of(&memory));
-    let request = Request { session: &session, iv: &iv, span: span(&mut memory) };
-    let (verdict, away) = match (paused, turn) {
-        (Some(way), _) => way.encrypt(request),
-        (None, Some(turn)) => (turn.encrypt(request), Nanos::ZERO),
-        (None, None) => (Verdict::Inline, Nanos::ZERO),
+}
+
+/// Whole blocks of a message whose inner context holds nothing back, and gets the last one; false where they are left as they were.
+pub(super) fn blocks(ctx: &mut CipherCtx, memory: &mut Memory<'_>, group: Group<'_>) -> Result<bool, Reason> {
+    let Group { session, by, judged } = group;
+    let len = input_of(memory).len();
+    let Some(iv) = ctx.inner().updated_iv() else { return Ok(false) };
+    let sample = lane_check::sample(session.algorithm(), &iv, input_of(memory));
+    let request = Request { session: &session, iv: &iv, span: span(memory) };
+    let (verdict, away) = match by {
+        By::Job(job) => job.encrypt(request),
+        By::Threads(turn) => (turn.encrypt(request), Nanos::ZERO),
     };
     match verdict {
         Verdict::Inline => {
             ctx.count_event(Count::TakenBack, 1, len);
-            return Ok(None);
+            return Ok(false);
         }
         Verdict::Failed(_) => return Err(ctx.fail()),
         Verdict::Combined => {}
     }
     if let Some(sample) = sample {
-        let settled = sample.settle(ctx, session.key(), output_mut(&mut memory, len));
+        let settled = sample.settle(ctx, session.key(), output_mut(memory, len));
         settled.map_err(|()| ctx.fail())?;
     }
-    let chain = last_block(output_of(&memory, len));
+    let chain = last_block(output_of(memory, len));
     if !ctx.inner().init(true, None, Some(&chain)) {
         return Err(ctx.fail());
     }
     ctx.message.iv_moved = true;
-    ctx.hot.taken = ctx.hot.taken.wrapping_add(len);
     ctx.counts().combined.fetch_add(1, Relaxed);
     ctx.count_request(Count::Combined, len);
     judged.into_iter().for_each(|turn| ctx.count_event(Count::Locked, turn.end_without(away).into(), len));
-    Ok(Some(len))
+    Ok(true)
 }
 
 fn span<'m>(memory: &'m mut Memory<'_>) -> Span<'m> {
@@ -124,9 +167,4 @@ fn span<'m>(memory: &'m mut Memory<'_>) -> Span<'m> {
         Memory::InPlace { space, input_bytes } => Span::InPlace(&mut space[..*input_bytes]),
         Memory::Apart { src, dst } => Span::Apart(src, dst),
     }
-}
-
-/// The session of the captured key, made when it is first needed.
-fn session(ctx: &CipherCtx) -> Option<Arc<evener_core::Session>> {
-    ctx.message.session(ctx.row().algorithm?)
 }

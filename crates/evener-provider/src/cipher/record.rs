@@ -2,8 +2,8 @@
 //! or removes the padding itself (providers/implementations/ciphers/ciphercommon.c and ssl/record/tls_pad.c of
 //! OpenSSL 3.0; ssl/record/methods/tls_pad.c since 3.2).
 //!
-//! Path of one record of at least `thresh` bytes: padding on -> its blocks are block work, from the chaining value
-//! that the inner context holds -> the inner context gets the next one -> padding off. All else about records is left
+//! Path of one record of at least `thresh` bytes: padding on -> encrypted together with other threads' or jobs' records (`combining.rs`), or its
+//! blocks are block work, from the chaining value that the inner context holds -> the inner context gets the next one -> padding off. All else about records is left
 //! to the inner context, and so is, for good, one kind of record:
 //!
 //! **Decryption of MAC-then-encrypt.** There the padding is checked before the MAC, and how long the check of both
@@ -14,11 +14,13 @@
 
 use evener_core::BLOCK_BYTES;
 use evener_core::Family;
+use evener_core::job::Memory;
 
-use super::blocks;
+use super::combining::Group;
 use super::context::CipherCtx;
 use super::engine::BlockError;
 use super::message::record_mode::RecordMode;
+use super::{blocks, combining};
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 
@@ -45,8 +47,12 @@ fn encrypt(ctx: &mut CipherCtx, call: &Update) -> Result<Option<usize>, Reason> 
     // As many bytes as are added, each of which says how many there are without it.
     let padding = [u8::try_from(added - 1).expect("at most a block"); BLOCK_BYTES];
     call.put_output(call.len(), &padding[..added]);
+    if together(ctx, call.space(whole))? {
+        ctx.hot.taken = ctx.hot.taken.wrapping_add(whole);
+        return Ok(Some(whole));
+    }
     let space = call.space(whole);
-    if !work(ctx, iv, space)? {
+    if call.len() < ctx.block_thresh() || !work(ctx, iv, space)? {
         return Ok(None);
     }
     let last = *space.last_chunk().expect("a record has a block");
@@ -72,10 +78,22 @@ fn decrypt(ctx: &mut CipherCtx, records: RecordMode, call: &Update) -> Result<Op
     unpadded(&space[records.iv_bytes()..]).map(Some).ok_or(Reason::BadRecord)
 }
 
+/// Whether a padded record was encrypted together with those of others, and the inner context has its last block; if not, it is what it was.
+fn together(ctx: &mut CipherCtx, space: &mut [u8]) -> Result<bool, Reason> {
+    let input_bytes = space.len();
+    let Some(group) = Group::of(ctx, input_bytes) else { return Ok(false) };
+    let is_done = combining::blocks(ctx, &mut Memory::InPlace { space, input_bytes }, group)?;
+    if is_done {
+        // No module had it.
+        ctx.pending.module = None;
+    }
+    Ok(is_done)
+}
+
 /// Whether it was done; if not, the record is what it was.
 fn work(ctx: &mut CipherCtx, iv: [u8; BLOCK_BYTES], space: &mut [u8]) -> Result<bool, Reason> {
     let input_bytes = space.len();
-    let mut memory = evener_core::job::Memory::InPlace { space, input_bytes };
+    let mut memory = Memory::InPlace { space, input_bytes };
     match blocks::work(ctx, iv, &mut memory) {
         Ok(()) => Ok(true),
         Err(BlockError::Undone | BlockError::Refused) => Ok(false),

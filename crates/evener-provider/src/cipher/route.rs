@@ -84,20 +84,21 @@ enum Way {
 /// | the inner context's for good | any | the inner function |
 /// | any, but of TLS records | shorter than helpers and engines are used for | the inner function, to whose context the message goes back: a context of our own costs more |
 /// | any | its lengths or its spaces do not fit | the same, which refuses it |
-/// | of TLS records | shorter than block work | the inner function |
+/// | of TLS records | shorter than block work, and than what threads encrypt together | the inner function |
 /// | of TLS records | any | `record.rs` |
 /// | of XTS | any | [`data_unit`] |
 /// | owned | any | `buffering.rs` |
-/// | direct | any | `combining.rs` where threads combine; else block work and what helpers come for `buffering.rs`, and the rest the inner function |
+/// | direct | any, from and to any byte of a block | `combining.rs` where threads combine; else block work and what helpers come for `buffering.rs`, and the rest the inner function |
 fn way(ctx: &CipherCtx, call: &Update) -> Way {
     let (is_split, len, has_records) = (is_split(ctx), call.len(), ctx.message.record_mode.is_some());
     let is_block_work = len >= ctx.block_thresh();
-    let is_inner = !is_block_work && len < ctx.row().thresholds.combined_from && !is_split && !has_records;
+    let may_combine = ctx.message.encrypts && len >= ctx.row().thresholds.combined_from;
+    let is_inner = !is_block_work && !may_combine && !is_split && !has_records;
     match ctx.message.state {
         State::Failed => Way::Lost,
         State::InnerOnly => Way::Inner,
         _ if is_inner || !call.is_whole() => Way::InnerAgain,
-        _ if has_records && !is_block_work => Way::Inner,
+        _ if has_records && !is_block_work && !may_combine => Way::Inner,
         _ if has_records => Way::Record,
         _ if ctx.family() == Some(Family::Xts) => Way::DataUnit,
         State::Owned => Way::Buffered,

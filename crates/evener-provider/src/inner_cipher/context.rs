@@ -1,6 +1,7 @@
 //! An inner cipher context behind safe calls.
 
 use std::ffi::{CStr, c_uint, c_void};
+use std::ops::Range;
 use std::{mem, ptr};
 
 use evener_core::job::Memory;
@@ -78,6 +79,21 @@ impl<'r> InnerContext<'r> {
         // SAFETY: as above; both ends were looked at.
         let done = unsafe { (self.row.inner.update)(self.ctx, out, &raw mut written, len, input, len) };
         done == 1 && written == len
+    }
+
+    /// Update over a part of the program's call, whose output begins at `to`; how much came out.
+    pub(crate) fn part(self, call: &Update, part: Range<usize>, to: usize) -> Option<usize> {
+        assert!(part.end <= call.len && to <= call.space, "within what C lent");
+        let mut written = 0;
+        // SAFETY: within the input.
+        let input = unsafe { call.input.add(part.start) };
+        // SAFETY: within the output.
+        let out = unsafe { call.out.add(to) };
+        // SAFETY: the inner function with its own context; both ends were looked at.
+        let done = unsafe {
+            (self.row.inner.update)(self.ctx, out, &raw mut written, call.space - to, input, part.len())
+        };
+        (done == 1).then_some(written)
     }
 
     /// The IV, counter or tweak that the next block is worked on with.
