@@ -1,4 +1,4 @@
-//! A socket in the file system: bound, opened to whom it is for, and removed with the host.
+//! A socket in the file system: bound, opened to whom it is for, and removed with the host. Hosts that begin or end at one path take turns.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,11 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _}
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
 use crate::error::HostError;
+use crate::front::path_lock::PathLock;
 
 /// A listening socket; one that was bound here is removed from the file system when this is dropped.
 pub(crate) struct Listener {
@@ -22,10 +26,14 @@ struct Bound {
 }
 
 impl Listener {
-    /// Binds `path`. A socket that no process listens on any more is replaced.
+    /// Binds `path`. A socket that no process listens on any more is replaced; of several hosts that find one, the first that comes has the path.
     pub(crate) fn bind(path: &Path, mode: u32) -> Result<Self, HostError> {
         let failed = |error| HostError::Socket { path: path.to_owned(), error };
-        remove_stale(path).map_err(failed)?;
+        // Its length is looked at before a lock is left beside it.
+        let too_long = |_| failed(explained(path, io::ErrorKind::InvalidInput.into()));
+        let address = SocketAddrUnix::new(path).map_err(too_long)?;
+        let _alone = PathLock::take(path).map_err(failed)?;
+        remove_stale(path, &address).map_err(failed)?;
         let socket = UnixListener::bind(path).map_err(|error| failed(explained(path, error)))?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
@@ -52,6 +60,8 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         let Some(Bound { path, file }) = &self.bound else { return };
+        // Where the lock is not to be had the socket stays, and is one that the next host replaces.
+        let Ok(_alone) = PathLock::take(path) else { return };
         let is_ours = |about: &fs::Metadata| (about.dev(), about.ino()) == *file;
         if fs::symlink_metadata(path).as_ref().is_ok_and(is_ours) {
             // Where another process removed it meanwhile, nothing is left to be done.
@@ -75,16 +85,79 @@ fn explained(path: &Path, error: io::Error) -> io::Error {
 }
 
 /// Removes a socket on which no process listens. What is no socket stays, and binding fails.
-fn remove_stale(path: &Path) -> io::Result<()> {
+fn remove_stale(path: &Path, address: &SocketAddrUnix) -> io::Result<()> {
     let is_socket = fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket());
-    let refuses =
-        || UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-    if is_socket && refuses() { fs::remove_file(path) } else { Ok(()) }
+    if is_socket && !has_listener(address)? { fs::remove_file(path) } else { Ok(()) }
+}
+
+/// Whether a process listens there; one that accepts nothing any more, and has a full queue, is not waited for.
+fn has_listener(address: &SocketAddrUnix) -> io::Result<bool> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let probe = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    Ok(connect(&probe, address) != Err(Errno::CONNREFUSED))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use super::*;
+
+    /// Whether who connects to `path` comes to `listener`.
+    fn is_reached(path: &Path, listener: &Listener) -> bool {
+        let Ok(_client) = UnixStream::connect(path) else { return false };
+        listener.accept().is_ok_and(|stream| stream.is_some())
+    }
+
+    #[test]
+    fn of_many_hosts_that_begin_at_a_stale_socket_at_once_one_has_it_and_is_reached() {
+        const HOSTS: usize = 8;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host");
+        for _ in 0..2_000 {
+            drop(UnixListener::bind(&path).unwrap());
+            let all = Barrier::new(HOSTS);
+            let begin = || {
+                all.wait();
+                Listener::bind(&path, 0o600).ok()
+            };
+            let begun: Vec<Listener> = thread::scope(|scope| {
+                let hosts = [(); HOSTS].map(|()| scope.spawn(begin));
+                hosts.into_iter().filter_map(|host| host.join().unwrap()).collect()
+            });
+            assert_eq!(begun.len(), 1, "hosts, of which one takes the path of the other");
+            assert!(is_reached(&path, &begun[0]), "its socket was removed by another");
+            drop(begun);
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left, no lock either");
+        }
+    }
+
+    #[test]
+    fn hosts_that_begin_and_end_at_one_path_all_the_time_are_reached_as_long_as_they_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host");
+        let begin_and_end = || {
+            for _ in 0..3_000 {
+                let Ok(host) = Listener::bind(&path, 0o600) else { continue };
+                assert!(is_reached(&path, &host));
+            }
+        };
+        thread::scope(|scope| (0..6).for_each(|_| drop(scope.spawn(begin_and_end))));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_host_that_accepts_nothing_any_more_is_not_waited_for_and_keeps_its_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host");
+        let mute = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&mute, 1).unwrap();
+        let _waiting: Vec<_> = (0..2).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let second = Listener::bind(&path, 0o600).map(drop).unwrap_err();
+        assert!(second.to_string().contains("another process listens there"), "{second}");
+        assert!(path.exists());
+    }
 
     #[test]
     fn a_stale_socket_is_replaced_and_a_live_one_is_not() {

@@ -6,5 +6,6 @@ pub(crate) mod control;
 pub(crate) mod event_loop;
 pub(crate) mod listener;
 pub(crate) mod messages;
+mod path_lock;
 pub(crate) mod refusal;
 pub(crate) mod socket;
