@@ -30,7 +30,8 @@ fn counting() -> (Place, Statistics) {
     let place = Place::new();
     let statistics = Statistics::new(Directories::only(place.join("stats"))).unwrap();
     let cbc = Kind::named("AES-128-CBC");
-    (0..3).for_each(|_| statistics.request(cbc, Encrypt, 16_384, Count::Direct));
+    (0..2).for_each(|_| statistics.request(cbc, Encrypt, 16_384, Count::Direct));
+    statistics.request(cbc, Encrypt, 16_384, Count::Kernel);
     statistics.request(cbc, Encrypt, 1 << 20, Count::Routed);
     statistics.request(Kind::named("AES-256-GCM"), Decrypt, 2 << 20, Count::Split);
     (place, statistics)
@@ -55,15 +56,15 @@ fn a_running_process_is_shown_with_what_it_did_so_far() {
     };
     let lines = shown(&[]);
     assert!(lines[0].starts_with(&format!("{} ", process::id())), "{lines:?}");
-    assert_eq!(lines[1], "requests bytes direct combined split routed");
-    assert_eq!(lines[2], "AES-128-CBC encrypt 4 1.05 MiB 75.0 % - - 25.0 %");
-    assert_eq!(lines[3], "AES-256-GCM decrypt 1 2.00 MiB - - 100.0 % -");
+    assert_eq!(lines[1], "requests bytes direct kernel combined split routed");
+    assert_eq!(lines[2], "AES-128-CBC encrypt 4 1.05 MiB 50.0 % 25.0 % - - 25.0 %");
+    assert_eq!(lines[3], "AES-256-GCM decrypt 1 2.00 MiB - - - 100.0 % -");
     assert_eq!(lines.len(), 4);
     assert_eq!(
         shown(&["--sizes"])[2..4],
         [
-            "AES-128-CBC encrypt, to 16.0 KiB 3 48.0 KiB 100.0 % - - -",
-            "AES-128-CBC encrypt, to 1.00 MiB 1 1.00 MiB - - - 100.0 %"
+            "AES-128-CBC encrypt, to 16.0 KiB 3 48.0 KiB 66.7 % 33.3 % - - -",
+            "AES-128-CBC encrypt, to 1.00 MiB 1 1.00 MiB - - - - 100.0 %"
         ]
     );
     let row = Row::of(Kind::named("AES-128-CBC"), Encrypt, 1 << 20);
@@ -71,14 +72,19 @@ fn a_running_process_is_shown_with_what_it_did_so_far() {
         statistics.add(row, count, number);
     }
     let lines = shown(&["--pid", &process::id().to_string()]);
+    statistics.show_wrong_lanes(1);
+    statistics.show_wrong_kernels(2);
+    let lines = [lines, shown(&[])[7..].to_vec()].concat();
     for (line, words) in lines[4..].iter().zip([
         "1 part taken back",
         "2 requests that a module failed",
         "3 times a class was locked",
+        "lanes are out of service: 1 result",
+        "some kernels are out of service: 2 results",
     ]) {
         assert!(line.starts_with(words), "{lines:?}");
     }
-    assert_eq!(lines.len(), 7);
+    assert_eq!(lines.len(), 9);
 }
 
 #[test]
@@ -92,6 +98,7 @@ fn json_holds_every_class_and_fits_its_schema() {
         (of(0, "requests"), of(0, "bytes"), of(0, "bytes_max")),
         (3.into(), 49_152.into(), 16_384.into())
     );
+    assert_eq!((of(0, "direct"), of(0, "kernel")), (2.into(), 1.into()));
     assert_eq!(
         (of(2, "algorithm"), of(2, "split"), of(2, "bytes_max")),
         ("AES-256-GCM".into(), 1.into(), Value::Null)
@@ -222,6 +229,7 @@ fn the_parser_of_prometheus_reads_what_was_counted_and_the_names_as_they_are() {
     let cbc = |bytes| Row::of(Kind::named("AES-128-CBC"), Encrypt, bytes);
     let counts = [
         (cbc(64), Count::Direct, 3),
+        (cbc(64), Count::Kernel, 4),
         (cbc(64), Count::Bytes, 99),
         (cbc(9_999), Count::Routed, 2),
         (cbc(64), Count::Redone, 1),
@@ -244,7 +252,7 @@ fn the_parser_of_prometheus_reads_what_was_counted_and_the_names_as_they_are() {
     for name in ["a\"b\\c\\n}d", "日本 x"] {
         let of = [("process", name), ("algorithm", "AES-128-CBC"), ("direction", "encrypt")];
         let way = |way| value("evener_requests_total", &[&of[..], &[("way", way)]].concat());
-        assert_eq!([way("direct"), way("combined"), way("split"), way("routed")], [3.0, 0.0, 0.0, 2.0]);
+        assert_eq!(["direct", "kernel", "combined", "split", "routed"].map(way), [3.0, 4.0, 0.0, 0.0, 2.0]);
         assert_eq!((value("evener_bytes_total", &of), value("evener_redone_total", &of)), (99.0, 1.0));
         assert_eq!(value("evener_process_ended", &of[..1]), 0.0);
         assert!(value("evener_process_cpu_seconds_total", &of[..1]) >= 0.0);

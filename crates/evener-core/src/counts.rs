@@ -12,12 +12,12 @@ use crate::job::algorithm::Direction;
 pub const MAGIC: u32 = 0x4556_5331;
 
 /// Second word: the layout that this module describes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// Words before the first row. With 16, rows of eight counts begin at cache lines.
+/// Words before the first row.
 pub const HEADER_WORDS: usize = 16;
 
-/// Words of a whole file: 6640, in seven pages of 4 KiB.
+/// Words of a whole file: 7468, in eight pages of 4 KiB.
 pub const FILE_WORDS: usize = HEADER_WORDS + Row::COUNT * ROW_WORDS;
 
 /// Upper ends of the size classes in bytes; what is longer belongs to one class more.
@@ -57,6 +57,8 @@ pub enum Header {
     WrongLanes = 7,
     /// First of four words with the name of the process, 15 bytes at most, as the kernel keeps it.
     Name = 8,
+    /// Results of kernels that were not the inner cipher's: where there are any, the kernels of their classes are out of service in the process.
+    WrongKernels = 12,
 }
 
 /// Bytes of a process's name, the closing zero included (Linux, `TASK_COMM_LEN`).
@@ -133,6 +135,8 @@ crate::named! {
     pub enum Count {
         /// Requests that OpenSSL's own code did where they stood.
         Direct = "direct",
+        /// Requests that a kernel of ours did where they stood.
+        Kernel = "kernel",
         /// Requests that were done side by side with those of other threads.
         Combined = "combined",
         /// Requests that were cut and done on several cores.
@@ -152,7 +156,7 @@ crate::named! {
 
 impl Count {
     /// The ways that a request can go: each request is counted under one of them.
-    pub const WAYS: [Self; 4] = [Self::Direct, Self::Combined, Self::Split, Self::Routed];
+    pub const WAYS: [Self; 5] = [Self::Direct, Self::Kernel, Self::Combined, Self::Split, Self::Routed];
 }
 
 /// A row: kind, direction and size class.

@@ -4,8 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
 use std::path::{Path, PathBuf};
+use std::process::id;
 use std::{env, fs};
 
+use evener::counts_file::{Directories, of_process};
+use evener_core::counts::{Count, Row};
 use evener_kernels::Level;
 use evener_provider::OSSL_provider_init;
 
@@ -75,7 +78,15 @@ fn in_program_with(name: &str, kernels: &str, directory: &Path, expected: u32) {
     in_program(name, "", &variables, || {
         let expected: u32 = env::var(EXPECTED).unwrap().parse().unwrap();
         assert_eq!(messages(), (expected, 0));
+        assert_eq!(counted(), [u64::from(expected), 0]);
     });
+}
+
+/// Requests of this process that kernels did, and that the inner cipher did, as others see them.
+fn counted() -> [u64; 2] {
+    let places = Directories::only(env::var_os("EVENER_STATISTICS_DIR").unwrap().into());
+    let Some(Ok(record)) = of_process(&places, u32::MAX, id()) else { return [0, 0] };
+    [Count::Kernel, Count::Direct].map(|way| Row::all().map(|row| record.count(row, way)).sum())
 }
 
 /// How many messages a kernel is to do.

@@ -61,7 +61,7 @@ fn row(bytes: usize) -> Row {
     Row::of(Kind::named(CBC), Encrypt, bytes)
 }
 
-fn counts(row: Totals) -> [u64; 8] {
+fn counts(row: Totals) -> [u64; 9] {
     Count::ALL.map(|count| row.of(count))
 }
 
@@ -78,19 +78,22 @@ fn what_threads_count_is_read_while_they_run() {
                 let mut direct = LocalCounter::default();
                 for _ in 0..1_000 {
                     if direct.record(64) {
-                        statistics.flush(Kind::named(CBC), Encrypt, &mut direct);
+                        statistics.flush(Kind::named(CBC), Encrypt, Count::Direct, &mut direct);
                     }
                 }
-                statistics.flush(Kind::named(CBC), Encrypt, &mut direct);
+                statistics.flush(Kind::named(CBC), Encrypt, Count::Direct, &mut direct);
                 assert!(direct.is_empty());
                 statistics.request(Kind::OTHER, Decrypt, usize::MAX, Count::Split);
             });
         }
     });
     statistics.add(row(20_000), Count::TakenBack, 3);
+    let mut by_kernel = LocalCounter::default();
+    assert!(!by_kernel.record(64));
+    statistics.flush(Kind::named(CBC), Encrypt, Count::Kernel, &mut by_kernel);
     let record = ground.own().unwrap();
-    assert_eq!(counts(record.row(row(64))), [4_000, 0, 0, 0, 256_000, 0, 0, 0]);
-    assert_eq!(counts(record.row(row(20_000))), [0, 0, 0, 1, 20_000, 3, 0, 0]);
+    assert_eq!(counts(record.row(row(64))), [4_000, 1, 0, 0, 0, 256_064, 0, 0, 0]);
+    assert_eq!(counts(record.row(row(20_000))), [0, 0, 0, 0, 1, 20_000, 3, 0, 0]);
     let most = record.row(Row::of(Kind::OTHER, Decrypt, usize::MAX));
     assert_eq!((most.requests(), most.of(Count::Split)), (4, 4));
     assert_eq!(Row::all().filter(|row| !record.row(*row).is_empty()).count(), 3);

@@ -129,8 +129,13 @@ mod tests {
     #[test]
     fn rates_and_shares_are_of_what_was_added_between_two_readings() {
         let first: &[_] = &[(Count::Direct, 1_000), (Count::Bytes, 99)];
-        let then: &[_] =
-            &[(Count::Direct, 30), (Count::Routed, 10), (Count::Bytes, 2_000_000), (Count::Redone, 4)];
+        let then: &[_] = &[
+            (Count::Direct, 20),
+            (Count::Kernel, 10),
+            (Count::Routed, 10),
+            (Count::Bytes, 2_000_000),
+            (Count::Redone, 4),
+        ];
         let [before, now] = readings("rates", [first, then]);
         let (before, now) = (at(&before, 7, 100), at(&now, 7, 600));
         let change = Change::of_process(&before, &now, Duration::from_secs(2)).unwrap();
@@ -138,7 +143,9 @@ mod tests {
         assert!(change.requests() == 40 && near(change.per_second(change.requests()), 20.0));
         assert!(near(change.per_second(change.of(Count::Bytes)), 1e6) && change.of(Count::Redone) == 4);
         let shares = Count::WAYS.map(|way| change.share(way).unwrap());
-        assert!(shares.iter().zip([75.0, 0.0, 0.0, 25.0]).all(|(told, expected)| near(*told, expected)));
+        assert!(
+            shares.iter().zip([50.0, 25.0, 0.0, 0.0, 25.0]).all(|(told, expected)| near(*told, expected))
+        );
         assert!(near(change.cpu_percent().unwrap(), 25.0));
         assert!(near(change.cpu_ns_per_byte().unwrap(), 250.0));
         let both = change.and(change);

@@ -77,7 +77,7 @@ impl CipherCtx {
     fn flush(&mut self) {
         let (kind, direction) = (self.row().kind, self.message.direction());
         if let Some(statistics) = self.statistics().filter(|_| !self.hot.direct.is_empty()) {
-            statistics.flush(kind, direction, &mut self.hot.direct);
+            statistics.flush(kind, direction, Count::Direct, &mut self.hot.direct);
         }
     }
 }

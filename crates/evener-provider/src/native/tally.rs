@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use evener::statistics::{LocalCounter, Statistics};
 use evener_core::Direction;
+use evener_core::counts::Count;
 
 use super::prov;
 use crate::state::rows::CipherRow;
@@ -53,7 +54,7 @@ impl Tally {
         prov.counts.native.fetch_add(std::mem::take(&mut self.uncounted), Relaxed);
         let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
         if let Some(statistics) = prov.statistics.filter(|_| !self.counter.is_empty()) {
-            statistics.flush(row.kind, direction, &mut self.counter);
+            statistics.flush(row.kind, direction, Count::Kernel, &mut self.counter);
         }
     }
 }

@@ -23,7 +23,7 @@ pub use thread_digests::ThreadDigests;
 /// The variable that names the directory, where it is not the usual one ([`Directories::from_environment`]).
 pub const DIRECTORY_VARIABLE: &str = "EVENER_STATISTICS_DIR";
 
-/// Requests of one session that went the direct way and are not in the file yet.
+/// Requests of one session that were done where they stood and are not in the file yet.
 ///
 /// Two additions for each request: no atomic, no memory that others touch.
 #[derive(Debug)]
@@ -107,8 +107,17 @@ impl Statistics {
 
     /// Shows how many results of lanes were wrong so far.
     pub fn show_wrong_lanes(&self, results: u32) {
-        if let Some(word) = self.file().and_then(|file| file.words().get(Header::WrongLanes as usize)) {
-            word.store(results, Relaxed);
+        self.show(Header::WrongLanes, results);
+    }
+
+    /// Shows how many results of kernels were wrong so far.
+    pub fn show_wrong_kernels(&self, results: u32) {
+        self.show(Header::WrongKernels, results);
+    }
+
+    fn show(&self, field: Header, number: u32) {
+        if let Some(word) = self.file().and_then(|file| file.words().get(field as usize)) {
+            word.store(number, Relaxed);
         }
     }
 
@@ -130,14 +139,14 @@ impl Statistics {
         }
     }
 
-    /// Moves what a session counted into the file: its requests and bytes exactly, as of the size class of their mean.
-    pub fn flush(&self, kind: Kind, direction: Direction, direct: &mut LocalCounter) {
-        let (requests, bytes) = (direct.requests(), direct.bytes);
-        *direct = LocalCounter::default();
+    /// Moves what a session counted into the file, all of which went the way `way`: its requests and bytes exactly, as of the size class of their mean.
+    pub fn flush(&self, kind: Kind, direction: Direction, way: Count, counted: &mut LocalCounter) {
+        let (requests, bytes) = (counted.requests(), counted.bytes);
+        *counted = LocalCounter::default();
         let Some(mean) = bytes.checked_div(requests.into()) else { return };
         let row = Row::of(kind, direction, usize::try_from(mean).unwrap_or(usize::MAX));
         if let Some(file) = self.file() {
-            add(file, row, Count::Direct, requests.into());
+            add(file, row, way, requests.into());
             add(file, row, Count::Bytes, bytes);
         }
     }

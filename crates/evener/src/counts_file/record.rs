@@ -57,6 +57,12 @@ impl Record {
         self.words[Header::WrongLanes as usize]
     }
 
+    /// Results of kernels that were wrong; kernels of their classes are out of service where there are any.
+    #[must_use]
+    pub fn wrong_kernels(&self) -> u32 {
+        self.words[Header::WrongKernels as usize]
+    }
+
     /// One count.
     #[must_use]
     pub fn count(&self, row: Row, count: Count) -> u64 {

@@ -25,6 +25,8 @@ struct ProcessView<'r> {
     ended: bool,
     /// Results of lanes that were not the inner cipher's; where there are any, lanes are out of service.
     wrong_lane_results: u32,
+    /// Results of kernels that were not the inner cipher's; where there are any, those of their classes are out of service.
+    wrong_kernel_results: u32,
     /// Of the whole process; null where it has ended.
     process_cpu_seconds: Option<f64>,
     classes: Vec<Class>,
@@ -39,6 +41,7 @@ struct Class {
     requests: u64,
     bytes: u64,
     direct: u64,
+    kernel: u64,
     combined: u64,
     split: u64,
     routed: u64,
@@ -97,6 +100,7 @@ impl<'r> ProcessView<'r> {
             name: &process.name,
             ended: process.has_ended(),
             wrong_lane_results: process.wrong_lanes,
+            wrong_kernel_results: process.wrong_kernels,
             process_cpu_seconds: process.cpu_time().map(|time| time.as_secs_f64()),
             classes: process.rows.iter().map(|(row, totals)| Class::new(*row, totals)).collect(),
         }
@@ -112,6 +116,7 @@ impl Class {
             requests: totals.requests(),
             bytes: totals.of(Count::Bytes),
             direct: totals.of(Count::Direct),
+            kernel: totals.of(Count::Kernel),
             combined: totals.of(Count::Combined),
             split: totals.of(Count::Split),
             routed: totals.of(Count::Routed),

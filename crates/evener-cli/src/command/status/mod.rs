@@ -19,7 +19,7 @@ use crate::terminal::{Exit, PathDisplay, output};
 /// Shows what Evener's OpenSSL provider did in programs of this user that run, or of one process, what hosts did, and who shares modules.
 ///
 /// One line for each algorithm and direction: requests, bytes, and which way they went: direct (OpenSSL's own code where it
-/// stood), combined (side by side with those of other threads), split (over several cores), routed (to a module). A program
+/// stood), kernel (code of Evener's for this processor, where it stood), combined (side by side with those of other threads), split (over several cores), routed (to a module). A program
 /// that has ended is shown once more, and its file is removed then. `evener top` shows the same live.
 #[derive(clap::Args)]
 #[command(after_help = "\

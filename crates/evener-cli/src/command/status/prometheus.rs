@@ -73,6 +73,10 @@ fn processes(page: &mut Page, processes: &[&Process]) {
     let wrong = processes.iter().map(|process| (of_process(process), process.wrong_lanes));
     let help = "Results of lanes that were wrong; lanes are out of service where there are any.";
     page.metric("evener_wrong_lane_results_total", "counter", help, wrong);
+    let wrong = processes.iter().map(|process| (of_process(process), process.wrong_kernels));
+    let help =
+        "Results of kernels that were wrong; those of their classes are out of service where there are any.";
+    page.metric("evener_wrong_kernel_results_total", "counter", help, wrong);
     page.metric("evener_process_ended", "gauge", "Whether the process has ended.", ended);
 }
 

@@ -22,18 +22,21 @@ pub(super) fn text(reading: &Reading, sizes: bool) -> String {
         writeln!(text, "{} {}{ended}", process.pid, columns::plain(&process.name)).expect(TAKES);
         table(&mut text, process, sizes);
         faults(&mut text, process);
-        if process.wrong_lanes > 0 {
-            writeln!(
-                text,
-                "  lanes are out of service: {} were not what OpenSSL's own code makes of the same",
-                counted(u64::from(process.wrong_lanes), "result")
-            )
-            .expect(TAKES);
-        }
+        wrong_results(&mut text, "lanes", process.wrong_lanes);
+        wrong_results(&mut text, "some kernels", process.wrong_kernels);
     }
     reading.hosts.iter().for_each(|host| write_host(&mut text, host));
     reading.shared_modules().iter().for_each(|module| super::modules::write(&mut text, module));
     text
+}
+
+/// Nothing where none was wrong.
+fn wrong_results(text: &mut String, whose: &str, results: u32) {
+    if results > 0 {
+        let results = counted(u64::from(results), "result");
+        let what = "not what OpenSSL's own code makes of the same";
+        writeln!(text, "  {whose} are out of service: {results} were {what}").expect(TAKES);
+    }
 }
 
 fn table(text: &mut String, process: &Process, sizes: bool) {
@@ -41,7 +44,7 @@ fn table(text: &mut String, process: &Process, sizes: bool) {
         writeln!(text, "  nothing yet").expect(TAKES);
         return;
     }
-    let titles = ["requests", "bytes", "direct", "combined", "split", "routed"].map(str::to_owned);
+    let titles = ["requests", "bytes", "direct", "kernel", "combined", "split", "routed"].map(str::to_owned);
     write_row(text, "", titles);
     let mut by_kind: BTreeMap<(Row, String), Totals> = BTreeMap::new();
     for (row, totals) in &process.rows {
@@ -56,9 +59,9 @@ fn table(text: &mut String, process: &Process, sizes: bool) {
             0 => "-".to_owned(),
             part => format!("{:.1} %", percent(part, totals.requests())),
         };
-        let [direct, combined, split, routed] = Count::WAYS.map(way);
+        let [direct, kernel, combined, split, routed] = Count::WAYS.map(way);
         let (requests, bytes) = (totals.requests().to_string(), units::bytes(totals.of(Count::Bytes)));
-        write_row(text, &name, [requests, bytes, direct, combined, split, routed]);
+        write_row(text, &name, [requests, bytes, direct, kernel, combined, split, routed]);
     }
 }
 
@@ -116,10 +119,10 @@ fn write_host(text: &mut String, host: &Host) {
     }
 }
 
-fn write_row(text: &mut String, name: &str, cells: [String; 6]) {
-    let [requests, bytes, direct, combined, split, routed] = cells;
-    writeln!(text, "  {name:<34}{requests:>10}{bytes:>11}{direct:>9}{combined:>10}{split:>9}{routed:>9}")
-        .expect(TAKES);
+fn write_row(text: &mut String, name: &str, cells: [String; 7]) {
+    let [requests, bytes, direct, kernel, combined, split, routed] = cells;
+    let ways = format!("{direct:>9}{kernel:>9}{combined:>10}{split:>9}{routed:>9}");
+    writeln!(text, "  {name:<34}{requests:>10}{bytes:>11}{ways}").expect(TAKES);
 }
 
 const TAKES: &str = "a String takes everything";

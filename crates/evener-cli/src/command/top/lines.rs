@@ -31,9 +31,10 @@ pub(super) const NOBODY: &str =
 
 /// Over the columns that [`process`] fills, 80 in all.
 pub(super) const TITLES: &str =
-    "    PID PROCESS          REQ/S    BYTES/S DIRECT COMB. SPLIT ROUTED  CPU%   NS/B";
+    "    PID PROCESS     REQ/S    BYTES/S DIRECT KERN. COMB. SPLIT ROUTED  CPU%  NS/B";
 
-/// What all processes do now, did so far, and what did not go as it was meant to; the first two in 80 columns at most.
+/// What all processes do now, did so far, and what did not go as it was meant to; the first two in 80 columns unless requests went
+/// all five ways.
 pub(super) fn summary(shown: &Comparison<'_>) -> Vec<String> {
     let totals = shown.totals();
     let now = match (shown.time, shown.change()) {
@@ -54,8 +55,12 @@ pub(super) fn summary(shown: &Comparison<'_>) -> Vec<String> {
     vec![now, so_far, format!("events  {events}")]
 }
 
+/// The ways that requests went.
 fn ways(share: impl Fn(Count) -> Option<f64>) -> String {
-    let told = Count::WAYS.map(|way| format!("{} {}", way.name(), share_text(share(way))));
+    let gone =
+        Count::WAYS.into_iter().filter_map(|way| Some((way, share(way).filter(|share| *share > 0.0)?)));
+    let told: Vec<_> =
+        gone.map(|(way, share)| format!("{} {}", way.name(), share_text(Some(share)))).collect();
     told.join(" ")
 }
 
@@ -65,10 +70,10 @@ fn share_text(share: Option<f64>) -> String {
 
 /// One process, as [`TITLES`] has it.
 pub(super) fn process(entry: &Entry<'_>) -> String {
-    let (pid, name) = (entry.process.pid, columns::fit(&entry.process.name, 14));
+    let (pid, name) = (entry.process.pid, columns::fit(&entry.process.name, 11));
     let cells = match &entry.change {
-        _ if entry.process.has_ended() => "   ended".to_owned(),
-        None => "       -".to_owned(),
+        _ if entry.process.has_ended() => " ended".to_owned(),
+        None => "     -".to_owned(),
         Some(change) => rates(change),
     };
     format!("{pid:>7} {name}{cells}")
@@ -77,10 +82,16 @@ pub(super) fn process(entry: &Entry<'_>) -> String {
 fn rates(change: &Change) -> String {
     let requests = number(change.per_second(change.requests()));
     let size = byte_rate(change.per_second(change.of(Count::Bytes)));
-    let [direct, combined, split, routed] = Count::WAYS.map(|way| share_text(change.share(way)));
+    let ways = way_cells(|way| change.share(way));
     let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
     let (cpu, price) = (optional(change.cpu_percent()), optional(change.cpu_ns_per_byte()));
-    format!("{requests:>8}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}{cpu:>6}{price:>7}")
+    format!("{requests:>6}{size:>11}{ways}{cpu:>6}{price:>6}")
+}
+
+/// The columns of ways.
+fn way_cells(share: impl Fn(Count) -> Option<f64>) -> String {
+    let [direct, kernel, combined, split, routed] = Count::WAYS.map(|way| share_text(share(way)));
+    format!("{direct:>7}{kernel:>6}{combined:>6}{split:>6}{routed:>7}")
 }
 
 /// One host.
@@ -140,12 +151,11 @@ pub(super) fn details(process: &Process) -> Vec<String> {
     let mut kinds = process.by_kind();
     kinds.sort_by_key(|(row, totals)| (std::cmp::Reverse(totals.of(Count::Bytes)), *row));
     let line = |(row, totals): &(Row, Totals)| {
-        let [direct, combined, split, routed] =
-            Count::WAYS.map(|way| share_text(Some(percent(totals.of(way), totals.requests()))));
+        let ways = way_cells(|way| Some(percent(totals.of(way), totals.requests())));
         let (name, size) =
             (format!("{} {}", row.kind().name(), row.direction()), bytes(totals.of(Count::Bytes)));
         let requests = short(totals.requests());
-        format!("  {name:<20}{requests:>9}{size:>11}{direct:>7}{combined:>6}{split:>6}{routed:>7}")
+        format!("  {name:<20}{requests:>9}{size:>11}{ways}")
     };
     kinds.iter().map(line).collect()
 }

@@ -180,6 +180,7 @@ const KEYS: &str = "q quit  h help  up/down or k/j choose  s sort  p pause";
 const HELP: &str = "
 REQ/S, BYTES/S  what the process gave to the provider in a second
 DIRECT          done by OpenSSL's own code where it stood
+KERN.           done by code of Evener's for this processor where it stood
 COMB.           done side by side with requests of other threads
 SPLIT           cut and done on several cores
 ROUTED          sent to a module
