@@ -374,7 +374,7 @@ fn a_hostile_name_moves_nothing_on_the_screen() {
             theirs.is_some_and(|row| {
                 // The columns behind the name stand where the titles are: those of an idle process end with a dash.
                 let cell = |column| live.seen.screen().cell(u16::try_from(row).unwrap(), column).unwrap();
-                cell(79).contents() == "-" && cell(29).contents() == "0" && cell(30).contents() == " "
+                cell(79).contents() == "-" && cell(24).contents() == "0" && cell(25).contents() == " "
             }) && rows[0].starts_with("evener top  2 processes")
                 && rows[3] == "events  none"
                 && rows[23].starts_with("q quit")

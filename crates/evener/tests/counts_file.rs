@@ -237,7 +237,7 @@ fn a_file_holds_what_the_document_says_for_its_owner_only() {
     let metadata = file.metadata().unwrap();
     assert_eq!(
         (metadata.mode() & 0o777, metadata.uid(), metadata.len()),
-        (0o600, geteuid().as_raw(), 26_560)
+        (0o600, geteuid().as_raw(), 29_872)
     );
     assert!(metadata.blocks() * 512 >= metadata.len(), "every block is there");
     let word = |index: u64| {
@@ -245,9 +245,9 @@ fn a_file_holds_what_the_document_says_for_its_owner_only() {
         file.read_exact_at(&mut bytes, 4 * index).unwrap();
         u32::from_ne_bytes(bytes)
     };
-    assert_eq!([0, 1, 2, 3].map(word), [0x4556_5331, 1, 6_640, id()]);
-    // Row 1, count 4: five changes of the lower word's top bit.
-    assert_eq!((word(16 + 16 + 8), word(16 + 16 + 9)), (5, 1 << 31));
+    assert_eq!([0, 1, 2, 3].map(word), [0x4556_5331, 2, 7_468, id()]);
+    // Row 1, count 5: five changes of the lower word's top bit.
+    assert_eq!((word(16 + 18 + 10), word(16 + 18 + 11)), (5, 1 << 31));
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start: u64 = stat.rsplit(") ").next().unwrap().split(' ').nth(19).unwrap().parse().unwrap();
     assert_eq!(u64::from(word(4)) | u64::from(word(5)) << 32, start);
@@ -306,7 +306,7 @@ fn ended() -> u32 {
 
 fn whole(pid: u32) -> Vec<u32> {
     let mut words = vec![0; FILE_WORDS];
-    words[..4].copy_from_slice(&[MAGIC, VERSION, 6_640, pid]);
+    words[..4].copy_from_slice(&[MAGIC, VERSION, 7_468, pid]);
     words
 }
 
@@ -379,7 +379,7 @@ proptest! {
         let ground = Ground::new();
         let mut words = noise;
         if has_header && words.len() >= 4 {
-            words[..4].copy_from_slice(&[MAGIC, VERSION, 6_640, id()]);
+            words[..4].copy_from_slice(&[MAGIC, VERSION, 7_468, id()]);
         }
         ground.write(id(), &words);
         let expected = has_header && words.len() >= FILE_WORDS;
