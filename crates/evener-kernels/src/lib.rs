@@ -16,6 +16,7 @@
 
 mod level;
 mod mode;
+mod tag;
 
 #[cfg(kernels)]
 mod aes;
@@ -35,3 +36,4 @@ mod turn;
 mod vector;
 
 pub use level::Level;
+pub use tag::is_same_tag;

@@ -14,6 +14,7 @@
 //! What needs random bytes is asked of an inner context, which has OpenSSL's own generator ([`GcmContext::made_by_inner`]).
 
 use evener_kernels::gcm::{Key, Message};
+use evener_kernels::is_same_tag;
 use evener_ossl_sys::Param;
 use evener_ring::hold_cancellation;
 use zeroize::Zeroize as _;
@@ -255,7 +256,7 @@ impl GcmContext {
         };
         let tag = self.message.as_mut().ok_or(Refused)?.tag(&self.key);
         if let Some(bytes) = expected {
-            if !is_same(&tag, &self.tag, bytes) {
+            if !is_same_tag(&tag, &self.tag, bytes) {
                 return Err(Refused);
             }
         } else {
@@ -291,7 +292,7 @@ impl GcmContext {
         }
         message.decrypt(&mut self.key, text);
         let given = <[u8; TAG_BYTES]>::try_from(&*tag).map_err(|_| Refused)?;
-        if !is_same(&message.tag(&self.key), &given, TAG_BYTES) {
+        if !is_same_tag(&message.tag(&self.key), &given, TAG_BYTES) {
             text.zeroize();
             return Err(Refused);
         }
@@ -474,10 +475,4 @@ unsafe fn crypt(
         // SAFETY: as the caller says.
         unsafe { message.crypt::<false>(key, from, to, bytes) }
     }
-}
-
-/// Whether the first `bytes` of two tags are the same; no branch depends on a byte of them but the answer's.
-fn is_same(one: &[u8; TAG_BYTES], other: &[u8; TAG_BYTES], bytes: usize) -> bool {
-    let pairs = one.iter().zip(other).take(bytes);
-    std::hint::black_box(pairs.fold(0, |all, (one, other)| all | (one ^ other))) == 0
 }

@@ -1,0 +1,137 @@
+//! No branch and no address of a kernel depends on a secret, as valgrind sees it: key and text are told to it as bytes that were never
+//! written (Langley's ctgrind, 2010), and it complains where such a byte decides what is done or where.
+//!
+//! Valgrind 3.19 knows AES-NI and PCLMULQDQ and neither VAES nor AVX-512, so that only the narrowest kernels run; those of other widths are
+//! the same text (`src/vector/`), and are timed (`constant_time`).
+#![cfg(kernels)]
+#![allow(unsafe_code, reason = "valgrind is told things by instructions, kernels places by their addresses")]
+#![allow(clippy::print_stdout, reason = "says what was left out")]
+
+use std::arch::asm;
+use std::env;
+use std::hint::black_box;
+use std::process::{Command, Output};
+
+use evener_kernels::modes::{BLOCK, Mode};
+use evener_kernels::{Level, gcm, is_same_tag, modes};
+
+mod random;
+use random::bytes;
+
+/// The requests of valgrind's `memcheck.h`, which begin with the tool's letters: bytes that were never written, bytes that were.
+const UNDEFINED: usize = 0x4d43_0001;
+const DEFINED: usize = 0x4d43_0002;
+
+/// A request to valgrind (`valgrind.h`); nothing without it.
+fn tell(request: usize, bytes: &[u8]) {
+    let words = [request, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0];
+    // SAFETY: rotations by 128 bits in all and an exchange of a register with itself change nothing but flags.
+    unsafe {
+        asm!(
+            "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
+            in("rax") words.as_ptr(), inout("rdx") 0_usize => _,
+        );
+    }
+}
+
+fn secret(count: usize, seed: u64) -> Vec<u8> {
+    let bytes = bytes(count, seed);
+    tell(UNDEFINED, &bytes);
+    bytes
+}
+
+/// Both ways of AES-GCM, in pieces, and the comparison of tags, whose answer is no secret.
+fn seal_and_open(level: Level, key_bytes: usize) {
+    let mut key = gcm::Key::new(level);
+    assert!(key.set(&secret(key_bytes, 1)));
+    let mut text = secret(600, 2);
+    let mut tags = [[0; BLOCK]; 2];
+    for (encrypts, made) in [true, false].into_iter().zip(&mut tags) {
+        let mut message = gcm::Message::new(&mut key, &bytes(12, 3));
+        message.aad(&mut key, &secret(30, 4));
+        for piece in text.chunks_mut(300) {
+            if encrypts {
+                message.encrypt(&mut key, piece);
+            } else {
+                message.decrypt(&mut key, piece);
+            }
+        }
+        *made = message.tag(&key);
+    }
+    let is_same = [u8::from(is_same_tag(&tags[0], &tags[1], BLOCK))];
+    tell(DEFINED, &is_same);
+    assert_eq!(is_same, [1]);
+}
+
+fn crypt(level: Level, mode: Mode, key_bytes: usize) {
+    let mut key = modes::Key::new(level);
+    assert!(key.set(mode, &secret(key_bytes, 5)));
+    let mut text = secret(37 * BLOCK + 5, 6);
+    let at = text.as_mut_ptr();
+    if matches!(mode, Mode::XtsEncryption | Mode::XtsDecryption) {
+        // SAFETY: the text, in its place.
+        unsafe { key.crypt_unit(&[9; BLOCK], at, at, text.len()) };
+    } else {
+        // SAFETY: as above.
+        unsafe { key.crypt(&mut [9; BLOCK], at, at, text.len() / BLOCK) };
+    }
+    black_box(&text);
+}
+
+#[test]
+#[ignore = "a part that another test starts under valgrind"]
+fn kernels_with_secrets() {
+    for level in Level::all() {
+        for key_bytes in [16, 24, 32] {
+            seal_and_open(level, key_bytes);
+            for mode in [Mode::EcbEncryption, Mode::EcbDecryption, Mode::CbcDecryption, Mode::Ctr] {
+                crypt(level, mode, key_bytes);
+            }
+        }
+        for mode in [Mode::XtsEncryption, Mode::XtsDecryption] {
+            [32, 64].into_iter().for_each(|key_bytes| crypt(level, mode, key_bytes));
+        }
+    }
+}
+
+#[test]
+#[ignore = "a part that another test starts under valgrind"]
+fn a_branch_on_a_secret() {
+    let secret = secret(1, 7);
+    if black_box(secret[0]) & 1 == 1 {
+        println!("odd");
+    }
+}
+
+#[test]
+#[ignore = "a part that another test starts under valgrind"]
+fn an_index_by_a_secret() {
+    let (secret, table) = (secret(1, 8), bytes(256, 9));
+    black_box(table[usize::from(secret[0])]);
+}
+
+/// A test of this program under valgrind, whose status is 9 where it finds something; none where valgrind is not there.
+fn watched(part: &str) -> Option<Output> {
+    let this = env::current_exe().expect("a program knows its place");
+    let mut command = Command::new("valgrind");
+    command.args(["--quiet", "--error-exitcode=9", "--leak-check=no"]).arg(this);
+    command.args(["--exact", part, "--include-ignored", "--test-threads=1"]);
+    command.output().ok()
+}
+
+#[test]
+fn no_branch_and_no_address_depends_on_a_secret_and_valgrind_would_see_it() {
+    if Level::best().is_none() {
+        return println!("skipped: this processor has no instructions of kernels");
+    }
+    let Some(output) = watched("kernels_with_secrets") else {
+        return println!("skipped: kernels under valgrind (Debian: valgrind)");
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {said}", output.status);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    for planted in ["a_branch_on_a_secret", "an_index_by_a_secret"] {
+        let output = watched(planted).expect("it was there before");
+        assert_eq!(output.status.code(), Some(9), "{planted}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
