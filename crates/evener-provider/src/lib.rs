@@ -29,3 +29,4 @@ pub use cipher::engine::{BlockBatch, BlockError, BlockRequest, Engine, Fallback}
 pub use cipher::in_flight::{offer_pipelines_anyway, run_lanes_by};
 pub use entry::provider::OSSL_provider_init;
 pub use modules::add_module;
+pub use native::kernel_check::plant_wrong_kernels;

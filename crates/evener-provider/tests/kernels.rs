@@ -10,7 +10,7 @@ use std::{env, fs};
 use evener::counts_file::{Directories, of_process};
 use evener_core::counts::{Count, Row};
 use evener_kernels::Level;
-use evener_provider::OSSL_provider_init;
+use evener_provider::{OSSL_provider_init, plant_wrong_kernels};
 
 mod support;
 
@@ -263,5 +263,111 @@ fn an_answer_that_begins_in_its_input_is_right() {
             }
         }
         assert!(evener.count(c"evener-native").unwrap() >= 30);
+    });
+}
+
+/// What this process shows of kernels that were wrong: their results, and requests that were done again.
+fn shown_wrong() -> [u64; 2] {
+    let places = Directories::only(env::var_os("EVENER_STATISTICS_DIR").unwrap().into());
+    let record = of_process(&places, u32::MAX, id()).unwrap().unwrap();
+    let redone = Row::all().map(|row| record.count(row, Count::Redone)).sum();
+    [record.wrong_kernels().into(), redone]
+}
+
+/// Runs `body` in a program of its own in which kernels are told to work.
+fn with_kernels(name: &str, body: impl FnOnce()) {
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("counts").display().to_string();
+    if has_kernels() {
+        in_program(name, "", &[("EVENER_KERNELS", "on"), ("EVENER_STATISTICS_DIR", &directory)], body);
+    }
+}
+
+#[test]
+fn what_a_wrong_kernel_computes_is_computed_again_and_it_is_used_no_more() {
+    let name = "what_a_wrong_kernel_computes_is_computed_again_and_it_is_used_no_more";
+    with_kernels(name, || {
+        let all = all();
+        // Known answers are given, and the first results are right.
+        assert_eq!(messages(), (all, 0));
+        plant_wrong_kernels();
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let count = |key| evener.count(key).unwrap();
+        messages();
+        // CTR is the same both ways.
+        let classes = all - 3;
+        assert_eq!(shown_wrong(), [u64::from(classes); 2]);
+        let by_kernels = count(c"evener-native");
+        messages();
+        assert_eq!(shown_wrong(), [u64::from(classes); 2]);
+        assert_eq!(count(c"evener-native"), by_kernels, "kernels are out of service");
+    });
+}
+
+/// Nothing but associated data, both ways.
+#[test]
+fn a_wrong_tag_is_found_out_where_there_is_no_text() {
+    with_kernels("a_wrong_tag_is_found_out_where_there_is_no_text", || {
+        let (_default, _evener) = both_providers(OSSL_provider_init);
+        let begun = |name: &str, provider: &str, encrypts| {
+            let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+            let context = CipherCtx::new();
+            let key = bytes(1, cipher.key_bytes());
+            assert!(context.init(Some(&cipher), Some(&key), Some(&bytes(2, 12)), Some(encrypts)));
+            assert!(context.aad(&bytes(3, 100)));
+            context
+        };
+        let tag = |name: &str, provider: &str| {
+            let context = begun(name, provider, true);
+            context.last().unwrap();
+            context.octets(c"tag", 16).unwrap()
+        };
+        let sealed = ["AES-128-GCM", "AES-256-GCM"].map(|name| {
+            assert_eq!(tag(name, "evener"), tag(name, "default"));
+            tag(name, "default")
+        });
+        plant_wrong_kernels();
+        assert_eq!(tag("AES-128-GCM", "evener"), sealed[0]);
+        let opens = |tag: &[u8]| {
+            let context = begun("AES-256-GCM", "evener", false);
+            assert!(context.set_octets(c"tag", tag));
+            context.last().is_some()
+        };
+        assert!(opens(&sealed[1]) && !opens(&sealed[0]));
+        assert_eq!(shown_wrong(), [2, 2]);
+    });
+}
+
+/// A context that has its key for ever looks at one message in many, and others with keys of that class hear of it.
+#[test]
+fn a_kernel_that_goes_wrong_later_is_found_out_and_leaves_contexts_that_have_it() {
+    with_kernels("a_kernel_that_goes_wrong_later_is_found_out_and_leaves_contexts_that_have_it", || {
+        let (_default, _evener) = both_providers(OSSL_provider_init);
+        let begun = |name: &str, provider: &str| {
+            let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+            let (context, iv) = (CipherCtx::new(), bytes(2, cipher.iv_bytes()));
+            let key = bytes(1, cipher.key_bytes());
+            assert!(context.init(Some(&cipher), Some(&key), Some(&iv), Some(true)));
+            (context, iv)
+        };
+        let next = |(context, iv): &(CipherCtx, Vec<u8>)| {
+            assert!(context.init(None, None, Some(iv), None));
+            context.update(&bytes(3, 16)).unwrap()
+        };
+        let names = ["AES-128-GCM", "AES-128-CTR", "AES-256-ECB", "AES-256-XTS"];
+        // The first of all are right, and looked at.
+        let judges = names.map(|name| {
+            let judge = next(&begun(name, "default"));
+            assert!((0..5).all(|_| next(&begun(name, "evener")) == judge), "{name}");
+            judge
+        });
+        plant_wrong_kernels();
+        for (before, (name, judge)) in (0..).zip(names.into_iter().zip(judges)) {
+            let [one, other] = [begun(name, "evener"), begun(name, "evener")];
+            let wrong = (0..3_000).filter(|_| next(&one) != judge).count();
+            let found = shown_wrong()[0];
+            assert!((900..1_024).contains(&wrong) && found == before + 1, "{name}: {wrong}, {found}");
+            assert!(next(&other) == judge, "{name}");
+        }
     });
 }

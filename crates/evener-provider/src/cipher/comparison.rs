@@ -79,6 +79,13 @@ impl ResultCheck<'_> {
     }
 }
 
+/// Of a result that is to be compared whenever it came a part, another one for each that is asked for.
+pub(crate) fn some_part(family: Family, len: usize) -> Range<usize> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    // Relaxed: a count.
+    part(family, len, NUMBER.fetch_add(1, Relaxed), FIRST_BYTES)
+}
+
 /// Of the result of `len` bytes a part that can be computed by itself, another one for each number: a sixteenth, and at least so much.
 fn part(family: Family, len: usize, number: u32, least: usize) -> Range<usize> {
     let bytes = (len / PART / BLOCK_BYTES * BLOCK_BYTES).max(least);

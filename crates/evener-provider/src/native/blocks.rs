@@ -9,6 +9,9 @@ use evener_kernels::modes::{BLOCK, Key, Mode};
 use evener_ossl_sys::Param;
 use zeroize::{Zeroize as _, Zeroizing};
 
+use super::Refused;
+use super::class::Class;
+use super::kernel_check::{self, Sample, Turn};
 use super::stream::Stream;
 use super::tally::Tally;
 use crate::ffi::params;
@@ -40,6 +43,7 @@ pub(crate) struct BlockContext {
     held: [u8; BLOCK],
     held_bytes: usize,
     tally: Tally,
+    turn: Turn,
     native: Native,
     row: *const CipherRow,
 }
@@ -59,6 +63,7 @@ impl BlockContext {
             held: [0; BLOCK],
             held_bytes: 0,
             tally: Tally::default(),
+            turn: Turn::default(),
             native,
             row,
         }
@@ -145,13 +150,14 @@ impl BlockContext {
                 return None;
             }
         }
-        if !self.key.set(mode, key) {
+        if !kernel_check::with_key(key, |key| self.key.set(mode, key)) {
             return None;
         }
         // With the first key and no earlier: a program for which the inner cipher works has no counts of these.
         Tally::prepare(self.row());
         self.key_copy.get_mut(..key.len())?.copy_from_slice(key);
         self.has_key = true;
+        self.turn.take_due(Class::of(&self.native, encrypts));
         Some(())
     }
 
@@ -219,6 +225,56 @@ impl BlockContext {
     /// Bytes of an IV.
     pub(crate) fn iv_bytes(&self) -> usize {
         if self.family() == Family::Ecb { 0 } else { BLOCK }
+    }
+
+    /// Whether the next piece is one to be computed again ([`update_beside`](Self::update_beside)).
+    #[inline]
+    pub(crate) fn turn_comes(&mut self) -> bool {
+        self.turn.comes()
+    }
+
+    /// A piece of text, which is computed again; bytes written, and whether the kernel was right. An error where it was not and the text is lost.
+    #[cold]
+    pub(crate) fn update_beside(
+        &mut self,
+        call: &Update,
+        update: impl FnOnce(&mut Self) -> Option<usize>,
+    ) -> Option<Result<(usize, bool), Refused>> {
+        self.turn.begin_anew();
+        let sample = self.sample(call);
+        let written = update(self)?;
+        let Some(sample) = sample else { return Some(Ok((written, true))) };
+        let settled = sample.settle(self.row(), self.key_bytes(), call, written);
+        if settled != Ok(true) {
+            kernel_check::found_wrong(self.row(), self.class());
+            kernel_check::count_redone(self.row(), self.encrypts, written);
+        }
+        Some(settled.map(|is_right| (written, is_right)).map_err(|()| Refused))
+    }
+
+    /// A copy of a piece, and of what the block before it holds back.
+    fn sample(&self, call: &Update) -> Option<Sample> {
+        let held = self.held.get(..self.held_bytes).unwrap_or_default();
+        let (before, iv) = match self.family() {
+            Family::Ctr => ((&[][..], (BLOCK - self.held_bytes) % BLOCK), self.iv),
+            Family::Xts => ((&[][..], 0), self.first_iv),
+            _ => ((held, 0), self.iv),
+        };
+        Sample::of(self.row(), self.encrypts, iv, before, call)
+    }
+
+    fn class(&self) -> Class {
+        Class::of(&self.native, self.encrypts)
+    }
+
+    /// Whether a piece comes behind what waits for it, which a call that holds nothing back leaves alone.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.held_bytes > 0 && self.family() != Family::Ctr
+    }
+
+    /// Whether the kernel that works here is out of service.
+    pub(crate) fn is_out_of_service(&self) -> bool {
+        kernel_check::is_out_of_service(self.class())
     }
 
     /// A piece of text; bytes written.
@@ -430,14 +486,26 @@ impl BlockContext {
             && (held.is_empty() || inner.feed(held))
     }
 
-    /// Shows what was counted.
-    pub(crate) fn flush(&mut self) {
+    /// The context ends.
+    pub(crate) fn end_and_flush(&mut self) {
         self.tally.flush(self.row(), self.encrypts);
+        self.turn.end(self.class());
     }
 
-    /// After a copy of its bytes was made: what the original has counted is not counted again.
+    /// What was counted is not counted again.
     pub(crate) fn forget_counts(&mut self) {
         self.tally = Tally::default();
+    }
+
+    /// This context is timed, or asked a known question.
+    pub(super) fn leave_unchecked(&mut self) {
+        self.turn = Turn::NEVER;
+    }
+
+    /// After a copy of another's bytes was made here.
+    pub(crate) fn become_copy(&mut self) {
+        self.forget_counts();
+        self.turn = Turn::default();
     }
 }
 

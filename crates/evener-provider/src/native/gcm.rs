@@ -20,12 +20,17 @@ use evener_ring::hold_cancellation;
 use zeroize::Zeroize as _;
 
 use super::Refused;
+use super::class::Class;
+use super::kernel_check::{self, Turn};
+use super::shadow::Shadow;
 use super::tally::Tally;
 use crate::ffi::params;
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::OwnContext;
 use crate::state::rows::{CipherRow, Native};
 
+/// The longest key.
+const KEY_BYTES_MAX: usize = 32;
 /// The longest nonce that OpenSSL takes, in bytes (`GCM_IV_MAX_SIZE`).
 const NONCE_BYTES_MAX: usize = 128;
 /// The nonce of a new context, in bytes.
@@ -48,9 +53,11 @@ enum Nonce {
     Used,
 }
 
-/// A context. Only plain bytes, so that a copy of them is a context of its own.
+/// A context. Only plain bytes but for the shadow, so that a copy of them becomes a context of its own ([`GcmContext::become_copy`]).
 pub(crate) struct GcmContext {
     key: Key,
+    /// As it was given, for the inner cipher.
+    key_copy: [u8; KEY_BYTES_MAX],
     key_bytes: usize,
     has_key: bool,
     encrypts: bool,
@@ -71,15 +78,21 @@ pub(crate) struct GcmContext {
     /// Records encrypted under this key.
     records: u64,
     tally: Tally,
+    turn: Turn,
+    class: Class,
+    /// Beside a message that is computed again.
+    shadow: Option<Shadow>,
     row: *const CipherRow,
 }
 
 impl GcmContext {
     /// A context of `row`, without a key.
-    pub(crate) fn new(row: &CipherRow, Native { level, key_bytes, .. }: Native) -> Self {
+    pub(crate) fn new(row: &CipherRow, native: Native) -> Self {
         Tally::prepare(row);
+        let Native { level, key_bytes, .. } = native;
         Self {
             key: Key::new(level),
+            key_copy: [0; KEY_BYTES_MAX],
             key_bytes,
             has_key: false,
             encrypts: true,
@@ -94,6 +107,9 @@ impl GcmContext {
             record_padding: 0,
             records: 0,
             tally: Tally::default(),
+            turn: Turn::default(),
+            class: Class::of(&native, true),
+            shadow: None,
             row,
         }
     }
@@ -127,13 +143,17 @@ impl GcmContext {
             self.take_nonce(nonce)?;
         }
         if let Some(key) = call.key {
-            if key.len() != self.key_bytes || !self.key.set(key) {
+            let is_set = key.len() == self.key_bytes && kernel_check::with_key(key, |key| self.key.set(key));
+            if !is_set {
                 return Err(Refused);
             }
+            self.key_copy.get_mut(..key.len()).ok_or(Refused)?.copy_from_slice(key);
+            self.turn.take_due(self.class);
             self.has_key = true;
             self.records = 0;
             if self.nonce == Nonce::Begun {
                 self.count();
+                self.shadow = None;
                 self.message = Some(Message::without_nonce());
             }
         }
@@ -173,6 +193,18 @@ impl GcmContext {
         if call.is_end() {
             return self.end().map(|()| 0);
         }
+        self.pieces(call)
+    }
+
+    /// Associated data or text.
+    #[inline]
+    fn pieces(&mut self, call: &Update) -> Result<usize, Refused> {
+        if self.shadow.is_some() { self.work_beside(call) } else { self.work_alone(call) }
+    }
+
+    /// Associated data or text, by the kernel.
+    #[inline]
+    fn work_alone(&mut self, call: &Update) -> Result<usize, Refused> {
         let Self { message: Some(message), key, encrypts, .. } = self else { return Err(Refused) };
         if call.is_aad() {
             let is_in_time =
@@ -191,6 +223,37 @@ impl GcmContext {
         // SAFETY: the caller lends both for the call.
         unsafe { crypt(message, key, *encrypts, (from, to, bytes)) };
         Ok(bytes)
+    }
+
+    /// The same, with an inner context beside it.
+    #[cold]
+    fn work_beside(&mut self, call: &Update) -> Result<usize, Refused> {
+        let Some(shadow) = &mut self.shadow else { return Err(Refused) };
+        if shadow.leads() {
+            let is_taken = if call.is_aad() { shadow.aad(call.input()) } else { shadow.text(call) };
+            return is_taken.then(|| call.len()).ok_or(Refused);
+        }
+        if call.is_aad() {
+            let is_beside = shadow.aad(call.input());
+            self.shadow = self.shadow.take().filter(|_| is_beside);
+            return self.work_alone(call);
+        }
+        let Some(piece) = call.both().and_then(|_| shadow.piece(call)) else {
+            self.shadow = None;
+            return self.work_alone(call);
+        };
+        let bytes = self.work_alone(call)?;
+        if !piece.settle(call) {
+            self.found_wrong(bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// The kernel made something else of a message than the inner cipher, whose it is from here on.
+    fn found_wrong(&mut self, bytes: usize) {
+        kernel_check::found_wrong(self.row(), self.class);
+        kernel_check::count_redone(self.row(), self.encrypts, bytes);
+        self.shadow.iter_mut().for_each(Shadow::lead);
     }
 
     /// Begins a message where one is due.
@@ -215,6 +278,29 @@ impl GcmContext {
         self.count();
         let nonce = self.nonce_bytes.get(..self.nonce_len).unwrap_or_default();
         self.message = Some(Message::new(&mut self.key, nonce));
+        if self.turn.comes() || self.shadow.is_some() || kernel_check::has_wrong_ones() {
+            self.begin_beside();
+        }
+    }
+
+    /// Begins an inner context beside a message whose turn it is, and one in its place where the kernel is out of service; ends that of the message before.
+    #[cold]
+    fn begin_beside(&mut self) {
+        self.shadow = None;
+        let is_wrong = kernel_check::is_out_of_service(self.class);
+        if !self.turn.has_come() && !is_wrong {
+            return;
+        }
+        self.turn.begin_anew();
+        let key = self.key_copy.get(..self.key_bytes).unwrap_or_default();
+        let nonce = self.nonce_bytes.get(..self.nonce_len).unwrap_or_default();
+        self.shadow = Shadow::new(self.row(), self.encrypts, key, nonce);
+        match &mut self.shadow {
+            Some(shadow) if is_wrong => shadow.lead(),
+            // There is nobody to do it.
+            None if is_wrong => self.message = None,
+            _ => {}
+        }
     }
 
     /// Counts the message that is over.
@@ -227,14 +313,36 @@ impl GcmContext {
         self.tally.flush(self.row(), self.encrypts);
     }
 
+    /// The context ends.
+    pub(crate) fn end_and_flush(&mut self) {
+        self.flush();
+        self.turn.end(self.class);
+    }
+
     /// The tag of the message that was encrypted last; none while one is not over.
     pub(super) fn made_tag(&self) -> Option<[u8; TAG_BYTES]> {
         self.tag_len.filter(|_| self.encrypts && self.nonce == Nonce::Used).map(|_| self.tag)
     }
 
-    /// After a copy of its bytes was made: what the original has counted is not counted again.
+    /// What was counted is not counted again.
     pub(crate) fn forget_counts(&mut self) {
         self.tally = Tally::default();
+    }
+
+    /// This context is timed, or asked a known question.
+    pub(super) fn leave_unchecked(&mut self) {
+        self.turn = Turn::NEVER;
+    }
+
+    /// After a copy of another's bytes was made here; false where the state of its message is not to be had.
+    pub(crate) fn become_copy(&mut self) -> bool {
+        self.forget_counts();
+        self.turn = Turn::default();
+        // It is the original's.
+        let original = std::mem::ManuallyDrop::new(self.shadow.take());
+        let Some(original) = original.as_ref().filter(|shadow| shadow.leads()) else { return true };
+        self.shadow = original.duplicate();
+        self.shadow.is_some()
     }
 
     /// The end of a message.
@@ -254,17 +362,50 @@ impl GcmContext {
             (false, Some(bytes)) => Some(bytes),
             (false, None) => return Err(Refused),
         };
-        let tag = self.message.as_mut().ok_or(Refused)?.tag(&self.key);
-        if let Some(bytes) = expected {
-            if !is_same_tag(&tag, &self.tag, bytes) {
-                return Err(Refused);
-            }
-        } else {
+        let given = self.tag;
+        if let Some(tag) = self.close(expected.map(|bytes| (&given, bytes)))? {
             self.tag = tag;
             self.tag_len = Some(TAG_BYTES);
         }
         self.nonce = Nonce::Used;
         Ok(())
+    }
+
+    /// The tag of an encryption; of a decryption whether these first bytes are those of its tag.
+    fn close(
+        &mut self,
+        expected: Option<(&[u8; TAG_BYTES], usize)>,
+    ) -> Result<Option<[u8; TAG_BYTES]>, Refused> {
+        if self.shadow.is_some() {
+            return self.close_beside(expected);
+        }
+        let tag = self.message.as_mut().ok_or(Refused)?.tag(&self.key);
+        match expected {
+            None => Ok(Some(tag)),
+            Some((given, bytes)) if is_same_tag(&tag, given, bytes) => Ok(None),
+            Some(_) => Err(Refused),
+        }
+    }
+
+    /// The same, with an inner context beside it, which is asked last and answers.
+    #[cold]
+    fn close_beside(
+        &mut self,
+        expected: Option<(&[u8; TAG_BYTES], usize)>,
+    ) -> Result<Option<[u8; TAG_BYTES]>, Refused> {
+        let shadow = self.shadow.take().ok_or(Refused)?;
+        let right = match expected {
+            None => Ok(Some(shadow.tag().ok_or(Refused)?)),
+            Some((given, bytes)) if given.get(..bytes).is_some_and(|tag| shadow.has_tag(tag)) => Ok(None),
+            Some(_) => Err(Refused),
+        };
+        if !shadow.leads() {
+            let by_kernel = self.close(expected);
+            if by_kernel != right {
+                self.found_wrong(0);
+            }
+        }
+        right
     }
 
     /// A TLS 1.2 record in place: explicit nonce, text, tag. The bytes of what is there then.
@@ -282,17 +423,19 @@ impl GcmContext {
         } else {
             self.set_invocation(explicit)?;
         }
-        self.tally.take(text_bytes);
-        let message = self.message.as_mut().ok_or(Refused)?;
-        message.aad(&mut self.key, self.tag.first_chunk::<RECORD_AAD_BYTES>().ok_or(Refused)?);
+        let aad = *self.tag.first_chunk::<RECORD_AAD_BYTES>().ok_or(Refused)?;
+        let mut written = 0;
+        let (place, no_place) = (text.as_mut_ptr(), std::ptr::null_mut());
+        let aad = Update::of(no_place, &raw mut written, aad.len(), aad.as_ptr(), aad.len());
+        let body = Update::of(place, &raw mut written, text_bytes, place, text_bytes);
+        self.pieces(&aad)?;
+        self.pieces(&body)?;
         if self.encrypts {
-            message.encrypt(&mut self.key, text);
-            tag.copy_from_slice(&message.tag(&self.key));
+            tag.copy_from_slice(&self.close(None)?.ok_or(Refused)?);
             return Ok(bytes);
         }
-        message.decrypt(&mut self.key, text);
         let given = <[u8; TAG_BYTES]>::try_from(&*tag).map_err(|_| Refused)?;
-        if !is_same_tag(&message.tag(&self.key), &given, TAG_BYTES) {
+        if self.close(Some((&given, TAG_BYTES))).is_err() {
             text.zeroize();
             return Err(Refused);
         }
@@ -455,6 +598,14 @@ impl GcmContext {
             self.next_nonce(out)?;
         }
         Ok(())
+    }
+}
+
+impl Drop for GcmContext {
+    fn drop(&mut self) {
+        if self.has_key {
+            self.key_copy.zeroize();
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Mutex, TryLockError};
 use evener_ring::{Mapping, Words as _};
 
 pub(crate) use super::class::Class;
-use super::{choice_file, kernel_timing, prov};
+use super::{choice_file, kernel_check, kernel_timing};
 use crate::state::rows::{CipherRow, Native};
 
 /// Who does the messages of a class.
@@ -56,7 +56,7 @@ struct Choices {
     /// 1 once a thread looks, or has looked, for what is kept.
     looked: AtomicU32,
     settled: [AtomicU32; Class::COUNT],
-    /// 0 before the kernel was asked a known answer, then whether it was [`RIGHT`] or [`WRONG`].
+    /// 1 once the kernel was asked a known answer.
     answers: [AtomicU32; Class::COUNT],
     /// Predicted core time of the inner cipher's messages, in microseconds.
     worked: [AtomicU32; Class::COUNT],
@@ -71,9 +71,6 @@ static CHOICES: Choices = Choices {
     worked: [const { AtomicU32::new(0) }; Class::COUNT],
     file: Mutex::new(None),
 };
-
-const RIGHT: u32 = 1;
-const WRONG: u32 = 2;
 
 /// Work behind which the two ways are compared, in microseconds. Assumed, not measured: 20 ms, ten times what comparing takes, so that a program
 /// that ends right after it was slower by a tenth of that work, once for a machine.
@@ -126,8 +123,8 @@ pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
     let choice = if native.is_told { Choice::Kernel } else { known(class) };
     // Relaxed: each says all.
     match (choice, class.word(&CHOICES.answers).load(Relaxed)) {
+        (Choice::Kernel, _) if kernel_check::is_out_of_service(class) => Some(Choice::Inner),
         (Choice::Kernel, 0) => None,
-        (Choice::Kernel, WRONG) => Some(Choice::Inner),
         (Choice::Open, _) if CHOICES.looked.load(Relaxed) == 0 => None,
         (Choice::Open, _) if class.word(&CHOICES.worked).load(Relaxed) >= WORKED_US => None,
         (choice, _) => Some(choice),
@@ -156,10 +153,10 @@ pub(crate) fn settle(row: &CipherRow, native: &Native, encrypts: bool) -> Choice
     if native.is_told || known(class) == Choice::Kernel {
         let is_right =
             kernel_timing::kernel_is_right(row, *native, encrypts) && !cfg!(mutant = "kernel_answers_wrong");
-        class.word(&CHOICES.answers).store(if is_right { RIGHT } else { WRONG }, Relaxed);
-        if !is_right {
-            prov(row).counts.wrong_kernels.fetch_add(1, Relaxed);
+        if !is_right && !kernel_check::is_out_of_service(class) {
+            kernel_check::found_wrong(row, class);
         }
+        class.word(&CHOICES.answers).store(1, Relaxed);
     }
     at_once(native, class).unwrap_or(Choice::Inner)
 }

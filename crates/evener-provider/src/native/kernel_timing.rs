@@ -59,9 +59,11 @@ impl Kernel {
         let init = Init::of(encrypts, (key.as_ptr(), key.len()), (ptr::null(), 0), ptr::null());
         if native.family == Family::Gcm {
             let mut context = Box::new(GcmContext::new(row, native));
+            context.leave_unchecked();
             return context.init(&init).is_ok().then_some(Self::Gcm(context));
         }
         let mut context = Box::new(BlockContext::new(row, native));
+        context.leave_unchecked();
         context.note_padding(false);
         context.init(&init).map(|()| Self::Blocks(context))
     }

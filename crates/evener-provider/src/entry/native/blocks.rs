@@ -15,12 +15,14 @@ use std::ptr;
 
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
-use super::super::cipher::{gettable_params, row_of};
+use super::super::cipher::{core_of, gettable_params, row_of};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
 use super::{choice, place_functions};
+use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::InnerContext;
+use crate::native::Refused;
 use crate::native::blocks::BlockContext;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
 use crate::state::rows::CipherRow;
@@ -87,11 +89,31 @@ impl Place {
     /// Whether an init goes to the kernel: its key decides, and without one who works already.
     fn takes(&mut self, call: &Init<'_>) -> bool {
         if call.key.is_none() {
-            return !self.is_inner;
+            return !self.is_inner && !self.native.is_out_of_service();
         }
         // An IV that the inner context has is not known here.
         let is_known = !self.is_inner || self.is_usual && (call.iv.is_some() || !self.has_inner_iv);
         self.is_for_kernel(call.encrypts) && is_known
+    }
+
+    /// A piece of text that is computed again; `None` where nothing was done. Where the kernel was wrong, the inner cipher goes on.
+    #[cold]
+    fn update_beside(
+        &mut self,
+        call: &Update,
+        update: fn(&mut BlockContext, &Update) -> Option<usize>,
+    ) -> Option<c_int> {
+        let done = self.native.update_beside(call, |native| update(native, call))?;
+        if !matches!(done, Ok((_, true))) {
+            _ = self.inner();
+        }
+        Some(match done {
+            Ok((bytes, _)) => call.done(bytes),
+            Err(Refused) => {
+                core_of(self.native.row()).raise(Reason::Refused, None);
+                0
+            }
+        })
     }
 
     /// The inner context, which goes on with what is begun here; `None` where there is no memory.
@@ -175,6 +197,11 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
+        if place.native.turn_comes() {
+            if let Some(answer) = place.update_beside(&call, BlockContext::update) {
+                return answer;
+            }
+        }
         match place.native.update(&call) {
             Some(bytes) => call.done(bytes),
             None => place.inner().map_or(0, |inner| c_int::from(inner.update(&call))),
@@ -186,6 +213,11 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
+        if place.native.turn_comes() && !place.native.holds_back() {
+            if let Some(answer) = place.update_beside(&call, BlockContext::one_shot) {
+                return answer;
+            }
+        }
         if let Some(bytes) = place.native.one_shot(&call) {
             return call.done(bytes);
         }
@@ -232,7 +264,7 @@ dispatch! {
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
-        made.native.forget_counts();
+        made.native.become_copy();
         made.work = Work::default();
         if place.is_inner && inner.is_null() {
             // SAFETY: made here, and C never saw it.

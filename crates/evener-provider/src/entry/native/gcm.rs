@@ -202,8 +202,13 @@ dispatch! {
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
-        made.native.forget_counts();
         made.work = Work::default();
+        if !made.native.become_copy() {
+            made.inner = ptr::null_mut();
+            // SAFETY: made here, and C never saw it.
+            unsafe { key_memory::drop_context(copy) };
+            return ptr::null_mut();
+        }
         copy.cast()
     }
 

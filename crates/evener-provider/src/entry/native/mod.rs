@@ -37,7 +37,7 @@ macro_rules! place_functions {
         dispatch! {
             fn freectx(ctx: *mut c_void) {
                 let Some(place) = place_of(ctx) else { return };
-                place.native.flush();
+                place.native.end_and_flush();
                 place.add_up();
                 if !place.inner.is_null() {
                     // SAFETY: ours alone, and this is the last call with it.
