@@ -79,11 +79,13 @@ impl ResultCheck<'_> {
     }
 }
 
-/// Of a result that is to be compared whenever it came a part, another one for each that is asked for.
+/// Of a result of any length a part that begins with a block, another one for each that is asked for.
 pub(crate) fn some_part(family: Family, len: usize) -> Range<usize> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     // Relaxed: a count.
-    part(family, len, NUMBER.fetch_add(1, Relaxed), FIRST_BYTES)
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let is_cut = len > FIRST_BYTES && family != Family::Xts;
+    part(family, if is_cut { len / BLOCK_BYTES * BLOCK_BYTES } else { len }, number, FIRST_BYTES)
 }
 
 /// Of the result of `len` bytes a part that can be computed by itself, another one for each number: a sixteenth, and at least so much.

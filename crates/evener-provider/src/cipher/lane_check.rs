@@ -1,4 +1,4 @@
-//! Lanes beside the inner cipher: of what they encrypted, a sample is computed again, as of results of modules (`comparison.rs`).
+//! Lanes beside the inner cipher: of what they encrypted, a sample is computed again, as of results of modules (`comparison.rs`) and of kernels (`native/kernel_check.rs`).
 //!
 //! Path of a request whose turn it is: [`sample`] keeps its input -> lanes -> [`LaneSample::settle`] -> the same, and nothing happens; or
 //! another result, and the right one takes its place, and lanes are out of service in this process (`evener::lanes`), which `evener status` shows.

@@ -138,6 +138,7 @@ impl GcmContext {
         if call.encrypts != self.encrypts {
             self.flush();
             self.encrypts = call.encrypts;
+            self.shadow = self.shadow.take().filter(|shadow| shadow.turn(call.encrypts));
         }
         if let Some(nonce) = call.iv {
             self.take_nonce(nonce)?;

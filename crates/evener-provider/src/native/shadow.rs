@@ -48,6 +48,11 @@ impl Shadow {
         self.leads
     }
 
+    /// Has the message go on in this direction; whether the inner cipher does.
+    pub(super) fn turn(&self, encrypts: bool) -> bool {
+        self.own.inner().init(encrypts, None, None)
+    }
+
     /// The state of another context, in which the message goes on as here.
     pub(super) fn duplicate(&self) -> Option<Self> {
         Some(Self { own: self.own.duplicate()?, ..*self })
