@@ -239,12 +239,12 @@ impl GcmContext {
             self.shadow = self.shadow.take().filter(|_| is_beside);
             return self.work_alone(call);
         }
-        let Some(piece) = call.both().and_then(|_| shadow.piece(call)) else {
+        let Some(text) = call.both().and_then(|_| shadow.checked(call)) else {
             self.shadow = None;
             return self.work_alone(call);
         };
         let bytes = self.work_alone(call)?;
-        if !piece.settle(call) {
+        if !text.settle(call) {
             self.found_wrong(bytes);
         }
         Ok(bytes)
@@ -298,7 +298,7 @@ impl GcmContext {
         self.shadow = Shadow::new(self.row(), self.encrypts, key, nonce);
         match &mut self.shadow {
             Some(shadow) if is_wrong => shadow.lead(),
-            // There is nobody to do it.
+            // No other does it.
             None if is_wrong => self.message = None,
             _ => {}
         }

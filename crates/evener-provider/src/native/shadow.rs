@@ -23,13 +23,11 @@ pub(super) struct Shadow {
 }
 
 /// A piece of text as it was before the kernel had it, done by the inner cipher.
-pub(super) struct Piece(Zeroizing<Vec<u8>>);
+pub(super) struct CheckedText(Zeroizing<Vec<u8>>);
 
 impl Shadow {
     /// A context with this key and nonce.
-    pub(super) fn new(row: &CipherRow, encrypts: bool, key: &[u8], nonce: &[u8]) -> Option<Self> {
-        // SAFETY: rows go with their provider, which the core keeps while a context of it lives.
-        let row: &'static CipherRow = unsafe { &*std::ptr::from_ref(row) };
+    pub(super) fn new(row: &'static CipherRow, encrypts: bool, key: &[u8], nonce: &[u8]) -> Option<Self> {
         let own = OwnContext::new(row)?;
         let inner = own.inner();
         let is_begun = inner.init(encrypts, Some(key), None)
@@ -69,7 +67,7 @@ impl Shadow {
     }
 
     /// Computes a copy of a piece of text before the kernel has it; `None` where the message is not compared any further.
-    pub(super) fn piece(&mut self, call: &Update) -> Option<Piece> {
+    pub(super) fn checked(&mut self, call: &Update) -> Option<CheckedText> {
         let bytes = self.text_bytes.checked_add(call.len()).filter(|&bytes| bytes <= CHECKED_BYTES_MAX)?;
         if !call.can_work(0, 0, call.len()) {
             return None;
@@ -81,7 +79,7 @@ impl Shadow {
             return None;
         }
         self.text_bytes = bytes;
-        Some(Piece(copy))
+        Some(CheckedText(copy))
     }
 
     /// The end of an encryption: the tag.
@@ -97,7 +95,7 @@ impl Shadow {
     }
 }
 
-impl Piece {
+impl CheckedText {
     /// Whether the kernel made the same of it; puts the inner cipher's there where not.
     pub(super) fn settle(&self, call: &Update) -> bool {
         let output = call.space(self.0.len());

@@ -203,13 +203,12 @@ dispatch! {
         let made = unsafe { &mut *copy };
         made.inner = inner;
         made.work = Work::default();
-        if !made.native.become_copy() {
-            made.inner = ptr::null_mut();
-            // SAFETY: made here, and C never saw it.
-            unsafe { key_memory::drop_context(copy) };
-            return ptr::null_mut();
+        if made.native.become_copy() {
+            return copy.cast();
         }
-        copy.cast()
+        // SAFETY: made here, and C never saw it; there was no inner context to copy.
+        unsafe { key_memory::drop_context(copy) };
+        ptr::null_mut()
     }
 
     fn init[ENCRYPTS](
