@@ -7,7 +7,7 @@ use zeroize::Zeroize as _;
 use crate::vector::Block;
 
 /// Round keys of AES-256, which has most.
-const MOST: usize = 15;
+pub(crate) const MOST: usize = 15;
 
 /// The round keys of one key, wiped when it goes.
 #[repr(C, align(16))]

@@ -1,12 +1,15 @@
-//! Ciphers of one message on one core, by the processor's own instructions.
+//! Ciphers on one core, by the processor's own instructions: of one message, and CBC encryption of many side by side.
 //!
 //! Path of a message: [`Level::best`] looks at the processor -> [`gcm::Key`] takes a key apart once -> [`gcm::Message`] begins with a nonce,
 //! takes associated data and text in pieces of any length, and ends with its tag. Whole blocks go to `gcm/blocks.rs`, which is written once over
 //! `vector/`, a register of one, two or four blocks, and stands in the program once for each [`Level`]. ECB, CBC decryption, CTR and XTS ([`modes`]) are a
 //! small file each over `turn.rs`, which walks over blocks eight registers at a time; what they carry from piece to piece is their caller's.
 //!
+//! What is one chain within a message, CBC encryption, goes side by side with that of other messages ([`lanes`]): as many blocks of all of them at a
+//! time as the shortest has.
+//!
 //! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
-//! read from the key where they are used, so that none of them lies on the stack. Where registers are few, tweaks of XTS do.
+//! read from the key, or the lanes' copy of it, where they are used, so that none of them lies on the stack. Where registers are few, tweaks of XTS do.
 #![allow(unsafe_code, reason = "room: the processor's instructions")]
 #![cfg_attr(
     kernels,
@@ -25,6 +28,11 @@ pub mod gcm;
 #[cfg(not(kernels))]
 #[path = "absent.rs"]
 pub mod gcm;
+#[cfg(kernels)]
+pub mod lanes;
+#[cfg(not(kernels))]
+#[path = "absent_lanes.rs"]
+pub mod lanes;
 #[cfg(kernels)]
 pub mod modes;
 #[cfg(not(kernels))]

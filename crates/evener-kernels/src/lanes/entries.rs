@@ -1,0 +1,32 @@
+//! The kernels by level: each names its register and switches the instructions on for all that is inlined into it.
+
+use std::sync::Arc;
+
+use super::space::Space;
+use super::{Key, Message, burst};
+use crate::level::{Level, Width};
+
+/// Encrypts messages under keys of one size. Called only where the processor has the level's instructions.
+pub(super) type Kernel = unsafe fn(&mut Space, &[Arc<Key>], &[Message<'_>]);
+
+/// The kernel of a level.
+pub(super) fn of(level: Level) -> Kernel {
+    match level.width() {
+        Width::One => one,
+        Width::Two => two,
+        Width::Four => four,
+    }
+}
+
+macro_rules! kernel {
+    ($name:ident, $vector:ty, $features:literal) => {
+        #[target_feature(enable = $features)]
+        unsafe fn $name(space: &mut Space, keys: &[Arc<Key>], messages: &[Message<'_>]) {
+            burst::encrypt::<$vector>(space, keys, messages)
+        }
+    };
+}
+
+kernel!(one, std::arch::x86_64::__m128i, "aes,sse4.1,ssse3");
+kernel!(two, std::arch::x86_64::__m256i, "aes,sse4.1,ssse3,avx2,vaes");
+kernel!(four, std::arch::x86_64::__m512i, "aes,sse4.1,ssse3,avx2,vaes,avx512f,avx512bw,avx512vl");

@@ -1,0 +1,238 @@
+//! CBC encryption of many messages side by side, by every level of this processor's instructions, is libcrypto's of each of them.
+#![cfg(kernels)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests, where it means a failed test")]
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::Relaxed;
+
+use evener_kernels::Level;
+use evener_kernels::lanes::{BLOCK, Cbc, Key, Message};
+use openssl::symm::{Cipher, Crypter, Mode};
+
+mod random;
+use random::bytes;
+
+/// A message of a test: its key among several, its IV, its text and whether padding is added.
+#[derive(Clone)]
+struct Case {
+    key: usize,
+    iv: [u8; BLOCK],
+    text: Vec<u8>,
+    is_padded: bool,
+}
+
+/// Where text and answer of a message lie.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Same,
+    Apart,
+    Shared,
+}
+
+const PLACES: [Place; 3] = [Place::Same, Place::Apart, Place::Shared];
+
+/// Filling before and behind what is written.
+const FILL: u8 = 0xa5;
+
+fn case(key: usize, bytes_: usize, seed: u64) -> Case {
+    let iv = bytes(BLOCK, seed).try_into().unwrap();
+    Case { key, iv, text: bytes(bytes_, seed + 1), is_padded: bytes_ % BLOCK != 0 }
+}
+
+/// Several keys of one size.
+fn keys(key_bytes: usize, count: usize) -> Vec<Vec<u8>> {
+    (0..count as u64).map(|number| bytes(key_bytes, 1_000 + number)).collect()
+}
+
+fn judged(keys: &[Vec<u8>], case: &Case) -> Vec<u8> {
+    let key = &keys[case.key];
+    let cipher = match key.len() {
+        16 => Cipher::aes_128_cbc(),
+        24 => Cipher::aes_192_cbc(),
+        _ => Cipher::aes_256_cbc(),
+    };
+    let mut crypter = Crypter::new(cipher, Mode::Encrypt, key, Some(&case.iv)).unwrap();
+    crypter.pad(case.is_padded);
+    let mut answer = vec![0; case.text.len() + BLOCK];
+    let written = crypter.update(&case.text, &mut answer).unwrap();
+    let end = crypter.finalize(&mut answer[written..]).unwrap();
+    answer.truncate(written + end);
+    answer
+}
+
+/// What lanes make of all cases in one call, `shift` bytes behind a place's start.
+fn answered(
+    cbc: &mut Cbc,
+    level: Level,
+    keys: &[Vec<u8>],
+    cases: &[Case],
+    place: Place,
+    shift: usize,
+) -> Vec<Vec<u8>> {
+    let keys: Vec<Arc<Key>> = keys.iter().map(|key| Key::new(level, key).unwrap()).collect();
+    let end =
+        |case: &Case| if case.is_padded { case.text.len() / BLOCK * BLOCK + BLOCK } else { case.text.len() };
+    let mut spaces: Vec<Vec<u8>> = cases.iter().map(|case| vec![FILL; shift + end(case) + BLOCK]).collect();
+    let mut inputs: Vec<Vec<u8>> = spaces.clone();
+    for ((space, input), case) in spaces.iter_mut().zip(&mut inputs).zip(cases) {
+        for place in [space, input] {
+            place[shift..][..case.text.len()].copy_from_slice(&case.text);
+        }
+    }
+    let shared: Vec<Vec<AtomicU8>> =
+        spaces.iter().map(|space| space.iter().map(|byte| AtomicU8::new(*byte)).collect()).collect();
+    let mut messages = Vec::new();
+    for (number, (space, case)) in spaces.iter_mut().zip(cases).enumerate() {
+        let whole = case.text.len() / BLOCK * BLOCK;
+        let room = shift..shift + end(case);
+        let message = match place {
+            Place::Same => Message::in_place(case.key, &case.iv, &mut space[room], whole),
+            Place::Apart => {
+                Message::apart(case.key, &case.iv, &inputs[number][shift..][..whole], &mut space[room])
+            }
+            Place::Shared => {
+                let shared = &shared[number][room];
+                Message::shared(case.key, &case.iv, &shared[..whole], shared)
+            }
+        };
+        messages.push(match case.is_padded {
+            true => {
+                let rest = &case.text[whole..];
+                let mut last = [u8::try_from(BLOCK - rest.len()).unwrap(); BLOCK];
+                last[..rest.len()].copy_from_slice(rest);
+                message.ending_with(last)
+            }
+            false => message,
+        });
+    }
+    cbc.encrypt(&keys, &mut messages);
+    drop(messages);
+    let of = |number: usize| match place {
+        Place::Shared => shared[number].iter().map(|byte| byte.load(Relaxed)).collect(),
+        _ => spaces[number].clone(),
+    };
+    (0..cases.len())
+        .map(|number| {
+            let (mut made, end) = (of(number), end(&cases[number]));
+            assert!(made[..shift].iter().all(|byte| *byte == FILL), "written before the message");
+            assert!(made[shift + end..].iter().all(|byte| *byte == FILL), "written behind the message");
+            made.drain(..shift);
+            made.truncate(end);
+            made
+        })
+        .collect()
+}
+
+/// All levels, all places and two shifts give libcrypto's answers.
+fn check(keys: &[Vec<u8>], cases: &[Case], what: &str) {
+    let judges: Vec<Vec<u8>> = cases.iter().map(|case| judged(keys, case)).collect();
+    for level in Level::all() {
+        let mut cbc = Cbc::new(level);
+        for place in PLACES {
+            for shift in [0, 1] {
+                let answers = answered(&mut cbc, level, keys, cases, place, shift);
+                let wrong: Vec<usize> =
+                    (0..cases.len()).filter(|number| answers[*number] != judges[*number]).collect();
+                assert!(
+                    wrong.is_empty(),
+                    "{what}, {place:?}, shift {shift}, {}: wrong are {wrong:?}",
+                    level.name()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_length_to_four_kilobytes_with_and_without_padding() {
+    for key_bytes in [16, 24, 32] {
+        let keys = keys(key_bytes, 5);
+        let cases: Vec<Case> =
+            (0..=4_096).map(|length| case(length % 5, length, length as u64 * 2)).collect();
+        check(&keys, &cases, "every length");
+        let blocks: Vec<Case> = cases.into_iter().filter(|case| !case.is_padded).collect();
+        check(&keys, &blocks, "whole blocks");
+    }
+}
+
+#[test]
+fn every_count_of_messages_alike_and_unlike() {
+    let keys = keys(32, 7);
+    for count in 1..=70_usize {
+        let alike: Vec<Case> = (0..count).map(|it| case(it % 7, 48, it as u64 * 2)).collect();
+        check(&keys, &alike, "alike");
+        let unlike: Vec<Case> =
+            (0..count).map(|it| case(it * 3 % 7, it * 37 % 320 / BLOCK * BLOCK, it as u64 * 2)).collect();
+        check(&keys, &unlike, "unlike");
+    }
+}
+
+/// Long ones, which begin one register after the other, beside short ones, empty ones and ones of padding only.
+#[test]
+fn long_and_short_messages_in_one_call() {
+    let keys = keys(16, 3);
+    let lengths = [20_000, 16, 4_096, 0, 64, 3, 70_000, 3_072, 1_040, 15, 160, 33];
+    for count in [1, 2, 5, 11, 17, 40] {
+        let cases: Vec<Case> =
+            (0..count).map(|it| case(it % 3, lengths[it * 5 % lengths.len()], it as u64 * 2)).collect();
+        check(&keys, &cases, "long and short");
+        let pages: Vec<Case> = (0..count).map(|it| case(it % 3, 4_096, it as u64 * 2)).collect();
+        check(&keys, &pages, "pages");
+    }
+}
+
+/// One after the other, with other keys and other sizes of keys in the same lanes, and after the lanes forgot.
+#[test]
+fn lanes_serve_one_burst_after_the_other() {
+    for level in Level::all() {
+        let mut cbc = Cbc::new(level);
+        for round in 0..40 {
+            let keys = keys([16, 32, 24][round % 3], 1 + round % 4);
+            let cases: Vec<Case> = (0..round)
+                .map(|it| case(it % keys.len(), 16 * (it % 9), (round * 100 + it) as u64))
+                .collect();
+            let answers = answered(&mut cbc, level, &keys, &cases, Place::Same, 0);
+            for (answer, case) in answers.iter().zip(&cases) {
+                assert_eq!(*answer, judged(&keys, case), "round {round}, {}", level.name());
+            }
+            if round % 5 == 0 {
+                cbc.forget();
+            }
+        }
+    }
+}
+
+#[test]
+fn only_keys_of_aes_are_taken() {
+    let Some(level) = Level::best() else { return println!("skipped: the processor lacks the instructions") };
+    for length in 0..=64 {
+        assert_eq!(
+            Key::new(level, &vec![1; length]).is_some(),
+            [16, 24, 32].contains(&length),
+            "{length} bytes"
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "no more than there is room for")]
+fn a_place_that_is_too_short_is_refused() {
+    _ = Message::apart(0, &[0; BLOCK], &[0; 32], &mut [0; 16]);
+}
+
+#[test]
+#[should_panic(expected = "room for a block more")]
+fn padding_without_room_is_refused() {
+    _ = Message::in_place(0, &[0; BLOCK], &mut [0; 32], 32).ending_with([16; BLOCK]);
+}
+
+#[test]
+#[should_panic(expected = "keys have one size")]
+fn keys_of_several_sizes_are_refused() {
+    let Some(level) = Level::best() else {
+        panic!("keys have one size: skipped, the processor lacks the instructions")
+    };
+    let keys = [16, 32].map(|length| Key::new(level, &vec![1; length]).unwrap());
+    Cbc::new(level).encrypt(&keys, &mut []);
+}
