@@ -5,6 +5,19 @@ use crate::Level;
 /// A key. There is none.
 pub struct Key(Level);
 
+/// Whole blocks of a message. There are none.
+pub struct Stretch(Level);
+
+impl Stretch {
+    /// Never called.
+    ///
+    /// # Safety
+    /// None is needed.
+    pub unsafe fn crypt<const ENCRYPTS: bool>(&mut self, _: &Key, _: *const u8, _: *mut u8, _: usize) {
+        self.0.never::<()>();
+    }
+}
+
 /// A message on its way. There is none.
 #[derive(Clone)]
 pub struct Message(Level);
@@ -68,6 +81,22 @@ impl Message {
     /// # Safety
     /// None is needed.
     pub unsafe fn crypt<const ENCRYPTS: bool>(&mut self, _: &mut Key, _: *const u8, _: *mut u8, _: usize) {
+        self.0.never::<()>();
+    }
+
+    /// Never called.
+    pub fn opens(&mut self, _: &mut Key) -> bool {
+        self.0.never()
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn stretch(&self, _: usize) -> Stretch {
+        self.0.never()
+    }
+
+    /// Never called.
+    pub fn join(&mut self, _: &Key, _: &Stretch) {
         self.0.never::<()>();
     }
 

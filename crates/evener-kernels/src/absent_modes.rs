@@ -33,4 +33,18 @@ impl Key {
     pub unsafe fn crypt_unit(&self, _: &[u8; BLOCK], _: *const u8, _: *mut u8, _: usize) {
         self.0.never::<()>();
     }
+
+    /// Never called.
+    ///
+    /// # Safety
+    /// None is needed.
+    pub unsafe fn crypt_unit_at(&self, _: &mut [u8; BLOCK], _: *const u8, _: *mut u8, _: usize) {
+        self.0.never::<()>();
+    }
+
+    /// Never called.
+    #[must_use]
+    pub fn tweak(&self, _: &[u8; BLOCK]) -> [u8; BLOCK] {
+        self.0.never()
+    }
 }

@@ -197,6 +197,81 @@ fn pieces_of_any_length_are_the_whole() {
     }
 }
 
+/// Text in stretches of so many blocks, worked on from the last to the first and joined to the message.
+fn by_stretches(key: &mut Key, message: &mut Message, encrypts: bool, text: &mut [u8], blocks: usize) {
+    assert!(message.opens(key));
+    let key = &*key;
+    let begun: Vec<_> = text
+        .chunks_mut(blocks * 16)
+        .enumerate()
+        .map(|(at, part)| (message.stretch(at * blocks), part))
+        .collect();
+    let mut done: Vec<_> = begun
+        .into_iter()
+        .rev()
+        .map(|(mut stretch, part)| {
+            let place = part.as_mut_ptr();
+            if encrypts {
+                // SAFETY: in its place.
+                unsafe { stretch.crypt::<true>(key, place, place, part.len() / 16) };
+            } else {
+                // SAFETY: as above.
+                unsafe { stretch.crypt::<false>(key, place, place, part.len() / 16) };
+            }
+            stretch
+        })
+        .collect();
+    done.drain(..).rev().for_each(|stretch| message.join(key, &stretch));
+}
+
+#[test]
+fn stretches_in_any_order_are_the_whole() {
+    for level in Level::all() {
+        for (key_bytes, aad, before, blocks, text) in [
+            (16, 0, 0, 1, 160),
+            (16, 13, 16, 3, 1_024),
+            (24, 32, 64, 33, 16_384),
+            (32, 5, 0, 64, 65_536 + 4_096),
+            (32, 0, 1_008, 257, 100_000),
+        ] {
+            let key_bytes = bytes(key_bytes, 61);
+            // The second one's counter wraps within the first stretches.
+            let wrapping = (key_bytes.len() == 16).then(|| nonce_that_begins_at(&key_bytes, u32::MAX - 40));
+            for nonce in [bytes(12, 62)].into_iter().chain(wrapping) {
+                let (text, aad) = (bytes(text, 63), bytes(aad, 64));
+                let (sealed, tag) = judged(&key_bytes, &nonce, &aad, &text);
+                for (encrypts, input, output) in [(true, &text, &sealed), (false, &sealed, &text)] {
+                    let mut key = key(level, &key_bytes);
+                    let mut message = Message::new(&mut key, &nonce);
+                    message.aad(&mut key, &aad);
+                    let crypt = |message: &mut Message, key: &mut Key, piece: &mut [u8]| match encrypts {
+                        true => message.encrypt(key, piece),
+                        false => message.decrypt(key, piece),
+                    };
+                    let mut place = input.clone();
+                    let (first, rest) = place.split_at_mut(before);
+                    let (middle, last) = rest.split_at_mut(rest.len() / 32 * 16 + 16);
+                    crypt(&mut message, &mut key, first);
+                    by_stretches(&mut key, &mut message, encrypts, middle, blocks);
+                    crypt(&mut message, &mut key, last);
+                    assert!(place == *output, "{} {blocks} blocks", level.name());
+                    assert_eq!(message.tag(&key)[..], tag, "{} {blocks} blocks", level.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn stretches_begin_at_a_block_only() {
+    for level in Level::all() {
+        let mut key = key(level, &bytes(16, 65));
+        let mut message = Message::new(&mut key, &bytes(12, 66));
+        message.encrypt(&mut key, &mut [0; 5]);
+        assert!(!message.opens(&mut key));
+    }
+}
+
 /// Begun before its text or behind, by any number of bytes to five blocks.
 #[test]
 fn an_answer_may_lie_anywhere() {

@@ -163,6 +163,34 @@ fn pieces_are_the_whole() {
 }
 
 /// A unit as long as XTS allows, whose tweak is moved on by a million blocks.
+/// Times x in the field of XTS (IEEE 1619-2018, 5.2), once for each block.
+fn moved_on(tweak: [u8; BLOCK], blocks: usize) -> [u8; BLOCK] {
+    (0..blocks).fold(tweak, |tweak, _| {
+        let number = u128::from_le_bytes(tweak);
+        (number << 1 ^ (number >> 127) * 0x87).to_le_bytes()
+    })
+}
+
+#[test]
+fn a_unit_goes_on_from_the_tweak_of_any_of_its_blocks() {
+    for level in Level::all() {
+        for (mode, key_bytes) in all().into_iter().filter(|(mode, _)| is_xts(*mode)) {
+            let (key_bytes, iv, text) = (bytes(key_bytes, 51), [7; BLOCK], bytes(1_000, 52));
+            let key = key(level, mode, &key_bytes);
+            let expected = judged(mode, &key_bytes, &iv, &text);
+            let mut place = text.clone();
+            let at = 23 * BLOCK;
+            let (first, rest) = place.split_at_mut(at);
+            let mut tweak = moved_on(key.tweak(&iv), 23);
+            // SAFETY: in their places.
+            unsafe { key.crypt_unit_at(&mut tweak, rest.as_ptr(), rest.as_mut_ptr(), rest.len()) };
+            // SAFETY: as above.
+            unsafe { key.crypt(&mut key.tweak(&iv), first.as_ptr(), first.as_mut_ptr(), 23) };
+            assert!(place == expected, "{} {mode:?}", level.name());
+        }
+    }
+}
+
 #[test]
 fn the_longest_unit() {
     let text = bytes(16 << 20, 13);

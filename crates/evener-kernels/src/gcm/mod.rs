@@ -4,6 +4,7 @@ mod blocks;
 mod entries;
 mod key;
 mod product;
+mod stretch;
 
 use std::arch::x86_64::{_mm_set_epi64x, _mm_setzero_si128};
 use std::ptr;
@@ -14,6 +15,7 @@ use self::blocks::Chain;
 use self::entries::Entries;
 pub use self::key::Key;
 use self::product::product;
+pub use self::stretch::Stretch;
 use crate::turn::begins_inside;
 use crate::vector::{Block, Vector as _};
 

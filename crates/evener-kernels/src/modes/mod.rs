@@ -86,12 +86,21 @@ impl Key {
     /// # Safety
     /// `from` is good for reading and `to` for writing so many bytes.
     pub unsafe fn crypt_unit(&self, number: &[u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
-        debug_assert!(bytes >= BLOCK, "a unit has at least a block");
         let mut tweak = self.tweak(number);
+        // SAFETY: the caller's word.
+        unsafe { self.crypt_unit_at(&mut tweak, from, to, bytes) }
+    }
+
+    /// The same of the end of a unit, at least a block, whose first block has this tweak.
+    ///
+    /// # Safety
+    /// As [`crypt_unit`](Self::crypt_unit).
+    pub unsafe fn crypt_unit_at(&self, tweak: &mut [u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
+        debug_assert!(bytes >= BLOCK, "a unit has at least a block");
         let part = bytes % BLOCK;
         if part == 0 {
             // SAFETY: the caller's word.
-            return unsafe { self.crypt(&mut tweak, from, to, bytes / BLOCK) };
+            return unsafe { self.crypt(tweak, from, to, bytes / BLOCK) };
         }
         let whole = bytes / BLOCK - 1;
         let (last, place) = (from.wrapping_add(whole * BLOCK), to.wrapping_add(whole * BLOCK));
@@ -99,8 +108,8 @@ impl Key {
         // SAFETY: it and the part behind it, into as much room and more.
         unsafe { ptr::copy_nonoverlapping(last, ends.as_mut_ptr(), BLOCK + part) };
         // SAFETY: the blocks before.
-        unsafe { self.crypt(&mut tweak, from, to, whole) };
-        self.steal(&mut tweak, &mut ends, part);
+        unsafe { self.crypt(tweak, from, to, whole) };
+        self.steal(tweak, &mut ends, part);
         // SAFETY: as above.
         unsafe { ptr::copy_nonoverlapping(ends.as_ptr(), place, BLOCK + part) };
         ends.zeroize();
@@ -131,7 +140,8 @@ impl Key {
     }
 
     /// The tweak of a unit's first block.
-    fn tweak(&self, number: &[u8; BLOCK]) -> [u8; BLOCK] {
+    #[must_use]
+    pub fn tweak(&self, number: &[u8; BLOCK]) -> [u8; BLOCK] {
         // SAFETY: every level has these instructions, and a level exists only where the processor has them.
         unsafe { encrypted(&self.tweak_rounds, number) }
     }
