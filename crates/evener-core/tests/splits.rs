@@ -1,7 +1,7 @@
 //! What is learned about splitting: never much slower, on machines where it pays and where it cannot.
 
 use evener_core::Nanos;
-use evener_core::splits::{CALL_BYTES_MIN, RequestSize, SplitPolicy, Way, part_bytes};
+use evener_core::splits::{CALL_BYTES_MIN, RequestSize, SplitPolicy, UNTRIED_BYTES_MIN, Way, part_bytes};
 use proptest::prelude::*;
 
 /// Two threads on a made-up machine.
@@ -72,6 +72,33 @@ fn large_calls_are_split_on_an_idle_machine() {
     let (took, whole, split) = run(&mut splits, IDLE, 64 << 20, 200, &mut now);
     assert!(split > 180, "{split}");
     assert!(took * 17 < whole * 10, "{took} of {whole}");
+}
+
+#[test]
+fn a_programs_one_long_call_is_split_and_those_behind_it_are_compared() {
+    for bytes in [UNTRIED_BYTES_MIN, 256 << 20] {
+        let (mut splits, mut now) = (SplitPolicy::new(2), 0);
+        assert_eq!(run(&mut splits, IDLE, bytes, 1, &mut now).2, 1, "the first of {bytes}");
+        // Not known to be good: the next two or eight are measured whole.
+        assert_eq!(run(&mut splits, IDLE, bytes, 2, &mut now).2, 0, "those behind it");
+        assert!(run(&mut splits, IDLE, bytes, 40, &mut now).2 >= 33, "and then they are split");
+    }
+    let (mut splits, mut now) = (SplitPolicy::new(2), 0);
+    assert_eq!(
+        run(&mut splits, IDLE, UNTRIED_BYTES_MIN - 1, 1, &mut now).2,
+        0,
+        "shorter ones first stay whole"
+    );
+}
+
+#[test]
+fn where_cores_are_busy_an_untried_call_of_each_class_is_all_that_is_lost() {
+    let (mut splits, mut now) = (SplitPolicy::new(1), 0);
+    for power in 22..28 {
+        let (took, whole, split) = run(&mut splits, BUSY, 1 << power, 1, &mut now);
+        assert!(split == 1 && took <= whole + BUSY.stall + BUSY.offer, "{power}");
+        assert_eq!(run(&mut splits, BUSY, 1 << power, 2, &mut now).2, 0, "{power}");
+    }
 }
 
 #[test]

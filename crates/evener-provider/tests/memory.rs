@@ -50,7 +50,9 @@ fn compare() {
 
 #[test]
 fn without_memory_for_parts_the_direct_path_does_it() {
-    in_program("without_memory_for_parts_the_direct_path_does_it", &usual(""), SPLIT, || {
+    // Kernels have libcrypto take none.
+    let variables = [SPLIT, &[("EVENER_KERNELS", "off")]].concat();
+    in_program("without_memory_for_parts_the_direct_path_does_it", &usual(""), &variables, || {
         intercept();
         compare();
     });
@@ -69,7 +71,7 @@ fn without_memory_for_raw_work_the_direct_path_does_it() {
 /// is an error, without end (`CRYPTO_THREAD_set_local_ex`, crypto/threads_common.c).
 #[test]
 fn a_helper_never_asks_libcrypto_for_memory() {
-    let two = [("EVENER_THREADS", "2"), SPLIT[1], SPLIT[2]];
+    let two = [("EVENER_THREADS", "2"), SPLIT[1], SPLIT[2], ("EVENER_KERNELS", "off")];
     in_program("a_helper_never_asks_libcrypto_for_memory", &usual(""), &two, || {
         intercept();
         for name in NAMES {

@@ -31,6 +31,11 @@ const HANDOVERS_MIN: u64 = 2;
 /// One of so many calls that are too short for the hand-over is split nevertheless, since only that shows a change.
 const PROBE_PERIOD: u64 = 64;
 
+/// The first call of its class from so many bytes on is split untried, for a program may have but one: 4 MiB take half a millisecond at 8 GB/s, ten
+/// hand-overs. What it can lose is bounded in the call itself: the caller does what no helper has begun, and waits for one part of each at most. The
+/// calls behind it are compared as all others are.
+pub const UNTRIED_BYTES_MIN: usize = 1 << 22;
+
 /// Hand-over before any was measured. Assumed, not measured: 50 us, because a futex's wake-up across cores of a virtual machine takes
 /// about that.
 const HANDOVER_FIRST: Nanos = Nanos::from_micros(50);
@@ -59,13 +64,16 @@ pub struct SplitPolicy {
     handover: Nanos,
     /// Calls that were too short for the hand-over.
     short_calls: u64,
+    /// By kind, a bit for each power of two in bytes of which a call was split untried.
+    untried: Vec<u64>,
 }
 
 impl SplitPolicy {
     /// Nothing learned yet, about `kinds` kinds of work.
     #[must_use]
     pub fn new(kinds: usize) -> Self {
-        Self { guard: BySize::new(kinds), handover: HANDOVER_FIRST, short_calls: 0 }
+        let guard = BySize::new(kinds);
+        Self { guard, handover: HANDOVER_FIRST, short_calls: 0, untried: vec![0; kinds] }
     }
 
     /// How the call that begins at `now` shall run.
@@ -76,6 +84,9 @@ impl SplitPolicy {
     pub fn choose(&mut self, load: RequestSize, now: Nanos) -> Way {
         if load.bytes < CALL_BYTES_MIN {
             return Way::Whole;
+        }
+        if self.is_first(load) {
+            return Way::Split;
         }
         if self.guard.stays(load, now) || self.is_too_short(load) {
             return Way::Whole;
@@ -103,7 +114,8 @@ impl SplitPolicy {
         let most = self.handover.max(HANDOVER_FIRST).0.saturating_mul(HANDOVER_JUMP_MAX);
         let sample = handover.unwrap_or_else(|| cost.max(self.handover)).min(Nanos(most));
         self.handover = Nanos((self.handover.0 * (HANDOVER_WEIGHT - 1) + sample.0) / HANDOVER_WEIGHT);
-        load.bytes >= CALL_BYTES_MIN && self.guard.went(load, cost, now)
+        let is_judged = load.bytes >= CALL_BYTES_MIN && self.guard.direct_mean(load).is_some();
+        is_judged && self.guard.went(load, cost, now)
     }
 
     /// What hand-overs take, smoothed.
@@ -116,6 +128,16 @@ impl SplitPolicy {
     #[must_use]
     pub fn total(&self) -> Counters {
         self.guard.total()
+    }
+
+    /// Whether it is a long call of a class of which nothing is known, and no other was split for that.
+    fn is_first(&mut self, load: RequestSize) -> bool {
+        let class = 1 << load.bytes.ilog2();
+        let is_first = load.bytes >= UNTRIED_BYTES_MIN
+            && self.untried[load.kind] & class == 0
+            && self.guard.direct_mean(load).is_none();
+        self.untried[load.kind] |= if is_first { class } else { 0 };
+        is_first
     }
 
     fn is_too_short(&mut self, load: RequestSize) -> bool {

@@ -135,15 +135,18 @@ impl Settings {
     }
 
     /// The instructions of this provider's own kernels, where they are wanted and there, and whether they are to be used without being measured.
+    ///
+    /// Where buffers are split, kernels on wide registers are: they share a key between threads, where each thread of libcrypto's takes a context, and no
+    /// libcrypto so far is faster than they are on one core (docs/results/kernels.md).
     pub(crate) fn kernel(&self) -> Option<(Level, bool)> {
+        let splits = self.split_from() != usize::MAX;
         let level = match self.kernels {
-            // Parts of a message are joined by what inner contexts tell.
-            _ if self.split_from() != usize::MAX => None,
             Kernels::Off => None,
+            Kernels::Auto if splits => Level::best().filter(|level| level.bits() > 128),
             Kernels::Auto | Kernels::On => Level::best(),
             Kernels::Bits(bits) => Level::up_to(bits),
         };
-        Some((level?, self.kernels != Kernels::Auto))
+        Some((level?, splits || self.kernels != Kernels::Auto))
     }
 
     /// Whether anything may leave the direct path.

@@ -23,8 +23,8 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
         let is_passed = !row.is_tracked() && added.is_empty();
         let replaced = match &row.native {
             Some(Native { family: Family::Gcm, .. }) => super::native::gcm::replacements(slot),
-            // What asks for messages besides asks for a context that knows them.
-            Some(_) if is_passed => super::native::blocks::replacements(slot),
+            // What asks for messages besides asks for a context that knows them; kernels split for themselves.
+            Some(_) if !row.has_other_ways() && added.is_empty() => super::native::blocks::replacements(slot),
             None if is_passed => passthrough::replacements(slot),
             _ => cipher::replacements(slot),
         };

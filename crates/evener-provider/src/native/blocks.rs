@@ -12,6 +12,8 @@ use zeroize::{Zeroize as _, Zeroizing};
 use super::Refused;
 use super::class::Class;
 use super::kernel_check::{self, Sample, Turn};
+use super::part_starts;
+use super::split::{Place, Split};
 use super::stream::Stream;
 use super::tally::Tally;
 use crate::ffi::params;
@@ -302,7 +304,7 @@ impl BlockContext {
             return None;
         }
         // SAFETY: the caller lends both for the call.
-        unsafe { self.key.crypt(&mut self.iv, from, to, bytes / BLOCK) };
+        unsafe { self.crypt((from, to, bytes / BLOCK * BLOCK)) }?;
         self.tally.take(bytes);
         Some(bytes)
     }
@@ -313,10 +315,104 @@ impl BlockContext {
             return Some(0);
         }
         let (from, to, bytes) = call.both()?;
-        let mut stream = Stream { key: &self.key, counter: &mut self.iv, block: &mut self.held };
+        let at = |offset: usize, bytes| (from.wrapping_add(offset), to.wrapping_add(offset), bytes);
+        let (mut head, mut bulk) = (bytes, 0);
+        if bytes >= self.split_from() && Split::fits(at(0, bytes)) {
+            head = if self.held_bytes > 0 { BLOCK - self.held_bytes } else { 0 };
+            bulk = (bytes - head) / BLOCK * BLOCK;
+        }
         // SAFETY: the caller lends both for the call.
-        self.held_bytes = unsafe { stream.crypt(self.held_bytes, from, to, bytes) };
+        unsafe { self.stream_some(at(0, head)) };
+        if bulk > 0 {
+            // SAFETY: within both.
+            unsafe { self.crypt(at(head, bulk)) }?;
+        }
+        // SAFETY: as above.
+        unsafe { self.stream_some(at(head + bulk, bytes - head - bulk)) };
         Some(bytes)
+    }
+
+    /// A piece of CTR, by this thread.
+    ///
+    /// # Safety
+    /// Its places are good for reading and writing.
+    unsafe fn stream_some(&mut self, (from, to, bytes): Place) {
+        if bytes > 0 {
+            let mut stream = Stream { key: &self.key, counter: &mut self.iv, block: &mut self.held };
+            // SAFETY: the caller's word.
+            self.held_bytes = unsafe { stream.crypt(self.held_bytes, from, to, bytes) };
+        }
+    }
+
+    /// From how many bytes on a piece may be split between threads, which takes memory, locks and the kernel's time.
+    #[inline]
+    pub(crate) fn split_from(&self) -> usize {
+        self.row().thresholds.split_from
+    }
+
+    /// Whole blocks, or of XTS a data unit, by this thread or by several; `None` where threads have left a part undone.
+    ///
+    /// # Safety
+    /// The places are good for reading and writing.
+    unsafe fn crypt(&mut self, place: Place) -> Option<()> {
+        if place.2 < self.split_from() {
+            // SAFETY: the caller's word.
+            unsafe { self.crypt_whole(place) };
+            return Some(());
+        }
+        let split = Split::of(self.row(), self.encrypts, place);
+        if let Some((split, part_bytes)) = split.as_ref().and_then(|split| Some((split, split.part_bytes()?)))
+        {
+            // SAFETY: as above.
+            unsafe { self.crypt_shared(split, place, part_bytes) }?;
+        } else {
+            // SAFETY: as above.
+            unsafe { self.crypt_whole(place) };
+        }
+        split.into_iter().for_each(Split::end);
+        Some(())
+    }
+
+    /// # Safety
+    /// As [`crypt`](Self::crypt).
+    unsafe fn crypt_whole(&mut self, (from, to, bytes): Place) {
+        if self.family() == Family::Xts {
+            // SAFETY: the caller's word.
+            unsafe { self.key.crypt_unit(&self.iv, from, to, bytes) };
+        } else {
+            // SAFETY: as above.
+            unsafe { self.key.crypt(&mut self.iv, from, to, bytes / BLOCK) };
+        }
+    }
+
+    /// # Safety
+    /// As [`crypt`](Self::crypt).
+    unsafe fn crypt_shared(&mut self, split: &Split<'_>, place: Place, part_bytes: usize) -> Option<()> {
+        let part_bytes = part_starts::without_stolen_end(place.2, part_bytes);
+        // SAFETY: the caller lends the input, of which nothing is overwritten yet.
+        let input = unsafe { std::slice::from_raw_parts(place.0, place.2) };
+        let (starts, end) = part_starts::of(self.family(), &self.key, &self.iv, input, part_bytes);
+        let (key, is_unit) = (&self.key, self.family() == Family::Xts);
+        let part = |index: usize, (from, to, bytes): Place| {
+            let mut chain = starts.get(index).copied().unwrap_or_default();
+            if is_unit {
+                // SAFETY: the part's place.
+                unsafe { key.crypt_unit_at(&mut chain, from, to, bytes) };
+            } else {
+                // SAFETY: as above.
+                unsafe { key.crypt(&mut chain, from, to, bytes / BLOCK) };
+            }
+        };
+        // SAFETY: the caller's word.
+        let is_done = unsafe { split.share(part_bytes, &part) };
+        self.iv = end;
+        self.tally.went_elsewhere(place.2);
+        if !is_done {
+            // A thread panicked, which none has a reason to: the message is lost, and no other way may go on with what is there.
+            self.has_key = false;
+            self.key_copy.zeroize();
+        }
+        is_done.then_some(())
     }
 
     /// A data unit of XTS.
@@ -326,7 +422,7 @@ impl BlockContext {
             return None;
         }
         // SAFETY: the caller lends both for the call.
-        unsafe { self.key.crypt_unit(&self.iv, from, to, bytes) };
+        unsafe { self.crypt((from, to, bytes)) }?;
         Some(bytes)
     }
 
@@ -350,7 +446,7 @@ impl BlockContext {
             return None;
         }
         // SAFETY: input of this length is there, and room for as much as comes out.
-        unsafe { self.whole(call, all, out) };
+        unsafe { self.whole(call, all, out) }?;
         Some(out)
     }
 
@@ -359,8 +455,8 @@ impl BlockContext {
     ///
     /// # Safety
     /// The call has its input, and room for `out` bytes.
-    unsafe fn whole(&mut self, call: &Update, all: usize, out: usize) {
-        let Some((input, output)) = call.places() else { return };
+    unsafe fn whole(&mut self, call: &Update, all: usize, out: usize) -> Option<()> {
+        let (input, output) = call.places()?;
         let before = self.held_bytes;
         let mut tail = Zeroizing::new([0; BLOCK]);
         // All of the input: what comes out has what was held.
@@ -378,13 +474,14 @@ impl BlockContext {
         if out > at {
             let (from, to) = (input.wrapping_add(begun), output.wrapping_add(at));
             // SAFETY: within the input, and within the room.
-            unsafe { self.key.crypt(&mut self.iv, from, to, (out - at) / BLOCK) };
+            unsafe { self.crypt((from, to, out - at)) }?;
         }
         if before > 0 {
             call.put_output(0, &*first);
         }
         self.held[..tail_bytes].copy_from_slice(&tail[..tail_bytes]);
         self.held_bytes = tail_bytes;
+        Some(())
     }
 
     /// The end of a message; bytes written.

@@ -13,7 +13,10 @@
 //! is a message of its own: its associated data come as a parameter, its nonce lies in front of the text or is counted up here, its tag behind.
 //! What needs random bytes is asked of an inner context, which has OpenSSL's own generator ([`GcmContext::made_by_inner`]).
 
-use evener_kernels::gcm::{Key, Message};
+use std::sync::OnceLock;
+
+use evener_core::BLOCK_BYTES;
+use evener_kernels::gcm::{Key, Message, Stretch};
 use evener_kernels::is_same_tag;
 use evener_ossl_sys::Param;
 use evener_ring::hold_cancellation;
@@ -23,6 +26,7 @@ use super::Refused;
 use super::class::Class;
 use super::kernel_check::{self, Turn};
 use super::shadow::Shadow;
+use super::split::{Place, Split};
 use super::tally::Tally;
 use crate::ffi::params;
 use crate::inner_cipher::call::{Init, Update};
@@ -206,7 +210,7 @@ impl GcmContext {
     /// Associated data or text, by the kernel.
     #[inline]
     fn work_alone(&mut self, call: &Update) -> Result<usize, Refused> {
-        let Self { message: Some(message), key, encrypts, .. } = self else { return Err(Refused) };
+        let Self { message: Some(message), key, .. } = self else { return Err(Refused) };
         if call.is_aad() {
             let is_in_time =
                 message.text_bytes() == 0 && message.aad_bytes().saturating_add(call.len() as u64) <= AAD_MAX;
@@ -220,6 +224,10 @@ impl GcmContext {
         if message.text_bytes().saturating_add(bytes as u64) > TEXT_MAX {
             return Err(Refused);
         }
+        if bytes >= self.split_from() {
+            return self.large((from, to, bytes));
+        }
+        let Self { message: Some(message), key, encrypts, .. } = self else { return Err(Refused) };
         self.tally.take(bytes);
         // SAFETY: the caller lends both for the call.
         unsafe { crypt(message, key, *encrypts, (from, to, bytes)) };
@@ -255,6 +263,43 @@ impl GcmContext {
         kernel_check::found_wrong(self.row(), self.class);
         kernel_check::count_redone(self.row(), self.encrypts, bytes);
         self.shadow.iter_mut().for_each(Shadow::lead);
+    }
+
+    /// From how many bytes on a piece may be split between threads, which takes memory, locks and the kernel's time.
+    #[inline]
+    pub(crate) fn split_from(&self) -> usize {
+        self.row().thresholds.gcm_from
+    }
+
+    /// A piece of text that may be split: what is missing of a block that is begun, whole blocks, and what is left.
+    fn large(&mut self, (from, to, bytes): Place) -> Result<usize, Refused> {
+        let row = self.row();
+        let Self { message: Some(message), key, encrypts, tally, .. } = self else { return Err(Refused) };
+        let encrypts = *encrypts;
+        let begun = usize::from(message.text_bytes().to_le_bytes()[0]) % BLOCK_BYTES;
+        let head = if begun > 0 { BLOCK_BYTES - begun } else { 0 };
+        let bulk = (bytes - head) / BLOCK_BYTES * BLOCK_BYTES;
+        let at = |offset: usize, bytes| (from.wrapping_add(offset), to.wrapping_add(offset), bytes);
+        let split = Split::of(row, encrypts, at(head, bulk));
+        if let Some((split, part_bytes)) = split.as_ref().and_then(|split| Some((split, split.part_bytes()?)))
+        {
+            // SAFETY: within what the caller lends for the call.
+            unsafe { crypt(message, key, encrypts, at(0, head)) };
+            // SAFETY: as above.
+            if !unsafe { shared(message, key, encrypts, (split, part_bytes), bulk) } {
+                self.nonce = Nonce::Used;
+                return Err(Refused);
+            }
+            tally.take(bytes - bulk);
+            // SAFETY: as above.
+            unsafe { crypt(message, key, encrypts, at(head + bulk, bytes - head - bulk)) };
+        } else {
+            tally.take(bytes);
+            // SAFETY: as above.
+            unsafe { crypt(message, key, encrypts, (from, to, bytes)) };
+        }
+        split.into_iter().for_each(Split::end);
+        Ok(bytes)
     }
 
     /// Begins a message where one is due.
@@ -608,6 +653,46 @@ impl Drop for GcmContext {
             self.key_copy.zeroize();
         }
     }
+}
+
+/// Whole blocks of a message, each part of them by a thread of its own; whether all are done.
+///
+/// # Safety
+/// The piece's places are good for reading and writing.
+unsafe fn shared(
+    message: &mut Message,
+    key: &mut Key,
+    encrypts: bool,
+    (split, part_bytes): (&Split<'_>, usize),
+    bulk: usize,
+) -> bool {
+    if !message.opens(key) {
+        return false;
+    }
+    let stretches: Vec<OnceLock<Stretch>> = (0..bulk.div_ceil(part_bytes)).map(|_| OnceLock::new()).collect();
+    let (begun, key) = (&*message, &*key);
+    let part = |index: usize, (from, to, bytes): Place| {
+        let mut stretch = begun.stretch(index * (part_bytes / BLOCK_BYTES));
+        let blocks = bytes / BLOCK_BYTES;
+        if encrypts {
+            // SAFETY: the part's place.
+            unsafe { stretch.crypt::<true>(key, from, to, blocks) };
+        } else {
+            // SAFETY: as above.
+            unsafe { stretch.crypt::<false>(key, from, to, blocks) };
+        }
+        // Each part is given out once.
+        stretches.get(index).map(|place| place.set(stretch).is_ok());
+    };
+    // SAFETY: the caller's word.
+    let is_done = unsafe { split.share(part_bytes, &part) };
+    for stretch in &stretches {
+        match stretch.get() {
+            Some(stretch) if is_done => message.join(key, stretch),
+            _ => return false,
+        }
+    }
+    true
 }
 
 /// A piece of text, in place or apart.

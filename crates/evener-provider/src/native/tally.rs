@@ -28,7 +28,12 @@ impl Tally {
     /// More text of this message.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) {
-        self.taken = self.taken.saturating_add(bytes);
+        self.taken = self.taken.wrapping_add(bytes);
+    }
+
+    /// Of the text that is taken next so much is counted elsewhere.
+    pub(super) fn went_elsewhere(&mut self, bytes: usize) {
+        self.taken = self.taken.wrapping_sub(bytes);
     }
 
     /// The message is over.

@@ -83,6 +83,16 @@ impl CipherRow {
         self.thresholds.gcm_from != usize::MAX
     }
 
+    /// Shortest piece of text that kernels of ours may share between threads.
+    pub(crate) fn native_split_from(&self) -> usize {
+        self.thresholds.split_from.min(self.thresholds.gcm_from)
+    }
+
+    /// Whether messages are to be known for more than to be split.
+    pub(crate) fn has_other_ways(&self) -> bool {
+        self.thresholds.asked_from() != usize::MAX
+    }
+
     /// Shortest update that may be split.
     pub(crate) fn split_from(&self, encrypts: bool) -> usize {
         // Each block of CBC encryption waits for the one before.

@@ -1,11 +1,31 @@
 //! The same program by both providers, and what splits its buffers.
 
-use super::Random;
+use std::env;
+
 use super::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
+use super::{Random, in_program, usual};
 
 /// Splits whatever has two parts.
 pub const SPLIT: &[(&str, &str)] =
     &[("EVENER_THREADS", "3"), ("EVENER_SPLIT", "16"), ("EVENER_GUARD", "off")];
+
+const KERNELS: &str = "EVENER_KERNELS";
+
+/// Runs `body` in a program that splits whatever has two parts by contexts of libcrypto's, and in one that does so by kernels, where there are some.
+pub fn in_both(name: &str, body: impl Fn()) {
+    for kernels in ["off", "auto"] {
+        // The program that was started for one of them is none for the other.
+        if env::var(KERNELS).is_ok_and(|set| set != kernels) {
+            continue;
+        }
+        in_program(name, &usual(""), &[SPLIT, &[(KERNELS, kernels)]].concat(), &body);
+    }
+}
+
+/// Whether kernels may work in this program.
+pub fn has_kernels() -> bool {
+    env::var(KERNELS).is_ok_and(|set| set != "off")
+}
 
 pub fn evener() -> Provider {
     DEFAULT.load("evener").unwrap()

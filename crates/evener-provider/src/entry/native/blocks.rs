@@ -17,7 +17,7 @@ use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Par
 
 use super::super::cipher::{core_of, gettable_params, row_of};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, place_functions};
+use super::{choice, on_text, place_functions};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
@@ -202,10 +202,11 @@ dispatch! {
                 return answer;
             }
         }
-        match place.native.update(&call) {
+        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
+        on_text(row, may_split, || match place.native.update(&call) {
             Some(bytes) => call.done(bytes),
             None => place.inner().map_or(0, |inner| c_int::from(inner.update(&call))),
-        }
+        })
     }
 
     #[inline(never)]
@@ -218,12 +219,15 @@ dispatch! {
                 return answer;
             }
         }
-        if let Some(bytes) = place.native.one_shot(&call) {
-            return call.done(bytes);
-        }
-        let Some(inner) = place.inner() else { return 0 };
-        let Some(cipher) = place.native.row().inner.cipher else { return c_int::from(inner.update(&call)) };
-        call.inner(cipher, place.inner)
+        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
+        on_text(row, may_split, || {
+            if let Some(bytes) = place.native.one_shot(&call) {
+                return call.done(bytes);
+            }
+            let Some(inner) = place.inner() else { return 0 };
+            let Some(cipher) = row.inner.cipher else { return c_int::from(inner.update(&call)) };
+            call.inner(cipher, place.inner)
+        })
     }
 
     #[inline(never)]

@@ -11,7 +11,7 @@ use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Par
 
 use super::super::cipher::{core_of, gettable_params, row_of};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, place_functions};
+use super::{choice, on_text, place_functions};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
@@ -137,7 +137,8 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
-        place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes))
+        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
+        on_text(row, may_split, || place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes)))
     }
 
     #[inline(never)]
@@ -145,10 +146,11 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
-        match place.native.update(&call) {
+        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
+        on_text(row, may_split, || match place.native.update(&call) {
             Ok(bytes) => call.done(bytes),
-            Err(Refused) => refuse(place.native.row()),
-        }
+            Err(Refused) => refuse(row),
+        })
     }
 }
 

@@ -4,6 +4,8 @@
 pub(super) mod blocks;
 pub(super) mod gcm;
 
+use std::ffi::c_int;
+
 use super::cipher::core_of;
 use super::refusal::for_c;
 use crate::native::kernel_choice::{self, Choice, Class};
@@ -20,6 +22,11 @@ fn choice(row: &CipherRow, native: &Native, encrypts: bool) -> Choice {
         for_c::<()>(core_of(row), settle);
         settled
     })
+}
+
+/// Runs a call on a piece of text. Where it may be split between threads it takes memory, locks and the kernel's time, as no other does.
+fn on_text(row: &CipherRow, may_split: bool, call: impl FnOnce() -> c_int) -> c_int {
+    if may_split { for_c(core_of(row), || Ok(call())) } else { call() }
 }
 
 /// The functions that are alike of a `Place`, what C holds: to `native_update` and `native_cipher` of the file that uses this, or to the inner ones.
