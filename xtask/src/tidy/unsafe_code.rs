@@ -54,6 +54,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
             "src/native/blocks.rs",
             "src/native/gcm.rs",
             "src/native/mod.rs",
+            "src/native/split.rs",
             "src/native/stream.rs",
             "src/counters/thread_table.rs",
             "src/core/",

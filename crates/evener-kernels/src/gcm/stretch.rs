@@ -54,9 +54,15 @@ impl Message {
         // By the binary digits of the number, highest first: times the hash key where one is set, squared in between.
         let (one, mut power) = (*key.powers(1), None);
         for digit in (0..usize::BITS - stretch.blocks.leading_zeros()).rev() {
-            power = power.map(|power| unsafe { product(power, power) });
+            // No closure: it would be compiled without the register's instructions.
+            if let Some(so_far) = power {
+                power = Some(product(so_far, so_far));
+            }
             if stretch.blocks >> digit & 1 == 1 {
-                power = Some(power.map_or(one, |power| unsafe { product(power, one) }));
+                power = Some(match power {
+                    Some(so_far) => product(so_far, one),
+                    None => one,
+                });
             }
         }
         if let Some(power) = power {

@@ -12,7 +12,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
-use evener::split::{Call, Helpers, PartWorker, Threshold, helper_pool};
+use evener::split::{Call, Helpers, PartWorker, helper_pool};
 use evener_core::job::Memory;
 use evener_core::splits::RequestSize;
 use evener_core::xts::Stride;
@@ -22,7 +22,6 @@ use evener_ring::Parts;
 use super::context::CipherCtx;
 use super::message::State;
 use super::spans::{advance, input_of};
-use crate::config::Guard;
 use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::state::rows::CipherRow;
 
@@ -45,11 +44,7 @@ pub(super) fn ask_gcm(ctx: &CipherCtx, len: usize) -> Option<Call> {
 
 fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
     let settings = &ctx.prov().settings;
-    let threshold = match settings.guard {
-        Guard::Off => Threshold::From(settings.split_from()),
-        Guard::On => Threshold::Learned,
-    };
-    Some(helper_pool()?.begin(RequestSize { kind, bytes }, settings.threads, threshold))
+    Some(helper_pool()?.begin(RequestSize { kind, bytes }, settings.threads, settings.split_threshold()))
 }
 
 /// The kind of work under which costs are learned, below [`evener::split::KINDS`].

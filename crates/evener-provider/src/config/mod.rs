@@ -125,6 +125,14 @@ impl Settings {
         }
     }
 
+    /// When a buffer of that length is split.
+    pub(crate) fn split_threshold(&self) -> evener::split::Threshold {
+        match self.guard {
+            Guard::Off => evener::split::Threshold::From(self.split_from()),
+            Guard::On => evener::split::Threshold::Learned,
+        }
+    }
+
     /// The length in bytes from which on modules are considered.
     pub(crate) fn raw_from(&self) -> usize {
         match self.threshold {

@@ -7,15 +7,13 @@
 use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::split::{Call, Helpers, PartWorker, Threshold, helper_pool};
-use evener_core::counts::Count;
+use evener::split::{Call, Helpers, PartWorker, helper_pool};
+use evener_core::counts::{Count, Row};
 use evener_core::splits::RequestSize;
 use evener_core::{Direction, Family};
 use evener_ring::Parts;
 
 use super::prov;
-use crate::config::Guard;
-use crate::counters;
 use crate::state::rows::{CipherRow, Native};
 
 /// Where input lies, where output is to lie, and so many bytes of both.
@@ -46,11 +44,8 @@ impl<'p> Split<'p> {
             return None;
         }
         let settings = &prov(row).settings;
-        let threshold = match settings.guard {
-            Guard::Off => Threshold::From(settings.split_from()),
-            Guard::On => Threshold::Learned,
-        };
-        let call = helper_pool()?.begin(RequestSize { kind, bytes }, settings.threads, threshold);
+        let size = RequestSize { kind, bytes };
+        let call = helper_pool()?.begin(size, settings.threads, settings.split_threshold());
         let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
         Some(Self { call, row, direction, place })
     }
@@ -79,19 +74,22 @@ impl<'p> Split<'p> {
         };
         let prov = prov(self.row);
         prov.counts.split.fetch_add(1, Relaxed);
-        counters::count_request(prov.statistics, self.row.kind, self.direction, bytes, Count::Split);
+        prov.statistics
+            .into_iter()
+            .for_each(|to| to.request(self.row.kind, self.direction, bytes, Count::Split));
         let worker = || Box::new(Worker { kernel }) as Box<dyn PartWorker + '_>;
         helpers.share(&mut parts, worker(), &|| Some(worker()))
     }
 
     /// Has it learned what the piece took.
     pub(super) fn end(self) {
-        let (prov, bytes) = (prov(self.row), self.place.2);
-        let count = |event| {
-            counters::count_event(prov.statistics, self.row.kind, self.direction, bytes, event);
-        };
-        count((Count::TakenBack, self.call.helpers().map_or(0, Helpers::taken_back)));
-        count((Count::Locked, self.call.end().into()));
+        let counted = Row::of(self.row.kind, self.direction, self.place.2);
+        let taken_back = self.call.helpers().map_or(0, Helpers::taken_back);
+        let events = [(Count::TakenBack, taken_back), (Count::Locked, self.call.end().into())];
+        let Some(statistics) = prov(self.row).statistics else { return };
+        for (event, number) in events.into_iter().filter(|(_, number)| *number > 0) {
+            statistics.add(counted, event, number.into());
+        }
     }
 }
 
