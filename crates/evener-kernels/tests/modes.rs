@@ -167,7 +167,7 @@ fn pieces_are_the_whole() {
 fn moved_on(tweak: [u8; BLOCK], blocks: usize) -> [u8; BLOCK] {
     (0..blocks).fold(tweak, |tweak, _| {
         let number = u128::from_le_bytes(tweak);
-        (number << 1 ^ (number >> 127) * 0x87).to_le_bytes()
+        ((number << 1) ^ ((number >> 127) * 0x87)).to_le_bytes()
     })
 }
 

@@ -347,7 +347,7 @@ impl BlockContext {
     /// From how many bytes on a piece may be split between threads, which takes memory, locks and the kernel's time.
     #[inline]
     pub(crate) fn split_from(&self) -> usize {
-        self.row().thresholds.split_from
+        self.row().native_split_from()
     }
 
     /// Whole blocks, or of XTS a data unit, by this thread or by several; `None` where threads have left a part undone.

@@ -268,7 +268,7 @@ impl GcmContext {
     /// From how many bytes on a piece may be split between threads, which takes memory, locks and the kernel's time.
     #[inline]
     pub(crate) fn split_from(&self) -> usize {
-        self.row().thresholds.gcm_from
+        self.row().native_split_from()
     }
 
     /// A piece of text that may be split: what is missing of a block that is begun, whole blocks, and what is left.
