@@ -189,32 +189,42 @@ const QUESTIONS: &[&[(&CStr, u32, usize)]] = &[
 
 #[test]
 fn whoever_asks_for_lengths_hears_what_the_default_provider_says() {
-    in_program("whoever_asks_for_lengths_hears_what_the_default_provider_says", "", ALL, || {
-        let (_default, evener) = providers();
-        for name in
-            ["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM", "AES-128-WRAP"]
-        {
-            let pair = Pair::new(&DEFAULT, name);
-            let (key, iv) = (bytes(1, pair.ciphers[0].key_bytes()), bytes(2, pair.ciphers[0].iv_bytes()));
-            let query = |when: &str| {
-                for questions in QUESTIONS {
-                    pair.both(&format!("{name} {when}: {questions:?}"), |ctx, _| ctx.answers(questions));
-                }
-            };
-            pair.both("a cipher", |ctx, cipher| ctx.init(Some(cipher), None, None, Some(true)));
-            query("without a key");
-            pair.both("key and IV", |ctx, _| ctx.init(None, Some(&key), Some(&iv), None));
-            query("at the start");
-            pair.both("update", |ctx, _| ctx.update(&bytes(3, 4_096)));
-            query("in mid-message");
-            pair.both("the rest", |ctx, _| ctx.update(&bytes(4, 160)));
-            pair.both("last", |ctx, _| ctx.last());
-            query("at the end");
-            pair.both("the next", |ctx, _| ctx.init(None, None, Some(&iv), None));
-            query("in the next message");
-        }
-        assert!(routed(&evener) >= 8);
+    let name = "whoever_asks_for_lengths_hears_what_the_default_provider_says";
+    in_program(name, "", &[ALL, &[("EVENER_KERNELS", "off")]].concat(), || {
+        assert!(routed(&lengths_by_both()) >= 8);
     });
+}
+
+#[test]
+fn whoever_asks_kernels_for_lengths_hears_what_the_default_provider_says() {
+    let name = "whoever_asks_kernels_for_lengths_hears_what_the_default_provider_says";
+    in_program(name, "", &[("EVENER_KERNELS", "on")], || _ = lengths_by_both());
+}
+
+/// Messages of several modes with all questions at each point of them.
+fn lengths_by_both() -> Provider {
+    let (_default, evener) = providers();
+    for name in ["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM", "AES-128-WRAP"] {
+        let pair = Pair::new(&DEFAULT, name);
+        let (key, iv) = (bytes(1, pair.ciphers[0].key_bytes()), bytes(2, pair.ciphers[0].iv_bytes()));
+        let query = |when: &str| {
+            for questions in QUESTIONS {
+                pair.both(&format!("{name} {when}: {questions:?}"), |ctx, _| ctx.answers(questions));
+            }
+        };
+        pair.both("a cipher", |ctx, cipher| ctx.init(Some(cipher), None, None, Some(true)));
+        query("without a key");
+        pair.both("key and IV", |ctx, _| ctx.init(None, Some(&key), Some(&iv), None));
+        query("at the start");
+        pair.both("update", |ctx, _| ctx.update(&bytes(3, 4_096)));
+        query("in mid-message");
+        pair.both("the rest", |ctx, _| ctx.update(&bytes(4, 160)));
+        pair.both("last", |ctx, _| ctx.last());
+        query("at the end");
+        pair.both("the next", |ctx, _| ctx.init(None, None, Some(&iv), None));
+        query("in the next message");
+    }
+    evener
 }
 
 #[test]

@@ -115,9 +115,17 @@ pub(crate) fn octets_mut(param: &mut Param, most: usize) -> Option<&mut [u8]> {
 
 /// Answers with a length, in a number of 32 or 64 bits; false where the query is for another type.
 pub(crate) fn answer_length(param: &mut Param, value: usize) -> bool {
-    let is_number = matches!(param.data_type, PARAM_INTEGER | PARAM_UNSIGNED_INTEGER);
+    // As OSSL_PARAM_set_size_t, which says so before it looks at anything.
+    param.return_size = 0;
+    if !matches!(param.data_type, PARAM_INTEGER | PARAM_UNSIGNED_INTEGER) {
+        return false;
+    }
+    if param.data.is_null() {
+        // Only how much room it takes is wanted.
+        param.return_size = size_of::<usize>();
+        return true;
+    }
     match (param.data_size, u32::try_from(value)) {
-        _ if !is_number || param.data.is_null() => return false,
         // SAFETY: there is room for a number of this size at `data`.
         (4, Ok(value)) => unsafe { param.data.cast::<u32>().write_unaligned(value) },
         // SAFETY: as above.
