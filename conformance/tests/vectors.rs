@@ -5,13 +5,15 @@ use evener_conformance::{ByRuntime, Door};
 use evener_core::InlineDriver;
 use evener_core::plan::Policy;
 use evener_driver_emulated::{Fault, When};
-use evener_testing::drivers::{libcrypto, multibuffer};
+use evener_testing::drivers::{lanes, libcrypto, multibuffer};
 use evener_testing::requests::{Direct, JobSpec, ask_all};
 
 /// Jobs by which all cases are asked, each in place and apart: none is left out.
 const ASKED: usize = 15_702;
 /// Of these, what the multi-buffer library does: all but XTS and MD5.
 const ASKED_OF_LANES: usize = 14_880;
+/// Of these, what kernels of our own do: AES-GCM and AES-CBC encryption.
+const ASKED_OF_KERNELS: usize = 5_960;
 /// Of these, what a core refuses before a module sees it: no text at all where padding must be, by key size.
 const REFUSED_BEFORE: usize = 6;
 
@@ -36,6 +38,15 @@ fn multi_buffer_gives_what_was_published() {
     } else {
         println!("skipped: {wrong:?}, which the library answers wrongly on this machine");
     }
+}
+
+#[test]
+fn kernels_of_our_own_give_what_was_published() {
+    let (Some(driver), Some(judge)) = (lanes(), lanes()) else { return };
+    let asked = ask_all(&mut Direct(driver), |spec| {
+        judge.supports(spec.session.algorithm(), spec.session.direction())
+    });
+    assert_eq!(asked, ASKED_OF_KERNELS);
 }
 
 #[test]

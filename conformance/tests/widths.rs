@@ -1,10 +1,10 @@
-//! A core's set of drivers that prefers multi-buffer against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
+//! A core's set of drivers that prefers multi-buffer, by kernels of our own and by the library, against libcrypto alone: widths, lengths, mixtures, and chains of jobs.
 
 use std::sync::Arc;
 use std::thread;
 
 use evener_core::{Algorithm, Direction, Family, Method, Padding, Session};
-use evener_testing::drivers::multibuffer;
+use evener_testing::drivers::{lanes, multibuffer};
 use evener_testing::noise;
 use evener_testing::requests::{JobSpec, Layout, OnCore, answers, judged, kinds, session};
 
@@ -17,9 +17,12 @@ const LENGTHS: [usize; 25] = [
 /// Lengths around what a lane of the library counts, and far beyond.
 const LONG: [usize; 5] = [65_519, 65_534, 65_535, 65_536, 1 << 20];
 
-/// A set of drivers that prefers multi-buffer, or nothing and a printed line.
-fn core_drivers() -> Option<OnCore> {
-    multibuffer().map(OnCore::multi_buffer)
+/// Sets of drivers that prefer multi-buffer, one for each driver of it; a printed line for one that is not there.
+fn all_core_drivers() -> Vec<OnCore> {
+    [lanes().map(OnCore::multi_buffer), multibuffer().map(OnCore::multi_buffer)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Runs all jobs as one burst and lets libcrypto judge each.
@@ -41,8 +44,9 @@ fn assert_side_by_side(core_drivers: &mut OnCore) {
 struct SideBySide(OnCore);
 
 impl SideBySide {
-    fn new() -> Option<Self> {
-        core_drivers().map(Self)
+    /// Calls `body` with one after the other.
+    fn each(body: impl Fn(&mut Self)) {
+        all_core_drivers().into_iter().map(Self).for_each(|mut drivers| body(&mut drivers));
     }
 
     fn compare(&mut self, specs: &[JobSpec]) {
@@ -60,51 +64,55 @@ impl Drop for SideBySide {
 
 #[test]
 fn bursts_of_every_width_and_of_mixed_lengths_come_out_as_from_libcrypto() {
-    let Some(mut core_drivers) = SideBySide::new() else { return };
-    for (place, session) in kinds(1).enumerate() {
-        let mut seeds = place..;
-        for width in 1..=33 {
-            let specs: Vec<JobSpec> = seeds
-                .by_ref()
-                .take(width)
-                .map(|seed| JobSpec::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
-                .collect();
-            core_drivers.compare(&specs);
+    SideBySide::each(|core_drivers| {
+        for (place, session) in kinds(1).enumerate() {
+            let mut seeds = place..;
+            for width in 1..=33 {
+                let specs: Vec<JobSpec> = seeds
+                    .by_ref()
+                    .take(width)
+                    .map(|seed| JobSpec::noisy(&session, LENGTHS[seed % LENGTHS.len()], seed))
+                    .collect();
+                core_drivers.compare(&specs);
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn bursts_of_one_length_come_out_as_from_libcrypto() {
-    let Some(mut core_drivers) = SideBySide::new() else { return };
-    for session in kinds(2) {
-        for bytes in LENGTHS {
-            let specs: Vec<JobSpec> = (0..9).map(|seed| JobSpec::noisy(&session, bytes, seed)).collect();
-            core_drivers.compare(&specs);
+    SideBySide::each(|core_drivers| {
+        for session in kinds(2) {
+            for bytes in LENGTHS {
+                let specs: Vec<JobSpec> = (0..9).map(|seed| JobSpec::noisy(&session, bytes, seed)).collect();
+                core_drivers.compare(&specs);
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn what_is_longer_than_a_lane_counts_comes_out_as_from_libcrypto() {
-    let Some(mut core_drivers) = SideBySide::new() else { return };
-    for session in kinds(3) {
-        let specs: Vec<JobSpec> =
-            LONG.iter().enumerate().map(|(seed, &bytes)| JobSpec::noisy(&session, bytes, seed)).collect();
-        core_drivers.compare(&specs);
-        specs.iter().for_each(|spec| core_drivers.compare(std::slice::from_ref(spec)));
-    }
+    SideBySide::each(|core_drivers| {
+        for session in kinds(3) {
+            let specs: Vec<JobSpec> =
+                LONG.iter().enumerate().map(|(seed, &bytes)| JobSpec::noisy(&session, bytes, seed)).collect();
+            core_drivers.compare(&specs);
+            specs.iter().for_each(|spec| core_drivers.compare(std::slice::from_ref(spec)));
+        }
+    });
 }
 
 #[test]
 fn many_sessions_and_algorithms_in_one_burst_are_kept_apart() {
-    let Some(mut core_drivers) = SideBySide::new() else { return };
-    let sessions: Vec<Arc<Session>> = (0..7).flat_map(|round| kinds(10 + round)).collect();
-    let one = |(seed, session): (usize, &Arc<Session>)| JobSpec::noisy(session, seed * 37 % 3000, seed);
-    let mut specs: Vec<JobSpec> = sessions.iter().enumerate().map(one).collect();
-    core_drivers.compare(&specs);
-    specs.reverse();
-    core_drivers.compare(&specs);
+    SideBySide::each(|core_drivers| {
+        let sessions: Vec<Arc<Session>> = (0..7).flat_map(|round| kinds(10 + round)).collect();
+        let one = |(seed, session): (usize, &Arc<Session>)| JobSpec::noisy(session, seed * 37 % 3000, seed);
+        let mut specs: Vec<JobSpec> = sessions.iter().enumerate().map(one).collect();
+        core_drivers.compare(&specs);
+        specs.reverse();
+        core_drivers.compare(&specs);
+    });
 }
 
 // ---- chains: a text in jobs, each of which begins where the one before ended
@@ -162,8 +170,10 @@ fn chains() -> Vec<Chain> {
 
 #[test]
 fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
-    let Some(mut core_drivers) = core_drivers() else { return };
-    let mut chains = chains();
+    all_core_drivers().into_iter().for_each(|mut drivers| carry_on(&mut drivers, chains()));
+}
+
+fn carry_on(core_drivers: &mut OnCore, mut chains: Vec<Chain>) {
     for round in 0.. {
         let mut open: Vec<&mut Chain> = chains.iter_mut().filter(|chain| !chain.is_done()).collect();
         if open.is_empty() {
@@ -175,7 +185,7 @@ fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
             .enumerate()
             .map(|(place, chain)| chain.next(bytes(place), Layout::nth(round + place)))
             .collect();
-        let came = answers(&mut core_drivers, &specs);
+        let came = answers(core_drivers, &specs);
         for ((chain, spec), answer) in open.iter_mut().zip(&specs).zip(&came) {
             chain.take(spec, &answer.output);
         }
@@ -183,5 +193,5 @@ fn jobs_that_carry_the_iv_on_give_what_one_job_gives() {
     for chain in &chains {
         assert!(chain.output == judged(&chain.whole).output, "{}", chain.whole.what());
     }
-    assert_side_by_side(&mut core_drivers);
+    assert_side_by_side(core_drivers);
 }

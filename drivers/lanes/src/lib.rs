@@ -1,12 +1,14 @@
 //! Driver for kernels of our own (`evener-kernels`): a core's second method where they compute an algorithm.
 //!
-//! Path of a burst: [`Lanes::run`] takes job after job -> `aead.rs` finds what was made of its session's key, or makes it, and runs the
-//! message by the widest instructions that the processor has.
+//! Path of a burst: [`Lanes::run`] takes group after group of one algorithm and direction -> CBC encryption goes through `cbc.rs`, many messages side by
+//! side; AES-GCM through `aead.rs`, one after the other -> each finds what was made of a session's key, or makes it, and runs by the widest
+//! instructions that the processor has.
 //!
 //! There is nothing to load, and what is asked before the driver is used is a known answer for each algorithm.
 #![forbid(unsafe_code)]
 
 mod aead;
+mod cbc;
 
 use std::sync::OnceLock;
 
@@ -15,13 +17,15 @@ use evener_core::{Algorithm, Direction, Family, HasEnded, InlineDriver, Job, Job
 use evener_kernels::Level;
 
 use self::aead::Aead;
+use self::cbc::Cbc;
 
 /// Kernels on one thread.
 ///
-/// Prepared keys of the last 32 sessions stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
+/// Prepared keys of the last 32 sessions of AES-GCM and 128 of AES-CBC stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
 pub struct Lanes {
     profile: Profile,
     aead: Aead,
+    cbc: Cbc,
 }
 
 impl Lanes {
@@ -39,24 +43,31 @@ impl Lanes {
     pub fn unchecked(level: Level) -> Self {
         let profile = Profile {
             name: "lanes".to_owned(),
-            detail: format!("AES-GCM by {}, Evener {}", level.name(), env!("CARGO_PKG_VERSION")),
-            width: 1,
+            detail: format!(
+                "AES-GCM, and AES-CBC encryption, by {}, Evener {}",
+                level.name(),
+                env!("CARGO_PKG_VERSION")
+            ),
+            width: evener_kernels::lanes::Cbc::lanes(level),
             emulated: false,
         };
-        Self { profile, aead: Aead::new(level) }
+        Self { profile, aead: Aead::new(level), cbc: Cbc::new(level) }
     }
 
-    /// Whether kernels are written for an algorithm, here or on another processor.
+    /// Whether kernels are written for this, here or on another processor.
     #[must_use]
-    pub const fn are_for(algorithm: Algorithm) -> bool {
-        matches!(algorithm.family(), Family::Gcm)
+    #[inline]
+    pub const fn are_for(algorithm: Algorithm, direction: Direction) -> bool {
+        matches!((algorithm.family(), direction), (Family::Gcm, _) | (Family::Cbc, Direction::Encrypt))
     }
 
     fn answers_right(&mut self) -> bool {
-        let known = KNOWN.iter().filter(|known| Self::are_for(known.algorithm));
         let both = [Direction::Encrypt, Direction::Decrypt];
-        let mut questions = known.flat_map(|known| both.map(|direction| (known, direction)));
-        questions.all(|(known, direction)| known.is_right(direction, 1, |jobs| self.run(jobs)))
+        let questions = KNOWN.iter().flat_map(|known| both.map(|direction| (known, direction)));
+        let mut offered = questions.filter(|(known, direction)| Self::are_for(known.algorithm, *direction));
+        // One more than lanes, so that full lanes and a rest are both asked.
+        let width = self.profile.width as usize + 1;
+        offered.all(|(known, direction)| known.is_right(direction, width, |jobs| self.run(jobs)))
     }
 }
 
@@ -65,12 +76,16 @@ impl InlineDriver for Lanes {
         &self.profile
     }
 
-    fn supports(&self, algorithm: Algorithm, _direction: Direction) -> bool {
-        Self::are_for(algorithm)
+    fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
+        Self::are_for(algorithm, direction)
     }
 
-    fn job_bytes_max(&self, _algorithm: Algorithm, _direction: Direction) -> usize {
-        aead::bytes_max()
+    fn job_bytes_max(&self, algorithm: Algorithm, _direction: Direction) -> usize {
+        if algorithm.family() == Family::Cbc { cbc::bytes_max() } else { aead::bytes_max() }
+    }
+
+    fn takes_shared(&self) -> bool {
+        true
     }
 
     fn checked_from(&self, _algorithm: Algorithm) -> u32 {
@@ -78,17 +93,28 @@ impl InlineDriver for Lanes {
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        for job in burst {
-            match Self::are_for(job.session().algorithm()) {
-                true => self.aead.run(job),
-                false => job.fail(JobError::Unsupported),
+        if burst.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
+            burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
+        }
+        for group in burst.chunk_by_mut(|one, next| kind(one) == kind(next)) {
+            let (algorithm, direction) = kind(&group[0]);
+            match algorithm.family() {
+                Family::Cbc if direction == Direction::Encrypt => self.cbc.run(group),
+                Family::Gcm => group.iter_mut().for_each(|job| self.aead.run(job)),
+                _ => group.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
             }
         }
     }
 
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         self.aead.evict(has_ended);
+        self.cbc.evict(has_ended);
     }
+}
+
+/// What may be run together.
+fn kind(job: &Job<'_>) -> (Algorithm, Direction) {
+    (job.session().algorithm(), job.session().direction())
 }
 
 /// Bursts before the first that is compared with the plain method's. Assumed, not measured: 16, so that a run over a file or two need not set

@@ -90,6 +90,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-core",
             "evener-driver-emulated",
             "evener-driver-libcrypto",
+            "evener-driver-lanes",
             "evener-driver-multibuffer",
             "evener-fd",
             "evener-host",

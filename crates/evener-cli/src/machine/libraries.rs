@@ -26,9 +26,10 @@ pub(super) fn lanes() -> Option<Lanes> {
     if is_disabled(LANES) { None } else { Lanes::new() }
 }
 
-/// What they compute.
+/// What they compute, encryption at least.
 pub(super) fn algorithms_of_lanes() -> Vec<Algorithm> {
-    Algorithm::ALL.iter().copied().filter(|&algorithm| Lanes::are_for(algorithm)).collect()
+    let is_encrypted = |algorithm: &Algorithm| Lanes::are_for(*algorithm, Direction::Encrypt);
+    Algorithm::ALL.iter().copied().filter(is_encrypted).collect()
 }
 
 const MULTIBUFFER: &str = "multibuffer";

@@ -4,7 +4,7 @@ use evener::core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
 use evener_driver_lanes::Lanes;
 use evener_driver_multibuffer::Multibuffer;
 
-/// Both, by algorithm.
+/// Both, by algorithm and direction.
 struct Both {
     lanes: Lanes,
     library: Multibuffer,
@@ -24,36 +24,38 @@ pub(super) fn second_driver(
 }
 
 impl Both {
-    fn of(&self, algorithm: Algorithm) -> &dyn InlineDriver {
-        if Lanes::are_for(algorithm) { &self.lanes } else { &self.library }
+    fn of(&self, algorithm: Algorithm, direction: Direction) -> &dyn InlineDriver {
+        if Lanes::are_for(algorithm, direction) { &self.lanes } else { &self.library }
     }
 }
 
 impl InlineDriver for Both {
-    /// The library's, which is the wider one.
+    /// That of the wider one.
     fn profile(&self) -> &Profile {
-        self.library.profile()
+        let (lanes, library) = (self.lanes.profile(), self.library.profile());
+        if lanes.width > library.width { lanes } else { library }
     }
 
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        self.of(algorithm).supports(algorithm, direction)
+        self.of(algorithm, direction).supports(algorithm, direction)
     }
 
     fn job_bytes_max(&self, algorithm: Algorithm, direction: Direction) -> usize {
-        self.of(algorithm).job_bytes_max(algorithm, direction)
+        self.of(algorithm, direction).job_bytes_max(algorithm, direction)
     }
 
-    /// As the library does: lanes fail such a job, for they have no algorithm that may be run so.
     fn takes_shared(&self) -> bool {
-        self.library.takes_shared()
+        self.lanes.takes_shared() && self.library.takes_shared()
     }
 
+    /// That of lanes where these have a part in it, which was compared at every length in tests.
     fn checked_from(&self, algorithm: Algorithm) -> u32 {
-        self.of(algorithm).checked_from(algorithm)
+        self.of(algorithm, Direction::Encrypt).checked_from(algorithm)
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        let is_for_lanes = |job: &Job<'_>| Lanes::are_for(job.session().algorithm());
+        let is_for_lanes =
+            |job: &Job<'_>| Lanes::are_for(job.session().algorithm(), job.session().direction());
         if burst.iter().any(|job| is_for_lanes(job) != is_for_lanes(&burst[0])) {
             burst.sort_by_key(|job| is_for_lanes(job));
         }

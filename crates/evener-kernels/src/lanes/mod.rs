@@ -57,6 +57,9 @@ pub struct Message<'m> {
     memory: PhantomData<&'m mut [u8]>,
 }
 
+// SAFETY: it is what it was made of: borrowed memory, an IV and a key's number.
+unsafe impl Send for Message<'_> {}
+
 impl<'m> Message<'m> {
     /// Longest message in bytes.
     pub const BYTES_MAX: usize = (u32::MAX - 1) as usize * BLOCK;

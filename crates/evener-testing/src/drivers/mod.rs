@@ -13,6 +13,7 @@ use evener::{CoreDrivers, Setup};
 use evener_core::driver::Clock;
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile, SessionId};
+use evener_driver_lanes::Lanes;
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Multibuffer;
 
@@ -29,6 +30,16 @@ pub fn libcrypto() -> Libcrypto {
 #[must_use]
 pub fn multibuffer() -> Option<Multibuffer> {
     Multibuffer::load().inspect_err(|absent| println!("skipped: {absent}")).ok()
+}
+
+/// Kernels of our own, or nothing and a line that says so, where this processor lacks the instructions.
+#[must_use]
+pub fn lanes() -> Option<Lanes> {
+    let lanes = Lanes::new();
+    if lanes.is_none() {
+        println!("skipped: no kernels for this processor");
+    }
+    lanes
 }
 
 /// A kit of libcrypto alone.

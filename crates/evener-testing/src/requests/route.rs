@@ -6,7 +6,6 @@ use std::sync::Arc;
 use evener::{CoreDrivers, Costs, SystemClock};
 use evener_core::estimate::Learned;
 use evener_core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Tally};
-use evener_driver_multibuffer::Multibuffer;
 
 use super::{Answer, Burst, JobSpec, Route, answers};
 use crate::drivers::{libcrypto, plain_drivers};
@@ -52,9 +51,9 @@ impl OnCore {
         Self(plain_drivers())
     }
 
-    /// Multi-buffer wherever the library takes the job, whatever the width.
+    /// Multi-buffer by this driver wherever it takes the job, whatever the width.
     #[must_use]
-    pub fn multi_buffer(driver: Multibuffer) -> Self {
+    pub fn multi_buffer(driver: impl InlineDriver + 'static) -> Self {
         let costs = Arc::new(Costs::new(always_multi_buffer()));
         Self(CoreDrivers::new(Box::new(libcrypto()), Some(Box::new(driver))).sharing(&costs))
     }
