@@ -77,6 +77,14 @@ struct Work {
 
 impl Work {
     fn new(seed: u64) -> Self {
+        let length = |random: &mut Random| {
+            [16_384, 4_112, 32_768, 4_112 + 16 * random.below(999), 999][random.below(5)]
+        };
+        Self::of(seed, length)
+    }
+
+    /// Messages of that length.
+    fn of(seed: u64, length: impl Fn(&mut Random) -> usize) -> Self {
         let name = ["AES-128-CBC", "AES-192-CBC", "AES-256-CBC"][usize::try_from(seed % 3).unwrap()];
         let [cipher, judge] = ["evener", "default"]
             .map(|provider| DEFAULT.cipher(name, &format!("provider={provider}")).unwrap());
@@ -85,7 +93,7 @@ impl Work {
             [usize::try_from(seed / 3 % 4).unwrap()];
         let mut random = Random::new(seed);
         let spaces = (0..MESSAGES).map(|number| {
-            let len = [16_384, 16_384, 32_768, 16_384 + 16 * random.below(99), 999][random.below(5)];
+            let len = length(&mut random);
             let space = bytes(seed + number, len + 16);
             let context = CipherCtx::new();
             assert!(form.begin(&context, &judge, &key));
@@ -167,6 +175,23 @@ fn whatever_jobs_do_together_comes_out_as_by_default() {
             // Two that wait for each other go alone where the machine lets one of them wait for long.
             assert!(jobs <= 2 || combined > 0, "{paused} {combined} {jobs}");
         }
+    });
+}
+
+#[test]
+fn a_job_is_put_aside_from_four_kilobytes_on() {
+    with_jobs("a_job_is_put_aside_from_four_kilobytes_on", |evener, right| {
+        for (len, paused) in [(4_096, 2), (4_080, 0)] {
+            let works = [0, 12].map(|seed| Work::of(seed, |_| len));
+            let before = counts(evener)[0];
+            let mut all: Vec<Fibre<'_>> = works
+                .map(|mut work| Fibre::new(move || _ = right.fetch_add(u32::from(work.encrypt()), Relaxed)))
+                .into();
+            all.retain_mut(|fibre| fibre.step() == Step::Paused);
+            assert_eq!((all.len(), counts(evener)[0] - before), (paused as usize, paused), "{len}");
+            run(all, |_| ());
+        }
+        assert_eq!(right.load(Relaxed), 4);
     });
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::combine::{BYTES_MAX, BYTES_MIN, CombinedCall, Combiner, Request, Span, Verdict};
+use evener::combine::{BYTES_MAX, CombinedCall, Combiner, JOB_BYTES_MIN, Request, Span, Verdict};
 use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
@@ -57,7 +57,7 @@ pub(crate) fn combiner() -> Result<Combiner, String> {
 pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
     let is_cbc = algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
     match prov.settings.combine {
-        Combine::Auto if is_cbc && prov.ways().combiner.is_some() => BYTES_MIN,
+        Combine::Auto if is_cbc && prov.ways().combiner.is_some() => JOB_BYTES_MIN,
         Combine::Auto | Combine::Off => usize::MAX,
     }
 }
@@ -111,7 +111,7 @@ impl<'p> Group<'p> {
     /// Of a request of so many bytes; `None` where it is alone.
     pub(super) fn of(ctx: &mut CipherCtx, len: usize) -> Option<Self> {
         let combiner = ctx.combiner().filter(|_| lanes::are_in_service())?;
-        if ctx.family() != Some(Family::Cbc) || !(BYTES_MIN..=BYTES_MAX).contains(&len) {
+        if ctx.family() != Some(Family::Cbc) || !(JOB_BYTES_MIN..=BYTES_MAX).contains(&len) {
             return None;
         }
         let paused = in_flight::way(ctx.prov());

@@ -17,7 +17,7 @@ use evener_core::combine::TOGETHER_MAX;
 use evener_ring::{CombiningList, Inherited, Look, ObjectPool, PERMITS_MAX, PerFork};
 
 use crate::request::combine::{
-    DriverSlot, DriverSource, Encryption, MakeDriver, Request, Verdict, is_combinable, serve,
+    DriverSlot, DriverSource, Encryption, JOB_BYTES_MIN, MakeDriver, Request, Verdict, is_combinable, serve,
 };
 
 /// Callers that can be paused at once; more do their work themselves.
@@ -84,7 +84,7 @@ impl InFlight {
     /// aside and returns when it is to look again; it is called once at most.
     pub fn encrypt(&self, generation: u32, request: Request<'_>, pause: impl FnOnce()) -> Verdict {
         let group = self.group(generation);
-        if !is_combinable(&request) || !group.should_suspend() {
+        if !is_combinable(&request, JOB_BYTES_MIN) || !group.should_suspend() {
             return Verdict::Inline;
         }
         let mut pause = Some(pause);

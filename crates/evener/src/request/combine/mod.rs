@@ -23,7 +23,7 @@ pub use bursts::DriverSource;
 pub(crate) use bursts::{DriverSlot, Encryption, MakeDriver, serve};
 pub(crate) use request::is_combinable;
 use request::is_fitting;
-pub use request::{BYTES_MAX, BYTES_MIN, Request, Span, Verdict};
+pub use request::{BYTES_MAX, BYTES_MIN, JOB_BYTES_MIN, Request, Span, Verdict};
 use throughput::{Rule, ThroughputMonitor};
 use wait::Wait;
 
@@ -103,7 +103,7 @@ impl Combiner {
     /// then starts afresh and never touches what its parent's threads had lent or held. While callers do not combine
     /// this costs a few loads, and every 16th time a look at a clock.
     pub fn encrypt(&self, generation: u32, request: Request<'_>) -> Verdict {
-        if !is_combinable(&request) {
+        if !is_combinable(&request, BYTES_MIN) {
             return Verdict::Inline;
         }
         self.wants(generation, request.span.len()).map_or(Verdict::Inline, |turn| turn.encrypt(request))
@@ -114,7 +114,7 @@ impl Combiner {
     #[must_use]
     #[inline]
     pub fn wants(&self, generation: u32, bytes: usize) -> Option<CombinedCall<'_>> {
-        if !is_fitting(bytes) {
+        if !is_fitting(bytes, BYTES_MIN) {
             return None;
         }
         let group = self.group(generation);
@@ -152,7 +152,7 @@ impl CombinedCall<'_> {
     /// The second half of [`Combiner::encrypt`].
     #[must_use]
     pub fn encrypt(self, request: Request<'_>) -> Verdict {
-        if !is_combinable(&request) {
+        if !is_combinable(&request, BYTES_MIN) {
             return Verdict::Inline;
         }
         let Self { combiner, group, hint } = self;

@@ -7,6 +7,10 @@ use evener_ring::LendOutcome;
 /// Shortest request that is combined, in bytes: shorter ones are done before a yield is (measured: at 4 KiB 0.8 to 1.6 x).
 pub const BYTES_MIN: usize = 16 << 10;
 
+/// The same of a request inside a job, whose thread goes on with others at the price of a pause and no yield; whether that pays is judged for each
+/// power of two ([`crate::regret`]).
+pub const JOB_BYTES_MIN: usize = 4 << 10;
+
 /// Longest request that is combined, in bytes, so that those who share a burst with it wait some milliseconds at most, a
 /// slice of the scheduler. Assumed, not measured: 1 MiB.
 pub const BYTES_MAX: usize = 1 << 20;
@@ -55,18 +59,18 @@ impl From<LendOutcome<Outcome>> for Verdict {
     }
 }
 
-pub(super) fn is_fitting(bytes: usize) -> bool {
-    (BYTES_MIN..=BYTES_MAX).contains(&bytes) && bytes % BLOCK_BYTES == 0
+pub(super) fn is_fitting(bytes: usize, least: usize) -> bool {
+    (least..=BYTES_MAX).contains(&bytes) && bytes % BLOCK_BYTES == 0
 }
 
-/// Plain CBC encryption of whole blocks, long enough and not too long.
-pub(crate) fn is_combinable(request: &Request<'_>) -> bool {
+/// Plain CBC encryption of whole blocks, at least so many bytes and not too many.
+pub(crate) fn is_combinable(request: &Request<'_>, least: usize) -> bool {
     let (session, bytes) = (request.session, request.span.len());
     let space = match &request.span {
         Span::InPlace(_) => true,
         Span::Apart(src, dst) => src.len() <= dst.len(),
     };
-    is_fitting(bytes)
+    is_fitting(bytes, least)
         && space
         && session.algorithm().family() == Family::Cbc
         && session.direction() == Direction::Encrypt
