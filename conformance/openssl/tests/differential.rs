@@ -76,6 +76,20 @@ fn nothing_that_c_sees_differs_where_a_kernel_computes() {
     }
 }
 
+/// Kernels beneath each of the other ways.
+#[test]
+fn nothing_that_c_sees_differs_where_kernels_do_what_other_ways_leave() {
+    let draw =
+        |libraries, seed| Series { libraries, seed, fork_one_in: Series::FORK_ONE_IN, destroys_input: false };
+    let split = "threads = 3\nsplit = 1024\nguard = off";
+    for (ways, counted) in
+        [(split, c"evener-split"), ("threshold = 1", ROUTED), ("combine = auto", c"evener-native")]
+    {
+        let setup = Setup::evener(&format!("{ways}\nkernels = on"));
+        assert!(counted_sequences(&setup, 10, counted, (2, &draw)) > 100, "{ways}");
+    }
+}
+
 /// By threads of the provider's own, which a fork leaves behind.
 #[test]
 fn nothing_that_c_sees_differs_where_buffers_are_split() {

@@ -371,3 +371,27 @@ fn a_kernel_that_goes_wrong_later_is_found_out_and_leaves_contexts_that_have_it(
         }
     });
 }
+
+#[test]
+fn what_other_ways_leave_is_done_by_kernels_and_counted_so() {
+    let name = "what_other_ways_leave_is_done_by_kernels_and_counted_so";
+    if !has_kernels() {
+        return;
+    }
+    let ways = [
+        vec![("EVENER_THREADS", "2")],
+        vec![("EVENER_COMBINE", "auto")],
+        vec![("EVENER_THRESHOLD", "65536")],
+        vec![("EVENER_THREADS", "auto"), ("EVENER_COMBINE", "auto"), ("EVENER_THRESHOLD", "65536")],
+    ];
+    for way in ways {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("counts").display().to_string();
+        let usual = [("EVENER_KERNELS", "on"), ("EVENER_STATISTICS_DIR", &*directory)];
+        in_program(name, "", &[&usual[..], &way].concat(), || {
+            assert_eq!(messages(), (all(), 0));
+            // CBC is encrypted by no kernel, with three lengths of keys.
+            assert_eq!(counted(), [all().into(), 3]);
+        });
+    }
+}

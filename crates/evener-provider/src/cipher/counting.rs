@@ -77,7 +77,8 @@ impl CipherCtx {
     fn flush(&mut self) {
         let (kind, direction) = (self.row().kind, self.message.direction());
         if let Some(statistics) = self.statistics().filter(|_| !self.hot.direct.is_empty()) {
-            statistics.flush(kind, direction, Count::Direct, &mut self.hot.direct);
+            let way = self.row().inner_way(self.hot.inner);
+            statistics.flush(kind, direction, way, &mut self.hot.direct);
         }
     }
 }

@@ -203,6 +203,12 @@ fn next_iv<'c>(
     if is_next { unsafe { iv.as_ref() } } else { None }
 }
 
+/// The context of the inner cipher itself in one of ours; null where another stands between.
+fn inner_of(ctx: *mut c_void) -> *mut c_void {
+    let own = context_of(ctx).filter(|ctx| ctx.row().beneath.is_none());
+    own.map_or(ptr::null_mut(), |ctx| ctx.hot.inner)
+}
+
 /// Puts the truth about the message back into the inner context.
 #[inline(never)]
 fn sync_inner(ctx: &mut CipherCtx) -> c_int {
@@ -355,24 +361,24 @@ dispatch! {
     }
 
     pub(super) fn gettable_params[SLOT](provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(row) = row_of(provctx, SLOT).map(CipherRow::lowest) else { return ptr::null() };
         let Some(gettable) = row.inner.gettable_params else { return ptr::null() };
         // SAFETY: the inner function with the inner provider's context.
         unsafe { gettable(row.provider) }
     }
 
     fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(row) = row_of(provctx, SLOT).map(CipherRow::lowest) else { return ptr::null() };
         let Some(settable) = row.inner.settable_ctx_params else { return ptr::null() };
-        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.hot.inner);
+        let inner = inner_of(ctx);
         // SAFETY: as above; the core passes null for a context where it has none.
         unsafe { settable(inner, row.provider) }
     }
 
     fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
-        let Some(row) = row_of(provctx, SLOT) else { return ptr::null() };
+        let Some(row) = row_of(provctx, SLOT).map(CipherRow::lowest) else { return ptr::null() };
         let Some(gettable) = row.inner.gettable_ctx_params else { return ptr::null() };
-        let inner = context_of(ctx).map_or(ptr::null_mut(), |ctx| ctx.hot.inner);
+        let inner = inner_of(ctx);
         // SAFETY: as above.
         unsafe { gettable(inner, row.provider) }
     }

@@ -4,14 +4,15 @@ use std::ffi::{c_int, c_void};
 
 use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
-use evener_ossl_sys::{Dispatch, number};
+use evener_ossl_sys::{Dispatch, Function, number};
 
+use super::native::{blocks, gcm};
 use super::{cipher, passthrough, pipelines};
 use crate::cipher::combining;
 use crate::inner_provider::InnerProvider;
-use crate::inner_provider::dispatch_table::{Offer, Wrapped};
+use crate::inner_provider::dispatch_table::{Offer, Wrapped, swapped};
 use crate::state::ProvCtx;
-use crate::state::rows::{CipherFunctions, CipherRow, Native, Thresholds};
+use crate::state::rows::{Beneath, CipherFunctions, CipherRow, Native, Thresholds};
 
 /// The ciphers that we offer.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
@@ -21,14 +22,54 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
         let added = if is_cbc && prov.offers_pipelines() { pipelines::added() } else { Vec::new() };
         // A context of our own is for what has to be known about messages.
         let is_passed = !row.is_tracked() && added.is_empty();
-        let replaced = match &row.native {
-            Some(Native { family: Family::Gcm, .. }) => super::native::gcm::replacements(slot),
-            // What asks for messages besides asks for a context that knows them; kernels split for themselves.
-            Some(_) if !row.has_other_ways() && added.is_empty() => super::native::blocks::replacements(slot),
-            None if is_passed => passthrough::replacements(slot),
-            _ => cipher::replacements(slot),
+        let (row, replaced) = match row.native {
+            // Kernels split for themselves.
+            Some(native) if !row.has_other_ways() && added.is_empty() => {
+                (row, kernel_functions(&native, slot).0)
+            }
+            // What asks for messages besides stands before the kernel.
+            Some(native) => (
+                before_kernel(prov, row, functions, kernel_functions(&native, slot))?,
+                cipher::replacements(slot),
+            ),
+            None if is_passed => (row, passthrough::replacements(slot)),
+            None => (row, cipher::replacements(slot)),
         };
         Some(Wrapped { row, known, replaced, added })
+    })
+}
+
+/// A kernel's entry points, and what tells whether a context of theirs is the kernel's.
+type KernelFunctions = (Vec<(c_int, Function)>, fn(*mut c_void) -> bool);
+
+fn kernel_functions(native: &Native, slot: usize) -> KernelFunctions {
+    match native.family {
+        Family::Gcm => (gcm::replacements(slot), gcm::is_by_kernel),
+        _ => (blocks::replacements(slot), blocks::is_by_kernel),
+    }
+}
+
+/// The row of a cipher whose other ways have the kernel's entry points for the inner cipher, and those the row of the inner cipher itself.
+fn before_kernel(
+    prov: &ProvCtx,
+    mut row: CipherRow,
+    functions: &[Dispatch],
+    (kernel, is_by_kernel): KernelFunctions,
+) -> Option<CipherRow> {
+    let table: Vec<Dispatch> = swapped(functions.iter(), &kernel).collect();
+    let thresholds = std::mem::replace(&mut row.thresholds, Thresholds::NEVER);
+    row.is_beneath = true;
+    Some(CipherRow {
+        prov: row.prov,
+        // Their `newctx` is the core's, with the core's argument.
+        provider: std::ptr::from_ref(prov).cast_mut().cast(),
+        algorithm: row.algorithm,
+        kind: row.kind,
+        thresholds,
+        native: None,
+        inner: CipherFunctions::of(&table)?,
+        beneath: Some(Beneath { row: Box::new(row), is_by_kernel }),
+        is_beneath: false,
     })
 }
 
@@ -83,6 +124,8 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         },
         native: native(prov, name),
         inner: CipherFunctions::of(functions)?,
+        beneath: None,
+        is_beneath: false,
     })
 }
 

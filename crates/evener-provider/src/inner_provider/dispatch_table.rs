@@ -110,12 +110,20 @@ impl<R> Offer<R> {
     }
 }
 
+/// A table with some functions in the place of others of the same number.
+pub(crate) fn swapped<'t>(
+    table: impl Iterator<Item = &'t Dispatch>,
+    replaced: &[(c_int, Function)],
+) -> impl Iterator<Item = Dispatch> {
+    table.map(|entry| {
+        let replaced = replaced.iter().find(|(number, _)| *number == entry.function_id);
+        Dispatch { function: replaced.map(|(_, function)| *function).or(entry.function), ..*entry }
+    })
+}
+
 fn replaced<R>(inner: &[Dispatch], wrapped: &Wrapped<R>) -> Box<[Dispatch]> {
     let known = inner.iter().filter(|entry| (wrapped.known)(entry.function_id));
-    let swapped = known.map(|entry| {
-        let replaced = wrapped.replaced.iter().find(|(number, _)| *number == entry.function_id);
-        Dispatch { function: replaced.map(|(_, function)| *function).or(entry.function), ..*entry }
-    });
+    let swapped = swapped(known, &wrapped.replaced);
     let added = wrapped
         .added
         .iter()

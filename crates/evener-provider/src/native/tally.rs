@@ -22,7 +22,7 @@ pub(super) struct Tally {
 impl Tally {
     /// Makes what counts are shown in: not with the first count, which many messages may precede.
     pub(super) fn prepare(row: &CipherRow) {
-        prov(row).statistics.into_iter().for_each(Statistics::prepare);
+        statistics(row).into_iter().for_each(Statistics::prepare);
     }
 
     /// More text of this message.
@@ -58,8 +58,14 @@ impl Tally {
         let prov = prov(row);
         prov.counts.native.fetch_add(std::mem::take(&mut self.uncounted), Relaxed);
         let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        if let Some(statistics) = prov.statistics.filter(|_| !self.counter.is_empty()) {
-            statistics.flush(row.kind, direction, Count::Kernel, &mut self.counter);
+        match statistics(row).filter(|_| !self.counter.is_empty()) {
+            Some(statistics) => statistics.flush(row.kind, direction, Count::Kernel, &mut self.counter),
+            None => self.counter = LocalCounter::default(),
         }
     }
+}
+
+/// Where a row's messages are shown, unless the ways before it do.
+fn statistics(row: &CipherRow) -> Option<&'static Statistics> {
+    prov(row).statistics.filter(|_| !row.is_beneath)
 }

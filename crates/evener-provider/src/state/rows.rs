@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use evener_core::counts::Kind;
+use evener_core::counts::{Count, Kind};
 use evener_core::{Algorithm, Family};
 use evener_kernels::Level;
 use evener_ossl_sys::{
@@ -27,6 +27,17 @@ pub(crate) struct CipherRow {
     /// Where messages can be done by a kernel of ours.
     pub(crate) native: Option<Native>,
     pub(crate) inner: CipherFunctions,
+    /// Where other ways stand before a kernel's entry points, which are the inner functions here.
+    pub(crate) beneath: Option<Beneath>,
+    /// Whether this is the row of such a kernel: what it does is counted by the ways before it.
+    pub(crate) is_beneath: bool,
+}
+
+/// What a kernel's entry points know of the inner cipher itself.
+pub(crate) struct Beneath {
+    pub(crate) row: Box<CipherRow>,
+    /// Whether the messages of a context of theirs are the kernel's now.
+    pub(crate) is_by_kernel: fn(*mut c_void) -> bool,
 }
 
 functions! {
@@ -65,6 +76,14 @@ pub(crate) struct Thresholds {
 }
 
 impl Thresholds {
+    /// None of them.
+    pub(crate) const NEVER: Self = Self {
+        combined_from: usize::MAX,
+        block_from: usize::MAX,
+        split_from: usize::MAX,
+        gcm_from: usize::MAX,
+    };
+
     /// Shortest block work that engines are asked about.
     fn asked_from(&self) -> usize {
         self.block_from.min(self.combined_from)
@@ -110,6 +129,17 @@ impl CipherRow {
         let Thresholds { combined_from, block_from, gcm_from, .. } = self.thresholds;
         let others_from = combined_from.min(gcm_from).min(self.split_from(encrypts));
         block_from <= len && len < others_from
+    }
+
+    /// The row of the inner cipher itself.
+    pub(crate) fn lowest(&self) -> &Self {
+        self.beneath.as_ref().map_or(self, |beneath| &beneath.row)
+    }
+
+    /// How the messages of an inner context go that go no other way.
+    pub(crate) fn inner_way(&self, inner: *mut c_void) -> Count {
+        let is_by_kernel = self.beneath.as_ref().is_some_and(|beneath| (beneath.is_by_kernel)(inner));
+        if is_by_kernel { Count::Kernel } else { Count::Direct }
     }
 
     /// Whether messages start from an IV.

@@ -15,9 +15,9 @@ use std::ptr;
 
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
-use super::super::cipher::{core_of, gettable_params, row_of};
+use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, on_text, place_functions};
+use super::{choice, on_text, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};

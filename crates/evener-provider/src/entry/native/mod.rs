@@ -4,12 +4,17 @@
 pub(super) mod blocks;
 pub(super) mod gcm;
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
-use super::cipher::core_of;
+use super::cipher::{self, core_of};
 use super::refusal::for_c;
 use crate::native::kernel_choice::{self, Choice, Class};
 use crate::state::rows::{CipherRow, Native};
+
+/// The row of the inner cipher, whatever ways stand before it.
+fn row_of<'p>(provctx: *mut c_void, slot: usize) -> Option<&'p CipherRow> {
+    cipher::row_of(provctx, slot).map(CipherRow::lowest)
+}
 
 /// Who does messages of a row in this direction, whose key comes now or with what comes next.
 fn choice(row: &CipherRow, native: &Native, encrypts: bool) -> Choice {
@@ -37,6 +42,11 @@ macro_rules! place_functions {
             let ctx: *mut Place = ctx.cast();
             // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
             unsafe { ctx.as_mut() }
+        }
+
+        /// Whether a kernel does the messages of a context.
+        pub(crate) fn is_by_kernel(ctx: *mut c_void) -> bool {
+            place_of(ctx).is_some_and(|place| !place.is_inner())
         }
 
         const _: () = assert!(size_of::<Place>() <= key_memory::CONTEXT_BYTES, "a place fits into a block");
