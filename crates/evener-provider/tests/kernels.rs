@@ -387,11 +387,14 @@ fn what_other_ways_leave_is_done_by_kernels_and_counted_so() {
     for way in ways {
         let place = tempfile::tempdir().unwrap();
         let directory = place.path().join("counts").display().to_string();
-        let usual = [("EVENER_KERNELS", "on"), ("EVENER_STATISTICS_DIR", &*directory)];
+        let usual = [("EVENER_KERNELS", "on"), ("EVENER_STATISTICS_DIR", &*directory), (EXPECTED, "all")];
         in_program(name, "", &[&usual[..], &way].concat(), || {
             assert_eq!(messages(), (all(), 0));
             // CBC is encrypted by no kernel, with three lengths of keys.
             assert_eq!(counted(), [all().into(), 3]);
         });
+        if env::var_os(EXPECTED).is_some() {
+            return;
+        }
     }
 }

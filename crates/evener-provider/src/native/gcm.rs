@@ -202,13 +202,13 @@ impl GcmContext {
     }
 
     /// Associated data or text.
-    #[inline]
+    #[inline(always)]
     fn pieces(&mut self, call: &Update) -> Result<usize, Refused> {
         if self.shadow.is_some() { self.work_beside(call) } else { self.work_alone(call) }
     }
 
     /// Associated data or text, by the kernel.
-    #[inline]
+    #[inline(always)]
     fn work_alone(&mut self, call: &Update) -> Result<usize, Refused> {
         let Self { message: Some(message), key, .. } = self else { return Err(Refused) };
         if call.is_aad() {
@@ -418,6 +418,7 @@ impl GcmContext {
     }
 
     /// The tag of an encryption; of a decryption whether these first bytes are those of its tag.
+    #[inline]
     fn close(
         &mut self,
         expected: Option<(&[u8; TAG_BYTES], usize)>,
