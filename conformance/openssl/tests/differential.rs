@@ -81,7 +81,7 @@ fn nothing_that_c_sees_differs_where_a_kernel_computes() {
 fn nothing_that_c_sees_differs_where_kernels_do_what_other_ways_leave() {
     let draw =
         |libraries, seed| Series { libraries, seed, fork_one_in: Series::FORK_ONE_IN, destroys_input: false };
-    let split = "threads = 3\nsplit = 1024\nguard = off";
+    let split = "threads = 3\nsplit = 1024\nguard = off\ncombine = auto";
     for (ways, counted) in
         [(split, c"evener-split"), ("threshold = 1", ROUTED), ("combine = auto", c"evener-native")]
     {
