@@ -379,7 +379,6 @@ fn what_other_ways_leave_is_done_by_kernels_and_counted_so() {
         return;
     }
     let ways = [
-        vec![("EVENER_THREADS", "2")],
         vec![("EVENER_COMBINE", "auto")],
         vec![("EVENER_THRESHOLD", "65536")],
         vec![("EVENER_THREADS", "auto"), ("EVENER_COMBINE", "auto"), ("EVENER_THRESHOLD", "65536")],
