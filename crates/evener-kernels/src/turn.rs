@@ -14,6 +14,9 @@ pub(crate) const REGISTERS: usize = 8;
 
 /// What a kernel does with up to [`REGISTERS`] registers of blocks.
 pub(crate) trait Step<V: Vector> {
+    /// Registers of a turn, 6 to [`REGISTERS`].
+    const TURN: usize = REGISTERS;
+
     /// Takes `blocks` blocks from there to there, which fill `COUNT` registers, but for a part of the last where not `FULL`. Reads all of them
     /// before it writes.
     ///
@@ -38,10 +41,14 @@ pub(crate) unsafe fn walk<V: Vector, S: Step<V>>(
     to: *mut Block,
     blocks: usize,
 ) {
-    let turn = REGISTERS * V::BLOCKS;
+    let turn = S::TURN * V::BLOCKS;
     let (mut from, mut to, mut left) = (from, to, blocks);
     while left >= turn {
-        step.take::<REGISTERS, true>(from, to, turn);
+        if S::TURN == 6 {
+            step.take::<6, true>(from, to, turn);
+        } else {
+            step.take::<REGISTERS, true>(from, to, turn);
+        }
         (from, to, left) = (from.add(turn), to.add(turn), left - turn);
     }
     match left.div_ceil(V::BLOCKS) {
@@ -52,8 +59,9 @@ pub(crate) unsafe fn walk<V: Vector, S: Step<V>>(
         4 => step.take::<4, false>(from, to, left),
         5 => step.take::<5, false>(from, to, left),
         6 => step.take::<6, false>(from, to, left),
-        7 => step.take::<7, false>(from, to, left),
-        _ => step.take::<8, false>(from, to, left),
+        7 if S::TURN > 6 => step.take::<7, false>(from, to, left),
+        8 if S::TURN > 7 => step.take::<8, false>(from, to, left),
+        _ => {}
     }
 }
 
@@ -95,12 +103,26 @@ pub(crate) unsafe fn store_all<V: Vector, const COUNT: usize, const FULL: bool>(
     blocks: usize,
 ) {
     for (register, text) in texts.into_iter().enumerate() {
-        let at = to.add(register * V::BLOCKS);
-        if FULL {
-            text.store(at);
-        } else {
-            text.store_first(at, blocks_in::<V, COUNT>(register, blocks));
-        }
+        store_one::<V, COUNT, FULL>(text, to, register, blocks);
+    }
+}
+
+/// Writes register `register`.
+///
+/// # Safety
+/// As [`Step::take`].
+#[inline(always)]
+pub(crate) unsafe fn store_one<V: Vector, const COUNT: usize, const FULL: bool>(
+    text: V,
+    to: *mut Block,
+    register: usize,
+    blocks: usize,
+) {
+    let at = to.add(register * V::BLOCKS);
+    if FULL {
+        text.store(at);
+    } else {
+        text.store_first(at, blocks_in::<V, COUNT>(register, blocks));
     }
 }
 

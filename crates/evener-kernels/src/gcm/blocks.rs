@@ -83,7 +83,7 @@ pub(crate) unsafe fn hash<V: Vector>(key: &Key, chain: &mut Chain, from: *const 
     let mut powers = key.powers(left);
     while left > 0 {
         let here = left.min(V::BLOCKS);
-        product.add(V::load_first(from, here).reversed().xor(carried), V::load(powers));
+        product.add_here(V::load_first(from, here).reversed().xor(carried), V::load(powers));
         carried = V::zero();
         (from, powers, left) = (from.add(here), powers.add(here), left - here);
     }
@@ -113,7 +113,7 @@ unsafe fn crypt_turn<V: Vector, const HASHES: bool>(
             let at = (round - 1) * V::BLOCKS;
             let block = V::load(hashed.add(at)).reversed();
             let block = if round == 1 { block.xor(V::in_front(chain.hash)) } else { block };
-            product.add(block, V::load(powers.add(at)));
+            product.add_here(block, V::load(powers.add(at)));
         }
     }
     for round in REGISTERS + 1..last {
@@ -140,7 +140,7 @@ unsafe fn hash_turn<V: Vector>(key: &Key, chain: &mut Chain, from: *const Block)
         let at = register * V::BLOCKS;
         let block = V::load(from.add(at)).reversed();
         let block = if register == 0 { block.xor(V::in_front(chain.hash)) } else { block };
-        product.add(block, V::load(powers.add(at)));
+        product.add_here(block, V::load(powers.add(at)));
     }
     chain.hash = product.reduced();
 }
@@ -175,7 +175,7 @@ unsafe fn crypt_part<V: Vector, const ENCRYPTS: bool, const COUNT: usize>(
         let hashed = if ENCRYPTS { output.first(here) } else { input };
         let block = hashed.reversed();
         let block = if register == 0 { block.xor(V::in_front(chain.hash)) } else { block };
-        product.add(block, V::load(powers.add(at)));
+        product.add_here(block, V::load(powers.add(at)));
     }
     chain.hash = product.reduced();
 }

@@ -39,6 +39,13 @@ impl<V: Vector> Product<V> {
         self.middle = self.middle.xor(blocks.low_by_high(powers)).xor(blocks.high_by_low(powers));
     }
 
+    /// Adds as [`add`](Self::add) does, before what follows.
+    #[inline(always)]
+    pub(crate) unsafe fn add_here(&mut self, blocks: V, powers: V) {
+        self.add(blocks, powers);
+        *self = Self { low: self.low.pinned(), middle: self.middle.pinned(), high: self.high.pinned() };
+    }
+
     /// Each block's own sum, reduced.
     #[inline(always)]
     pub(crate) unsafe fn reduced_each(self) -> V {

@@ -1,7 +1,7 @@
 //! Decryption of CBC (NIST SP 800-38A, 6.2). Encryption is one chain, which wider registers do not shorten.
 
 use crate::aes::Schedule;
-use crate::turn::{Step, first_key, loaded, middle_rounds, store_all, walk};
+use crate::turn::{Step, first_key, loaded, middle_rounds, store_one, walk};
 use crate::vector::{Block, Vector};
 
 struct Cbc<'k> {
@@ -19,22 +19,20 @@ impl<V: Vector> Step<V> for Cbc<'_> {
         blocks: usize,
     ) {
         let first_key = first_key::<V>(self.key);
-        let first_before = loaded::<V, COUNT, FULL>(from, 0, blocks).behind(V::everywhere(self.before));
-        self.before = Block::load(from.add(blocks - 1));
         let mut texts = [first_key; COUNT];
         for (register, text) in texts.iter_mut().enumerate() {
             *text = text.xor(loaded::<V, COUNT, FULL>(from, register, blocks));
         }
         let last_key = middle_rounds::<V, COUNT, false>(self.key, &mut texts);
-        for (register, text) in texts.iter_mut().enumerate() {
-            let before = if register == 0 {
-                first_before
-            } else {
-                loaded::<V, COUNT, FULL>(from.wrapping_sub(1), register, blocks)
-            };
-            *text = text.last_inverse_round(last_key.xor(before));
+        // Read once more, each before its place may be written.
+        let mut before = V::everywhere(self.before);
+        self.before = Block::load(from.add(blocks - 1));
+        for (register, text) in texts.into_iter().enumerate() {
+            let here = loaded::<V, COUNT, FULL>(from, register, blocks);
+            let text = text.last_inverse_round(last_key.xor(here.behind(before)));
+            before = here;
+            store_one::<V, COUNT, FULL>(text, to, register, blocks);
         }
-        store_all::<V, COUNT, FULL>(texts, to, blocks);
     }
 }
 

@@ -22,6 +22,9 @@ struct Xts<'k, V, const ENCRYPTS: bool> {
 }
 
 impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
+    /// Texts and tweaks of six fit into sixteen registers, with a round key and what moves tweaks on; 32 have room for those of eight.
+    const TURN: usize = if V::BLOCKS == 4 { REGISTERS } else { 6 };
+
     #[inline(always)]
     unsafe fn take<const COUNT: usize, const FULL: bool>(
         &mut self,
@@ -34,12 +37,6 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
         for register in 1..COUNT {
             tweaks[register] = times_x_to(tweaks[register - 1], V::BLOCKS);
         }
-        if FULL {
-            self.tweaks = times_x_to(self.tweaks, REGISTERS * V::BLOCKS);
-        } else {
-            let behind = times_x_to(tweaks[COUNT - 1], V::BLOCKS);
-            self.next = nth(tweaks[COUNT - 1], behind, blocks - (COUNT - 1) * V::BLOCKS);
-        }
         let mut texts = tweaks;
         for (register, text) in texts.iter_mut().enumerate() {
             *text = text.xor(first_key).xor(loaded::<V, COUNT, FULL>(from, register, blocks));
@@ -49,6 +46,12 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
             *text = last_round::<V, ENCRYPTS>(*text, last_key.xor(tweak));
         }
         store_all::<V, COUNT, FULL>(texts, to, blocks);
+        if FULL {
+            self.tweaks = times_x_to(self.tweaks, Self::TURN * V::BLOCKS);
+        } else {
+            let (last, taken) = (tweaks[COUNT - 1], blocks - (COUNT - 1) * V::BLOCKS);
+            self.next = if taken < V::BLOCKS { last.nth(taken) } else { times_x_to(last, V::BLOCKS).nth(0) };
+        }
     }
 }
 
@@ -68,9 +71,10 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPTS: bool>(
     for at in 1..V::BLOCKS {
         first[at] = times_x_to(first[at - 1], 1);
     }
-    let mut step = Xts::<V, ENCRYPTS> { key, tweaks: V::load(first.as_ptr()), next: *chain };
+    let mut step = Xts::<V, ENCRYPTS> { key, tweaks: V::of_blocks(first), next: *chain };
     walk::<V, _>(&mut step, from, to, blocks);
-    *chain = if blocks % (REGISTERS * V::BLOCKS) == 0 { nth(step.tweaks, step.tweaks, 0) } else { step.next };
+    let is_whole = blocks % (Xts::<V, ENCRYPTS>::TURN * V::BLOCKS) == 0;
+    *chain = if is_whole { step.tweaks.nth(0) } else { step.next };
 }
 
 /// Each block times x^power, 1 to 32.
@@ -79,13 +83,4 @@ unsafe fn times_x_to<V: Vector>(tweaks: V, power: usize) -> V {
     let polynomial = V::everywhere(_mm_cvtsi64_si128(POLYNOMIAL));
     let over = tweaks.lowered(64 - power);
     tweaks.raised(power).xor(over.low_to_high()).xor(over.high_by_low(polynomial))
-}
-
-/// Block `at` of two registers.
-#[inline(always)]
-unsafe fn nth<V: Vector>(one: V, other: V, at: usize) -> Block {
-    let mut blocks = [Block::zero(); 8];
-    one.store(blocks.as_mut_ptr());
-    other.store(blocks.as_mut_ptr().add(V::BLOCKS));
-    blocks[at]
 }

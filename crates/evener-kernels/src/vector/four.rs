@@ -1,5 +1,6 @@
 //! Four blocks: VAES and VPCLMULQDQ on 512 bits.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::{Block, Vector};
@@ -97,6 +98,28 @@ impl Vector for __m512i {
     }
 
     #[inline(always)]
+    unsafe fn of_blocks(blocks: [Block; 4]) -> Self {
+        let low = _mm512_castsi256_si512(__m256i::of_blocks(blocks));
+        let high = _mm256_set_m128i(blocks[3], blocks[2]);
+        _mm512_inserti64x4::<1>(low, high)
+    }
+
+    #[inline(always)]
+    unsafe fn nth(self, at: usize) -> Block {
+        match at {
+            0 => _mm512_castsi512_si128(self),
+            1 => _mm512_extracti32x4_epi32::<1>(self),
+            2 => _mm512_extracti32x4_epi32::<2>(self),
+            _ => _mm512_extracti32x4_epi32::<3>(self),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pinned(self) -> Self {
+        pinned(self)
+    }
+
+    #[inline(always)]
     unsafe fn sum(self) -> Block {
         let two = _mm256_xor_si256(_mm512_castsi512_si256(self), _mm512_extracti64x4_epi64::<1>(self));
         two.sum()
@@ -107,4 +130,13 @@ impl Vector for __m512i {
 #[inline(always)]
 fn halves(blocks: usize) -> __mmask8 {
     0xff_u8 >> (8 - 2 * blocks)
+}
+
+/// Apart, for the register is only known to a function that names its feature.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn pinned(register: __m512i) -> __m512i {
+    let mut same = register;
+    asm!("/* {0} */", inout(zmm_reg) same, options(nomem, nostack, preserves_flags));
+    same
 }

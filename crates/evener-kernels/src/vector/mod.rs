@@ -78,6 +78,13 @@ pub(crate) trait Vector: Copy {
     unsafe fn low_by_high(self, other: Self) -> Self;
     /// Carry-less product of the high half of each block with the other's low half.
     unsafe fn high_by_low(self, other: Self) -> Self;
+    /// Blocks in their order, of which as many are taken as there is room for.
+    unsafe fn of_blocks(blocks: [Block; 4]) -> Self;
+    /// Block `at`, 0 to `BLOCKS` - 1.
+    unsafe fn nth(self, at: usize) -> Block;
+    /// The same value, which the compiler cannot know to be the same: what makes it is done before what follows. Without that sums of products
+    /// are taken in another order, all at once, and powers of the hash key wait for their turn on the stack.
+    unsafe fn pinned(self) -> Self;
     /// The exclusive or of all blocks.
     unsafe fn sum(self) -> Block;
 }

@@ -1,5 +1,6 @@
 //! One block: AES-NI and PCLMULQDQ on 128 bits.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::{Block, Vector};
@@ -93,6 +94,23 @@ impl Vector for __m128i {
     #[inline(always)]
     unsafe fn behind(self, before: Self) -> Self {
         before
+    }
+
+    #[inline(always)]
+    unsafe fn of_blocks(blocks: [Block; 4]) -> Self {
+        blocks[0]
+    }
+
+    #[inline(always)]
+    unsafe fn nth(self, _: usize) -> Block {
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn pinned(self) -> Self {
+        let mut same = self;
+        asm!("/* {0} */", inout(xmm_reg) same, options(nomem, nostack, preserves_flags));
+        same
     }
 
     #[inline(always)]

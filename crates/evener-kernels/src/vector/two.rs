@@ -1,5 +1,6 @@
 //! Two blocks: VAES and VPCLMULQDQ on 256 bits.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::{Block, Vector};
@@ -106,7 +107,34 @@ impl Vector for __m256i {
     }
 
     #[inline(always)]
+    unsafe fn of_blocks(blocks: [Block; 4]) -> Self {
+        _mm256_set_m128i(blocks[1], blocks[0])
+    }
+
+    #[inline(always)]
+    unsafe fn nth(self, at: usize) -> Block {
+        match at {
+            0 => _mm256_castsi256_si128(self),
+            _ => _mm256_extracti128_si256::<1>(self),
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn pinned(self) -> Self {
+        pinned(self)
+    }
+
+    #[inline(always)]
     unsafe fn sum(self) -> Block {
         _mm_xor_si128(_mm256_castsi256_si128(self), _mm256_extracti128_si256::<1>(self))
     }
+}
+
+/// Apart, for the register is only known to a function that names its feature.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn pinned(register: __m256i) -> __m256i {
+    let mut same = register;
+    asm!("/* {0} */", inout(ymm_reg) same, options(nomem, nostack, preserves_flags));
+    same
 }
