@@ -196,3 +196,12 @@ pub(crate) unsafe fn unmoved(address: *const Block) -> *const Block {
     asm!("/* {0} */", inout(reg) address, options(readonly, nostack, preserves_flags));
     address
 }
+
+/// The same place, of which the compiler knows no more what is in it: what was written is there, and what is read comes from there, and from no copy
+/// on the stack.
+#[inline(always)]
+pub(crate) unsafe fn unmoved_mut<T>(place: &mut T) -> &mut T {
+    let mut address: *mut T = place;
+    asm!("/* {0} */", inout(reg) address, options(nostack, preserves_flags));
+    &mut *address
+}

@@ -41,7 +41,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -55,6 +55,7 @@ const STEPS: [Step; 11] = [
     Step { name: "systems", least: Depth::Full, run: |tally, _| other_systems(tally) },
     Step { name: "fuzz", least: Depth::Commit, run: |tally, _| fuzz::run(tally) },
     Step { name: "tests", least: Depth::Commit, run: suites::run },
+    Step { name: "kernels", least: Depth::Commit, run: kernels },
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
     Step { name: "later", least: Depth::Full, run: |tally, _| later_openssl::run(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
@@ -148,6 +149,16 @@ fn knows_todays_advisories(version: &str) -> Option<bool> {
         version.trim().strip_prefix("cargo-deny ")?.split('.').map(|number| number.parse::<u32>());
     let mut next = || numbers.next()?.ok();
     Some((next()?, next()?, next()?) >= (0, 18, 6))
+}
+
+/// Kernels as they are released: what compilers make for debugging keeps other things on the stack, and takes other times.
+fn kernels(tally: &mut Tally, depth: Depth) {
+    let mut command = cargo();
+    command.args(["test", "--release", "-p", "evener-kernels", "--test", "disassembly"]);
+    if depth == Depth::Full {
+        command.args(["--test", "constant_time", "--", "--include-ignored"]);
+    }
+    tally.run_tests("kernels as released", command);
 }
 
 /// Loom's models of these packages, built with `flags` besides. One that hangs has failed: a model's panic unwinds through `lend`,
@@ -277,7 +288,7 @@ mod tests {
         let names = |depth, wanted: &[&str]| -> Vec<&str> {
             chosen(depth, wanted).unwrap().iter().map(|step| step.name).collect()
         };
-        assert_eq!(names(Depth::Commit, &[]), ["rules", "models", "fuzz", "tests", "tink"]);
+        assert_eq!(names(Depth::Commit, &[]), ["rules", "models", "fuzz", "tests", "kernels", "tink"]);
         assert_eq!(names(Depth::Full, &[]).len(), STEPS.len());
         assert_eq!(names(Depth::Full, &["sanitizers", "miri"]), ["miri", "sanitizers"]);
         let refused = chosen(Depth::Full, &["miri", "mirri"]).err().unwrap();

@@ -24,6 +24,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
             "tests/gcm.rs",
             "tests/modes.rs",
             "tests/constant_time/subjects.rs",
+            "tests/disassembly.rs",
             "tests/secrets.rs",
             "examples/modes_speed.rs",
         ],

@@ -11,7 +11,7 @@
 
 use super::key::{Key, MOST_POWERS};
 use super::product::Product;
-use crate::turn::{REGISTERS, counters, unmoved};
+use crate::turn::{REGISTERS, counters, unmoved, unmoved_mut};
 use crate::vector::{Block, Vector};
 
 /// What a message carries from block to block.
@@ -99,6 +99,7 @@ unsafe fn crypt_turn<V: Vector, const HASHES: bool>(
     from: *const Block,
     to: *mut Block,
 ) {
+    let chain = unmoved_mut(chain);
     let (keys, last) = (unmoved(key.rounds.keys()), key.rounds.last());
     let mut texts = counters::<V, REGISTERS>(&mut chain.counter, REGISTERS * V::BLOCKS, V::everywhere(*keys));
     let mut product = Product::zero();

@@ -26,6 +26,7 @@ pub struct Key {
     tweak_rounds: Schedule,
     level: Level,
     kernel: Kernel,
+    is_xts: bool,
 }
 
 impl Key {
@@ -33,7 +34,7 @@ impl Key {
     #[must_use]
     pub fn new(level: Level) -> Self {
         let kernel = entries::of(level, Mode::Ctr);
-        Self { rounds: Schedule::new(), tweak_rounds: Schedule::new(), level, kernel }
+        Self { rounds: Schedule::new(), tweak_rounds: Schedule::new(), level, kernel, is_xts: false }
     }
 
     /// Puts a key in: of 16, 24 or 32 bytes, for XTS two in a row of 16 or 32; false, and nothing done, for any other length. Whether the two
@@ -43,6 +44,7 @@ impl Key {
         let is_set = unsafe { self.set_by_instructions(mode, key) };
         if is_set {
             self.kernel = entries::of(self.level, mode);
+            self.is_xts = mode.is_xts();
         }
         is_set
     }
@@ -79,6 +81,9 @@ impl Key {
         // SAFETY: a key exists only where its level's instructions do.
         unsafe { (self.kernel)(&self.rounds, &mut carried, from.cast(), to.cast(), blocks) };
         chain_out(carried, chain);
+        if self.is_xts {
+            carried.zeroize();
+        }
     }
 
     /// A whole data unit of XTS, at least a block, under this number. The places may overlap in any way.
@@ -88,7 +93,8 @@ impl Key {
     pub unsafe fn crypt_unit(&self, number: &[u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
         let mut tweak = self.tweak(number);
         // SAFETY: the caller's word.
-        unsafe { self.crypt_unit_at(&mut tweak, from, to, bytes) }
+        unsafe { self.crypt_unit_at(&mut tweak, from, to, bytes) };
+        tweak.zeroize();
     }
 
     /// The same of the end of a unit, at least a block, whose first block has this tweak.
@@ -117,7 +123,7 @@ impl Key {
 
     /// The last block of a unit and the `part` bytes behind it: the part goes into the place of what is stolen from the block (IEEE 1619, 5.3.2).
     fn steal(&self, tweak: &mut [u8; BLOCK], ends: &mut [u8; 2 * BLOCK], part: usize) {
-        let last = *tweak;
+        let mut last = *tweak;
         let mut block = [0; BLOCK];
         // The kernel moves the tweak on by a block, whatever it is used for.
         // SAFETY: one block each.
@@ -131,8 +137,9 @@ impl Key {
         ends[BLOCK..BLOCK + part].copy_from_slice(&block[..part]);
         // SAFETY: as above.
         unsafe { self.crypt(&mut second, stolen.as_ptr(), ends.as_mut_ptr(), 1) };
-        block.zeroize();
-        stolen.zeroize();
+        for secret in [&mut block, &mut stolen, &mut first, &mut second, &mut last] {
+            secret.zeroize();
+        }
     }
 
     fn decrypts(&self) -> bool {

@@ -4,7 +4,7 @@
 //! first register those of the first before times x to the turn's, so that no turn waits for the whole chain of the one before: two shifts, and one carry-less
 //! product that folds what has left the block back in.
 
-use std::arch::x86_64::_mm_cvtsi64_si128;
+use std::arch::x86_64::*;
 
 use crate::aes::Schedule;
 use crate::turn::{REGISTERS, Step, first_key, last_round, loaded, middle_rounds, store_all, walk};
@@ -33,10 +33,9 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
         blocks: usize,
     ) {
         let first_key = first_key::<V>(self.key);
-        let mut tweaks = [self.tweaks; COUNT];
-        for register in 1..COUNT {
-            tweaks[register] = times_x_to(tweaks[register - 1], V::BLOCKS);
-        }
+        let tweaks = tweaks::<V, COUNT>(self.tweaks);
+        // Begun before the rounds where one register more is free for it: what the next turn waits for.
+        let next = if V::BLOCKS == 1 && FULL { behind(tweaks).pinned() } else { self.tweaks };
         let mut texts = tweaks;
         for (register, text) in texts.iter_mut().enumerate() {
             *text = text.xor(first_key).xor(loaded::<V, COUNT, FULL>(from, register, blocks));
@@ -47,7 +46,7 @@ impl<V: Vector, const ENCRYPTS: bool> Step<V> for Xts<'_, V, ENCRYPTS> {
         }
         store_all::<V, COUNT, FULL>(texts, to, blocks);
         if FULL {
-            self.tweaks = times_x_to(self.tweaks, Self::TURN * V::BLOCKS);
+            self.tweaks = if V::BLOCKS == 1 { next } else { behind(tweaks) };
         } else {
             let (last, taken) = (tweaks[COUNT - 1], blocks - (COUNT - 1) * V::BLOCKS);
             self.next = if taken < V::BLOCKS { last.nth(taken) } else { times_x_to(last, V::BLOCKS).nth(0) };
@@ -71,10 +70,53 @@ pub(super) unsafe fn crypt<V: Vector, const ENCRYPTS: bool>(
     for at in 1..V::BLOCKS {
         first[at] = times_x_to(first[at - 1], 1);
     }
-    let mut step = Xts::<V, ENCRYPTS> { key, tweaks: V::of_blocks(first), next: *chain };
+    let mut step = Xts::<V, ENCRYPTS> { key, tweaks: V::of_blocks(first), next: Block::zero() };
     walk::<V, _>(&mut step, from, to, blocks);
     let is_whole = blocks % (Xts::<V, ENCRYPTS>::TURN * V::BLOCKS) == 0;
     *chain = if is_whole { step.tweaks.nth(0) } else { step.next };
+}
+
+/// The tweaks of `COUNT` registers from the first on.
+#[inline(always)]
+unsafe fn tweaks<V: Vector, const COUNT: usize>(first: V) -> [V; COUNT] {
+    let mut tweaks = [first; COUNT];
+    if V::BLOCKS == 1 {
+        // By additions, which wait for two instructions a block: the bits that leave a block's halves are the first block's, one after the other.
+        let mut leaving = leaving(first.nth(0));
+        for register in 1..COUNT {
+            tweaks[register] = V::in_front(doubled(tweaks[register - 1].nth(0), leaving));
+            leaving = _mm_add_epi32(leaving, leaving);
+        }
+    } else {
+        for register in 1..COUNT {
+            tweaks[register] = times_x_to(tweaks[register - 1], V::BLOCKS);
+        }
+    }
+    tweaks
+}
+
+/// The tweaks of the register behind these.
+#[inline(always)]
+unsafe fn behind<V: Vector, const COUNT: usize>(tweaks: [V; COUNT]) -> V {
+    if V::BLOCKS == 1 {
+        let last = tweaks[COUNT - 1].nth(0);
+        V::in_front(doubled(last, leaving(last)))
+    } else {
+        times_x_to(tweaks[0], COUNT * V::BLOCKS)
+    }
+}
+
+/// Words whose highest bits are those of the block's halves, each where it is folded in.
+#[inline(always)]
+unsafe fn leaving(block: Block) -> Block {
+    _mm_shuffle_epi32::<0b01_01_11_11>(block)
+}
+
+/// A block times x.
+#[inline(always)]
+unsafe fn doubled(block: Block, leaving: Block) -> Block {
+    let folded = _mm_and_si128(_mm_srai_epi32::<31>(leaving), _mm_set_epi64x(1, POLYNOMIAL));
+    _mm_xor_si128(_mm_add_epi64(block, block), folded)
 }
 
 /// Each block times x^power, 1 to 32.
