@@ -1,5 +1,6 @@
 //! Measuring: paper 002's experiment in memory ([`crypt`]), real files against other programs, many processes
-//! at one module ([`processes`]), and uploads over TLS that a browser measures ([`tls`]).
+//! at one module ([`processes`]), uploads over TLS that a browser measures ([`tls`]), and programs as they are
+//! installed ([`unmodified`]).
 //!
 //! A *cell* is an algorithm, a direction, a layout and a size. A *contender* does a cell's jobs: OpenSSL on
 //! one core, OpenSSL on all, a bare multi-buffer loop, Evener under a policy. A *visit* is one contender at
@@ -17,6 +18,7 @@ pub mod plot;
 pub mod processes;
 pub mod programs;
 pub mod tls;
+pub mod unmodified;
 
 pub use crypt::{contender, neighbours, report, workload};
 pub use error::BenchError;

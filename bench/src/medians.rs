@@ -58,6 +58,33 @@ impl Spread {
     }
 }
 
+/// The median of some values and the quartiles beside it: half of the values lie between them.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Quartiles {
+    /// A quarter of the values is less.
+    pub lower: f64,
+    /// The middle one, or the mean of the middle two.
+    pub median: f64,
+    /// A quarter of the values is greater.
+    pub upper: f64,
+}
+
+impl Quartiles {
+    /// Of these values, between two of them by the straight line (Hyndman and Fan's seventh definition, 1996, which R and numpy use); `None` where there are none.
+    #[must_use]
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(1)?;
+        let at = |quarter: usize| {
+            let (whole, rest) = (last * quarter / 4, last * quarter % 4);
+            let next = sorted[(whole + 1).min(last)];
+            sorted[whole] + (next - sorted[whole]) * [0.0, 0.25, 0.5, 0.75][rest]
+        };
+        Some(Self { lower: at(1), median: at(2), upper: at(3) })
+    }
+}
+
 /// How long things took of which only the order counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quantiles {
@@ -146,6 +173,16 @@ mod tests {
             [0, 1, 2, 100, 1_000].map(of),
             [None, Some((1, 1, 1)), Some((1, 2, 2)), Some((50, 99, 100)), Some((500, 990, 1_000))]
         );
+    }
+
+    #[test]
+    fn quartiles_are_those_of_r_and_numpy() {
+        let of = |values: &[f64]| Quartiles::of(values).map(|it| [it.lower, it.median, it.upper]);
+        assert_eq!(of(&[]), None);
+        assert_eq!(of(&[7.0]), Some([7.0; 3]));
+        assert_eq!(of(&[5.0, 1.0, 4.0, 2.0, 3.0]), Some([2.0, 3.0, 4.0]));
+        // numpy.percentile([1, 2, 4, 8], [25, 50, 75])
+        assert_eq!(of(&[8.0, 4.0, 2.0, 1.0]), Some([1.75, 3.0, 5.0]));
     }
 
     #[test]

@@ -56,7 +56,8 @@ pub fn with_core<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, core_of_children().saturating_sub(before))
 }
 
-fn core_of_children() -> Duration {
+/// Core time of all children that ended and were waited for.
+pub(crate) fn core_of_children() -> Duration {
     getrusage(UsageWho::RUSAGE_CHILDREN)
         .map_or(Duration::ZERO, |usage| duration(usage.user_time()) + duration(usage.system_time()))
 }

@@ -2,6 +2,8 @@
 
 mod crypt;
 mod files;
+mod programs;
+mod provider_file;
 mod tls;
 
 use clap::Subcommand;
@@ -9,6 +11,7 @@ use clap::Subcommand;
 use crate::terminal::Exit;
 use crypt::Crypt;
 use files::Files;
+use programs::Programs;
 use tls::Tls;
 
 /// Measures on this machine, against what else there is.
@@ -16,6 +19,7 @@ use tls::Tls;
 pub(crate) enum Bench {
     Crypt(Box<Crypt>),
     Files(Files),
+    Programs(Programs),
     Tls(Box<Tls>),
 }
 
@@ -23,6 +27,7 @@ pub(crate) fn run(bench: &Bench) -> anyhow::Result<Exit> {
     match bench {
         Bench::Crypt(arguments) => crypt::run(arguments),
         Bench::Files(arguments) => files::run(arguments),
+        Bench::Programs(arguments) => programs::run(arguments),
         Bench::Tls(arguments) => tls::run(arguments),
     }
 }

@@ -13,8 +13,8 @@ use evener_bench::tls::{
     installed_nginx, measure, paper_sizes, serve, serve_end,
 };
 
+use super::provider_file::{beside_or_installed, named};
 use crate::machine::processor::this_processor;
-use crate::openssl::system;
 use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
 
 /// Uploads and downloads files over TLS, with Evener's provider at either end and without, measured by the client itself.
@@ -241,22 +241,8 @@ impl Tls {
     fn module(&self, program: &Path) -> anyhow::Result<Option<PathBuf>> {
         match &self.module {
             Some(path) if path.as_os_str() == "none" => Ok(None),
-            Some(path) => {
-                let whole = std::fs::canonicalize(path);
-                whole.map(Some).with_context(|| format!("cannot find the provider {}", PathDisplay(path)))
-            }
-            None => {
-                let beside = program.with_file_name("evener.so");
-                let installed = || system::modules_directory().map(|folder| folder.join("evener.so"));
-                let found = if beside.is_file() { beside } else { installed()? };
-                if !found.is_file() {
-                    bail!(
-                        "there is no evener.so beside this command or in the system's OpenSSL: name it by --module, or compare \
-                         nothing by --module none"
-                    );
-                }
-                Ok(Some(found))
-            }
+            Some(path) => named(path).map(Some),
+            None => beside_or_installed(program, ", or compare nothing by --module none").map(Some),
         }
     }
 }

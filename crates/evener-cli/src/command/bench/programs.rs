@@ -1,0 +1,131 @@
+//! `evener bench programs`: programs as they are installed, with the provider and without.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use evener_bench::BenchError;
+use evener_bench::unmodified::program::Program;
+use evener_bench::unmodified::{ALL, Plan, Table, measure};
+
+use super::provider_file::{beside_or_installed, named};
+use crate::machine::processor::this_processor;
+use crate::terminal::{Exit, PathDisplay, output, signals};
+
+/// Measures programs as they are installed: on OpenSSL alone, with the provider, and with what a user would configure.
+///
+/// Each program takes turns with itself in five configurations: OpenSSL alone (plain); the same with glibc's malloc keeping
+/// what is freed (malloc set), for that alone can seem a gain; the provider loaded and off; as it is installed (default); and
+/// by hand. What comes out of each run is read by OpenSSL alone. Before that, perf says which share of the program's time the cipher has.
+/// Root is asked for where a program is (sshd, network namespaces), and for --install.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  evener bench programs                      # all that are installed
+  evener bench programs --list
+  evener bench programs --install php-8m nginx
+
+Exit status:
+  0    measured; what is not installed is one line that says so
+  2    a program failed, or what came out of it was wrong; one sentence says which
+  130  stopped by a signal")]
+pub(crate) struct Programs {
+    /// Which; all unless given.
+    names: Vec<String>,
+
+    /// Prints the programs' names and what each does, and measures nothing.
+    #[arg(long)]
+    list: bool,
+
+    /// Installs Debian packages that are missing, by apt; none of their servers is started.
+    #[arg(long)]
+    install: bool,
+
+    /// Rounds that count: in each, every configuration once.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// The provider's file; unless given, evener.so beside this command or in the system's OpenSSL.
+    #[arg(long, value_name = "FILE")]
+    module: Option<PathBuf>,
+
+    /// Keeps the table as JSON (docs/schemas/bench-programs.schema.json): what is measured now takes the place of what was there of the same program.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Writes all that the table holds as a page.
+    #[arg(long, value_name = "FILE", requires = "json")]
+    page: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Programs) -> anyhow::Result<Exit> {
+    let programs = arguments.programs()?;
+    if arguments.list {
+        let line = |program: &&dyn Program| format!("{}: {}\n", program.name(), program.what());
+        return output::answer(programs.iter().map(line).collect::<String>().as_bytes());
+    }
+    let (plan, mut table) = (arguments.plan()?, arguments.table()?);
+    let order: Vec<&str> = ALL.iter().map(|program| program.name()).collect();
+    let cancel = signals::cancel_on_signals()?;
+    let mut has_failed = false;
+    for program in programs {
+        match measure(&plan, program, &cancel, |what| output::line(what)) {
+            Ok(None) => {}
+            Ok(Some(measured)) => {
+                output::answer(measured.to_text().as_bytes())?;
+                table.put(measured, &order);
+                arguments.keep(&table)?;
+            }
+            Err(BenchError::Stopped) => {
+                output::line("stopped");
+                return Ok(Exit::Stopped);
+            }
+            Err(error) => {
+                output::line(format_args!("{}: {error}", program.name()));
+                has_failed = true;
+            }
+        }
+    }
+    if has_failed {
+        bail!("not all programs could be measured");
+    }
+    Ok(Exit::Done)
+}
+
+impl Programs {
+    fn programs(&self) -> anyhow::Result<Vec<&'static dyn Program>> {
+        let known = |name: &String| {
+            let found = ALL.iter().copied().find(|program| program.name() == name.as_str());
+            found.with_context(|| format!("{name} is none of the programs: --list tells them"))
+        };
+        if self.names.is_empty() { Ok(ALL.to_vec()) } else { self.names.iter().map(known).collect() }
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        let program = std::env::current_exe().context("cannot find this command itself")?;
+        let module = match &self.module {
+            Some(path) => named(path)?,
+            None => beside_or_installed(&program, "")?,
+        };
+        Ok(Plan {
+            module,
+            rounds: usize::try_from(self.rounds)?,
+            is_installed: self.install,
+            machine: this_processor().model,
+        })
+    }
+
+    /// What was measured before.
+    fn table(&self) -> anyhow::Result<Table> {
+        let Some(path) = self.json.as_deref().filter(|path| path.exists()) else { return Ok(Table::default()) };
+        let text = std::fs::read(path).with_context(|| format!("cannot read {}", PathDisplay(path)))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} holds no such table", PathDisplay(path)))
+    }
+
+    fn keep(&self, table: &Table) -> anyhow::Result<()> {
+        let write = |path: &Path, text: &str| {
+            std::fs::write(path, text).with_context(|| format!("cannot write {}", PathDisplay(path)))
+        };
+        self.json.as_deref().map_or(Ok(()), |path| write(path, &evener_bench::to_json(table)))?;
+        self.page.as_deref().map_or(Ok(()), |path| write(path, &table.to_page()))
+    }
+}
