@@ -28,7 +28,8 @@ impl Account {
     pub(super) fn open() -> Self {
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
         let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let group = parents(&mounts, &own).into_iter().find_map(|(parent, unified)| Group::make(&parent, unified));
+        let group =
+            parents(&mounts, &own).into_iter().find_map(|(parent, unified)| Group::make(&parent, unified));
         Self { group }
     }
 
@@ -52,7 +53,9 @@ impl Account {
     pub(super) fn core_time(&self, servers: &[u32]) -> Duration {
         match &self.group {
             Some(group) => group.core_time(),
-            None => stopwatch::core_of_children() + servers.iter().map(|&pid| tree_time(pid)).sum::<Duration>(),
+            None => {
+                stopwatch::core_of_children() + servers.iter().map(|&pid| tree_time(pid)).sum::<Duration>()
+            }
         }
     }
 }
@@ -99,7 +102,7 @@ fn parents(mounts: &str, own: &str) -> Vec<(PathBuf, bool)> {
         let (mount, kind, options) = (words.next()?, words.next()?, words.next()?);
         let is_unified = kind == "cgroup2";
         let counts = |list: &str| list.split(',').any(|word| word == "cpuacct");
-        if !is_unified && !(kind == "cgroup" && counts(options)) {
+        if !(is_unified || kind == "cgroup" && counts(options)) {
             return None;
         }
         let path = own.lines().find_map(|line| {

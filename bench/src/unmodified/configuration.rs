@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn plain_and_its_control_load_no_module_and_the_control_alone_sets_mallocs_thresholds() {
         let module = Path::new("/m/evener.so");
-        let loads = Configuration::ALL.map(|it| it.text(module, &["threads = auto"]).contains("/m/evener.so"));
+        let loads =
+            Configuration::ALL.map(|it| it.text(module, &["threads = auto"]).contains("/m/evener.so"));
         assert_eq!(loads, [false, false, true, true, true]);
         assert!(Configuration::Hand.text(module, &["threads = auto"]).contains("\nthreads = auto\n"));
         assert!(Configuration::Off.text(module, &[]).contains("\nkernels = off\n"));

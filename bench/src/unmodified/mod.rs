@@ -166,3 +166,99 @@ fn circumstances(plan: &Plan, program: &dyn Program, place: &Place) -> Vec<Strin
         format!("load {}", load.split(' ').next().unwrap_or_default()),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::unmodified::place::said;
+    use crate::unmodified::program::Cipher;
+
+    /// A shell that answers with the word of its configuration, unless it is a word that it is to get wrong.
+    struct Shell(&'static str);
+
+    impl Program for Shell {
+        fn name(&self) -> &'static str {
+            "shell"
+        }
+
+        fn what(&self) -> &'static str {
+            "says a word"
+        }
+
+        fn packages(&self) -> &'static [&'static str] {
+            &["no-such-package", "another"]
+        }
+
+        fn needs(&self) -> &'static [&'static str] {
+            &["sh", "/no/such/file"]
+        }
+
+        fn cipher(&self) -> Cipher {
+            Cipher { name: "aes-256-gcm", bytes: 64, is_decrypted: false, volume_bytes: 0 }
+        }
+
+        fn hand(&self) -> &'static [&'static str] {
+            &[]
+        }
+
+        fn prepare(&self, _: &Place) -> Result<Box<dyn Work>, BenchError> {
+            Ok(Box::new(Self(self.0)))
+        }
+    }
+
+    impl Work for Shell {
+        fn once(&mut self, run: &Run<'_>) -> Result<String, BenchError> {
+            let mut command = run.command("sh");
+            command.args(["-c", "case $OPENSSL_CONF in *$0.cnf) echo wrong;; *) echo right;; esac", self.0]);
+            run.timed(|| said(command))
+        }
+
+        fn truth(&self) -> &str {
+            "right"
+        }
+    }
+
+    #[test]
+    fn a_wrong_output_by_one_configuration_ends_the_measurement_and_names_it() {
+        let place = Place::make(Path::new("/no/module"), &[]).unwrap();
+        let shell = Shell("hand");
+        let mut work = shell.prepare(&place).unwrap();
+        let mut outcome = |configuration| {
+            let run = place.run(configuration, None);
+            let outcome = checked(&shell, work.as_mut(), &run, configuration, &Cancel::default());
+            assert!(run.used().wall_s > 0.0);
+            outcome.map_err(|error| error.to_string())
+        };
+        for configuration in Configuration::ALL {
+            let outcome = outcome(configuration);
+            if configuration == Configuration::Hand {
+                let told = outcome.unwrap_err();
+                assert!(told.contains("shell (by hand)") && told.contains("wrong, not right"), "{told}");
+            } else {
+                assert_eq!(outcome, Ok(()), "{}", configuration.name());
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_one_line_with_its_packages() {
+        let plan =
+            Plan { module: "/no/module".into(), rounds: 1, is_installed: false, machine: String::new() };
+        let mut lines = Vec::new();
+        let tell = |line: &str| lines.push(line.to_owned());
+        assert!(measure(&plan, &Shell(""), &Cancel::default(), tell).unwrap().is_none());
+        assert_eq!(lines, ["skipped: shell needs no-such-package, another"]);
+    }
+
+    #[test]
+    fn each_program_has_a_name_and_a_figure_of_its_own() {
+        for (at, program) in ALL.iter().enumerate() {
+            assert!(ALL[at + 1..].iter().all(|other| other.name() != program.name()));
+            assert!(
+                !program.hand().is_empty() && !program.packages().is_empty() && !program.needs().is_empty()
+            );
+        }
+    }
+}

@@ -48,6 +48,7 @@ pub struct Run<'a> {
     place: &'a Place,
     configuration: Configuration,
     profile: Option<PathBuf>,
+    profiles: Cell<u32>,
     servers: RefCell<Vec<u32>>,
     used: Cell<Used>,
 }
@@ -111,13 +112,17 @@ impl Place {
     /// Bytes that do not repeat before a file of them ends.
     #[must_use]
     pub fn data(bytes: usize) -> Vec<u8> {
-        (0_u64..).flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()).take(bytes).collect()
+        (0_u64..)
+            .flat_map(|word| word.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes())
+            .take(bytes)
+            .collect()
     }
 
     /// Forgets what earlier runs counted by this configuration.
     fn forget_counts(&self, configuration: Configuration) {
         let entries = fs::read_dir(self.counts(configuration)).into_iter().flatten().flatten();
-        let counts = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "stats"));
+        let counts =
+            entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "stats"));
         // One that stays is counted twice, which a table shows and no time hangs on.
         counts.for_each(|path| fs::remove_file(path).unwrap_or_default());
     }
@@ -126,7 +131,14 @@ impl Place {
     #[must_use]
     pub fn run(&self, configuration: Configuration, profile: Option<PathBuf>) -> Run<'_> {
         self.forget_counts(configuration);
-        Run { place: self, configuration, profile, servers: RefCell::default(), used: Cell::default() }
+        Run {
+            place: self,
+            configuration,
+            profile,
+            profiles: Cell::default(),
+            servers: RefCell::default(),
+            used: Cell::default(),
+        }
     }
 
     /// What processes counted by this configuration that were not yet cleared away.
@@ -164,7 +176,11 @@ impl Run<'_> {
     #[must_use]
     pub fn command(&self, program: &str) -> Command {
         let mut words = match &self.profile {
-            Some(file) => super::profile::record(file),
+            // Each command its own file.
+            Some(file) => {
+                self.profiles.set(self.profiles.get() + 1);
+                super::profile::record(file, self.profiles.get())
+            }
             None => self.place.account.words(),
         };
         words.push(program.to_owned());
@@ -249,6 +265,12 @@ impl Server {
         Ok(server)
     }
 
+    /// Asks it to end.
+    pub fn ask_to_end(&self) {
+        // It may have ended already.
+        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap_or_default();
+    }
+
     /// Waits until it ends by itself, for at most so long.
     pub fn wait_for_its_end(&mut self, most: Duration) {
         let until = Instant::now() + most;
@@ -260,8 +282,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already.
-        kill_process(Pid::from_child(&self.0), Signal::TERM).unwrap_or_default();
+        self.ask_to_end();
         self.wait_for_its_end(Duration::from_secs(10));
         self.0.kill().unwrap_or_default();
         self.0.wait().map(drop).unwrap_or_default();

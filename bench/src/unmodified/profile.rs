@@ -34,25 +34,35 @@ const PIECE: u64 = 64;
 const RARE: u64 = 250;
 const LIBCRYPTO: &str = "libcrypto.so";
 
-/// Words before a program's that have it sampled into `file`.
-pub(super) fn record(file: &Path) -> Vec<String> {
-    let file = file.display().to_string();
+/// Words before a program's that have it sampled; `number` is that of the command in its run, from 1 on.
+pub(super) fn record(file: &Path, number: u32) -> Vec<String> {
+    let file = numbered(file, number);
     ["perf", "record", "-q", "-e", "cpu-clock", "-F", "1999", "-o", &file, "--"].map(str::to_owned).to_vec()
 }
 
 /// Whether `perf` is there and may look at a program of ours.
 pub(super) fn is_there(place: &Place) -> bool {
     let file = place.path("perf.try");
-    let words = record(&file);
+    let words = record(&file, 1);
     let tried = Command::new(&words[0]).args(&words[1..]).arg("true").output();
-    tried.is_ok_and(|output| output.status.success()) && file.exists()
+    tried.is_ok_and(|output| output.status.success()) && Path::new(&numbered(&file, 1)).exists()
 }
 
-/// Samples of a finished `perf record`.
+fn numbered(file: &Path, number: u32) -> String {
+    format!("{}.{number}", file.display())
+}
+
+/// Samples of all commands of a run.
 pub(super) fn samples(file: &Path) -> Result<Samples, BenchError> {
-    let mut command = Command::new("perf");
-    command.args(["report", "--stdio", "-q", "-n", "--sort", "dso,sym", "-t", "|", "-i"]).arg(file);
-    Ok(parse(&said(command)?))
+    let files = (1..).map(|number| numbered(file, number)).take_while(|file| Path::new(file).exists());
+    let mut report = String::new();
+    for file in files {
+        let mut command = Command::new("perf");
+        command.args(["report", "--stdio", "-q", "-n", "--sort", "dso,sym", "-t", "|", "-i", &file]);
+        report += &said(command)?;
+        report.push('\n');
+    }
+    Ok(parse(&report))
 }
 
 /// Lines such as ` 1.80%  | 24 |libcrypto.so.3 |[.] 0x0000000000241f82`.
@@ -86,8 +96,12 @@ impl Samples {
     /// The part of all samples that fell into these pieces of libcrypto.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub(super) fn share_of(&self, alone: &Alone) -> f64 {
-        let inside: u64 =
-            self.by_piece.iter().filter(|(piece, _)| alone.pieces.contains(piece)).map(|(_, count)| count).sum();
+        let inside: u64 = self
+            .by_piece
+            .iter()
+            .filter(|(piece, _)| alone.pieces.contains(piece))
+            .map(|(_, count)| count)
+            .sum();
         inside as f64 / self.all.max(1) as f64
     }
 
@@ -138,9 +152,12 @@ fn speed(run: &Run<'_>, cipher: &Cipher, direction: Option<&str>) -> Result<f64,
     command.args(["-evp", cipher.name]);
     let told = said(command)?;
     // +F:22:AES-256-GCM:5209000000.00
-    let rate = told.lines().rev().find_map(|line| line.strip_prefix("+F:")?.rsplit(':').next()?.parse::<f64>().ok());
-    let reason = "it told no rate".to_owned();
-    rate.map(|rate| rate / 1e9).ok_or(BenchError::Command { command: "openssl speed".to_owned(), reason })
+    let rate =
+        told.lines().rev().find_map(|line| line.strip_prefix("+F:")?.rsplit(':').next()?.parse::<f64>().ok());
+    rate.map(|rate| rate / 1e9).ok_or_else(|| BenchError::Command {
+        command: "openssl speed".to_owned(),
+        reason: "it told no rate".to_owned(),
+    })
 }
 
 /// A file for the samples of a run.

@@ -81,7 +81,7 @@ pub fn rows(runs: &BTreeMap<Configuration, Vec<Used>>, counts: &BTreeMap<Configu
         let over = |of: fn(&Used) -> f64| {
             Quartiles::of(&own.iter().zip(plain).map(|(own, plain)| of(own) / of(plain)).collect::<Vec<_>>())
         };
-        let (core, wall): (fn(&Used) -> f64, fn(&Used) -> f64) = (|it| it.core_s, |it| it.wall_s);
+        let [core, wall]: [fn(&Used) -> f64; 2] = [|it| it.core_s, |it| it.wall_s];
         Some(Row {
             configuration: configuration.name().to_owned(),
             runs: own.clone(),
@@ -108,7 +108,8 @@ impl Profile {
         let files: Vec<_> =
             self.files.iter().map(|(file, share)| format!("{file} {:.0} %", share * 100.0)).collect();
         let [free, ours] = self.bounds();
-        let mut text = format!("The cipher has {:.0} % of plain's core time ({})", self.cipher * 100.0, self.by);
+        let mut text =
+            format!("The cipher has {:.0} % of plain's core time ({})", self.cipher * 100.0, self.by);
         if !files.is_empty() {
             let _infallible = write!(text, "; samples lie in {}", files.join(", "));
         }
@@ -118,7 +119,8 @@ impl Profile {
             self.rates[0], self.rates[1]
         );
         if let Some(provider) = self.provider {
-            let _infallible = write!(text, ". By `default` evener.so has {:.0} % of the samples", provider * 100.0);
+            let _infallible =
+                write!(text, ". By `default` evener.so has {:.0} % of the samples", provider * 100.0);
         }
         text + "."
     }
@@ -135,20 +137,27 @@ impl Measured {
         let Some(row) = self.row(Configuration::Default) else { return String::new() };
         let mut text = String::new();
         if row.core.median > 1.0 {
-            let _infallible = write!(text, "**`default` takes more core time than plain: {:.3}.** ", row.core.median);
+            let _infallible =
+                write!(text, "**`default` takes more core time than plain: {:.3}.** ", row.core.median);
         }
         if let Some(asked) = self.asked {
             let (best, clock) = self.best(asked);
             let word = if best <= asked.ratio_max { "Reached" } else { "**Not reached**" };
-            let _infallible =
-                write!(text, "{word}: at most {:.2} of plain's {clock} time is asked, {best:.3} is it.", asked.ratio_max);
+            let _infallible = write!(
+                text,
+                "{word}: at most {:.2} of plain's {clock} time is asked, {best:.3} is it.",
+                asked.ratio_max
+            );
         }
         text.trim().to_owned()
     }
 
     /// Core time is asked of the provider as it is installed; wall time, for which a second core is spent, of what a user sets.
     fn best(&self, asked: Asked) -> (f64, &'static str) {
-        let ratio = |configuration| self.row(configuration).map_or(f64::NAN, |row| if asked.is_wall { row.wall.median } else { row.core.median });
+        let ratio = |configuration| {
+            self.row(configuration)
+                .map_or(f64::NAN, |row| if asked.is_wall { row.wall.median } else { row.core.median })
+        };
         match asked.is_wall {
             true => (ratio(Configuration::Default).min(ratio(Configuration::Hand)), "wall"),
             false => (ratio(Configuration::Default), "core"),
@@ -178,7 +187,12 @@ impl Measured {
         }
         let rounds = self.rows.first().map_or(0, |row| row.runs.len());
         let _infallible = writeln!(text, "\n{}", self.profile.sentence());
-        let _infallible = writeln!(text, "By hand: `{}`. {rounds} rounds. {}.", self.hand.join("`, `"), self.circumstances.join("; "));
+        let _infallible = writeln!(
+            text,
+            "By hand: `{}`. {rounds} rounds. {}.",
+            self.hand.join("`, `"),
+            self.circumstances.join("; ")
+        );
         let verdict = self.verdict();
         if !verdict.is_empty() {
             let _infallible = writeln!(text, "{verdict}");
@@ -202,7 +216,8 @@ impl Table {
         text += "| program | cipher's share | were it free | malloc set | off | default | by hand | asked |\n|---|---|---|---|---|---|---|---|\n";
         for program in &self.programs {
             let of = |configuration| {
-                let clock = |row: &Row| if program.asked.is_some_and(|it| it.is_wall) { row.wall } else { row.core };
+                let clock =
+                    |row: &Row| if program.asked.is_some_and(|it| it.is_wall) { row.wall } else { row.core };
                 program.row(configuration).map_or_else(String::new, |row| {
                     let it = clock(row);
                     format!("{:.3} [{:.3} {:.3}]", it.median, it.lower, it.upper)
@@ -250,10 +265,8 @@ mod tests {
     fn measured(default: f64, asked: Option<Asked>) -> Measured {
         let plain = [(2.0, 1.0), (4.0, 2.0), (8.0, 4.0)];
         let default: Vec<_> = plain.iter().map(|(wall, core)| (wall * 0.5, core * default)).collect();
-        let runs = BTreeMap::from([
-            (Configuration::Plain, used(&plain)),
-            (Configuration::Default, used(&default)),
-        ]);
+        let runs =
+            BTreeMap::from([(Configuration::Plain, used(&plain)), (Configuration::Default, used(&default))]);
         let counts = BTreeMap::from([(Configuration::Default, [1, 2, 3, 4])]);
         Measured {
             name: "one".to_owned(),

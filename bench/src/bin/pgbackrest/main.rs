@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p evener-bench --bin pgbackrest -- [--counted] evener.so [RUNS [SCALE]]`
 //!
-//! Steps: a PostgreSQL cluster is generated with `pgbench` (`cluster.rs`) -> full backups with
+//! Steps: a PostgreSQL cluster is generated with `pgbench` (`bench/src/programs/cluster.rs`) -> full backups with
 //! `repo-cipher-type=aes-256-cbc` and `process-max=8` are made and restored in turn without and with the module ->
 //! what one has made the other restores, and the restored cluster is compared with the original -> medians with
 //! bounds of the ratios. `--counted` counts instructions and system calls of all processes instead, which repeat where times do
@@ -10,18 +10,15 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
-mod cluster;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use evener_bench::BenchError;
 use evener_bench::medians::Spread;
+use evener_bench::programs::cluster::Cluster;
 use evener_bench::programs::counters::{self, Counter, Tally, Tool};
 use evener_bench::programs::openssl_conf::Providers;
 use evener_bench::programs::stopwatch::Used;
-
-use crate::cluster::Cluster;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();

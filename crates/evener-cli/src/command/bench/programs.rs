@@ -116,7 +116,9 @@ impl Programs {
 
     /// What was measured before.
     fn table(&self) -> anyhow::Result<Table> {
-        let Some(path) = self.json.as_deref().filter(|path| path.exists()) else { return Ok(Table::default()) };
+        let Some(path) = self.json.as_deref().filter(|path| path.exists()) else {
+            return Ok(Table::default());
+        };
         let text = std::fs::read(path).with_context(|| format!("cannot read {}", PathDisplay(path)))?;
         serde_json::from_slice(&text).with_context(|| format!("{} holds no such table", PathDisplay(path)))
     }

@@ -18,7 +18,9 @@ pub(super) fn beside_or_installed(program: &Path, otherwise: &str) -> anyhow::Re
     let installed = || system::modules_directory().map(|folder| folder.join("evener.so"));
     let found = if beside.is_file() { beside } else { installed()? };
     if !found.is_file() {
-        bail!("there is no evener.so beside this command or in the system's OpenSSL: name it by --module{otherwise}");
+        bail!(
+            "there is no evener.so beside this command or in the system's OpenSSL: name it by --module{otherwise}"
+        );
     }
     Ok(found)
 }

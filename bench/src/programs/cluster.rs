@@ -6,21 +6,27 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use evener_bench::BenchError;
-use evener_bench::programs::counters::Counter;
-use evener_bench::programs::openssl_conf::Providers;
-use evener_bench::programs::stopwatch::{self, Used};
 use tempfile::TempDir;
 
+use super::counters::Counter;
+use super::openssl_conf::Providers;
+use super::stopwatch::{self, Used};
+use crate::error::BenchError;
+
 /// A running cluster and its repository; both end and go when it is dropped.
-pub(crate) struct Cluster {
+#[derive(Debug)]
+pub struct Cluster {
     folder: TempDir,
     programs: PathBuf,
 }
 
 impl Cluster {
     /// A cluster of about 16 MB per `scale`, and a repository with an empty stanza.
-    pub(crate) fn generate(module: &Path, scale: u32) -> Result<Self, BenchError> {
+    ///
+    /// # Errors
+    ///
+    /// Where PostgreSQL or pgBackRest is missing or refuses.
+    pub fn generate(module: &Path, scale: u32) -> Result<Self, BenchError> {
         let folder = TempDir::with_prefix_in("evener-pg-", "/dev/shm").map_err(told("/dev/shm"))?;
         let cluster = Self { folder, programs: programs()? };
         cluster.lay_out(module)?;
@@ -34,17 +40,21 @@ impl Cluster {
     }
 
     /// Makes a full backup, behind a counter if there is one.
-    pub(crate) fn backup(&self, providers: Providers, counter: Option<&Counter>) -> Result<Used, BenchError> {
+    ///
+    /// # Errors
+    ///
+    /// Where one of the programs fails.
+    pub fn backup(&self, providers: Providers, counter: Option<&Counter>) -> Result<Used, BenchError> {
         let words = ["backup", "--type=full", "--repo1-retention-full=1"];
         stopwatch::time(vec![self.pgbackrest(providers, counter, &words)])
     }
 
     /// Restores the last backup into a folder of its own, behind a counter if there is one.
-    pub(crate) fn restore(
-        &self,
-        providers: Providers,
-        counter: Option<&Counter>,
-    ) -> Result<Used, BenchError> {
+    ///
+    /// # Errors
+    ///
+    /// Where one of the programs fails.
+    pub fn restore(&self, providers: Providers, counter: Option<&Counter>) -> Result<Used, BenchError> {
         let restored = self.path("restored");
         stopwatch::run(self.as_postgres("rm", &["-rf", &restored]))?;
         stopwatch::run(self.as_postgres("mkdir", &["-m", "700", &restored]))?;
@@ -53,13 +63,21 @@ impl Cluster {
     }
 
     /// What is in the cluster, as a digest over all accounts.
-    pub(crate) fn fingerprint(&self) -> Result<String, BenchError> {
+    ///
+    /// # Errors
+    ///
+    /// Where one of the programs fails.
+    pub fn fingerprint(&self) -> Result<String, BenchError> {
         let query = "select count(*), md5(string_agg(md5(a::text), '' order by aid)) from pgbench_accounts a";
         self.postgresql("psql", &["-XAt", "-h", &self.path("run"), "-c", query, "postgres"])
     }
 
     /// The same of what was restored last; the original is stopped meanwhile, for they share a socket.
-    pub(crate) fn restored_fingerprint(&self) -> Result<String, BenchError> {
+    ///
+    /// # Errors
+    ///
+    /// Where one of the programs fails.
+    pub fn restored_fingerprint(&self) -> Result<String, BenchError> {
         self.stop("data")?;
         let answer = self.start("restored").and_then(|()| self.fingerprint());
         let stopped = self.stop("restored");
@@ -89,12 +107,25 @@ impl Cluster {
 
     fn pgbackrest(&self, providers: Providers, counter: Option<&Counter>, words: &[&str]) -> Command {
         let mut all = counter.map(Counter::words).unwrap_or_default();
-        let configuration = format!("--config={}", self.path("pgbackrest.conf"));
-        all.extend(["pgbackrest", &configuration, "--stanza=main"].map(str::to_owned));
-        all.extend(words.iter().map(|&word| word.to_owned()));
+        all.extend(self.own_words(words));
         let mut command = self.as_postgres(&all[0], &all[1..]);
         command.env("OPENSSL_CONF", self.path(&format!("{}.cnf", providers.name())));
         command
+    }
+
+    /// What pgBackRest is started with, by the user who may: a program and its words, for an environment of the caller's.
+    #[must_use]
+    pub fn words(&self, words: &[&str]) -> Vec<String> {
+        let own = self.own_words(words);
+        let command = self.as_postgres(&own[0], &own[1..]);
+        let all = std::iter::once(command.get_program()).chain(command.get_args());
+        all.map(|word| word.to_string_lossy().into_owned()).collect()
+    }
+
+    fn own_words(&self, words: &[&str]) -> Vec<String> {
+        let configuration = format!("--config={}", self.path("pgbackrest.conf"));
+        let first = ["pgbackrest", &configuration, "--stanza=main"];
+        first.iter().chain(words).map(|&word| word.to_owned()).collect()
     }
 
     /// Runs one of PostgreSQL's programs and gives what it said.

@@ -1,0 +1,49 @@
+//! `evener bench programs`: what is left out is said in one line each, what it keeps fits its schema. Times are never judged.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod common;
+
+use common::{Place, misfits};
+use serde_json::Value;
+
+#[test]
+fn programs_that_are_not_installed_are_a_line_each_and_no_failure() {
+    let place = Place::new();
+    std::fs::write(place.join("evener.so"), "").unwrap();
+    let empty = place.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let ran = place
+        .evener()
+        .args(["bench", "programs", "--module", "evener.so", "php-8m", "php-256m"])
+        .env("PATH", &empty)
+        .run()
+        .succeeded();
+    let said = ran.stderr();
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("skipped")).collect();
+    assert_eq!(lines.len(), 2, "{said}");
+    assert!(lines[0].ends_with("skipped: php-8m needs php-cli"), "{said}");
+}
+
+#[test]
+fn a_name_that_is_no_programs_is_refused_and_the_list_names_all() {
+    let place = Place::new();
+    let listed = place.evener().args(["bench", "programs", "--list"]).run().succeeded();
+    let listed = listed.stdout_text();
+    for name in ["python-16k", "php-8m", "nginx", "haproxy", "sftp"] {
+        assert!(listed.lines().any(|line| line.starts_with(&format!("{name}: "))), "{listed}");
+    }
+    place
+        .evener()
+        .args(["bench", "programs", "no-such"])
+        .run()
+        .ended_with(2)
+        .saying("no-such is none of the programs");
+}
+
+#[test]
+fn the_kept_table_fits_its_schema() {
+    let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/programs.json");
+    let table: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();
+    assert_eq!(misfits("bench-programs.schema.json", &table), [""; 0]);
+    assert!(!table["programs"].as_array().unwrap().is_empty());
+}
