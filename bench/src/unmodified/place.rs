@@ -3,7 +3,8 @@
 //! Path of a run: [`Run::command`] (environment, counted or profiled) -> [`Run::timed`] (wall and core time of what stands in it) -> [`Used`].
 
 use std::cell::{Cell, RefCell};
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::io::{Read as _, Seek as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -250,12 +251,14 @@ impl Server {
     pub fn start(mut command: Command, is_up: impl Fn() -> bool) -> Result<Self, BenchError> {
         let name = format!("{command:?}").chars().take(300).collect::<String>();
         let told = |reason: String| BenchError::Command { command: name.clone(), reason };
-        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let words = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file.try_clone()?, file)));
+        let (out, err, words) = words.map_err(|error| told(error.to_string()))?;
+        let child = command.stdout(out).stderr(err).spawn();
         let mut server = Self(child.map_err(|error| told(error.to_string()))?);
         let until = Instant::now() + START;
         while !is_up() {
             if let Ok(Some(status)) = server.0.try_wait() {
-                return Err(told(format!("{status} before it answered")));
+                return Err(told(format!("{status} before it answered: {}", last_line(words))));
             }
             if Instant::now() > until {
                 return Err(told("it does not answer".to_owned()));
@@ -287,6 +290,14 @@ impl Drop for Server {
         self.0.kill().unwrap_or_default();
         self.0.wait().map(drop).unwrap_or_default();
     }
+}
+
+/// What a program said last into this file.
+fn last_line(mut file: File) -> String {
+    let mut text = String::new();
+    // What cannot be read is not told.
+    _ = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }
 
 /// Free a moment ago; no other program on this machine knows of it.

@@ -28,7 +28,7 @@ pub(super) const GCM_256M: Strings = Strings {
     what: "PHP's openssl_encrypt, AES-256-GCM, one string of 256 MB; wall time is that of the call",
     count: 1,
     bytes: 256_000_000,
-    hand: &["threads = auto"],
+    hand: &["threads = auto", "split = 1048576", "guard = off"],
     asked: Asked { ratio_max: 1.0 / 1.4, is_wall: true },
 };
 

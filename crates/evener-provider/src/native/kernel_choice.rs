@@ -72,9 +72,9 @@ static CHOICES: Choices = Choices {
     file: Mutex::new(None),
 };
 
-/// Work behind which the two ways are compared, in microseconds. Assumed, not measured: 20 ms, ten times what comparing takes, so that a program
+/// Work behind which the two ways are compared, in nanoseconds. Assumed, not measured: 20 ms, ten times what comparing takes, so that a program
 /// that ends right after it was slower by a tenth of that work, once for a machine.
-const WORKED_US: u32 = 20_000;
+const WORKED_NS: u32 = 20_000_000;
 
 /// What is predicted of the inner cipher: of a message, and of a byte of text, in nanoseconds by 4 bytes. OpenSSL 3.0 on a core of 2023, 16 bytes to
 /// 16 KiB (`docs/results/kernels.md`); off by a factor of two it does no harm.
@@ -99,11 +99,11 @@ impl Work {
         self.bytes = self.bytes.wrapping_add(bytes as u64);
     }
 
-    /// In microseconds; nothing is left here.
-    fn take_us(&mut self) -> u32 {
+    /// In nanoseconds, for a short message is less than a microsecond; nothing is left here.
+    fn take_ns(&mut self) -> u32 {
         let Self { messages, bytes } = std::mem::take(self);
-        let ns = u64::from(messages) * MESSAGE_NS + bytes / BYTES_IN_NS;
-        u32::try_from(ns / 1_000).unwrap_or(WORKED_US)
+        let ns = (u64::from(messages) * MESSAGE_NS).saturating_add(bytes / BYTES_IN_NS);
+        u32::try_from(ns).unwrap_or(WORKED_NS)
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
         (Choice::Kernel, _) if kernel_check::is_out_of_service(class) => Some(Choice::Inner),
         (Choice::Kernel, 0) => None,
         (Choice::Open, _) if CHOICES.looked.load(Relaxed) == 0 => None,
-        (Choice::Open, _) if class.word(&CHOICES.worked).load(Relaxed) >= WORKED_US => None,
+        (Choice::Open, _) if class.word(&CHOICES.worked).load(Relaxed) >= WORKED_NS => None,
         (choice, _) => Some(choice),
     }
 }
@@ -134,7 +134,7 @@ pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
 /// Adds up the work of a context.
 pub(crate) fn worked(class: Class, work: &mut Work) {
     let worked = class.word(&CHOICES.worked);
-    let sum = worked.load(Relaxed).saturating_add(work.take_us());
+    let sum = worked.load(Relaxed).saturating_add(work.take_ns());
     // Relaxed, and not added in one step: what two threads do at once may count once.
     worked.store(sum, Relaxed);
 }
@@ -146,7 +146,7 @@ pub(crate) fn settle(row: &CipherRow, native: &Native, encrypts: bool) -> Choice
         // Relaxed: who is second goes on as before.
         if CHOICES.looked.swap(1, Relaxed) == 0 {
             look(row, native);
-        } else if class.word(&CHOICES.worked).swap(0, Relaxed) >= WORKED_US {
+        } else if class.word(&CHOICES.worked).swap(0, Relaxed) >= WORKED_NS {
             compare(row, native, encrypts);
         }
     }
@@ -190,5 +190,32 @@ fn tried<T>(lock: &Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
         Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_messages_with_a_key_each_are_work_that_adds_up() {
+        for bytes in [0, 16, 64, 1_400] {
+            let sum: u32 = (0..100_000)
+                .map(|_| {
+                    let mut work = Work::default();
+                    work.begin();
+                    work.text(bytes);
+                    work.take_ns()
+                })
+                .sum();
+            assert!(sum >= WORKED_NS, "{bytes} bytes: {sum} ns");
+        }
+    }
+
+    #[test]
+    fn work_of_hours_is_no_more_than_the_sum_can_hold() {
+        let mut work = Work { messages: u32::MAX, bytes: u64::MAX };
+        assert!(work.take_ns() >= WORKED_NS);
+        assert_eq!(work.take_ns(), 0);
     }
 }
