@@ -47,8 +47,9 @@ impl Program for Bacula {
 
     fn prepare(&self, place: &Place) -> Result<Box<dyn Work>, BenchError> {
         let mut request = place.plain("openssl");
-        // A configuration of a measurement has no section for requests.
-        place.write("request.cnf", "[req]\ndistinguished_name = name\n[name]\n")?;
+        // A configuration of a measurement has no section for requests; bacula finds a key by its certificate's identifier.
+        let request_text = "[req]\ndistinguished_name = name\nx509_extensions = extensions\n[name]\n[extensions]\nsubjectKeyIdentifier = hash\n";
+        place.write("request.cnf", request_text)?;
         request.args("req -config request.cnf -x509 -newkey rsa:2048 -nodes -keyout key -out certificate -days 2 -subj /CN=fd".split(' '));
         said(request)?;
         let pair = ["key", "certificate"].map(|name| read(&place.path(name)));
