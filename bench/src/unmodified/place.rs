@@ -40,8 +40,8 @@ pub struct Used {
     pub core_s: f64,
 }
 
-/// What processes counted of ciphers, [`Count::Direct`], [`Count::Combined`], [`Count::Split`] and [`Count::Routed`].
-pub type Counts = [u64; 4];
+/// What processes counted: [`Count::Direct`], [`Count::Kernel`], [`Count::Combined`], [`Count::Split`] and [`Count::Routed`].
+pub type Counts = [u64; 5];
 
 /// One run of a program by one configuration.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Place {
             let rows = |record: &Record| Row::all().map(|row| record.count(row, what)).sum::<u64>();
             records.iter().filter_map(|(_, record)| record.as_ref().ok()).map(rows).sum()
         };
-        [Count::Direct, Count::Combined, Count::Split, Count::Routed].map(of)
+        [Count::Direct, Count::Kernel, Count::Combined, Count::Split, Count::Routed].map(of)
     }
 
     fn counts(&self, configuration: Configuration) -> PathBuf {

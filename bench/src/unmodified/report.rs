@@ -64,7 +64,7 @@ pub struct Row {
     pub core: Quartiles,
     /// Wall time over plain's of the same round.
     pub wall: Quartiles,
-    /// What processes counted in the last run: direct, combined, split, routed.
+    /// What processes counted in the last run: direct, kernel, combined, split, routed.
     pub counts: Counts,
 }
 
@@ -168,11 +168,11 @@ impl Measured {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("## {}\n{}\n\n", self.name, self.what);
-        text += "| | core s | over plain | wall s | over plain | direct, combined, split, routed |\n|---|---|---|---|---|---|\n";
+        text += "| | core s | over plain | wall s | over plain | direct, kernel, combined, split, routed |\n|---|---|---|---|---|---|\n";
         for row in &self.rows {
             let told = |it: &Quartiles| format!("{:.3} [{:.3} {:.3}]", it.median, it.lower, it.upper);
             let counts = match row.counts {
-                [0, 0, 0, 0] => "not counted".to_owned(),
+                [0, 0, 0, 0, 0] => "not counted".to_owned(),
                 counts => counts.map(|count| count.to_string()).join(", "),
             };
             let _infallible = writeln!(
@@ -267,7 +267,7 @@ mod tests {
         let default: Vec<_> = plain.iter().map(|(wall, core)| (wall * 0.5, core * default)).collect();
         let runs =
             BTreeMap::from([(Configuration::Plain, used(&plain)), (Configuration::Default, used(&default))]);
-        let counts = BTreeMap::from([(Configuration::Default, [1, 2, 3, 4])]);
+        let counts = BTreeMap::from([(Configuration::Default, [1, 2, 3, 4, 5])]);
         Measured {
             name: "one".to_owned(),
             what: "does something".to_owned(),
@@ -285,7 +285,7 @@ mod tests {
         let row = it.row(Configuration::Default).unwrap();
         assert_eq!(row.core, Quartiles { lower: 0.75, median: 0.75, upper: 0.75 });
         assert_eq!(row.wall, Quartiles { lower: 0.5, median: 0.5, upper: 0.5 });
-        assert_eq!((row.core_s.median, row.wall_s.median, row.counts), (1.5, 2.0, [1, 2, 3, 4]));
+        assert_eq!((row.core_s.median, row.wall_s.median, row.counts), (1.5, 2.0, [1, 2, 3, 4, 5]));
         assert_eq!(it.row(Configuration::Plain).unwrap().core.median, 1.0);
     }
 

@@ -347,3 +347,26 @@ fn in_openssh_s_filter_a_child_encrypts_what_it_likes() {
         }
     }
 }
+
+#[test]
+fn a_programs_malloc_maps_and_trims_as_without_evener() {
+    let program = Program::build("malloc_thresholds");
+    let told = |setup: &Setup| -> [u64; 2] {
+        let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
+        assert!(output.status.success(), "{}", text_of(&output));
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let numbers: Vec<u64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
+        numbers.try_into().unwrap()
+    };
+    let [mapped, faults] = told(&plain());
+    let (host, mut all) = (host(), Vec::from(setups()));
+    all.extend(["kernels = on", "threads = auto"].map(|keys| Setup::evener(keys).without_legacy()));
+    all.push(hosted(&host));
+    for (at, setup) in all.iter().enumerate() {
+        let [ours_mapped, ours_faults] = told(setup);
+        // Where the heap ends within a page differs.
+        assert!(ours_mapped.abs_diff(mapped) <= 4096, "{at}: mapped from {ours_mapped}, {mapped} without");
+        assert!(ours_faults.abs_diff(faults) <= faults / 100, "{at}: {ours_faults} faults, {faults} without");
+    }
+    assert!(requests(&host.control()) > 0);
+}
