@@ -151,7 +151,7 @@ impl Place {
             let rows = |record: &Record| Row::all().map(|row| record.count(row, what)).sum::<u64>();
             records.iter().filter_map(|(_, record)| record.as_ref().ok()).map(rows).sum()
         };
-        [Count::Direct, Count::Kernel, Count::Combined, Count::Split, Count::Routed].map(of)
+        Count::WAYS.map(of)
     }
 
     fn counts(&self, configuration: Configuration) -> PathBuf {
