@@ -11,6 +11,7 @@ mod profile;
 pub mod program;
 mod programs;
 pub mod report;
+mod sampler;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -86,7 +87,7 @@ pub fn measure(
         what: program.what().to_owned(),
         circumstances: circumstances(plan, program, &place),
         hand: program.hand().iter().map(|&line| line.to_owned()).collect(),
-        asked: program.asked(),
+        asked: program.figure(),
         profile,
         rows: report::rows(&runs, &counts),
     }))

@@ -180,7 +180,7 @@ impl Run<'_> {
             // Each command its own file.
             Some(file) => {
                 self.profiles.set(self.profiles.get() + 1);
-                super::profile::record(file, self.profiles.get())
+                super::sampler::record(file, self.profiles.get())
             }
             None => self.place.account.words(),
         };

@@ -10,6 +10,7 @@ use std::process::Command;
 use super::configuration::Configuration;
 use super::place::{Place, Run, said};
 use super::program::Cipher;
+use super::sampler::{numbered, record};
 use crate::error::BenchError;
 
 /// Samples by the file that they fell into; of libcrypto, by the piece of its code besides.
@@ -34,22 +35,12 @@ const PIECE: u64 = 64;
 const RARE: u64 = 250;
 const LIBCRYPTO: &str = "libcrypto.so";
 
-/// Words before a program's that have it sampled; `number` is that of the command in its run, from 1 on.
-pub(super) fn record(file: &Path, number: u32) -> Vec<String> {
-    let file = numbered(file, number);
-    ["perf", "record", "-q", "-e", "cpu-clock", "-F", "1999", "-o", &file, "--"].map(str::to_owned).to_vec()
-}
-
 /// Whether `perf` is there and may look at a program of ours.
 pub(super) fn is_there(place: &Place) -> bool {
     let file = place.path("perf.try");
     let words = record(&file, 1);
     let tried = Command::new(&words[0]).args(&words[1..]).arg("true").output();
     tried.is_ok_and(|output| output.status.success()) && Path::new(&numbered(&file, 1)).exists()
-}
-
-fn numbered(file: &Path, number: u32) -> String {
-    format!("{}.{number}", file.display())
 }
 
 /// Samples of all commands of a run.

@@ -24,7 +24,7 @@ pub trait Program: Sync {
     fn hand(&self) -> &'static [&'static str];
 
     /// What the project asks of it, where it asks something.
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         None
     }
 

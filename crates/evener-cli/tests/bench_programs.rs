@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Place, misfits};
+use evener_testbed::write_program;
 use serde_json::Value;
 
 #[test]
@@ -38,6 +39,28 @@ fn a_name_that_is_no_programs_is_refused_and_the_list_names_all() {
         .run()
         .ended_with(2)
         .saying("no-such is none of the programs");
+}
+
+#[test]
+fn what_is_missing_is_installed_where_that_is_asked_for_and_not_otherwise() {
+    let place = Place::new();
+    std::fs::write(place.join("evener.so"), "").unwrap();
+    let bin = place.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let told = place.join("told");
+    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", told.display());
+    write_program(&bin.join("apt-get"), script.as_bytes()).unwrap();
+    let words = ["bench", "programs", "--module", "evener.so", "php-8m"];
+    place.evener().args(words).env("PATH", &bin).run().succeeded();
+    assert!(!told.exists());
+    place.evener().args(words).args(["--install"]).env("PATH", &bin).run().succeeded();
+    assert!(std::fs::read_to_string(told).unwrap().ends_with(" install php-cli\n"));
+}
+
+#[test]
+fn a_page_is_made_of_a_kept_table_only() {
+    let place = Place::new();
+    place.evener().args(["bench", "programs", "--list", "--page", "page.md"]).run().ended_with(2);
 }
 
 #[test]

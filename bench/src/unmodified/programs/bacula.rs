@@ -41,7 +41,7 @@ impl Program for Bacula {
         &["combine = auto"]
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         Some(Asked::core(0.75))
     }
 
@@ -75,14 +75,14 @@ struct Backup {
 impl Work for Backup {
     fn once(&mut self, run: &Run<'_>) -> Result<String, BenchError> {
         let place = run.place();
-        for name in ["work", "store", "restored"] {
+        for name in ["state", "store", "restored"] {
             let path = place.path(name);
             // There is none before the first run.
             fs::remove_dir_all(&path).unwrap_or_default();
             fs::create_dir(&path).map_err(failed(&path))?;
         }
         let mut catalog = place.plain("sh");
-        catalog.args(["-c", &format!("sqlite3 work/bacula.db < {TABLES}")]);
+        catalog.args(["-c", &format!("sqlite3 state/bacula.db < {TABLES}")]);
         said(catalog)?;
         let daemon = |mut command: Command, name: &str| {
             command.args(["-f", "-c"]).arg(place.path(&format!("{name}.conf")));
@@ -150,25 +150,25 @@ fn write_configurations(place: &Place, ports: [u16; 3]) -> Result<(), BenchError
 }
 
 const DIRECTOR: &str = "\
-Director { Name = d; DIRport = DIRECTOR; DirAddress = 127.0.0.1; QueryFile = \"FOLDER/query\"; WorkingDirectory = \"FOLDER/work\"; PidDirectory = \"FOLDER/work\"; Maximum Concurrent Jobs = 40; Password = \"p\"; Messages = M }
+Director { Name = d; DIRport = DIRECTOR; DirAddress = 127.0.0.1; QueryFile = \"FOLDER/query\"; WorkingDirectory = \"FOLDER/state\"; PidDirectory = \"FOLDER/state\"; Maximum Concurrent Jobs = 40; Password = \"p\"; Messages = M }
 Catalog { Name = C; dbname = \"bacula\"; dbuser = \"\"; dbpassword = \"\" }
 Client { Name = f; Address = 127.0.0.1; FDPort = CLIENT; Catalog = C; Password = \"p\"; Maximum Concurrent Jobs = 40 }
 Storage { Name = s; Address = 127.0.0.1; SDPort = STORAGE; Password = \"p\"; Device = D; Media Type = File; Maximum Concurrent Jobs = 40 }
 Pool { Name = P; Pool Type = Backup; Label Format = \"V-\"; Maximum Volumes = 100 }
-Messages { Name = M; append = \"FOLDER/work/log\" = all }
+Messages { Name = M; append = \"FOLDER/state/log\" = all }
 JobDefs { Name = J; Type = Backup; Level = Full; Client = f; Storage = s; Messages = M; Pool = P; Maximum Concurrent Jobs = 40 }
 Job { Name = R; Type = Restore; Client = f; Storage = s; Messages = M; Pool = P; FileSet = F0; Where = \"FOLDER/restored\" }
 ";
 
 const STORAGE: &str = "\
-Storage { Name = sd; SDPort = STORAGE; SDAddress = 127.0.0.1; WorkingDirectory = \"FOLDER/work\"; Pid Directory = \"FOLDER/work\"; Maximum Concurrent Jobs = 40 }
+Storage { Name = sd; SDPort = STORAGE; SDAddress = 127.0.0.1; WorkingDirectory = \"FOLDER/state\"; Pid Directory = \"FOLDER/state\"; Maximum Concurrent Jobs = 40 }
 Director { Name = d; Password = \"p\" }
 Device { Name = D; Media Type = File; Archive Device = \"FOLDER/store\"; LabelMedia = yes; Random Access = yes; AutomaticMount = yes; RemovableMedia = no; AlwaysOpen = no; Maximum Concurrent Jobs = 40 }
 Messages { Name = M; director = d = all }
 ";
 
 const CLIENT: &str = "\
-FileDaemon { Name = f; FDport = CLIENT; FDAddress = 127.0.0.1; WorkingDirectory = \"FOLDER/work\"; Pid Directory = \"FOLDER/work\"; Maximum Concurrent Jobs = 40; PKI Signatures = Yes; PKI Encryption = Yes; PKI Keypair = \"FOLDER/pair.pem\"; PKI Cipher = aes256 }
+FileDaemon { Name = f; FDport = CLIENT; FDAddress = 127.0.0.1; WorkingDirectory = \"FOLDER/state\"; Pid Directory = \"FOLDER/state\"; Maximum Concurrent Jobs = 40; PKI Signatures = Yes; PKI Encryption = Yes; PKI Keypair = \"FOLDER/pair.pem\"; PKI Cipher = aes256 }
 Director { Name = d; Password = \"p\" }
 Messages { Name = M; director = d = all, !skipped }
 ";

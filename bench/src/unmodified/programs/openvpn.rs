@@ -37,7 +37,7 @@ impl Program for OpenVpn {
         &["kernels = on"]
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         Some(Asked::core(0.95))
     }
 

@@ -74,7 +74,7 @@ impl Program for Strings {
         self.hand
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         Some(self.asked)
     }
 

@@ -66,7 +66,7 @@ impl Program for AesGcm {
         &["kernels = on"]
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         Some(self.asked)
     }
 

@@ -41,7 +41,7 @@ impl Program for Sftp {
         &["kernels = on"]
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         Some(Asked::core(0.9))
     }
 

@@ -66,7 +66,7 @@ impl Program for Server {
         &["kernels = on"]
     }
 
-    fn asked(&self) -> Option<Asked> {
+    fn figure(&self) -> Option<Asked> {
         Some(Asked::core(0.93))
     }
 
