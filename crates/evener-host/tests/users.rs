@@ -14,16 +14,20 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_core::{Algorithm, Direction};
-use evener_host::{Limits, Report};
-use evener_testing::hosts::{Host, core, order};
+use evener_host::Limits;
+use evener_testing::drivers::watched;
+use evener_testing::hosts::{Host, core, core_by, order};
 use evener_testing::noise;
+use evener_testing::waiting::soon;
 use rustix::fs::SealFlags;
 use serde_json::Value;
+use support::numbers::{key_of, open, request_header};
 use support::{
     ALL_FEATURES, DATA, GUEST, MEMORY_BYTES, NEXT, Raw, USER, WRITE, cipher, halves, judge, memory,
 };
@@ -52,7 +56,15 @@ fn a_role_is_played() {
     match name {
         "bad" => be_bad(&socket),
         "good" => be_good(&socket),
-        "host" => be_a_host(Path::new(folder)),
+        "long" => be_long(&socket),
+        "silent" => {
+            let _raw = Raw::ready(&socket, ALL_FEATURES);
+            println!("begun");
+            std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        }
+        "measured" => be_measured(&socket),
+        "host" => be_a_host(Path::new(folder), Limits::default()),
+        "limited" => be_a_host(Path::new(folder), limits()),
         other => unreachable!("{other}"),
     }
 }
@@ -136,6 +148,22 @@ fn be_a_flood(socket: &Path) {
     }
 }
 
+/// Long requests, one after the other: of a cipher that is cut, and of one that is not.
+fn be_long(socket: &Path) {
+    const BYTES: usize = 400_000;
+    let mut raw = Raw::ready(socket, ALL_FEATURES);
+    let sessions = [Algorithm::Aes128Cbc, Algorithm::Aes128Xts]
+        .map(|algorithm| (algorithm, open(&mut raw, algorithm, false, &key_of(algorithm))));
+    println!("begun");
+    for (algorithm, session) in sessions.into_iter().cycle() {
+        let head = request_header(algorithm, Direction::Encrypt, session, BYTES);
+        let iv = vec![1; algorithm.iv_bytes()];
+        if raw.request(&[&head, &iv, &vec![7; BYTES]], BYTES).is_none() {
+            return;
+        }
+    }
+}
+
 /// One request after the other, each judged, of a client that also goes and comes again. Says what each took, in nanoseconds.
 fn be_good(socket: &Path) {
     for round in 0..5 {
@@ -161,7 +189,11 @@ const REQUESTS: usize = 200;
 
 /// What each request of a good client took, in nanoseconds, least first; all of them were done and right.
 fn good_times(folder: &Path) -> Vec<u64> {
-    let mut good = role("good", folder, GOOD);
+    times_of("good", folder)
+}
+
+fn times_of(name: &str, folder: &Path) -> Vec<u64> {
+    let mut good = role(name, folder, GOOD);
     let lines = BufReader::new(good.stdout.take().unwrap()).lines().map(Result::unwrap);
     let mut times: Vec<u64> = lines.filter_map(|line| line.strip_prefix("took ")?.parse().ok()).collect();
     assert!(good.wait().unwrap().success() && times.len() == REQUESTS, "{} of {REQUESTS}", times.len());
@@ -243,48 +275,123 @@ fn a_good_users_client_has_its_place_and_all_its_requests_beside_64_hostile_ones
     });
 }
 
+#[test]
+fn while_there_are_several_users_no_request_waits_for_a_long_one_of_the_same_burst() {
+    let Some(folder) = open_folder() else { return };
+    // Bursts of several requests of which one is long, pieces, and long ones that were not cut.
+    let counts: [Arc<AtomicUsize>; 3] = Default::default();
+    let seen = counts.clone();
+    let driver = watched(move |burst| {
+        let longest = burst.iter().map(|job| job.input_bytes()).max().unwrap_or(0);
+        let kind = match longest {
+            _ if longest > PIECE_BYTES && burst.len() > 1 => 0,
+            PIECE_BYTES => 1,
+            _ if longest > PIECE_BYTES => 2,
+            _ => return,
+        };
+        seen[kind].fetch_add(1, Relaxed);
+    });
+    let _host = Host::for_users(folder.path(), core_by(driver), limits(), &[BAD, GOOD]);
+    let long = [(); 3].map(|()| started(role("long", folder.path(), BAD)));
+    // From here on there are two, for another client of this user stays.
+    let stays = role("silent", folder.path(), GOOD);
+    let stays = started(stays);
+    counts.iter().for_each(|count| count.store(0, Relaxed));
+    good_times(folder.path());
+    let [together, pieces, whole] = counts.map(|count| count.load(Relaxed));
+    assert!(together == 0 && pieces > 0 && whole > 0, "{together} {pieces} {whole}");
+    long.into_iter().chain([stays]).for_each(end);
+}
+
+const PIECE_BYTES: usize = 64 << 10;
+
+/// As a good client, of which nothing is judged and nothing printed before the end.
+fn be_measured(socket: &Path) {
+    let mut lines = String::new();
+    for round in 0..5 {
+        let mut raw = Raw::ready(socket, ALL_FEATURES);
+        let plain = noise(round, 16_384);
+        let session = raw.open_cbc(&noise(round, 16), true);
+        for _ in 0..REQUESTS / 5 {
+            raw.write_request(&[&cipher(true, session, plain.len()), &[9; 16], &plain], plain.len(), 0);
+            let begun = Instant::now();
+            raw.offer(0);
+            assert!(raw.wait(), "its connection ended");
+            lines += &format!("took {}\n", begun.elapsed().as_nanos());
+        }
+    }
+    print!("{lines}");
+}
+
 /// From now on it has the cores only where no other thread wants them (SCHED_IDLE): what others wait for beside it is the host's doing, not the scheduler's.
 fn leave_the_cores_to_others(child: &Child) {
     let words = ["-a", "-i", "-p", "0", &child.id().to_string()];
     assert!(Command::new("chrt").args(words).status().unwrap().success());
 }
 
-/// Shown, not judged: other work on the machine changes it (docs/results/hosted.md has figures).
+/// 64 hostile clients, as many of them in as may come.
+fn hostile(folder: &Path) -> Child {
+    let bad = started(role("bad", folder, BAD));
+    let are_in = || user(&order(&folder.join("control"), "report"), BAD)["clients"] == 32;
+    assert!(soon(are_in));
+    bad
+}
+
+fn end_hostile(bad: Child, folder: &Path) {
+    end(bad);
+    let are_gone =
+        || user(&order(&folder.join("control"), "report"), BAD)["clients"].as_u64().unwrap_or(0) == 0;
+    assert!(soon(are_gone));
+}
+
+/// Quarter, median and three quarters of values, in microseconds.
+fn quartiles(mut values: Vec<u64>) -> [u64; 3] {
+    values.sort_unstable();
+    [1, 2, 3].map(|part| values[values.len() * part / 4] / 1_000)
+}
+
+/// Rounds of all four kinds. One takes a fifth of a second.
+const ROUNDS: usize = 60;
+
+/// Shown, not judged: other work on the machine changes it (docs/results/hosted.md has figures). *Control* has the same hostile clients at another host, so what is
+/// more beside them at its own host is that host's doing.
 #[test]
-#[ignore = "measures: what a good client's requests take alone, and beside 64 hostile ones"]
+#[ignore = "measures: what a good client's requests take alone, beside 64 hostile ones of another host, and beside them"]
 fn what_a_good_client_waits_for_beside_hostile_ones_is_shown() {
-    let Some(folder) = open_folder() else { return };
-    let host = Host::for_users(folder.path(), core(), limits(), &[BAD, GOOD]);
-    let at = |times: &[u64], percent: usize| times[times.len() * percent / 100] / 1_000;
-    for _ in 0..5 {
-        let alone = good_times(folder.path());
-        let bad = started(role("bad", folder.path(), BAD));
-        host.wait_for("as many as may come", |report| user(report, BAD)["clients"] == 32);
-        let beside = good_times(folder.path());
-        leave_the_cores_to_others(&bad);
-        let beside_idle = good_times(folder.path());
-        end(bad);
-        host.wait_for("gone", |report| report["clients"].as_array().unwrap().is_empty());
-        println!(
-            "us, p50 and p99: alone {} {}, beside {} {}, beside them at SCHED_IDLE {} {}",
-            at(&alone, 50),
-            at(&alone, 99),
-            at(&beside, 50),
-            at(&beside, 99),
-            at(&beside_idle, 50),
-            at(&beside_idle, 99)
-        );
+    let (Some(folder), Some(other)) = (open_folder(), open_folder()) else { return };
+    let hosts = [&folder, &other].map(|folder| started(role("limited", folder.path(), 0)));
+    let kinds = ["alone", "control", "beside", "beside them at SCHED_IDLE"];
+    let mut times: [Vec<Vec<u64>>; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        for (kind, times) in times.iter_mut().enumerate() {
+            let place = if kind == 1 { other.path() } else { folder.path() };
+            let bad = (kind > 0).then(|| hostile(place));
+            if let Some(bad) = bad.as_ref().filter(|_| kind == 3) {
+                leave_the_cores_to_others(bad);
+            }
+            times.push(times_of("measured", folder.path()));
+            if let Some(bad) = bad {
+                end_hostile(bad, place);
+            }
+        }
     }
-    let report: Report = host.stop();
-    println!("{} requests, {} broken off", report.totals.requests, report.connections.broken_off);
+    let at = |kind: usize, percent: usize| {
+        quartiles(times[kind].iter().map(|times| times[times.len() * percent / 100]).collect())
+    };
+    for (kind, name) in kinds.iter().enumerate() {
+        println!("{name}, us, median and quarters: p50 {:?}, p99 {:?}", at(kind, 50), at(kind, 99));
+    }
+    let [alone, control, beside] = [0, 1, 2].map(|kind| at(kind, 99)[1] as f64);
+    println!("p99 beside: {:.2} of alone, {:.2} of control", beside / alone, beside / control);
+    hosts.into_iter().for_each(end);
 }
 
 /// A host in a process of its own, until its standard input ends.
-fn be_a_host(folder: &Path) {
+fn be_a_host(folder: &Path, limits: Limits) {
     if let Ok(group) = std::env::var(GROUP) {
         fs::write(Path::new(&group).join("cgroup.procs"), std::process::id().to_string()).unwrap();
     }
-    let _host = Host::for_users(folder, core(), Limits::default(), &[BAD, GOOD]);
+    let _host = Host::for_users(folder, core(), limits, &[BAD, GOOD]);
     println!("begun");
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
@@ -353,7 +460,7 @@ fn a_host_that_may_have_300_mib_lives_beside_clients_whose_memory_has_no_pages()
     end(bad);
     end(host);
     let has_left = || fs::read_to_string(group.0.join("cgroup.procs")).is_ok_and(|left| left.is_empty());
-    assert!(evener_testing::waiting::soon(has_left));
+    assert!(soon(has_left));
 }
 
 const _: () = assert!(MEMORY_BYTES > 12 * 0x1_0000 + DATA);

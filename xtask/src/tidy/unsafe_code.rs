@@ -39,6 +39,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
             "src/service/client_span.rs",
             "src/service/notify.rs",
             "src/service/slots.rs",
+            "src/service/time_slice.rs",
             "tests/support/ffi.rs",
         ],
     ),

@@ -10,7 +10,7 @@ use evener_core::{Algorithm, Direction, Profile, QueuedDriver};
 use evener_driver_emulated::{Control, Emulated};
 
 use self::queue::Queue;
-pub(crate) use self::runner::{ModuleRunner, Quota};
+pub(crate) use self::runner::{ModuleRunner, PIECE_BYTES, Quota};
 
 /// What a host owns and serves.
 pub struct Module {

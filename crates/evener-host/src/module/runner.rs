@@ -26,9 +26,18 @@ pub(crate) struct Quota {
     pub(crate) each: usize,
     /// Bytes for which a longer request counts as one more, and so on.
     pub(crate) unit_bytes: usize,
+    /// Long requests of which pieces are done side by side, of one user and of all; none where requests are not cut.
+    pub(crate) pieces: usize,
+    /// Whether several users are served.
+    pub(crate) is_shared: bool,
 }
 
 impl Quota {
+    /// Where a request counts once, however long it is, and is not cut.
+    pub(crate) const fn whole(all: usize, each: usize) -> Self {
+        Self { all, each, unit_bytes: usize::MAX, pieces: 0, is_shared: false }
+    }
+
     /// As how many requests one of so many bytes counts.
     pub(crate) fn units(self, bytes: usize) -> usize {
         bytes.div_ceil(self.unit_bytes).max(1)
@@ -47,15 +56,17 @@ impl ModuleRunner {
         match &self.work {
             Work::Core(core_drivers) => {
                 let is_shared = users > 1 && !cfg!(mutant = "host_long_rounds");
-                let (least, unit_bytes) =
-                    if is_shared { (FILL_LEAST_OF_USERS, UNIT_BYTES) } else { (FILL_LEAST, usize::MAX) };
-                let all = usize::try_from(core_drivers.width()).unwrap_or(1).max(least);
-                Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)), unit_bytes }
+                let width = usize::try_from(core_drivers.width()).unwrap_or(1);
+                // Lanes gain by long requests side by side; a core without them does one after the other.
+                let unit_bytes = if is_shared || width == 1 { UNIT_BYTES } else { PIECE_BYTES };
+                let all = width.max(if is_shared { FILL_LEAST_OF_USERS } else { FILL_LEAST });
+                let pieces = (width * unit_bytes / PIECE_BYTES).max(1);
+                Quota { all, each: all.div_ceil(clients.clamp(1, SHARES_MAX)), unit_bytes, pieces, is_shared }
             }
-            Work::Queued(_) if !self.waiting.is_empty() => Quota { all: 0, each: 0, unit_bytes: usize::MAX },
+            Work::Queued(_) if !self.waiting.is_empty() => Quota::whole(0, 0),
             Work::Queued(_) | Work::Lost => {
                 let most = if users > 1 { TURNS_OF_USER * users } else { TURNS_MAX };
-                Quota { all: clients.min(most), each: 1, unit_bytes: usize::MAX }
+                Quota::whole(clients.min(most), 1)
             }
         }
     }
@@ -180,9 +191,13 @@ const FILL_LEAST: usize = 8;
 /// The same where there are several users: who comes while a round is worked on waits for its end, and then for that of its own. Assumed, not measured: 2, one of each.
 const FILL_LEAST_OF_USERS: usize = 2;
 
-/// Bytes for which a request counts once where there are several users. Assumed, not measured: 16 KiB, a record of TLS, so that a round of 16 lanes ends
+/// Bytes for which a request counts once where there are several users, or no lanes. Assumed, not measured: 16 KiB, a record of TLS, so that a round of 16 lanes ends
 /// within what a few requests of that length take alone.
 const UNIT_BYTES: usize = 16 << 10;
+
+/// Bytes of a piece of a long request, and most that go whole, where there are several users. Measured beside a hostile user's requests of 512 KiB
+/// (docs/results/hosted.md): 64 KiB take a core some 50 us, which is what a wake-up takes.
+pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
 /// Longest sleep in a module that is full; then clients are looked after.
 const FULL_TIMEOUT: Nanos = Nanos::from_millis(1);
@@ -210,6 +225,6 @@ mod tests {
         assert_eq!((of_users.all, of_users.each), (2, 1), "users wait for each other");
         let units = [0, 1, 16_384, 16_385, 1 << 20].map(|bytes| of_users.units(bytes));
         assert_eq!(units, [1, 1, 1, 2, 64], "and for a long request no longer than for many short ones");
-        assert_eq!(runner.quota(8, 1).units(1 << 20), 1, "one user's own are a fill of the lanes");
+        assert_eq!(runner.quota(8, 1).units(1 << 20), 64, "another user may come");
     }
 }

@@ -1,10 +1,10 @@
 //! The way in: requests are taken from the rings of clients, each in its turn, and become jobs.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::module::Quota;
+use crate::module::{PIECE_BYTES, Quota};
 use crate::service::client_span::ClientSpan;
+use crate::service::long_requests::is_cut;
 use crate::service::request::{self, BadRequest, Reader, Sizes, Taken};
 use crate::service::run_queue::ClientState;
 use crate::service::shares::take_turns;
@@ -14,11 +14,7 @@ use crate::state::client::{AnswerPlace, Client, State};
 
 impl ServiceLoop {
     /// Takes what the module has space for: from each queued client a share, and another from those that have more.
-    pub(super) fn take(&mut self) -> usize {
-        if self.run_queue.has_parked() {
-            self.wait(Duration::ZERO);
-        }
-        let quota = self.runner.quota(self.run_queue.queued(), self.run_queue.users());
+    pub(super) fn take(&mut self, quota: Quota) -> usize {
         let takes_more = self.runner.takes_more();
         let about = |client: &Arc<Client>| (client.id, client.weight);
         take_turns(
@@ -45,7 +41,9 @@ impl ServiceLoop {
                 (0, Rest::None)
             }
         };
+        self.shared.submitted.add((self.jobs.len() - before) as u64);
         self.run_queue.hold(client.peer.uid, self.jobs.len() - before);
+        self.set_long_aside(before, client.peer.uid, quota);
         match rest {
             _ if client.is_over() => self.run_queue.park(client.id, ClientState::Asleep),
             Rest::AtLimit => self.run_queue.park(client.id, ClientState::AtLimit),
@@ -55,6 +53,20 @@ impl ServiceLoop {
             Rest::None | Rest::Some => self.run_queue.enqueue(client.id),
         }
         taken
+    }
+
+    /// Sets the long ones among the jobs that were taken last, those from `first` on, aside. Where there is one user, what is not cut stays with the others: there it is a lane's.
+    fn set_long_aside(&mut self, first: usize, user: u32, quota: Quota) {
+        if quota.pieces == 0 || cfg!(mutant = "host_long_whole") {
+            return;
+        }
+        for at in (first..self.jobs.len()).rev() {
+            let job = &self.jobs[at];
+            if job.input_bytes() > PIECE_BYTES && (quota.is_shared || is_cut(job)) {
+                self.long.add(self.jobs.remove(at), user);
+                self.run_queue.hold_long(user);
+            }
+        }
     }
 
     /// Takes up to `most` requests of one client; the last one may count as more than were left.

@@ -16,6 +16,8 @@ pub(crate) struct RunQueue<C> {
     queued: usize,
     /// Requests of one user's clients that the module may hold.
     in_flight_max: usize,
+    /// Of these, those that are done piece by piece.
+    long_max: usize,
 }
 
 /// What is queued of one user.
@@ -27,6 +29,8 @@ struct UserQueue {
     order: VecDeque<u64>,
     /// Requests that the module holds.
     in_flight: usize,
+    /// Of these, those that are done piece by piece.
+    long: usize,
 }
 
 #[derive(Debug)]
@@ -59,6 +63,7 @@ impl<C: Clone> RunQueue<C> {
             turns: VecDeque::new(),
             queued: 0,
             in_flight_max,
+            long_max: usize::MAX,
         }
     }
 
@@ -105,12 +110,14 @@ impl<C: Clone> RunQueue<C> {
     }
 
     /// The first client of the user whose turn it is. From now on it is served, until it is queued again or parked. A user of whom the module holds as much as it
-    /// may is passed over.
+    /// may is passed over, and so is one of whom as many long requests are done piece by piece: their pieces are its turns.
     pub(crate) fn next(&mut self) -> Option<C> {
         for _ in 0..self.turns.len() {
             let uid = self.turns.pop_front()?;
             let user = self.users.get_mut(&uid)?;
-            if user.in_flight >= self.in_flight_max && !cfg!(mutant = "host_user_in_flight_unlimited") {
+            let is_full =
+                user.in_flight >= self.in_flight_max && !cfg!(mutant = "host_user_in_flight_unlimited");
+            if is_full || user.long >= self.long_max {
                 self.turns.push_back(uid);
                 continue;
             }
@@ -161,6 +168,23 @@ impl<C: Clone> RunQueue<C> {
         if let Some(known) = self.users.get_mut(&user) {
             known.in_flight = known.in_flight.saturating_sub(1);
             self.forget_unless_needed(user);
+        }
+    }
+
+    /// From now on passes over users of whom so many requests are done piece by piece.
+    pub(crate) fn limit_long(&mut self, most: usize) {
+        self.long_max = most;
+    }
+
+    /// Notes that one of those that are held is done piece by piece.
+    pub(crate) fn hold_long(&mut self, user: u32) {
+        self.users.entry(user).or_default().long += 1;
+    }
+
+    /// Notes that it is done; it is held until it is [released](RunQueue::release).
+    pub(crate) fn release_long(&mut self, user: u32) {
+        if let Some(known) = self.users.get_mut(&user) {
+            known.long = known.long.saturating_sub(1);
         }
     }
 
@@ -266,6 +290,20 @@ mod tests {
         queue.park(1, ClientState::Asleep);
         assert_eq!(all(&mut queue), [1]);
     }
+
+    #[test]
+    fn a_user_whose_long_requests_are_done_piece_by_piece_has_no_other_turns_and_all_of_them_afterwards() {
+        let mut queue = queue(&[1, 2]);
+        queue.add(9, 8, 9);
+        [1, 2, 9].into_iter().for_each(|id| queue.enqueue(id));
+        queue.limit_long(1);
+        assert_eq!(queue.next(), Some(1));
+        queue.hold_long(7);
+        assert_eq!(all(&mut queue), [9], "the other one waits for the end of the long one");
+        queue.release_long(7);
+        assert_eq!(all(&mut queue), [2]);
+    }
+
     #[test]
     fn a_users_many_clients_have_one_turn_beside_another_users_one() {
         let mut queue = queue(&[1, 2, 3, 4]);

@@ -119,12 +119,15 @@ mod tests {
 
     /// As `ModuleRunner::quota` of a core of that width.
     fn core(width: usize) -> impl Fn(usize) -> Quota {
-        move |clients| Quota { all: width, each: width.div_ceil(clients.clamp(1, 4)), unit_bytes: 16_384 }
+        move |clients| Quota {
+            unit_bytes: 16_384,
+            ..Quota::whole(width, width.div_ceil(clients.clamp(1, 4)))
+        }
     }
 
     /// As that of a module with a queue.
     fn module(clients: usize) -> Quota {
-        Quota { all: clients, each: 1, unit_bytes: usize::MAX }
+        Quota::whole(clients, 1)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use evener_ring::virtqueue::Chain;
 
 use crate::module::ModuleRunner;
 use crate::service::in_flight::InFlightTable;
+use crate::service::long_requests::LongRequests;
 use crate::service::notify::Notifier;
 use crate::service::run_queue::RunQueue;
 use crate::state::client::Client;
@@ -22,6 +23,7 @@ pub(crate) struct ServiceLoop {
     pub(super) runner: ModuleRunner,
     pub(super) in_flight: InFlightTable,
     pub(super) run_queue: RunQueue<Arc<Client>>,
+    pub(super) long: LongRequests,
     /// Reset that was last done.
     pub(super) resets: u64,
     /// Taken, and come back.
@@ -58,6 +60,7 @@ impl ServiceLoop {
             runner,
             in_flight: InFlightTable::new(),
             run_queue: RunQueue::new(user_in_flight_max),
+            long: LongRequests::default(),
             resets: 0,
             jobs: Vec::new(),
             done: Vec::new(),
