@@ -53,6 +53,32 @@ fn openssl_reads_what_is_sealed_and_writes_what_is_opened() {
 }
 
 #[test]
+fn files_without_a_salt_are_opened_as_by_openssl() {
+    for (cipher, kdf, digest, arguments) in [
+        ("aes-256-cbc", Kdf::Pbkdf2(ITERATIONS), "sha256", &["-pbkdf2"][..]),
+        ("aes-128-ctr", Kdf::Pbkdf2(ITERATIONS), "sha512", &["-pbkdf2", "-md", "sha512"]),
+        ("aes-192-ecb", Kdf::Legacy, "md5", &["-md", "md5"]),
+        ("camellia-256-cbc", Kdf::Legacy, "sha256", &[]),
+    ] {
+        let option = format!("-{cipher}");
+        for &size in SIZES {
+            let all = [&["-nosalt", &option, "-pass", "pass:open sesame"], arguments].concat();
+            let file = openssl(&all, &pattern(size)).unwrap();
+            let opener = Opener::OpensslEnc(made(cipher, b"open sesame", kdf, digest).without_salt());
+            assert!(common::open(&opener, &file) == Ok(pattern(size)), "{cipher} {size}");
+        }
+    }
+}
+
+#[test]
+fn a_file_with_a_salt_is_none_without() {
+    let file = openssl(&["-aes-256-cbc", "-pbkdf2", "-pass", "pass:x"], b"text").unwrap();
+    let opener = Opener::OpensslEnc(enc("aes-256-cbc", b"x", ITERATIONS).without_salt());
+    let refused = common::open(&opener, &file).unwrap_err().to_string();
+    assert!(refused.contains("leave out --no-salt"), "{refused}");
+}
+
+#[test]
 fn other_iteration_counts_are_those_of_openssl() {
     for iterations in [1, 7, 100_000] {
         let count = iterations.to_string();

@@ -1,6 +1,6 @@
 //! What `openssl enc` reads and writes.
 //!
-//! File = `Salted__` || salt (8 bytes) || ciphertext. PBKDF2, or what openssl did before it ([`Kdf`]), makes key and IV of passphrase and
+//! File = `Salted__` || salt (8 bytes) || ciphertext, or ciphertext alone (`-nosalt`, read only). PBKDF2, or what openssl did before it ([`Kdf`]), makes key and IV of passphrase and
 //! salt. AES in CBC, CTR and ECB is cut here into slices that are jobs; in CBC encryption goes slice by slice
 //! ([`super::Iv::PreviousBlock`]), decryption takes all slices at once. Every other cipher that libcrypto has goes through it from the
 //! first byte to the last ([`super::SerialCipher`]).
@@ -50,6 +50,7 @@ pub struct OpensslEnc {
     passphrase: Zeroizing<Vec<u8>>,
     kdf: Kdf,
     digest: Digest,
+    has_salt: bool,
     /// Of cipher and digest, as they were asked for.
     names: [String; 2],
 }
@@ -86,7 +87,15 @@ impl OpensslEnc {
         if passphrase.len() > PASSPHRASE_BYTES_MAX {
             return Err(FormatError::Passphrase("it is longer than 1023 bytes, where openssl would cut it"));
         }
-        Ok(Self { cipher: Arc::new(found), algorithm: algorithm(cipher), passphrase, kdf, digest, names })
+        let (cipher, algorithm) = (Arc::new(found), algorithm(cipher));
+        Ok(Self { cipher, algorithm, passphrase, kdf, digest, has_salt: true, names })
+    }
+
+    /// The same for files that were made with `-nosalt`, which begin with their ciphertext. For reading: each file under one passphrase has
+    /// the same key and IV.
+    #[must_use]
+    pub fn without_salt(self) -> Self {
+        Self { has_salt: false, ..self }
     }
 
     /// Cipher, derivation and digest, on which the key depends beside the passphrase, which is in none of them.
@@ -94,7 +103,7 @@ impl OpensslEnc {
         let about = [
             format!("cipher {}", self.names[0]),
             format!("{:?}", self.kdf),
-            format!("digest {}", self.names[1]),
+            format!("digest {}{}", self.names[1], if self.has_salt { "" } else { ", no salt" }),
         ];
         let names = about.iter().map(String::as_str);
         KeyFacts { is_by_passphrase: true, ..KeyFacts::public("openssl", direction, names) }
@@ -121,7 +130,7 @@ impl OpensslEnc {
     pub(super) fn open(&self, start: &[u8]) -> Result<Opened, FormatError> {
         match self.cuts(start)? {
             Opened::Ready(_) => {
-                Ok(Opened::Ready(vec![self.body(&start[..HEADER_BYTES], Direction::Decrypt)?]))
+                Ok(Opened::Ready(vec![self.body(&start[..self.header_bytes()], Direction::Decrypt)?]))
             }
             Opened::NeedMore { start_bytes } => Ok(Opened::NeedMore { start_bytes }),
         }
@@ -130,7 +139,7 @@ impl OpensslEnc {
     fn body(&self, header: &[u8], direction: Direction) -> Result<Body, FormatError> {
         let (key_bytes, iv_bytes) = (self.cipher.key_bytes(), self.cipher.iv_bytes());
         let mut derived = Zeroizing::new(vec![0; key_bytes + iv_bytes]);
-        let salt = &header[MAGIC.len()..];
+        let salt = header.get(MAGIC.len()..).unwrap_or_default();
         let made = match self.kdf {
             Kdf::Pbkdf2(iterations) => {
                 self.digest.pbkdf2(&self.passphrase, salt, iterations.get(), &mut derived)
@@ -157,6 +166,9 @@ impl OpensslEnc {
 
     /// The cut of a file that begins with `start`: it is always the same.
     pub(super) fn cuts(&self, start: &[u8]) -> Result<Opened<Cut>, FormatError> {
+        if !self.has_salt {
+            return self.cuts_without_salt(start);
+        }
         let compared = start.len().min(MAGIC.len());
         if start[..compared] != MAGIC[..compared] {
             return Err(FormatError::Header {
@@ -170,9 +182,24 @@ impl OpensslEnc {
         }
     }
 
+    /// Nothing tells such a file from any other but that it does not begin as one with a salt.
+    fn cuts_without_salt(&self, start: &[u8]) -> Result<Opened<Cut>, FormatError> {
+        if start.starts_with(MAGIC) {
+            return Err(FormatError::Header {
+                format: "openssl enc",
+                fact: "it starts with Salted__, so it has a salt: leave out --no-salt",
+            });
+        }
+        Ok(Opened::Ready(vec![self.cut()]))
+    }
+
+    fn header_bytes(&self) -> usize {
+        if self.has_salt { HEADER_BYTES } else { 0 }
+    }
+
     pub(super) fn cut(&self) -> Cut {
         let growth = if self.cipher.mode() == Mode::Blocks { Growth::Padding } else { Growth::None };
-        Cut::new(HEADER_BYTES as u64, SLICE_BYTES, SLICE_BYTES, growth)
+        Cut::new(self.header_bytes() as u64, SLICE_BYTES, SLICE_BYTES, growth)
             .with_block_bytes(self.cipher.block_bytes() as u64)
     }
 }

@@ -73,6 +73,10 @@ pub(crate) struct KeyOptions {
     #[arg(long, value_name = "N", help_heading = "Format")]
     iter: Option<NonZeroU32>,
 
+    /// The openssl format's files have no salt, as with `openssl enc -nosalt`. For decryption only.
+    #[arg(long, help_heading = "Format")]
+    no_salt: bool,
+
     /// Highest work factor of a passphrase (age) that is accepted in files that are read, unless given 20 (1 GiB) or, with --memory,
     /// what fits that.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30), help_heading = "Format")]
@@ -150,10 +154,13 @@ impl KeyOptions {
             bail!("--associated-data goes with --key only: the other formats have no place for it");
         }
         let is_openssl = format == Format::Openssl;
-        let of_openssl =
-            self.cipher.is_some() || self.md.is_some() || self.kdf.is_some() || self.iter.is_some();
+        let of_openssl = self.cipher.is_some()
+            || self.md.is_some()
+            || self.kdf.is_some()
+            || self.iter.is_some()
+            || self.no_salt;
         if of_openssl && !is_openssl {
-            bail!("--cipher, --md, --kdf and --iter go with --format openssl only");
+            bail!("--cipher, --md, --kdf, --iter and --no-salt go with --format openssl only");
         }
         if self.iter.is_some() && self.kdf == Some(KdfName::Legacy) {
             bail!("--iter goes with --kdf pbkdf2 only: the old way has one round");
@@ -199,6 +206,11 @@ impl KeyOptions {
     ) -> anyhow::Result<Sealer> {
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
+            Format::Openssl if self.no_salt => {
+                bail!(
+                    "--no-salt is for decryption only: without a salt every file under a passphrase has the same key and IV"
+                );
+            }
             Format::Openssl => Ok(Sealer::OpensslEnc(self.openssl(Repeat::Yes)?)),
             Format::Age => match self.secret(Repeat::Yes)? {
                 Some(passphrase) => {
@@ -267,7 +279,9 @@ impl KeyOptions {
             Some(KdfName::Pbkdf2) | None => Kdf::Pbkdf2(self.iter.unwrap_or(openssl_enc::ITERATIONS)),
         };
         let (cipher, digest) = (self.cipher.as_deref(), self.md.as_deref());
-        Ok(OpensslEnc::new(cipher.unwrap_or("aes-256-cbc"), passphrase, kdf, digest.unwrap_or("sha256"))?)
+        let made =
+            OpensslEnc::new(cipher.unwrap_or("aes-256-cbc"), passphrase, kdf, digest.unwrap_or("sha256"))?;
+        Ok(if self.no_salt { made.without_salt() } else { made })
     }
 
     fn tink(&self) -> anyhow::Result<Tink> {
