@@ -211,6 +211,22 @@ fn openssl_files_of_every_age_and_cipher_are_read_and_written() {
 }
 
 #[test]
+fn openssl_files_without_a_salt_are_read_and_none_is_written() {
+    let Some(place) = Place::with_programs(&["openssl"]) else { return };
+    place.write_secret("pass", "word");
+    let plain = noise(19, 700_001);
+    place.write("plain", &plain);
+    let arguments =
+        ["enc", "-nosalt", "-aes-256-cbc", "-pbkdf2", "-pass", "file:pass", "-in", "plain", "-out", "c"];
+    place.program("openssl").args(arguments).run().succeeded();
+    let ours = ["--format", "openssl", "--passphrase-file", "pass", "--no-salt"];
+    comes_back(&place, &ours, "c", &plain);
+    let written = place.evener().arg("encrypt").args(ours).args(["-o", "no", "plain"]).run();
+    written.ended_with(2).saying("--no-salt is for decryption only");
+    assert!(!place.join("no").exists());
+}
+
+#[test]
 fn post_quantum_identities_and_the_recipients_of_any() {
     let Some(place) = Place::with_programs(&["age-keygen"]) else { return };
     place.write("plain", "text");
