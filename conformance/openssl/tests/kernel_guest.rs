@@ -31,7 +31,7 @@ fn generations(guest: &mut Guest, variables: &str) -> [i64; 6] {
         guest.run(&format!("{variables} generations {GENERATIONS} 65536")).expect("the guest answers");
     let said = outcome.expect_success();
     let numbers: Vec<i64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    numbers.try_into().unwrap_or_else(|numbers| panic!("six numbers: {numbers:?} of {said}"))
+    numbers.try_into().expect("six numbers")
 }
 
 #[test]
