@@ -11,6 +11,8 @@ const PROVIDER: &str = "/lib/x86_64-linux-gnu/evener.so";
 /// An emulated processor beside other work.
 const GUEST_LIFE: Duration = Duration::from_secs(300);
 const GENERATIONS: u32 = 100;
+/// Of a request.
+const SOCKETS: i64 = 2;
 /// What a generation may leave to the next; measured were 5.
 const LEFT_KIB: i64 = 8;
 
@@ -62,7 +64,8 @@ fn a_hundred_generations_of_children_with_a_module_behind_the_kernel_leave_no_de
     // A child cannot free what its parent's threads had, each a slot and its stack's first pages (docs/LIMITS.md).
     let more = i64::from(GENERATIONS * 2 / 3) * LEFT_KIB;
     let is_bounded = given <= plain_given + 8 + more && own <= plain_own + 64 + more;
-    assert!(descriptors == 0 && is_bounded, "{with_module:?}, plain {plain:?}");
+    // A generation has the sockets of one request or of two at the moment in which it counts; what grew would be one in each.
+    assert!(descriptors <= SOCKETS && is_bounded, "{with_module:?}, plain {plain:?}");
     assert!(with_module[0] > plain[0], "the module is open in each: {with_module:?}, plain {plain:?}");
     guest.shut_down().expect("the guest ends");
 }
