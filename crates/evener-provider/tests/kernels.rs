@@ -372,6 +372,30 @@ fn a_kernel_that_goes_wrong_later_is_found_out_and_leaves_contexts_that_have_it(
     });
 }
 
+/// Pieces of which no copy is made, and those of which nothing comes out.
+#[test]
+fn a_piece_that_is_not_looked_at_leaves_its_turn_to_the_next() {
+    with_kernels("a_piece_that_is_not_looked_at_leaves_its_turn_to_the_next", || {
+        let (_default, _evener) = both_providers(OSSL_provider_init);
+        let cipher = DEFAULT.cipher("AES-128-CTR", "provider=evener").unwrap();
+        let long = || {
+            let context = CipherCtx::new();
+            assert!(context.init(Some(&cipher), Some(&[1; 16]), Some(&[2; 16]), Some(true)));
+            context.update(&vec![3; 300_000]).unwrap();
+            context
+        };
+        let contexts: Vec<CipherCtx> = (0..8).map(|_| long()).collect();
+        plant_wrong_kernels();
+        let key = CipherCtx::new();
+        assert!(key.init(Some(&cipher), Some(&[1; 16]), Some(&[2; 16]), Some(true)));
+        drop(contexts);
+        let next = CipherCtx::new();
+        assert!(next.init(Some(&cipher), Some(&[1; 16]), Some(&[2; 16]), Some(true)));
+        next.update(&[3; 1_000]).unwrap();
+        assert_eq!(shown_wrong()[0], 1);
+    });
+}
+
 #[test]
 fn what_other_ways_leave_is_done_by_kernels_and_counted_so() {
     let name = "what_other_ways_leave_is_done_by_kernels_and_counted_so";

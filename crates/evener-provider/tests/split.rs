@@ -7,7 +7,8 @@ use std::thread;
 
 mod support;
 
-use evener_testing::programs::in_child;
+use evener_kernels::Level;
+use evener_testing::programs::{in_child, skipped};
 use support::ffi::DEFAULT;
 use support::pair::{Pair, SPLIT, evener, has_kernels, in_both, length, split_count, split_mostly};
 use support::{Random, bytes, in_program, usual};
@@ -101,6 +102,9 @@ fn a_message_that_is_split_in_its_place_comes_out_as_by_default() {
 
 #[test]
 fn a_piece_whose_output_begins_in_its_input_is_done_by_one_kernel() {
+    if Level::best().is_none() {
+        return skipped("this processor has no kernels");
+    }
     let kernels = [SPLIT, &[("EVENER_KERNELS", "on")]].concat();
     in_program(
         "a_piece_whose_output_begins_in_its_input_is_done_by_one_kernel",
@@ -127,6 +131,26 @@ fn a_piece_whose_output_begins_in_its_input_is_done_by_one_kernel() {
             }
         },
     );
+}
+
+/// A threshold below what a block that is begun still waits for.
+#[test]
+fn a_piece_that_ends_within_the_block_that_it_began_in_is_not_split() {
+    if Level::best().is_none() {
+        return skipped("this processor has no kernels");
+    }
+    let all =
+        [("EVENER_THREADS", "3"), ("EVENER_SPLIT", "1"), ("EVENER_GUARD", "off"), ("EVENER_KERNELS", "on")];
+    in_program("a_piece_that_ends_within_the_block_that_it_began_in_is_not_split", &usual(""), &all, || {
+        for name in ["AES-128-CTR", "AES-256-GCM", "AES-192-ECB", "AES-128-CBC"] {
+            let (pair, mut random) = (Pair::new(&DEFAULT, name), Random::new(7));
+            let (key, iv) = (bytes(1, pair.ciphers[0].key_bytes()), bytes(2, pair.ciphers[0].iv_bytes()));
+            pair.both("init", |ctx, cipher| ctx.init(Some(cipher), Some(&key), Some(&iv), Some(false)));
+            for len in (0..500).map(|_| 1 + random.below(40)) {
+                pair.both(&format!("{name} {len}"), |ctx, _| ctx.update(&bytes(3, len)));
+            }
+        }
+    });
 }
 
 #[test]

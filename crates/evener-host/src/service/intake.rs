@@ -60,11 +60,12 @@ impl ServiceLoop {
         if quota.pieces == 0 || cfg!(mutant = "host_long_whole") {
             return;
         }
-        for at in (first..self.jobs.len()).rev() {
-            let job = &self.jobs[at];
-            if job.input_bytes() > PIECE_BYTES && (quota.is_shared || is_cut(job)) {
-                self.long.add(self.jobs.remove(at), user);
+        for job in self.jobs.split_off(first) {
+            if job.input_bytes() > PIECE_BYTES && (quota.is_shared || is_cut(&job)) {
+                self.long.add(job, user);
                 self.run_queue.hold_long(user);
+            } else {
+                self.jobs.push(job);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Long requests where several users are served: short ones go first, and of a long one a piece at a time, so that who comes meanwhile waits for a piece.
+//! Long requests: short ones go first, and of a long one a piece at a time, so that who comes meanwhile waits for a piece.
 //!
 //! `take (intake.rs) -> set aside -> the next piece, of several requests as far as lanes take them side by side -> the module -> done, or behind the others again`. A cipher
 //! in the client's memory whose pieces follow from each other (CBC, CTR, ECB) is cut. Any other request is one piece, for a tag, a digest or a tweak is of the whole.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::combine::{BYTES_MAX, CombinedCall, Combiner, JOB_BYTES_MIN, Request, Span, Verdict};
+use evener::combine::{BYTES_MAX, BYTES_MIN, CombinedCall, Combiner, JOB_BYTES_MIN, Request, Span, Verdict};
 use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
@@ -115,6 +115,9 @@ impl<'p> Group<'p> {
             return None;
         }
         let paused = in_flight::way(ctx.prov());
+        if paused.is_none() && len < BYTES_MIN {
+            return None;
+        }
         let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
         if judged.as_ref().is_some_and(Measurement::stays) {
             // A module that wants the update has a turn of its own.

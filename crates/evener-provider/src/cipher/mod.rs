@@ -24,4 +24,4 @@ pub(crate) mod pipelines;
 mod record;
 pub(crate) mod route;
 pub(crate) mod spans;
-mod split;
+pub(crate) mod split;

@@ -34,12 +34,12 @@ pub(super) fn decide(ctx: &CipherCtx, len: usize) -> Option<Call> {
     if !is_message || len < ctx.row().split_from(ctx.message.encrypts) {
         return None;
     }
-    begin(ctx, kind(ctx.row().algorithm?)?, len)
+    begin(ctx, kind(ctx.row().algorithm?.family())?, len)
 }
 
 /// The same for GCM.
 pub(super) fn ask_gcm(ctx: &CipherCtx, len: usize) -> Option<Call> {
-    (len >= ctx.row().thresholds.gcm_from).then(|| begin(ctx, 4, len)).flatten()
+    (len >= ctx.row().thresholds.gcm_from).then(|| begin(ctx, kind(Family::Gcm)?, len)).flatten()
 }
 
 fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
@@ -48,12 +48,13 @@ fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
 }
 
 /// The kind of work under which costs are learned, below [`evener::split::KINDS`].
-fn kind(algorithm: Algorithm) -> Option<usize> {
-    Some(match algorithm.family() {
+pub(crate) fn kind(family: Family) -> Option<usize> {
+    Some(match family {
         Family::Ecb => 0,
         Family::Cbc => 1,
         Family::Ctr => 2,
         Family::Xts => 3,
+        Family::Gcm => 4,
         _ => return None,
     })
 }
@@ -136,11 +137,7 @@ struct Starts {
 
 fn starts(ctx: &CipherCtx, helpers: &Helpers, iv: &Block, input: &[u8]) -> Option<Starts> {
     let family = ctx.family()?;
-    let mut part_bytes = helpers.part_bytes(input.len());
-    // Ciphertext is stolen from a whole block of the same part.
-    while part_bytes < input.len() && (1..BLOCK_BYTES).contains(&(input.len() % part_bytes)) {
-        part_bytes += 4096;
-    }
+    let part_bytes = without_stolen_end(input.len(), helpers.part_bytes(input.len()));
     if input.len() <= part_bytes {
         return None;
     }
@@ -157,6 +154,15 @@ fn starts(ctx: &CipherCtx, helpers: &Helpers, iv: &Block, input: &[u8]) -> Optio
         _ => return None,
     };
     Some(Starts { part_bytes, ivs })
+}
+
+/// The length of parts, so much longer that ciphertext is stolen from a whole block of the same part.
+pub(crate) fn without_stolen_end(bytes: usize, part_bytes: usize) -> usize {
+    let mut part_bytes = part_bytes;
+    while part_bytes < bytes && (1..BLOCK_BYTES).contains(&(bytes % part_bytes)) {
+        part_bytes += 4096;
+    }
+    part_bytes
 }
 
 fn chain(first: Block, count: usize, step: impl Fn(&mut Block)) -> Vec<Block> {

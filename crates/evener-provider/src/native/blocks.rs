@@ -13,7 +13,7 @@ use super::Refused;
 use super::class::Class;
 use super::kernel_check::{self, Sample, Turn};
 use super::part_starts;
-use super::split::{Place, Split};
+use super::split::{Cut, Place, Split};
 use super::stream::Stream;
 use super::tally::Tally;
 use crate::ffi::params;
@@ -33,6 +33,8 @@ pub(crate) struct BlockContext {
     /// As it was given, for the inner cipher.
     key_copy: [u8; KEY_BYTES_MAX],
     has_key: bool,
+    /// Part of the message is gone: nothing more comes out of it before the next key.
+    is_lost: bool,
     /// What the key is for, and what is done.
     encrypts: bool,
     has_iv: bool,
@@ -57,6 +59,7 @@ impl BlockContext {
             key: Key::new(native.level),
             key_copy: [0; KEY_BYTES_MAX],
             has_key: false,
+            is_lost: false,
             encrypts: true,
             has_iv: false,
             first_iv: [0; BLOCK],
@@ -158,7 +161,7 @@ impl BlockContext {
         // With the first key and no earlier: a program for which the inner cipher works has no counts of these.
         Tally::prepare(self.row());
         self.key_copy.get_mut(..key.len())?.copy_from_slice(key);
-        self.has_key = true;
+        (self.has_key, self.is_lost) = (true, false);
         self.turn.take_due(Class::of(&self.native, encrypts));
         Some(())
     }
@@ -242,10 +245,13 @@ impl BlockContext {
         call: &Update,
         update: impl FnOnce(&mut Self) -> Option<usize>,
     ) -> Option<Result<(usize, bool), Refused>> {
-        self.turn.begin_anew();
         let sample = self.sample(call);
         let written = update(self)?;
-        let Some(sample) = sample else { return Some(Ok((written, true))) };
+        let Some(sample) = sample.filter(|sample| sample.is_of(written)) else {
+            // The next piece has its turn.
+            return Some(Ok((written, true)));
+        };
+        self.turn.begin_anew();
         let settled = sample.settle(self.row(), self.key_bytes(), call, written);
         if settled != Ok(true) {
             kernel_check::found_wrong(self.row(), self.class());
@@ -280,9 +286,14 @@ impl BlockContext {
         kernel_check::has_wrong_ones() && kernel_check::is_out_of_service(self.class())
     }
 
+    /// Whether part of the message is gone, which no inner cipher may go on with.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
     /// A piece of text; bytes written.
     pub(crate) fn update(&mut self, call: &Update) -> Option<usize> {
-        if !self.has_key {
+        if !self.has_key || self.is_lost {
             return None;
         }
         let written = match self.family() {
@@ -299,7 +310,7 @@ impl BlockContext {
         if matches!(self.family(), Family::Ctr | Family::Xts) {
             return self.update(call);
         }
-        let (from, to, bytes) = call.both().filter(|_| self.has_key)?;
+        let (from, to, bytes) = call.both().filter(|_| self.has_key && !self.is_lost)?;
         // Of ECB a part of a block stays as it is; what is done with one of CBC is the inner cipher's.
         if bytes % BLOCK != 0 && self.family() == Family::Cbc {
             return None;
@@ -319,7 +330,7 @@ impl BlockContext {
         let at = |offset: usize, bytes| (from.wrapping_add(offset), to.wrapping_add(offset), bytes);
         let (mut head, mut bulk) = (bytes, 0);
         if bytes >= self.split_from() && Split::fits(at(0, bytes)) {
-            head = if self.held_bytes > 0 { BLOCK - self.held_bytes } else { 0 };
+            head = if self.held_bytes > 0 { bytes.min(BLOCK - self.held_bytes) } else { 0 };
             bulk = (bytes - head) / BLOCK * BLOCK;
         }
         // SAFETY: the caller lends both for the call.
@@ -362,13 +373,11 @@ impl BlockContext {
             return Some(());
         }
         let split = Split::of(self.row(), self.encrypts, place);
-        if let Some((split, part_bytes)) = split.as_ref().and_then(|split| Some((split, split.part_bytes()?)))
-        {
+        match split.as_ref().and_then(Split::cut) {
             // SAFETY: as above.
-            unsafe { self.crypt_shared(split, place, part_bytes) }?;
-        } else {
+            Some(cut) => unsafe { self.crypt_shared(&cut, place) }?,
             // SAFETY: as above.
-            unsafe { self.crypt_whole(place) };
+            None => unsafe { self.crypt_whole(place) },
         }
         split.into_iter().for_each(Split::end);
         Some(())
@@ -388,11 +397,10 @@ impl BlockContext {
 
     /// # Safety
     /// As [`crypt`](Self::crypt).
-    unsafe fn crypt_shared(&mut self, split: &Split<'_>, place: Place, part_bytes: usize) -> Option<()> {
-        let part_bytes = part_starts::without_stolen_end(place.2, part_bytes);
+    unsafe fn crypt_shared(&mut self, cut: &Cut<'_>, place: Place) -> Option<()> {
         // SAFETY: the caller lends the input, of which nothing is overwritten yet.
         let input = unsafe { std::slice::from_raw_parts(place.0, place.2) };
-        let (starts, end) = part_starts::of(self.family(), &self.key, &self.iv, input, part_bytes);
+        let (starts, end) = part_starts::of(self.family(), &self.key, &self.iv, input, cut.part_bytes);
         let (key, is_unit) = (&self.key, self.family() == Family::Xts);
         let part = |index: usize, (from, to, bytes): Place| {
             let mut chain = starts.get(index).copied().unwrap_or_default();
@@ -405,15 +413,15 @@ impl BlockContext {
             }
         };
         // SAFETY: the caller's word.
-        let is_done = unsafe { split.share(part_bytes, &part) };
+        let is_done = unsafe { cut.share(&part) };
+        if !is_done {
+            // A thread panicked, which none has a reason to: no other way may go on with what is there.
+            self.is_lost = true;
+            return None;
+        }
         self.iv = end;
         self.tally.went_elsewhere(place.2);
-        if !is_done {
-            // A thread panicked, which none has a reason to: the message is lost, and no other way may go on with what is there.
-            self.has_key = false;
-            self.key_copy.zeroize();
-        }
-        is_done.then_some(())
+        Some(())
     }
 
     /// A data unit of XTS.

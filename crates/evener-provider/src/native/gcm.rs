@@ -26,7 +26,7 @@ use super::Refused;
 use super::class::Class;
 use super::kernel_check::{self, Turn};
 use super::shadow::Shadow;
-use super::split::{Place, Split};
+use super::split::{Cut, Place, Split};
 use super::tally::Tally;
 use crate::ffi::params;
 use crate::inner_cipher::call::{Init, Update};
@@ -142,7 +142,7 @@ impl GcmContext {
         if call.encrypts != self.encrypts {
             self.flush();
             self.encrypts = call.encrypts;
-            self.shadow = self.shadow.take().filter(|shadow| shadow.turn(call.encrypts));
+            self.turn_shadow();
         }
         if let Some(nonce) = call.iv {
             self.take_nonce(nonce)?;
@@ -163,6 +163,16 @@ impl GcmContext {
             }
         }
         self.set(call.params())
+    }
+
+    /// The inner context beside the message goes in the message's new direction. Without one that had its place the message is gone.
+    fn turn_shadow(&mut self) {
+        let Some(shadow) = self.shadow.take() else { return };
+        if shadow.turn(self.encrypts) {
+            self.shadow = Some(shadow);
+        } else if shadow.leads() {
+            self.message = None;
+        }
     }
 
     fn take_nonce(&mut self, nonce: &[u8]) -> Result<(), Refused> {
@@ -240,6 +250,9 @@ impl GcmContext {
         let Some(shadow) = &mut self.shadow else { return Err(Refused) };
         if shadow.leads() {
             let is_taken = if call.is_aad() { shadow.aad(call.input()) } else { shadow.text(call) };
+            if is_taken && !call.is_aad() {
+                kernel_check::count_direct(self.row(), self.encrypts, call.len());
+            }
             return is_taken.then(|| call.len()).ok_or(Refused);
         }
         if call.is_aad() {
@@ -265,9 +278,18 @@ impl GcmContext {
         self.shadow.iter_mut().for_each(Shadow::lead);
     }
 
-    /// From how many bytes on a piece may be split between threads, which takes memory, locks and the kernel's time.
+    /// Whether a piece of so many bytes may take memory, locks and the kernel's time: it may be split between threads, or its message is computed again.
     #[inline]
-    pub(crate) fn split_from(&self) -> usize {
+    pub(crate) fn takes_time(&self, bytes: usize) -> bool {
+        bytes >= self.split_from()
+            || self.shadow.is_some()
+            || self.turn.is_next()
+            || kernel_check::has_wrong_ones()
+    }
+
+    /// From how many bytes on a piece may be split between threads.
+    #[inline]
+    fn split_from(&self) -> usize {
         self.row().native_split_from()
     }
 
@@ -277,16 +299,15 @@ impl GcmContext {
         let Self { message: Some(message), key, encrypts, tally, .. } = self else { return Err(Refused) };
         let encrypts = *encrypts;
         let begun = usize::from(message.text_bytes().to_le_bytes()[0]) % BLOCK_BYTES;
-        let head = if begun > 0 { BLOCK_BYTES - begun } else { 0 };
+        let head = if begun > 0 { bytes.min(BLOCK_BYTES - begun) } else { 0 };
         let bulk = (bytes - head) / BLOCK_BYTES * BLOCK_BYTES;
         let at = |offset: usize, bytes| (from.wrapping_add(offset), to.wrapping_add(offset), bytes);
         let split = Split::of(row, encrypts, at(head, bulk));
-        if let Some((split, part_bytes)) = split.as_ref().and_then(|split| Some((split, split.part_bytes()?)))
-        {
+        if let Some(cut) = split.as_ref().and_then(Split::cut) {
             // SAFETY: within what the caller lends for the call.
             unsafe { crypt(message, key, encrypts, at(0, head)) };
             // SAFETY: as above.
-            if !unsafe { shared(message, key, encrypts, (split, part_bytes), bulk) } {
+            if !unsafe { shared(message, key, encrypts, &cut, bulk) } {
                 self.nonce = Nonce::Used;
                 return Err(Refused);
             }
@@ -442,15 +463,22 @@ impl GcmContext {
     ) -> Result<Option<[u8; TAG_BYTES]>, Refused> {
         let shadow = self.shadow.take().ok_or(Refused)?;
         let right = match expected {
-            None => Ok(Some(shadow.tag().ok_or(Refused)?)),
-            Some((given, bytes)) if given.get(..bytes).is_some_and(|tag| shadow.has_tag(tag)) => Ok(None),
-            Some(_) => Err(Refused),
-        };
-        if !shadow.leads() {
-            let by_kernel = self.close(expected);
-            if by_kernel != right {
-                self.found_wrong(0);
+            None => shadow.tag().map(|tag| Ok(Some(tag))),
+            Some((given, bytes)) => {
+                let is_right = given.get(..bytes).and_then(|tag| shadow.has_tag(tag));
+                is_right.map(|is_right| if is_right { Ok(None) } else { Err(Refused) })
             }
+        };
+        if shadow.leads() {
+            // The kernel has not seen all of it.
+            self.message = None;
+            return right.unwrap_or(Err(Refused));
+        }
+        let by_kernel = self.close(expected);
+        // An inner context that cannot say is no witness.
+        let Some(right) = right else { return by_kernel };
+        if by_kernel != right {
+            self.found_wrong(0);
         }
         right
     }
@@ -660,20 +688,16 @@ impl Drop for GcmContext {
 ///
 /// # Safety
 /// The piece's places are good for reading and writing.
-unsafe fn shared(
-    message: &mut Message,
-    key: &mut Key,
-    encrypts: bool,
-    (split, part_bytes): (&Split<'_>, usize),
-    bulk: usize,
-) -> bool {
+unsafe fn shared(message: &mut Message, key: &mut Key, encrypts: bool, cut: &Cut<'_>, bulk: usize) -> bool {
     if !message.opens(key) {
         return false;
     }
-    let stretches: Vec<OnceLock<Stretch>> = (0..bulk.div_ceil(part_bytes)).map(|_| OnceLock::new()).collect();
+    let part_blocks = cut.part_bytes / BLOCK_BYTES;
+    let stretches: Vec<OnceLock<Stretch>> =
+        (0..bulk.div_ceil(cut.part_bytes)).map(|_| OnceLock::new()).collect();
     let (begun, key) = (&*message, &*key);
     let part = |index: usize, (from, to, bytes): Place| {
-        let mut stretch = begun.stretch(index * (part_bytes / BLOCK_BYTES));
+        let mut stretch = begun.stretch(index * part_blocks);
         let blocks = bytes / BLOCK_BYTES;
         if encrypts {
             // SAFETY: the part's place.
@@ -686,7 +710,7 @@ unsafe fn shared(
         stretches.get(index).map(|place| place.set(stretch).is_ok());
     };
     // SAFETY: the caller's word.
-    let is_done = unsafe { split.share(part_bytes, &part) };
+    let is_done = unsafe { cut.share(&part) };
     for stretch in &stretches {
         match stretch.get() {
             Some(stretch) if is_done => message.join(key, stretch),

@@ -76,6 +76,12 @@ pub(super) fn found_wrong(row: &CipherRow, class: Class) {
     }
 }
 
+/// The inner cipher did a piece in the place of a kernel that is out of service.
+pub(super) fn count_direct(row: &CipherRow, encrypts: bool, bytes: usize) {
+    let statistics = prov(row).statistics.filter(|_| !row.is_beneath);
+    counters::count_request(statistics, row.kind, direction(encrypts), bytes, Count::Direct);
+}
+
 /// A request was done again by the inner cipher.
 #[cold]
 pub(super) fn count_redone(row: &CipherRow, encrypts: bool, bytes: usize) {
@@ -119,6 +125,12 @@ impl Turn {
     pub(super) fn comes(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         self.has_come()
+    }
+
+    /// Whether it is the next one's.
+    #[inline]
+    pub(super) fn is_next(self) -> bool {
+        self.left <= 1
     }
 
     /// Whether the request that was counted last is to be looked at.
@@ -176,6 +188,11 @@ impl Sample {
         Some(Self { algorithm, encrypts, iv, skipped, input })
     }
 
+    /// Whether there is anything to compare in so many bytes of output.
+    pub(super) fn is_of(&self, written: usize) -> bool {
+        written > self.skipped
+    }
+
     /// Whether the `written` bytes of output are what the inner cipher makes of the same under `key`; puts that there where they are not. An error where it
     /// cannot be made.
     pub(super) fn settle(
@@ -185,9 +202,7 @@ impl Sample {
         call: &Update,
         written: usize,
     ) -> Result<bool, ()> {
-        let Some(output) = written.checked_sub(self.skipped).filter(|&bytes| bytes > 0) else {
-            return Ok(true);
-        };
+        let Some(output) = written.checked_sub(self.skipped) else { return Ok(true) };
         // What is held back is compared when it comes out.
         self.input.truncate(output);
         let output = call.space(written).get_mut(self.skipped..).ok_or(())?;

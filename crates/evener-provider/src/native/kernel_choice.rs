@@ -58,7 +58,7 @@ struct Choices {
     settled: [AtomicU32; Class::COUNT],
     /// 1 once the kernel was asked a known answer.
     answers: [AtomicU32; Class::COUNT],
-    /// Predicted core time of the inner cipher's messages, in microseconds.
+    /// Predicted core time of the inner cipher's messages, in nanoseconds.
     worked: [AtomicU32; Class::COUNT],
     /// Where it is kept. Only ever tried: of a forked child another thread may have had the lock.
     file: Mutex<Option<Mapping>>,

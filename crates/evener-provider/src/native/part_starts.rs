@@ -8,15 +8,6 @@ use evener_kernels::modes::{BLOCK, Key};
 
 type Block = [u8; BLOCK];
 
-/// The length of parts, so much longer that ciphertext is stolen from a whole block of the same part.
-pub(super) fn without_stolen_end(bytes: usize, part_bytes: usize) -> usize {
-    let mut part_bytes = part_bytes;
-    while part_bytes < bytes && (1..BLOCK).contains(&(bytes % part_bytes)) {
-        part_bytes += 4096;
-    }
-    part_bytes
-}
-
 /// What each part starts from, and what the piece behind all of them does.
 pub(super) fn of(
     family: Family,

@@ -88,10 +88,10 @@ impl Shadow {
         inner.finish().then(|| inner.tag()).flatten()
     }
 
-    /// The end of a decryption: whether the message has this tag.
-    pub(super) fn has_tag(&self, tag: &[u8]) -> bool {
+    /// The end of a decryption: whether the message has this tag; `None` where it does not take one.
+    pub(super) fn has_tag(&self, tag: &[u8]) -> Option<bool> {
         let inner = self.own.inner();
-        inner.set_tag(tag) && inner.finish()
+        inner.set_tag(tag).then(|| inner.finish())
     }
 }
 

@@ -1,20 +1,23 @@
 //! One large piece of a message by a kernel of ours, shared between the thread that brought it and threads that help it (`evener::split`).
 //!
 //! Path: [`Split::of`] (may it be split, and does that pay now?) -> who has the message says where each part starts, before anything is
-//! overwritten -> [`Split::share`] gives the parts out -> [`Split::end`]: what it took is learned. Every thread reads the same key, takes no memory
-//! and can fail at nothing, so that a part that was begun is done.
+//! overwritten -> [`Cut::share`] gives the parts out -> [`Split::end`]: what it took is learned. Every thread reads the same key, takes no
+//! memory of libcrypto's and can fail at nothing, so that a part that was begun is done.
 
 use std::slice;
 use std::sync::atomic::Ordering::Relaxed;
 
 use evener::split::{Call, Helpers, PartWorker, helper_pool};
-use evener_core::counts::{Count, Row};
+use evener_core::Direction;
+use evener_core::counts::Count;
 use evener_core::splits::RequestSize;
-use evener_core::{Direction, Family};
 use evener_ring::Parts;
 
+use super::kernel_check::direction;
 use super::prov;
-use crate::state::rows::{CipherRow, Native};
+use crate::cipher::split::{kind, without_stolen_end};
+use crate::counters;
+use crate::state::rows::CipherRow;
 
 /// Where input lies, where output is to lie, and so many bytes of both.
 pub(super) type Place = (*const u8, *mut u8, usize);
@@ -39,70 +42,63 @@ impl<'p> Split<'p> {
     /// A piece of a message of `row`; `None` where it is too short, or lies in no way in which it could be cut.
     pub(super) fn of(row: &'p CipherRow, encrypts: bool, place: Place) -> Option<Self> {
         let bytes = place.2;
-        let kind = kind(row.native.as_ref()?)?;
+        let kind = kind(row.native.as_ref()?.family)?;
         if bytes < row.native_split_from() || !Self::fits(place) {
             return None;
         }
         let settings = &prov(row).settings;
         let size = RequestSize { kind, bytes };
         let call = helper_pool()?.begin(size, settings.threads, settings.split_threshold());
-        let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        Some(Self { call, row, direction, place })
+        Some(Self { call, row, direction: direction(encrypts), place })
     }
 
-    /// Who may help, and how long parts are best; `None` where the piece is to be worked on whole.
-    pub(super) fn part_bytes(&self) -> Option<usize> {
-        let bytes = self.place.2;
-        let part_bytes = self.call.helpers()?.part_bytes(bytes);
-        (part_bytes < bytes).then_some(part_bytes)
-    }
-
-    /// Has every part done by `kernel`, which takes its number and its place; whether they are. The piece is input and output in part where not.
-    ///
-    /// # Safety
-    /// The place is good for reading and writing; `kernel` writes as many bytes as the part has.
-    pub(super) unsafe fn share(&self, part_bytes: usize, kernel: &PartKernel<'_>) -> bool {
-        let Some(helpers) = self.call.helpers() else { return false };
-        let (from, to, bytes) = self.place;
-        // SAFETY: the caller's word.
-        let output = unsafe { slice::from_raw_parts_mut(to, bytes) };
-        let mut parts = if from.addr() == to.addr() {
-            Parts::in_place(output, part_bytes)
-        } else {
-            // SAFETY: the caller's word, and apart from the output, as `of` has seen.
-            Parts::apart(unsafe { slice::from_raw_parts(from, bytes) }, output, part_bytes)
-        };
-        let prov = prov(self.row);
-        prov.counts.split.fetch_add(1, Relaxed);
-        prov.statistics
-            .into_iter()
-            .for_each(|to| to.request(self.row.kind, self.direction, bytes, Count::Split));
-        let worker = || Box::new(Worker { kernel }) as Box<dyn PartWorker + '_>;
-        helpers.share(&mut parts, worker(), &|| Some(worker()))
+    /// How it is cut; `None` where it is to be worked on whole.
+    pub(super) fn cut(&self) -> Option<Cut<'_>> {
+        let (helpers, bytes) = (self.call.helpers()?, self.place.2);
+        let part_bytes = without_stolen_end(bytes, helpers.part_bytes(bytes));
+        (part_bytes < bytes).then_some(Cut { split: self, helpers, part_bytes })
     }
 
     /// Has it learned what the piece took.
     pub(super) fn end(self) {
-        let counted = Row::of(self.row.kind, self.direction, self.place.2);
-        let taken_back = self.call.helpers().map_or(0, Helpers::taken_back);
-        let events = [(Count::TakenBack, taken_back), (Count::Locked, self.call.end().into())];
-        let Some(statistics) = prov(self.row).statistics else { return };
-        for (event, number) in events.into_iter().filter(|(_, number)| *number > 0) {
-            statistics.add(counted, event, number.into());
-        }
+        let statistics = prov(self.row).statistics;
+        let count = |event| {
+            counters::count_event(statistics, self.row.kind, self.direction, self.place.2, event);
+        };
+        count((Count::TakenBack, self.call.helpers().map_or(0, Helpers::taken_back)));
+        count((Count::Locked, self.call.end().into()));
     }
 }
 
-/// The kind of work under which costs are learned, below [`evener::split::KINDS`]; as those of `cipher/split.rs`, for a process has either.
-fn kind(native: &Native) -> Option<usize> {
-    Some(match native.family {
-        Family::Ecb => 0,
-        Family::Cbc => 1,
-        Family::Ctr => 2,
-        Family::Xts => 3,
-        Family::Gcm => 4,
-        _ => return None,
-    })
+/// A piece that is split.
+pub(super) struct Cut<'s> {
+    split: &'s Split<'s>,
+    helpers: &'s Helpers,
+    /// Of every part but the last.
+    pub(super) part_bytes: usize,
+}
+
+impl Cut<'_> {
+    /// Has every part done by `kernel`, which takes its number and its place; whether they are. The piece is input and output in part where not.
+    ///
+    /// # Safety
+    /// The place is good for reading and writing; `kernel` writes as many bytes as the part has.
+    pub(super) unsafe fn share(&self, kernel: &PartKernel<'_>) -> bool {
+        let Split { row, direction, place: (from, to, bytes), .. } = *self.split;
+        // SAFETY: the caller's word.
+        let output = unsafe { slice::from_raw_parts_mut(to, bytes) };
+        let mut parts = if from.addr() == to.addr() {
+            Parts::in_place(output, self.part_bytes)
+        } else {
+            // SAFETY: the caller's word, and apart from the output, as `of` has seen.
+            Parts::apart(unsafe { slice::from_raw_parts(from, bytes) }, output, self.part_bytes)
+        };
+        let prov = prov(row);
+        prov.counts.split.fetch_add(1, Relaxed);
+        counters::count_request(prov.statistics, row.kind, direction, bytes, Count::Split);
+        let worker = || Box::new(Worker { kernel }) as Box<dyn PartWorker + '_>;
+        self.helpers.share(&mut parts, worker(), &|| Some(worker()))
+    }
 }
 
 struct Worker<'w> {

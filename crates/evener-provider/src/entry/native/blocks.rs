@@ -123,6 +123,9 @@ impl Place {
 
     /// The same, for a call `where_all_comes_anew`, or for any other.
     fn inner_for(&mut self, where_all_comes_anew: bool) -> Option<InnerContext<'static>> {
+        if self.native.is_lost() && !where_all_comes_anew {
+            return None;
+        }
         let row = self.native.row();
         if self.inner.is_null() {
             // SAFETY: the inner function with the inner provider's context.
@@ -197,15 +200,13 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
-        if place.native.turn_comes() {
-            if let Some(answer) = place.update_beside(&call, BlockContext::update) {
-                return answer;
-            }
-        }
-        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
-        on_text(row, may_split, || match place.native.update(&call) {
-            Some(bytes) => call.done(bytes),
-            None => place.inner().map_or(0, |inner| c_int::from(inner.update(&call))),
+        let (row, is_beside) = (place.native.row(), place.native.turn_comes());
+        on_text(row, is_beside || len >= place.native.split_from(), || {
+            let answer = if is_beside { place.update_beside(&call, BlockContext::update) } else { None };
+            answer.unwrap_or_else(|| match place.native.update(&call) {
+                Some(bytes) => call.done(bytes),
+                None => place.inner().map_or(0, |inner| c_int::from(inner.update(&call))),
+            })
         })
     }
 
@@ -214,13 +215,12 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
-        if place.native.turn_comes() && !place.native.holds_back() {
-            if let Some(answer) = place.update_beside(&call, BlockContext::one_shot) {
+        let (row, is_beside) = (place.native.row(), place.native.turn_comes() && !place.native.holds_back());
+        on_text(row, is_beside || len >= place.native.split_from(), || {
+            let answer = if is_beside { place.update_beside(&call, BlockContext::one_shot) } else { None };
+            if let Some(answer) = answer {
                 return answer;
             }
-        }
-        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
-        on_text(row, may_split, || {
             if let Some(bytes) = place.native.one_shot(&call) {
                 return call.done(bytes);
             }

@@ -1,7 +1,8 @@
 //! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm.rs`), or may (`native/kernel_choice.rs`).
 //!
 //! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
-//! cancellation has to be held back in the others; the few that ask an inner context are OpenSSL's own work. A context is the inner functions'
+//! cancellation has to be held back in the others, but for a piece of text that is split, or a message that is computed again ([`GcmContext::takes_time`]); the few
+//! that ask an inner context are OpenSSL's own work. A context is the inner functions'
 //! where the inner cipher computes, until a key comes behind which a kernel is quicker, and for good once a key object of the inner provider came ([`skey_init`]).
 
 use std::ffi::{c_int, c_uchar, c_void};
@@ -137,8 +138,8 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
-        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
-        on_text(row, may_split, || place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes)))
+        let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
+        on_text(row, is_guarded, || place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes)))
     }
 
     #[inline(never)]
@@ -146,8 +147,8 @@ dispatch! {
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
-        let (row, may_split) = (place.native.row(), len >= place.native.split_from());
-        on_text(row, may_split, || match place.native.update(&call) {
+        let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
+        on_text(row, is_guarded, || match place.native.update(&call) {
             Ok(bytes) => call.done(bytes),
             Err(Refused) => refuse(row),
         })

@@ -29,9 +29,10 @@ fn choice(row: &CipherRow, native: &Native, encrypts: bool) -> Choice {
     })
 }
 
-/// Runs a call on a piece of text. Where it may be split between threads it takes memory, locks and the kernel's time, as no other does.
-fn on_text(row: &CipherRow, may_split: bool, call: impl FnOnce() -> c_int) -> c_int {
-    if may_split { for_c(core_of(row), || Ok(call())) } else { call() }
+/// Runs a call on a piece of text. Where it is split between threads, or computed again, it may take memory, locks and the kernel's time, as no
+/// other does.
+fn on_text(row: &CipherRow, is_guarded: bool, call: impl FnOnce() -> c_int) -> c_int {
+    if is_guarded { for_c(core_of(row), || Ok(call())) } else { call() }
 }
 
 /// The functions that are alike of a `Place`, what C holds: to `native_update` and `native_cipher` of the file that uses this, or to the inner ones.
