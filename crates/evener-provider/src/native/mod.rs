@@ -1,4 +1,4 @@
-//! Ciphers that this provider computes itself, by kernels for this processor (`evener-kernels`): `native/gcm.rs` and `native/blocks.rs` do what OpenSSL's own ciphers
+//! Ciphers that this provider computes itself, by kernels for this processor (`evener-kernels`): `native/gcm/` and `native/blocks/` do what OpenSSL's own ciphers
 //! do, with no inner context beside them, and share large pieces between threads (`native/split.rs`); `kernel_choice.rs` says whether they do, by what `kernel_timing.rs` measured once and `choice_file.rs` keeps; `kernel_check.rs` has a sample of
 //! it computed again.
 
@@ -9,10 +9,7 @@ pub(crate) mod gcm;
 pub(crate) mod kernel_check;
 pub(crate) mod kernel_choice;
 mod kernel_timing;
-mod part_starts;
-mod shadow;
 mod split;
-mod stream;
 mod tally;
 
 use crate::state::ProvCtx;

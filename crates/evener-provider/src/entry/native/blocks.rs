@@ -1,4 +1,4 @@
-//! The entry points of ECB, CBC, CTR and XTS where a kernel of ours computes them (`native/blocks.rs`), or may (`native/kernel_choice.rs`).
+//! The entry points of ECB, CBC, CTR and XTS where a kernel of ours computes them (`native/blocks/`), or may (`native/kernel_choice.rs`).
 //!
 //! ```text
 //!            a key of a class that the kernel does                  a key of another, or a call that is rare

@@ -1,4 +1,4 @@
-//! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm.rs`), or may (`native/kernel_choice.rs`).
+//! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm/`), or may (`native/kernel_choice.rs`).
 //!
 //! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
 //! cancellation has to be held back in the others, but for a piece of text that is split, or a message that is computed again ([`GcmContext::takes_time`]); the few

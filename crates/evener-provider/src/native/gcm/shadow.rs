@@ -7,10 +7,10 @@
 use evener_core::job::Memory;
 use zeroize::Zeroizing;
 
-use super::kernel_check::CHECKED_BYTES_MAX;
 use crate::ffi::reserve::zeroed;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::OwnContext;
+use crate::native::kernel_check::CHECKED_BYTES_MAX;
 use crate::state::rows::CipherRow;
 
 /// The inner context, and what became of the comparison.
