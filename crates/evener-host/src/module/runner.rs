@@ -195,7 +195,7 @@ const FILL_LEAST_OF_USERS: usize = 2;
 /// within what a few requests of that length take alone.
 const UNIT_BYTES: usize = 16 << 10;
 
-/// Bytes of a piece of a long request, and most that go whole, where there are several users. Measured beside a hostile user's requests of 512 KiB
+/// Bytes of a piece of a long request, and most that go whole. Measured beside a hostile user's requests of 512 KiB
 /// (docs/results/hosted.md): 64 KiB take a core some 50 us, which is what a wake-up takes.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 
