@@ -55,6 +55,9 @@ fn stores(instructions: &[String]) -> Vec<&str> {
     let is_on_stack = |place: &str| place.contains("(%rsp") || has_frame && place.contains("(%rbp");
     let is_store = |instruction: &&str| {
         let Some((name, operands)) = instruction.split_once(' ') else { return false };
+        // What part of a register is stored stands before it.
+        let part = operands.split_once(',').filter(|(first, _)| first.starts_with('$'));
+        let operands = part.map_or(operands, |(_, rest)| rest);
         // A comma within a place stands behind its bracket.
         let Some((source, place)) = operands.split_once(',').filter(|(source, _)| !source.contains('('))
         else {
@@ -125,13 +128,22 @@ fn stores_are_told_from_what_is_none() {
         "movaps %xmm12,(%rsp)",
         "vmovdqu64 %zmm31,0x40(%rsp,%rax,1)",
         "vmovups %ymm1,0x30(%rsp)",
+        "vextracti128 $0x1,%ymm0,(%rsp)",
+        "vextracti64x4 $0x1,%zmm2,0x20(%rsp)",
+        "pextrq $0x1,%xmm3,-0x8(%rsp)",
         "lea 0x20(%rsp),%r14",
     ] {
         assert_eq!(told(&[store]), 1, "{store}");
     }
-    for other in
-        ["movdqa -0x18(%rsp),%xmm0", "movdqu %xmm3,0x70(%rcx)", "aesenc %xmm0,%xmm3", "lea -0x8(%rsp),%rsp"]
-    {
+    for other in [
+        "movdqa -0x18(%rsp),%xmm0",
+        "movdqu %xmm3,0x70(%rcx)",
+        "vextracti128 $0x1,%ymm0,(%rcx)",
+        "vinserti128 $0x1,(%rsp),%ymm0,%ymm1",
+        "movq $0x0,0x8(%rsp)",
+        "aesenc %xmm0,%xmm3",
+        "lea -0x8(%rsp),%rsp",
+    ] {
         assert_eq!(told(&[other]), 0, "{other}");
     }
     // A register like any other, unless it is the frame.
