@@ -14,11 +14,11 @@ pub(crate) const REGISTERS: usize = 8;
 
 /// What a kernel does with up to [`REGISTERS`] registers of blocks.
 pub(crate) trait Step<V: Vector> {
-    /// Registers of a turn, 6 to [`REGISTERS`].
+    /// Registers of a turn: 6 or [`REGISTERS`].
     const TURN: usize = REGISTERS;
 
-    /// Takes `blocks` blocks from there to there, which fill `COUNT` registers, but for a part of the last where not `FULL`. Reads all of them
-    /// before it writes.
+    /// Takes `blocks` blocks from there to there, which fill `COUNT` registers, but for a part of the last where not `FULL`. A register's
+    /// blocks are read, once or twice, before its place or that of a later one is written.
     ///
     /// # Safety
     /// As [`Vector`]; both are good for that many blocks.
@@ -41,6 +41,7 @@ pub(crate) unsafe fn walk<V: Vector, S: Step<V>>(
     to: *mut Block,
     blocks: usize,
 ) {
+    const { assert!(S::TURN == 6 || S::TURN == REGISTERS, "the turns that are written here") };
     let turn = S::TURN * V::BLOCKS;
     let (mut from, mut to, mut left) = (from, to, blocks);
     while left >= turn {
@@ -59,8 +60,8 @@ pub(crate) unsafe fn walk<V: Vector, S: Step<V>>(
         4 => step.take::<4, false>(from, to, left),
         5 => step.take::<5, false>(from, to, left),
         6 => step.take::<6, false>(from, to, left),
-        7 if S::TURN > 6 => step.take::<7, false>(from, to, left),
-        8 if S::TURN > 7 => step.take::<8, false>(from, to, left),
+        7 if S::TURN == REGISTERS => step.take::<7, false>(from, to, left),
+        8 if S::TURN == REGISTERS => step.take::<8, false>(from, to, left),
         _ => {}
     }
 }

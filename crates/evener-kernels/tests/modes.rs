@@ -162,7 +162,6 @@ fn pieces_are_the_whole() {
     }
 }
 
-/// A unit as long as XTS allows, whose tweak is moved on by a million blocks.
 /// Times x in the field of XTS (IEEE 1619-2018, 5.2), once for each block.
 fn moved_on(tweak: [u8; BLOCK], blocks: usize) -> [u8; BLOCK] {
     (0..blocks).fold(tweak, |tweak, _| {
@@ -191,6 +190,7 @@ fn a_unit_goes_on_from_the_tweak_of_any_of_its_blocks() {
     }
 }
 
+/// A unit as long as XTS allows, whose tweak is moved on by a million blocks.
 #[test]
 fn the_longest_unit() {
     let text = bytes(16 << 20, 13);
