@@ -31,6 +31,7 @@ pub(super) unsafe fn encrypt<V: Lanes>(space: &mut Space, keys: &[Arc<Key>], mes
             return;
         }
         let registers = blocks::registers_for(active.div_ceil(V::BLOCKS));
+        // The same blocks once more. In shared memory they may have changed in between: then the message is spoilt by whichever is written last.
         for lane in active..registers * V::BLOCKS {
             space.copy(0, lane, lanes, rounds);
         }

@@ -14,6 +14,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use zeroize::Zeroize as _;
+
 use self::entries::Kernel;
 use self::space::Space;
 use crate::aes::Schedule;
@@ -44,7 +46,7 @@ impl Key {
     }
 }
 
-/// A message of whole blocks: what is encrypted from where to where.
+/// A message of whole blocks: what is encrypted from where to where. Its block that lies apart is wiped when it goes.
 pub struct Message<'m> {
     key: usize,
     iv: &'m [u8; BLOCK],
@@ -61,7 +63,7 @@ pub struct Message<'m> {
 unsafe impl Send for Message<'_> {}
 
 impl<'m> Message<'m> {
-    /// Longest message in bytes.
+    /// Longest message in bytes, before a block that lies apart.
     pub const BYTES_MAX: usize = (u32::MAX - 1) as usize * BLOCK;
 
     /// A message of so many bytes at the front of a place, under the key of this number among those that it is encrypted with.
@@ -84,7 +86,8 @@ impl<'m> Message<'m> {
     }
 
     /// A message in memory that another process may change at any time, in place or apart. What is changed there spoils this message and nothing
-    /// else: each block is read once, and nothing is decided by what it holds.
+    /// else: lanes without a message do one that is there once more, so that a block may be read more than once and differ, and nothing is
+    /// decided by what it holds. It is read and written by plain loads and stores of vectors, as there are no atomic ones.
     ///
     /// # Panics
     /// As [`in_place`](Self::in_place).
@@ -99,9 +102,10 @@ impl<'m> Message<'m> {
     /// # Panics
     /// Where there is no room for it behind the others.
     #[must_use]
-    pub fn ending_with(self, last: [u8; BLOCK]) -> Self {
+    pub fn ending_with(mut self, last: [u8; BLOCK]) -> Self {
         assert!((self.blocks as usize + 1) * BLOCK <= self.room, "there is room for a block more");
-        Self { last: Some(last), ..self }
+        self.last = Some(last);
+        self
     }
 
     #[inline]
@@ -116,8 +120,16 @@ impl<'m> Message<'m> {
             bytes % BLOCK == 0 && bytes <= room.min(Self::BYTES_MAX),
             "whole blocks, no more than there is room for"
         );
-        let blocks = u32::try_from(bytes / BLOCK).unwrap_or(0);
+        let blocks = u32::try_from(bytes / BLOCK).expect("at most BYTES_MAX");
         Self { key, iv, from: from.cast(), to: to.cast(), blocks, last: None, room, memory: PhantomData }
+    }
+}
+
+impl Drop for Message<'_> {
+    fn drop(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.zeroize();
+        }
     }
 }
 
@@ -158,5 +170,22 @@ impl Cbc {
     /// Wipes the round keys that it still has.
     pub fn forget(&mut self) {
         self.space.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::ManuallyDrop;
+
+    use super::*;
+
+    #[test]
+    fn a_message_that_goes_has_no_byte_of_its_last_block() {
+        let mut place = [0; BLOCK];
+        let message = Message::in_place(0, &[0; BLOCK], &mut place, 0).ending_with([7; BLOCK]);
+        let mut message = ManuallyDrop::new(message);
+        // SAFETY: once, and what is looked at then is bytes.
+        unsafe { ManuallyDrop::drop(&mut message) };
+        assert_eq!(message.last, Some([0; BLOCK]));
     }
 }

@@ -1,6 +1,6 @@
 //! Memory of the lanes: what the kernel reads and writes beside text, and which message is in which lane.
 
-use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::mem;
 use std::ptr;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Space {
         for at in (0..AHEAD as usize).step_by(LINE as usize) {
             fetch(later.from.wrapping_add(at));
             if self.is_apart {
-                fetch_to_write(later.to.wrapping_add(at));
+                fetch(later.to.wrapping_add(at));
             }
         }
     }
@@ -123,12 +123,12 @@ impl Space {
         }
         if self.is_apart {
             for (_, to) in &self.ahead[..lanes] {
-                fetch_to_write(to.wrapping_add(at));
+                fetch(to.wrapping_add(at));
             }
         }
     }
 
-    /// Copies a lane: what either computes from then on is the same, and may be written by both.
+    /// Copies a lane: what either computes from then on is the same, unless another process changes it, and may be written by both.
     #[inline(never)]
     pub(super) unsafe fn copy(&mut self, from: usize, to: usize, lanes: usize, rounds: usize) {
         if self.key_ids[to] != self.key_ids[from] {
@@ -181,27 +181,57 @@ impl Space {
         true
     }
 
-    /// Wipes all keys.
+    /// Wipes all keys; nothing where no lane has one.
     pub(super) fn forget(&mut self) {
-        self.keys.zeroize();
+        if self.key_ids == [0; LANES_MAX] {
+            return;
+        }
+        if !cfg!(mutant = "lanes_keys_kept") {
+            self.keys.zeroize();
+        }
         self.key_ids = [0; LANES_MAX];
     }
 }
 
-/// Has a line fetched into the cache, wherever that is.
+/// Has a line fetched into the cache, wherever that is. Also one that is to be written: `prefetchw` is none of a level's instructions.
 #[inline(always)]
-unsafe fn fetch(from: *const Block) {
-    _mm_prefetch::<_MM_HINT_T0>(from.cast());
-}
-
-/// The same of one that is to be written.
-#[inline(always)]
-unsafe fn fetch_to_write(to: *mut Block) {
-    _mm_prefetch::<_MM_HINT_ET0>(to.cast_const().cast());
+unsafe fn fetch(place: *const Block) {
+    _mm_prefetch::<_MM_HINT_T0>(place.cast());
 }
 
 impl Drop for Space {
     fn drop(&mut self) {
         self.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Level;
+
+    fn round_keys(space: &Space) -> &[u8] {
+        // SAFETY: blocks are bytes.
+        unsafe { std::slice::from_raw_parts(space.keys.as_ptr().cast(), size_of_val(&space.keys)) }
+    }
+
+    #[test]
+    #[allow(clippy::print_stdout, reason = "says what was left out")]
+    fn lanes_that_forget_have_no_byte_of_a_key() {
+        let Some(level) = Level::best() else {
+            return println!("skipped: the processor lacks the instructions");
+        };
+        let keys = [16, 32].map(|bytes| Key::new(level, &vec![7; bytes]).expect("a length of AES"));
+        let mut space = Space::new();
+        for (lane, key) in keys.iter().enumerate() {
+            // SAFETY: a key exists only where its level's instructions do.
+            unsafe { space.set_key(lane, 8, key) };
+        }
+        // SAFETY: as above.
+        unsafe { space.copy(1, 5, 8, keys[1].rounds.last()) };
+        assert!(round_keys(&space).iter().any(|byte| *byte != 0));
+        space.forget();
+        assert!(round_keys(&space).iter().all(|byte| *byte == 0));
+        assert_eq!(space.key_ids, [0; LANES_MAX], "nor is any taken for known");
     }
 }
