@@ -12,6 +12,7 @@ use std::env;
 use std::hint::black_box;
 use std::process::{Command, Output};
 
+use evener_kernels::lanes::{Cbc, Key, Message};
 use evener_kernels::modes::{BLOCK, Mode};
 use evener_kernels::{Level, gcm, is_same_tag, modes};
 
@@ -21,17 +22,21 @@ use random::bytes;
 /// The requests of valgrind's `memcheck.h`, which begin with the tool's letters: bytes that were never written, bytes that were.
 const UNDEFINED: usize = 0x4d43_0001;
 const DEFINED: usize = 0x4d43_0002;
+/// Of `valgrind.h`: how many of it are around this program.
+const RUNNING: usize = 0x1001;
 
-/// A request to valgrind (`valgrind.h`); nothing without it.
-fn tell(request: usize, bytes: &[u8]) {
+/// A request to valgrind (`valgrind.h`), and its answer; 0 without it.
+fn tell(request: usize, bytes: &[u8]) -> usize {
     let words = [request, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0];
+    let mut answer = 0;
     // SAFETY: rotations by 128 bits in all and an exchange of a register with itself change nothing but flags.
     unsafe {
         asm!(
             "rol rdi, 3", "rol rdi, 13", "rol rdi, 61", "rol rdi, 51", "xchg rbx, rbx",
-            in("rax") words.as_ptr(), inout("rdx") 0_usize => _,
+            in("rax") words.as_ptr(), inout("rdx") answer,
         );
     }
+    answer
 }
 
 fn secret(count: usize, seed: u64) -> Vec<u8> {
@@ -78,12 +83,62 @@ fn crypt(level: Level, mode: Mode, key_bytes: usize) {
     black_box(&text);
 }
 
+/// Both ways of AES-GCM, in two stretches.
+fn crypt_stretches(level: Level, key_bytes: usize) {
+    let mut key = gcm::Key::new(level);
+    assert!(key.set(&secret(key_bytes, 10)));
+    let mut text = secret(75 * BLOCK, 11);
+    for encrypts in [true, false] {
+        let mut message = gcm::Message::new(&mut key, &bytes(12, 12));
+        message.aad(&mut key, &secret(30, 13));
+        assert!(message.opens(&mut key));
+        let (front, back) = text.split_at_mut(40 * BLOCK);
+        let mut stretches = [message.stretch(0), message.stretch(40)];
+        for (stretch, part) in stretches.iter_mut().zip([front, back]) {
+            let (at, blocks) = (part.as_mut_ptr(), part.len() / BLOCK);
+            if encrypts {
+                // SAFETY: the part, in its place.
+                unsafe { stretch.crypt::<true>(&key, at, at, blocks) };
+            } else {
+                // SAFETY: as above.
+                unsafe { stretch.crypt::<false>(&key, at, at, blocks) };
+            }
+        }
+        stretches.iter().for_each(|stretch| message.join(&key, stretch));
+        black_box(message.tag(&key));
+    }
+    black_box(&text);
+}
+
+/// Messages of all lanes and some more, of unlike lengths, each under one of two keys, with a last block that lies apart.
+fn crypt_lanes(level: Level, key_bytes: usize) {
+    let keys = [14, 15].map(|seed| Key::new(level, &secret(key_bytes, seed)).expect("a length of AES"));
+    let mut text = secret(200 * BLOCK, 16);
+    let mut last = [0; BLOCK];
+    last.copy_from_slice(&secret(BLOCK, 17));
+    let (mut messages, mut rest) = (Vec::new(), &mut text[..]);
+    for number in 0..21 {
+        let (place, behind) = rest.split_at_mut((number % 5 * 3 + 2) * BLOCK);
+        rest = behind;
+        let bytes = place.len() - BLOCK;
+        messages.push(Message::in_place(number % 2, &[9; BLOCK], place, bytes).ending_with(last));
+    }
+    let mut cbc = Cbc::new(level);
+    cbc.encrypt(&keys, &mut messages);
+    drop(messages);
+    black_box(&text);
+}
+
 #[test]
 #[ignore = "a part that another test starts under valgrind"]
 fn kernels_with_secrets() {
+    // Without a level nothing would have been looked at.
+    assert!(Level::best().is_some() || tell(RUNNING, &[]) == 0, "valgrind has the instructions of a level");
     for level in Level::all() {
         for key_bytes in [16, 24, 32] {
             seal_and_open(level, key_bytes);
+            crypt_stretches(level, key_bytes);
+            crypt_lanes(level, key_bytes);
             for mode in [Mode::EcbEncryption, Mode::EcbDecryption, Mode::CbcDecryption, Mode::Ctr] {
                 crypt(level, mode, key_bytes);
             }

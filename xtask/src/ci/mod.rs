@@ -159,6 +159,10 @@ fn kernels(tally: &mut Tally, depth: Depth) {
         command.args(["--test", "constant_time", "--", "--include-ignored"]);
     }
     tally.run_tests("kernels as released", command);
+    // By itself: of its tests those that are ignored are parts of the other, some of them planted to fail.
+    let mut command = cargo();
+    command.args(["test", "--release", "-p", "evener-kernels", "--test", "secrets"]);
+    tally.run_tests("kernels as released, with secrets under valgrind", command);
 }
 
 /// Loom's models of these packages, built with `flags` besides. One that hangs has failed: a model's panic unwinds through `lend`,

@@ -22,7 +22,9 @@ use evener_kernels::modes::Mode;
 use evener_kernels::{Level, gcm, modes};
 
 use random::bytes;
-use subjects::{Blocks, FIXED, Gcm, Leak, Secret, Setting, Subject, is_xts, leaking_tags, tags, ticks};
+use subjects::{
+    Blocks, FIXED, Gcm, Lanes, Leak, Secret, Setting, Subject, is_xts, leaking_tags, tags, ticks,
+};
 use welch::greatest_t;
 
 /// What tells a leak from chance (Reparaz, Balasch and Verbauwhede).
@@ -134,12 +136,21 @@ fn of_blocks(level: Level) -> Vec<Box<dyn Subject>> {
     subjects
 }
 
+fn of_lanes(level: Level) -> Vec<Box<dyn Subject>> {
+    let secrets = [Secret::Key(16), Secret::Key(24), Secret::Key(32), Secret::Text];
+    secrets.map(|secret| Lanes::boxed(level, secret)).into()
+}
+
+/// Of all levels, but for tags.
+fn of_kernels() -> impl Iterator<Item = Box<dyn Subject>> {
+    Level::all().flat_map(|level| [of_gcm(level), of_blocks(level), of_lanes(level)].into_iter().flatten())
+}
+
 #[test]
 #[ignore = "measures, half a minute on a quiet core"]
 fn no_kernel_takes_longer_for_one_secret_than_for_another() {
     let mut leaks = Vec::new();
-    let kernels = Level::all().flat_map(|level| of_gcm(level).into_iter().chain(of_blocks(level)));
-    for mut subject in kernels.chain([tags()]) {
+    for mut subject in of_kernels().chain([tags()]) {
         let found = measured(&mut *subject);
         if found.is_nan() || found.abs() >= LIMIT {
             leaks.push(format!("t {found:.2}: {}", subject.name()));
@@ -160,9 +171,8 @@ fn a_planted_branch_on_a_secret_is_found() {
 }
 
 #[test]
-fn every_kernel_is_a_subject() {
-    // Without a measurement: each takes a secret, and runs.
-    for mut subject in Level::all().flat_map(|level| of_gcm(level).into_iter().chain(of_blocks(level))) {
+fn every_subject_takes_a_secret_and_runs() {
+    for mut subject in of_kernels() {
         subject.arm(&bytes(subject.secret_bytes(), 1));
         subject.run();
     }

@@ -6,9 +6,10 @@
 
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::hint::black_box;
+use std::sync::Arc;
 
 use evener_kernels::modes::{BLOCK, Mode};
-use evener_kernels::{Level, gcm, is_same_tag, modes};
+use evener_kernels::{Level, gcm, is_same_tag, lanes, modes};
 
 /// A turn of the widest registers, a part of one, and a part of a block.
 pub(crate) const TEXT_BYTES: usize = 45 * BLOCK + 5;
@@ -142,6 +143,51 @@ impl Subject for Blocks {
             // SAFETY: as above.
             unsafe { self.key.crypt(&mut [9; BLOCK], at, at, TEXT_BYTES / BLOCK) };
         }
+    }
+}
+
+/// CBC encryption of messages of three blocks side by side, more than the narrowest level has lanes. The lanes take the round keys in the time where the
+/// key is the secret.
+pub(crate) struct Lanes {
+    level: Level,
+    secret: Secret,
+    keys: [Arc<lanes::Key>; 1],
+    cbc: lanes::Cbc,
+    text: Vec<u8>,
+}
+
+impl Lanes {
+    pub(crate) fn boxed(level: Level, secret: Secret) -> Box<dyn Subject> {
+        let keys = [lane_key(level, &[7; 32])];
+        Box::new(Self { level, secret, keys, cbc: lanes::Cbc::new(level), text: vec![3; TEXT_BYTES] })
+    }
+}
+
+fn lane_key(level: Level, key: &[u8]) -> Arc<lanes::Key> {
+    lanes::Key::new(level, key).expect("a length of AES")
+}
+
+impl Subject for Lanes {
+    fn name(&self) -> String {
+        format!("{} CBC encryption by lanes, {:?}", self.level.name(), self.secret)
+    }
+
+    fn secret_bytes(&self) -> usize {
+        self.secret.bytes()
+    }
+
+    fn arm(&mut self, secret: &[u8]) {
+        if self.secret == Secret::Text {
+            self.text.copy_from_slice(secret);
+        } else {
+            self.keys = [lane_key(self.level, secret)];
+        }
+    }
+
+    fn run(&mut self) {
+        let places = self.text.chunks_exact_mut(3 * BLOCK);
+        let messages = places.map(|place| lanes::Message::in_place(0, &[9; BLOCK], place, 3 * BLOCK));
+        self.cbc.encrypt(&self.keys, &mut messages.collect::<Vec<_>>());
     }
 }
 
