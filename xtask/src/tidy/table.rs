@@ -60,7 +60,11 @@ fn unsafe_places(listed: &[&str]) -> String {
     }
     let mut rooms: Vec<&str> = sources.iter().filter_map(|path| path.split('/').next()).collect();
     rooms.dedup();
-    format!("{} files in `{}/`", sources.len(), rooms.join("/`, `"))
+    let rooms: Vec<String> = rooms
+        .into_iter()
+        .map(|room| if room.ends_with(".rs") { format!("`{room}`") } else { format!("`{room}/`") })
+        .collect();
+    format!("{} files in {}", sources.len(), rooms.join(", "))
 }
 
 fn rooms(packages: &[Package], files: &[TextFile]) -> String {
@@ -153,8 +157,8 @@ mod tests {
     fn of_many_files_with_unsafe_code_the_rooms_are_named() {
         let many = ["src/a/1.rs", "src/a/2.rs", "src/b/3.rs", "src/b/4.rs", "src/c/5.rs", "src/c/6.rs"];
         assert_eq!(
-            unsafe_places(&[&many[..], &["src/c/7.rs", "src/c/8.rs"]].concat()),
-            "8 files in `a/`, `b/`, `c/`"
+            unsafe_places(&[&many[..], &["src/c/7.rs", "src/d.rs"]].concat()),
+            "8 files in `a/`, `b/`, `c/`, `d.rs`"
         );
         assert_eq!(unsafe_places(&["tests/a.rs"]), "in tests");
     }
