@@ -46,6 +46,8 @@ impl Cbc {
     /// Runs jobs whose keys have one size.
     pub(crate) fn run(&mut self, jobs: &mut [Box<Job<'_>>]) {
         let mut messages: Vec<Message<'_>> = mem::take(&mut self.messages);
+        // Vectors that grow leave copies behind, and a message may have a block of text.
+        messages.reserve(jobs.len());
         let mut last: *const Session = ptr::null();
         let mut rule = Err(JobError::Unsupported);
         for job in jobs {
@@ -91,16 +93,22 @@ impl Rule {
     /// Bytes that a job writes.
     #[inline]
     fn bytes(self, job: &Job<'_>) -> Result<usize, JobError> {
-        let text = job.input_bytes();
-        let whole = text / BLOCK_BYTES * BLOCK_BYTES;
-        let bytes = if self.pads { whole + BLOCK_BYTES } else { text };
-        let fits = (self.pads || whole == text) && bytes <= job.output_space().min(bytes_max());
-        debug_assert_eq!(fits, job.lengths_fit(), "the same as everywhere");
-        match fits {
-            true if self.pads && job.shared_span().is_some() => Err(JobError::Unsupported),
-            true => Ok(bytes),
-            false => Err(JobError::BadLength),
+        let bytes = self.output_bytes(job.input_bytes()).filter(|bytes| *bytes <= job.output_space());
+        let is_taken = job.lengths_fit() && job.input_bytes() <= bytes_max();
+        debug_assert_eq!(bytes.is_some(), is_taken, "the same as everywhere");
+        match bytes {
+            Some(_) if self.pads && job.shared_span().is_some() => Err(JobError::Unsupported),
+            Some(bytes) => Ok(bytes),
+            None => Err(JobError::BadLength),
         }
+    }
+
+    /// Bytes that are made of so many; none where lanes do not take as many.
+    #[inline]
+    fn output_bytes(self, text: usize) -> Option<usize> {
+        let whole = text / BLOCK_BYTES * BLOCK_BYTES;
+        let is_taken = (self.pads || whole == text) && text <= bytes_max();
+        is_taken.then_some(if self.pads { whole + BLOCK_BYTES } else { text })
     }
 
     /// What lanes are to do of a job that writes so many bytes.
@@ -135,7 +143,7 @@ impl Rule {
     }
 }
 
-/// Longest message in bytes: one that needs a block of padding, too, has place for it.
+/// Longest text in bytes: lanes take a block of padding besides.
 pub(crate) fn bytes_max() -> usize {
     Message::BYTES_MAX
 }
@@ -146,4 +154,25 @@ fn last_block(text: &[u8]) -> [u8; BLOCK_BYTES] {
     block[..text.len()].copy_from_slice(text);
     pad(&mut block, text.len());
     block
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::print_stdout, reason = "says what was left out")]
+    fn the_longest_text_is_taken_with_padding_and_without() {
+        if !Level::ARE_BUILT {
+            return println!("skipped: there are no kernels");
+        }
+        let [plain, padded] = [false, true].map(|pads| Rule { key: 0, pads });
+        let most = bytes_max();
+        assert_eq!(plain.output_bytes(most), Some(most));
+        assert_eq!(plain.output_bytes(most + BLOCK_BYTES), None);
+        assert_eq!(padded.output_bytes(most), Some(most + BLOCK_BYTES));
+        assert_eq!(padded.output_bytes(most - 1), Some(most));
+        assert_eq!(padded.output_bytes(most + 1), None);
+        assert_eq!((plain.output_bytes(17), padded.output_bytes(17)), (None, Some(32)));
+    }
 }

@@ -10,6 +10,7 @@
 mod aead;
 mod cbc;
 
+use std::ptr;
 use std::sync::OnceLock;
 
 use evener_core::known::KNOWN;
@@ -61,6 +62,16 @@ impl Lanes {
         matches!((algorithm.family(), direction), (Family::Gcm, _) | (Family::Cbc, Direction::Encrypt))
     }
 
+    /// Runs jobs of one algorithm and direction.
+    fn run_group(&mut self, group: &mut [Box<Job<'_>>]) {
+        let Some((algorithm, direction)) = group.first().map(|job| kind(job)) else { return };
+        match algorithm.family() {
+            Family::Cbc if direction == Direction::Encrypt => self.cbc.run(group),
+            Family::Gcm => group.iter_mut().for_each(|job| self.aead.run(job)),
+            _ => group.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
+        }
+    }
+
     fn answers_right(&mut self) -> bool {
         let both = [Direction::Encrypt, Direction::Decrypt];
         let questions = KNOWN.iter().flat_map(|known| both.map(|direction| (known, direction)));
@@ -88,28 +99,28 @@ impl InlineDriver for Lanes {
         true
     }
 
-    fn checked_from(&self, _algorithm: Algorithm) -> u32 {
+    fn checked_from(&self, _algorithm: Algorithm, _direction: Direction) -> u32 {
         CHECKED_FROM
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        if burst.windows(2).any(|pair| kind(&pair[0]) != kind(&pair[1])) {
-            burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
+        if burst.windows(2).all(|pair| are_alike(&pair[0], &pair[1])) {
+            return self.run_group(burst);
         }
-        for group in burst.chunk_by_mut(|one, next| kind(one) == kind(next)) {
-            let (algorithm, direction) = kind(&group[0]);
-            match algorithm.family() {
-                Family::Cbc if direction == Direction::Encrypt => self.cbc.run(group),
-                Family::Gcm => group.iter_mut().for_each(|job| self.aead.run(job)),
-                _ => group.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
-            }
-        }
+        burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
+        burst.chunk_by_mut(|one, next| are_alike(one, next)).for_each(|group| self.run_group(group));
     }
 
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         self.aead.evict(has_ended);
         self.cbc.evict(has_ended);
     }
+}
+
+/// Whether two jobs may be run together. Most bursts have one session, or few: then a job is told by its address.
+#[inline]
+fn are_alike(one: &Job<'_>, next: &Job<'_>) -> bool {
+    ptr::eq(one.session(), next.session()) || kind(one) == kind(next)
 }
 
 /// What may be run together.

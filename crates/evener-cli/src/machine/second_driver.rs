@@ -1,5 +1,7 @@
 //! The driver of a core's second method: kernels of our own where they compute an algorithm, the multi-buffer library for the rest.
 
+use std::ptr;
+
 use evener::core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Profile};
 use evener_driver_lanes::Lanes;
 use evener_driver_multibuffer::Multibuffer;
@@ -48,22 +50,25 @@ impl InlineDriver for Both {
         self.lanes.takes_shared() && self.library.takes_shared()
     }
 
-    /// That of lanes where these have a part in it, which was compared at every length in tests.
-    fn checked_from(&self, algorithm: Algorithm) -> u32 {
-        self.of(algorithm, Direction::Encrypt).checked_from(algorithm)
+    fn checked_from(&self, algorithm: Algorithm, direction: Direction) -> u32 {
+        self.of(algorithm, direction).checked_from(algorithm, direction)
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        let is_for_lanes =
-            |job: &Job<'_>| Lanes::are_for(job.session().algorithm(), job.session().direction());
-        if burst.iter().any(|job| is_for_lanes(job) != is_for_lanes(&burst[0])) {
+        // Most bursts have one session, or few: then a job is told by its address.
+        let go_together = |one: &Job<'_>, next: &Job<'_>| {
+            ptr::eq(one.session(), next.session()) || is_for_lanes(one) == is_for_lanes(next)
+        };
+        if !burst.windows(2).all(|pair| go_together(&pair[0], &pair[1])) {
             burst.sort_by_key(|job| is_for_lanes(job));
         }
-        for group in burst.chunk_by_mut(|one, next| is_for_lanes(one) == is_for_lanes(next)) {
-            match is_for_lanes(&group[0]) {
-                true => self.lanes.run(group),
-                false => self.library.run(group),
-            }
+        let lanes_from = burst.partition_point(|job| !is_for_lanes(job));
+        let (for_library, for_lanes) = burst.split_at_mut(lanes_from);
+        if !for_library.is_empty() {
+            self.library.run(for_library);
+        }
+        if !for_lanes.is_empty() {
+            self.lanes.run(for_lanes);
         }
     }
 
@@ -71,6 +76,10 @@ impl InlineDriver for Both {
         self.lanes.evict(has_ended);
         self.library.evict(has_ended);
     }
+}
+
+fn is_for_lanes(job: &Job<'_>) -> bool {
+    Lanes::are_for(job.session().algorithm(), job.session().direction())
 }
 
 #[cfg(test)]
@@ -81,6 +90,17 @@ mod tests {
     use evener_driver_libcrypto::Libcrypto;
 
     use super::*;
+
+    #[test]
+    fn what_the_library_computes_is_checked_from_its_first_burst_on() {
+        let (Some(lanes), Ok(library)) = (Lanes::new(), Multibuffer::load()) else {
+            println!("skipped: the processor or the library is missing");
+            return;
+        };
+        let driver = second_driver(Some(lanes), Some(library)).unwrap();
+        assert_eq!(driver.checked_from(Algorithm::Aes128Cbc, Direction::Decrypt), 0);
+        assert!(driver.checked_from(Algorithm::Aes128Cbc, Direction::Encrypt) > 0);
+    }
 
     #[test]
     fn a_burst_of_several_algorithms_is_done_by_both_as_by_libcrypto() {

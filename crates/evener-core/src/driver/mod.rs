@@ -49,9 +49,9 @@ pub trait InlineDriver: Send {
         false
     }
 
-    /// Bursts of an algorithm before the first whose results are compared with the plain method's, where lanes are watched: none of a foreign
+    /// Bursts of an algorithm in a direction before the first whose results are compared with the plain method's, where lanes are watched: none of a foreign
     /// library.
-    fn checked_from(&self, _algorithm: Algorithm) -> u32 {
+    fn checked_from(&self, _algorithm: Algorithm, _direction: Direction) -> u32 {
         0
     }
 

@@ -31,7 +31,7 @@ impl LaneCheck {
     ) -> Option<(usize, Capture<'m>)> {
         let (algorithm, direction) = kind(burst.first()?);
         let bursts = &mut self.0[algorithm.index()][direction as usize];
-        let number = bursts.checked_sub(driver.checked_from(algorithm));
+        let number = bursts.checked_sub(driver.checked_from(algorithm, direction));
         *bursts = bursts.wrapping_add(1);
         let number = number?;
         if !lanes::is_sampled(number) {
