@@ -22,6 +22,7 @@ use std::ffi::c_int;
 
 use evener::split::Call;
 use evener_core::BLOCK_BYTES;
+use evener_kernels::is_same_tag;
 use evener_ossl_sys::Param;
 
 use super::context::CipherCtx;
@@ -193,7 +194,7 @@ pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) ->
     let Some((sum, tag)) = ended else { return Err(ctx.fail()) };
     let accepted = match given {
         None => Some((tag, BLOCK_BYTES)),
-        Some(given) => is_same(&tag[..given.1], &given.0[..given.1]).then_some(given),
+        Some(given) => is_same_tag(&tag, &given.0, given.1).then_some(given),
     };
     let Some(accepted) = accepted else {
         // The shadow, brought to where the message is, refuses it itself.
@@ -203,12 +204,6 @@ pub(crate) fn last(ctx: &mut CipherCtx, finish: impl Fn(&CipherCtx) -> c_int) ->
         return Ok(finish(ctx));
     };
     data_context::end(ctx, accepted, finish).ok_or_else(|| ctx.fail())
-}
-
-/// Whether two tags are the same; no branch depends on a byte of them but the answer's.
-fn is_same(one: &[u8], other: &[u8]) -> bool {
-    let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
-    one.len() == other.len() && std::hint::black_box(differences) == 0
 }
 
 /// Whether a parameter or question is about TLS's records.
