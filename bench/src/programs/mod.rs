@@ -5,4 +5,5 @@ pub mod counters;
 pub mod host;
 pub mod openssh;
 pub mod openssl_conf;
+pub mod port;
 pub mod stopwatch;

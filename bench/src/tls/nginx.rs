@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -15,6 +15,7 @@ use super::last_words::last_words;
 use super::site::ASSETS;
 use super::suite::Suite;
 use crate::error::BenchError;
+use crate::programs::port;
 
 /// Where distributions put it; a search path of users has no such folder.
 const PLACES: [&str; 2] = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"];
@@ -128,8 +129,7 @@ impl Folder {
 }
 
 fn free_port(listen: IpAddr) -> Result<u16, BenchError> {
-    let bound = TcpListener::bind((listen, 0)).and_then(|listener| listener.local_addr());
-    bound.map(|address| address.port()).map_err(|error| {
+    port::free(listen).map_err(|error| {
         BenchError::Cell(format!("cannot listen at {listen}: {error}; name another address by --listen"))
     })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use evener_bench::programs::counters::{Counter, Tool};
 use evener_bench::programs::openssl_conf::Providers;
+use evener_bench::programs::port;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tempfile::TempDir;
 
@@ -228,8 +229,7 @@ fn group_of(pid: u32) -> Option<u32> {
 }
 
 fn free_port() -> Result<u16, String> {
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
+    port::free(IpAddr::V4(Ipv4Addr::LOCALHOST)).map_err(|error| error.to_string())
 }
 
 const NGINX: &str = "\
