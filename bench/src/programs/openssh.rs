@@ -1,4 +1,4 @@
-//! A server of OpenSSH's for one measurement or test: keys and configuration in a folder, and what a client says to reach it.
+//! A server of OpenSSH's for one measurement: keys and configuration in a folder, and what a client says to reach it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -33,7 +33,7 @@ impl Site {
         let at = folder.display();
         let text = format!(
             "Port {port}\nListenAddress 127.0.0.1\nHostKey {at}/host\nAuthorizedKeysFile {at}/user.pub\nStrictModes no\n\
-             UsePAM no\nPermitRootLogin yes\nPidFile none\nCiphers {ciphers}\nSubsystem sftp internal-sftp\n"
+             UsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\nPidFile none\nCiphers {ciphers}\nSubsystem sftp internal-sftp\n"
         );
         let failed =
             |error: std::io::Error| BenchError::File { path: at.to_string(), error: error.to_string() };

@@ -1,11 +1,14 @@
 //! Core time of all processes of a program, its clients not among them.
 //!
+//! Path: [`Account::open`] (a control group, or none) -> [`Account::words`] before a program's -> [`Account::core_time`] before its work and behind it.
+//!
 //! A control group of our own counts what its processes take, those included that ended and that nothing waited for: of version 2 or 1, where this user may make one. Else children that ended
 //! (`getrusage`) and trees of living servers (`/proc`) are added up, and a server's clients are then counted with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use crate::programs::stopwatch;
@@ -15,6 +18,9 @@ use crate::programs::stopwatch;
 pub(super) struct Account {
     group: Option<Group>,
 }
+
+/// Groups that this process made, for a name that no other of them has: two may be measured at once.
+static GROUPS: AtomicU32 = AtomicU32::new(0);
 
 /// A control group, removed when dropped.
 #[derive(Debug)]
@@ -62,7 +68,9 @@ impl Account {
 
 impl Group {
     fn make(parent: &Path, is_unified: bool) -> Option<Self> {
-        let folder = parent.join(format!("evener-bench-{}", std::process::id()));
+        // Relaxed: numbers only have to differ.
+        let number = GROUPS.fetch_add(1, Relaxed);
+        let folder = parent.join(format!("evener-bench-{}-{number}", std::process::id()));
         fs::create_dir(&folder).ok()?;
         let group = Self { folder, is_unified };
         // A group may be ours to make and not to fill.
@@ -149,10 +157,26 @@ mod tests {
     }
 
     #[test]
+    fn two_accounts_of_one_process_have_a_group_each() {
+        let accounts = [Account::open(), Account::open()];
+        let names = accounts.each_ref().map(|account| {
+            account.group.as_ref().and_then(|group| group.folder.file_name().map(ToOwned::to_owned))
+        });
+        if names[0].is_none() {
+            return println!("skipped: this user may make no control group");
+        }
+        assert!(names[1].is_some() && names[0] != names[1], "{names:?}");
+    }
+
+    #[test]
     fn what_a_grandchild_works_is_counted_with_a_group_and_without() {
         let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{busy}'; true");
-        for account in [Account::open(), Account { group: None }] {
+        let grouped = Account::open();
+        if grouped.group.is_none() {
+            println!("skipped: this user may make no control group");
+        }
+        for account in [grouped, Account { group: None }] {
             let before = account.core_time(&[]);
             let mut words = account.words();
             words.extend(["sh", "-c", &script].map(str::to_owned));

@@ -48,7 +48,7 @@ impl Program for Enc {
     }
 
     fn cipher(&self) -> Cipher {
-        // Whatever -bufsize says.
+        // The filter for ciphers takes so much at a time, whatever -bufsize says.
         Cipher {
             name: self.cipher,
             bytes: 4096,
