@@ -85,7 +85,7 @@ impl Message {
     }
 
     /// Never called.
-    pub fn opens(&mut self, _: &mut Key) -> bool {
+    pub fn begin_parts(&mut self, _: &mut Key) -> bool {
         self.0.never()
     }
 

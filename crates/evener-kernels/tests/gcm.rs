@@ -199,7 +199,7 @@ fn pieces_of_any_length_are_the_whole() {
 
 /// Text in stretches of so many blocks, worked on from the last to the first and joined to the message.
 fn by_stretches(key: &mut Key, message: &mut Message, encrypts: bool, text: &mut [u8], blocks: usize) {
-    assert!(message.opens(key));
+    assert!(message.begin_parts(key));
     let key = &*key;
     let begun: Vec<_> = text
         .chunks_mut(blocks * 16)
@@ -268,7 +268,7 @@ fn stretches_begin_at_a_block_only() {
         let mut key = key(level, &bytes(16, 65));
         let mut message = Message::new(&mut key, &bytes(12, 66));
         message.encrypt(&mut key, &mut [0; 5]);
-        assert!(!message.opens(&mut key));
+        assert!(!message.begin_parts(&mut key));
     }
 }
 

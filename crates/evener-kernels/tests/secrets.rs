@@ -91,7 +91,7 @@ fn crypt_stretches(level: Level, key_bytes: usize) {
     for encrypts in [true, false] {
         let mut message = gcm::Message::new(&mut key, &bytes(12, 12));
         message.aad(&mut key, &secret(30, 13));
-        assert!(message.opens(&mut key));
+        assert!(message.begin_parts(&mut key));
         let (front, back) = text.split_at_mut(40 * BLOCK);
         let mut stretches = [message.stretch(0), message.stretch(40)];
         for (stretch, part) in stretches.iter_mut().zip([front, back]) {

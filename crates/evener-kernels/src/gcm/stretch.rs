@@ -1,6 +1,6 @@
 //! Stretches of one message's text that are worked on by themselves, by several threads at once.
 //!
-//! Path: [`Message::opens`] where whole blocks follow -> a [`Stretch`] of each of their parts, which begins where the part's counter stands and with
+//! Path: [`Message::begin_parts`] where whole blocks follow -> a [`Stretch`] of each of their parts, which begins where the part's counter stands and with
 //! nothing hashed -> all of them in any order -> [`Message::join`] in the order of the text. The hash of what lies before a stretch of n
 //! blocks is multiplied by the n-th power of the hash key, and the stretch's own is added (NIST SP 800-38D, 6.4, by Horner's rule).
 
@@ -14,7 +14,7 @@ use super::{BLOCK, Message, in_block};
 use crate::turn::begins_inside;
 use crate::vector::Vector as _;
 
-/// Whole blocks of a message, on their way.
+/// Whole blocks of a message, on their way. Who splits messages calls it a part; here that is what is left behind the last turn.
 pub struct Stretch {
     chain: Chain,
     blocks: usize,
@@ -22,7 +22,7 @@ pub struct Stretch {
 
 impl Message {
     /// Makes ready for stretches; false, and nothing done, where the message stands within a block of text.
-    pub fn opens(&mut self, key: &mut Key) -> bool {
+    pub fn begin_parts(&mut self, key: &mut Key) -> bool {
         if in_block(self.text_bytes) > 0 {
             return false;
         }

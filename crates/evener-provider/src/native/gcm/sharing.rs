@@ -52,7 +52,7 @@ impl GcmContext {
 /// # Safety
 /// The piece's places are good for reading and writing.
 unsafe fn shared(message: &mut Message, key: &mut Key, encrypts: bool, cut: &Cut<'_>, bulk: usize) -> bool {
-    if !message.opens(key) {
+    if !message.begin_parts(key) {
         return false;
     }
     let part_blocks = cut.part_bytes / BLOCK_BYTES;
