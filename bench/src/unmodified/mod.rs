@@ -12,6 +12,7 @@ pub mod program;
 mod programs;
 pub mod report;
 mod sampler;
+mod search_path;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +26,7 @@ use place::{Place, Run};
 use program::{Program, Work};
 use report::{Measured, Profile};
 
+pub use install::POLICY;
 pub use programs::ALL;
 pub use report::Table;
 
@@ -36,7 +38,9 @@ pub struct Plan {
     /// Rounds that count: in each, every configuration.
     pub rounds: usize,
     /// Whether packages that are missing are installed.
-    pub is_installed: bool,
+    pub installs_missing: bool,
+    /// What Debian asks before a package's script starts a server ([`POLICY`]).
+    pub policy: PathBuf,
     /// The processor, for the report.
     pub machine: String,
 }
@@ -52,12 +56,12 @@ pub fn measure(
     cancel: &Cancel,
     mut tell: impl FnMut(&str),
 ) -> Result<Option<Measured>, BenchError> {
-    if install::missing(program).is_some() && plan.is_installed {
+    if install::missing(program).is_some() && plan.installs_missing {
         tell(&format!("installing {}", program.packages().join(", ")));
-        install::install(program)?;
+        install::install(program, &plan.policy)?;
     }
-    if install::missing(program).is_some() {
-        tell(&install::skip_line(program));
+    if let Some(line) = install::skip_line(program, rustix::process::geteuid().is_root()) {
+        tell(&line);
         return Ok(None);
     }
     tell(&format!("{}: {}", program.name(), program.what()));
@@ -72,7 +76,7 @@ pub fn measure(
             plain_s = run.used().core_s;
         }
     }
-    let profile = profiled(&place, program, work.as_mut(), plain_s, cancel)?;
+    let profile = profiled(plan, &place, program, work.as_mut(), plain_s, cancel)?;
     let (mut runs, mut counts) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
     for round in 0..plan.rounds {
         for configuration in turns(round) {
@@ -115,6 +119,7 @@ fn checked(
 /// Where plain's time goes, and how much of `default`'s the provider has.
 #[expect(clippy::cast_precision_loss, reason = "a share for people")]
 fn profiled(
+    plan: &Plan,
     place: &Place,
     program: &dyn Program,
     work: &mut dyn Work,
@@ -142,7 +147,7 @@ fn profiled(
         by: "perf".to_owned(),
         cipher: plain.share_of(&alone),
         files: plain.greatest(4),
-        provider: Some(default.share_in("evener.so")),
+        provider: Some(default.share_in(&profile::file_name(&plan.module))),
         rates: alone.rates,
     })
 }
@@ -245,8 +250,13 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_one_line_with_its_packages() {
-        let plan =
-            Plan { module: "/no/module".into(), rounds: 1, is_installed: false, machine: String::new() };
+        let plan = Plan {
+            module: "/no/module".into(),
+            rounds: 1,
+            installs_missing: false,
+            policy: "/no/policy".into(),
+            machine: String::new(),
+        };
         let mut lines = Vec::new();
         let tell = |line: &str| lines.push(line.to_owned());
         assert!(measure(&plan, &Shell(""), &Cancel::default(), tell).unwrap().is_none());
@@ -254,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn each_program_has_a_name_and_a_figure_of_its_own() {
+    fn each_program_has_a_name_of_its_own_and_says_what_it_needs_and_what_a_user_would_write() {
         for (at, program) in ALL.iter().enumerate() {
             assert!(ALL[at + 1..].iter().all(|other| other.name() != program.name()));
             assert!(

@@ -5,8 +5,8 @@
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File, Permissions};
 use std::io::{Read as _, Seek as _};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::fs::PermissionsExt as _;
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,8 +18,9 @@ use tempfile::TempDir;
 
 use super::account::Account;
 use super::configuration::Configuration;
+use super::search_path::search_path;
 use crate::error::BenchError;
-use crate::programs::stopwatch;
+use crate::programs::{port, stopwatch};
 
 /// A server that does not answer by then never will.
 const START: Duration = Duration::from_secs(30);
@@ -145,8 +146,10 @@ impl Place {
     /// What processes counted by this configuration that were not yet cleared away.
     #[must_use]
     pub fn counted(&self, configuration: Configuration) -> Counts {
-        let directory = Directories::only(self.counts(configuration));
-        let records = of_user(&directory, rustix::process::geteuid().as_raw());
+        let counts = self.counts(configuration);
+        // A program that runs as another user was given the folder.
+        let Ok(owner) = fs::metadata(&counts).map(|folder| folder.uid()) else { return Counts::default() };
+        let records = of_user(&Directories::only(counts), owner);
         let of = |what| {
             let rows = |record: &Record| Row::all().map(|row| record.count(row, what)).sum::<u64>();
             records.iter().filter_map(|(_, record)| record.as_ref().ok()).map(rows).sum()
@@ -162,6 +165,7 @@ impl Place {
         command.env("OPENSSL_CONF", self.path(&format!("{}.cnf", configuration.word())));
         command.env_remove("OPENSSL_MODULES").env(DIRECTORY_VARIABLE, self.counts(configuration));
         command.envs(configuration.variables().iter().copied()).current_dir(self.folder.path());
+        command.env("PATH", search_path());
         command.stdin(Stdio::null());
     }
 }
@@ -171,6 +175,12 @@ impl Run<'_> {
     #[must_use]
     pub fn place(&self) -> &Place {
         self.place
+    }
+
+    /// Which configuration it is.
+    #[must_use]
+    pub const fn configuration(&self) -> Configuration {
+        self.configuration
     }
 
     /// The program, by this run's configuration; what it and its children take is counted.
@@ -300,14 +310,14 @@ fn last_line(mut file: File) -> String {
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
 }
 
-/// Free a moment ago; no other program on this machine knows of it.
+/// A port of the loopback that was free a moment ago; another program may take it before it is used.
 ///
 /// # Errors
 ///
 /// [`BenchError::Cell`] where there is none.
 pub fn free_port() -> Result<u16, BenchError> {
-    let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    bound.map(|address| address.port()).map_err(|error| BenchError::Cell(format!("no port is free: {error}")))
+    let found = port::free(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    found.map_err(|error| BenchError::Cell(format!("no port is free: {error}")))
 }
 
 /// Runs a command to its end and gives what it said, without white space around it.

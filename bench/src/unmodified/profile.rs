@@ -151,6 +151,12 @@ fn speed(run: &Run<'_>, cipher: &Cipher, direction: Option<&str>) -> Result<f64,
     })
 }
 
+/// The name by which samples know a module: that of the file itself, for what is loaded may be a link to it.
+pub(super) fn file_name(module: &Path) -> String {
+    let file = module.canonicalize().unwrap_or_else(|_| module.to_owned());
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// A file for the samples of a run.
 pub(super) fn file_for(place: &Place, configuration: Configuration) -> PathBuf {
     place.path(&format!("perf.{}", configuration.word()))
@@ -175,6 +181,19 @@ mod tests {
         assert!((program.share_in("libcrypto") - 0.4).abs() < 1e-9);
         let names: Vec<_> = program.greatest(2).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["[kernel.kallsyms]", "libcrypto.so.3"]);
+    }
+
+    #[test]
+    fn the_providers_samples_are_those_in_its_file_whatever_the_build_or_a_link_calls_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["libevener_provider.so", "evener.so"].map(|name| folder.path().join(name));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let samples = parse("1% | 3 |libevener_provider.so |[.] seal\n1% | 1 |libcrypto.so.3 |[.] open\n");
+        for module in [file, link] {
+            assert!((samples.share_in(&file_name(&module)) - 0.75).abs() < 1e-9, "{}", module.display());
+        }
+        assert_eq!(file_name(Path::new("/no/evener.so")), "evener.so");
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! What a program of the table is: where it is had from, what it prepares, and what it does in a run.
+//!
+//! Path: [`Program::needs`] (is it there?) -> [`Program::prepare`] (data, keys, the truth) -> [`Work::once`] in each run -> its proof beside [`Work::truth`].
 
 use super::place::{Place, Run};
 use crate::error::BenchError;
@@ -16,6 +18,11 @@ pub trait Program: Sync {
 
     /// Files and commands that are there where it is installed.
     fn needs(&self) -> &'static [&'static str];
+
+    /// Whether it runs for root only.
+    fn needs_root(&self) -> bool {
+        false
+    }
 
     /// What it has most of its ciphers' work from.
     fn cipher(&self) -> Cipher;

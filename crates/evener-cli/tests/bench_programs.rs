@@ -48,13 +48,38 @@ fn what_is_missing_is_installed_where_that_is_asked_for_and_not_otherwise() {
     let bin = place.join("bin");
     std::fs::create_dir(&bin).unwrap();
     let told = place.join("told");
-    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", told.display());
+    let script = format!(
+        "#!/bin/sh\n{{ read -r a; read -r b; read -r c; echo \"$a\"; echo \"$b\"; echo \"$c\"; }} < policy-rc.d > {0}\necho \"$@\" >> {0}\n",
+        told.display()
+    );
     write_program(&bin.join("apt-get"), script.as_bytes()).unwrap();
-    let words = ["bench", "programs", "--module", "evener.so", "php-8m"];
+    // What packages' scripts ask, in this place and not in the system.
+    let words = ["bench", "programs", "--module", "evener.so", "--policy", "policy-rc.d", "php-8m"];
     place.evener().args(words).env("PATH", &bin).run().succeeded();
     assert!(!told.exists());
     place.evener().args(words).args(["--install"]).env("PATH", &bin).run().succeeded();
-    assert!(std::fs::read_to_string(told).unwrap().ends_with(" install php-cli\n"));
+    let told = std::fs::read_to_string(told).unwrap();
+    let (guard, words) = told.rsplit_once("exit 0\n").unwrap();
+    assert!(guard.contains("exit 101") && words.ends_with(" install php-cli\n"), "{told}");
+    assert!(!place.join("policy-rc.d").exists());
+}
+
+#[test]
+fn a_signal_ends_all_and_not_the_program_alone_that_it_hits() {
+    let place = Place::new();
+    std::fs::write(place.join("evener.so"), "").unwrap();
+    let bin = place.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    // As at a terminal, where both have it.
+    write_program(&bin.join("php"), b"#!/bin/sh\nkill -INT $PPID\nexit 1\n").unwrap();
+    let ran = place
+        .evener_at_a_prompt()
+        .args(["bench", "programs", "--module", "evener.so", "php-8m", "php-256m"])
+        .env("PATH", format!("{}:/usr/bin", bin.display()))
+        .run();
+    assert_eq!(ran.signal(), Some(2), "{}", ran.stderr());
+    let said = ran.stderr();
+    assert!(said.contains("php-8m: ") && !said.contains("php-256m: ") && said.contains("stopped"), "{said}");
 }
 
 #[test]

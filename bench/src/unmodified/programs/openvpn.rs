@@ -29,6 +29,10 @@ impl Program for OpenVpn {
         &["openvpn", "ip", "curl", "python3", "/dev/net/tun"]
     }
 
+    fn needs_root(&self) -> bool {
+        true
+    }
+
     fn cipher(&self) -> Cipher {
         Cipher { name: "aes-256-gcm", bytes: 1400, is_decrypted: false, volume_bytes: 2 * FILE_BYTES as u64 }
     }

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use evener_bench::BenchError;
 use evener_bench::unmodified::program::Program;
-use evener_bench::unmodified::{ALL, Plan, Table, measure};
+use evener_bench::unmodified::{ALL, POLICY, Plan, Table, measure};
 
 use super::provider_file::{beside_or_installed, named};
 use crate::machine::processor::this_processor;
@@ -15,8 +14,9 @@ use crate::terminal::{Exit, PathDisplay, output, signals};
 ///
 /// Each program takes turns with itself in five configurations: OpenSSL alone (plain); the same with glibc's malloc keeping
 /// what is freed (malloc set), for that alone can seem a gain; the provider loaded and off; as it is installed (default); and
-/// by hand. What comes out of each run is read by OpenSSL alone. Before that, perf says which share of the program's time the cipher has.
-/// Root is asked for where a program is (sshd, network namespaces), and for --install.
+/// by hand. What comes out of a run is compared with what should: files and rows whole; of a loop the last message; of bacula's
+/// backups a quarter. Before the rounds, perf says which share of the program's time the cipher has.
+/// Root is needed for openvpn (network namespaces), and for --install.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -36,9 +36,13 @@ pub(crate) struct Programs {
     #[arg(long)]
     list: bool,
 
-    /// Installs Debian packages that are missing, by apt; none of their servers is started.
+    /// Installs Debian packages that are missing, by apt; none of their servers is started, unless a /usr/sbin/policy-rc.d that is there allows it.
     #[arg(long)]
     install: bool,
+
+    /// What Debian asks before a package's script starts a server.
+    #[arg(long, value_name = "FILE", hide = true, default_value = POLICY)]
+    policy: PathBuf,
 
     /// Rounds that count: in each, every configuration once.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -75,14 +79,16 @@ pub(crate) fn run(arguments: &Programs) -> anyhow::Result<Exit> {
                 table.put(measured, &order);
                 arguments.keep(&table)?;
             }
-            Err(BenchError::Stopped) => {
-                output::line("stopped");
-                return Ok(Exit::Stopped);
-            }
+            // A signal ends the program that is measured, too, so what it says then is no fault of its own.
+            Err(_) if cancel.is_cancelled() => {}
             Err(error) => {
                 output::line(format_args!("{}: {error}", program.name()));
                 has_failed = true;
             }
+        }
+        if cancel.is_cancelled() {
+            output::line("stopped");
+            return Ok(Exit::Stopped);
         }
     }
     if has_failed {
@@ -109,7 +115,8 @@ impl Programs {
         Ok(Plan {
             module,
             rounds: usize::try_from(self.rounds)?,
-            is_installed: self.install,
+            installs_missing: self.install,
+            policy: self.policy.clone(),
             machine: this_processor().model,
         })
     }
