@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use clap::Parser;
-use evener_bench::combine::{Cell, Outcome, Plan, measure, spin};
+use evener_bench::combine::{Cell, LaneDriver, Outcome, Plan, measure, spin};
 
 /// Measures combining against plain calls of libcrypto, in pairs that take turns; prints medians.
 #[derive(Parser)]
@@ -36,6 +36,9 @@ struct Arguments {
     /// Callers that always wait for each other, instead of what the controller says
     #[arg(long)]
     together: Option<u32>,
+    /// What threads combine by
+    #[arg(long, value_enum, default_value = "lanes")]
+    by: LaneDriver,
     /// Spinning processes beside it
     #[arg(long, default_value_t = 0)]
     neighbours: usize,
@@ -60,6 +63,7 @@ fn main() -> anyhow::Result<()> {
         settle: Duration::from_millis(arguments.settle_ms),
         cores: arguments.cores.unwrap_or_else(|| evener::core_budget().workers()),
         together: arguments.together,
+        by: arguments.by,
     };
     println!(
         "| bytes | threads | plain MB/s | combined | core time | p50 us | p99 us | p99 | p99.9 | epochs on |"

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use evener::combine::{Combiner, Counts};
 use evener_core::InlineDriver;
+use evener_driver_lanes::Lanes;
 use evener_driver_multibuffer::Multibuffer;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -48,6 +49,17 @@ pub struct Plan {
     pub cores: usize,
     /// Callers that always wait for each other; `None`: the controller decides.
     pub together: Option<u32>,
+    /// What they combine by.
+    pub by: LaneDriver,
+}
+
+/// Lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LaneDriver {
+    /// Kernels of our own.
+    Lanes,
+    /// libipsec-mb.
+    Multibuffer,
 }
 
 /// What one segment did.
@@ -96,10 +108,10 @@ impl Outcome {
 ///
 /// # Errors
 ///
-/// [`BenchError::Library`] where libcrypto or libipsec-mb is missing; [`BenchError::WrongResult`].
+/// [`BenchError::Library`] where libcrypto or lanes are missing; [`BenchError::WrongResult`].
 pub fn measure(cell: &Cell, plan: &Plan) -> Result<Outcome, BenchError> {
-    let combiner = combiner(plan)?;
-    threads::verify(cell, plan.cores)?;
+    let combiner = combiner(plan, plan.together)?;
+    threads::verify(cell, plan)?;
     let _neighbours = Neighbours::start(cell.neighbours)?;
     threads::with(cell, &combiner, plan.pairs * 2, |cell_threads| {
         let mut pairs = Vec::with_capacity(plan.pairs);
@@ -156,16 +168,23 @@ fn process_time() -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-fn driver() -> Option<Box<dyn InlineDriver>> {
-    Some(Box::new(Multibuffer::load().ok()?))
+impl LaneDriver {
+    fn load(self) -> Option<Box<dyn InlineDriver>> {
+        match self {
+            Self::Lanes => Some(Box::new(Lanes::new()?)),
+            Self::Multibuffer => Some(Box::new(Multibuffer::load().ok()?)),
+        }
+    }
 }
 
-fn combiner(plan: &Plan) -> Result<Combiner, BenchError> {
-    let made = match plan.together {
-        None => Combiner::new(0, plan.cores, driver),
-        Some(together) => Combiner::unguarded(0, plan.cores, together, driver),
+/// One whose callers wait for so many others, or as the controller says.
+fn combiner(plan: &Plan, together: Option<u32>) -> Result<Combiner, BenchError> {
+    let by = plan.by;
+    let made = match together {
+        None => Combiner::new(0, plan.cores, move || by.load()),
+        Some(together) => Combiner::unguarded(0, plan.cores, together, move || by.load()),
     };
-    made.ok_or_else(|| BenchError::Library("libipsec-mb cannot be used here".into()))
+    made.ok_or_else(|| BenchError::Library(format!("{by:?} cannot be used here")))
 }
 
 /// Processes that only spin. Ended when this is dropped, and by themselves after [`SPIN_MAX`].

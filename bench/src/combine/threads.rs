@@ -9,7 +9,7 @@ use evener::combine::{Combiner, Request, Span, Verdict};
 use evener_core::{Algorithm, Direction, Padding, Session};
 use evener_driver_libcrypto::CipherContext;
 
-use super::{Cell, Histogram, driver};
+use super::{Cell, Histogram, Plan, combiner};
 use crate::error::BenchError;
 
 /// What the threads are told. Relaxed everywhere: each acts on it when it sees it.
@@ -66,10 +66,9 @@ pub(super) fn with<T>(
 }
 
 /// Lets the threads combine whatever it is worth, and compares with plain calls.
-pub(super) fn verify(cell: &Cell, cores: usize) -> Result<(), BenchError> {
+pub(super) fn verify(cell: &Cell, plan: &Plan) -> Result<(), BenchError> {
     let together = u32::try_from(cell.threads.clamp(2, 16)).unwrap_or(16);
-    let combiner = Combiner::unguarded(0, cores, together, driver)
-        .ok_or_else(|| BenchError::Library("libipsec-mb cannot be used here".into()))?;
+    let combiner = combiner(plan, Some(together))?;
     let members = (0..cell.threads).map(|thread| Member::new(cell, thread));
     let members = members.collect::<Result<Vec<_>, _>>()?;
     let start = Barrier::new(cell.threads);

@@ -116,7 +116,7 @@ fn measure(len: usize, counts: &[usize], rounds: usize) {
         .map(|provider| DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap());
     let path = env::var("EVENER_LIBCRYPTO").unwrap_or_else(|_| "libcrypto.so.3".to_owned());
     let library = Library::open(Path::new(&path), OSSL_provider_init);
-    let kind = library.kind("AES-128-CBC").expect("libipsec-mb is needed");
+    let kind = library.kind("AES-128-CBC").expect("there are lanes");
     report::heading("cargo run --release -p evener-provider --example in_flight");
     println!("{len} bytes, {rounds} rounds; pipelines through {path}\n");
     println!("| messages | default MB/s | jobs, times the default | pipeline, times the default |");

@@ -12,6 +12,7 @@ use evener::combine::Combiner;
 use evener::split::HelperPool;
 use evener_core::driver::Clock as _;
 
+use crate::cipher::lane::source::LaneSource;
 use crate::cipher::{combining, in_flight};
 use crate::config::module_names::ModuleName;
 use crate::config::{self, Combine, Complaint, Kernels, Settings, StatisticsFile, Threshold};
@@ -97,33 +98,33 @@ pub(crate) fn open_ways(prov: &ProvCtx) {
 fn ways(prov: &ProvCtx) -> Ways {
     let (settings, mut complaints) = (&prov.settings, prov.complaints.clone());
     let pipelines = in_flight::has_pipelines(&prov.core);
-    let opens = settings.combine != Combine::Off || !settings.modules.is_empty() || pipelines;
+    let combines = settings.combine != Combine::Off;
+    let opens = combines || !settings.modules.is_empty() || pipelines;
     let may_open = !opens || evener_fd::may_begin();
     if !may_open {
         let text = "in a filter of system calls nothing is opened".to_owned();
         complaints.push(Complaint { reason: Reason::Unavailable, text });
     }
-    let combiner = if may_open { combiner(settings, fork::watch(), &mut complaints) } else { None };
+    let lanes = (may_open && (combines || pipelines)).then(|| LaneSource::find(prov.statistics));
+    let combiner = lanes.clone().filter(|_| combines).and_then(|lanes| combiner(lanes, &mut complaints));
     let modules = if may_open { modules::open(settings, fork::watch(), &mut complaints) } else { 0 };
     // A threshold by itself is for tests that add an engine.
     let raw_from = match settings.threshold {
         Threshold::Auto if modules == 0 => usize::MAX,
         _ => settings.raw_from(),
     };
-    let in_flight = if combiner.is_some() || pipelines && may_open { in_flight::drivers() } else { None };
+    let uses_lanes = combiner.is_some() || pipelines;
+    let in_flight = lanes.and_then(Result::ok).filter(|_| uses_lanes).map(in_flight::drivers);
     let landmark = prov.core.landmark.filter(|_| combiner.is_some() && in_flight.is_some() || modules > 0);
     let jobs = landmark.and_then(Jobs::of);
     let build_info = Some(build_info(&complaints));
     Ways { raw_from, modules, pipelines, combiner, in_flight, jobs, build_info }
 }
 
-/// The combiner, where one is configured. Without a watch over forks nothing may be shared with a thread.
-fn combiner(settings: &Settings, watched: bool, complaints: &mut Vec<Complaint>) -> Option<Combiner> {
-    if settings.combine == Combine::Off {
-        return None;
-    }
-    let made = match watched {
-        true => combining::combiner(),
+/// The combiner. Without a watch over forks nothing may be shared with a thread.
+fn combiner(lanes: Result<LaneSource, String>, complaints: &mut Vec<Complaint>) -> Option<Combiner> {
+    let made = match fork::watch() {
+        true => lanes.and_then(combining::combiner),
         false => Err("the system does not tell of forks".to_owned()),
     };
     let complain = |why| {

@@ -14,7 +14,7 @@ use evener::counts_file::{Directories, of_process};
 use evener_core::counts::{Count, Kind, Row};
 use evener_core::guard::TUNING;
 use evener_core::{Algorithm, Direction, InlineDriver, Job};
-use evener_driver_multibuffer::Multibuffer;
+use evener_driver_lanes::Lanes;
 use evener_provider::{
     BlockError, BlockRequest, Engine, OSSL_provider_init, add_engine, offer_pipelines_anyway,
 };
@@ -25,7 +25,7 @@ use evener_testing::drivers::Around;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
-use support::lanes::with_lanes_of;
+use support::lanes::{ours_and_judge, with_lanes_of};
 use support::{both_providers, bytes, in_program};
 
 const LEN: usize = 16_384;
@@ -91,12 +91,12 @@ static BURSTS: AtomicU32 = AtomicU32::new(0);
 
 /// Lanes that do the work, and take far too long for it.
 fn slow_lanes() -> Option<Box<dyn InlineDriver>> {
-    let run = |lanes: &mut Multibuffer, burst: &mut [Box<Job<'_>>]| {
+    let run = |lanes: &mut Lanes, burst: &mut [Box<Job<'_>>]| {
         BURSTS.fetch_add(1, Relaxed);
         thread::sleep(Duration::from_millis(20));
         lanes.run(burst);
     };
-    Some(Box::new(Around::new(Multibuffer::load().ok()?, run)))
+    Some(Box::new(Around::new(Lanes::new()?, run)))
 }
 
 /// Runs `body` where lanes can be had, with the slow ones in their place.
@@ -141,13 +141,7 @@ struct Message {
 
 impl Message {
     fn new(seed: u64) -> Self {
-        let [context, judge] = ["evener", "default"].map(|provider| {
-            let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap();
-            let context = CipherCtx::new();
-            assert!(context.init(Some(&cipher), Some(&bytes(seed, 16)), Some(&bytes(seed, 16)), Some(true)));
-            context
-        });
-        let text = bytes(seed, LEN);
+        let ([context, judge], text) = (ours_and_judge(seed), bytes(seed, LEN));
         let expected = judge.update(&text).unwrap();
         Self { context, text, expected }
     }

@@ -12,7 +12,7 @@ use evener::counts_file::{Directories, of_process};
 use evener::lanes;
 use evener_core::counts::{Count, Kind, Row};
 use evener_core::{Direction, InlineDriver, Job};
-use evener_driver_multibuffer::Multibuffer;
+use evener_driver_lanes::Lanes;
 use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
 mod support;
@@ -21,7 +21,7 @@ use evener_testing::drivers::Around;
 use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
-use support::lanes::with_lanes_of;
+use support::lanes::{ours_and_judge, with_lanes_of};
 use support::{both_providers, bytes};
 
 const LEN: usize = 16_384;
@@ -31,7 +31,7 @@ static BURSTS: AtomicU32 = AtomicU32::new(0);
 
 /// Lanes that get one bit of each result wrong.
 fn lying_lanes() -> Option<Box<dyn InlineDriver>> {
-    let run = |lanes: &mut Multibuffer, burst: &mut [Box<Job<'_>>]| {
+    let run = |lanes: &mut Lanes, burst: &mut [Box<Job<'_>>]| {
         BURSTS.fetch_add(1, Relaxed);
         lanes.run(burst);
         for job in burst {
@@ -40,7 +40,7 @@ fn lying_lanes() -> Option<Box<dyn InlineDriver>> {
             job.publish(&wrong, &[]);
         }
     };
-    Some(Box::new(Around::new(Multibuffer::load().ok()?, run)))
+    Some(Box::new(Around::new(Lanes::new()?, run)))
 }
 
 /// Runs `body` where lanes can be had, with the lying ones in their place.
@@ -57,45 +57,55 @@ fn shown() -> (u32, u64) {
     (record.wrong_lanes(), redone(LEN))
 }
 
+/// A job that encrypts a message, and compares it with what comes out by default.
+fn job(seed: u64) -> Fibre<'static> {
+    let ([context, judge], text) = (ours_and_judge(seed), bytes(seed, LEN));
+    let expected = judge.update(&text).unwrap();
+    // In place, where the input is overwritten before it is known to be wrong, or apart.
+    Fibre::new(move || {
+        if seed % 2 == 0 {
+            return assert!(context.update(&text).unwrap() == expected);
+        }
+        let mut space = [&text[..], &[0; 16]].concat();
+        assert_eq!(context.update_within(&mut space, 0, 0, LEN), (true, LEN));
+        assert!(space[..LEN] == expected);
+    })
+}
+
+/// Runs a pair of jobs until both are done.
+fn run(pair: u64) {
+    let mut jobs: Vec<_> = [2 * pair, 2 * pair + 1].map(job).into();
+    while !jobs.is_empty() {
+        jobs.retain_mut(|job| job.step() == Step::Paused);
+    }
+}
+
 #[test]
 fn what_lying_lanes_did_for_jobs_is_done_again_and_they_are_used_no_more() {
     let name = "what_lying_lanes_did_for_jobs_is_done_again_and_they_are_used_no_more";
     with_lying_lanes(name, || {
         let _both = both_providers(OSSL_provider_init);
-        let job = |seed: u64| {
-            let [context, judge] = ["evener", "default"].map(|provider| {
-                let cipher = DEFAULT.cipher("AES-128-CBC", &format!("provider={provider}")).unwrap();
-                let context = CipherCtx::new();
-                assert!(context.init(
-                    Some(&cipher),
-                    Some(&bytes(seed, 16)),
-                    Some(&bytes(seed, 16)),
-                    Some(true)
-                ));
-                context
-            });
-            let text = bytes(seed, LEN);
-            let expected = judge.update(&text).unwrap();
-            // In place, where the input is overwritten before it is known to be wrong, or apart.
-            Fibre::new(move || {
-                if seed % 2 == 0 {
-                    return assert!(context.update(&text).unwrap() == expected);
-                }
-                let mut space = [&text[..], &[0; 16]].concat();
-                assert_eq!(context.update_within(&mut space, 0, 0, LEN), (true, LEN));
-                assert!(space[..LEN] == expected);
-            })
-        };
         // Two at a time: both are among those that are always looked at.
-        for pair in 0..20 {
-            let mut jobs: Vec<_> = [2 * pair, 2 * pair + 1].map(job).into();
-            while !jobs.is_empty() {
-                jobs.retain_mut(|job| job.step() == Step::Paused);
-            }
-        }
+        (0..20).for_each(run);
         assert_eq!((BURSTS.load(Relaxed), lanes::are_in_service()), (1, false));
         assert_eq!(shown(), (2, 2));
     });
+}
+
+#[test]
+fn lanes_that_answer_wrongly_get_no_request_and_are_shown() {
+    let name = "lanes_that_answer_wrongly_get_no_request_and_are_shown";
+    with_lanes_of(
+        || None,
+        name,
+        &[("EVENER_GUARD", "off")],
+        || {
+            let (_default, evener) = both_providers(OSSL_provider_init);
+            (0..3).for_each(run);
+            assert_eq!((lanes::are_in_service(), evener.count(c"evener-combined")), (false, Some(0)));
+            assert_eq!(shown(), (1, 0));
+        },
+    );
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn no_function_of_ours_stands_before_a_cipher_that_nothing_is_configured_for() {
         // Of these it is measured who does them, where there are kernels.
         let has_kernels = Level::best().is_some();
         for (name, functions) in DEFAULT.load("evener").unwrap().ciphers() {
-            // From 3.5 on CBC has pipelines of ours, in contexts of ours, where libipsec-mb is there.
+            // From 3.5 on CBC has pipelines of ours, in contexts of ours, where there are lanes.
             if !functions.contains_key(&number::CIPHER_PIPELINE_ENCRYPT_INIT) {
                 let mode = name.get("AES-128-".len()..).unwrap_or_default();
                 let is_measured = has_kernels && ["GCM", "CTR", "CBC", "ECB", "XTS"].contains(&mode);

@@ -9,8 +9,7 @@ use std::thread;
 use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict};
 use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
-use evener_driver_multibuffer::Multibuffer;
-use evener_testing::drivers::{Around, libcrypto};
+use evener_testing::drivers::{Around, lanes, libcrypto};
 use evener_testing::noise;
 use evener_testing::waiting::without_standstill;
 
@@ -34,11 +33,11 @@ fn right(session: &Session, plain: &[u8]) -> Vec<u8> {
     cipher
 }
 
-/// The driver that this machine has: the multi-buffer library, or libcrypto.
+/// The driver that this machine has: lanes, or libcrypto.
 fn driver() -> Option<Box<dyn InlineDriver>> {
-    match Multibuffer::load() {
-        Ok(driver) => Some(Box::new(driver)),
-        Err(_) => Some(Box::new(Libcrypto::new().unwrap())),
+    match lanes() {
+        Some(driver) => Some(Box::new(driver)),
+        None => Some(Box::new(Libcrypto::new().unwrap())),
     }
 }
 

@@ -11,7 +11,7 @@ mod aead;
 mod cbc;
 
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener_core::known::KNOWN;
 use evener_core::{Algorithm, Direction, Family, HasEnded, InlineDriver, Job, JobError, Profile};
@@ -34,9 +34,22 @@ impl Lanes {
     /// known answer did not come out.
     #[must_use]
     pub fn new() -> Option<Self> {
-        static ARE_RIGHT: OnceLock<bool> = OnceLock::new();
+        /// What was found, 0 before: a thread that comes while another asks does so itself, and the child of a fork waits for no other thread.
+        static FOUND: AtomicU32 = AtomicU32::new(0);
+        const WRONG: u32 = 1;
+        const RIGHT: u32 = 2;
         let mut driver = Self::unchecked(Level::best()?);
-        ARE_RIGHT.get_or_init(|| driver.answers_right()).then_some(driver)
+        // Relaxed: it says all.
+        if FOUND.load(Relaxed) == 0 {
+            FOUND.store(if driver.answers_right() { RIGHT } else { WRONG }, Relaxed);
+        }
+        (FOUND.load(Relaxed) == RIGHT).then_some(driver)
+    }
+
+    /// Whether this processor has the instructions, and they are built in: whether [`new`](Self::new) gives a driver if all answers are right.
+    #[must_use]
+    pub fn are_there() -> bool {
+        Level::best().is_some()
     }
 
     /// A driver by these instructions and no wider ones, unasked: for comparing levels.

@@ -72,6 +72,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
             "evener-ossl-sys",
             "evener-driver-virtio",
             "evener-driver-kernel",
+            "evener-driver-lanes",
             "evener-driver-multibuffer",
         ]),
         // A module is a host's in another process.

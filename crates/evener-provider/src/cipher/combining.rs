@@ -13,12 +13,12 @@ use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
 use evener_core::job::Memory;
-use evener_core::{Algorithm, BLOCK_BYTES, Family, InlineDriver, Nanos};
-use evener_driver_multibuffer::Multibuffer;
+use evener_core::{Algorithm, BLOCK_BYTES, Family, Nanos};
 
 use super::context::CipherCtx;
 use super::in_flight::{self, Paused};
-use super::lane_check;
+use super::lane::check;
+use super::lane::source::LaneSource;
 use super::spans::{Cut, input_of, last_block, output_mut, output_of};
 use crate::config::Combine;
 use crate::core::errors::Reason;
@@ -40,17 +40,14 @@ pub fn combine_always(together: u32) {
 /// # Errors
 ///
 /// Why it cannot be had, for the administrator.
-pub(crate) fn combiner() -> Result<Combiner, String> {
-    // Now, so that a program without the library hears of it, and since it may be the last moment at which it can be opened.
-    Multibuffer::find().map_err(|unavailable| unavailable.to_string())?;
-    let driver = || Some(Box::new(Multibuffer::load().ok()?) as Box<dyn InlineDriver>);
+pub(crate) fn combiner(lanes: LaneSource) -> Result<Combiner, String> {
     let (generation, cores) = (fork::generation(), evener::core_budget().workers());
-    let made = match ALWAYS.load(Relaxed) {
+    match ALWAYS.load(Relaxed) {
         // Most programs end before anything is combined.
-        0 => Some(Combiner::lazy(cores, driver)),
-        together => Combiner::unguarded(generation, cores, together, driver),
-    };
-    made.ok_or_else(|| "libipsec-mb cannot be used".to_owned())
+        0 => Ok(Combiner::lazy(cores, move || lanes.driver())),
+        together => Combiner::unguarded(generation, cores, together, move || lanes.driver())
+            .ok_or_else(|| "lanes cannot be used".to_owned()),
+    }
 }
 
 /// From which length on updates of a cipher are looked at; `usize::MAX`: never.
@@ -136,7 +133,7 @@ pub(super) fn blocks(ctx: &mut CipherCtx, memory: &mut Memory<'_>, group: Group<
     let Group { session, by, judged } = group;
     let len = input_of(memory).len();
     let Some(iv) = ctx.inner().updated_iv() else { return Ok(false) };
-    let sample = lane_check::sample(session.algorithm(), &iv, input_of(memory));
+    let sample = check::sample(session.algorithm(), &iv, input_of(memory));
     let request = Request { session: &session, iv: &iv, span: span(memory) };
     let (verdict, away) = match by {
         By::Job(job) => job.encrypt(request),

@@ -3,41 +3,22 @@
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{PoisonError, RwLock};
 
 use evener::SystemClock;
 use evener::combine::{Request, Verdict};
 use evener::in_flight::InFlight;
+use evener_core::Nanos;
 use evener_core::driver::Clock as _;
-use evener_core::{InlineDriver, Nanos};
-use evener_driver_multibuffer::Multibuffer;
 
+use super::lane::source::LaneSource;
 use crate::core::Core;
 use crate::ffi::async_job::CurrentJob;
 use crate::fork;
 use crate::state::ProvCtx;
 
-/// The drivers of a library context; nothing where libipsec-mb is not there.
-pub(crate) fn drivers() -> Option<InFlight> {
-    let of_others = *MAKER.read().unwrap_or_else(PoisonError::into_inner);
-    let cores = evener::core_budget().workers();
-    match of_others {
-        Some(maker) => InFlight::new(fork::generation(), cores, maker),
-        None => {
-            Multibuffer::find().ok()?;
-            Some(InFlight::lazy(cores, || Some(Box::new(Multibuffer::load().ok()?))))
-        }
-    }
-}
-
-type Maker = fn() -> Option<Box<dyn InlineDriver>>;
-
-static MAKER: RwLock<Option<Maker>> = RwLock::new(None);
-
-/// Makes providers that are loaded from now on run jobs and pipelines by drivers that `maker` gives. For tests that link the
-/// provider in.
-pub fn run_lanes_by(maker: Maker) {
-    *MAKER.write().unwrap_or_else(PoisonError::into_inner) = Some(maker);
+/// The drivers of a library context.
+pub(crate) fn drivers(lanes: LaneSource) -> InFlight {
+    InFlight::lazy(evener::core_budget().workers(), move || lanes.driver())
 }
 
 static ANYWAY: AtomicBool = AtomicBool::new(false);

@@ -16,7 +16,7 @@ mod counting;
 pub(crate) mod engine;
 pub(crate) mod gcm;
 pub(crate) mod in_flight;
-mod lane_check;
+pub(crate) mod lane;
 pub(crate) mod message;
 pub(crate) mod module_choice;
 pub(crate) mod one_shot;

@@ -1,4 +1,4 @@
-//! Kernels beside the inner cipher: of what they computed a sample is computed again, as of lanes (`cipher/lane_check.rs`) and modules.
+//! Kernels beside the inner cipher: of what they computed a sample is computed again, as of lanes (`cipher/lane/check.rs`) and modules.
 //!
 //! Path: [`Turn::comes`] counts down in the context -> a message of GCM has an inner context beside it (`shadow.rs`), a piece of the other modes is computed
 //! again ([`Sample`]) -> the same, and nothing happens; or another result, and the inner cipher's takes its place, and the kernel of that class is out of service

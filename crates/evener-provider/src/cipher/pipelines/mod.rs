@@ -24,7 +24,7 @@ use super::calls;
 use super::context::CipherCtx;
 use super::engine::choice::ModuleChoice;
 use super::engine::{BlockError, Fallback};
-use super::lane_check::{self, LaneSample};
+use super::lane::check::{self, LaneSample};
 use super::message::State;
 use super::message::key_session::KeySession;
 use super::module_choice::choose_for_many;
@@ -245,7 +245,7 @@ fn run(
     let judged = drivers.and_then(|_| ctx.guard_turn(Way::Pipeline, bytes));
     let stays = judged.as_ref().is_some_and(Measurement::stays);
     let watched = if stays || drivers.is_none() { None } else { jobs.first() };
-    let sample = watched.and_then(|job| lane_check::sample(session.algorithm(), job.iv(), job.input()));
+    let sample = watched.and_then(|job| check::sample(session.algorithm(), job.iv(), job.input()));
     let is_burst = !stays && drivers.is_some_and(|drivers| drivers.burst(fork::generation(), &mut jobs));
     if is_burst {
         sample.into_iter().try_for_each(|sample| check(ctx, session, sample, &jobs))?;
