@@ -71,19 +71,28 @@ impl Key {
     ///
     /// # Safety
     /// `from` is good for reading and `to` for writing that many blocks.
+    #[inline]
     pub unsafe fn crypt(&self, chain: &mut [u8; BLOCK], from: *const u8, to: *mut u8, blocks: usize) {
+        let mut carried = chain_in(chain);
+        // SAFETY: the caller's word.
+        unsafe { self.crypt_on(&mut carried, from, to, blocks) };
+        chain_out(carried, chain);
+        if self.is_xts {
+            carried.zeroize();
+        }
+    }
+
+    /// # Safety
+    /// As [`crypt`](Self::crypt).
+    #[inline]
+    unsafe fn crypt_on(&self, carried: &mut Block, from: *const u8, to: *mut u8, blocks: usize) {
         let mut from = from;
         if begins_inside(from, to, blocks * BLOCK) {
             ptr::copy(from, to, blocks * BLOCK);
             from = to;
         }
-        let mut carried = chain_in(chain);
         // SAFETY: a key exists only where its level's instructions do.
-        unsafe { (self.kernel)(&self.rounds, &mut carried, from.cast(), to.cast(), blocks) };
-        chain_out(carried, chain);
-        if self.is_xts {
-            carried.zeroize();
-        }
+        unsafe { (self.kernel)(&self.rounds, carried, from.cast(), to.cast(), blocks) };
     }
 
     /// A whole data unit of XTS, at least a block, under this number. The places may overlap in any way.
@@ -91,6 +100,13 @@ impl Key {
     /// # Safety
     /// `from` is good for reading and `to` for writing so many bytes.
     pub unsafe fn crypt_unit(&self, number: &[u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
+        if bytes % BLOCK == 0 {
+            // SAFETY: every level has these instructions, and a level exists only where the processor has them.
+            let mut tweak = unsafe { encrypted(&self.tweak_rounds, chain_in(number)) };
+            // SAFETY: the caller's word.
+            unsafe { self.crypt_on(&mut tweak, from, to, bytes / BLOCK) };
+            return tweak.zeroize();
+        }
         let mut tweak = self.tweak(number);
         // SAFETY: the caller's word.
         unsafe { self.crypt_unit_at(&mut tweak, from, to, bytes) };
@@ -149,26 +165,28 @@ impl Key {
     /// The tweak of a unit's first block.
     #[must_use]
     pub fn tweak(&self, number: &[u8; BLOCK]) -> [u8; BLOCK] {
-        // SAFETY: every level has these instructions, and a level exists only where the processor has them.
-        unsafe { encrypted(&self.tweak_rounds, number) }
+        let mut tweak = [0; BLOCK];
+        // SAFETY: as above.
+        chain_out(unsafe { encrypted(&self.tweak_rounds, chain_in(number)) }, &mut tweak);
+        tweak
     }
 }
 
+#[inline]
 fn chain_in(chain: &[u8; BLOCK]) -> Block {
     // SAFETY: as many bytes as a block has; every processor of this kind has the instruction.
     unsafe { Block::load(chain.as_ptr().cast()) }
 }
 
+#[inline]
 fn chain_out(block: Block, chain: &mut [u8; BLOCK]) {
     // SAFETY: as above.
     unsafe { block.store(chain.as_mut_ptr().cast()) }
 }
 
 #[target_feature(enable = "aes,sse4.1,ssse3")]
-unsafe fn encrypted(rounds: &Schedule, block: &[u8; BLOCK]) -> [u8; BLOCK] {
-    let mut texts = [chain_in(block).xor(*rounds.keys())];
+unsafe fn encrypted(rounds: &Schedule, block: Block) -> Block {
+    let mut texts = [block.xor(*rounds.keys())];
     let last_key = middle_rounds::<Block, 1, true>(rounds, &mut texts);
-    let mut out = [0; BLOCK];
-    chain_out(last_round::<Block, true>(texts[0], last_key), &mut out);
-    out
+    last_round::<Block, true>(texts[0], last_key)
 }

@@ -20,7 +20,12 @@ impl Vector for __m512i {
 
     #[inline(always)]
     unsafe fn load_first(from: *const Block, blocks: usize) -> Self {
-        _mm512_maskz_loadu_epi64(halves(blocks), from.cast())
+        match blocks {
+            // What was written by a mask is not forwarded to the next load: a whole register and a single block need none.
+            4 => Self::load(from),
+            1 => Self::in_front(Block::load(from)),
+            _ => _mm512_maskz_loadu_epi64(halves(blocks), from.cast()),
+        }
     }
 
     #[inline(always)]
@@ -30,7 +35,11 @@ impl Vector for __m512i {
 
     #[inline(always)]
     unsafe fn store_first(self, to: *mut Block, blocks: usize) {
-        _mm512_mask_storeu_epi64(to.cast(), halves(blocks), self);
+        match blocks {
+            4 => self.store(to),
+            1 => self.nth(0).store(to),
+            _ => _mm512_mask_storeu_epi64(to.cast(), halves(blocks), self),
+        }
     }
 
     #[inline(always)]

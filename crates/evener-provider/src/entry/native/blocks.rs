@@ -195,8 +195,21 @@ dispatch! {
         call.inner(place.native.row(), place.inner)
     }
 
+    /// Short of `any_update`, which needs more of the stack.
     #[inline(never)]
     fn native_update(
+        place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        let call = Update::of(out, written, room, input, len);
+        if place.native.went_straight(&call) {
+            return call.done(len);
+        }
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { any_update(place, out, written, room, input, len) }
+    }
+
+    #[inline(never)]
+    fn any_update(
         place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);

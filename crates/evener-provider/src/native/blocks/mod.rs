@@ -231,6 +231,27 @@ impl BlockContext {
         self.is_lost
     }
 
+    /// Whole blocks of which none is held back, as nearly all are, where no thread shares them and none is computed again: straight to the kernel. Whether that
+    /// was so.
+    #[inline]
+    pub(crate) fn went_straight(&mut self, call: &Update) -> bool {
+        let bytes = call.len();
+        let holds = match self.family() {
+            Family::Ctr => false,
+            Family::Xts => !self.has_iv || bytes > UNIT_BYTES_MAX,
+            _ => self.pads && !self.encrypts,
+        };
+        let is_whole = bytes > 0 && bytes % BLOCK == 0 && self.held_bytes == 0 && !holds;
+        if !is_whole || bytes >= self.split_from() || !self.has_key || self.is_lost || self.turn_comes() {
+            return false;
+        }
+        let Some(place) = call.both() else { return false };
+        // SAFETY: the caller lends both for the call.
+        unsafe { self.crypt_whole(place) };
+        self.tally.take(bytes);
+        true
+    }
+
     /// A piece of text; bytes written.
     pub(crate) fn update(&mut self, call: &Update) -> Option<usize> {
         if !self.has_key || self.is_lost {

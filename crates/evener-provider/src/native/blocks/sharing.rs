@@ -34,8 +34,11 @@ impl BlockContext {
         Some(())
     }
 
+    /// The same, by this thread.
+    ///
     /// # Safety
     /// As [`crypt`](Self::crypt).
+    #[inline]
     pub(super) unsafe fn crypt_whole(&mut self, (from, to, bytes): Place) {
         if self.family() == Family::Xts {
             // SAFETY: the caller's word.
