@@ -1,4 +1,4 @@
-//! Ciphers on one core, by the processor's own instructions: of one message, and CBC encryption of many side by side.
+//! Ciphers on one core, by the processor's own instructions: of one message, and CBC encryption and hashes of many side by side.
 //!
 //! Path of a message: [`Level::best`] looks at the processor -> [`gcm::Key`] takes a key apart once -> [`gcm::Message`] begins with a nonce,
 //! takes associated data and text in pieces of any length, and ends with its tag. Whole blocks go to `gcm/blocks.rs`, which is written once over
@@ -6,7 +6,8 @@
 //! small file each over `turn.rs`, which walks over blocks eight registers at a time; what they carry from piece to piece is their caller's.
 //!
 //! What is one chain within a message, CBC encryption, goes side by side with that of other messages ([`lanes`]): as many blocks of all of them at a
-//! time as the shortest has.
+//! time as the shortest has. So do hashes and HMAC ([`hashes`]), which have means of their own ([`hashes::Means`]): the SHA extensions, or a register with a word of
+//! each message.
 //!
 //! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
 //! read from the key, or the lanes' copy of it, where they are used, so that none of them lies on the stack, and no more does a power of the hash key or a tweak:
@@ -29,6 +30,7 @@ pub mod gcm;
 #[cfg(not(kernels))]
 #[path = "absent.rs"]
 pub mod gcm;
+pub mod hashes;
 #[cfg(kernels)]
 pub mod lanes;
 #[cfg(not(kernels))]

@@ -16,7 +16,7 @@ use May::{Use, UseAll};
 /// Crate, what it may use, what its tests may use besides.
 const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener-core", Use(&[]), &["evener-vectors"]),
-    ("evener-kernels", Use(&[]), &[]),
+    ("evener-kernels", Use(&[]), &["evener-vectors"]),
     ("evener-fd", Use(&[]), &[]),
     ("evener-startup", Use(&[]), &[]),
     ("evener-ring", Use(&["evener-fd"]), &[]),

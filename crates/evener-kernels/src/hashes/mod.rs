@@ -1,0 +1,287 @@
+//! Hashes of many messages side by side (FIPS 180-4), and HMAC over them (RFC 2104).
+//!
+//! Path of a burst: [`Span`]s of hashes that are [`Running`] -> [`Lanes::run`] -> `burst.rs` puts them into lanes (`space.rs`), and the next where one is at its
+//! end -> a kernel (`entries.rs`) takes as many blocks of all lanes as the shortest has: `sha2.rs` and `sha1.rs` by a register that has a word of each lane
+//! (`words.rs`), `extensions.rs` by the SHA extensions, of which two chains fill each other's latency.
+
+mod burst;
+mod constants;
+#[cfg(kernels)]
+mod entries;
+#[cfg(not(kernels))]
+#[path = "absent.rs"]
+mod entries;
+#[cfg(kernels)]
+mod extensions;
+mod mac;
+mod means;
+#[cfg(kernels)]
+mod sha1;
+#[cfg(kernels)]
+mod sha2;
+mod space;
+#[cfg(kernels)]
+mod words;
+
+use std::cmp::Reverse;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use zeroize::Zeroize as _;
+
+use self::entries::Kernels;
+use self::space::{STATE_WORDS, Space};
+pub use mac::MacKey;
+pub use means::Means;
+
+/// A hash of FIPS 180-4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each name says what it is")]
+pub enum Hash {
+    Sha1,
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl Hash {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Sha1, Self::Sha224, Self::Sha256, Self::Sha384, Self::Sha512];
+
+    /// Longest digest in bytes.
+    pub const DIGEST_BYTES_MAX: usize = 64;
+
+    /// Length of its digest in bytes.
+    #[must_use]
+    pub const fn digest_bytes(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha224 => 28,
+            Self::Sha256 => 32,
+            Self::Sha384 => 48,
+            Self::Sha512 => 64,
+        }
+    }
+
+    /// Length of its block in bytes.
+    #[must_use]
+    pub const fn block_bytes(self) -> usize {
+        self.width().block_bytes()
+    }
+
+    const fn width(self) -> Width {
+        match self {
+            Self::Sha1 | Self::Sha224 | Self::Sha256 => Width::Narrow,
+            Self::Sha384 | Self::Sha512 => Width::Long,
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Sha1 => Kind::One,
+            Self::Sha224 | Self::Sha256 => Kind::Narrow,
+            Self::Sha384 | Self::Sha512 => Kind::Long,
+        }
+    }
+
+    fn first_state(self) -> [u64; STATE_WORDS] {
+        match self {
+            Self::Sha1 => constants::SHA_1,
+            Self::Sha224 => constants::SHA_224,
+            Self::Sha256 => constants::SHA_256,
+            Self::Sha384 => constants::SHA_384,
+            Self::Sha512 => constants::SHA_512,
+        }
+    }
+}
+
+/// Kernels that differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// SHA-1.
+    One,
+    /// SHA-224 and SHA-256.
+    Narrow,
+    /// SHA-384 and SHA-512.
+    Long,
+}
+
+/// How wide a hash's words are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Width {
+    /// 32 bits.
+    Narrow,
+    /// 64 bits.
+    Long,
+}
+
+impl Width {
+    const fn block_bytes(self) -> usize {
+        match self {
+            Self::Narrow => 64,
+            Self::Long => 128,
+        }
+    }
+
+    const fn word_bytes(self) -> usize {
+        self.block_bytes() / 16
+    }
+}
+
+/// A hash on its way. Wiped when it goes.
+pub struct Running {
+    hash: Hash,
+    /// Words of 32 bits are the low halves.
+    state: [u64; STATE_WORDS],
+    /// Bytes before what comes next.
+    bytes: u64,
+}
+
+impl Running {
+    /// A hash of nothing as yet.
+    #[must_use]
+    pub fn new(hash: Hash) -> Self {
+        Self { hash, state: hash.first_state(), bytes: 0 }
+    }
+
+    /// Writes the digest, which is there once the [last span](Span::last) was run, to the front of a place.
+    ///
+    /// # Panics
+    /// Where the place is shorter than the digest.
+    pub fn digest(&self, place: &mut [u8]) {
+        let (word_bytes, place) = (self.hash.width().word_bytes(), &mut place[..self.hash.digest_bytes()]);
+        for (bytes, word) in place.chunks_mut(word_bytes).zip(&self.state) {
+            let word = word.to_be_bytes();
+            bytes.copy_from_slice(&word[word.len() - word_bytes..][..bytes.len()]);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.state.zeroize();
+    }
+}
+
+/// What a running hash takes next.
+pub struct Span<'m> {
+    running: &'m mut Running,
+    from: *const u8,
+    blocks: usize,
+    /// What is left behind whole blocks, with padding.
+    tail: [u8; TAIL_BYTES],
+    tail_blocks: usize,
+    memory: PhantomData<&'m [u8]>,
+}
+
+/// Two blocks of the longest.
+const TAIL_BYTES: usize = 256;
+
+// SAFETY: it is what it was made of: borrowed memory.
+unsafe impl Send for Span<'_> {}
+
+impl<'m> Span<'m> {
+    /// Whole blocks, behind which more will come.
+    ///
+    /// # Panics
+    /// Where it ends within a block.
+    #[must_use]
+    pub fn more(running: &'m mut Running, text: &'m [u8]) -> Self {
+        assert!(text.len() % running.hash.block_bytes() == 0, "what is behind it begins a block");
+        Self::of(running, text.as_ptr(), text.len())
+    }
+
+    /// What is left of the message: any number of bytes.
+    #[must_use]
+    pub fn last(running: &'m mut Running, text: &'m [u8]) -> Self {
+        let rest = text.len() % running.hash.block_bytes();
+        let mut span = Self::of(running, text.as_ptr(), text.len());
+        span.tail[..rest].copy_from_slice(&text[text.len() - rest..]);
+        span.pad(rest);
+        span
+    }
+
+    /// The same in memory that another process may change at any time: what is changed there spoils this hash and nothing else. Whole blocks are read
+    /// by plain loads of vectors, as there are no atomic ones; nothing is decided by what they hold.
+    #[must_use]
+    pub fn last_shared(running: &'m mut Running, text: &'m [AtomicU8]) -> Self {
+        let rest = text.len() % running.hash.block_bytes();
+        let mut span = Self::of(running, text.as_ptr().cast(), text.len());
+        for (to, from) in span.tail.iter_mut().zip(&text[text.len() - rest..]) {
+            *to = from.load(Ordering::Relaxed);
+        }
+        span.pad(rest);
+        span
+    }
+
+    fn of(running: &'m mut Running, from: *const u8, bytes: usize) -> Self {
+        running.bytes = running.bytes.wrapping_add(bytes as u64);
+        let blocks = bytes / running.hash.block_bytes();
+        Self { running, from, blocks, tail: [0; TAIL_BYTES], tail_blocks: 0, memory: PhantomData }
+    }
+
+    /// Pads the tail, which has so many bytes (FIPS 180-4, 5.1).
+    fn pad(&mut self, rest: usize) {
+        let width = self.running.hash.width();
+        let (block_bytes, length_bytes) = (width.block_bytes(), 2 * width.word_bytes());
+        self.tail[rest] = 0x80;
+        let fits = rest < block_bytes - length_bytes || cfg!(mutant = "hashes_padding_in_one_block");
+        self.tail_blocks = if fits { 1 } else { 2 };
+        let end = self.tail_blocks * block_bytes;
+        let bits = u128::from(self.running.bytes) << 3;
+        self.tail[end - length_bytes..end].copy_from_slice(&bits.to_be_bytes()[16 - length_bytes..]);
+    }
+
+    fn all_blocks(&self) -> usize {
+        self.blocks + self.tail_blocks
+    }
+}
+
+/// Lanes, which keep states of what they had until they [forget](Self::forget) them, or go.
+pub struct Lanes {
+    space: Box<Space>,
+    means: Means,
+    /// Kept for its memory.
+    order: Vec<u32>,
+}
+
+impl Lanes {
+    /// Lanes by these instructions.
+    #[must_use]
+    pub fn new(means: Means) -> Self {
+        Self { space: Space::new(), means, order: Vec::new() }
+    }
+
+    /// Messages of a hash that go side by side by these instructions; 0 where there is no kernel for it.
+    #[must_use]
+    pub fn count(hash: Hash, means: Means) -> usize {
+        Kernels::of(hash, means).map_or(0, |kernels| kernels.lanes)
+    }
+
+    /// Takes spans into their hashes, those of unlike lengths in the order of their lengths.
+    ///
+    /// # Panics
+    /// Where they are of several hashes whose kernels differ, or there is no kernel for them ([`count`](Self::count)).
+    pub fn run(&mut self, spans: &mut [Span<'_>]) {
+        let Some(first) = spans.first() else { return };
+        let hash = first.running.hash;
+        let are_alike = spans.iter().all(|span| span.running.hash.kind() == hash.kind());
+        assert!(are_alike, "one kernel is for all of them");
+        let kernels = Kernels::of(hash, self.means).expect("a kernel for this hash");
+        let numbers = (0_u32..).zip(spans.iter()).filter(|(_, span)| span.all_blocks() > 0);
+        self.order.clear();
+        self.order.extend(numbers.map(|(number, _)| number));
+        if spans.windows(2).any(|pair| pair[0].all_blocks() != pair[1].all_blocks()) {
+            // The longest first, so that no lane is left alone with one at the end.
+            self.order.sort_by_key(|number| Reverse(spans[*number as usize].all_blocks()));
+        }
+        // SAFETY: means exist only where the processor has them.
+        unsafe { burst::run(&mut self.space, &kernels, spans, &self.order) }
+    }
+
+    /// Wipes the states that it still has.
+    pub fn forget(&mut self) {
+        self.space.forget();
+    }
+}
