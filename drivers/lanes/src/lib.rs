@@ -1,7 +1,7 @@
 //! Driver for kernels of our own (`evener-kernels`): a core's second method where they compute an algorithm.
 //!
 //! Path of a burst: [`Lanes::run`] takes group after group of one algorithm and direction -> CBC encryption goes through `cbc.rs`, many messages side by
-//! side; AES-GCM through `aead.rs`, one after the other -> each finds what was made of a session's key, or makes it, and runs by the widest
+//! side, and SHA-1, SHA-256 and HMAC through `hashes.rs`; AES-GCM through `aead.rs`, one after the other -> each finds what was made of a session's key, or makes it, and runs by the widest
 //! instructions that the processor has.
 //!
 //! There is nothing to load, and what is asked before the driver is used is a known answer for each algorithm.
@@ -9,6 +9,7 @@
 
 mod aead;
 mod cbc;
+mod hashes;
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -16,17 +17,21 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use evener_core::known::KNOWN;
 use evener_core::{Algorithm, Direction, Family, HasEnded, InlineDriver, Job, JobError, Profile};
 use evener_kernels::Level;
+use evener_kernels::hashes::Means;
 
 use self::aead::Aead;
 use self::cbc::Cbc;
+use self::hashes::Hashes;
 
 /// Kernels on one thread.
 ///
-/// Prepared keys of the last 32 sessions of AES-GCM and 128 of AES-CBC stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
+/// Prepared keys of the last 32 sessions of AES-GCM and 128 of AES-CBC, and 128 of HMAC, stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
 pub struct Lanes {
     profile: Profile,
     aead: Aead,
     cbc: Cbc,
+    /// None where no instructions for hashes are.
+    hashes: Option<Hashes>,
 }
 
 impl Lanes {
@@ -58,29 +63,42 @@ impl Lanes {
         let profile = Profile {
             name: "lanes".to_owned(),
             detail: format!(
-                "AES-GCM, and AES-CBC encryption, by {}, Evener {}",
+                "AES-GCM, and AES-CBC encryption, by {}, hashes by {}, Evener {}",
                 level.name(),
+                Means::best().map_or("none", Means::name),
                 env!("CARGO_PKG_VERSION")
             ),
             width: evener_kernels::lanes::Cbc::lanes(level),
             emulated: false,
         };
-        Self { profile, aead: Aead::new(level), cbc: Cbc::new(level) }
+        Self { profile, aead: Aead::new(level), cbc: Cbc::new(level), hashes: Means::best().map(Hashes::new) }
+    }
+
+    /// The same, which hashes by these instructions, and by none not at all.
+    #[must_use]
+    pub fn hashing_by(mut self, means: Option<Means>) -> Self {
+        self.hashes = means.map(Hashes::new);
+        self
     }
 
     /// Whether kernels are written for this, here or on another processor.
     #[must_use]
     #[inline]
     pub const fn are_for(algorithm: Algorithm, direction: Direction) -> bool {
-        matches!((algorithm.family(), direction), (Family::Gcm, _) | (Family::Cbc, Direction::Encrypt))
+        match (algorithm.family(), direction) {
+            (Family::Gcm, _) | (Family::Cbc, Direction::Encrypt) => true,
+            (family, Direction::Encrypt) => hashes::kernel_of(family).is_some(),
+            _ => false,
+        }
     }
 
     /// Runs jobs of one algorithm and direction.
     fn run_group(&mut self, group: &mut [Box<Job<'_>>]) {
         let Some((algorithm, direction)) = group.first().map(|job| kind(job)) else { return };
-        match algorithm.family() {
-            Family::Cbc if direction == Direction::Encrypt => self.cbc.run(group),
-            Family::Gcm => group.iter_mut().for_each(|job| self.aead.run(job)),
+        match (algorithm.family(), &mut self.hashes) {
+            (Family::Cbc, _) if direction == Direction::Encrypt => self.cbc.run(group),
+            (Family::Gcm, _) => group.iter_mut().for_each(|job| self.aead.run(job)),
+            (Family::Digest(_) | Family::Hmac(_), Some(hashes)) => hashes.run(group),
             _ => group.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
         }
     }
@@ -88,10 +106,11 @@ impl Lanes {
     fn answers_right(&mut self) -> bool {
         let both = [Direction::Encrypt, Direction::Decrypt];
         let questions = KNOWN.iter().flat_map(|known| both.map(|direction| (known, direction)));
-        let mut offered = questions.filter(|(known, direction)| Self::are_for(known.algorithm, *direction));
+        let offered: Vec<_> =
+            questions.filter(|(known, direction)| self.supports(known.algorithm, *direction)).collect();
         // One more than lanes, so that full lanes and a rest are both asked.
         let width = self.profile.width as usize + 1;
-        offered.all(|(known, direction)| known.is_right(direction, width, |jobs| self.run(jobs)))
+        offered.into_iter().all(|(known, direction)| known.is_right(direction, width, |jobs| self.run(jobs)))
     }
 }
 
@@ -101,11 +120,15 @@ impl InlineDriver for Lanes {
     }
 
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        Self::are_for(algorithm, direction)
+        Self::are_for(algorithm, direction) && (algorithm.is_cipher() || self.hashes.is_some())
     }
 
     fn job_bytes_max(&self, algorithm: Algorithm, _direction: Direction) -> usize {
-        if algorithm.family() == Family::Cbc { cbc::bytes_max() } else { aead::bytes_max() }
+        match algorithm.family() {
+            Family::Cbc => cbc::bytes_max(),
+            Family::Gcm => aead::bytes_max(),
+            _ => usize::MAX,
+        }
     }
 
     fn takes_shared(&self) -> bool {
@@ -127,6 +150,9 @@ impl InlineDriver for Lanes {
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         self.aead.evict(has_ended);
         self.cbc.evict(has_ended);
+        if let Some(hashes) = &mut self.hashes {
+            hashes.evict(has_ended);
+        }
     }
 }
 

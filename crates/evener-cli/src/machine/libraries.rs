@@ -4,6 +4,7 @@ use evener::core::{Algorithm, Direction};
 use evener_driver_lanes::Lanes;
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::{Multibuffer, Unavailable};
+use evener_kernels::hashes::Means;
 
 /// What is measured at once.
 pub(crate) type Operation = (Algorithm, Direction);
@@ -23,7 +24,14 @@ pub(super) fn multibuffer() -> Result<Multibuffer, Unavailable> {
 
 /// The kernels of our own, where this processor has their instructions and the user wants them.
 pub(super) fn lanes() -> Option<Lanes> {
-    if is_disabled(LANES) { None } else { Lanes::new() }
+    if is_disabled(LANES) { None } else { Lanes::new().map(|lanes| lanes.hashing_by(means_of_hashes())) }
+}
+
+/// The instructions that hashes are computed by, where this processor has any and the user wants them.
+pub(crate) fn means_of_hashes() -> Option<Means> {
+    let bits = if is_disabled(AVX512) { 256 } else { 512 };
+    let means = Means::best().filter(|_| !is_disabled(LANES))?.up_to(bits)?;
+    if is_disabled(SHA) { means.without_sha() } else { Some(means) }
 }
 
 /// What they compute, encryption at least.
@@ -34,6 +42,11 @@ pub(super) fn algorithms_of_lanes() -> Vec<Algorithm> {
 
 const MULTIBUFFER: &str = "multibuffer";
 const LANES: &str = "lanes";
+/// The SHA extensions.
+const SHA: &str = "sha";
+/// Registers of 512 bits for hashes.
+const AVX512: &str = "avx512";
+const ALL: [&str; 4] = [MULTIBUFFER, LANES, SHA, AVX512];
 
 fn is_disabled(name: &str) -> bool {
     disabled().iter().any(|disabled| disabled == name)
@@ -47,8 +60,7 @@ fn disabled() -> Vec<String> {
 
 /// A sentence for each name that switches nothing off, so that nothing is measured by mistake.
 pub(super) fn unknown_drivers() -> Vec<String> {
-    let unknown = disabled().into_iter().filter(|name| name != MULTIBUFFER && name != LANES);
-    let told =
-        |name| format!("EVENER_DISABLE names {name:?}; only {MULTIBUFFER} and {LANES} can be left out");
+    let unknown = disabled().into_iter().filter(|name| !ALL.contains(&name.as_str()));
+    let told = |name| format!("EVENER_DISABLE names {name:?}; only {} can be left out", ALL.join(", "));
     unknown.map(told).collect()
 }

@@ -27,7 +27,7 @@ pub(super) fn second_driver(
 
 impl Both {
     fn of(&self, algorithm: Algorithm, direction: Direction) -> &dyn InlineDriver {
-        if Lanes::are_for(algorithm, direction) { &self.lanes } else { &self.library }
+        if self.lanes.supports(algorithm, direction) { &self.lanes } else { &self.library }
     }
 }
 
@@ -55,6 +55,9 @@ impl InlineDriver for Both {
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
+        let lanes = &self.lanes;
+        let is_for_lanes =
+            |job: &Job<'_>| lanes.supports(job.session().algorithm(), job.session().direction());
         // Most bursts have one session, or few: then a job is told by its address.
         let go_together = |one: &Job<'_>, next: &Job<'_>| {
             ptr::eq(one.session(), next.session()) || is_for_lanes(one) == is_for_lanes(next)
@@ -76,10 +79,6 @@ impl InlineDriver for Both {
         self.lanes.evict(has_ended);
         self.library.evict(has_ended);
     }
-}
-
-fn is_for_lanes(job: &Job<'_>) -> bool {
-    Lanes::are_for(job.session().algorithm(), job.session().direction())
 }
 
 #[cfg(test)]

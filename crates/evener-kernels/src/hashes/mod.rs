@@ -145,16 +145,17 @@ impl Running {
         Self { hash, state: hash.first_state(), bytes: 0 }
     }
 
-    /// Writes the digest, which is there once the [last span](Span::last) was run, to the front of a place.
+    /// Writes the digest, which is there once the [last span](Span::last) was run, to the front of a place; returns its length in bytes.
     ///
     /// # Panics
     /// Where the place is shorter than the digest.
-    pub fn digest(&self, place: &mut [u8]) {
+    pub fn digest(&self, place: &mut [u8]) -> usize {
         let (word_bytes, place) = (self.hash.width().word_bytes(), &mut place[..self.hash.digest_bytes()]);
         for (bytes, word) in place.chunks_mut(word_bytes).zip(&self.state) {
             let word = word.to_be_bytes();
             bytes.copy_from_slice(&word[word.len() - word_bytes..][..bytes.len()]);
         }
+        self.hash.digest_bytes()
     }
 }
 
