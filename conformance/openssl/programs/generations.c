@@ -1,5 +1,5 @@
-/* usage: generations COUNT BYTES: a process encrypts so many at once and hashes, forks the next, which does the same, and ends. Prints of the
- * generation at a third and of the last: descriptors, KiB that malloc has given out, and KiB of memory of its own (RssAnon). */
+/* usage: generations COUNT BYTES [cbc]: a process encrypts so many at once (CTR, or CBC) and hashes, forks the next, which does the same, and
+ * ends. Prints of the generation at a third and of the last: descriptors, KiB that malloc has given out, and KiB of memory of its own (RssAnon). */
 #include <dirent.h>
 #include <malloc.h>
 #include <openssl/evp.h>
@@ -12,11 +12,13 @@
 #define LARGE (1 << 20)
 #include "message.h"
 
+static int is_cbc;
+
 static int work(int bytes) {
     unsigned char digest[32];
     int ok = EVP_Digest(in, 1000, digest, NULL, EVP_sha256(), NULL);
     for (int i = 0; i < 3; i++) ok = ok && encrypt(EVP_aes_128_cbc(), SMALL);
-    return ok && encrypt(EVP_aes_128_ctr(), bytes);
+    return ok && encrypt(is_cbc ? EVP_aes_128_cbc() : EVP_aes_128_ctr(), bytes);
 }
 
 static int descriptors(void) {
@@ -56,7 +58,8 @@ static void generation(int number, int count, int bytes, int to) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) return 2;
+    if (argc < 3) return 2;
+    is_cbc = argc == 4 && !strcmp(argv[3], "cbc");
     int ends[2], lines = 0, bytes = atoi(argv[2]);
     if (bytes > LARGE) return 2;
     if (pipe(ends)) return 2;

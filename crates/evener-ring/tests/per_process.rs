@@ -3,12 +3,18 @@
 #![allow(unsafe_code, reason = "a fork")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
-use std::{env, fs, io, process, ptr, thread};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use std::{env, fs, io, mem, process, ptr, thread};
 
-use evener_ring::{Counter, Inherited, Mapping, PerFork, PerProcess, Word, Words as _, put_aside, value};
+use evener_ring::{
+    Counter, Doorbell, Inherited, Mapping, PerFork, PerProcess, Served, Service, Word, Words as _, put_aside,
+    value,
+};
 use proptest::prelude::*;
 
 /// Runs `body` in a child process and returns what it returns.
@@ -170,4 +176,112 @@ proptest! {
         prop_assert_eq!(value(high, low), count);
         prop_assert_eq!(value(high - 1, low), count);
     }
+}
+
+/// Served until it is over; counts itself when it is freed.
+struct Shop {
+    begun: AtomicU32,
+    over: AtomicU32,
+    bell: Doorbell,
+    lock: Mutex<()>,
+    freed: Arc<AtomicU32>,
+}
+
+impl Shop {
+    fn new(freed: &Arc<AtomicU32>) -> Served<Self> {
+        let (begun, over, bell, lock) = Default::default();
+        Served::new(Self { begun, over, bell, lock, freed: Arc::clone(freed) })
+    }
+
+    fn close(&self) {
+        self.over.store(1, Relaxed);
+        self.bell.ring_all();
+    }
+}
+
+impl Service for Shop {
+    const NAME: &'static CStr = c"evener-test";
+
+    fn serve(&self) {
+        self.begun.fetch_add(1, Relaxed);
+        loop {
+            let ticket = self.bell.listen();
+            if self.over.load(Relaxed) == 1 {
+                return;
+            }
+            self.bell.wait(ticket, None);
+        }
+    }
+}
+
+impl Inherited for Shop {
+    fn is_whole(&mut self) -> bool {
+        self.lock.try_lock().is_ok()
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        self.freed.fetch_add(1, Relaxed);
+    }
+}
+
+const STACK_BYTES: usize = 256 << 10;
+
+/// With so many threads, all of which have begun.
+fn served_shop(threads: u32, freed: &Arc<AtomicU32>) -> Served<Shop> {
+    let shop = Shop::new(freed);
+    (0..threads).for_each(|_| shop.start(STACK_BYTES).unwrap());
+    while shop.begun.load(Relaxed) < threads {
+        thread::yield_now();
+    }
+    shop
+}
+
+#[test]
+fn what_threads_serve_is_freed_once_by_the_last_of_owners_and_threads() {
+    for threads in 0..4 {
+        let freed = Arc::default();
+        let shop = served_shop(threads, &freed);
+        let other = shop.clone();
+        drop(shop);
+        assert_eq!(freed.load(Relaxed), 0);
+        other.close();
+        drop(other);
+        while freed.load(Relaxed) == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(Arc::strong_count(&freed), 1);
+    }
+}
+
+#[test]
+fn a_child_frees_with_its_last_owner_what_its_parents_threads_serve_and_starts_none() {
+    let freed = Arc::default();
+    let (shop, kept) = (served_shop(3, &freed), Arc::clone(&freed));
+    let other = shop.clone();
+    let code = in_child(|| {
+        let is_ours = u8::from(shop.is_of_this_process()) + u8::from(shop.start(STACK_BYTES).is_ok());
+        let (mut shop, other) = (shop, other);
+        let shared = u8::from(shop.is_whole());
+        drop(other);
+        let before = u8::from(freed.load(Relaxed) != 0 || !shop.is_whole());
+        drop(shop);
+        is_ours | shared << 1 | before << 2 | u8::from(kept.load(Relaxed) != 1) << 3
+    });
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn a_child_never_frees_what_a_thread_of_its_parent_was_changing() {
+    let freed = Arc::default();
+    let shop = served_shop(1, &freed);
+    // As a thread that is not in the child leaves it.
+    mem::forget(shop.lock.lock().unwrap());
+    let kept = Arc::clone(&freed);
+    let code = in_child(move || {
+        drop(shop);
+        u8::try_from(kept.load(Relaxed)).unwrap_or(u8::MAX)
+    });
+    assert_eq!(code, 0);
 }

@@ -1,5 +1,7 @@
 //! Shares memory and counts between processes, and keeps apart what a fork must part.
 
+#[cfg(not(any(loom, miri)))]
+mod creator;
 mod inheritance;
 #[cfg(not(any(loom, miri)))]
 mod mapped_words;
@@ -17,6 +19,8 @@ mod segment;
 mod wipe;
 mod words;
 
+#[cfg(not(any(loom, miri)))]
+pub use creator::Creator;
 pub use inheritance::{Inherited, PutAside, put_aside};
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;

@@ -3,6 +3,11 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
+#[cfg(not(any(loom, miri)))]
+use std::ptr::NonNull;
+
+#[cfg(not(any(loom, miri)))]
+use super::shares::{Inside, THREAD, give_back};
 
 unsafe extern "C" {
     /// POSIX's, which the `libc` crate does not declare for Linux.
@@ -32,20 +37,36 @@ pub trait Service: Sync + 'static {
     /// The thread's name, at most 15 bytes.
     const NAME: &'static CStr;
 
-    /// Serves for the life of the process. A panic ends the thread alone.
-    fn serve(&'static self);
+    /// Serves for the life of the process, or of what it serves. A panic ends the thread alone.
+    fn serve(&self);
 }
 
 /// As [`run`], of a `T` that stays.
 pub(super) extern "C" fn serve<T: Service>(service: *mut c_void) -> *mut c_void {
     // SAFETY: who starts the thread made it of a reference that lasts.
-    let service = unsafe { &*service.cast::<T>().cast_const() };
+    life(unsafe { &*service.cast::<T>().cast_const() });
+    ptr::null_mut()
+}
+
+/// As [`serve`], of a `T` that goes with its last share, of which the thread has one.
+#[cfg(not(any(loom, miri)))]
+pub(super) extern "C" fn live<T: Service>(inside: *mut c_void) -> *mut c_void {
+    let Some(inside) = NonNull::new(inside.cast::<Inside<T>>()) else { return ptr::null_mut() };
+    // SAFETY: who starts the thread gave it a share, which it has until the next line but one.
+    life(&unsafe { inside.as_ref() }.value);
+    // SAFETY: as above, and it is not touched again.
+    let free = || unsafe { give_back(inside, THREAD) };
+    drop(panic::catch_unwind(AssertUnwindSafe(free)));
+    ptr::null_mut()
+}
+
+/// Names the calling thread, and has it serve.
+fn life<T: Service>(service: &T) {
     // SAFETY: takes nothing.
     let this = unsafe { libc::pthread_self() };
     // SAFETY: this thread, and constant text that ends in nul.
     unsafe { libc::pthread_setname_np(this, T::NAME.as_ptr()) };
     drop(panic::catch_unwind(AssertUnwindSafe(|| service.serve())));
-    ptr::null_mut()
 }
 
 /// The end of a thread's value, a `T` in a box, at the thread's end.

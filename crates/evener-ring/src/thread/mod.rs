@@ -2,10 +2,16 @@
 
 mod cancellation;
 mod ffi;
+#[cfg(not(any(loom, miri)))]
+mod served;
 mod service_thread;
+#[cfg(not(any(loom, miri)))]
+mod shares;
 mod thread_value;
 
 pub use cancellation::{CancellationHeld, hold_cancellation};
 pub use ffi::Service;
+#[cfg(not(any(loom, miri)))]
+pub use served::Served;
 pub use service_thread::{start_detached, start_service};
 pub use thread_value::ThreadValue;

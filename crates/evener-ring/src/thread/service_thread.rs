@@ -50,7 +50,7 @@ pub fn start_service<T: Service>(stack: usize, service: &'static T) -> io::Resul
 }
 
 /// Has `create` make a thread that is not joined.
-fn with_attributes(
+pub(super) fn with_attributes(
     stack: usize,
     create: impl FnOnce(*const libc::pthread_attr_t, *mut libc::pthread_t) -> c_int,
 ) -> io::Result<()> {

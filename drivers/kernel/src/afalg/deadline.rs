@@ -25,7 +25,7 @@ use crate::pool::device::{Failure, error_of, is_for_callers};
 use crate::pool::free_list::FreeList;
 use crate::pool::key_cache::KeyCache;
 use crate::pool::syscall_pool::{SHUTDOWN_GRACE, SyscallPool};
-use crate::process::fork_check::Creator;
+use crate::process::served::{Served, leave_locked};
 use crate::process::wipe::wipe;
 
 /// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets
@@ -36,7 +36,7 @@ const SENT_BY_READERS_MAX: usize = 16 << 10;
 /// Of one process: a forked child makes its own.
 pub(crate) struct DeadlineDriver {
     /// Where keys are opened and closed.
-    pool: Arc<SyscallPool<Afalg>>,
+    pool: Served<SyscallPool<Afalg>>,
     /// Whether its runner could be started, which the first request does.
     has_runner: OnceLock<bool>,
     idle: FreeList<Reader>,
@@ -44,15 +44,13 @@ pub(crate) struct DeadlineDriver {
     clocks: Mutex<Vec<Clock>>,
     /// Threads that never came back, of the module.
     stuck: Arc<AtomicUsize>,
-    /// The process whose keys and threads these are.
-    creator: Creator,
 }
 
 impl DeadlineDriver {
     pub(crate) fn new(device: Arc<Afalg>, stuck: Arc<AtomicUsize>) -> Self {
-        let pool = Arc::new(SyscallPool::new(device, Arc::clone(&stuck), 1));
+        let pool = Served::new(SyscallPool::new(device, Arc::clone(&stuck), 1));
         let (has_runner, idle, clocks) = Default::default();
-        Self { pool, has_runner, idle, clocks, stuck, creator: Creator::current() }
+        Self { pool, has_runner, idle, clocks, stuck }
     }
 
     fn reader(&self) -> io::Result<Reader> {
@@ -71,7 +69,7 @@ impl DeadlineDriver {
     }
 
     fn has_runner(&self) -> bool {
-        *self.has_runner.get_or_init(|| self.pool.start_runner().is_ok())
+        *self.has_runner.get_or_init(|| SyscallPool::start_runner(&self.pool).is_ok())
     }
 }
 
@@ -119,7 +117,7 @@ impl SingleDriver for DeadlineDriver {
         // Only a socket on which all went well is used again.
         if let (Ok(()), Some(Ok(transform))) = (&done, KeyCache::known(&key)) {
             self.pool.device().count(spec.algorithm, bytes);
-            transform.idle().push(socket);
+            transform.keep(socket);
         }
         if let Some(last) = Arc::into_inner(key) {
             // It was given up meanwhile, but this thread does not close it.
@@ -139,8 +137,10 @@ impl SingleDriver for DeadlineDriver {
 
 impl Drop for DeadlineDriver {
     fn drop(&mut self) {
-        // In a forked child there is no runner, and locks may be held by threads that are not here.
-        if self.creator.is_current() && self.pool.close(SHUTDOWN_GRACE) {
+        if !self.pool.is_of_this_process() {
+            // A thread that is not here may hold this lock; of the rest each part knows.
+            leave_locked(&mut self.clocks);
+        } else if self.pool.close(SHUTDOWN_GRACE) {
             self.pool.keys.close_idle();
         }
     }

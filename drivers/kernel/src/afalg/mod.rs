@@ -29,8 +29,8 @@ mod transform;
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use evener_core::{Algorithm, Family};
 use evener_fd::not_in_children;
@@ -147,7 +147,7 @@ impl Device for Afalg {
         if spec.algorithm.is_aead() {
             ffi::set_tag_bytes(socket.as_fd(), spec.algorithm.tag_bytes())?;
         }
-        Ok(Transform { socket: not_in_children(socket)?, idle: Mutex::default() })
+        Ok(Transform::new(not_in_children(socket)?))
     }
 
     fn run(&self, key: &Transform, task: &mut Task) -> Result<(), Failure> {
@@ -158,7 +158,7 @@ impl Device for Afalg {
                 // A socket on which something went wrong may still hold data: only sound ones are used again.
                 Ok(()) => {
                     self.count(task.spec.algorithm, task.text_bytes);
-                    key.idle().push(socket);
+                    key.keep(socket);
                     return Ok(());
                 }
                 Err(Attempt::Short { is_intact }) if is_intact || input_kept => {}
@@ -182,7 +182,7 @@ impl Device for Afalg {
             match apart(&socket, spec, iv, input, output) {
                 Ok(()) => {
                     self.count(spec.algorithm, input.len());
-                    key.idle().push(socket);
+                    key.keep(socket);
                     return Ok(());
                 }
                 // The input is never touched.

@@ -66,7 +66,9 @@ fn checked(stream: UnixStream) -> CheckedFd {
 /// A key with sockets that are taken in this order. No other can be accepted from it: a request for one fails.
 fn transform(sockets: Vec<CheckedFd>) -> Transform {
     let (socket, _) = UnixStream::pair().unwrap();
-    Transform { socket: checked(socket), idle: Mutex::new(sockets.into_iter().rev().collect()) }
+    let key = Transform::new(checked(socket));
+    sockets.into_iter().for_each(|socket| key.keep(socket));
+    key
 }
 
 /// Has `task` done at `sockets`, of which the first is taken first; says how many are left besides.
@@ -74,7 +76,7 @@ fn run(task: &mut Task, sockets: Vec<CheckedFd>) -> (Result<(), Failure>, usize)
     let key = transform(sockets);
     let done =
         Afalg { entry: CryptoEntry::default(), door: "skcipher", answered: Arc::default() }.run(&key, task);
-    (done, key.idle().len())
+    (done, key.idle_count())
 }
 
 #[test]
@@ -113,7 +115,7 @@ fn work(bytes: usize, sockets: Vec<CheckedFd>) -> (Result<(), Failure>, Vec<u8>,
     let device = Afalg { entry: CryptoEntry::default(), door: "skcipher", answered: Arc::default() };
     let mut output = vec![0; bytes];
     let done = device.work(&key, KEY, [0; 16], &text(bytes), &mut output);
-    (done, output, key.idle().len())
+    (done, output, key.idle_count())
 }
 
 #[test]

@@ -14,18 +14,41 @@ use crate::pool::device::{Spec, Task};
 /// A key: the transform, and sockets for requests that no request uses now.
 pub(crate) struct Transform {
     pub(super) socket: CheckedFd,
-    pub(super) idle: Mutex<Vec<CheckedFd>>,
+    idle: Mutex<[Option<CheckedFd>; IDLE_MAX]>,
 }
 
+/// Sockets that are kept. Their place is there from the beginning, for threads of the driver's allocate nothing. Assumed, not measured: 8, because so
+/// many requests under one key at once are usual.
+const IDLE_MAX: usize = 8;
+
 impl Transform {
+    pub(super) fn new(socket: CheckedFd) -> Self {
+        Self { socket, idle: Mutex::default() }
+    }
+
     /// A socket for one request.
     pub(super) fn request_socket(&self) -> io::Result<CheckedFd> {
         // The lock must not be held while a new one is made.
-        let idle_one = self.idle().pop();
+        let idle_one = self.idle().iter_mut().find_map(Option::take);
         idle_one.map_or_else(|| ffi::accept(self.socket.checked()?).and_then(not_in_children), Ok)
     }
 
-    pub(super) fn idle(&self) -> MutexGuard<'_, Vec<CheckedFd>> {
+    /// Keeps a socket for the next request.
+    pub(super) fn keep(&self, socket: CheckedFd) {
+        let mut surplus = Some(socket);
+        if let Some(place) = self.idle().iter_mut().find(|place| place.is_none()) {
+            *place = surplus.take();
+        }
+        // Not under the lock.
+        drop(surplus);
+    }
+
+    #[cfg(test)]
+    pub(super) fn idle_count(&self) -> usize {
+        self.idle().iter().flatten().count()
+    }
+
+    fn idle(&self) -> MutexGuard<'_, [Option<CheckedFd>; IDLE_MAX]> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

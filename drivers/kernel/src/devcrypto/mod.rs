@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use evener_core::{Algorithm, Direction, Family};
-use evener_fd::CheckedFd;
+use evener_fd::{CheckedFd, not_in_children};
 
 use crate::error::OpenError;
 use crate::ocf;
@@ -92,8 +92,9 @@ impl DevCrypto {
         self.queue.as_ref()
     }
 
+    /// Not for children: what one of them closed would be closed for its parent, too.
     fn file(&self) -> io::Result<CheckedFd> {
-        CheckedFd::new(OpenOptions::new().read(true).write(true).open(&self.node)?.into())
+        not_in_children(OpenOptions::new().read(true).write(true).open(&self.node)?.into())
     }
 }
 

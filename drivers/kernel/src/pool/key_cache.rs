@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use evener_core::{HasEnded, Session, SessionId};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::pool::device::{Failure, Spec};
+use crate::process::served::{Inherited, leave_locked};
 
 /// Most keys that one driver keeps open. Assumed, not measured: 16, because that is an eighth of what QEMU's module holds.
 const KEYS_MAX: usize = 16;
@@ -136,6 +137,20 @@ impl<K> Entry<K> {
             opened: OnceLock::new(),
             last_use: AtomicU64::new(0),
         }
+    }
+
+    /// Takes out what the kernel has of the key, which goes when that is dropped, and wipes what is here.
+    pub(crate) fn take(&mut self) -> Option<Result<K, Failure>> {
+        self.bytes.zeroize();
+        self.opened.take()
+    }
+}
+
+impl<K> Inherited for KeyCache<K> {
+    /// As the pool, whose it is.
+    fn is_whole(&mut self) -> bool {
+        leave_locked(&mut self.entries);
+        true
     }
 }
 

@@ -1,5 +1,5 @@
 //! Asks the system about this process: the core time of a thread, whether a fork lies behind us; and wipes memory.
 
 pub(crate) mod clock;
-pub(crate) mod fork_check;
+pub(crate) mod served;
 pub(crate) mod wipe;

@@ -11,17 +11,15 @@
 
 mod copies;
 
-use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::JoinHandle;
 
 use evener_core::{Algorithm, Direction, HasEnded, Job, JobError, Nanos, Profile, QueuedDriver, Refusal};
 use zeroize::Zeroizing;
 
 use crate::pool::device::{Device, Task, error_of};
 use crate::pool::syscall_pool::{SHUTDOWN_GRACE, SyscallPool};
-use crate::process::fork_check::Creator;
+use crate::process::served::Served;
 
 /// A module behind the kernel, of one run.
 pub(crate) struct JobDriver<'m, D: Device> {
@@ -29,11 +27,11 @@ pub(crate) struct JobDriver<'m, D: Device> {
     algorithms: Arc<[Algorithm]>,
     device: Arc<D>,
     stuck: Arc<AtomicUsize>,
-    pool: Arc<SyscallPool<D>>,
-    runners: Vec<JoinHandle<()>>,
+    /// Of the process whose threads its runners are.
+    pool: Served<SyscallPool<D>>,
+    /// Those that could be started.
+    runners: u32,
     runners_max: u32,
-    /// The process whose threads the runners are.
-    creator: Creator,
     held: Vec<(u64, Box<Job<'m>>)>,
     /// Answered without the module.
     answered: Vec<Box<Job<'m>>>,
@@ -63,8 +61,7 @@ impl<'m, D: Device> JobDriver<'m, D> {
             device,
             stuck,
             pool,
-            runners: Vec::new(),
-            creator: Creator::current(),
+            runners: 0,
             runners_max,
             held: Vec::new(),
             answered: Vec::new(),
@@ -78,31 +75,28 @@ impl<'m, D: Device> JobDriver<'m, D> {
 
     fn start(&mut self) {
         for _ in 0..self.runners_max {
-            match self.pool.start_runner() {
-                Ok(runner) => self.runners.push(runner),
-                Err(_) => self.is_lost = self.runners.is_empty(),
+            match SyscallPool::start_runner(&self.pool) {
+                Ok(()) => self.runners += 1,
+                Err(_) => self.is_lost = self.runners == 0,
             }
         }
     }
 
     /// Requests that it may hold: less where not all runners could be started.
     fn space(&self) -> usize {
-        let missing = self.runners_max as usize - self.runners.len();
-        (self.profile.width as usize).saturating_sub(missing)
+        let missing = self.runners_max - self.runners;
+        self.profile.width.saturating_sub(missing) as usize
     }
 
     /// In a forked child there are no runners, and what lies in the kernel is the parent's: what was held is lost here, and
     /// everything begins anew.
     fn check_fork(&mut self) {
-        if self.creator.is_current() {
+        if self.pool.is_of_this_process() {
             return;
         }
-        self.creator = Creator::current();
         self.lose_held();
-        self.runners.drain(..).for_each(mem::forget);
-        let new = pool(&self.profile, &self.device, &self.stuck);
-        // Its locks may be held by threads that are not here.
-        mem::forget(mem::replace(&mut self.pool, new));
+        self.runners = 0;
+        self.pool = pool(&self.profile, &self.device, &self.stuck);
         self.start();
     }
 
@@ -198,7 +192,7 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
 
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         // In a forked child the keys are the parent's, and locks may be held by threads that are not here.
-        if self.creator.is_current() {
+        if self.pool.is_of_this_process() {
             self.pool.release_keys(self.pool.keys.evict(has_ended));
         }
     }
@@ -206,21 +200,21 @@ impl<'m, D: Device> QueuedDriver<'m> for JobDriver<'m, D> {
 
 impl<D: Device> Drop for JobDriver<'_, D> {
     fn drop(&mut self) {
-        if !self.creator.is_current() {
+        if !self.pool.is_of_this_process() {
             return;
         }
         self.pool.drop_waiting();
         if self.pool.close(SHUTDOWN_GRACE) {
-            // Threads that have nothing to do any more: keys are closed when this returns.
-            self.runners.drain(..).for_each(|runner| drop(runner.join()));
+            // They have nothing to do any more: keys are closed when this returns.
+            self.pool.wait_for_runners();
             self.pool.keys.close_idle();
         }
         // Else the last runner that comes back closes them with the pool: beside requests that hang, that may hang as well.
     }
 }
 
-fn pool<D: Device>(profile: &Profile, device: &Arc<D>, stuck: &Arc<AtomicUsize>) -> Arc<SyscallPool<D>> {
-    Arc::new(SyscallPool::new(Arc::clone(device), Arc::clone(stuck), together(profile) as usize))
+fn pool<D: Device>(profile: &Profile, device: &Arc<D>, stuck: &Arc<AtomicUsize>) -> Served<SyscallPool<D>> {
+    Served::new(SyscallPool::new(Arc::clone(device), Arc::clone(stuck), together(profile) as usize))
 }
 
 /// Results for which the caller is woken together: half of what may be held, so that as many again are there to be handed over meanwhile.

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::{SingleDriver, Text};
 use evener_core::{Algorithm, Direction, Nanos, QueuedDriver, Session, SessionId};
-use evener_ring::PerFork;
+use evener_ring::{PerFork, Served};
 
 use abilities::Abilities;
 pub use buffers::ROOM_BYTES_MAX;
@@ -57,7 +57,7 @@ pub struct Offload {
     abilities: Arc<Abilities>,
     make_driver: Arc<MakeDriver>,
     make_single: Option<Box<MakeSingle>>,
-    queues: PerFork<Arc<RequestQueue>>,
+    queues: PerFork<Served<RequestQueue>>,
 }
 
 /// One request.
@@ -159,7 +159,7 @@ impl Offload {
     ) -> Option<Pending<'_>> {
         let queue = self.queue(generation);
         let submission = Submission { request, waker };
-        queue.put(submission).map(|number| Pending { queue, number, is_over: false })
+        RequestQueue::put(queue, submission).map(|number| Pending { queue, number, is_over: false })
     }
 
     /// Waits for a request for as long as is allowed, and gives `text` the result. Whether it did; `None` where such requests go to the
@@ -188,8 +188,8 @@ impl Offload {
         }
     }
 
-    fn queue(&self, generation: u32) -> &Arc<RequestQueue> {
-        self.queues.of(generation, || Arc::new(RequestQueue::new(Arc::clone(&self.make_driver))))
+    fn queue(&self, generation: u32) -> &Served<RequestQueue> {
+        self.queues.of(generation, || Served::new(RequestQueue::new(Arc::clone(&self.make_driver))))
     }
 }
 

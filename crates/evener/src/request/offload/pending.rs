@@ -1,6 +1,6 @@
 //! A request from when it was taken in to when its caller has what came back.
 
-use std::sync::Arc;
+use evener_ring::Served;
 
 use super::buffers::Buffer;
 use super::request_queue::RequestQueue;
@@ -8,7 +8,7 @@ use super::request_queue::RequestQueue;
 /// A request that was taken in. Where it is dropped, its result is dropped too.
 #[must_use]
 pub struct Pending<'d> {
-    pub(super) queue: &'d Arc<RequestQueue>,
+    pub(super) queue: &'d Served<RequestQueue>,
     pub(super) number: u64,
     pub(super) is_over: bool,
 }
@@ -41,7 +41,7 @@ impl Drop for Pending<'_> {
 
 /// What came back.
 pub struct Answer<'d> {
-    queue: &'d Arc<RequestQueue>,
+    queue: &'d Served<RequestQueue>,
     buffer: Option<Buffer>,
 }
 

@@ -186,7 +186,7 @@ struct HelperService {
 impl Service for HelperService {
     const NAME: &'static CStr = c"evener-split";
 
-    fn serve(&'static self) {
+    fn serve(&self) {
         // How long this helper worked in the call that it last helped in.
         let mut worked = Nanos::ZERO;
         loop {

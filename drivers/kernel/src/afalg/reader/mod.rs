@@ -6,21 +6,21 @@
 mod slot;
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Weak};
-use std::thread::Builder;
 use std::time::Duration;
 
 use evener_core::Nanos;
 use evener_fd::CheckedFd;
 
-use self::slot::{Parcel, Slot, Stage, own_clock};
+use self::slot::{Parcel, Slot, Stage};
 use super::transform::{Attempt, Transform};
 use crate::pool::key_cache::Entry;
+use crate::process::served::Served;
 
 /// A thread, and who has it.
 pub(super) struct Reader {
-    slot: Arc<Slot>,
+    slot: Served<Slot>,
     /// `None` once the caller left.
     parcel: Option<Box<Parcel>>,
 }
@@ -46,16 +46,8 @@ pub(super) struct Answered<'r> {
 impl Reader {
     /// Starts a thread.
     pub(super) fn start(stuck: &Arc<AtomicUsize>) -> io::Result<Self> {
-        let (tell, told) = std::sync::mpsc::sync_channel::<Arc<Slot>>(1);
-        let stuck = Arc::clone(stuck);
-        let life = move || {
-            let slot = Arc::new(Slot::new(own_clock(), stuck));
-            if tell.send(Arc::clone(&slot)).is_ok() {
-                slot.live();
-            }
-        };
-        Builder::new().name("evener-reader".to_owned()).stack_size(STACK_BYTES).spawn(life)?;
-        let slot = told.recv().map_err(|_| io::ErrorKind::BrokenPipe)?;
+        let slot = Served::new(Slot::new(Arc::clone(stuck)));
+        slot.start(STACK_BYTES)?;
         Ok(Self { slot, parcel: Some(Box::default()) })
     }
 
@@ -79,22 +71,22 @@ impl Reader {
 
     /// Its thread's clock.
     pub(super) fn clock(&self) -> Clock {
-        Clock(Arc::downgrade(&self.slot))
+        Clock(self.slot.clone())
     }
 }
 
 /// The clock of a reader's thread.
-pub(super) struct Clock(Weak<Slot>);
+pub(super) struct Clock(Served<Slot>);
 
 impl Clock {
-    /// Whether the thread is there.
+    /// Whether the thread is there, or about to come.
     pub(super) fn is_alive(&self) -> bool {
-        self.0.strong_count() > 0
+        !self.0.is_over()
     }
 
     /// Core time that the thread has used so far; nothing where it has ended.
     pub(super) fn time(&self) -> Nanos {
-        let time = self.0.upgrade().and_then(|slot| slot.clock.now().ok());
+        let time = self.0.clock().and_then(|clock| clock.now().ok());
         let time = time.map(Duration::from).unwrap_or_default();
         Nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -105,6 +97,10 @@ const STACK_BYTES: usize = 128 << 10;
 
 impl Drop for Reader {
     fn drop(&mut self) {
+        // In a child the thread is not there, and may have stopped with the lock held.
+        if !self.slot.is_of_this_process() {
+            return;
+        }
         let mut stage = self.slot.stage();
         if matches!(*stage, Stage::Idle) {
             *stage = Stage::Over;

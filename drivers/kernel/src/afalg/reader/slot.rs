@@ -9,18 +9,19 @@
 //! | left | the slot, or the thread in the kernel | the thread comes back, gives all up and ends: over |
 //! | over | none | the thread ends |
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use evener_ring::Doorbell;
-use nix::sys::signal::SigSet;
 use nix::time::ClockId;
 use zeroize::Zeroizing;
 
 use super::Read;
 use crate::afalg::ffi::Operation;
 use crate::afalg::transform::{Attempt, read_all, send_all};
+use crate::process::served::{Inherited, Service, leave_locked};
 
 /// What goes to the thread and comes back: in one box, and the same one for all requests.
 #[derive(Default)]
@@ -37,14 +38,16 @@ pub(super) struct Slot {
     /// Rung when there is something to read, or nothing will ever be.
     pub(super) asked: Doorbell,
     answered: Doorbell,
-    /// The thread's clock.
-    pub(super) clock: ClockId,
+    /// The thread's clock; [`NOT_BEGUN`], [`ENDED`]. The thread writes it.
+    clock: AtomicI32,
     /// Threads that are not waited for any more, of all readers and runners of one module.
     stuck: Arc<AtomicUsize>,
 }
 
 /// How a request stands.
+#[derive(Default)]
 pub(super) enum Stage {
+    #[default]
     Idle,
     Asked(Box<Parcel>),
     /// The thread is in the kernel.
@@ -78,9 +81,20 @@ impl Parcel {
 }
 
 impl Slot {
-    pub(super) fn new(clock: ClockId, stuck: Arc<AtomicUsize>) -> Self {
+    pub(super) fn new(stuck: Arc<AtomicUsize>) -> Self {
         let (asked, answered) = Default::default();
-        Self { stage: Mutex::new(Stage::Idle), asked, answered, clock, stuck }
+        Self { stage: Mutex::default(), asked, answered, clock: AtomicI32::new(NOT_BEGUN), stuck }
+    }
+
+    /// The thread's clock, while it is there. Relaxed, here and where it is written: a sum that is sampled.
+    pub(super) fn clock(&self) -> Option<ClockId> {
+        let clock = self.clock.load(Ordering::Relaxed);
+        (!matches!(clock, NOT_BEGUN | ENDED)).then(|| ClockId::from_raw(clock))
+    }
+
+    /// Whether the thread has ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.clock.load(Ordering::Relaxed) == ENDED
     }
 
     /// Asks, and returns what came back.
@@ -123,10 +137,9 @@ impl Slot {
         self.asked.ring_one();
     }
 
-    /// The thread's life.
-    pub(super) fn live(&self) {
-        // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
-        SigSet::all().thread_block().ok();
+    /// The thread's life. All signals are blocked: one that ended a read early would cost the request another attempt. Nothing is allocated, and freed only
+    /// where the caller left.
+    fn live(&self) {
         while let Some(mut parcel) = self.next() {
             parcel.go_through();
             let mut stage = self.stage();
@@ -179,8 +192,30 @@ impl Slot {
     }
 }
 
+impl Service for Slot {
+    const NAME: &'static CStr = c"evener-reader";
+
+    fn serve(&self) {
+        self.clock.store(own_clock(), Ordering::Relaxed);
+        self.live();
+        self.clock.store(ENDED, Ordering::Relaxed);
+    }
+}
+
+impl Inherited for Slot {
+    /// What the thread was changing is forgotten, and a parcel that it has, in the kernel, is not reached from here.
+    fn is_whole(&mut self) -> bool {
+        leave_locked(&mut self.stage);
+        true
+    }
+}
+
+/// No clock of a thread: these are negative.
+const NOT_BEGUN: i32 = 0;
+const ENDED: i32 = 1;
+
 /// The clock of the calling thread, as others may ask it: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` of
 /// `include/linux/posix-timers_types.h`, as in glibc's `pthread_getcpuclockid`.
-pub(super) fn own_clock() -> ClockId {
-    ClockId::from_raw(!rustix::thread::gettid().as_raw_nonzero().get() << 3 | 6)
+fn own_clock() -> i32 {
+    !rustix::thread::gettid().as_raw_nonzero().get() << 3 | 6
 }

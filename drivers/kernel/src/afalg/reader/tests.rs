@@ -110,9 +110,9 @@ fn who_has_no_time_at_all_leaves_begun_or_not() {
 #[test]
 fn the_thread_of_a_reader_that_goes_ends() {
     let reader = Reader::start(&Arc::default()).unwrap();
-    let slot = Arc::downgrade(&reader.slot);
+    let clock = reader.clock();
     drop(reader);
-    wait_until(|| slot.strong_count() == 0);
+    wait_until(|| !clock.is_alive());
 }
 
 #[test]
@@ -120,6 +120,7 @@ fn the_thread_s_core_time_is_told_to_others() {
     let mut reader = Reader::start(&Arc::default()).unwrap();
     let (mut read, mut writer) = pipe();
     let clock = reader.clock();
+    wait_until(|| clock.time() > Nanos::ZERO);
     let before = clock.time();
     for _ in 0..1_000 {
         writer.write_all(&[1; BYTES]).unwrap();

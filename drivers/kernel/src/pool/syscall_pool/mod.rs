@@ -6,6 +6,9 @@
 //! | [`SyscallPool::open`] | opens a key for a caller who hands its requests to the kernel itself | it returns |
 //! | [`SyscallPool::release_keys`] | closes keys | it does not |
 //!
+//! Runners neither allocate nor free, so that nothing of theirs is left in a forked child (`evener_ring::Served`): what they need room for has it
+//! before they are woken, and keys that they closed are freed by those who give up the next ones.
+//!
 //! A request is `waiting -> running (a runner is in the kernel) -> finished -> taken`. A runner may never come back. Then its request,
 //! with all memory that the kernel writes to, stays with it; no thread waits for it once [`SyscallPool::close`] has given it up, and
 //! `stuck` counts it until it does come back.
@@ -15,7 +18,6 @@ mod runner;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{io, mem};
 
@@ -23,6 +25,7 @@ use evener_core::{Nanos, Session};
 
 use crate::pool::device::{Device, Task};
 use crate::pool::key_cache::{Entry, KeyCache};
+use crate::process::served::{Inherited, Served, leave_locked};
 
 /// How long a driver that goes waits for requests in the kernel. Assumed, not measured: 100 ms.
 pub(crate) const SHUTDOWN_GRACE: Duration = Duration::from_millis(100);
@@ -50,11 +53,15 @@ type Guard<'s, D> = MutexGuard<'s, State<<D as Device>::Key>>;
 
 struct State<K> {
     waiting: VecDeque<(Task, Arc<Entry<K>>)>,
-    /// KeyCache that are to be opened.
+    /// Keys that are to be opened.
     wanted: Vec<Arc<Entry<K>>>,
-    /// KeyCache that are to be closed.
+    /// Keys that are to be closed.
     over: Vec<Arc<Entry<K>>>,
+    /// Keys that were closed.
+    closed: Vec<Arc<Entry<K>>>,
     finished: Vec<Task>,
+    /// Runners that were started and have not ended.
+    living: usize,
     /// Runners that are in the kernel.
     running: usize,
     /// Runners that sleep until there is something to do, or were woken for it and did not come yet.
@@ -66,24 +73,32 @@ struct State<K> {
     is_left: bool,
 }
 
-impl<D: Device> SyscallPool<D> {
-    /// One where who waits for results is woken for so many together, or for fewer where runners find nothing more to do.
-    pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>, together: usize) -> Self {
-        let state = State {
+// Derived it would ask for one of `K`.
+impl<K> Default for State<K> {
+    fn default() -> Self {
+        Self {
             waiting: VecDeque::new(),
             wanted: Vec::new(),
             over: Vec::new(),
+            closed: Vec::new(),
             finished: Vec::new(),
+            living: 0,
             running: 0,
             idle: 0,
             is_awaited: false,
             is_closed: false,
             is_left: false,
-        };
+        }
+    }
+}
+
+impl<D: Device> SyscallPool<D> {
+    /// One where who waits for results is woken for so many together, or for fewer where runners find nothing more to do.
+    pub(crate) fn new(device: Arc<D>, stuck: Arc<AtomicUsize>, together: usize) -> Self {
         Self {
             device,
             keys: KeyCache::default(),
-            state: Mutex::new(state),
+            state: Mutex::default(),
             work: Condvar::new(),
             done: Condvar::new(),
             opened: Condvar::new(),
@@ -94,9 +109,9 @@ impl<D: Device> SyscallPool<D> {
     }
 
     /// Starts one more runner.
-    pub(crate) fn start_runner(self: &Arc<Self>) -> io::Result<JoinHandle<()>> {
-        let pool = Arc::clone(self);
-        Builder::new().name("evener-kernel".to_owned()).spawn(move || pool.run())
+    pub(crate) fn start_runner(this: &Served<Self>) -> io::Result<()> {
+        this.state().living += 1;
+        this.start(STACK_BYTES).inspect_err(|_| this.state().living -= 1)
     }
 
     pub(crate) fn device(&self) -> &D {
@@ -112,7 +127,11 @@ impl<D: Device> SyscallPool<D> {
     /// Takes a request in. Runners who are in the kernel look for it before they sleep; those who sleep are woken when the submitter asks
     /// for results ([`Self::take`]): on one core a runner that is woken for each request keeps the next one from being given.
     pub(crate) fn submit(&self, task: Task, key: Arc<Entry<D::Key>>) {
-        self.state().waiting.push_back((task, key));
+        let mut state = self.state();
+        state.waiting.push_back((task, key));
+        let results = state.waiting.len() + state.living;
+        state.finished.reserve(results);
+        drop(state);
         if cfg!(mutant = "woken_for_each_request") {
             self.work.notify_one();
         }
@@ -152,11 +171,14 @@ impl<D: Device> SyscallPool<D> {
         }
         let mut state = self.state();
         state.over.extend(keys);
+        let closed = Vec::with_capacity(state.over.len() + state.living);
+        let closed = mem::replace(&mut state.closed, closed);
         let is_heard = state.idle > 0;
         drop(state);
         if is_heard {
             self.work.notify_one();
         }
+        drop(closed);
     }
 
     /// What is finished, after up to `timeout` where nothing is.
@@ -169,7 +191,11 @@ impl<D: Device> SyscallPool<D> {
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
             state.is_awaited = false;
         }
-        mem::take(&mut state.finished)
+        if state.finished.is_empty() {
+            return Vec::new();
+        }
+        let results = Vec::with_capacity(state.waiting.len() + state.living);
+        mem::replace(&mut state.finished, results)
     }
 
     /// Wakes as many runners as there are requests that none has begun.
@@ -215,11 +241,28 @@ impl<D: Device> SyscallPool<D> {
         true
     }
 
+    /// Waits until the runners of a pool that was closed have ended; none of them is in the kernel.
+    pub(crate) fn wait_for_runners(&self) {
+        let living = |state: &mut State<D::Key>| state.living > 0;
+        drop(self.done.wait_while(self.state(), living));
+    }
+
     /// The state is whole between any two statements, so a panic elsewhere does not spoil it.
     fn state(&self) -> Guard<'_, D> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+impl<D: Device> Inherited for SyscallPool<D> {
+    /// What a thread of the other process was changing is forgotten, and a request or key that a runner has is not reached from here: the rest is whole.
+    fn is_whole(&mut self) -> bool {
+        leave_locked(&mut self.state);
+        self.keys.is_whole()
+    }
+}
+
+/// Of a runner, which calls the kernel and little else.
+const STACK_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests;

@@ -8,22 +8,39 @@
 //! | a request | runs it, and puts it to the finished ones | |
 //! | nothing | sleeps | |
 
+use std::ffi::CStr;
 use std::mem;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-
-use nix::sys::signal::SigSet;
 
 use super::{Guard, State, SyscallPool};
 use crate::pool::device::{Device, Failure, Task};
 use crate::pool::key_cache::Entry;
 use crate::process::clock::thread_time;
+use crate::process::served::Service;
+
+impl<D: Device> Service for SyscallPool<D> {
+    const NAME: &'static CStr = c"evener-kernel";
+
+    fn serve(&self) {
+        let _end = End(self);
+        self.run();
+    }
+}
+
+/// Notes that a runner has ended, also where the device panicked.
+struct End<'p, D: Device>(&'p SyscallPool<D>);
+
+impl<D: Device> Drop for End<'_, D> {
+    fn drop(&mut self) {
+        self.0.state().living -= 1;
+        self.0.done.notify_all();
+    }
+}
 
 impl<D: Device> SyscallPool<D> {
-    /// A runner's life.
-    pub(super) fn run(&self) {
-        // A signal that ended a read early would cost the request another attempt. Nothing depends on it.
-        SigSet::all().thread_block().ok();
+    /// A runner's life. All signals are blocked: one that ended a read early would cost the request another attempt.
+    fn run(&self) {
         let mut mark = thread_time();
         while let Some((mut task, key)) = self.next() {
             task.answer = self.opened_by_device(&key).and_then(|opened| self.device.run(opened, &mut task));
@@ -38,8 +55,8 @@ impl<D: Device> SyscallPool<D> {
     fn next(&self) -> Option<(Task, Arc<Entry<D::Key>>)> {
         let mut state = self.state();
         loop {
-            if !state.over.is_empty() {
-                state = self.close_keys(state);
+            if let Some(key) = state.over.pop() {
+                state = self.close_key(state, key);
                 continue;
             }
             if state.is_closed {
@@ -74,12 +91,15 @@ impl<D: Device> SyscallPool<D> {
         self.keys.opened(key, || self.device.open_key(key.spec, &key.bytes))
     }
 
-    /// Closes what was given up; a runner that is in the kernel for that counts as running a request.
-    fn close_keys<'s>(&'s self, mut state: Guard<'s, D>) -> Guard<'s, D> {
-        let over = mem::take(&mut state.over);
+    /// Closes a key that was given up; a runner that is in the kernel for that counts as running a request. One that a request still has goes
+    /// with that.
+    fn close_key<'s>(&'s self, mut state: Guard<'s, D>, mut key: Arc<Entry<D::Key>>) -> Guard<'s, D> {
+        let Some(opened) = Arc::get_mut(&mut key).map(Entry::take) else { return state };
+        // Before the kernel is called, so that a child that is forked meanwhile finds it.
+        state.closed.push(key);
         state.running += 1;
         drop(state);
-        drop(over);
+        drop(opened);
         let mut state = self.state();
         self.leave_kernel(&mut state);
         if state.is_closed {

@@ -23,9 +23,9 @@ impl Device for OneByOne {
 }
 
 /// A pool of such a device, and so many requests at it.
-fn desk_with(requests: usize) -> (Arc<OneByOne>, Arc<SyscallPool<OneByOne>>) {
+fn desk_with(requests: usize) -> (Arc<OneByOne>, Served<SyscallPool<OneByOne>>) {
     let device: Arc<OneByOne> = Arc::default();
-    let pool = Arc::new(SyscallPool::new(Arc::clone(&device), Arc::default(), 3));
+    let pool = Served::new(SyscallPool::new(Arc::clone(&device), Arc::default(), 3));
     (0..requests as u64).for_each(|number| give(&pool, number));
     (device, pool)
 }
@@ -48,7 +48,7 @@ fn wait_until(pool: &SyscallPool<OneByOne>, is_so: impl Fn(&State<()>) -> bool) 
 fn who_takes_results_is_woken_for_some_together_and_for_the_last_ones_at_once() {
     const REQUESTS: usize = 5;
     let (device, pool) = desk_with(REQUESTS);
-    let runner = pool.start_runner().unwrap();
+    SyscallPool::start_runner(&pool).unwrap();
     let taken: Vec<usize> = std::thread::scope(|scope| {
         let taker = scope.spawn(|| {
             let (mut taken, mut all) = (Vec::new(), 0);
@@ -70,12 +70,13 @@ fn who_takes_results_is_woken_for_some_together_and_for_the_last_ones_at_once() 
     });
     assert_eq!(taken, [3, 2]);
     assert!(pool.close(Duration::from_secs(60)));
-    runner.join().unwrap();
+    pool.wait_for_runners();
 }
+
 #[test]
 fn runners_that_sleep_are_woken_for_all_that_was_given_when_who_gave_it_asks_for_results() {
     let (device, pool) = desk_with(0);
-    let runners = [pool.start_runner().unwrap(), pool.start_runner().unwrap()];
+    (0..2).for_each(|_| SyscallPool::start_runner(&pool).unwrap());
     wait_until(&pool, |state| state.idle == 2);
     (0..3).for_each(|number| give(&pool, number));
     // Who was woken has the time to begin.
@@ -88,5 +89,5 @@ fn runners_that_sleep_are_woken_for_all_that_was_given_when_who_gave_it_asks_for
     device.given.notify_all();
     wait_until(&pool, |state| state.finished.len() == 3);
     assert!(pool.close(Duration::from_secs(60)));
-    runners.into_iter().for_each(|runner| runner.join().unwrap());
+    pool.wait_for_runners();
 }

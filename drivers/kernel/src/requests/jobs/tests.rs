@@ -5,6 +5,7 @@ use crate::pool::device::{Failure, Spec, takes_everything_without_keys};
 use evener_core::known::KNOWN;
 use evener_core::{InlineDriver as _, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
+use std::mem;
 use std::sync::{Condvar, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -276,9 +277,9 @@ fn no_key_is_left_when_a_driver_is_gone() {
     job.arm(&session, &[3; 16], 64);
     driver.submit(job).map_err(drop).unwrap();
     driver.poll(&mut Vec::new(), Nanos::from_millis(5_000));
-    let pool = Arc::downgrade(&driver.pool);
+    let key = Arc::downgrade(&driver.pool.key(&session));
     drop(driver);
-    assert!(pool.upgrade().is_none(), "keys live as long as their pool");
+    assert!(key.upgrade().is_none(), "keys live as long as their pool");
 }
 
 /// A device that takes no key, or fails each request, as the test says.

@@ -1,9 +1,10 @@
 //! The helper thread: leads for callers that were put aside (coroutines), which may not sleep and whose stacks are small.
 
-use std::sync::{Arc, PoisonError};
+use std::ffi::CStr;
+use std::sync::PoisonError;
 
 use evener_core::driver::Clock as _;
-use evener_ring::start_detached;
+use evener_ring::{Served, Service};
 
 use super::super::queue_state::State;
 use super::RequestQueue;
@@ -11,17 +12,19 @@ use crate::SystemClock;
 
 impl RequestQueue {
     /// Starts the helper thread, which leads for callers that were put aside; whether it runs.
-    pub(super) fn ensure_helper(self: &Arc<Self>, state: &mut State) -> bool {
-        if state.has_helper {
-            return true;
-        }
-        let queue = Arc::clone(self);
-        state.has_helper = start_detached(c"evener-module", 256 << 10, move || queue.run_helper()).is_ok();
+    pub(super) fn ensure_helper(this: &Served<Self>, state: &mut State) -> bool {
+        state.has_helper = state.has_helper || this.start(STACK_BYTES).is_ok();
         state.has_helper
     }
+}
 
-    /// The helper thread: leads as long as there is a request of a caller that was put aside.
-    fn run_helper(&self) {
+const STACK_BYTES: usize = 256 << 10;
+
+impl Service for RequestQueue {
+    const NAME: &'static CStr = c"evener-module";
+
+    /// Leads as long as there is a request of a caller that was put aside.
+    fn serve(&self) {
         let mut state = self.state();
         while state.out.is_none() {
             let has_work = state.expected.values().any(|caller| caller.waker.is_some());

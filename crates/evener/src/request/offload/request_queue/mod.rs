@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use evener_core::driver::{Clock as _, SingleDriver};
 use evener_core::{Nanos, SessionId};
-use evener_ring::Inherited;
+use evener_ring::{Inherited, Served};
 
 use super::buffers::Buffer;
 use super::queue_state::{Driver, DriverPlace, OutOfService, State, Waiting};
@@ -54,6 +54,8 @@ pub(super) struct RequestQueue {
     single: OnceLock<Option<Box<dyn SingleDriver>>>,
     /// Callers that ask it.
     single_callers: AtomicU32,
+    /// Threads that have it give up keys.
+    single_evictors: AtomicU32,
     /// Whether sessions ended while there were some.
     has_ended: AtomicBool,
     /// Something came back, the driver is free, or there is something for the helper thread.
@@ -69,9 +71,10 @@ pub(super) struct RequestQueue {
 }
 
 impl Inherited for RequestQueue {
-    /// No caller was at the driver, which it took out of the state, nor at that of single requests.
+    /// No thread was at the driver, which it took out of the state, nor at that of single requests.
     fn is_whole(&mut self) -> bool {
         *self.single_callers.get_mut() == 0
+            && *self.single_evictors.get_mut() == 0
             && self.state.try_lock().is_ok_and(|state| state.driver.is_here() || state.out.is_some())
     }
 }
@@ -83,6 +86,7 @@ impl RequestQueue {
             state: Mutex::new(state),
             single: OnceLock::new(),
             single_callers: AtomicU32::new(0),
+            single_evictors: AtomicU32::new(0),
             has_ended: AtomicBool::new(false),
             changed: Condvar::new(),
             ahead: AtomicU32::new(0),
@@ -111,10 +115,10 @@ impl RequestQueue {
     }
 
     /// Takes a request in and returns its number.
-    pub(super) fn put(self: &Arc<Self>, submission: Submission<'_>) -> Option<u64> {
+    pub(super) fn put(this: &Served<Self>, submission: Submission<'_>) -> Option<u64> {
         let Submission { request, waker } = submission;
-        let mut state = self.state();
-        if state.out.is_some() || waker.is_some() && !self.ensure_helper(&mut state) {
+        let mut state = this.state();
+        if state.out.is_some() || waker.is_some() && !Self::ensure_helper(this, &mut state) {
             return None;
         }
         let number = state.next;
@@ -126,9 +130,9 @@ impl RequestQueue {
         let is_rung = waker.is_some();
         state.waiting.push(job);
         state.expected.insert(number, Waiting { until, waker, may_lead: !is_rung });
-        self.count(&state);
+        this.count(&state);
         if is_rung {
-            self.changed.notify_all();
+            this.changed.notify_all();
         }
         Some(number)
     }

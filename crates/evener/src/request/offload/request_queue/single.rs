@@ -56,10 +56,12 @@ impl RequestQueue {
     /// Has the driver of single requests give up the keys of sessions that ended.
     pub(super) fn forget_for_single(&self) {
         self.has_ended.store(false, SeqCst);
+        self.single_evictors.fetch_add(1, SeqCst);
         let ended = mem::take(&mut self.state().ended_for_single);
         if let Some(driver) = self.single().filter(|_| !ended.is_empty()) {
             driver.evict(&|session| ended.contains(&session));
         }
+        self.single_evictors.fetch_sub(1, SeqCst);
     }
 
     pub(super) fn single(&self) -> Option<&dyn SingleDriver> {
