@@ -35,7 +35,7 @@ fn generations(guest: &mut Guest, variables: &str, arguments: &str) -> [i64; 6] 
 }
 
 /// Requests that the module has answered; QEMU 7 does not count.
-fn requests(guest: &mut Guest) -> Option<u64> {
+fn requests(guest: &Guest) -> Option<u64> {
     let mut qmp = guest.qmp().ok()?;
     qmp.module_counts().ok().map(|counts| counts.encrypted_count)
 }
@@ -52,9 +52,9 @@ fn a_line_of_children_does_not_grow(generation_count: u32, kinds: &[&str], life:
     for kind in kinds {
         let arguments = format!("{generation_count} {kind}");
         let plain = generations(&mut guest, "OPENSSL_CONF=/dev/null", &arguments);
-        let before = requests(&mut guest);
+        let before = requests(&guest);
         let with_module = generations(&mut guest, "OPENSSL_CONF=/etc/evener.cnf", &arguments);
-        if let (Some(before), Some(after)) = (before, requests(&mut guest)) {
+        if let (Some(before), Some(after)) = (before, requests(&guest)) {
             assert!(after - before > generation_count.into(), "each has asked the module: {before} {after}");
         }
         let [descriptors, given, own] = [0, 1, 2].map(|at| with_module[at + 3] - with_module[at]);
