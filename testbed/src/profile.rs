@@ -64,6 +64,10 @@ pub(crate) struct WithIommu {
 
 /// What programs for a guest's processor are built with.
 pub(crate) struct Cross {
+    /// The folder of all that is for this processor.
+    pub(crate) name: &'static str,
+    /// As Debian's archives know it: `:armhf`.
+    pub(crate) architecture: &'static str,
     /// Rust's name of the processor and its system.
     pub(crate) target: &'static str,
     /// GCC's.
@@ -148,11 +152,24 @@ const ARMV7: Facts = Facts {
 
 /// Debian names its archive's architecture so; the standard library is for ARMv7, as all of armhf.
 const ARMHF: Cross = Cross {
+    name: "armv7",
+    architecture: ":armhf",
     target: "armv7-unknown-linux-gnueabihf",
     gnu: "arm-linux-gnueabihf",
     rustc: ("rustc-web", "1.85.0+dfsg3-1~deb12u3"),
     compilers: &["gcc-arm-linux-gnueabihf", "libc6-dev-armhf-cross"],
     libraries: &["libssl-dev:armhf", "libssl3:armhf"],
+};
+
+/// AArch64, for which there is no guest yet: programs run by QEMU's emulation of a processor alone.
+pub(crate) const ARM64: Cross = Cross {
+    name: "aarch64",
+    architecture: ":arm64",
+    target: "aarch64-unknown-linux-gnu",
+    gnu: "aarch64-linux-gnu",
+    rustc: ("rustc-web", "1.85.0+dfsg3-1~deb12u3"),
+    compilers: &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"],
+    libraries: &["libssl-dev:arm64", "libssl3:arm64"],
 };
 
 impl Profile {

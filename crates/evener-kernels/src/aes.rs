@@ -1,10 +1,8 @@
 //! Keys of AES (FIPS 197): the schedule for encryption or decryption, written where it stays.
 
-use std::arch::x86_64::*;
-
 use zeroize::Zeroize as _;
 
-use crate::vector::Block;
+use crate::vector::{self, Block, Vector as _};
 
 /// Round keys of AES-256, which has most.
 pub(crate) const MOST: usize = 15;
@@ -27,8 +25,9 @@ impl Schedule {
     /// Puts a key of 16, 24 or 32 bytes in; false, and nothing done, for any other length.
     ///
     /// The words are made where they stay: a schedule that is made on the stack and moved leaves a copy there.
-    #[target_feature(enable = "aes,sse4.1,ssse3")]
-    pub(crate) fn set(&mut self, key: &[u8]) -> bool {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) unsafe fn set(&mut self, key: &[u8]) -> bool {
         match key.len() {
             16 => self.set_128(key),
             24 => self.set_192(key),
@@ -41,22 +40,23 @@ impl Schedule {
     }
 
     /// Turns a schedule for encryption into that of the equivalent inverse cipher (FIPS 197, 5.3.5).
-    #[target_feature(enable = "aes,sse4.1")]
-    pub(crate) fn invert(&mut self) {
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,sse4.1"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
+    pub(crate) unsafe fn invert(&mut self) {
         for round in 0..=self.last / 2 {
             let (one, other) = (self.at(round), self.at(self.last - round));
             let is_outer = round == 0;
-            self.put(round, if is_outer { other } else { _mm_aesimc_si128(other) });
-            self.put(self.last - round, if is_outer { one } else { _mm_aesimc_si128(one) });
+            self.put(round, if is_outer { other } else { vector::inverse_mixed(other) });
+            self.put(self.last - round, if is_outer { one } else { vector::inverse_mixed(one) });
         }
         self.is_inverse = true;
     }
 
-    #[target_feature(enable = "sse4.1")]
-    fn at(&self, round: usize) -> Block {
+    #[inline(always)]
+    unsafe fn at(&self, round: usize) -> Block {
         let place = &self.words[4 * round..4 * round + 4];
         // SAFETY: four words are a block.
-        unsafe { _mm_loadu_si128(place.as_ptr().cast()) }
+        unsafe { Block::load(place.as_ptr().cast()) }
     }
 
     /// Whether it is that of the inverse cipher.
@@ -65,29 +65,29 @@ impl Schedule {
     }
 
     /// Four words at a time: each round key is the one before, summed up from the left, and the substituted last word.
-    #[target_feature(enable = "aes,sse4.1,ssse3")]
-    fn set_128(&mut self, key: &[u8]) {
+    #[inline(always)]
+    unsafe fn set_128(&mut self, key: &[u8]) {
         let mut words = block(key, 0);
         self.put(0, words);
         let mut constant = 1;
         for round in 1..=10 {
-            words = _mm_xor_si128(summed(words), rotated(words, constant));
+            words = vector::summed(words).xor(vector::rotated_last(words, constant));
             self.put(round, words);
             constant = doubled(constant);
         }
     }
 
-    #[target_feature(enable = "aes,sse4.1,ssse3")]
-    fn set_256(&mut self, key: &[u8]) {
+    #[inline(always)]
+    unsafe fn set_256(&mut self, key: &[u8]) {
         let (mut even, mut odd) = (block(key, 0), block(key, 16));
         self.put(0, even);
         self.put(1, odd);
         let mut constant = 1;
         for round in (2..=14).step_by(2) {
-            even = _mm_xor_si128(summed(even), rotated(odd, constant));
+            even = vector::summed(even).xor(vector::rotated_last(odd, constant));
             self.put(round, even);
             if round < 14 {
-                odd = _mm_xor_si128(summed(odd), substituted_last(even));
+                odd = vector::summed(odd).xor(vector::substituted_last(even));
                 self.put(round + 1, odd);
             }
             constant = doubled(constant);
@@ -95,28 +95,30 @@ impl Schedule {
     }
 
     /// Six words at a time, word by word: few use it.
-    #[target_feature(enable = "aes,sse4.1,ssse3")]
-    fn set_192(&mut self, key: &[u8]) {
+    #[inline(always)]
+    unsafe fn set_192(&mut self, key: &[u8]) {
         for (word, bytes) in self.words.iter_mut().zip(key.chunks_exact(4)) {
             *word = bytes.iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte));
         }
-        let mut constant = 1_i32;
+        let mut constant = 1;
         for at in 6..4 * 13 {
             let mut mixed = self.words[at - 1];
             if at % 6 == 0 {
-                mixed =
-                    _mm_cvtsi128_si32(rotated(_mm_set1_epi32(mixed.cast_signed()), constant)).cast_unsigned();
+                let last = vector::number(u64::from(mixed) << 32, 0);
+                let [words, _] = vector::halves(vector::rotated_last(last, constant));
+                let [a, b, c, d, ..] = words.to_le_bytes();
+                mixed = u32::from_le_bytes([a, b, c, d]);
                 constant = doubled(constant);
             }
             self.words[at] = self.words[at - 6] ^ mixed;
         }
     }
 
-    #[target_feature(enable = "sse4.1")]
-    fn put(&mut self, round: usize, words: Block) {
+    #[inline(always)]
+    unsafe fn put(&mut self, round: usize, words: Block) {
         let place = &mut self.words[4 * round..4 * round + 4];
         // SAFETY: four words are a block.
-        unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), words) };
+        unsafe { words.store(place.as_mut_ptr().cast()) };
     }
 
     /// The first round key; the last is [`last`](Self::last) behind it.
@@ -133,36 +135,15 @@ impl Schedule {
 }
 
 /// Sixteen bytes from there on.
-#[target_feature(enable = "sse4.1")]
-fn block(key: &[u8], from: usize) -> Block {
+#[inline(always)]
+unsafe fn block(key: &[u8], from: usize) -> Block {
     let bytes = &key[from..from + 16];
     // SAFETY: as many as a block has.
-    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
-}
-
-/// Each word with all words before it added.
-#[target_feature(enable = "sse4.1")]
-fn summed(words: Block) -> Block {
-    let pairs = _mm_xor_si128(words, _mm_slli_si128::<4>(words));
-    _mm_xor_si128(pairs, _mm_slli_si128::<8>(pairs))
-}
-
-/// The last word in all four: rotated, substituted, and the round's constant added. The S-box is that of the instruction, whose exchange of bytes
-/// between words does nothing where all are alike; a table would be indexed by the key.
-#[target_feature(enable = "aes,sse4.1,ssse3")]
-fn rotated(words: Block, constant: i32) -> Block {
-    let last = _mm_shuffle_epi8(words, _mm_set1_epi32(0x0c0f_0e0d));
-    _mm_aesenclast_si128(last, _mm_set1_epi32(constant))
-}
-
-/// The last word in all four, substituted.
-#[target_feature(enable = "aes,sse4.1")]
-fn substituted_last(words: Block) -> Block {
-    _mm_aesenclast_si128(_mm_shuffle_epi32::<0b11_11_11_11>(words), _mm_setzero_si128())
+    unsafe { Block::load(bytes.as_ptr().cast()) }
 }
 
 /// The next round's constant.
-fn doubled(constant: i32) -> i32 {
+fn doubled(constant: u32) -> u32 {
     (constant << 1) ^ if constant == 0x80 { 0x11b } else { 0 }
 }
 

@@ -7,19 +7,19 @@ pub struct Level(Width);
 /// Blocks of 16 bytes in a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Width {
-    /// AES-NI, PCLMULQDQ and SSE4.1: one block.
+    /// AES-NI, PCLMULQDQ and SSE4.1; or AESE and PMULL: one block.
     #[cfg(kernels)]
     One,
     /// VAES, VPCLMULQDQ and AVX2: two blocks.
-    #[cfg(kernels)]
+    #[cfg(all(kernels, target_arch = "x86_64"))]
     Two,
     /// VAES, VPCLMULQDQ and AVX-512 (F, BW, VL): four blocks.
-    #[cfg(kernels)]
+    #[cfg(all(kernels, target_arch = "x86_64"))]
     Four,
 }
 
 impl Level {
-    /// Whether there are kernels: for x86-64, by rustc 1.89 or newer.
+    /// Whether there are kernels: for x86-64, by rustc 1.89 or newer, and for AArch64.
     pub const ARE_BUILT: bool = cfg!(kernels);
 
     /// The widest that this processor has; none where it lacks what all kernels need, and none at all where they were left out:
@@ -35,15 +35,15 @@ impl Level {
         Self::all().filter(|level| level.bits() <= bits).last()
     }
 
-    /// Family, model and stepping of this processor as it says them itself (CPUID leaf 1, EAX); 0 where there are no kernels.
+    /// Family, model and stepping of this processor as it says them itself (CPUID leaf 1, EAX); 0 where it is none of x86-64.
     #[must_use]
     pub fn processor() -> u32 {
-        #[cfg(kernels)]
+        #[cfg(target_arch = "x86_64")]
         {
             // The leaf is there wherever x86-64 is.
             std::arch::x86_64::__cpuid(1).eax
         }
-        #[cfg(not(kernels))]
+        #[cfg(not(target_arch = "x86_64"))]
         0
     }
 
@@ -53,9 +53,9 @@ impl Level {
         match self.0 {
             #[cfg(kernels)]
             Width::One => 128,
-            #[cfg(kernels)]
+            #[cfg(all(kernels, target_arch = "x86_64"))]
             Width::Two => 256,
-            #[cfg(kernels)]
+            #[cfg(all(kernels, target_arch = "x86_64"))]
             Width::Four => 512,
         }
     }
@@ -69,11 +69,13 @@ impl Level {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            #[cfg(kernels)]
+            #[cfg(all(kernels, target_arch = "x86_64"))]
             Width::One => "aes+pclmulqdq",
-            #[cfg(kernels)]
+            #[cfg(all(kernels, target_arch = "aarch64"))]
+            Width::One => "aes+pmull",
+            #[cfg(all(kernels, target_arch = "x86_64"))]
             Width::Two => "vaes+vpclmulqdq+avx2",
-            #[cfg(kernels)]
+            #[cfg(all(kernels, target_arch = "x86_64"))]
             Width::Four => "vaes+vpclmulqdq+avx512",
         }
     }
@@ -90,7 +92,14 @@ impl Level {
     }
 }
 
-#[cfg(kernels)]
+#[cfg(all(kernels, target_arch = "aarch64"))]
+fn widths() -> [Option<Width>; 1] {
+    use std::arch::is_aarch64_feature_detected as has;
+    let one = has!("neon") && has!("aes") && has!("pmull");
+    [one.then_some(Width::One)]
+}
+
+#[cfg(all(kernels, target_arch = "x86_64"))]
 fn widths() -> [Option<Width>; 3] {
     use std::arch::is_x86_feature_detected as has;
     let one = has!("aes") && has!("pclmulqdq") && has!("sse4.1") && has!("ssse3");

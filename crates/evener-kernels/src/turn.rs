@@ -6,7 +6,7 @@
 use std::arch::asm;
 
 use crate::aes::Schedule;
-use crate::vector::{Block, Vector};
+use crate::vector::{self, Block, Vector};
 
 /// Registers in a turn: their rounds hide each other's latency, 4 cycles on Zen 4 and Ice Lake, by twice. With more of them the round keys
 /// and the products would not fit into sixteen registers.
@@ -133,7 +133,16 @@ pub(crate) unsafe fn store_one<V: Vector, const COUNT: usize, const FULL: bool>(
 /// As [`Vector`].
 #[inline(always)]
 pub(crate) unsafe fn first_key<V: Vector>(rounds: &Schedule) -> V {
-    V::everywhere(*unmoved(rounds.keys()))
+    if V::KEY_FIRST { V::zero() } else { V::everywhere(*unmoved(rounds.keys())) }
+}
+
+/// The key of a round between the first and the last.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn round_key<V: Vector>(keys: *const Block, round: usize) -> V {
+    V::everywhere(*keys.add(if V::KEY_FIRST { round - 1 } else { round }))
 }
 
 /// The rounds between the first key and the last, of which the last is returned.
@@ -147,12 +156,42 @@ pub(crate) unsafe fn middle_rounds<V: Vector, const COUNT: usize, const ENCRYPTS
 ) -> V {
     let (keys, last) = (unmoved(rounds.keys()), rounds.last());
     for round in 1..last {
-        let key = V::everywhere(*keys.add(round));
+        let key = round_key::<V>(keys, round);
         for text in &mut *texts {
             *text = if ENCRYPTS { text.round(key) } else { text.inverse_round(key) };
         }
     }
+    begin_last::<V, COUNT, ENCRYPTS>(keys, last, texts)
+}
+
+/// What of the last round comes before its key, which is returned.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn begin_last<V: Vector, const COUNT: usize, const ENCRYPTS: bool>(
+    keys: *const Block,
+    last: usize,
+    texts: &mut [V; COUNT],
+) -> V {
+    if V::KEY_FIRST {
+        let key = round_key::<V>(keys, last);
+        for text in &mut *texts {
+            *text = if ENCRYPTS { text.unmixed_round(key) } else { text.unmixed_inverse_round(key) };
+        }
+    }
     V::everywhere(*keys.add(last))
+}
+
+/// One block, encrypted.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn encrypted(rounds: &Schedule, block: Block) -> Block {
+    let mut texts = [block.xor(first_key::<Block>(rounds))];
+    let last_key = middle_rounds::<Block, 1, true>(rounds, &mut texts);
+    texts[0].last_round(last_key)
 }
 
 /// The last round.
@@ -186,7 +225,7 @@ pub(crate) unsafe fn counters<V: Vector, const COUNT: usize>(
 /// A number in the lowest word.
 #[inline(always)]
 unsafe fn word(number: usize) -> Block {
-    std::arch::x86_64::_mm_cvtsi64_si128(number as i64)
+    vector::number(0, number as u64)
 }
 
 /// The same address, which the compiler cannot know to be the same: what is read there is read in each turn, and not kept in registers from

@@ -1,6 +1,6 @@
 //! Hashes of many messages side by side, and HMAC over them, by every choice of this processor's instructions, are libcrypto's and the published ones of
 //! each message.
-#![cfg(kernels)]
+#![cfg(hash_kernels)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests, where it means a failed test")]
 #![allow(clippy::print_stdout, reason = "says what was left out")]
 

@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::error::{Error, at};
 use crate::packages::apt::{self, Apt};
 use crate::paths;
-use crate::profile::{Cross, Facts, Profile};
+use crate::profile::{ARM64, Cross, Profile};
 use crate::programs::executable::write_program;
 
 /// Unpacked compilers for one profile.
@@ -34,16 +34,14 @@ impl Toolchain {
     ///
     /// [`Error::NoToolchain`] where that was not done, or where the profile needs none: the host's programs run there.
     pub fn find(profile: Profile) -> Result<Self, Error> {
-        let cross = profile.facts().cross.ok_or(Error::NoToolchain)?;
-        let folder = profile.folder().join("toolchain");
+        Self::found(profile.facts().cross.ok_or(Error::NoToolchain)?)
+    }
+
+    fn found(cross: &Cross) -> Result<Self, Error> {
+        let place = paths::root().join(cross.name);
+        let folder = place.join("toolchain");
         let rustc = fs::read_to_string(folder.join(STAMP)).map_err(|_| Error::NoToolchain)?;
-        Ok(Self {
-            target: cross.target,
-            gnu: cross.gnu,
-            folder,
-            build: profile.folder().join("build"),
-            rustc,
-        })
+        Ok(Self { target: cross.target, gnu: cross.gnu, folder, build: place.join("build"), rustc })
     }
 
     /// Fetches and unpacks the compilers for `profile`, unless they are there.
@@ -53,19 +51,30 @@ impl Toolchain {
     /// [`Error::Packages`] where the archives have no rustc of one version for both; [`Error::NoToolchain`] as of
     /// [`Toolchain::find`].
     pub fn fetch(profile: Profile) -> Result<Self, Error> {
-        let facts = profile.facts();
-        let cross = facts.cross.ok_or(Error::NoToolchain)?;
-        if let Ok(there) = Self::find(profile) {
+        Self::fetched(profile.facts().cross.ok_or(Error::NoToolchain)?)
+    }
+
+    /// Those for AArch64, for which there is no guest.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Toolchain::fetch`].
+    pub fn fetch_for_aarch64() -> Result<Self, Error> {
+        Self::fetched(&ARM64)
+    }
+
+    fn fetched(cross: &Cross) -> Result<Self, Error> {
+        if let Ok(there) = Self::found(cross) {
             return Ok(there);
         }
-        let folder = profile.folder().join("toolchain");
+        let folder = paths::root().join(cross.name).join("toolchain");
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(|error| at(&folder, error))?;
         }
-        let apt = Apt::with_new_lists(facts.architecture)?;
-        let (rustc, version) = choose(&apt, facts, cross)?;
+        let apt = Apt::with_new_lists(cross.architecture)?;
+        let (rustc, version) = choose(&apt, cross)?;
         let standard =
-            format!("{}-dev{}={version}", rustc.replace("rustc", "libstd-rust"), facts.architecture);
+            format!("{}-dev{}={version}", rustc.replace("rustc", "libstd-rust"), cross.architecture);
         for package in apt.download(&packages(&apt, cross, &rustc, &version)?)? {
             apt::unpack(&package, &folder, &[])?;
         }
@@ -76,7 +85,7 @@ impl Toolchain {
         write_program(&folder.join("rustc"), RUSTC.as_bytes())?;
         write_program(&folder.join("cc"), CC.replace("GNU", cross.gnu).as_bytes())?;
         paths::write_whole(&folder.join(STAMP), format!("{rustc} {version}").as_bytes())?;
-        Self::find(profile)
+        Self::found(cross)
     }
 
     /// The folder that is the root of both compilers, with the libraries of the guest that programs were linked to.
@@ -119,6 +128,13 @@ impl Toolchain {
         command
     }
 
+    /// What runs a program of this toolchain on the host: a processor that QEMU emulates, with these libraries.
+    #[must_use]
+    pub fn emulation(&self, emulator: &str) -> String {
+        let root = self.folder.display();
+        format!("{emulator} -L {root}/usr/{0} -E LD_LIBRARY_PATH={root}/usr/lib/{0}", self.gnu)
+    }
+
     /// The folder of what cargo built by its profile `dev`.
     #[must_use]
     pub fn built(&self) -> PathBuf {
@@ -140,11 +156,11 @@ LD_LIBRARY_PATH=$here/usr/lib/x86_64-linux-gnu exec \"$here/usr/bin/GNU-gcc\" --
 ";
 
 /// The rustc that was tried if the archives still have it for both; else the newest that is enough for us.
-fn choose(apt: &Apt, facts: &Facts, cross: &Cross) -> Result<(String, String), Error> {
+fn choose(apt: &Apt, cross: &Cross) -> Result<(String, String), Error> {
     let (tried, tried_version) = cross.rustc;
     let mut found = Vec::new();
     for name in [tried, "rustc", "rustc-web"] {
-        let standard = format!("{}-dev{}", name.replace("rustc", "libstd-rust"), facts.architecture);
+        let standard = format!("{}-dev{}", name.replace("rustc", "libstd-rust"), cross.architecture);
         let theirs = apt.versions(&standard)?;
         let both = apt.versions(name)?.into_iter().filter(|version| theirs.contains(version));
         found.extend(both.filter(|version| is_enough(version)).map(|version| (name.to_owned(), version)));

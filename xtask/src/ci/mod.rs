@@ -9,7 +9,7 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use evener_testbed::write_program;
+use evener_testbed::{Toolchain, write_program};
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
@@ -41,7 +41,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -58,6 +58,7 @@ const STEPS: [Step; 12] = [
     Step { name: "kernels", least: Depth::Commit, run: kernels },
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
     Step { name: "later", least: Depth::Full, run: |tally, _| later_openssl::run(tally) },
+    Step { name: "aarch64", least: Depth::Full, run: |tally, _| aarch64(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
     Step { name: "sanitizers", least: Depth::Full, run: |tally, _| sanitizers::run(tally) },
 ];
@@ -244,6 +245,25 @@ fn other_systems(tally: &mut Tally) {
             tally.check(&step, &["--version"], &words);
         } else {
             tally.print(&format!("skipped: {step} (`rustup target add {target}`)"));
+        }
+    }
+}
+
+/// Kernels by the instructions of ARMv8, on a processor that QEMU emulates: what they compute, and nothing of how fast.
+fn aarch64(tally: &mut Tally) {
+    const EMULATOR: &str = "qemu-aarch64";
+    let step = "kernels of AArch64, emulated";
+    if !Command::new(EMULATOR).arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return tally.print(&format!("skipped: {step} (needs the package qemu-user)"));
+    }
+    match Toolchain::fetch_for_aarch64() {
+        Err(error) => tally.print(&format!("skipped: {step} ({error})")),
+        Ok(toolchain) => {
+            let mut command = toolchain.cargo("cargo");
+            command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", toolchain.emulation(EMULATOR));
+            command.args(["test", "-p", "evener-kernels", "--lib", "--test", "gcm", "--test", "modes"]);
+            command.args(["--test", "lanes"]);
+            tally.run_tests(step, command);
         }
     }
 }

@@ -11,7 +11,7 @@
 
 use super::key::{Key, MOST_POWERS};
 use super::product::Product;
-use crate::turn::{REGISTERS, counters, unmoved, unmoved_mut};
+use crate::turn::{REGISTERS, begin_last, counters, first_key, round_key, unmoved, unmoved_mut};
 use crate::vector::{Block, Vector};
 
 /// What a message carries from block to block.
@@ -101,12 +101,13 @@ unsafe fn crypt_turn<V: Vector, const HASHES: bool>(
 ) {
     let chain = unmoved_mut(chain);
     let (keys, last) = (unmoved(key.rounds.keys()), key.rounds.last());
-    let mut texts = counters::<V, REGISTERS>(&mut chain.counter, REGISTERS * V::BLOCKS, V::everywhere(*keys));
+    let mut texts =
+        counters::<V, REGISTERS>(&mut chain.counter, REGISTERS * V::BLOCKS, first_key(&key.rounds));
     let mut product = Product::zero();
     let powers = unmoved(key.powers(REGISTERS * V::BLOCKS));
     // No key has fewer rounds than there are registers.
     for round in 1..=REGISTERS {
-        let round_key = V::everywhere(*keys.add(round));
+        let round_key = round_key::<V>(keys, round);
         for text in &mut texts {
             *text = text.round(round_key);
         }
@@ -118,7 +119,7 @@ unsafe fn crypt_turn<V: Vector, const HASHES: bool>(
         }
     }
     for round in REGISTERS + 1..last {
-        let round_key = V::everywhere(*keys.add(round));
+        let round_key = round_key::<V>(keys, round);
         for text in &mut texts {
             *text = text.round(round_key);
         }
@@ -126,7 +127,7 @@ unsafe fn crypt_turn<V: Vector, const HASHES: bool>(
     if HASHES {
         chain.hash = product.reduced();
     }
-    let last_key = V::everywhere(*keys.add(last));
+    let last_key = begin_last::<V, REGISTERS, true>(keys, last, &mut texts);
     for (at, text) in texts.into_iter().enumerate() {
         let masked = last_key.xor(V::load(from.add(at * V::BLOCKS)));
         text.last_round(masked).store(to.add(at * V::BLOCKS));
@@ -157,14 +158,14 @@ unsafe fn crypt_part<V: Vector, const ENCRYPTS: bool, const COUNT: usize>(
 ) {
     let (keys, last) = (unmoved(key.rounds.keys()), key.rounds.last());
     let in_last = blocks - (COUNT - 1) * V::BLOCKS;
-    let mut texts = counters::<V, COUNT>(&mut chain.counter, blocks, V::everywhere(*keys));
+    let mut texts = counters::<V, COUNT>(&mut chain.counter, blocks, first_key(&key.rounds));
     for round in 1..last {
-        let round_key = V::everywhere(*keys.add(round));
+        let round_key = round_key::<V>(keys, round);
         for text in &mut texts {
             *text = text.round(round_key);
         }
     }
-    let last_key = V::everywhere(*keys.add(last));
+    let last_key = begin_last::<V, COUNT, true>(keys, last, &mut texts);
     let powers = key.powers(blocks);
     let mut product = Product::zero();
     for (register, text) in texts.into_iter().enumerate() {

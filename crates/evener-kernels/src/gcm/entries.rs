@@ -39,7 +39,13 @@ impl Entries {
 }
 
 /// In the order of [`Width`](crate::level::Width).
-static ENTRIES: [Entries; 3] = [one::ENTRIES, two::ENTRIES, four::ENTRIES];
+static ENTRIES: &[Entries] = &[
+    one::ENTRIES,
+    #[cfg(target_arch = "x86_64")]
+    two::ENTRIES,
+    #[cfg(target_arch = "x86_64")]
+    four::ENTRIES,
+];
 
 macro_rules! entries {
     ($name:ident, $vector:ty, $features:literal) => {
@@ -92,8 +98,13 @@ macro_rules! entries {
     };
 }
 
-entries!(one, std::arch::x86_64::__m128i, "aes,pclmulqdq,sse4.1,ssse3");
+#[cfg(target_arch = "x86_64")]
+entries!(one, Block, "aes,pclmulqdq,sse4.1,ssse3");
+#[cfg(target_arch = "aarch64")]
+entries!(one, Block, "neon,aes");
+#[cfg(target_arch = "x86_64")]
 entries!(two, std::arch::x86_64::__m256i, "aes,pclmulqdq,sse4.1,ssse3,avx2,vaes,vpclmulqdq");
+#[cfg(target_arch = "x86_64")]
 entries!(
     four,
     std::arch::x86_64::__m512i,

@@ -5,6 +5,7 @@ use zeroize::Zeroize as _;
 use super::product::{Product, times_x};
 use crate::aes::Schedule;
 use crate::level::{Level, Width};
+use crate::turn;
 use crate::vector::{Block, Vector};
 
 /// Powers of the hash key that a turn of the widest registers takes.
@@ -36,7 +37,8 @@ impl Key {
         unsafe { self.set_by_instructions(key) }
     }
 
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn set_by_instructions(&mut self, key: &[u8]) -> bool {
         if !self.rounds.set(key) {
             return false;
@@ -76,14 +78,10 @@ impl Key {
     }
 
     /// One block, encrypted.
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     pub(crate) unsafe fn encrypted(&self, block: Block) -> Block {
-        let (keys, last) = (self.rounds.keys(), self.rounds.last());
-        let mut text = block.xor(*keys);
-        for round in 1..last {
-            text = text.round(*keys.add(round));
-        }
-        text.last_round(*keys.add(last))
+        turn::encrypted(&self.rounds, block)
     }
 }
 

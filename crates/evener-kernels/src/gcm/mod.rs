@@ -6,7 +6,6 @@ mod key;
 mod product;
 mod stretch;
 
-use std::arch::x86_64::{_mm_set_epi64x, _mm_setzero_si128};
 use std::ptr;
 
 use zeroize::Zeroize as _;
@@ -17,7 +16,7 @@ pub use self::key::Key;
 use self::product::product;
 pub use self::stretch::Stretch;
 use crate::turn::begins_inside;
-use crate::vector::{Block, Vector as _};
+use crate::vector::{self, Block, Vector as _};
 
 const BLOCK: usize = 16;
 
@@ -133,7 +132,8 @@ impl Message {
         unsafe { self.end(key) }
     }
 
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn take_aad(&mut self, key: &mut Key, data: &[u8]) {
         let mut data = data;
         let filled = in_block(self.aad_bytes);
@@ -151,7 +151,8 @@ impl Message {
     }
 
     /// At least one byte of text.
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn crypt_text<const ENCRYPTS: bool>(
         &mut self,
         key: &mut Key,
@@ -184,7 +185,7 @@ impl Message {
         }
         if left > 0 {
             key.encrypted(self.chain.counter.reversed()).store(self.stream.as_mut_ptr().cast());
-            self.chain.counter = self.chain.counter.add(_mm_set_epi64x(0, 1));
+            self.chain.counter = self.chain.counter.add(vector::number(0, 1));
             self.crypt_some::<ENCRYPTS>(from, to, 0, left);
         }
     }
@@ -205,11 +206,12 @@ impl Message {
         }
     }
 
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn end(&mut self, key: &Key) -> [u8; BLOCK] {
         let mut tag = [0; BLOCK];
         self.flush(key, if self.text_bytes == 0 { self.aad_bytes } else { self.text_bytes });
-        self.hash_block(key, _mm_set_epi64x(bits(self.aad_bytes), bits(self.text_bytes)));
+        self.hash_block(key, vector::number(bits(self.aad_bytes), bits(self.text_bytes)));
         self.chain.hash.reversed().xor(self.mask).store(tag.as_mut_ptr().cast());
         tag
     }
@@ -227,7 +229,8 @@ impl Message {
     }
 
     /// Hashes a block that `bytes` bytes have left unfinished, filled up with zeros.
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn flush(&mut self, key: &Key, bytes: u64) {
         let filled = in_block(bytes);
         if filled > 0 {
@@ -236,22 +239,25 @@ impl Message {
         }
     }
 
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn hash_pending(&mut self, key: &Key) {
         self.hash_block(key, Block::load(self.pending.as_ptr().cast()).reversed());
     }
 
     /// Hashes a block whose bytes are reversed.
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn hash_block(&mut self, key: &Key, block: Block) {
         self.chain.hash = product(self.chain.hash.xor(block), *key.powers(1));
     }
 }
 
 /// A message under this nonce.
-#[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+#[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
 unsafe fn begun(key: &mut Key, nonce: &[u8]) -> Message {
-    let zero = _mm_setzero_si128();
+    let zero = Block::zero();
     let chain = Chain { counter: zero, hash: zero };
     let mut message =
         Message { chain, mask: zero, stream: [0; BLOCK], pending: [0; BLOCK], aad_bytes: 0, text_bytes: 0 };
@@ -262,17 +268,16 @@ unsafe fn begun(key: &mut Key, nonce: &[u8]) -> Message {
     } else {
         message.hash(key, nonce);
         message.flush(key, nonce.len() as u64);
-        message.hash_block(key, _mm_set_epi64x(0, bits(nonce.len() as u64)));
+        message.hash_block(key, vector::number(0, bits(nonce.len() as u64)));
         std::mem::replace(&mut message.chain.hash, zero)
     };
     message.mask = key.encrypted(first.reversed());
-    message.chain.counter = first.add(_mm_set_epi64x(0, 1));
+    message.chain.counter = first.add(vector::number(0, 1));
     message
 }
 
-#[target_feature(enable = "sse2")]
 unsafe fn blank() -> Message {
-    let zero = _mm_setzero_si128();
+    let zero = Block::zero();
     let chain = Chain { counter: zero, hash: zero };
     Message { chain, mask: zero, stream: [0; BLOCK], pending: [0; BLOCK], aad_bytes: 0, text_bytes: 0 }
 }
@@ -290,6 +295,6 @@ impl Drop for Message {
 }
 
 /// Bits in so many bytes; the limits of a message keep it from overflowing.
-fn bits(bytes: u64) -> i64 {
-    bytes.wrapping_mul(8).cast_signed()
+fn bits(bytes: u64) -> u64 {
+    bytes.wrapping_mul(8)
 }

@@ -6,12 +6,10 @@
 //! polynomial in this order of bits, x^128 + x^127 + x^126 + x^121 + 1: Gueron and Kounavis, "Intel Carry-Less Multiplication Instruction and its
 //! Usage for Computing the GCM Mode" (2010).
 
-use std::arch::x86_64::*;
-
-use crate::vector::{Block, Vector};
+use crate::vector::{self, Block, Vector};
 
 /// x^127 + x^126 + x^121 of the polynomial, in the high half.
-const POLYNOMIAL: i64 = 0xc2 << 56;
+const POLYNOMIAL: u64 = 0xc2 << 56;
 
 /// A sum of products that is not reduced yet, of 256 bits in three overlapping parts.
 #[derive(Clone, Copy)]
@@ -49,7 +47,7 @@ impl<V: Vector> Product<V> {
     /// Each block's own sum, reduced.
     #[inline(always)]
     pub(crate) unsafe fn reduced_each(self) -> V {
-        let polynomial = V::everywhere(_mm_set_epi64x(POLYNOMIAL, 0));
+        let polynomial = V::everywhere(vector::number(POLYNOMIAL, 0));
         let middle = self.middle.xor(self.low.exchanged()).xor(self.low.low_by_high(polynomial));
         self.high.xor(middle.exchanged()).xor(middle.low_by_high(polynomial))
     }
@@ -57,7 +55,7 @@ impl<V: Vector> Product<V> {
     /// The sum over all blocks of the register, reduced.
     #[inline(always)]
     pub(crate) unsafe fn reduced(self) -> Block {
-        let polynomial = _mm_set_epi64x(POLYNOMIAL, 0);
+        let polynomial = vector::number(POLYNOMIAL, 0);
         let (low, middle, high) = (self.low.sum(), self.middle.sum(), self.high.sum());
         let middle = middle.xor(low.exchanged()).xor(low.low_by_high(polynomial));
         high.xor(middle.exchanged()).xor(middle.low_by_high(polynomial))
@@ -75,12 +73,14 @@ pub(crate) unsafe fn product(one: Block, other: Block) -> Block {
     product.reduced()
 }
 
-/// An element times x.
-#[target_feature(enable = "sse4.1")]
-pub(crate) fn times_x(element: Block) -> Block {
-    let carried = _mm_srli_epi64::<63>(element);
-    let shifted = _mm_or_si128(_mm_slli_epi64::<1>(element), _mm_slli_si128::<8>(carried));
-    // All ones where the highest bit was set.
-    let overflow = _mm_shuffle_epi32::<0b11_11_11_11>(_mm_srai_epi32::<31>(element));
-    _mm_xor_si128(shifted, _mm_and_si128(overflow, _mm_set_epi64x(POLYNOMIAL, 1)))
+/// An element times x: what leaves its halves goes to the other one, and what leaves the element is folded in.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+pub(crate) unsafe fn times_x(element: Block) -> Block {
+    let carried = element.lowered(63);
+    let crossed = carried.exchanged();
+    let folded = carried.high_by_low(vector::number(0, POLYNOMIAL)).low_to_high();
+    element.raised(1).xor(crossed).xor(folded)
 }

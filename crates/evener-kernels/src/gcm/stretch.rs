@@ -4,15 +4,13 @@
 //! nothing hashed -> all of them in any order -> [`Message::join`] in the order of the text. The hash of what lies before a stretch of n
 //! blocks is multiplied by the n-th power of the hash key, and the stretch's own is added (NIST SP 800-38D, 6.4, by Horner's rule).
 
-use std::arch::x86_64::{_mm_cvtsi64_si128, _mm_setzero_si128};
-
 use super::blocks::Chain;
 use super::entries::Entries;
 use super::key::{Key, MOST_POWERS};
 use super::product::product;
 use super::{BLOCK, Message, in_block};
 use crate::turn::begins_inside;
-use crate::vector::Vector as _;
+use crate::vector::{self, Block, Vector as _};
 
 /// Whole blocks of a message, on their way. Who splits messages calls it a part; here that is what is left behind the last turn.
 pub struct Stretch {
@@ -48,7 +46,8 @@ impl Message {
         self.text_bytes += (stretch.blocks * BLOCK) as u64;
     }
 
-    #[target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,pclmulqdq,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn take(&mut self, key: &Key, stretch: &Stretch) {
         let mut hash = self.chain.hash;
         // By the binary digits of the number, highest first: times the hash key where one is set, squared in between.
@@ -98,8 +97,7 @@ impl Stretch {
 }
 
 /// The counter is a word of 32 bits, which wraps (SP 800-38D, 6.5).
-#[target_feature(enable = "sse2")]
 unsafe fn ahead(chain: &Chain, blocks: usize) -> Stretch {
-    let counter = chain.counter.add(_mm_cvtsi64_si128(blocks as i64));
-    Stretch { chain: Chain { counter, hash: _mm_setzero_si128() }, blocks: 0 }
+    let counter = chain.counter.add(vector::number(0, blocks as u64));
+    Stretch { chain: Chain { counter, hash: Block::zero() }, blocks: 0 }
 }

@@ -3,7 +3,7 @@
 //! `tests` computes the roots anew.
 
 /// Of SHA-224 and SHA-256, by rounds: cube roots of the first 64 primes.
-#[cfg(any(kernels, test))]
+#[cfg(any(hash_kernels, test))]
 pub(super) const K256: [u32; 64] = [
     0x428a_2f98,
     0x7137_4491,
@@ -72,7 +72,7 @@ pub(super) const K256: [u32; 64] = [
 ];
 
 /// Of SHA-384 and SHA-512, by rounds: cube roots of the first 80 primes.
-#[cfg(any(kernels, test))]
+#[cfg(any(hash_kernels, test))]
 pub(super) const K512: [u64; 80] = [
     0x428a_2f98_d728_ae22,
     0x7137_4491_23ef_65cd,
@@ -157,7 +157,7 @@ pub(super) const K512: [u64; 80] = [
 ];
 
 /// Of SHA-1, by twenties of rounds.
-#[cfg(any(kernels, test))]
+#[cfg(hash_kernels)]
 pub(super) const K1: [u32; 4] = [0x5a82_7999, 0x6ed9_eba1, 0x8f1b_bcdc, 0xca62_c1d6];
 
 /// First state of SHA-1; the words behind it are of no use.

@@ -64,13 +64,13 @@ impl Means {
     }
 }
 
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 fn has_extensions() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has!("sha") && has!("sse4.1") && has!("ssse3")
 }
 
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 fn has_width(bits: usize) -> bool {
     use std::arch::is_x86_feature_detected as has;
     match bits {
@@ -80,12 +80,12 @@ fn has_width(bits: usize) -> bool {
     }
 }
 
-#[cfg(not(kernels))]
+#[cfg(not(hash_kernels))]
 fn has_extensions() -> bool {
     false
 }
 
-#[cfg(not(kernels))]
+#[cfg(not(hash_kernels))]
 fn has_width(bits: usize) -> bool {
     bits == 0
 }

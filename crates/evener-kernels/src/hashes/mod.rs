@@ -6,21 +6,21 @@
 
 mod burst;
 mod constants;
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 mod entries;
-#[cfg(not(kernels))]
+#[cfg(not(hash_kernels))]
 #[path = "absent.rs"]
 mod entries;
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 mod extensions;
 mod mac;
 mod means;
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 mod sha1;
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 mod sha2;
 mod space;
-#[cfg(kernels)]
+#[cfg(hash_kernels)]
 mod words;
 
 use std::cmp::Reverse;

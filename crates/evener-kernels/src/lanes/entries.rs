@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::space::Space;
 use super::{Key, Message, burst};
 use crate::level::{Level, Width};
+use crate::vector::Block;
 
 /// Encrypts messages under keys of one size. Called only where the processor has the level's instructions.
 pub(super) type Kernel = unsafe fn(&mut Space, &[Arc<Key>], &[Message<'_>]);
@@ -13,7 +14,9 @@ pub(super) type Kernel = unsafe fn(&mut Space, &[Arc<Key>], &[Message<'_>]);
 pub(super) fn of(level: Level) -> Kernel {
     match level.width() {
         Width::One => one,
+        #[cfg(target_arch = "x86_64")]
         Width::Two => two,
+        #[cfg(target_arch = "x86_64")]
         Width::Four => four,
     }
 }
@@ -27,6 +30,11 @@ macro_rules! kernel {
     };
 }
 
-kernel!(one, std::arch::x86_64::__m128i, "aes,sse4.1,ssse3");
+#[cfg(target_arch = "x86_64")]
+kernel!(one, Block, "aes,sse4.1,ssse3");
+#[cfg(target_arch = "aarch64")]
+kernel!(one, Block, "neon,aes");
+#[cfg(target_arch = "x86_64")]
 kernel!(two, std::arch::x86_64::__m256i, "aes,sse4.1,ssse3,avx2,vaes");
+#[cfg(target_arch = "x86_64")]
 kernel!(four, std::arch::x86_64::__m512i, "aes,sse4.1,ssse3,avx2,vaes,avx512f,avx512bw,avx512vl");

@@ -3,6 +3,7 @@
 //! Each width takes as much of a message at a time as its registers allow: a line of the cache with 512 bits, half of one with 256. Where the
 //! places of messages collide in the cache, as those that begin on pages do, a line is fetched so many times less often.
 
+#[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 use crate::turn::unmoved;
@@ -43,11 +44,19 @@ impl<V: Lanes> Places<V> {
     unsafe fn encrypt<const COUNT: usize>(&self, chain: &mut [V; COUNT], texts: [V; COUNT]) {
         let mut key = unmoved(self.keys.cast()).cast::<V>();
         let last = key.add(self.rounds * V::REGISTERS);
-        for (register, (chain, text)) in chain.iter_mut().zip(texts).enumerate() {
-            *chain = chain.xor(text.xor(*key.add(register)));
+        let mut end = last;
+        if V::KEY_FIRST {
+            end = last.sub(V::REGISTERS);
+            for (chain, text) in chain.iter_mut().zip(texts) {
+                *chain = chain.xor(text);
+            }
+        } else {
+            for (register, (chain, text)) in chain.iter_mut().zip(texts).enumerate() {
+                *chain = chain.xor(text.xor(*key.add(register)));
+            }
+            key = key.add(V::REGISTERS);
         }
-        key = key.add(V::REGISTERS);
-        while key != last {
+        while key != end {
             for (register, text) in chain.iter_mut().enumerate() {
                 *text = text.round(*key.add(register));
             }
@@ -55,6 +64,9 @@ impl<V: Lanes> Places<V> {
             key = unmoved(key.add(V::REGISTERS).cast()).cast();
         }
         for (register, text) in chain.iter_mut().enumerate() {
+            if V::KEY_FIRST {
+                *text = text.unmixed_round(*end.add(register));
+            }
             *text = text.last_round(*last.add(register));
         }
     }
@@ -77,7 +89,7 @@ pub(super) unsafe fn single<V: Lanes, const COUNT: usize>(
     }
 }
 
-impl Lanes for __m128i {
+impl Lanes for Block {
     const REGISTERS: usize = 8;
     const TURN: usize = 1;
 
@@ -97,6 +109,7 @@ impl Lanes for __m128i {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Lanes for __m256i {
     const REGISTERS: usize = 8;
     const TURN: usize = 2;
@@ -133,6 +146,7 @@ impl Lanes for __m256i {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Lanes for __m512i {
     const REGISTERS: usize = 4;
     const TURN: usize = 4;
@@ -180,12 +194,14 @@ impl Lanes for __m512i {
 }
 
 /// Two rows of two blocks by columns.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn by_columns_of_two(one: __m256i, other: __m256i) -> [__m256i; 2] {
     [_mm256_permute2x128_si256::<0x20>(one, other), _mm256_permute2x128_si256::<0x31>(one, other)]
 }
 
 /// Four rows of four blocks by columns.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn by_columns_of_four([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
     let (ab, cd) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));

@@ -1,6 +1,5 @@
 //! Memory of the lanes: what the kernel reads and writes beside text, and which message is in which lane.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::mem;
 use std::ptr;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use zeroize::Zeroize as _;
 
 use super::{Key, Message};
 use crate::aes::MOST;
-use crate::vector::{Block, Vector as _};
+use crate::vector::{Block, Vector as _, fetch};
 
 /// Most lanes of a level.
 pub(super) const LANES_MAX: usize = 16;
@@ -191,12 +190,6 @@ impl Space {
         }
         self.key_ids = [0; LANES_MAX];
     }
-}
-
-/// Has a line fetched into the cache, wherever that is. Also one that is to be written: `prefetchw` is none of a level's instructions.
-#[inline(always)]
-unsafe fn fetch(place: *const Block) {
-    _mm_prefetch::<_MM_HINT_T0>(place.cast());
 }
 
 impl Drop for Space {

@@ -1,10 +1,8 @@
 //! CTR (NIST SP 800-38A, 6.5) with a counter of 128 bits, highest byte first, as OpenSSL counts.
 
-use std::arch::x86_64::{_mm_cvtsi128_si32, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x};
-
 use crate::aes::Schedule;
 use crate::turn::{Step, counters, first_key, loaded, middle_rounds, store_all, walk};
-use crate::vector::{Block, Vector};
+use crate::vector::{self, Block, Vector};
 
 struct Ctr<'k> {
     key: &'k Schedule,
@@ -45,7 +43,8 @@ pub(super) unsafe fn crypt<V: Vector>(
     let (mut from, mut to, mut left) = (from, to, blocks);
     let mut step = Ctr { key, counter: first };
     // The lowest word goes round at most once in 64 GiB: what lies before that is counted by itself.
-    let before_end = (1_usize << 32) - _mm_cvtsi128_si32(first).cast_unsigned() as usize;
+    let [low, _] = vector::halves(first);
+    let before_end = (1_usize << 32) - (low & 0xffff_ffff) as usize;
     if left >= before_end {
         walk::<V, _>(&mut step, from, to, before_end);
         (from, to, left) = (from.add(before_end), to.add(before_end), left - before_end);
@@ -58,7 +57,7 @@ pub(super) unsafe fn crypt<V: Vector>(
 /// The counter so many blocks on.
 #[inline(always)]
 unsafe fn plus(counter: Block, blocks: usize) -> Block {
-    let (low, high) = (_mm_cvtsi128_si64(counter), _mm_extract_epi64::<1>(counter));
-    let (low, is_over) = low.cast_unsigned().overflowing_add(blocks as u64);
-    _mm_set_epi64x(high.wrapping_add(i64::from(is_over)), low.cast_signed())
+    let [low, high] = vector::halves(counter);
+    let (low, is_over) = low.overflowing_add(blocks as u64);
+    vector::number(high.wrapping_add(u64::from(is_over)), low)
 }

@@ -12,7 +12,9 @@ pub(super) type Kernel = unsafe fn(&Schedule, &mut Block, *const Block, *mut Blo
 pub(super) fn of(level: Level, mode: Mode) -> Kernel {
     match level.width() {
         Width::One => one::of(mode),
+        #[cfg(target_arch = "x86_64")]
         Width::Two => two::of(mode),
+        #[cfg(target_arch = "x86_64")]
         Width::Four => four::of(mode),
     }
 }
@@ -57,8 +59,13 @@ macro_rules! kernels {
     };
 }
 
-kernels!(one, std::arch::x86_64::__m128i, "aes,pclmulqdq,sse4.1,ssse3");
+#[cfg(target_arch = "x86_64")]
+kernels!(one, Block, "aes,pclmulqdq,sse4.1,ssse3");
+#[cfg(target_arch = "aarch64")]
+kernels!(one, Block, "neon,aes");
+#[cfg(target_arch = "x86_64")]
 kernels!(two, std::arch::x86_64::__m256i, "aes,pclmulqdq,sse4.1,ssse3,avx2,vaes,vpclmulqdq");
+#[cfg(target_arch = "x86_64")]
 kernels!(
     four,
     std::arch::x86_64::__m512i,

@@ -16,7 +16,7 @@ use self::entries::Kernel;
 use crate::aes::Schedule;
 use crate::level::Level;
 pub use crate::mode::{BLOCK, Mode};
-use crate::turn::{begins_inside, last_round, middle_rounds};
+use crate::turn::{self, begins_inside};
 use crate::vector::{Block, Vector as _};
 
 /// A key for one of the modes. Wiped when it goes.
@@ -49,7 +49,8 @@ impl Key {
         is_set
     }
 
-    #[target_feature(enable = "aes,sse4.1,ssse3")]
+    #[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,sse4.1,ssse3"))]
+    #[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
     unsafe fn set_by_instructions(&mut self, mode: Mode, key: &[u8]) -> bool {
         let mut key = key;
         if mode.is_xts() {
@@ -184,9 +185,8 @@ fn chain_out(block: Block, chain: &mut [u8; BLOCK]) {
     unsafe { block.store(chain.as_mut_ptr().cast()) }
 }
 
-#[target_feature(enable = "aes,sse4.1,ssse3")]
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "aes,sse4.1,ssse3"))]
+#[cfg_attr(target_arch = "aarch64", target_feature(enable = "neon,aes"))]
 unsafe fn encrypted(rounds: &Schedule, block: Block) -> Block {
-    let mut texts = [block.xor(*rounds.keys())];
-    let last_key = middle_rounds::<Block, 1, true>(rounds, &mut texts);
-    last_round::<Block, true>(texts[0], last_key)
+    turn::encrypted(rounds, block)
 }

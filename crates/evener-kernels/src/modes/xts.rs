@@ -4,14 +4,12 @@
 //! first register those of the first before times x to the turn's, so that no turn waits for the whole chain of the one before: two shifts, and one carry-less
 //! product that folds what has left the block back in.
 
-use std::arch::x86_64::*;
-
 use crate::aes::Schedule;
 use crate::turn::{REGISTERS, Step, first_key, last_round, loaded, middle_rounds, store_all, walk};
-use crate::vector::{Block, Vector};
+use crate::vector::{self, Block, Vector};
 
 /// x^7 + x^2 + x + 1, what x^128 is.
-const POLYNOMIAL: i64 = 0x87;
+const POLYNOMIAL: u64 = 0x87;
 
 struct Xts<'k, V, const ENCRYPTS: bool> {
     key: &'k Schedule,
@@ -82,10 +80,10 @@ unsafe fn tweaks<V: Vector, const COUNT: usize>(first: V) -> [V; COUNT] {
     let mut tweaks = [first; COUNT];
     if V::BLOCKS == 1 {
         // By additions, which wait for two instructions a block: the bits that leave a block's halves are the first block's, one after the other.
-        let mut leaving = leaving(first.nth(0));
+        let mut leaving = vector::leaving(first.nth(0));
         for register in 1..COUNT {
-            tweaks[register] = V::in_front(doubled(tweaks[register - 1].nth(0), leaving));
-            leaving = _mm_add_epi32(leaving, leaving);
+            tweaks[register] = V::in_front(vector::doubled(tweaks[register - 1].nth(0), leaving, POLYNOMIAL));
+            leaving = leaving.add(leaving);
         }
     } else {
         for register in 1..COUNT {
@@ -100,29 +98,16 @@ unsafe fn tweaks<V: Vector, const COUNT: usize>(first: V) -> [V; COUNT] {
 unsafe fn behind<V: Vector, const COUNT: usize>(tweaks: [V; COUNT]) -> V {
     if V::BLOCKS == 1 {
         let last = tweaks[COUNT - 1].nth(0);
-        V::in_front(doubled(last, leaving(last)))
+        V::in_front(vector::doubled(last, vector::leaving(last), POLYNOMIAL))
     } else {
         times_x_to(tweaks[0], COUNT * V::BLOCKS)
     }
 }
 
-/// Words whose highest bits are those of the block's halves, each where it is folded in.
-#[inline(always)]
-unsafe fn leaving(block: Block) -> Block {
-    _mm_shuffle_epi32::<0b01_01_11_11>(block)
-}
-
-/// A block times x.
-#[inline(always)]
-unsafe fn doubled(block: Block, leaving: Block) -> Block {
-    let folded = _mm_and_si128(_mm_srai_epi32::<31>(leaving), _mm_set_epi64x(1, POLYNOMIAL));
-    _mm_xor_si128(_mm_add_epi64(block, block), folded)
-}
-
 /// Each block times x^power, 1 to 32.
 #[inline(always)]
 unsafe fn times_x_to<V: Vector>(tweaks: V, power: usize) -> V {
-    let polynomial = V::everywhere(_mm_cvtsi64_si128(POLYNOMIAL));
+    let polynomial = V::everywhere(vector::number(0, POLYNOMIAL));
     let over = tweaks.lowered(64 - power);
     tweaks.raised(power).xor(over.low_to_high()).xor(over.high_by_low(polynomial))
 }

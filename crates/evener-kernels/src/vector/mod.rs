@@ -3,8 +3,6 @@
 //! The kernels are written once over [`Vector`]; an entry in `gcm/entries.rs` or `modes/entries.rs` names the register and switches the instructions on for all that is
 //! inlined into it.
 
-use std::arch::x86_64::__m128i;
-
 /// Functions of a [`Vector`] that are one instruction of two registers.
 macro_rules! of_two {
     ($($name:ident: $instruction:expr),+ $(,)?) => {$(
@@ -15,12 +13,78 @@ macro_rules! of_two {
     )+};
 }
 
-mod four;
-mod one;
-mod two;
+/// What is alike of all registers of one block.
+macro_rules! alone {
+    () => {
+        const BLOCKS: usize = 1;
 
-/// One block of 16 bytes.
-pub(crate) type Block = __m128i;
+        #[inline(always)]
+        unsafe fn load_first(from: *const Block, _: usize) -> Self {
+            Self::load(from)
+        }
+
+        #[inline(always)]
+        unsafe fn store_first(self, to: *mut Block, _: usize) {
+            self.store(to);
+        }
+
+        #[inline(always)]
+        unsafe fn first(self, _: usize) -> Self {
+            self
+        }
+
+        #[inline(always)]
+        unsafe fn everywhere(block: Block) -> Self {
+            block
+        }
+
+        #[inline(always)]
+        unsafe fn in_front(block: Block) -> Self {
+            block
+        }
+
+        #[inline(always)]
+        unsafe fn ascending() -> Self {
+            Self::zero()
+        }
+
+        #[inline(always)]
+        unsafe fn behind(self, before: Self) -> Self {
+            before
+        }
+
+        #[inline(always)]
+        unsafe fn of_blocks(blocks: [Block; 4]) -> Self {
+            blocks[0]
+        }
+
+        #[inline(always)]
+        unsafe fn nth(self, _: usize) -> Block {
+            self
+        }
+
+        #[inline(always)]
+        unsafe fn sum(self) -> Block {
+            self
+        }
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+mod arm;
+#[cfg(target_arch = "x86_64")]
+mod four;
+#[cfg(target_arch = "x86_64")]
+mod one;
+#[cfg(target_arch = "x86_64")]
+mod two;
+#[cfg(target_arch = "x86_64")]
+mod words;
+
+#[cfg(target_arch = "aarch64")]
+pub(crate) use self::arm::*;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use self::words::*;
 
 /// A register that holds [`BLOCKS`](Vector::BLOCKS) blocks. "Each block" and "each word" below are those of this register.
 ///
@@ -30,6 +94,9 @@ pub(crate) type Block = __m128i;
 pub(crate) trait Vector: Copy {
     /// Blocks in the register.
     const BLOCKS: usize;
+    /// Whether a round adds its key before all else, as AESE does, and not after it, as AESENC: then its key is that of the round before, and the last
+    /// round is two steps.
+    const KEY_FIRST: bool = false;
 
     unsafe fn zero() -> Self;
     /// Reads a whole register.
@@ -54,10 +121,20 @@ pub(crate) trait Vector: Copy {
     unsafe fn reversed(self) -> Self;
     /// The halves of 64 bits of each block exchanged.
     unsafe fn exchanged(self) -> Self;
-    /// One round of AES encryption of each block.
+    /// One round of AES encryption of each block, by the key of that round, or where [`KEY_FIRST`](Self::KEY_FIRST) of the one before.
     unsafe fn round(self, key: Self) -> Self;
-    /// The last round of AES encryption of each block.
+    /// The last round of AES encryption of each block; where [`KEY_FIRST`](Self::KEY_FIRST) all of it that is left behind [`unmixed_round`](Self::unmixed_round).
     unsafe fn last_round(self, key: Self) -> Self;
+    /// Where [`KEY_FIRST`](Self::KEY_FIRST): the last round by the key of the one before.
+    #[inline(always)]
+    unsafe fn unmixed_round(self, _: Self) -> Self {
+        self
+    }
+    /// The same of decryption.
+    #[inline(always)]
+    unsafe fn unmixed_inverse_round(self, _: Self) -> Self {
+        self
+    }
     /// One round of AES decryption of each block, by a key of the equivalent inverse cipher.
     unsafe fn inverse_round(self, key: Self) -> Self;
     /// The last round of AES decryption of each block.

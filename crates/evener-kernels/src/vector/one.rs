@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use super::{Block, Vector};
 
 impl Vector for __m128i {
-    const BLOCKS: usize = 1;
+    alone!();
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -19,38 +19,8 @@ impl Vector for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const Block, _: usize) -> Self {
-        Self::load(from)
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut Block) {
         _mm_storeu_si128(to, self);
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(self, to: *mut Block, _: usize) {
-        self.store(to);
-    }
-
-    #[inline(always)]
-    unsafe fn first(self, _: usize) -> Self {
-        self
-    }
-
-    #[inline(always)]
-    unsafe fn everywhere(block: Block) -> Self {
-        block
-    }
-
-    #[inline(always)]
-    unsafe fn in_front(block: Block) -> Self {
-        block
-    }
-
-    #[inline(always)]
-    unsafe fn ascending() -> Self {
-        Self::zero()
     }
 
     of_two! {
@@ -92,29 +62,9 @@ impl Vector for __m128i {
     }
 
     #[inline(always)]
-    unsafe fn behind(self, before: Self) -> Self {
-        before
-    }
-
-    #[inline(always)]
-    unsafe fn of_blocks(blocks: [Block; 4]) -> Self {
-        blocks[0]
-    }
-
-    #[inline(always)]
-    unsafe fn nth(self, _: usize) -> Block {
-        self
-    }
-
-    #[inline(always)]
     unsafe fn pinned(self) -> Self {
         let mut same = self;
         asm!("/* {0} */", inout(xmm_reg) same, options(nomem, nostack, preserves_flags));
         same
-    }
-
-    #[inline(always)]
-    unsafe fn sum(self) -> Block {
-        self
     }
 }
