@@ -19,6 +19,7 @@ use crate::command::man::Man;
 use crate::command::provider::Provider;
 use crate::command::sim::Sim;
 use crate::command::status::Status;
+use crate::command::sum::Sum;
 use crate::command::top::Top;
 use crate::terminal::{Exit, exit_status_help, output};
 
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Decrypt(Box<Decrypt>),
     Verify(Box<Verify>),
     Inspect(Inspect),
+    Sum(Box<Sum>),
     Devices(Devices),
     Explain(Box<Explain>),
     #[command(subcommand)]

@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Arguments, Command};
 use crate::command::{
     bench, completions, cryptodev, devices, doctor, encrypt, explain, host, inspect, keygen, keyset, man,
-    provider, sim, status, top,
+    provider, sim, status, sum, top,
 };
 use crate::terminal::{output, signals};
 
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Decrypt(arguments) => encrypt::decrypt(arguments),
         Command::Verify(arguments) => encrypt::verify::verify(arguments),
         Command::Inspect(arguments) => inspect::run(arguments),
+        Command::Sum(arguments) => sum::run(arguments),
         Command::Devices(arguments) => devices::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),

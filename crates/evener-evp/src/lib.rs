@@ -10,7 +10,7 @@ pub mod gcm;
 pub mod p256;
 
 pub use ffi::cipher::{Cipher, CipherStream, Mode};
-pub use ffi::digest::Digest;
+pub use ffi::digest::{Digest, RunningDigest};
 pub use ffi::key::{PemKey, RsaKey};
 
 /// libcrypto returned something other than success.

@@ -224,6 +224,12 @@ impl FileError {
         move |error| Self::Io(SystemError::of(doing)(error))
     }
 
+    /// Whether there is no such file.
+    #[must_use]
+    pub fn is_absence(&self) -> bool {
+        matches!(self, Self::Io(error) if error.answer().kind() == io::ErrorKind::NotFound)
+    }
+
     /// What a failed job means for its file.
     pub(crate) const fn of_job(segment: u64, error: JobError) -> Self {
         match error {

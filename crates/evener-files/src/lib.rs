@@ -30,6 +30,7 @@ mod request;
 mod run;
 mod segments;
 mod stream;
+pub mod sums;
 mod walk;
 mod workers;
 

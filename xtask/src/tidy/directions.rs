@@ -36,7 +36,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ("evener", Use(&["evener-arbiter", "evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
     (
         "evener-files",
-        Use(&["evener", "evener-core", "evener-evp", "evener-fd", "evener-startup"]),
+        Use(&["evener", "evener-core", "evener-evp", "evener-fd", "evener-kernels", "evener-startup"]),
         RUNTIME_TESTS,
     ),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),

@@ -15,4 +15,5 @@ pub(crate) mod man;
 pub(crate) mod provider;
 pub(crate) mod sim;
 pub(crate) mod status;
+pub(crate) mod sum;
 pub(crate) mod top;

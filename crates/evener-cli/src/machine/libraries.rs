@@ -59,7 +59,7 @@ fn disabled() -> Vec<String> {
 }
 
 /// A sentence for each name that switches nothing off, so that nothing is measured by mistake.
-pub(super) fn unknown_drivers() -> Vec<String> {
+pub(crate) fn unknown_drivers() -> Vec<String> {
     let unknown = disabled().into_iter().filter(|name| !ALL.contains(&name.as_str()));
     let told = |name| format!("EVENER_DISABLE names {name:?}; only {} can be left out", ALL.join(", "));
     unknown.map(told).collect()

@@ -41,6 +41,39 @@ impl Drop for Context {
     }
 }
 
+/// A digest on its way.
+pub struct RunningDigest {
+    context: Context,
+    /// Its length at the end.
+    bytes: usize,
+}
+
+impl RunningDigest {
+    /// Takes the next bytes in.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] where libcrypto refuses them.
+    pub fn update(&mut self, text: &[u8]) -> Result<(), Refused> {
+        // SAFETY: the text is read during the call only.
+        accepted(unsafe { EVP_DigestUpdate(self.context.0.as_ptr(), text.as_ptr().cast(), text.len()) })
+    }
+
+    /// The digest of all that came.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] where libcrypto refuses it.
+    pub fn finish(self) -> Result<Zeroizing<Vec<u8>>, Refused> {
+        let mut digest = Zeroizing::new(vec![0; DIGEST_BYTES_MAX]);
+        let (context, place) = (self.context.0.as_ptr(), digest.as_mut_ptr());
+        // SAFETY: the space holds the longest digest; null: its length is known.
+        accepted(unsafe { EVP_DigestFinal_ex(context, place, ptr::null_mut()) })?;
+        digest.truncate(self.bytes);
+        Ok(digest)
+    }
+}
+
 impl Digest {
     /// The digest of that name, `None` where libcrypto has none by its configuration.
     #[must_use]
@@ -57,20 +90,24 @@ impl Digest {
     ///
     /// [`Refused`] where libcrypto has no memory.
     pub fn of(&self, parts: &[&[u8]]) -> Result<Zeroizing<Vec<u8>>, Refused> {
+        let mut running = self.begin()?;
+        for part in parts {
+            running.update(part)?;
+        }
+        running.finish()
+    }
+
+    /// A digest of what comes bit by bit.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`] where libcrypto has no memory.
+    pub fn begin(&self) -> Result<RunningDigest, Refused> {
         let context = Context(owned(EVP_MD_CTX_new())?);
         // SAFETY: context and method are alive.
         accepted(unsafe { EVP_DigestInit_ex2(context.0.as_ptr(), self.0.as_ptr(), ptr::null()) })?;
-        for part in parts {
-            // SAFETY: the part is read during the call only.
-            accepted(unsafe { EVP_DigestUpdate(context.0.as_ptr(), part.as_ptr().cast(), part.len()) })?;
-        }
-        let mut digest = Zeroizing::new(vec![0; DIGEST_BYTES_MAX]);
-        // SAFETY: the space holds the longest digest; null: its length is asked for below.
-        let answer = unsafe { EVP_DigestFinal_ex(context.0.as_ptr(), digest.as_mut_ptr(), ptr::null_mut()) };
-        accepted(answer)?;
         // SAFETY: the method is alive.
-        digest.truncate(len(unsafe { EVP_MD_get_size(self.0.as_ptr()) }));
-        Ok(digest)
+        Ok(RunningDigest { context, bytes: len(unsafe { EVP_MD_get_size(self.0.as_ptr()) }) })
     }
 
     /// PBKDF2 with HMAC of this digest (RFC 8018) fills `key`.

@@ -36,6 +36,16 @@ pub(crate) struct Descent {
     levels: Vec<Level>,
     /// The path of the current one.
     path: PathBuf,
+    order: Order,
+}
+
+/// The order in which what is in a directory comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// As file systems have them side by side, a good many at a time.
+    Inodes,
+    /// As `LC_ALL=C sort` puts paths, a whole directory at a time.
+    Names,
 }
 
 struct Level {
@@ -49,6 +59,7 @@ struct Listing {
     dir: Option<OwnedFd>,
     /// What was read of it.
     ahead: VecDeque<Listed>,
+    order: Order,
 }
 
 type Listed = Result<(OsString, FileType), Errno>;
@@ -56,8 +67,13 @@ type Listed = Result<(OsString, FileType), Errno>;
 impl Descent {
     /// Opens the directory that the user named `path`.
     pub(crate) fn new(path: &Path, open: &Arc<OpenPlaces>) -> Result<Self, FileError> {
+        Self::by(Order::Inodes, path, open)
+    }
+
+    /// The same in an order.
+    pub(crate) fn by(order: Order, path: &Path, open: &Arc<OpenPlaces>) -> Result<Self, FileError> {
         let root = open_root(path, open)?;
-        Ok(Self { root: Some(root), levels: Vec::new(), path: path.to_owned() })
+        Ok(Self { root: Some(root), levels: Vec::new(), path: path.to_owned(), order })
     }
 
     /// The path of the current directory.
@@ -118,7 +134,7 @@ impl Descent {
         let fd = place.fd()?;
         // A descriptor of its own: that of the place may be closed while the listing goes on.
         let own = fcntl_dupfd_cloexec(&*fd, 0).map_err(FileError::io("read"))?;
-        let listing = Listing { dir: Some(own), ahead: VecDeque::new() };
+        let listing = Listing { dir: Some(own), ahead: VecDeque::new(), order: self.order };
         let depth = self.levels.len();
         self.levels.push(Level { place: Arc::clone(&place), listing });
         if let Some(far) = depth.checked_sub(OPEN_MAX) {
@@ -143,14 +159,14 @@ impl Listing {
         }
     }
 
-    /// Reads a good many entries on: one at least, unless none is left. They come in the order of their inodes, in which file systems
-    /// and the kernel's caches have them side by side.
+    /// Reads a good many entries on: one at least, unless none is left; all where they are to come by their names.
     fn read_on(&mut self) {
         let Some(dir) = self.dir.take() else { return };
         let mut room = [MaybeUninit::uninit(); LISTING_BYTES];
         let mut entries = RawDir::new(&dir, &mut room);
         let (mut found, mut is_end) = (Vec::new(), false);
-        while !(is_end || found.len() >= SORTED_MIN && entries.is_buffer_empty()) {
+        let is_enough = |found: &Vec<_>| self.order == Order::Inodes && found.len() >= SORTED_MIN;
+        while !(is_end || is_enough(&found) && entries.is_buffer_empty()) {
             match entries.next() {
                 None => is_end = true,
                 Some(Err(errno)) => {
@@ -163,10 +179,23 @@ impl Listing {
                 }
             }
         }
-        found.sort_by_key(|(inode, _)| *inode);
+        match self.order {
+            Order::Inodes => found.sort_by_key(|(inode, _)| *inode),
+            Order::Names => found.sort_by_cached_key(|(_, listed)| place_among_paths(listed)),
+        }
         self.ahead.extend(found.into_iter().map(|(_, listed)| listed));
         self.dir = (!is_end).then_some(dir);
     }
+}
+
+/// Where a path with this name stands among paths: that of a directory goes on behind a slash. What could not be read comes last.
+fn place_among_paths(listed: &Listed) -> (bool, Vec<u8>) {
+    let Ok((name, kind)) = listed else { return (true, Vec::new()) };
+    let mut place = name.as_bytes().to_vec();
+    if *kind == FileType::Directory {
+        place.push(b'/');
+    }
+    (false, place)
 }
 
 /// Entries that are put in order together, as far as a directory has them. Assumed, not measured: 4096, some 300 KiB.

@@ -13,7 +13,7 @@ mod placement;
 mod tests;
 mod traversal;
 
-pub(crate) use descent::{Descent, Found, bytes_below};
+pub(crate) use descent::{Descent, Found, Order, bytes_below};
 pub(crate) use hard_links::{HardLinks, Identity, Name, Names, Waiting};
 pub(crate) use item::{Entry, Item, What};
 pub(crate) use placement::{identities, named_inputs};
