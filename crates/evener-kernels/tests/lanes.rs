@@ -168,6 +168,24 @@ fn every_count_of_messages_alike_and_unlike() {
     }
 }
 
+/// As most bursts are: short messages of one length under one key, and the first length that counts as long; among them one under another key, or
+/// with padding.
+#[test]
+fn bursts_of_one_key_and_length() {
+    let keys = keys(16, 2);
+    for (length, counts) in [(0, 1..20), (16, 1..40), (64, 1..70), (1_024, 1..20), (1_040, 1..20)] {
+        for count in counts {
+            let burst = |odd: usize| {
+                let key = |it| usize::from(it == odd && it % 2 == 0);
+                let padded = |it: usize| usize::from(it == odd && it % 2 == 1);
+                (0..count).map(|it| case(key(it), length + padded(it), it as u64 * 2)).collect::<Vec<Case>>()
+            };
+            check(&keys, &burst(usize::MAX), "all alike");
+            check(&keys, &burst(count / 2), "one unlike");
+        }
+    }
+}
+
 /// Long ones, which begin one register after the other, beside short ones, empty ones and ones of padding only.
 #[test]
 fn long_and_short_messages_in_one_call() {

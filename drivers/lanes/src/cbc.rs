@@ -30,42 +30,32 @@ pub(crate) struct Cbc {
     messages: Vec<Message<'static>>,
 }
 
-/// What follows from a session.
-#[derive(Clone, Copy)]
-struct Rule {
-    key: usize,
-    pads: bool,
-}
-
 impl Cbc {
     pub(crate) fn new(level: Level) -> Self {
         let lanes = Kernel::new(level);
         Self { level, lanes, keys: SessionCache::default(), held: Vec::new(), messages: Vec::new() }
     }
 
-    /// Runs jobs whose keys have one size.
-    pub(crate) fn run(&mut self, jobs: &mut [Box<Job<'_>>]) {
+    /// Runs jobs whose keys have one size, of which so many at the front are known to have one session.
+    pub(crate) fn run(&mut self, mut jobs: &mut [Box<Job<'_>>], mut of_first: usize) {
         let mut messages: Vec<Message<'_>> = mem::take(&mut self.messages);
         // Vectors that grow leave copies behind, and a message may have a block of text.
         messages.reserve(jobs.len());
-        let mut last: *const Session = ptr::null();
-        let mut rule = Err(JobError::Unsupported);
-        for job in jobs {
-            let session = job.session();
-            // A session cannot move while jobs refer to it.
-            if !ptr::eq(last, session) {
-                last = session;
-                rule = self.rule(session);
-            }
-            match rule.and_then(|rule| Ok((rule, rule.bytes(job)?))) {
-                Ok((rule, bytes)) => {
-                    job.done(bytes);
-                    if bytes > 0 {
-                        messages.push(rule.message(job, bytes));
-                    }
+        while let Some(first) = jobs.first() {
+            let session = first.session();
+            let (padding, key) = (session.padding(), self.hold(session));
+            let count = if of_first > 0 { of_first } else { of_one_session(jobs) };
+            let (run, rest) = jobs.split_at_mut(count);
+            match (key, padding) {
+                (Ok(key), Padding::None) => {
+                    messages.extend(run.iter_mut().map(|job| take::<false>(key, job)));
                 }
-                Err(error) => job.fail(error),
+                (Ok(key), Padding::Pkcs7) => {
+                    messages.extend(run.iter_mut().map(|job| take::<true>(key, job)));
+                }
+                (Err(error), _) => run.iter_mut().for_each(|job| job.fail(error)),
             }
+            (jobs, of_first) = (rest, 0);
         }
         self.lanes.encrypt(&self.held, &mut messages);
         self.held.clear();
@@ -73,14 +63,14 @@ impl Cbc {
         self.messages = messages.into_iter().map(|_| unreachable!("it is empty")).collect();
     }
 
-    /// Holds the key of a session.
-    fn rule(&mut self, session: &Session) -> Result<Rule, JobError> {
+    /// Holds the key of a session; its number among those.
+    fn hold(&mut self, session: &Session) -> Result<usize, JobError> {
         let level = self.level;
         let key = self
             .keys
             .prepared(session, |session| Key::new(level, session.key()).ok_or(JobError::Unsupported))?;
         self.held.push(Arc::clone(key));
-        Ok(Rule { key: self.held.len() - 1, pads: session.padding() == Padding::Pkcs7 })
+        Ok(self.held.len() - 1)
     }
 
     pub(crate) fn evict(&mut self, has_ended: HasEnded<'_>) {
@@ -89,56 +79,70 @@ impl Cbc {
     }
 }
 
-impl Rule {
-    /// Bytes that a job writes.
-    #[inline]
-    fn bytes(self, job: &Job<'_>) -> Result<usize, JobError> {
-        let bytes = self.output_bytes(job.input_bytes()).filter(|bytes| *bytes <= job.output_space());
-        let is_taken = job.lengths_fit() && job.input_bytes() <= bytes_max();
-        debug_assert_eq!(bytes.is_some(), is_taken, "the same as everywhere");
-        match bytes {
-            Some(_) if self.pads && job.shared_span().is_some() => Err(JobError::Unsupported),
-            Some(bytes) => Ok(bytes),
-            None => Err(JobError::BadLength),
+/// How many jobs at the front have the first one's session. It cannot move while jobs refer to it, so it is told by its address.
+pub(crate) fn of_one_session(jobs: &[Box<Job<'_>>]) -> usize {
+    let Some(session) = jobs.first().map(|job| job.session()) else { return 0 };
+    jobs.iter().take_while(|job| ptr::eq(job.session(), session)).count()
+}
+
+/// What lanes are to do of a job, which is said to be done; or nothing, and it failed.
+#[inline(always)]
+fn take<'j, const PADS: bool>(key: usize, job: &'j mut Job<'_>) -> Message<'j> {
+    let bytes = output_bytes::<PADS>(job.input_bytes()).filter(|bytes| *bytes <= job.output_space());
+    debug_assert_eq!(
+        bytes.is_some(),
+        job.lengths_fit() && job.input_bytes() <= bytes_max(),
+        "the same as everywhere"
+    );
+    let error = match bytes {
+        Some(_) if PADS && job.shared_span().is_some() => JobError::Unsupported,
+        Some(bytes) => {
+            job.done(bytes);
+            return message::<PADS>(key, job, bytes);
         }
-    }
+        None => JobError::BadLength,
+    };
+    job.fail(error);
+    Message::in_place(key, &[0; BLOCK_BYTES], &mut [], 0)
+}
 
-    /// Bytes that are made of so many; none where lanes do not take as many.
-    #[inline]
-    fn output_bytes(self, text: usize) -> Option<usize> {
-        let whole = text / BLOCK_BYTES * BLOCK_BYTES;
-        let is_taken = (self.pads || whole == text) && text <= bytes_max();
-        is_taken.then_some(if self.pads { whole + BLOCK_BYTES } else { text })
-    }
+/// Bytes that are made of so many; none where lanes do not take as many.
+#[inline]
+fn output_bytes<const PADS: bool>(text: usize) -> Option<usize> {
+    let whole = text / BLOCK_BYTES * BLOCK_BYTES;
+    let is_taken = (PADS || whole == text) && text <= bytes_max();
+    is_taken.then_some(if PADS { whole + BLOCK_BYTES } else { text })
+}
 
-    /// What lanes are to do of a job that writes so many bytes.
-    #[inline]
-    fn message<'j>(self, job: &'j mut Job<'_>, bytes: usize) -> Message<'j> {
+/// What lanes are to do of a job that writes so many bytes.
+#[inline(always)]
+fn message<'j, const PADS: bool>(key: usize, job: &'j mut Job<'_>, bytes: usize) -> Message<'j> {
+    if !PADS {
         if let Some(SharedSpan { src, dst }) = job.shared_span() {
-            return Message::shared(self.key, job.iv(), src, dst);
+            return Message::shared(key, job.iv(), src, dst);
         }
-        let Parts { iv, memory, .. } = job.parts();
-        match memory {
-            Memory::InPlace { space, .. } if !self.pads => Message::in_place(self.key, iv, space, bytes),
-            Memory::InPlace { space, input_bytes } if input_bytes <= SHORT_BYTES_MAX => {
-                pad(&mut space[..bytes], input_bytes);
-                Message::in_place(self.key, iv, space, bytes)
-            }
-            Memory::InPlace { space, input_bytes } => {
-                let front = bytes - BLOCK_BYTES;
-                let last = last_block(&space[front..input_bytes]);
-                Message::in_place(self.key, iv, space, front).ending_with(last)
-            }
-            Memory::Apart { src, dst } if !self.pads => Message::apart(self.key, iv, src, dst),
-            Memory::Apart { src, dst } if src.len() <= SHORT_BYTES_MAX => {
-                dst[..src.len()].copy_from_slice(src);
-                pad(&mut dst[..bytes], src.len());
-                Message::in_place(self.key, iv, dst, bytes)
-            }
-            Memory::Apart { src, dst } => {
-                let (front, rest) = src.split_at(bytes - BLOCK_BYTES);
-                Message::apart(self.key, iv, front, dst).ending_with(last_block(rest))
-            }
+    }
+    let Parts { iv, memory, .. } = job.parts();
+    match memory {
+        Memory::InPlace { space, .. } if !PADS => Message::in_place(key, iv, space, bytes),
+        Memory::InPlace { space, input_bytes } if input_bytes <= SHORT_BYTES_MAX => {
+            pad(&mut space[..bytes], input_bytes);
+            Message::in_place(key, iv, space, bytes)
+        }
+        Memory::InPlace { space, input_bytes } => {
+            let front = bytes - BLOCK_BYTES;
+            let last = last_block(&space[front..input_bytes]);
+            Message::in_place(key, iv, space, front).ending_with(last)
+        }
+        Memory::Apart { src, dst } if !PADS => Message::apart(key, iv, src, dst),
+        Memory::Apart { src, dst } if src.len() <= SHORT_BYTES_MAX => {
+            dst[..src.len()].copy_from_slice(src);
+            pad(&mut dst[..bytes], src.len());
+            Message::in_place(key, iv, dst, bytes)
+        }
+        Memory::Apart { src, dst } => {
+            let (front, rest) = src.split_at(bytes - BLOCK_BYTES);
+            Message::apart(key, iv, front, dst).ending_with(last_block(rest))
         }
     }
 }
@@ -166,13 +170,13 @@ mod tests {
         if !Level::ARE_BUILT {
             return println!("skipped: there are no kernels");
         }
-        let [plain, padded] = [false, true].map(|pads| Rule { key: 0, pads });
+        let (plain, padded) = (output_bytes::<false>, output_bytes::<true>);
         let most = bytes_max();
-        assert_eq!(plain.output_bytes(most), Some(most));
-        assert_eq!(plain.output_bytes(most + BLOCK_BYTES), None);
-        assert_eq!(padded.output_bytes(most), Some(most + BLOCK_BYTES));
-        assert_eq!(padded.output_bytes(most - 1), Some(most));
-        assert_eq!(padded.output_bytes(most + 1), None);
-        assert_eq!((plain.output_bytes(17), padded.output_bytes(17)), (None, Some(32)));
+        assert_eq!(plain(most), Some(most));
+        assert_eq!(plain(most + BLOCK_BYTES), None);
+        assert_eq!(padded(most), Some(most + BLOCK_BYTES));
+        assert_eq!(padded(most - 1), Some(most));
+        assert_eq!(padded(most + 1), None);
+        assert_eq!((plain(17), padded(17)), (None, Some(32)));
     }
 }

@@ -20,7 +20,7 @@ use evener_kernels::Level;
 use evener_kernels::hashes::Means;
 
 use self::aead::Aead;
-use self::cbc::Cbc;
+use self::cbc::{Cbc, of_one_session};
 use self::hashes::Hashes;
 
 /// Kernels on one thread.
@@ -92,11 +92,11 @@ impl Lanes {
         }
     }
 
-    /// Runs jobs of one algorithm and direction.
-    fn run_group(&mut self, group: &mut [Box<Job<'_>>]) {
+    /// Runs jobs of one algorithm and direction, of which so many at the front are known to have one session.
+    fn run_group(&mut self, group: &mut [Box<Job<'_>>], of_first: usize) {
         let Some((algorithm, direction)) = group.first().map(|job| kind(job)) else { return };
         match (algorithm.family(), &mut self.hashes) {
-            (Family::Cbc, _) if direction == Direction::Encrypt => self.cbc.run(group),
+            (Family::Cbc, _) if direction == Direction::Encrypt => self.cbc.run(group, of_first),
             (Family::Gcm, _) => group.iter_mut().for_each(|job| self.aead.run(job)),
             (Family::Digest(_) | Family::Hmac(_), Some(hashes)) => hashes.run(group),
             _ => group.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
@@ -140,11 +140,13 @@ impl InlineDriver for Lanes {
     }
 
     fn run(&mut self, burst: &mut [Box<Job<'_>>]) {
-        if burst.windows(2).all(|pair| are_alike(&pair[0], &pair[1])) {
-            return self.run_group(burst);
+        let Some(first) = burst.first() else { return };
+        let of_first = of_one_session(burst);
+        if burst[of_first..].iter().all(|job| are_alike(first, job)) {
+            return self.run_group(burst, of_first);
         }
         burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
-        burst.chunk_by_mut(|one, next| are_alike(one, next)).for_each(|group| self.run_group(group));
+        burst.chunk_by_mut(|one, next| are_alike(one, next)).for_each(|group| self.run_group(group, 0));
     }
 
     fn evict(&mut self, has_ended: HasEnded<'_>) {

@@ -10,12 +10,17 @@ use super::{Key, Message, blocks};
 /// messages which begin on pages, as long ones do, are in different parts of the cache all the time. Shorter ones would end before.
 const LONG: u32 = 192;
 
-/// Encrypts messages under keys of one size.
+/// Encrypts messages under keys of one size. Where they are short and alike they begin together and end together, and nothing is asked of a lane by itself.
 ///
 /// # Safety
 /// As [`Vector`](crate::vector::Vector).
 #[inline(always)]
-pub(super) unsafe fn encrypt<V: Lanes>(space: &mut Space, keys: &[Arc<Key>], messages: &[Message<'_>]) {
+pub(super) unsafe fn encrypt<V: Lanes>(
+    space: &mut Space,
+    keys: &[Arc<Key>],
+    messages: &[Message<'_>],
+    are_alike: bool,
+) {
     let lanes = V::REGISTERS * V::BLOCKS;
     let Some(first) = messages.first() else { return };
     let rounds = keys[first.key].rounds.last();
@@ -23,6 +28,11 @@ pub(super) unsafe fn encrypt<V: Lanes>(space: &mut Space, keys: &[Arc<Key>], mes
     let mut open = if first.blocks >= LONG { V::BLOCKS } else { lanes };
     space.clear();
     loop {
+        if are_alike {
+            active = (messages.len() - next).min(lanes);
+            space.begin_alike(active, lanes, keys, &messages[next..]);
+            next += active;
+        }
         while active < open && next < messages.len() {
             space.begin(active, lanes, keys, &messages[next..]);
             (active, next) = (active + 1, next + 1);
@@ -35,12 +45,15 @@ pub(super) unsafe fn encrypt<V: Lanes>(space: &mut Space, keys: &[Arc<Key>], mes
         for lane in active..registers * V::BLOCKS {
             space.copy(0, lane, lanes, rounds);
         }
-        let mut least = space.least_left(active);
+        let mut least = if are_alike { first.blocks } else { space.least_left(active) };
         if open < lanes {
             least = least.min(LINE);
             open += V::BLOCKS;
         }
         blocks::encrypt::<V>(space, registers, rounds, least as usize);
+        if are_alike {
+            continue;
+        }
         for lane in (0..active).rev() {
             if !space.advance(lane, least) {
                 continue;

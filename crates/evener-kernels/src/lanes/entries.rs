@@ -7,8 +7,8 @@ use super::{Key, Message, burst};
 use crate::level::{Level, Width};
 use crate::vector::Block;
 
-/// Encrypts messages under keys of one size. Called only where the processor has the level's instructions.
-pub(super) type Kernel = unsafe fn(&mut Space, &[Arc<Key>], &[Message<'_>]);
+/// Encrypts messages under keys of one size, short ones that are alike or any. Called only where the processor has the level's instructions.
+pub(super) type Kernel = unsafe fn(&mut Space, &[Arc<Key>], &[Message<'_>], bool);
 
 /// The kernel of a level.
 pub(super) fn of(level: Level) -> Kernel {
@@ -24,8 +24,8 @@ pub(super) fn of(level: Level) -> Kernel {
 macro_rules! kernel {
     ($name:ident, $vector:ty, $features:literal) => {
         #[target_feature(enable = $features)]
-        unsafe fn $name(space: &mut Space, keys: &[Arc<Key>], messages: &[Message<'_>]) {
-            burst::encrypt::<$vector>(space, keys, messages)
+        unsafe fn $name(space: &mut Space, keys: &[Arc<Key>], messages: &[Message<'_>], are_alike: bool) {
+            burst::encrypt::<$vector>(space, keys, messages, are_alike)
         }
     };
 }

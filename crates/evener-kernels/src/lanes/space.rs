@@ -19,6 +19,9 @@ pub(super) const LINE: u32 = 4;
 /// Blocks by which fetching runs ahead in a long message. Measured with `examples/lanes_speed.rs` over 64 MB on Sapphire Rapids.
 const AHEAD: u32 = 4 * LINE;
 
+/// Blocks of a message that would be at its end before what is fetched of it is there.
+pub(super) const SHORT: u32 = 4 * AHEAD;
+
 /// Up to [`LANES_MAX`] lanes. Those of a level with fewer stand side by side, too.
 #[repr(C, align(64))]
 pub(super) struct Space {
@@ -90,6 +93,41 @@ impl Space {
         }
     }
 
+    /// Puts the first of these messages, which are short and alike, into so many of the lanes.
+    #[inline(never)]
+    pub(super) unsafe fn begin_alike(
+        &mut self,
+        active: usize,
+        lanes: usize,
+        keys: &[Arc<Key>],
+        messages: &[Message<'_>],
+    ) {
+        let now = &messages[..active.min(LANES_MAX)];
+        let Some(first) = now.first() else { return };
+        let key = &keys[first.key];
+        for lane in 0..now.len() {
+            let known = if cfg!(mutant = "lanes_key_of_neighbour") { lane ^ 1 } else { lane };
+            if self.key_ids[known] != key.id {
+                self.set_key(lane, lanes, key);
+            }
+        }
+        // Only a burst's last ones have none of their own behind them.
+        let later = messages.get(lanes..).filter(|later| later.len() >= now.len()).unwrap_or(now);
+        let Self { chain, from, to, ahead, .. } = self;
+        let places = chain.iter_mut().zip(from).zip(to).zip(ahead);
+        let mut is_apart = false;
+        for ((message, later), (((chain, from), to), ahead)) in now.iter().zip(later).zip(places) {
+            *chain = Block::load(message.iv.as_ptr().cast());
+            (*from, *to) = (message.from, message.to);
+            *ahead = (later.from, later.to);
+            is_apart |= !ptr::eq(message.from, message.to);
+        }
+        self.is_apart |= is_apart;
+        if cfg!(mutant = "lanes_iv_of_neighbour") {
+            self.chain.swap(0, 1);
+        }
+    }
+
     unsafe fn set_key(&mut self, lane: usize, lanes: usize, key: &Key) {
         self.key_ids[lane] = key.id;
         let place = self.keys.as_mut_ptr().add(lane);
@@ -100,7 +138,7 @@ impl Space {
 
     /// In a long message what is fetched is its own; in a short one, which would be at its end before it is there, the next message of the lane.
     unsafe fn look_ahead(&mut self, lane: usize, message: &Message<'_>, later: &Message<'_>) {
-        if message.blocks <= 4 * AHEAD {
+        if message.blocks <= SHORT {
             self.ahead[lane] = (later.from, later.to);
             return;
         }

@@ -19,7 +19,7 @@ use evener_core::{HasEnded, InlineDriver, Job, JobError, Method, Tally};
 pub(crate) use self::capture::Capture;
 use self::lane_check::LaneCheck;
 pub(crate) use self::parts::{count, is_module_only};
-use self::parts::{is_uniform, kind, part_jobs};
+use self::parts::{is_of_one_session, is_uniform, kind, part_jobs};
 use self::sampling::Sampling;
 use crate::Costs;
 use crate::costs::CostSample;
@@ -79,19 +79,24 @@ impl CoreDrivers {
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         let Some(first) = burst.first() else { return };
         self.sampling.count_work(burst.len(), first.input_bytes());
-        let mut rest = self.reject_module_only(burst);
+        // Most bursts: then nothing has to be asked of a job twice.
+        let is_one_kind = is_of_one_session(burst) && !is_module_only(first);
+        let mut rest = if is_one_kind { burst } else { self.reject_module_only(burst) };
         // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
         // then the tally, come to them.
         while let Some(first) = rest.first() {
             let part_jobs = part_jobs(first.input_bytes());
-            if rest.len() <= part_jobs || !is_uniform(&rest[..part_jobs]) {
+            if rest.len() <= part_jobs || !(is_one_kind || is_uniform(&rest[..part_jobs])) {
                 break;
             }
             let (part, others) = rest.split_at_mut(part_jobs);
             self.run_alike(part, clock);
             rest = others;
         }
-        self.run_whole(rest, clock);
+        match is_one_kind {
+            true => self.run_alike(rest, clock),
+            false => self.run_whole(rest, clock),
+        }
     }
 
     /// Fails jobs whose sessions are for modules only; returns the others.

@@ -1,5 +1,7 @@
 //! Parts of a burst: which jobs may be run together, how many of them at a time, and what each counts as.
 
+use std::ptr;
+
 use evener_core::{Algorithm, Direction, Job, JobError, Outcome, Tally};
 
 /// Most jobs of a part of a uniform burst: eight fills of 16 lanes, 24 KiB of jobs.
@@ -22,6 +24,13 @@ pub(super) fn part_jobs(bytes: usize) -> usize {
 pub(super) fn is_uniform(part: &[Box<Job<'_>>]) -> bool {
     let first = (kind(&part[0]), part[0].input_bytes());
     part.iter().all(|job| (kind(job), job.input_bytes()) == first)
+}
+
+/// Whether all have one session, told by its address, and one length.
+pub(super) fn is_of_one_session(burst: &[Box<Job<'_>>]) -> bool {
+    let Some((first, others)) = burst.split_first() else { return true };
+    let (session, bytes) = (first.session(), first.input_bytes());
+    others.iter().all(|job| ptr::eq(job.session(), session) && job.input_bytes() == bytes)
 }
 
 /// Whether no core may run it.

@@ -54,13 +54,16 @@ impl<'r, 'm> Caller<'r, 'm> {
     ///
     /// Where a job was never armed, or where a worker panicked, with which jobs are lost: bugs.
     pub fn crypt(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        for (position, job) in jobs.iter_mut().enumerate() {
-            job.ticket = Ticket { owner: count(self.owner), position: count(position) };
+        let owner = count(self.owner);
+        let mut is_bound = false;
+        for (position, job) in (0..).zip(jobs.iter_mut()) {
+            job.ticket = Ticket { owner, position };
+            is_bound |= is_module_only(job);
         }
         self.poll_ended();
         self.shared.wait_for_budget(&mut self.meter);
         match jobs[..] {
-            _ if jobs.iter().any(|job| is_module_only(job)) => self.crypt_queued(jobs),
+            _ if is_bound => self.crypt_queued(jobs),
             [ref job] if self.shared.adaptive.is_some() => {
                 if self.is_weighed_alone(job) {
                     self.crypt_single(jobs);

@@ -141,7 +141,17 @@ impl<'m> StreamReceiver<'_, 'm> {
     ///
     /// Where a worker panicked, with which jobs are lost: a bug.
     #[expect(clippy::should_implement_trait, reason = "an iterator would hide that this waits")]
+    #[inline]
     pub fn next(&mut self) -> Option<Box<Job<'m>>> {
+        match self.early.front() {
+            Some(Some(_)) => self.take_front(),
+            _ => self.wait_for_next(),
+        }
+    }
+
+    /// The same where the next one was not collected yet.
+    #[inline(never)]
+    fn wait_for_next(&mut self) -> Option<Box<Job<'m>>> {
         let completions = self.ends.completions;
         loop {
             if let Some(Some(_)) = self.early.front() {
@@ -190,10 +200,16 @@ impl<'m> StreamReceiver<'_, 'm> {
         self.early_count += count(self.came.len());
         for job in self.came.drain(..) {
             let ahead = job.ticket.position.wrapping_sub(self.position) as usize;
-            if self.early.len() <= ahead {
-                self.early.resize_with(ahead + 1, || None);
+            match self.early.get_mut(ahead) {
+                Some(place) => *place = Some(job),
+                None => {
+                    // Most come in order, and then there is nothing to be put in between.
+                    if self.early.len() < ahead {
+                        self.early.resize_with(ahead, || None);
+                    }
+                    self.early.push_back(Some(job));
+                }
             }
-            self.early[ahead] = Some(job);
         }
     }
 }
