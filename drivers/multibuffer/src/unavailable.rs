@@ -14,10 +14,7 @@ pub enum Unavailable {
         lacking: &'static str,
     },
     /// No library of that name can be loaded.
-    #[error(
-        "libipsec-mb cannot be loaded ({reason}); it comes with the package libipsec-mb1 \
-         (Debian 12, Ubuntu 24.04) or libipsec-mb2 (Debian 13)"
-    )]
+    #[error("libipsec-mb cannot be loaded ({reason})")]
     NotFound {
         /// The error of the system's loader.
         reason: String,

@@ -33,7 +33,7 @@ fn write_processor(text: &mut String, inventory: &Inventory) {
     };
     let kernels = match (inventory.kernels.is_empty(), Level::ARE_BUILT) {
         (false, _) => format!(
-            "AES in GCM, CTR, XTS and ECB, CBC decrypted, of OpenSSL programs, by {}",
+            "AES in GCM, CTR, XTS and ECB, CBC decrypted, and encrypted side by side, of OpenSSL programs, by {}",
             list(&inventory.kernels)
         ),
         (true, true) => "none: they need an x86-64 processor with AES-NI and PCLMULQDQ".to_owned(),
