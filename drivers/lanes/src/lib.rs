@@ -28,6 +28,7 @@ use self::hashes::Hashes;
 /// Prepared keys of the last 32 sessions of AES-GCM and 128 of AES-CBC, and 128 of HMAC, stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
 pub struct Lanes {
     profile: Profile,
+    level: Level,
     aead: Aead,
     cbc: Cbc,
     /// None where no instructions for hashes are.
@@ -62,22 +63,24 @@ impl Lanes {
     pub fn unchecked(level: Level) -> Self {
         let profile = Profile {
             name: "lanes".to_owned(),
-            detail: format!(
-                "AES-GCM, and AES-CBC encryption, by {}, hashes by {}, Evener {}",
-                level.name(),
-                Means::best().map_or("none", Means::name),
-                env!("CARGO_PKG_VERSION")
-            ),
+            detail: detail(level, Means::best()),
             width: evener_kernels::lanes::Cbc::lanes(level),
             emulated: false,
         };
-        Self { profile, aead: Aead::new(level), cbc: Cbc::new(level), hashes: Means::best().map(Hashes::new) }
+        Self {
+            profile,
+            level,
+            aead: Aead::new(level),
+            cbc: Cbc::new(level),
+            hashes: Means::best().map(Hashes::new),
+        }
     }
 
     /// The same, which hashes by these instructions, and by none not at all.
     #[must_use]
     pub fn hashing_by(mut self, means: Option<Means>) -> Self {
         self.hashes = means.map(Hashes::new);
+        self.profile.detail = detail(self.level, means);
         self
     }
 
@@ -156,6 +159,13 @@ impl InlineDriver for Lanes {
             hashes.evict(has_ended);
         }
     }
+}
+
+/// What stands behind a driver: what was measured by other instructions is not measured by these.
+fn detail(level: Level, means: Option<Means>) -> String {
+    let (level, means) = (level.name(), means.map_or("no kernels", Means::name));
+    let version = env!("CARGO_PKG_VERSION");
+    format!("AES-GCM, and AES-CBC encryption, by {level}, hashes by {means}, Evener {version}")
 }
 
 /// Whether two jobs may be run together. Most bursts have one session, or few: then a job is told by its address.

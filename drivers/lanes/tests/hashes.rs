@@ -86,6 +86,14 @@ fn shared_memory_is_hashed_where_it_lies() {
 }
 
 #[test]
+fn what_is_measured_by_other_instructions_has_another_name() {
+    let details: Vec<String> = drivers().iter().map(|(driver, _)| driver.profile().detail.clone()).collect();
+    for (at, (_, name)) in drivers().iter().enumerate() {
+        assert!(details[at].contains(&format!("hashes by {name},")), "{}", details[at]);
+    }
+}
+
+#[test]
 fn where_no_instructions_are_no_hash_is_offered() {
     let Some(level) = Level::best() else {
         return println!("skipped: this processor lacks the instructions");
