@@ -2,8 +2,8 @@
 //! place and apart, at addresses off every border.
 
 use evener_conformance::{ByRuntime, Door};
-use evener_core::InlineDriver;
 use evener_core::plan::Policy;
+use evener_core::{Algorithm, Direction, InlineDriver};
 use evener_driver_emulated::{Fault, When};
 use evener_testing::drivers::{lanes, libcrypto, multibuffer};
 use evener_testing::requests::{Direct, JobSpec, ask_all};
@@ -12,8 +12,9 @@ use evener_testing::requests::{Direct, JobSpec, ask_all};
 const ASKED: usize = 15_702;
 /// Of these, what the multi-buffer library does: all but XTS and MD5.
 const ASKED_OF_LANES: usize = 14_880;
-/// Of these, what kernels of our own do: AES-GCM and AES-CBC encryption.
+/// Of these, what kernels of our own do: AES-GCM and AES-CBC encryption; and SHA-1, SHA-256 and HMAC of them, where the processor has what these need.
 const ASKED_OF_KERNELS: usize = 5_960;
+const ASKED_OF_HASHES: usize = 666;
 /// Of these, what a core refuses before a module sees it: no text at all where padding must be, by key size.
 const REFUSED_BEFORE: usize = 6;
 
@@ -46,7 +47,8 @@ fn kernels_of_our_own_give_what_was_published() {
     let asked = ask_all(&mut Direct(driver), |spec| {
         judge.supports(spec.session.algorithm(), spec.session.direction())
     });
-    assert_eq!(asked, ASKED_OF_KERNELS);
+    let hashes = if judge.supports(Algorithm::Sha256, Direction::Encrypt) { ASKED_OF_HASHES } else { 0 };
+    assert_eq!(asked, ASKED_OF_KERNELS + hashes);
 }
 
 #[test]
