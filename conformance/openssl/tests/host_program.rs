@@ -334,6 +334,7 @@ fn a_line_of_children_does_not_grow(generations: u32) {
     let all = [
         ("nothing", nothing),
         ("ways", ways),
+        ("split", Setup::evener("threads = 2\nsplit = 16384\nguard = off")),
         ("host, judged", named.without_legacy()),
         ("host", hosted(&host)),
     ];

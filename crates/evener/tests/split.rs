@@ -112,8 +112,9 @@ impl PartWorker for Counter<'_> {
 
 fn share(helpers: &Helpers, parts: &mut Parts<'_>, fault: Option<&InjectedFault>) -> bool {
     let part_bytes = parts.part_bytes();
-    let worker = |is_helper| Box::new(Counter { part_bytes, fault, is_helper, at: 0 });
-    helpers.share(parts, worker(false), &|| Some(worker(true)))
+    let worker = |is_helper| Counter { part_bytes, fault, is_helper, at: 0 };
+    let others: Vec<_> = (0..helpers.count()).map(|_| Mutex::new(worker(true))).collect();
+    helpers.share(parts, worker(false), &others)
 }
 
 /// `data` in counter mode, in place and apart, by split calls.
@@ -259,11 +260,10 @@ impl PartWorker for Lame {
 fn a_part_worker_that_fails_its_caller_says_so() {
     let _turn = turn();
     let mut data = noise(50_000);
-    let run = |parts: &mut Parts<'_>, makes: bool| {
-        let part_worker = || makes.then(|| Box::new(Lame) as Box<dyn PartWorker>);
+    let run = |parts: &mut Parts<'_>, others: &[Mutex<Lame>]| {
         let call = helper_pool().begin(load(50_000), 2, FROM_ANY);
-        call.helpers().expect("a slot is free").share(parts, Box::new(Lame), &part_worker)
+        call.helpers().expect("a slot is free").share(parts, Lame, others)
     };
-    assert!(!run(&mut Parts::in_place(&mut data, 4096), true));
-    assert!(!run(&mut Parts::in_place(&mut data, 4096), false));
+    assert!(!run(&mut Parts::in_place(&mut data, 4096), &[Mutex::new(Lame)]));
+    assert!(!run(&mut Parts::in_place(&mut data, 4096), &[]));
 }

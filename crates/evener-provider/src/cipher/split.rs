@@ -2,15 +2,14 @@
 //!
 //! Path: [`decide`] (before the update is looked at: does splitting pay now?) -> the update falls into block work as any
 //! other -> [`work`] cuts that into parts, finds out how each part starts before anything is overwritten, and lends them
-//! (`evener::split`). Each thread works in an inner context of its own, which the caller has made ([`Spare`]) and the thread
-//! frees inside the call.
+//! (`evener::split`). Each thread works in an inner context of its own, which the caller makes ([`hands`]) and frees.
 //!
 //! How a part starts: CTR, the counter so many blocks on; CBC decryption, the last ciphertext block before it; ECB, no
 //! matter. An XTS context starts at the tweak E(iv) under the second half of the key, so that the iv that stands for the
 //! tweak T * x^j is its decryption under that half. Ciphertext stealing is the last part's, as it is the unit's.
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, PoisonError};
 
 use evener::split::{Call, Helpers, PartWorker, helper_pool};
 use evener_core::job::Memory;
@@ -72,35 +71,24 @@ pub(super) fn work(ctx: &CipherCtx, iv: &Block, memory: &mut Memory<'_>) -> Opti
     };
     let (row, message) = (ctx.row(), &ctx.message);
     let context = || started(row, message.encrypts, message.key());
-    let worker = |context| Box::new(Worker { context, encrypts: message.encrypts, starts: &starts });
+    let worker = || Some(Worker { context: context()?, encrypts: message.encrypts, starts: &starts });
     // Before anything is touched: without memory for it, the work goes another way.
-    let own = worker(context()?);
-    let spare = Spare::of(helpers.count().min(parts.count() - 1), context);
-    let part_worker = || Some(worker(spare.take()?) as Box<dyn PartWorker + '_>);
+    let own = worker()?;
+    let others = hands(helpers.count().min(parts.count() - 1), worker);
     ctx.counts().split.fetch_add(1, Relaxed);
-    match helpers.share(&mut parts, own, &part_worker) {
+    match helpers.share(&mut parts, own, &others) {
         true => Some(Ok(())),
         // Apart, the input is what it was: the plain way says what is wrong.
         false => in_place.then_some(Err(())),
     }
 }
 
-/// What helpers work with, made by their caller.
+/// What helpers work with, made by their caller: as many as can be, `count` at most.
 ///
 /// Only threads of the program have libcrypto allocate memory: in OpenSSL 4.0 one whose first request fails recurses
 /// until its stack ends (`CRYPTO_THREAD_set_local_ex`, crypto/threads_common.c).
-pub(super) struct Spare<T>(Mutex<Vec<T>>);
-
-impl<T> Spare<T> {
-    /// As many as can be made, `count` at most.
-    pub(super) fn of(count: usize, make: impl Fn() -> Option<T>) -> Self {
-        Self(Mutex::new((0..count).map_while(|_| make()).collect()))
-    }
-
-    /// For one helper; `None` where there is none left.
-    pub(super) fn take(&self) -> Option<T> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
+pub(crate) fn hands<T>(count: usize, make: impl Fn() -> Option<T>) -> Vec<Mutex<T>> {
+    (0..count).map_while(|_| make().map(Mutex::new)).collect()
 }
 
 /// An inner context with a key, without padding.

@@ -15,7 +15,7 @@ use evener_ring::Parts;
 
 use super::kernel_check::direction;
 use super::prov;
-use crate::cipher::split::{kind, without_stolen_end};
+use crate::cipher::split::{hands, kind, without_stolen_end};
 use crate::counters;
 use crate::state::rows::CipherRow;
 
@@ -96,8 +96,8 @@ impl Cut<'_> {
         let prov = prov(row);
         prov.counts.split.fetch_add(1, Relaxed);
         counters::count_request(prov.statistics, row.kind, direction, bytes, Count::Split);
-        let worker = || Box::new(Worker { kernel }) as Box<dyn PartWorker + '_>;
-        self.helpers.share(&mut parts, worker(), &|| Some(worker()))
+        let others = hands(self.helpers.count(), || Some(Worker { kernel }));
+        self.helpers.share(&mut parts, Worker { kernel }, &others)
     }
 }
 

@@ -16,7 +16,7 @@ use evener_ring::Parts;
 
 use super::super::context::CipherCtx;
 use super::super::spans::input_of;
-use super::super::split::{Spare, ecb, ecb_row, started, through};
+use super::super::split::{ecb, ecb_row, hands, started, through};
 use super::state;
 use super::state::Cut;
 use crate::inner_cipher::call::Update;
@@ -101,26 +101,17 @@ pub(super) fn share(
     ctx.counts().split.fetch_add(1, Relaxed);
     ctx.count_request(Count::Split, cut.bulk);
     let (encrypts, key) = (message.encrypts, message.key());
-    let worker = |context, ecb, owner| Worker {
-        context,
-        ecb,
-        _kept: owner,
-        encrypts,
-        hash,
-        counter,
-        blocks: part_blocks,
-        sums: &sums,
-    };
-    let contexts = || Some((started(row, encrypts, key)?, started(ecb_row, true, key)?));
-    let spare = Spare::of(helpers.count().min(shared.count() - 1), contexts);
-    let part_worker = || -> Option<Box<dyn PartWorker + '_>> {
-        let (context, ecb) = spare.take()?;
-        Some(Box::new(worker(context, ecb.inner(), Some(ecb))))
-    };
-    let own = Box::new(worker(own, ctx.gcm.as_ref()?.ecb()?, None));
-    if !helpers.share(&mut shared, own, &part_worker) {
+    let message = Message { encrypts, hash, counter, blocks: part_blocks, sums: &sums };
+    let others = hands(helpers.count().min(shared.count() - 1), || {
+        let (context, ecb) = (started(row, encrypts, key)?, started(ecb_row, true, key)?);
+        Some(Worker { context, ecb: move || ecb.inner(), message })
+    });
+    let ecb = ctx.gcm.as_ref()?.ecb()?;
+    let own = Worker { context: own, ecb: || ecb, message };
+    if !helpers.share(&mut shared, own, &others) {
         return None;
     }
+    drop(others);
     let sums = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (last, rest) = sums.split_last()?;
     let power = hash.power(part_blocks);
@@ -134,11 +125,15 @@ pub(super) fn xor(a: Block, b: Block) -> Block {
 }
 
 /// One thread's contexts.
-struct Worker<'w> {
+struct Worker<'w, E> {
     context: OwnContext<'w>,
-    ecb: InnerContext<'w>,
-    /// That, where it is the worker's own.
-    _kept: Option<OwnContext<'w>>,
+    ecb: E,
+    message: Message<'w>,
+}
+
+/// What all threads know of it.
+#[derive(Clone, Copy)]
+struct Message<'w> {
     encrypts: bool,
     hash: &'w HashKey,
     /// J0 of the first part: one before the first block's counter.
@@ -148,30 +143,33 @@ struct Worker<'w> {
     sums: &'w Mutex<Vec<Element>>,
 }
 
-impl Worker<'_> {
+impl Message<'_> {
     /// J0 of a part.
     fn counter(&self, index: usize) -> Block {
         counter_after(&self.counter, self.blocks * index as u64)
     }
+}
 
+impl<'w, E: Fn() -> InnerContext<'w>> Worker<'w, E> {
     fn work(&self, index: usize, memory: &mut Memory<'_>) -> Option<()> {
         let text_bytes = input_of(memory).len() as u64;
         let inner = self.context.inner();
         if !inner.work(memory) {
             return None;
         }
-        let mask = mask(self.ecb, self.counter(index))?;
-        let digest = xor(final_tag(inner, self.encrypts)?, mask);
-        let sum = self.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;
+        let message = &self.message;
+        let mask = mask((self.ecb)(), message.counter(index))?;
+        let digest = xor(final_tag(inner, message.encrypts)?, mask);
+        let sum = message.hash.state_of(&digest, Lengths { aad_bytes: 0, text_bytes });
+        message.sums.lock().unwrap_or_else(PoisonError::into_inner)[index] = sum;
         Some(())
     }
 }
 
-impl PartWorker for Worker<'_> {
+impl<'w, E: Fn() -> InnerContext<'w>> PartWorker for Worker<'w, E> {
     fn begin(&mut self, index: usize) -> bool {
-        let iv = self.hash.iv_starting_at(&self.counter(index));
-        self.context.inner().init(self.encrypts, None, Some(&iv))
+        let iv = self.message.hash.iv_starting_at(&self.message.counter(index));
+        self.context.inner().init(self.message.encrypts, None, Some(&iv))
     }
 
     fn out_of_place(&mut self, index: usize, input: &[u8], output: &mut [u8]) -> bool {

@@ -41,8 +41,8 @@ use spin::SpinBudget;
 /// memory is the limit.
 pub const THREADS_MAX: usize = 33;
 
-/// What works on parts: made by each thread for itself, used and dropped by it, all inside the call. What it is made of
-/// may come from the caller.
+/// What works on parts: made by the caller, used by one thread, and dropped by the caller. A helper that asked for memory would have the C library keep some
+/// for its thread, which a child of this process, where the thread is not, could never give back.
 pub trait PartWorker {
     /// Makes ready for the part `index`, of which nothing is touched. Returns whether it is ready; where not, another hand
     /// may do the part.
@@ -265,31 +265,35 @@ impl Helpers {
         splits::part_bytes(bytes, self.count() + 1, Claims::COUNT_MAX)
     }
 
-    /// Works on all of `parts`: the caller by its `own` hand, each helper by one that it makes. Returns whether every part is
-    /// done.
+    /// Works on all of `parts`: the caller by its `own` hand, each helper by one of `others`; for whom there is none, does nothing. Returns whether every
+    /// part is done.
     ///
     /// Where it is not, the caller's own hand has failed.
-    pub fn share<'h>(
+    pub fn share<W: PartWorker + Send>(
         &self,
         parts: &mut Parts<'_>,
-        mut own: Box<dyn PartWorker + 'h>,
-        part_worker: &(dyn Fn() -> Option<Box<dyn PartWorker + 'h>> + Sync),
+        mut own: impl PartWorker,
+        others: &[Mutex<W>],
     ) -> bool {
+        let next = AtomicUsize::new(0);
         parts.let_back_begin_at(parts.count() / (self.count() + 1));
         let shared = &*parts;
         let help = || {
             self.arrived();
-            if let Some(mut part_worker) = part_worker() {
+            // Relaxed: a number for each, so that no two helpers have one hand.
+            if let Some(mut hand) =
+                others.get(next.fetch_add(1, Relaxed)).and_then(|hand| hand.try_lock().ok())
+            {
                 // Parts of the helpers' share and then of the caller's, until one fails or none is left.
-                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *part_worker));
+                std::iter::from_fn(|| shared.back()).all(|part| take(part, &mut *hand));
             }
         };
-        let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut *own));
+        let front = || std::iter::from_fn(|| shared.front()).all(|part| take(part, &mut own));
         let (own_done, lent) = lend(self.slots, &help, front);
         self.taken_back.fetch_add(lent.taken_back, Relaxed);
         if own_done {
             // What helpers were not ready for, or failed at apart.
-            parts.undone(|part| _ = take(part, &mut *own));
+            parts.undone(|part| _ = take(part, &mut own));
         }
         parts.is_done()
     }
@@ -311,7 +315,7 @@ impl Helpers {
 }
 
 /// Does a part, where its bytes are. One that the hand was not ready for is what it was.
-fn take(mut part: Part<'_>, part_worker: &mut dyn PartWorker) -> bool {
+fn take(mut part: Part<'_>, part_worker: &mut impl PartWorker) -> bool {
     let index = part.index;
     let done = part_worker.begin(index)
         && match part.bytes() {
