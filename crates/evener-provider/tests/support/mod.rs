@@ -80,6 +80,7 @@ pub fn in_program(name: &str, text: &str, variables: &[(&str, &str)], body: impl
     program.args(["--exact", name, "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
     // What other tests learn is none of this one's business.
     program.env("EVENER_ARBITER", "off");
+    program.env("EVENER_STATISTICS_DIR", place.folder().join("statistics"));
     program.env(CHILD, place.folder()).env("OPENSSL_CONF", place.conf()).envs(variables.iter().copied());
     let output = program.output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
