@@ -120,15 +120,9 @@ fn kept(directory: &Path, word: Option<u32>) -> Vec<u32> {
     let file: PathBuf =
         files.find(|path| path.to_string_lossy().contains("/kernels.")).expect("a file of choices");
     if let Some(word) = word {
-        let words = [[word; CLASSES], [0; CLASSES]].concat();
-        fs::write(&file, words.into_iter().flat_map(u32::to_ne_bytes).collect::<Vec<_>>()).unwrap();
+        fs::write(&file, [word; CLASSES].map(u32::to_ne_bytes).concat()).unwrap();
     }
-    fs::read(file)
-        .unwrap()
-        .chunks_exact(4)
-        .take(CLASSES)
-        .map(|word| u32::from_ne_bytes(word.try_into().unwrap()))
-        .collect()
+    fs::read(file).unwrap().chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
 }
 
 #[test]
@@ -160,36 +154,6 @@ fn what_one_process_settled_is_what_the_next_does_and_nonsense_settles_nothing()
         in_program_with(name, "auto", directory, expected);
         assert_eq!(kept(directory, None), [word; CLASSES]);
     }
-}
-
-#[test]
-fn programs_that_live_shortly_settle_together_what_none_of_them_would_alone() {
-    let name = "programs_that_live_shortly_settle_together_what_none_of_them_would_alone";
-    let place = tempfile::tempdir().unwrap();
-    let directory = place.path().join("choices");
-    let text = directory.display().to_string();
-    if !has_kernels() {
-        return;
-    }
-    let run = || {
-        let variables = [("EVENER_KERNELS", "auto"), ("EVENER_STATISTICS_DIR", &*text), (EXPECTED, "some")];
-        in_program(name, "", &variables, || {
-            let _providers = both_providers(OSSL_provider_init);
-            // Predicted as 1.6 ms of work, of which 20 are compared.
-            for _ in 0..5_000 {
-                message("AES-128-CTR", "evener", true, &[0; 64]);
-            }
-        });
-    };
-    if env::var_os(EXPECTED).is_some() {
-        return run();
-    }
-    let is_settled = |_: &u32| {
-        run();
-        kept(&directory, None) != [0; CLASSES]
-    };
-    let programs = (1..=40).find(is_settled);
-    assert!(programs.is_some_and(|programs| programs > 5), "{programs:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //! the inner cipher is not used there.
 //!
 //! Until it is settled the inner cipher works, and what it works is added up by context, so that no counter is shared between threads on the way of
-//! a request. Each millisecond of it is told to the user's other processes, so that programs that live shortly settle together. A program that encrypts little settles nothing and pays for nothing but a look at the kept choice. What is settled goes into a word
+//! a request. A program that encrypts little settles nothing and pays for nothing but a look at the kept choice. What is settled goes into a word
 //! of a file that was mapped at that look: nothing is opened later, when the program may have forbidden it.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -76,10 +76,6 @@ static CHOICES: Choices = Choices {
 /// that ends right after it was slower by a tenth of that work, once for a machine.
 const WORKED_NS: u32 = 20_000_000;
 
-/// Work of a process after which it tells the others, in nanoseconds: programs that live shortly settle together what none of them would alone. Assumed, not
-/// measured: 1 ms, which at 4 KiB a message is 800 of them.
-const TOLD_NS: u32 = 1_000_000;
-
 /// What is predicted of the inner cipher: of a message, and of a byte of text, in nanoseconds by 4 bytes. OpenSSL 3.0 on a core of 2023, 16 bytes to
 /// 16 KiB (`docs/results/kernels.md`); off by a factor of two it does no harm.
 const MESSAGE_NS: u64 = 300;
@@ -138,37 +134,9 @@ pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
 /// Adds up the work of a context.
 pub(crate) fn worked(class: Class, work: &mut Work) {
     let worked = class.word(&CHOICES.worked);
-    let before = worked.load(Relaxed);
-    let sum = before.saturating_add(work.take_ns());
+    let sum = worked.load(Relaxed).saturating_add(work.take_ns());
     // Relaxed, and not added in one step: what two threads do at once may count once.
     worked.store(sum, Relaxed);
-    let steps = sum / TOLD_NS - before / TOLD_NS;
-    if steps > 0 {
-        tell(class, steps.saturating_mul(TOLD_NS));
-    }
-}
-
-/// Tells other processes of work, and hears what they have settled meanwhile. Where it is enough for all of them together, this one is to compare.
-#[cold]
-fn tell(class: Class, ns: u32) {
-    let file = tried(&CHOICES.file);
-    let Some(file) = file.as_deref().and_then(Option::as_ref) else { return };
-    let (Some(settled), Some(told)) = (choice_file::settled(file, class), choice_file::worked(file, class))
-    else {
-        return;
-    };
-    // Relaxed: each word says all, and work that two processes tell of at once may count once.
-    let choice = Choice::of(settled.load(Relaxed));
-    if choice != Choice::Open {
-        class.word(&CHOICES.settled).store(choice.word(), Relaxed);
-        return;
-    }
-    let sum = told.load(Relaxed).saturating_add(ns);
-    let is_enough = sum >= WORKED_NS;
-    told.store(if is_enough { 0 } else { sum }, Relaxed);
-    if is_enough {
-        class.word(&CHOICES.worked).store(WORKED_NS, Relaxed);
-    }
 }
 
 /// Looks at what is kept, compares, and asks a known answer, where that is due.
@@ -211,7 +179,7 @@ fn compare(row: &CipherRow, native: &Native, encrypts: bool) {
     if let Some(word) = tried(&CHOICES.file)
         .as_deref()
         .and_then(Option::as_ref)
-        .and_then(|file| choice_file::settled(file, class))
+        .and_then(|file| file.words().get(class.index()))
     {
         word.store(choice.word(), Relaxed);
     }
