@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Output};
 
+use evener::core::counts::{Count, Row};
+use evener::counts_file::{DIRECTORY_VARIABLE, Directories, Record, of_user};
 use evener_conformance_openssl::program::Program;
 use evener_conformance_openssl::{Setup, bounded, openssl_build};
 use evener_testing::hosts::{AT_ONCE, HostProcess, requests, serve};
@@ -312,14 +315,30 @@ fn a_program_is_told_of_a_descriptor_or_never_has_it() {
 
 /// Descriptors, KiB that malloc has given out, and KiB of memory of its own that the last of so many generations has more than one before.
 fn growth(program: &Program, setup: &Setup, generations: u32) -> [i64; 3] {
+    let place = tempfile::tempdir().unwrap();
+    let counts = place.path().join("counts");
     let mut command = setup.command(&program.path().to_string_lossy());
-    let output = bounded(SECONDS_MAX, command.args([&generations.to_string(), "65536"]));
+    command.args([&generations.to_string(), "65536"]).env(DIRECTORY_VARIABLE, &counts);
+    let output = bounded(SECONDS_MAX, &command);
     assert!(output.status.success(), "{}", text_of(&output));
     let said = String::from_utf8_lossy(&output.stdout);
     let numbers: Vec<i64> = said.split_whitespace().map(|word| word.parse().unwrap()).collect();
     let [earlier, last] = [&numbers[..3], &numbers[3..6]];
+    let is_split = fs::read_to_string(setup.path()).unwrap().contains("split = ");
+    // Of those that have ended only a few files are kept.
+    assert!(!is_split || splits(&counts) > 0, "nothing was split");
     std::array::from_fn(|index| last[index] - earlier[index])
 }
+
+/// Requests that programs of this user have split, by their counts in `directory`.
+fn splits(directory: &Path) -> u64 {
+    let records = of_user(&Directories::only(directory.into()), rustix::process::geteuid().as_raw());
+    let of = |record: Record| Row::all().map(|row| record.count(row, Count::Split)).sum::<u64>();
+    records.into_iter().filter_map(|(_, record)| record.ok()).map(of).sum()
+}
+
+/// Each message of 64 KiB is split.
+const SPLIT: &str = "threads = 2\nsplit = 16384\nguard = off";
 
 /// What the heap's layout may come to once and for all, in KiB, beside what is given out.
 const LAYOUT_KIB: i64 = 64;
@@ -334,7 +353,8 @@ fn a_line_of_children_does_not_grow(generations: u32) {
     let all = [
         ("nothing", nothing),
         ("ways", ways),
-        ("split", Setup::evener("threads = 2\nsplit = 16384\nguard = off")),
+        ("split", Setup::evener(SPLIT)),
+        ("split, by kernels", Setup::evener(&format!("{SPLIT}\nkernels = on"))),
         ("host, judged", named.without_legacy()),
         ("host", hosted(&host)),
     ];

@@ -7,7 +7,7 @@ mod support;
 
 use support::ffi::clear_errors;
 use support::ffi::memory::{by_helpers, fail_from, intercept, spare};
-use support::pair::SPLIT;
+use support::pair::{SPLIT, evener, split_count};
 use support::{bytes, in_program, started, usual};
 
 const NAMES: &[&str] = &["AES-128-CBC", "AES-256-CTR", "AES-192-ECB", "AES-256-XTS", "AES-128-GCM"];
@@ -79,6 +79,7 @@ fn a_helper_never_asks_libcrypto_for_memory() {
                 message(name, "evener", false, None);
             }
         }
+        assert!(split_count(&evener()) > 500, "nothing was split");
         compare();
         // Nor do they give back any: who called them made what they work with.
         assert_eq!(by_helpers(), (0, 0));

@@ -62,12 +62,12 @@ pub use lending::{
 };
 pub use process::{Counter, Inherited, PerFork, PerProcess, PutAside, Words, put_aside, value};
 #[cfg(not(any(loom, miri)))]
-pub use process::{Creator, Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
+pub use process::{Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
 pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
 #[cfg(not(any(loom, miri)))]
 pub use thread::Served;
-pub use thread::{CancellationHeld, Service, ThreadValue, hold_cancellation, start_detached, start_service};
+pub use thread::{CancellationHeld, Service, ThreadValue, hold_cancellation, start_service};
 pub use wait::{Doorbell, Ticket};
 #[cfg(not(any(loom, miri)))]
 pub use wait::{sleep_shared, wake_shared};

@@ -42,12 +42,13 @@ impl Lanes {
     pub fn new() -> Option<Self> {
         /// What was found, 0 before: a thread that comes while another asks does so itself, and the child of a fork waits for no other thread.
         static FOUND: AtomicU32 = AtomicU32::new(0);
-        const WRONG: u32 = 1;
-        const RIGHT: u32 = 2;
+        const RIGHT: u32 = 1;
+        /// Whatever another thread has found.
+        const WRONG: u32 = 2;
         let mut driver = Self::unchecked(Level::best()?);
         // Relaxed: it says all.
         if FOUND.load(Relaxed) == 0 {
-            FOUND.store(if driver.answers_right() { RIGHT } else { WRONG }, Relaxed);
+            FOUND.fetch_max(if driver.answers_right() { RIGHT } else { WRONG }, Relaxed);
         }
         (FOUND.load(Relaxed) == RIGHT).then_some(driver)
     }

@@ -57,7 +57,8 @@ impl ServiceLoop {
 
     /// Sets the long ones among the jobs that were taken last, those from `first` on, aside. Where there is one user, what is not cut stays with the others: there it is a lane's.
     fn set_long_aside(&mut self, first: usize, user: u32, quota: Quota) {
-        if quota.pieces == 0 || cfg!(mutant = "host_long_whole") {
+        let has_long = self.jobs[first..].iter().any(|job| job.input_bytes() > PIECE_BYTES);
+        if quota.pieces == 0 || !has_long || cfg!(mutant = "host_long_whole") {
             return;
         }
         for job in self.jobs.split_off(first) {

@@ -14,24 +14,6 @@ unsafe extern "C" {
     pub(super) fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
-/// What a new thread runs, and the name that it gives itself.
-pub(super) struct Start<F> {
-    pub(super) name: &'static CStr,
-    pub(super) body: F,
-}
-
-/// A thread's beginning and end. `start` is a [`Start<F>`] in a box, which is this thread's.
-pub(super) extern "C" fn run<F: FnOnce() + Send + 'static>(start: *mut c_void) -> *mut c_void {
-    // SAFETY: who starts the thread made it of a box of this type, for this thread alone.
-    let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start<F>>()) };
-    // SAFETY: takes nothing.
-    let this = unsafe { libc::pthread_self() };
-    // SAFETY: this thread, and constant text that ends in nul.
-    unsafe { libc::pthread_setname_np(this, name.as_ptr()) };
-    drop(panic::catch_unwind(AssertUnwindSafe(body)));
-    ptr::null_mut()
-}
-
 /// What a thread does of which the memory is there already.
 pub trait Service: Sync + 'static {
     /// The thread's name, at most 15 bytes.
@@ -41,7 +23,7 @@ pub trait Service: Sync + 'static {
     fn serve(&self);
 }
 
-/// As [`run`], of a `T` that stays.
+/// A thread's beginning and end, which serves a `T` that stays.
 pub(super) extern "C" fn serve<T: Service>(service: *mut c_void) -> *mut c_void {
     // SAFETY: who starts the thread made it of a reference that lasts.
     life(unsafe { &*service.cast::<T>().cast_const() });

@@ -8,7 +8,7 @@
 //! Not taken: `Arc`, in which the shares of a parent's threads stay for ever, and with them what each child inherits.
 //!
 //! What the C library holds for a thread a child takes over with its stack, but for what `malloc` keeps at hand once the thread has allocated
-//! or freed anything: so a thread that stays does neither, and leaves both to those who ask it.
+//! or freed anything: so a thread that stays does neither while all goes well, and leaves both to those who ask it.
 
 use std::io;
 use std::ops::Deref;

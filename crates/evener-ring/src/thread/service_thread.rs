@@ -2,45 +2,18 @@
 //!
 //! Not taken: `std::thread`, whose handle is allocated past the program's allocator, and which ends the process where that fails.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::{io, ptr};
 
-use super::ffi::{Service, Start, run, serve};
+use super::ffi::{Service, serve};
 
-/// Starts a thread called `name` (at most 15 bytes) that runs `body` on a stack of `stack` bytes; it is not joined. All signals are
-/// blocked there: they are for the program's own threads. A panic of `body` ends the thread alone.
+/// Starts a thread that has `service` serve on a stack of `stack` bytes; it is not joined. All signals are blocked there: they are for the program's own
+/// threads. Nothing is allocated: a process that is forked before the thread has begun would have for good what only the thread frees.
 ///
 /// # Errors
 ///
 /// The system's: no memory, no space for another thread, a stack below its least.
-pub fn start_detached(
-    name: &'static CStr,
-    stack: usize,
-    body: impl FnOnce() + Send + 'static,
-) -> io::Result<()> {
-    start(Box::new(Start { name, body }), stack)
-}
-
-fn start<F: FnOnce() + Send + 'static>(start: Box<Start<F>>, stack: usize) -> io::Result<()> {
-    let start = Box::into_raw(start);
-    // SAFETY: `run::<F>` takes what `start` is, and has it alone from now on where the thread was made.
-    let started = with_attributes(stack, |attributes, thread| unsafe {
-        libc::pthread_create(thread, attributes, run::<F>, start.cast())
-    });
-    if started.is_err() {
-        // SAFETY: no thread has it.
-        drop(unsafe { Box::from_raw(start) });
-    }
-    started
-}
-
-/// As [`start_detached`], and allocates nothing: a process that is forked before the thread has begun would have for good what only the
-/// thread frees.
-///
-/// # Errors
-///
-/// As there.
 pub fn start_service<T: Service>(stack: usize, service: &'static T) -> io::Result<()> {
     let argument = ptr::from_ref(service).cast_mut().cast();
     // SAFETY: `serve::<T>` takes what `service` is, and only looks at it.
@@ -100,19 +73,43 @@ fn checked(result: c_int) -> io::Result<()> {
 
 #[cfg(all(test, not(any(loom, miri))))]
 mod tests {
-    use std::sync::mpsc;
+    use std::ffi::CStr;
+    use std::sync::Mutex;
+    use std::sync::mpsc::{self, RecvTimeoutError, Sender};
     use std::time::Duration;
 
-    use super::start_detached;
+    use super::{Service, start_service};
+
+    const STACK: usize = 256 << 10;
+
+    /// Says what the system tells of its thread, or panics.
+    struct Teller {
+        to: Mutex<Option<Sender<String>>>,
+        panics: bool,
+    }
+
+    impl Service for Teller {
+        const NAME: &'static CStr = c"evener-test";
+
+        fn serve(&self) {
+            let to = self.to.lock().ok().and_then(|mut to| to.take());
+            assert!(!self.panics, "on purpose");
+            if let (Some(to), Ok(status)) = (to, std::fs::read_to_string("/proc/thread-self/status")) {
+                _ = to.send(status);
+            }
+        }
+    }
+
+    fn told(stack: usize, panics: bool) -> Result<String, RecvTimeoutError> {
+        let (to, told) = mpsc::channel();
+        let teller = Box::leak(Box::new(Teller { to: Mutex::new(Some(to)), panics }));
+        start_service(stack, teller).map_err(|_| RecvTimeoutError::Timeout)?;
+        told.recv_timeout(Duration::from_secs(20))
+    }
 
     #[test]
-    fn a_thread_runs_under_its_name_and_blocks_every_signal() {
-        let (tell, told) = mpsc::channel();
-        let body = move || {
-            tell.send(std::fs::read_to_string("/proc/thread-self/status").unwrap()).unwrap();
-        };
-        start_detached(c"evener-test", 256 << 10, body).unwrap();
-        let status = told.recv_timeout(Duration::from_secs(20)).unwrap();
+    fn a_thread_serves_under_its_name_and_blocks_every_signal() {
+        let status = told(STACK, false).unwrap();
         assert!(status.starts_with("Name:\tevener-test\n"), "{status}");
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
         // All but SIGKILL, SIGSTOP and the two that the C library keeps.
@@ -121,22 +118,17 @@ mod tests {
 
     #[test]
     fn a_stack_that_cannot_be_had_is_an_error_and_signals_stay_as_they_were() {
+        static NEVER: Teller = Teller { to: Mutex::new(None), panics: true };
         let mask = || std::fs::read_to_string("/proc/thread-self/status").unwrap();
         let blocked =
             |status: String| status.lines().find(|line| line.starts_with("SigBlk")).map(str::to_owned);
         let before = blocked(mask());
-        assert!(start_detached(c"evener-test", (usize::MAX / 2) & !0xffff, || ()).is_err());
+        assert!(start_service((usize::MAX / 2) & !0xffff, &NEVER).is_err());
         assert_eq!(blocked(mask()), before);
     }
 
     #[test]
     fn a_panic_ends_the_thread_alone() {
-        let (tell, told) = mpsc::channel::<()>();
-        let body = move || {
-            let _tell = tell;
-            panic!("on purpose");
-        };
-        start_detached(c"evener-test", 256 << 10, body).unwrap();
-        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Err(mpsc::RecvTimeoutError::Disconnected));
+        assert_eq!(told(STACK, true), Err(RecvTimeoutError::Disconnected));
     }
 }

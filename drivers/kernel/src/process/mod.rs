@@ -1,4 +1,4 @@
-//! Asks the system about this process: the core time of a thread, whether a fork lies behind us; and wipes memory.
+//! What is the process's: the core time of a thread, what threads serve and a forked child frees; and wiping memory.
 
 pub(crate) mod clock;
 pub(crate) mod served;

@@ -1,7 +1,7 @@
 //! What threads of a driver serve: `evener-ring` frees it in a forked child, too, where those threads are not; where that crate is not, it stays there.
 
 use std::mem;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 #[cfg(target_os = "linux")]
 pub(crate) use evener_ring::{Inherited, Served, Service};
@@ -11,7 +11,7 @@ pub(crate) use elsewhere::{Inherited, Served, Service};
 
 /// Forgets, in a child, what a thread of its parent has locked, which may have stopped in the middle of a change.
 pub(crate) fn leave_locked<T: Default>(lock: &mut Mutex<T>) {
-    if lock.try_lock().is_err() {
+    if matches!(lock.try_lock(), Err(TryLockError::WouldBlock)) {
         mem::forget(mem::take(lock.get_mut().unwrap_or_else(PoisonError::into_inner)));
     }
 }
@@ -44,7 +44,12 @@ mod elsewhere {
         pub(crate) fn start(&self, stack: usize) -> io::Result<()> {
             let this = Arc::clone(&self.0);
             let name = T::NAME.to_string_lossy().into_owned();
-            thread::Builder::new().name(name).stack_size(stack).spawn(move || this.1.serve()).map(drop)
+            let serve = move || {
+                // They are for the program's own threads.
+                _ = nix::sys::signal::SigSet::all().thread_block();
+                this.1.serve();
+            };
+            thread::Builder::new().name(name).stack_size(stack).spawn(serve).map(drop)
         }
 
         pub(crate) fn is_of_this_process(&self) -> bool {

@@ -6,6 +6,7 @@
 use std::sync::{PoisonError, RwLock};
 
 use evener::counts_file::Statistics;
+use evener::lanes;
 use evener_core::InlineDriver;
 use evener_driver_lanes::Lanes;
 use evener_driver_multibuffer::{Multibuffer, Unavailable};
@@ -58,7 +59,10 @@ impl LaneSource {
     /// A driver, which belongs to one thread at a time.
     pub(in crate::cipher) fn driver(self) -> Option<Box<dyn InlineDriver>> {
         self.made().unwrap_or_else(|AnsweredWrong| {
-            check::take_out_of_service(self.statistics);
+            // Once, however many drivers ask.
+            if lanes::are_in_service() {
+                check::take_out_of_service(self.statistics);
+            }
             None
         })
     }

@@ -8,6 +8,7 @@ use std::ffi::{c_int, c_void};
 
 use super::cipher::{self, core_of};
 use super::refusal::for_c;
+use crate::ffi::reserve;
 use crate::native::kernel_choice::{self, Choice, Class};
 use crate::state::rows::{CipherRow, Native};
 
@@ -27,6 +28,11 @@ fn choice(row: &CipherRow, native: &Native, encrypts: bool) -> Choice {
         for_c::<()>(core_of(row), settle);
         settled
     })
+}
+
+/// Whether a piece can be computed again, which takes memory; a kernel takes none.
+fn has_memory() -> bool {
+    !reserve::is_short()
 }
 
 /// Runs a call on a piece of text. Where it is split between threads, or computed again, it may take memory, locks and the kernel's time, as no

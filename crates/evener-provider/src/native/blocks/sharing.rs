@@ -2,6 +2,7 @@
 
 use evener_core::Family;
 use evener_kernels::modes::BLOCK;
+use zeroize::Zeroize as _;
 
 use super::{BlockContext, part_starts};
 use crate::native::split::{Cut, Place, Split};
@@ -54,13 +55,14 @@ impl BlockContext {
     pub(super) unsafe fn crypt_shared(&mut self, cut: &Cut<'_>, place: Place) -> Option<()> {
         // SAFETY: the caller lends the input, of which nothing is overwritten yet.
         let input = unsafe { std::slice::from_raw_parts(place.0, place.2) };
-        let (starts, end) = part_starts::of(self.family(), &self.key, &self.iv, input, cut.part_bytes);
+        let (mut starts, end) = part_starts::of(self.family(), &self.key, &self.iv, input, cut.part_bytes);
         let (key, is_unit) = (&self.key, self.family() == Family::Xts);
         let part = |index: usize, (from, to, bytes): Place| {
             let mut chain = starts.get(index).copied().unwrap_or_default();
             if is_unit {
                 // SAFETY: the part's place.
                 unsafe { key.crypt_unit_at(&mut chain, from, to, bytes) };
+                chain.zeroize();
             } else {
                 // SAFETY: as above.
                 unsafe { key.crypt(&mut chain, from, to, bytes / BLOCK) };
@@ -72,6 +74,9 @@ impl BlockContext {
             // A thread panicked, which none has a reason to: no other way may go on with what is there.
             self.is_lost = true;
             return None;
+        }
+        if is_unit {
+            starts.zeroize();
         }
         self.iv = end;
         self.tally.went_elsewhere(place.2);

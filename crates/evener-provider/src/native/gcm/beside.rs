@@ -2,6 +2,7 @@
 
 use super::shadow::Shadow;
 use super::{GcmContext, TAG_BYTES};
+use crate::ffi::reserve;
 use crate::inner_cipher::call::Update;
 use crate::native::{Refused, kernel_check};
 
@@ -55,7 +56,8 @@ impl GcmContext {
     pub(super) fn begin_beside(&mut self) {
         self.shadow = None;
         let is_wrong = kernel_check::is_out_of_service(self.class);
-        if !self.turn.has_come() && !is_wrong {
+        let is_due = self.turn.has_come() && !reserve::is_short();
+        if !is_due && !is_wrong {
             return;
         }
         self.turn.begin_anew();

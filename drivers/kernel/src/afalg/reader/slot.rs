@@ -197,8 +197,17 @@ impl Service for Slot {
 
     fn serve(&self) {
         self.clock.store(own_clock(), Ordering::Relaxed);
+        let _end = End(&self.clock);
         self.live();
-        self.clock.store(ENDED, Ordering::Relaxed);
+    }
+}
+
+/// The end of a thread, whose clock is another's from then on.
+struct End<'s>(&'s AtomicI32);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(ENDED, Ordering::Relaxed);
     }
 }
 

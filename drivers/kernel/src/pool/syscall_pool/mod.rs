@@ -6,8 +6,9 @@
 //! | [`SyscallPool::open`] | opens a key for a caller who hands its requests to the kernel itself | it returns |
 //! | [`SyscallPool::release_keys`] | closes keys | it does not |
 //!
-//! Runners neither allocate nor free, so that nothing of theirs is left in a forked child (`evener_ring::Served`): what they need room for has it
-//! before they are woken, and keys that they closed are freed by those who give up the next ones.
+//! While all goes well runners neither allocate nor free, so that nothing of theirs is left in a forked child (`evener_ring::Served`): what they need room
+//! for has it before they are woken, and keys that they closed are freed by those who give up the next ones. One that opens a key, says why a request failed or has the
+//! last share of a key that was given up meanwhile does.
 //!
 //! A request is `waiting -> running (a runner is in the kernel) -> finished -> taken`. A runner may never come back. Then its request,
 //! with all memory that the kernel writes to, stays with it; no thread waits for it once [`SyscallPool::close`] has given it up, and

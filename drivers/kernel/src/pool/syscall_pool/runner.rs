@@ -63,7 +63,7 @@ impl<D: Device> SyscallPool<D> {
                 return None;
             }
             if let Some(key) = state.wanted.pop() {
-                state = self.open_key(state, &key);
+                state = self.open_key(state, key);
                 continue;
             }
             if let Some(next) = state.waiting.pop_front() {
@@ -76,11 +76,13 @@ impl<D: Device> SyscallPool<D> {
         }
     }
 
-    fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: &Entry<D::Key>) -> Guard<'s, D> {
+    fn open_key<'s>(&'s self, mut state: Guard<'s, D>, key: Arc<Entry<D::Key>>) -> Guard<'s, D> {
         state.running += 1;
         drop(state);
         // The thread that wants it sees what came of it.
-        _ = self.opened_by_device(key);
+        _ = self.opened_by_device(&key);
+        // Not under the lock, for the last share closes.
+        drop(key);
         let mut state = self.state();
         self.leave_kernel(&mut state);
         self.opened.notify_all();
@@ -94,7 +96,12 @@ impl<D: Device> SyscallPool<D> {
     /// Closes a key that was given up; a runner that is in the kernel for that counts as running a request. One that a request still has goes
     /// with that.
     fn close_key<'s>(&'s self, mut state: Guard<'s, D>, mut key: Arc<Entry<D::Key>>) -> Guard<'s, D> {
-        let Some(opened) = Arc::get_mut(&mut key).map(Entry::take) else { return state };
+        let Some(opened) = Arc::get_mut(&mut key).map(Entry::take) else {
+            // The share may be the last by now, which closes: not under the lock.
+            drop(state);
+            drop(key);
+            return self.state();
+        };
         // Before the kernel is called, so that a child that is forked meanwhile finds it.
         state.closed.push(key);
         state.running += 1;
