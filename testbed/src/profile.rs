@@ -130,11 +130,11 @@ const X86_64_WITH_IOMMU: WithIommu = WithIommu {
 /// highmem=off: this kernel knows no LPAE, so it cannot reach what lies above 4 GiB. The kernel is the newest that armhf's
 /// archives had when this was tried. NEON's AES is left out: as a CPU-only driver it would take `cbc(aes)`.
 const ARMV7: Facts = Facts {
-    name: "armv7",
+    name: ARMHF.name,
     kernel: ("linux-image-6.1.0-50-armmp", "6.1.176-1"),
     series: "linux-image-6.1.0-",
     flavour: "armmp",
-    architecture: ":armhf",
+    architecture: ARMHF.architecture,
     qemu: ("qemu-system-arm", "qemu-system-arm"),
     userland: &["openssl:armhf", "libssl3:armhf", "libc6:armhf", "libgcc-s1:armhf"],
     cross: Some(&ARMHF),

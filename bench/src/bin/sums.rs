@@ -6,12 +6,13 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
 use evener_bench::medians::Spread;
+use evener_bench::programs::stopwatch;
 
 /// Measures checksums of 4000 files of 64 KiB and one of 1 GiB, and of that one alone, in turns.
 #[derive(Parser)]
@@ -33,13 +34,14 @@ const FILE_BYTES: usize = 64 << 10;
 const LARGE_MB: usize = 1 << 10;
 
 fn main() -> anyhow::Result<()> {
-    let arguments = Arguments::parse();
+    let mut arguments = Arguments::parse();
+    // Commands run in another directory.
+    arguments.evener = arguments.evener.canonicalize().context("EVENER is not there")?;
     fill(&arguments.dir)?;
-    let evener = arguments.evener.display();
     let by_xargs = format!("ls | xargs -n 64 -P {} sha256sum", arguments.processes);
     println!("| what | against | times as fast: median | bounds | evener, s |\n|---|---|---|---|---|");
     for (what, files) in [("all files", "*"), ("the large one", "large")] {
-        let own = format!("{evener} sum {files}");
+        let own = format!("\"$0\" sum {files}");
         let judge = format!("sha256sum {files}");
         let mut others = vec![judge.as_str()];
         if files == "*" {
@@ -57,13 +59,13 @@ fn compare(arguments: &Arguments, what: &str, own: &str, other: &str) -> anyhow:
     let (mut ratios, mut seconds) = (Vec::new(), Vec::new());
     for turn in 0..arguments.turns.max(1) {
         let (mine, theirs) = if turn % 2 == 0 {
-            let mine = timed(&arguments.dir, own)?;
-            (mine, timed(&arguments.dir, other)?)
+            let mine = timed(arguments, own)?;
+            (mine, timed(arguments, other)?)
         } else {
-            let theirs = timed(&arguments.dir, other)?;
-            (timed(&arguments.dir, own)?, theirs)
+            let theirs = timed(arguments, other)?;
+            (timed(arguments, own)?, theirs)
         };
-        ensure!(sorted(&mine.1) == sorted(&theirs.1), "{own} and {other} say the same");
+        ensure!(sorted(&mine.1) == sorted(&theirs.1), "{own} and {other} do not say the same");
         ratios.push(theirs.0 / mine.0);
         seconds.push(mine.0);
     }
@@ -73,17 +75,18 @@ fn compare(arguments: &Arguments, what: &str, own: &str, other: &str) -> anyhow:
     Ok(())
 }
 
-fn timed(dir: &Path, command: &str) -> anyhow::Result<(f64, Output)> {
+/// Seconds, and what was written. The command has EVENER as `$0`.
+fn timed(arguments: &Arguments, command: &str) -> anyhow::Result<(f64, Vec<u8>)> {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).arg(&arguments.evener).current_dir(&arguments.dir);
     let start = Instant::now();
-    let output = Command::new("sh").args(["-c", command]).current_dir(dir).output()?;
-    let seconds = start.elapsed().as_secs_f64();
-    ensure!(output.status.success(), "{command} ends well");
-    Ok((seconds, output))
+    let written = stopwatch::run(shell)?;
+    Ok((start.elapsed().as_secs_f64(), written))
 }
 
 /// Lines of a list; those of several processes come in any order.
-fn sorted(output: &Output) -> Vec<&[u8]> {
-    let mut lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
+fn sorted(written: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = written.split(|byte| *byte == b'\n').collect();
     lines.sort_unstable();
     lines
 }

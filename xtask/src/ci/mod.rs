@@ -9,7 +9,7 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use evener_testbed::{Toolchain, write_program};
+use evener_testbed::{Error, Toolchain, write_program};
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
@@ -257,7 +257,10 @@ fn aarch64(tally: &mut Tally) {
         return tally.print(&format!("skipped: {step} (needs the package qemu-user)"));
     }
     match Toolchain::fetch_for_aarch64() {
-        Err(error) => tally.print(&format!("skipped: {step} ({error})")),
+        Err(error @ (Error::Packages(_) | Error::Program { .. })) => {
+            tally.print(&format!("skipped: {step} ({error})"))
+        }
+        Err(error) => tally.fail(&format!("{step}: {error}")),
         Ok(toolchain) => {
             let mut command = toolchain.cargo("cargo");
             command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", toolchain.emulation(EMULATOR));
