@@ -258,7 +258,7 @@ fn aarch64(tally: &mut Tally) {
     }
     match Toolchain::fetch_for_aarch64() {
         Err(error @ (Error::Packages(_) | Error::Program { .. })) => {
-            tally.print(&format!("skipped: {step} ({error})"))
+            tally.print(&format!("skipped: {step} ({error})"));
         }
         Err(error) => tally.fail(&format!("{step}: {error}")),
         Ok(toolchain) => {
