@@ -2,7 +2,7 @@
 //!
 //! Steps: [`up`] fetches packages and proves a first guest -> [`Guest::builder`] says which module, programs and
 //! settings a guest has -> [`Guest::run`] runs commands in it and gives status, output, files and the kernel's log ->
-//! [`Guest::qmp`] looks at the module from outside. `docs/testbed.md` says what such a guest is good for and what not.
+//! [`Guest::qmp`] looks at the module from outside. `docs/design/testbed.md` says what such a guest is good for and what not.
 //!
 //! ```no_run
 //! use evener_testbed::Guest;

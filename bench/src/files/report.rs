@@ -1,4 +1,4 @@
-//! Results as text and JSON (`docs/schemas/bench-files.schema.json` describes it).
+//! Results as text and JSON (`docs/reference/schemas/bench-files.schema.json` describes it).
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What a page posts (`docs/schemas/tls-page.schema.json`), and curl's measurements in the same form.
+//! What a page posts (`docs/reference/schemas/tls-page.schema.json`), and curl's measurements in the same form.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! All pages of a run as one report (`docs/schemas/bench-tls.schema.json`): times by way, ratios of neighbours, the paper beside them.
+//! All pages of a run as one report (`docs/reference/schemas/bench-tls.schema.json`): times by way, ratios of neighbours, the paper beside them.
 //!
 //! A *way* is where the provider was: nowhere (`without`), at the client, at the server, at both. The k-th measurement of a way is compared with
 //! the k-th without, for both were made in the same round.

@@ -2,7 +2,7 @@
 //!
 //! Path of one check: `x` fetches a suite ([`fetched`]) -> a [`Setup`] writes OpenSSL's configuration, with the
 //! default provider alone or with Evener's before it -> the suite runs under both ([`bounded`]) -> what it says
-//! under the one judges what it says under the other. The suites stand under `tests/`; `docs/conformance.md` says
+//! under the one judges what it says under the other. The suites stand under `tests/`; `docs/design/conformance.md` says
 //! what each proves and what it does not.
 #![allow(unsafe_code, reason = "room: EVP is C's interface, and it is what is tested")]
 

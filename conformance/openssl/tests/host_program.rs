@@ -274,7 +274,7 @@ fn a_program_may_return_from_main_while_its_threads_encrypt() {
     assert!(requests(&host.control()) > before);
 }
 
-/// Where threads look for ciphers at that moment, OpenSSL 3.0 frees its own lists beneath them and dies in some of a hundred runs (docs/LIMITS.md). With
+/// Where threads look for ciphers at that moment, OpenSSL 3.0 frees its own lists beneath them and dies in some of a hundred runs (docs/guide/limits.md). With
 /// Evener it may do so as often, and not more often than chance has it: four times what the difference of two such counts is usually off by.
 #[test]
 #[ignore = "takes minutes; for test-full"]

@@ -15,7 +15,7 @@
 //! | `layout/` | where each word lies, and what is packed into it |
 //! | `world.rs` | what the algorithm stands on: words, sleep, time, life |
 //!
-//! `docs/arbiter.md` tells the protocol, what each death leaves and who repairs it, and the ways not taken.
+//! `docs/design/arbiter.md` tells the protocol, what each death leaves and who repairs it, and the ways not taken.
 //!
 //! # Checking
 //!

@@ -21,7 +21,7 @@ const DECRYPT: [&str; 7] = ["decrypt", "--key", "k.json", "-q", "-o", "back", "s
 /// Threads of a run.
 const THREADS: u64 = 2;
 
-/// What a thread may lose at most: `docs/LIMITS.md` says 32 MiB; twice that is asked for.
+/// What a thread may lose at most: `docs/guide/limits.md` says 32 MiB; twice that is asked for.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// What one kill took away.

@@ -2,7 +2,7 @@
 //!
 //! The path of a request: [`Row::of`] (kind of work, direction, size) -> [`Row::word`] of each [`Count`] that it raises.
 //! The file is made of 32-bit words: a header, then one row for each kind, direction and size class, then in each row two
-//! words for each count. `docs/statistics.md` describes the same for programs that read the file without this crate.
+//! words for each count. `docs/reference/counters.md` describes the same for programs that read the file without this crate.
 
 use std::fmt;
 

@@ -2,10 +2,10 @@
 //!
 //! A policy writes its struct by `tuning!` and reads the constant `TUNING`, a value and no pointer: the compiler puts
 //! each number where it is used. In tests the struct says which of its numbers leaves its range, and each as a row of the table in
-//! `docs/adaptive.md`.
+//! `docs/design/adaptive.md`.
 
 /// Writes a struct of numbers and its constant `TUNING`:
-/// `[rule] name: type = value, least..=most, "unit", "source";`. The rule is that of `docs/adaptive.md`.
+/// `[rule] name: type = value, least..=most, "unit", "source";`. The rule is that of `docs/design/adaptive.md`.
 #[macro_export]
 macro_rules! tuning {
     ($(#[$about:meta])* $visible:vis struct $name:ident;
@@ -59,10 +59,10 @@ macro_rules! tuning {
 
         #[test]
         fn every_number_stands_in_the_documents_with_its_rule_and_range() {
-            let document = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/adaptive.md"));
+            let document = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/adaptive.md"));
             let missing: Vec<String> =
                 TUNING.rows().into_iter().filter(|row| !document.lines().any(|line| line == row)).collect();
-            assert!(missing.is_empty(), "not in docs/adaptive.md:\n{}", missing.join("\n"));
+            assert!(missing.is_empty(), "not in docs/design/adaptive.md:\n{}", missing.join("\n"));
         }
     };
 }

@@ -12,7 +12,7 @@ mod support;
 use support::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
 use support::{Random, bytes, folder, in_program};
 
-/// The threshold at one block: all that can be routed is. What overlaps comes out otherwise by kernels (docs/LIMITS.md), so that none is taken.
+/// The threshold at one block: all that can be routed is. What overlaps comes out otherwise by kernels (docs/guide/limits.md), so that none is taken.
 const ALL: &[(&str, &str)] = &[("EVENER_THRESHOLD", "16"), ("EVENER_KERNELS", "off")];
 
 fn providers() -> (Provider, Provider) {

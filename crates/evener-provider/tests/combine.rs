@@ -17,7 +17,7 @@ use evener_testing::programs::in_child;
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors};
 use support::{Random, both_providers, bytes, in_program, usual};
 
-/// Kernels beneath would be taken once they were measured, and what overlaps comes out otherwise by them (docs/LIMITS.md).
+/// Kernels beneath would be taken once they were measured, and what overlaps comes out otherwise by them (docs/guide/limits.md).
 const AUTO: &[(&str, &str)] = &[("EVENER_COMBINE", "auto"), ("EVENER_KERNELS", "off")];
 
 /// Steps of one thread.

@@ -68,7 +68,7 @@ fn with_host(name: &str, preset: &str, more: &[(&str, &str)], body: impl FnOnce(
     in_program(name, "", &variables, body);
 }
 
-/// What overlaps comes out otherwise by kernels (docs/LIMITS.md), so that none is taken.
+/// What overlaps comes out otherwise by kernels (docs/guide/limits.md), so that none is taken.
 const ALL: &[(&str, &str)] =
     &[("EVENER_THRESHOLD", "16"), ("EVENER_GUARD", "off"), ("EVENER_KERNELS", "off")];
 

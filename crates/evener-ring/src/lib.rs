@@ -2,7 +2,7 @@
 //!
 //! The path of one item: [`Ring::push_all`] (producer: claims positions at the tail, writes, publishes)
 //! -> [`Doorbell::ring_one`] (wakes a sleeper, if there is one) -> [`Ring::pop_many`] (consumer: claims positions at
-//! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/ring.md`.
+//! the head, reads, gives the slots back). The protocol, its proof sketch and the ways not taken stand in `docs/design/ring.md`.
 //!
 //! Beside it, for what processes show each other: [`Mapping`], words of a file or words that a fork wipes; [`Counter`], a
 //! count of 64 bits in two words; [`Segment`], words of System V shared memory, which cannot be shortened; [`PerProcess`], a value that a forked child makes anew, and [`ProcessValue`], such a one in a `static`; [`Inherited`] says when those of a
@@ -10,10 +10,10 @@
 //!
 //! The path of one loan: [`CombiningList::lend`] (caller: fills a slot of its own, puts it on the list, waits) ->
 //! [`CombiningList::take`] (a holder of a [`Permit`]: takes the whole list) -> [`Batch::run`] (works, answers) -> the caller
-//! returns with a [`LendOutcome`]. The protocol stands in `docs/combining.md`.
+//! returns with a [`LendOutcome`]. The protocol stands in `docs/design/combining.md`.
 //!
 //! Between processes, with another program at the other end: [`virtqueue`], the split queue of VIRTIO, and [`Region`], the
-//! sealed memory that it lies in. `docs/virtqueue.md` says what is believed of the peer. What held a caller's data is
+//! sealed memory that it lies in. `docs/design/virtqueue.md` says what is believed of the peer. What held a caller's data is
 //! overwritten by [`wipe()`].
 //!
 //! | room | what it does |
@@ -43,7 +43,7 @@
 //!     cargo +nightly test -Zbuild-std -p evener-ring --lib --tests --target x86_64-unknown-linux-gnu
 //! ```
 //!
-//! `docs/ring.md` lists the mutants and the model that turns red for each.
+//! `docs/design/ring.md` lists the mutants and the model that turns red for each.
 #![allow(unsafe_code, reason = "room: cells that threads share, mappings, and the futex call")]
 
 mod cache_padded;

@@ -5,7 +5,7 @@
 //! access of a place, so a model fails when an item crosses without its order, not only when a wrong value comes out. A
 //! lost wake-up shows as a deadlock.
 //!
-//! Each mutant in `src` must turn a model red (`docs/ring.md` says which):
+//! Each mutant in `src` must turn a model red (`docs/design/ring.md` says which):
 //!
 //! ```text
 //! for name in $(grep -rhoE 'mutant = "[a-z_]+"' crates/evener-ring/src | cut -d'"' -f2 | sort -u); do

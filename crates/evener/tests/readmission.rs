@@ -1,5 +1,5 @@
 //! A module that failed or was slow for a while is taken back, by a program whose threads do its jobs themselves where no module is worth
-//! while. Costs are emulated; asserted is that the module gets jobs again, within far more bursts than docs/adaptive.md promises.
+//! while. Costs are emulated; asserted is that the module gets jobs again, within far more bursts than docs/design/adaptive.md promises.
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 

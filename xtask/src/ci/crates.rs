@@ -1,4 +1,4 @@
-//! The crates that the command is built from: `docs/crates.md` says what each is for, and how many there may be.
+//! The crates that the command is built from: `docs/design/crates.md` says what each is for, and how many there may be.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use super::tally::Tally;
 use crate::tree::{cargo, root};
 
 /// The page with a row for each crate of others.
-const PAGE: &str = "docs/crates.md";
+const PAGE: &str = "docs/design/crates.md";
 
 /// Most crates of the command, ours among them, each version counted.
 const CRATES_MAX: usize = 150;

@@ -2,7 +2,7 @@
 //!
 //! `up` sets it up and proves it, `cargo` builds programs for a guest whose processor is not ours, `run` runs one command in a
 //! guest of its own, `shell` opens a shell in one, `papers` runs the papers' experiments, `down` removes everything. What a guest is
-//! and is not good for stands in docs/testbed.md.
+//! and is not good for stands in docs/design/testbed.md.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,7 @@ options: --profile x86_64|armv7  the machine
          --module built-in|none|vhost-user:SOCKET[,event_idx=off]
          --user-space            a second module, at PCI address 0000:00:10.0, for programs of the guest to drive by VFIO
          --throttle-bps N, --throttle-ops N   of the built-in module (QEMU 8)
-         --awake                 keeps this machine's processors awake meanwhile, one for each core of the guest (docs/testbed.md)
+         --awake                 keeps this machine's processors awake meanwhile, one for each core of the guest (docs/design/testbed.md)
          --vcpus N, --memory MIB, --icount, --limit SECONDS (default 300)
          --out FOLDER            keeps what the command leaves in /out
          --json                  status, output, kernel warnings and module counts as one line of JSON";

@@ -6,7 +6,7 @@ use super::Finding;
 use crate::rust::is_word;
 use crate::tree::TextFile;
 
-const TABLE: &str = "docs/ENVIRONMENT.md";
+const TABLE: &str = "docs/reference/environment.md";
 
 /// Findings for variables that occur but are not documented, and for rows that no source mentions.
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {

@@ -8,7 +8,7 @@ use crate::tree::TextFile;
 const UNFINISHED: &[&str] = &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const PLACES: &[&str] = &[concat!("/wo", "rk/"), concat!("../sha", "red"), concat!("/ro", "ot/")];
 
-/// Words of sources that gave way to the field's (docs/glossary.md), and what is said instead.
+/// Words of sources that gave way to the field's (docs/reference/glossary.md), and what is said instead.
 const RETIRED: &[(&str, &str)] = &[
     (concat!("un", "told"), "pending samples"),
     (concat!("Wei", "gher"), "adaptive policy"),

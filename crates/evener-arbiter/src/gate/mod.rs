@@ -2,7 +2,7 @@
 //!
 //! A request: [`Gate::acquire`] -> no process waits and a permit is free: taken -> otherwise it joins a wait queue, sleeps until it stands in front of a free permit
 //! (`wait.rs`), and takes it -> [`Gate::release`] frees it and rings who stands in front. Who finds no permit looks for the dead (`patrol.rs`).
-//! `outlook.rs` says when a request that came now would begin. `docs/arbiter.md` has the protocol and what each death leaves.
+//! `outlook.rs` says when a request that came now would begin. `docs/design/arbiter.md` has the protocol and what each death leaves.
 
 mod historic;
 mod outlook;

@@ -1,4 +1,4 @@
-//! Where each word of the segment lies, and what is packed into those that hold several things. `docs/arbiter.md` has the same as a table.
+//! Where each word of the segment lies, and what is packed into those that hold several things. `docs/design/arbiter.md` has the same as a table.
 
 mod packing;
 mod shape;

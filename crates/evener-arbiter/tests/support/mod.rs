@@ -83,7 +83,7 @@ impl Ground {
         found.into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == "arbiter"))
     }
 
-    /// The segment that the anchor names: its tenth word (docs/arbiter.md says no more of the file than that it names one).
+    /// The segment that the anchor names: its tenth word (docs/design/arbiter.md says no more of the file than that it names one).
     pub fn segment(&self) -> Option<Segment> {
         let bytes = fs::read(self.found_anchor()?).ok()?;
         let number = i32::from_ne_bytes(bytes.get(36..40)?.try_into().ok()?);

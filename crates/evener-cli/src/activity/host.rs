@@ -1,4 +1,4 @@
-//! A host's report, asked for at its control socket (docs/host.md).
+//! A host's report, asked for at its control socket (docs/guide/host.md).
 //!
 //! Path: socket -> order `report` -> one line of JSON -> [`HostReport`]. A host that hangs is waited for no longer than
 //! [`ANSWER_TIME_MAX`], and what it says is read to [`ANSWER_BYTES_MAX`] and no further.
@@ -23,7 +23,7 @@ pub(crate) struct Host {
     pub(crate) answer: Result<HostReport, NoAnswer>,
 }
 
-/// As much of a report as is shown (docs/schemas/host.schema.json has all). What a newer host says beyond it is passed over.
+/// As much of a report as is shown (docs/reference/schemas/host.schema.json has all). What a newer host says beyond it is passed over.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct HostReport {
     pub(crate) module: Module,

@@ -1,4 +1,4 @@
-//! The arbiter as the command sees it (docs/arbiter.md): the runs of its user's processes take turns at modules that several of them have.
+//! The arbiter as the command sees it (docs/design/arbiter.md): the runs of its user's processes take turns at modules that several of them have.
 
 use std::env;
 

@@ -1,4 +1,4 @@
-//! Statistics files as another program would leave them: written word by word after docs/statistics.md, and put in place at once.
+//! Statistics files as another program would leave them: written word by word after docs/reference/counters.md, and put in place at once.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

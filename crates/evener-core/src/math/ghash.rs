@@ -3,7 +3,7 @@
 //! The path of a message in parts: the hash key gets its inverse ([`HashKey::new`]) -> each part is hashed by itself, its
 //! context started by an IV that [`HashKey::iv_starting_at`] solves -> [`HashKey::state_of`] reads the part's sum out of
 //! its tag -> [`join`] puts the parts behind each other -> [`HashKey::digest`] is what the message's tag hides.
-//! `docs/gcm-split.md` tells the whole of it.
+//! `docs/design/gcm-split.md` tells the whole of it.
 //!
 //! Nothing here branches on, or indexes by, a field element: no tables, and products of integers instead of them. That
 //! is constant time where the CPU multiplies two 64-bit words in constant time, as x86-64 and `AArch64` do.

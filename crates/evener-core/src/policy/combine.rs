@@ -2,7 +2,7 @@
 //!
 //! The path of an epoch: each caller counts itself and its bytes -> [`Controller::end_epoch`] -> how many callers wait for
 //! each other in the next one, or none. No clock and no thread: epochs are arguments, so that every rule here can be
-//! tested. `docs/combining.md` says why the rules are these.
+//! tested. `docs/design/combining.md` says why the rules are these.
 //!
 //! ```text
 //! Alone ──(counted down)──> Compare ──(2 good)──> On ──(50 epochs, or 3 bad)──> Compare ──(1 good)──> On

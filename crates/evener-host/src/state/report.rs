@@ -40,7 +40,7 @@ macro_rules! request_counts {
             $(pub(crate) $field: Count,)+
         }
 
-        /// What came of requests. `docs/schemas/host.schema.json` describes it as JSON.
+        /// What came of requests. `docs/reference/schemas/host.schema.json` describes it as JSON.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct Totals {
             $($(#[$doc])* pub $field: u64,)+
@@ -117,7 +117,7 @@ pub struct UserReport {
     pub refused: u64,
 }
 
-/// What a user, and all of them, may have: `docs/host.md` says of each what it is.
+/// What a user, and all of them, may have: `docs/guide/host.md` says of each what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsReport {
     /// Clients of all users.

@@ -1,4 +1,4 @@
-//! CBC encryption that threads of this program do together (docs/combining.md).
+//! CBC encryption that threads of this program do together (docs/design/combining.md).
 //!
 //! Path of one update, which may begin and end within a block: does any caller combine now ([`Group::of`]) -> what fills the held block goes to
 //! the inner context -> of the whole blocks ([`blocks`]) the chaining value comes out of it, the burst follows, and the last block goes back into

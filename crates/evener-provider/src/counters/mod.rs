@@ -1,4 +1,4 @@
-//! What this process does, counted for others to read while it runs (`docs/statistics.md`).
+//! What this process does, counted for others to read while it runs (`docs/reference/counters.md`).
 
 pub(crate) mod thread_table;
 

@@ -2,7 +2,7 @@
 //!
 //! Blocks of the module's zeroed data, claimed by setting a bit, as in `reserve.rs`: no lock, so a fork at any moment leaves nothing held, and
 //! none of the system's time for a context. Each thread begins to look at a place of its own. Where all blocks are taken, `malloc` gives memory
-//! that a dump has (docs/LIMITS.md). Who gives a block back has wiped it.
+//! that a dump has (docs/guide/limits.md). Who gives a block back has wiped it.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;

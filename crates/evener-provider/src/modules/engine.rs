@@ -8,7 +8,7 @@
 //! | submitted | as it was | its result, or silence beyond what is allowed: undone |
 //! | answered, to be compared (`comparison.rs`) | as it was | right: taken over; wrong: undone, and the module is out of service |
 //! | taken over | the result | |
-//! | refused, for other processes are before it (docs/arbiter.md) | as it was | the inner cipher, at once |
+//! | refused, for other processes are before it (docs/design/arbiter.md) | as it was | the inner cipher, at once |
 //! | undone | as it was | the inner cipher |
 //!
 //! Path of many pieces of one call: all are put before the first is waited for, and all are taken over, or none.

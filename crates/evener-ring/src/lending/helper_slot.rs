@@ -12,7 +12,7 @@
 //! | DONE | FREE: the lender |
 //! | CLOSED | none: no helper serves there any more |
 //!
-//! The ways not taken stand in `docs/ring.md`.
+//! The ways not taken stand in `docs/design/ring.md`.
 
 use std::fmt;
 

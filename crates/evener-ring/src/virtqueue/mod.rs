@@ -7,7 +7,7 @@
 //! Neither side believes the other: every value is loaded once and checked, and what is to be remembered (which descriptor
 //! follows which, how many requests are under way) is remembered in private memory. What does not fit is a [`Malformed`], after
 //! which the queue is not to be used any more. Nothing here sleeps or makes a system call: kicks and calls are the caller's.
-//! `docs/virtqueue.md` has the proof that no wake-up is lost, and the mutants.
+//! `docs/design/virtqueue.md` has the proof that no wake-up is lost, and the mutants.
 
 mod chain;
 mod device;

@@ -1,7 +1,7 @@
 //! Small models of the gathering, its permits and its values, each run through every interleaving with few preemptions.
 //!
 //! Each mutant of `caller_slot.rs`, `combining_list.rs` and `object_pool.rs` in `src/lending/` must turn a model red
-//! (`docs/ring.md` says which). Loans are places that loom watches, so that a model fails when memory is touched without
+//! (`docs/design/ring.md` says which). Loans are places that loom watches, so that a model fails when memory is touched without
 //! right or order, not only when a wrong value comes out.
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

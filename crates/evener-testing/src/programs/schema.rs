@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// What in `value` does not fit the schema in `docs/{name}`, with its place; empty where all does.
 pub fn misfits(name: &str, value: &Value) -> Vec<String> {
-    let path = format!("{}/../../docs/schemas/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../docs/reference/schemas/{name}", env!("CARGO_MANIFEST_DIR"));
     let schema: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let mut found = Vec::new();
     check(&schema, &schema, value, "", &mut found);

@@ -104,7 +104,7 @@ impl RunFacts {
             cpu_workers: u32::try_from(self.cpu_workers).unwrap_or(u32::MAX),
             share: state.share.max(core_price::TUNING.share_min),
             lambda: self.lambda(state.share),
-            // Lowering a thread's priority is allowed, raising it again is not (docs/adaptive.md).
+            // Lowering a thread's priority is allowed, raising it again is not (docs/design/adaptive.md).
             yields: false,
             capacities: self.capacities.clone(),
             classes: moment.classes.iter().enumerate().map(row).collect(),

@@ -17,12 +17,12 @@ tuning! {
     /// Plans on one core are older than core's R10 allows, for they, and cores that wake for one, take it from what is planned. Pairs of turns
     /// and classes that are new make plans old sooner.
     ["A2"] plan_age_on_one_core: Nanos = Nanos::from_millis(100), Nanos::from_millis(2), Nanos::from_millis(1_000), "age",
-        "a look takes 0.2 to 0.6 ms in the guest of docs/testbed.md";
+        "a look takes 0.2 to 0.6 ms in the guest of docs/design/testbed.md";
     /// Where no module takes anything a worker looks so seldom, on several cores: ten looks in the time of a window (A1) and more would find
     /// nothing new.
     ["A2"] look_back_after: Nanos = Nanos::from_millis(20), Nanos::from_millis(2), Nanos::from_millis(1_000), "time",
         "Assumed, not measured: 20 ms, because classes are tried after as much of their work (R6)";
-    /// Jobs that a module's worker takes at once at most. A claim takes a fiftieth of a request in the guest of docs/testbed.md.
+    /// Jobs that a module's worker takes at once at most. A claim takes a fiftieth of a request in the guest of docs/design/testbed.md.
     ["A3"] in_a_row: u32 = 64, 1, 1_024, "jobs",
         "docs/results/guest-afalg.md: with 8, a quarter and a plan each 20 ms adaptive was at 0.93 of module_only, with these and 100 ms at 1.00";
     /// So many times as many must wait then: the last ones are claimed one by one.

@@ -2,7 +2,7 @@
 //!
 //! A count: [`LocalCounter`] (in the caller's own memory) -> [`Statistics::flush`], [`ThreadDigests`] (in a thread's) ->
 //! [`ThreadDigests::flush`], or [`Statistics::add`] -> the process's file, made at the first of these (`file.rs`) in the first directory that will do (`evener_fd::Directories`) ->
-//! [`Record`], in a process that reads it. The layout is [`evener_core::counts`]; `docs/statistics.md` describes it.
+//! [`Record`], in a process that reads it. The layout is [`evener_core::counts`]; `docs/reference/counters.md` describes it.
 
 mod file;
 mod process;

@@ -1,5 +1,5 @@
 //! A module that other processes of this user may have, too: whose turn it is there, when a request would begin, and what all of them have
-//! learned of it (docs/arbiter.md).
+//! learned of it (docs/design/arbiter.md).
 //!
 //! A request: `SharedModule::expected_start` counts where it goes -> `SharedModule::acquire` right before it goes there: a permit, or it is
 //! done by the core at once -> the permit is dropped when its result is there. Costs: `SharedModule::known` where this process has none of

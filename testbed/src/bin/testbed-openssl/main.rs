@@ -4,7 +4,7 @@
 //! URL` | `testbed-openssl waits ROUNDS`. A configuration is a file of OpenSSL, variables and words for its command ([`CONFIGURATIONS`]). Core time is what the
 //! guest's idle time lacks, so the kernel's threads and interrupts are in it; `count` is for a guest whose clock counts
 //! instructions, and gives core time in these. Prints medians and leaves every round in `/out/report.json`;
-//! `cargo xtask guest` starts it (docs/testbed.md).
+//! `cargo xtask guest` starts it (docs/design/testbed.md).
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "prints for the user")]
 

@@ -54,7 +54,7 @@ pub struct Icount {
 }
 
 impl Icount {
-    /// 2 ns, near the AM3358 of paper 002 from 4 KiB on (docs/testbed.md).
+    /// 2 ns, near the AM3358 of paper 002 from 4 KiB on (docs/design/testbed.md).
     pub const NEAR_AM3358: Self = Self { shift: 1, sleep: true };
 }
 

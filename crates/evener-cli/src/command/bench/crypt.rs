@@ -86,7 +86,7 @@ pub(crate) struct Crypt {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     workers: Option<u16>,
 
-    /// Writes the results as JSON (docs/bench.md).
+    /// Writes the results as JSON (docs/guide/measuring.md).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 

@@ -42,7 +42,7 @@ pub(crate) struct Files {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "cp,openssl,age", value_parser = rival_parser())]
     rivals: Vec<Rival>,
 
-    /// Writes the results as JSON (docs/schemas/bench-files.schema.json).
+    /// Writes the results as JSON (docs/reference/schemas/bench-files.schema.json).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -52,7 +52,7 @@ pub(crate) struct Programs {
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
 
-    /// Keeps the table as JSON (docs/schemas/bench-programs.schema.json): what is measured now takes the place of what was there of the same program.
+    /// Keeps the table as JSON (docs/reference/schemas/bench-programs.schema.json): what is measured now takes the place of what was there of the same program.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 

@@ -98,8 +98,8 @@ pub(crate) struct Tls {
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 
-    /// Writes the results as JSON (docs/schemas/bench-tls.schema.json); with --serve, what each page posts, a line each
-    /// (docs/schemas/tls-page.schema.json).
+    /// Writes the results as JSON (docs/reference/schemas/bench-tls.schema.json); with --serve, what each page posts, a line each
+    /// (docs/reference/schemas/tls-page.schema.json).
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 

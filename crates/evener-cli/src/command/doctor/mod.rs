@@ -44,7 +44,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "PATH", num_args = 0..=1)]
     program: Option<Option<PathBuf>>,
 
-    /// Prints JSON (docs/schemas/doctor.schema.json).
+    /// Prints JSON (docs/reference/schemas/doctor.schema.json).
     #[arg(long)]
     json: bool,
 
@@ -124,7 +124,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         findings.push(Finding::new(
             "statistics",
             fact,
-            "see docs/statistics.md; EVENER_STATISTICS_DIR names one",
+            "see docs/reference/counters.md; EVENER_STATISTICS_DIR names one",
         ));
     }
     let configuration = PathDisplay(&configuration).to_string();

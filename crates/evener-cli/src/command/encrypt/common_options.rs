@@ -17,7 +17,7 @@ pub(super) struct CommonOptions {
     #[arg(short, long, help_heading = "Report")]
     pub(super) quiet: bool,
 
-    /// Writes what was done, by whom and how, as JSON (docs/schemas/report.schema.json); `-` is standard output.
+    /// Writes what was done, by whom and how, as JSON (docs/reference/schemas/report.schema.json); `-` is standard output.
     #[arg(long, value_name = "REPORT", help_heading = "Report")]
     pub(super) json: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! What a run did, as facts: the JSON of `--json` (described by `docs/schemas/report.schema.json`), and what the
+//! What a run did, as facts: the JSON of `--json` (described by `docs/reference/schemas/report.schema.json`), and what the
 //! summary for the eye is made of.
 
 use std::path::Path;

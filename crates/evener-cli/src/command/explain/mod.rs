@@ -49,7 +49,7 @@ pub(crate) struct Explain {
     #[arg(long, default_value = "throughput")]
     objective: Objective,
 
-    /// Prints JSON (docs/schemas/explain.schema.json).
+    /// Prints JSON (docs/reference/schemas/explain.schema.json).
     #[arg(long)]
     json: bool,
 

@@ -1,4 +1,4 @@
-//! The answer as JSON; `docs/schemas/status.schema.json` describes it.
+//! The answer as JSON; `docs/reference/schemas/status.schema.json` describes it.
 
 use evener::core::counts::{Count, Row};
 use evener::counts_file::Totals;

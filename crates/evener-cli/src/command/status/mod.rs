@@ -24,7 +24,7 @@ use crate::terminal::{Exit, PathDisplay, output};
 #[derive(clap::Args)]
 #[command(after_help = "\
 The counts lie in $XDG_RUNTIME_DIR/evener, /run/user/UID/evener or /tmp/evener-UID, one file for each process
-(docs/statistics.md). A program in which the provider has done nothing yet has none. Hosts whose control socket lies there
+(docs/reference/counters.md). A program in which the provider has done nothing yet has none. Hosts whose control socket lies there
 under a name that ends in .control are asked too.")]
 pub(crate) struct Status {
     /// This process only, of whichever user its files may be read.
@@ -39,15 +39,15 @@ pub(crate) struct Status {
     #[arg(long)]
     sizes: bool,
 
-    /// Prints JSON (docs/schemas/status.schema.json), all size classes apart.
+    /// Prints JSON (docs/reference/schemas/status.schema.json), all size classes apart.
     #[arg(long)]
     json: bool,
 
-    /// Prints the text format of Prometheus (docs/top.md); removes no file of a program that has ended.
+    /// Prints the text format of Prometheus (docs/guide/top.md); removes no file of a program that has ended.
     #[arg(long, conflicts_with_all = ["json", "sizes"])]
     prometheus: bool,
 
-    /// Shows nothing and takes the segment away in which this user's processes share modules (docs/arbiter.md): those that have it go on among
+    /// Shows nothing and takes the segment away in which this user's processes share modules (docs/design/arbiter.md): those that have it go on among
     /// themselves, the next ones make a new one.
     #[arg(long, conflicts_with_all = ["pid", "hosts", "json", "sizes", "prometheus"])]
     remove_arbiter: bool,

@@ -1,4 +1,4 @@
-//! Modules that processes share (docs/arbiter.md): permits, who has one, who waits, what was learned.
+//! Modules that processes share (docs/design/arbiter.md): permits, who has one, who waits, what was learned.
 
 use std::fmt::Write as _;
 

@@ -18,7 +18,7 @@ tuning! {
     /// two at most, so its error stays small.
     ["L1"] fixed_bytes: f64 = 100.0, 0.0, 10_000.0, "bytes", "Assumed, not measured: 100, because 100 ns of a request are that at one nanosecond per byte";
     /// A sample that is this many times above or below the mean is a surprise.
-    ["L2"] surprise: f64 = 2.0, 1.1, 100.0, "times the mean", "docs/adaptive.md: with two in a row a module that slows down is known after two jobs";
+    ["L2"] surprise: f64 = 2.0, 1.1, 100.0, "times the mean", "docs/design/adaptive.md: with two in a row a module that slows down is known after two jobs";
     /// Surprises in a row that make a new mean: one may be a thread that was kept from its core.
     ["L2"] surprises_max: u32 = 2, 1, 100, "samples in a row", "the least that is more than one";
     /// Samples after which a mean is settled.

@@ -8,7 +8,7 @@ tuning! {
     pub struct Tuning;
 
     /// One of so many jobs that would be routed runs inline as control: 1.6 % of the gain is the price of knowing it. A power of two.
-    ["G1"] control_period: u64 = 64, 2, 1 << 16, "routed jobs to a control", "its price, 1.6 % of the gain (docs/adaptive.md, Limits)";
+    ["G1"] control_period: u64 = 64, 2, 1 << 16, "routed jobs to a control", "its price, 1.6 % of the gain (docs/design/adaptive.md, Limits)";
     /// Where the price of controls is more than one in so many parts of what is routed, fewer will do, for a core would have to become that
     /// much faster before routing were wrong. Beside a module that takes a thirteenth of a core's time, one job in 64 inline were a fifth of
     /// all time. A multiple of the period.
@@ -29,12 +29,12 @@ tuning! {
         "Assumed, not measured: 128, because it balances noise and the time in which a changed inline cost is noticed, 64 control jobs to half";
     /// Loss in core or wall time that a class may always have.
     ["G2"] loss_allowed: Nanos = Nanos::from_millis(5), Nanos::from_micros(100), Nanos::from_millis(1_000), "core or wall time",
-        "Assumed, not measured: 5 ms, because it is lost once; what came of it: docs/adaptive.md, Numbers reached";
+        "Assumed, not measured: 5 ms, because it is lost once; what came of it: docs/design/adaptive.md, Numbers reached";
     /// The same for a class on trial.
     ["G2"] loss_allowed_on_trial: Nanos = Nanos::from_millis(1), Nanos::from_micros(50), Nanos::from_millis(1_000), "core or wall time",
         "Assumed, not measured: 1 ms, because that is small beside what is always allowed and large beside one wake-up";
     /// A class may lose one in so many parts of what its routed jobs would have cost inline: 2 %.
-    ["G2"] loss_share: u64 = 50, 2, 10_000, "parts of the inline cost", "Assumed, not measured: 2 %, because noise in means of many jobs is less; what came of it: docs/adaptive.md, Numbers reached";
+    ["G2"] loss_share: u64 = 50, 2, 10_000, "parts of the inline cost", "Assumed, not measured: 2 %, because noise in means of many jobs is less; what came of it: docs/design/adaptive.md, Numbers reached";
     /// Inline cost after which loss and inline cost are halved, so that no class ever has more than 2 % of it to lose at a stroke.
     ["G2"] loss_window: Nanos = Nanos::from_millis(10_000), Nanos::from_millis(100), Nanos::from_millis(1_000_000), "inline cost",
         "Assumed, not measured: 10 s, because 2 % of it are 0.2 s";

@@ -11,7 +11,7 @@
 //!
 //! A program may query a message that was split for its nonce, lengths and tag, which the data context has not; the shadow context has the
 //! message's own and answers. Whatever else the program does in the middle of it, the shadow is first brought to where the message is
-//! ([`restore`]) and does it itself. docs/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
+//! ([`restore`]) and does it itself. docs/design/gcm-split.md has the algebra and why it can be done with OpenSSL's own contexts.
 
 mod data_context;
 mod parts;

@@ -1,4 +1,4 @@
-//! What each part of a piece starts from, worked out before anything is overwritten (docs/gcm-split.md has the table).
+//! What each part of a piece starts from, worked out before anything is overwritten (docs/design/gcm-split.md has the table).
 
 use std::iter::successors;
 

@@ -84,7 +84,7 @@ impl Alternation {
     /// A worker is about to claim.
     pub(super) fn note_query(&self, worker: WorkerKind) {
         if self.turns.is_some() {
-            // Relaxed: the doorbell that is rung after each change orders it, `docs/ring.md`.
+            // Relaxed: the doorbell that is rung after each change orders it, `docs/design/ring.md`.
             let version = self.version[worker as usize].load(Ordering::Relaxed);
             self.seen_version[worker as usize].store(version, Ordering::Relaxed);
         }

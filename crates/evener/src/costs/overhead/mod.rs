@@ -4,7 +4,7 @@
 //! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::overhead`). On several cores the loss is
 //! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`CompetingLoad`], `competing_load.rs`): the short whiles
 //! in which the core waits for the module look idle, and work that uses them pays for going to and fro with colder caches (measured in
-//! docs/kernel.md).
+//! docs/guide/kernel.md).
 //!
 //! `short bursts -> the least disturbed one` ([`costs`]): what a request of a size takes, before any run has tried one. `busy.rs` keeps the
 //! module busy for both.
@@ -51,7 +51,7 @@ const PASS_REQUESTS_WHERE_NEAR: u64 = 32;
 const FAR: u64 = 2;
 
 /// Results after a rest that say nothing of a module that is kept busy: threads and cores that serve it have gone to sleep, deeper
-/// than between two requests. In the guest of docs/testbed.md the first dozen took 355 us each where 1000 in a row take 280. Assumed, not
+/// than between two requests. In the guest of docs/design/testbed.md the first dozen took 355 us each where 1000 in a row take 280. Assumed, not
 /// measured: 12, as if the next dozen were over it.
 pub(crate) const LEAD: u32 = 12;
 

@@ -2,7 +2,7 @@
 //!
 //! A worker or submitter that found nothing listens at the doorbell of its queue, looks again, and waits ([`wait_for_work`](Backlog::wait_for_work),
 //! [`wait_for_space`](Backlog::wait_for_space)); who puts something there rings afterwards. The protocol of a bell is
-//! `docs/ring.md`'s.
+//! `docs/design/ring.md`'s.
 
 use std::sync::atomic::Ordering;
 

@@ -6,7 +6,7 @@
 //!
 //! Waiting is yielding, never sleeping: a sleep and a wake-up cost more core time than 16 KiB of AES. So it pays only where
 //! nothing else wants the cores, and the [controller](evener_core::combine) finds out whether that is so. The protocol and
-//! the ways not taken stand in `docs/combining.md`.
+//! the ways not taken stand in `docs/design/combining.md`.
 
 mod bursts;
 mod request;

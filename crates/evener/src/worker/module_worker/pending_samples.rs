@@ -11,7 +11,7 @@ use evener_core::{Class, Nanos};
 use crate::adaptive::Circumstances;
 
 /// Results that are recorded together: some 15 ms of them where turns are taken. With 8, recording and claiming took some 2 % of the core in the guest of
-/// docs/testbed.md.
+/// docs/design/testbed.md.
 const GROUPED_MAX: u64 = 64;
 
 /// Results that came about alike, one behind the other.

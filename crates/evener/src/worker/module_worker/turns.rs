@@ -1,4 +1,4 @@
-//! A run's turns at a module that other processes have, too, or a host's (docs/arbiter.md).
+//! A run's turns at a module that other processes have, too, or a host's (docs/design/arbiter.md).
 //!
 //! A turn is one permit for all that the run has at the module: it begins before jobs are claimed, so that none of them waits for it, and is over when
 //! the module holds nothing of this run. While others wait it lasts [`TURN_MAX`] at most: then nothing more is claimed, and what is there is
@@ -15,7 +15,7 @@ use std::thread;
 use evener_arbiter::{Module, Permit, Refused, Work};
 use evener_core::{Job, Nanos, Outcome};
 
-/// A turn while others wait. Assumed, not measured: 2 ms, because handing over takes 23 us on a virtual machine (docs/arbiter.md), and that is then
+/// A turn while others wait. Assumed, not measured: 2 ms, because handing over takes 23 us on a virtual machine (docs/design/arbiter.md), and that is then
 /// about a hundredth.
 const TURN_MAX: Nanos = Nanos::from_millis(2);
 

@@ -68,7 +68,7 @@ pub(super) fn behind_the_kernel([many, few]: [Path; 2], overhead: Nanos, waits: 
 ///
 /// The kernel has one request worked on at a time, so while the module works on one, that time less the kernel's part, the thread of
 /// the path prepares the next. Where a path takes the only core, the time between two results says nothing of the module, which
-/// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/adaptive.md, turns).
+/// may have been done long before; then single requests say it, and what is left of the core is of no use (docs/design/adaptive.md, turns).
 fn shares(clocked: Nanos, overhead: Nanos, between: Nanos, waits: Nanos, cores: u64) -> [Nanos; 3] {
     // No request takes more core time than all cores have until the next is done, whatever a calibration says.
     let overhead = overhead.min(Nanos(between.0 * cores) - clocked).min(between);

@@ -8,7 +8,7 @@ tuning! {
 
     /// Multi-buffer must be better by this part: another library's code and tables in the caches, and the lanes that its last jobs leave
     /// empty, cost what no sample of a burst shows.
-    ["M1"] margin: f64 = 0.05, 0.0, 0.5, "part of plain's cost", "calibration has found no better margin (docs/adaptive.md, Plain or multi-buffer)";
+    ["M1"] margin: f64 = 0.05, 0.0, 0.5, "part of plain's cost", "calibration has found no better margin (docs/design/adaptive.md, Plain or multi-buffer)";
     /// By so many standard errors two means must differ to be believed different.
     ["M1"] sure: f64 = 2.0, 0.0, 10.0, "standard errors", "statistics: 19 of 20 cases";
     /// Bursts that try the method that is not in force, of a class and width.

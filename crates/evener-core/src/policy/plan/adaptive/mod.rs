@@ -19,7 +19,7 @@
 //! | R9 fair cap | beside other programs the process takes little more than a fair share of the cores | here |
 //! | R10 grain | how much a core claims at a time, how old a plan may be, how much of a rest is remembered | callers |
 //!
-//! `docs/adaptive.md` has the formulas, the reasons and the ways not taken. The numbers stand in `tuning.rs`, each with
+//! `docs/design/adaptive.md` has the formulas, the reasons and the ways not taken. The numbers stand in `tuning.rs`, each with
 //! its rule, and in a table of that document.
 
 mod input;

@@ -1,4 +1,4 @@
-//! The numbers of the plan's rules. What each rule says stands in the head of `mod.rs`; formulas and reasons in `docs/adaptive.md`.
+//! The numbers of the plan's rules. What each rule says stands in the head of `mod.rs`; formulas and reasons in `docs/design/adaptive.md`.
 
 use crate::tuning;
 use crate::units::Nanos;
@@ -11,13 +11,13 @@ tuning! {
     /// part of what one core does: less is not worth a thread that wakes. Each module against all cores would leave a fleet idle: 64
     /// modules of which each adds 1 % to 256 cores.
     ["R1"] worth_min: f64 = 0.03, 0.0, 0.5, "part of the jobs that cores do in a time",
-        "simulation (docs/adaptive.md, Each module against all cores)";
+        "simulation (docs/design/adaptive.md, Each module against all cores)";
     /// A class on a module pays only above this part of its `c`, so that noise does not open the gate and close it.
     ["R1"] gain_margin: f64 = 0.01, 0.0, 0.2, "part of c", "Assumed, not measured: 0.01, because means of many samples err by some of it";
     /// What a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
     /// change of threads and colder caches.
     ["R1"] of_use: f64 = 0.5, 0.0, 1.0, "part of the only core",
-        "docs/kernel.md: a sixth was left and nothing gained. Assumed, not measured: 0.5, because single requests of a path that takes all \
+        "docs/guide/kernel.md: a sixth was left and nothing gained. Assumed, not measured: 0.5, because single requests of a path that takes all \
          of the core showed more than a quarter to be left";
     /// Of several modules the fastest is taken to be busy with a job as long as the one that is left to it: a table knows only when the
     /// first of all is free.
@@ -30,7 +30,7 @@ tuning! {
         "Assumed, not measured: 50 us, because a wake-up takes some of it";
     /// It waits so long at most.
     ["R3, R4"] wait_max: Nanos = Nanos::from_micros(250), Nanos::from_micros(50), Nanos::from_millis(10), "time",
-        "simulation (docs/adaptive.md, Leaving for good in the tail)";
+        "simulation (docs/design/adaptive.md, Leaving for good in the tail)";
     /// Modules that can use this part of the core time of the process leave none to cores for what they do cheaper.
     ["R5"] saturated: f64 = 0.95, 0.5, 1.0, "part of the process's core time", "Assumed, not measured: 0.95, because sums of means err by some per cent";
     /// So many jobs must wait for each request that may be outstanding, for modules to be kept busy.
@@ -61,7 +61,7 @@ tuning! {
     ["R10"] claim_time: Nanos = Nanos::from_micros(500), Nanos::from_micros(50), Nanos::from_millis(20), "core time",
         "a fortieth of the work that is worth a try (R6)";
     /// A plan older than this is made anew.
-    ["R10"] plan_age_max: Nanos = Nanos::from_millis(2), Nanos::from_micros(100), Nanos::from_millis(100), "age", "a plan takes some microseconds (docs/adaptive.md, Numbers reached)";
+    ["R10"] plan_age_max: Nanos = Nanos::from_millis(2), Nanos::from_micros(100), Nanos::from_millis(100), "age", "a plan takes some microseconds (docs/design/adaptive.md, Numbers reached)";
     /// What modules' paths may have used beyond a core's rest and is still remembered: a job or two.
     ["R10"] credit_max: Nanos = Nanos::from_millis(1), Nanos::ZERO, Nanos::from_millis(100), "core time",
         "Assumed, not measured: 1 ms, because it is a job or two of the slowest preset";
