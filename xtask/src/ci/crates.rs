@@ -14,7 +14,7 @@ const CRATES_MAX: usize = 150;
 
 /// Compares the command's crates with the page.
 pub(super) fn check(tally: &mut Tally) {
-    tally.print("== crates of the command");
+    tally.begin("crates of the command");
     let mut tree = cargo();
     tree.current_dir(root()).args(["tree", "-p", "evener-cli", "-e", "normal", "--prefix", "none"]);
     let output = tree.args(["--no-dedupe", "--offline", "--target", "x86_64-unknown-linux-gnu"]).output();

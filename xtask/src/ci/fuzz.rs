@@ -37,7 +37,7 @@ pub(super) fn run(tally: &mut Tally) {
     if !Command::new(&compiler).arg("--version").output().is_ok_and(|output| output.status.success()) {
         return tally.print("skipped: fuzzing (needs a C++ compiler, for libFuzzer)");
     }
-    tally.print("== fuzzing");
+    tally.begin("fuzzing");
     let Some(host) = host() else { return tally.fail("fuzzing: rustc does not name its host") };
     let built = root().join("target/fuzz");
     if !build(&host, &built).status().is_ok_and(|status| status.success()) {

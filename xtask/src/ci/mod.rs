@@ -22,7 +22,7 @@ mod suites;
 mod tally;
 mod valgrind;
 
-use tally::{Tally, said_by};
+use tally::Tally;
 
 /// How much to run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,7 @@ fn lints(tally: &mut Tally, depth: Depth) {
 }
 
 fn tidy(tally: &mut Tally) {
-    tally.print("== tidy");
+    tally.begin("tidy");
     if tidy::run() != ExitCode::SUCCESS {
         tally.fail("tidy");
     }

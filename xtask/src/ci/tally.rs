@@ -4,6 +4,7 @@
 
 use std::io::{BufRead as _, BufReader, Write};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::tree::cargo;
 
@@ -16,11 +17,19 @@ pub(super) struct Tally {
     pub(super) failed: u64,
     output: Box<dyn Write>,
     failures: Failures,
+    /// When each step began.
+    steps: Vec<(String, Instant)>,
 }
 
 impl Tally {
     pub(super) fn new(output: impl Write + 'static) -> Self {
-        Self { passed: 0, failed: 0, output: Box::new(output), failures: Failures::default() }
+        Self {
+            passed: 0,
+            failed: 0,
+            output: Box::new(output),
+            failures: Failures::default(),
+            steps: Vec::new(),
+        }
     }
 
     pub(super) fn print(&mut self, line: &str) {
@@ -28,8 +37,25 @@ impl Tally {
         writeln!(self.output, "{line}").unwrap_or_default();
     }
 
-    /// Says all failures once more, and the closing line; returns whether there were none.
+    /// Says that a step begins, and how long after the first.
+    pub(super) fn begin(&mut self, step: &str) {
+        let now = Instant::now();
+        let first = self.steps.first().map_or(now, |(_, begun)| *begun);
+        self.print(&format!("== {step} [{}]", minutes(now - first)));
+        self.steps.push((step.to_owned(), now));
+    }
+
+    /// Says how long each step took, all failures once more, and the closing line; returns whether there were none.
     pub(super) fn close(&mut self) -> bool {
+        self.print("== what took how long");
+        let ends = self.steps.iter().skip(1).map(|step| step.1).chain([Instant::now()]);
+        let times: Vec<String> = self
+            .steps
+            .iter()
+            .zip(ends)
+            .map(|((step, begun), end)| format!("{:>6}  {step}", minutes(end - *begun)))
+            .collect();
+        times.iter().for_each(|line| self.print(line));
         let lines = std::mem::take(&mut self.failures.lines);
         if !lines.is_empty() {
             self.print("== what failed, once more");
@@ -55,7 +81,7 @@ impl Tally {
         if !succeeds(probe) {
             return self.print(&format!("skipped: {step} (`cargo {}` fails here)", probe.join(" ")));
         }
-        self.print(&format!("== {step}"));
+        self.begin(step);
         if !cargo().args(words).status().is_ok_and(|status| status.success()) {
             self.fail(step);
         }
@@ -63,12 +89,12 @@ impl Tally {
 
     /// Runs a test runner and adds up its results. One that fails without a failed test counts as one failure.
     pub(super) fn run_tests(&mut self, step: &str, command: Command) {
+        self.begin(step);
         self.count_tests(step, |tally| listen(command, |line| tally.take_line(line)));
     }
 
     /// The same, where `heard` says whether the runner succeeded, once all that it said was heard.
     pub(super) fn count_tests(&mut self, step: &str, heard: impl FnOnce(&mut Self) -> bool) {
-        self.print(&format!("== {step}"));
         let before = self.failed;
         if !heard(self) && self.failed == before {
             self.fail(step);
@@ -77,7 +103,7 @@ impl Tally {
 
     /// Runs a test runner that must fail a test, because something was broken on purpose.
     pub(super) fn expect_red(&mut self, mutant: &str, mut command: Command) {
-        self.print(&format!("== mutant {mutant}"));
+        self.begin(&format!("mutant {mutant}"));
         let output = command.stderr(Stdio::inherit()).output();
         // One that does not build runs no tests.
         let is_red = output.is_ok_and(|output| {
@@ -120,6 +146,11 @@ impl Failures {
             self.lines.push(line.to_owned());
         }
     }
+}
+
+/// As minutes and seconds.
+fn minutes(time: Duration) -> String {
+    format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60)
 }
 
 fn succeeds(cargo_words: &[&str]) -> bool {
@@ -199,11 +230,15 @@ mod tests {
     }
 
     #[test]
-    fn a_green_run_closes_with_its_counts_alone() {
+    fn a_green_run_closes_with_its_steps_times_and_its_counts_alone() {
         let printed = Captured::default();
         let mut tally = Tally::new(printed.clone());
+        tally.begin("first");
+        tally.begin("second");
         assert!(tally.close());
-        assert_eq!(printed.0.lock().unwrap().as_slice(), b"0 passed, 0 failed\n");
+        let text = String::from_utf8(printed.0.lock().unwrap().clone()).unwrap();
+        let right = "== first [0:00]\n== second [0:00]\n== what took how long\n  0:00  first\n  0:00  second\n0 passed, 0 failed\n";
+        assert_eq!(text, right);
     }
 
     #[test]
