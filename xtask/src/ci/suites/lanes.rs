@@ -54,7 +54,7 @@ fn done(Job { title, command }: Job) -> Ended {
     Ended { title, time: begun.elapsed(), lines, succeeded }
 }
 
-/// The same command, whose errors come among its output: beside another's nobody could tell whose they are.
+/// The same command, whose errors come among its output: beside another's a reader could not tell whose they are.
 fn with_one_output(command: &Command) -> Command {
     let mut joined = Command::new("sh");
     joined.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(command.get_program()).args(command.get_args());
