@@ -20,7 +20,7 @@ fn place() -> Place {
 fn config(place: &Place, base: &str) -> String {
     place.write("base.cnf", base);
     let run =
-        place.evener().args(["provider", "config", "--base", "base.cnf", "--module", "modules/evener.so"]);
+        place.evener().args(["provider", "config", "--base", "base.cnf", "--file", "modules/evener.so"]);
     run.run().succeeded().stdout_text().to_owned()
 }
 
@@ -74,8 +74,8 @@ fn crypto_modules_are_named_in_eveners_section_and_only_real_ones() {
     let place = place();
     place.write("base.cnf", "HOME = .\n");
     let config = |name: &str| {
-        let run = place.evener().args(["provider", "config", "--base", "base.cnf", "--offload", name]);
-        run.args(["--offload", "hosted:/run/evener.sock"]).run()
+        let run = place.evener().args(["provider", "config", "--base", "base.cnf", "--module", name]);
+        run.args(["--module", "hosted:/run/evener.sock"]).run()
     };
     let text = config("afalg:virtio_crypto_aes_cbc").succeeded().stdout_text().to_owned();
     let (_, section) = text.split_once("[evener_provider]\n").unwrap();
@@ -118,8 +118,7 @@ fn a_system_under_fips_and_paths_that_openssl_cannot_read_are_refused() {
     let place = place();
     let refused = |base: &str, words: &str| {
         place.write("base.cnf", base);
-        let run =
-            place.evener().args(["provider", "config", "--base", "base.cnf", "--module", "m/evener.so"]);
+        let run = place.evener().args(["provider", "config", "--base", "base.cnf", "--file", "m/evener.so"]);
         run.run().ended_with(2).saying(words);
     };
     let requires = |properties: &str| {
@@ -129,7 +128,7 @@ fn a_system_under_fips_and_paths_that_openssl_cannot_read_are_refused() {
     refused(&requires("?provider=oqs"), "provider=oqs");
     place
         .evener()
-        .args(["provider", "config", "--module", "a$b/evener.so"])
+        .args(["provider", "config", "--file", "a$b/evener.so"])
         .run()
         .ended_with(2)
         .saying("cannot hold");
@@ -141,12 +140,16 @@ fn a_system_under_fips_and_paths_that_openssl_cannot_read_are_refused() {
         .saying("cannot read");
 }
 
+/// All names below `root` of the place.
+fn entries(place: &Place) -> Vec<PathBuf> {
+    tree(&place.join("root")).into_keys().collect()
+}
+
 /// Installs below `root` of the place.
 fn install(place: &Place, whom: &[&str]) -> Ran {
     let module = PathBuf::from("/modules/evener.so");
     place.write("root/modules/evener.so", "no module");
-    let run =
-        place.evener().args(["provider", "install", "--root", "root", "--base", "base.cnf", "--module"]);
+    let run = place.evener().args(["provider", "install", "--root", "root", "--base", "base.cnf", "--file"]);
     run.arg(module).args(whom).env("XDG_CONFIG_HOME", "/home/me/.config").run()
 }
 
@@ -175,6 +178,9 @@ fn a_service_a_user_and_a_system_get_two_files_and_a_way_back() {
     for (whom, cnf, drop_in, sets) in cases {
         let place = place();
         place.write("base.cnf", DEBIAN);
+        place.write("root/modules/evener.so", "no module");
+        fs::create_dir_all(place.join("root/etc/environment.d")).unwrap();
+        let entries_before = entries(&place);
         let output = install(&place, whom).succeeded().stdout_text().to_owned();
         let cnf_text = fs::read_to_string(place.join("root").join(cnf)).unwrap();
         let drop_in_text = fs::read_to_string(place.join("root").join(drop_in)).unwrap();
@@ -184,12 +190,64 @@ fn a_service_a_user_and_a_system_get_two_files_and_a_way_back() {
         assert_eq!(fs::metadata(place.join("root").join(cnf)).unwrap().permissions().mode() & 0o777, 0o644);
         // Again is fine: both are its own.
         install(&place, whom).succeeded();
-        let undo = output.split("to undo it\n").nth(1).unwrap();
-        let removals: Vec<&str> =
-            undo.lines().map(str::trim).filter(|line| line.starts_with("rm ")).collect();
-        place.program("sh").args(["-ec", &removals.join("\n")]).run().succeeded();
+        let undo = output.split("to undo it\n").nth(1).unwrap().trim();
+        assert!(undo.starts_with(&format!("evener provider uninstall {}", whom[0])), "{undo}");
+        let words: Vec<&str> = undo.split_whitespace().skip(1).map(|word| word.trim_matches('\'')).collect();
+        place.evener().args(&words).env("XDG_CONFIG_HOME", "/home/me/.config").run().succeeded();
+        assert_eq!(entries(&place), entries_before, "{whom:?}: directories that were made are gone, too");
         assert_eq!(files(&place.join("root")), [PathBuf::from("modules/evener.so")], "{whom:?}: {undo}");
     }
+}
+
+#[test]
+fn what_is_installed_does_something_and_says_what_was_asked_for() {
+    let cases: [(&[&str], &str); 4] = [
+        (&[], "combine = auto\n"),
+        (&["--no-combine"], ""),
+        (&["--threads", "auto", "--no-combine"], "threads = auto\n"),
+        (
+            &["--threads", "2", "--host", "/run/evener.sock", "--module", "afalg:cbc-aes-dcp"],
+            "combine = auto\nthreads = 2\nmodules = afalg:cbc-aes-dcp hosted:/run/evener.sock\n",
+        ),
+    ];
+    for (options, keys) in cases {
+        let place = place();
+        place.write("base.cnf", "");
+        install(&place, &[&["--unit", "a.service"], options].concat()).succeeded();
+        let text = fs::read_to_string(place.join("root/etc/evener/a.service.cnf")).unwrap();
+        let section = text.split("module = /modules/evener.so\nactivate = 1\n").nth(1).unwrap();
+        assert_eq!(section.split("\n#").next().unwrap().trim_end_matches('\n'), keys.trim_end_matches('\n'));
+    }
+    for wrong in [["--threads", "0"], ["--threads", "many"], ["--host", "a b"]] {
+        let place = place();
+        place.write("base.cnf", "");
+        install(&place, &[&["--unit", "a.service"], &wrong[..]].concat()).ended_with(2);
+    }
+}
+
+#[test]
+fn all_that_was_installed_for_the_system_is_taken_back_at_once_and_nothing_else() {
+    let place = place();
+    place.write("base.cnf", "");
+    place.write("root/modules/evener.so", "no module");
+    place.write("root/etc/systemd/system/a.service.d/mine.conf", "[Service]\n");
+    place.write("root/etc/systemd/system/b.service.d/60-evener.conf", "mine\n");
+    place.write("root/etc/evener/mine.cnf", "mine\n");
+    let before = entries(&place);
+    for unit in ["a.service", "c.service"] {
+        install(&place, &["--unit", unit]).succeeded();
+    }
+    install(&place, &["--system", "--yes-system-wide"]).succeeded();
+    // Again, so that what is written over keeps its memory of directories.
+    install(&place, &["--unit", "c.service"]).succeeded();
+    let uninstall =
+        |whom: &[&str]| place.evener().args(["provider", "uninstall", "--root", "root"]).args(whom).run();
+    uninstall(&["--unit", "b.service"]).succeeded().saying("is not Evener's");
+    let all = uninstall(&["--all"]).succeeded();
+    assert_eq!(all.stdout_text().matches("root/etc/").count(), 7, "{}", all.stdout_text());
+    assert_eq!(entries(&place), before);
+    assert!(uninstall(&["--all"]).succeeded().stdout_text().contains("nothing to undo"));
+    uninstall(&[]).ended_with(2).saying("--all");
 }
 
 #[test]
@@ -234,7 +292,7 @@ fn what_would_surprise_is_refused_before_anything_is_written() {
     }
     assert_eq!(files(&place.join("root")), [PathBuf::from("modules/evener.so")]);
     let missing =
-        ["provider", "install", "--root", "root", "--module", "/gone/evener.so", "--unit", "a.service"];
+        ["provider", "install", "--root", "root", "--file", "/gone/evener.so", "--unit", "a.service"];
     place.evener().args(missing).run().ended_with(2).saying("root/gone/evener.so is not there");
 }
 
@@ -249,7 +307,7 @@ fn a_service_that_has_a_configuration_of_its_own_keeps_it() {
             "install",
             "--root",
             "root",
-            "--module",
+            "--file",
             "/modules/evener.so",
             "--unit",
             "a.service",

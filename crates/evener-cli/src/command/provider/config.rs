@@ -28,15 +28,40 @@ pub(crate) struct Config {
 pub(super) struct ConfigOptions {
     /// The provider's file; without it evener.so in the module directory of the system's OpenSSL.
     #[arg(long, value_name = "FILE")]
-    module: Option<PathBuf>,
+    file: Option<PathBuf>,
 
     /// The configuration that is included; without it the one that the system's OpenSSL reads.
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
 
-    /// A crypto module that programs shall use where it pays, as hosted:SOCKET or afalg:DRIVER; may be repeated.
+    /// A crypto module that programs shall use where it pays, as afalg:DRIVER or hosted:SOCKET; may be repeated.
     #[arg(long, value_name = "NAME", value_parser = real_module)]
-    offload: Vec<ModuleSpec>,
+    module: Vec<ModuleSpec>,
+
+    /// The socket of an `evener host`, whose module programs shall use where it pays; the same as --module hosted:SOCKET.
+    #[arg(long, value_name = "SOCKET", value_parser = host)]
+    host: Vec<ModuleSpec>,
+
+    /// Threads that work on one large buffer, the caller included, or auto: the cores that a program may use. They are threads in other people's programs, so
+    /// none are started unless this is said.
+    #[arg(long, value_name = "N|auto", value_parser = threads)]
+    threads: Option<String>,
+
+    /// Leaves out that threads of one program encrypt CBC messages together where that pays.
+    #[arg(long)]
+    no_combine: bool,
+}
+
+fn host(socket: &str) -> Result<ModuleSpec, String> {
+    real_module(&format!("hosted:{socket}"))
+}
+
+fn threads(text: &str) -> Result<String, String> {
+    match text.parse::<u16>() {
+        _ if text == "auto" => Ok(text.to_owned()),
+        Ok(1..=1024) => Ok(text.to_owned()),
+        _ => Err("auto, or a number from 1 to 1024".to_owned()),
+    }
 }
 
 /// A module that the provider can open.
@@ -57,9 +82,9 @@ pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
 
 impl ConfigOptions {
     /// The provider's file, absolute.
-    pub(super) fn module(&self) -> anyhow::Result<PathBuf> {
-        match &self.module {
-            Some(module) => std::path::absolute(module).context("this directory is gone"),
+    pub(super) fn file(&self) -> anyhow::Result<PathBuf> {
+        match &self.file {
+            Some(file) => std::path::absolute(file).context("this directory is gone"),
             None => Ok(system::modules_directory()?.join("evener.so")),
         }
     }
@@ -79,13 +104,28 @@ impl ConfigOptions {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Cnf::default(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&base))),
         };
-        let module = self.module()?;
-        for path in [&base, &module] {
+        let file = self.file()?;
+        for path in [&base, &file] {
             check_path(path)?;
         }
-        let offload: Vec<String> = self.offload.iter().map(ModuleSpec::to_string).collect();
-        offload.iter().try_for_each(|name| check_path(Path::new(name)))?;
-        Base { known: &known }.with_evener(writer, &base, &module, &offload)
+        Base { known: &known }.with_evener(writer, &base, &file, &self.keys()?)
+    }
+
+    /// Lines of the provider's own section.
+    fn keys(&self) -> anyhow::Result<String> {
+        let mut lines = String::new();
+        if !self.no_combine {
+            lines.push_str("combine = auto\n");
+        }
+        if let Some(threads) = &self.threads {
+            lines.push_str(&format!("threads = {threads}\n"));
+        }
+        let modules: Vec<String> = self.module.iter().chain(&self.host).map(ModuleSpec::to_string).collect();
+        modules.iter().try_for_each(|name| check_path(Path::new(name)))?;
+        if !modules.is_empty() {
+            lines.push_str(&format!("modules = {}\n", modules.join(" ")));
+        }
+        Ok(lines)
     }
 }
 
@@ -107,13 +147,7 @@ struct Base<'a> {
 }
 
 impl Base<'_> {
-    fn with_evener(
-        &self,
-        writer: &str,
-        base: &Path,
-        module: &Path,
-        offload: &[String],
-    ) -> anyhow::Result<String> {
+    fn with_evener(&self, writer: &str, base: &Path, module: &Path, keys: &str) -> anyhow::Result<String> {
         let start = self.known.start().unwrap_or("evener_init");
         let section =
             |name: &str, ours: &'static str| self.known.value(start, name).unwrap_or(ours).to_owned();
@@ -129,10 +163,6 @@ impl Base<'_> {
         let node = match self.known.value(TOP, "nodejs_conf") {
             None => format!("nodejs_conf = {start}\n"),
             Some(_) => String::new(),
-        };
-        let offload = match offload {
-            [] => String::new(),
-            names => format!("modules = {}\n", names.join(" ")),
         };
         let (base, module) = (base.display(), module.display());
         Ok(format!(
@@ -160,7 +190,7 @@ impl Base<'_> {
              identity = evener\n\
              module = {module}\n\
              activate = 1\n\
-             {offload}\
+             {keys}\
              \n\
              # Without this line it is left to chance who serves an algorithm that both have.\n\
              [{algorithms}]\n\

@@ -1,15 +1,21 @@
-//! Files that hand a configuration to services or sessions, written whole and taken back by hand.
+//! Files that hand a configuration to services or sessions: written whole, known by their first line, and taken back with the directories
+//! that were made for them.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use super::scope::DROP_IN;
 use crate::atomic_file;
 use crate::terminal::PathDisplay;
 
 /// The first line of every file that is written here, and of none that is not.
 pub(super) const WRITER: &str = "evener provider install";
+
+/// Begins a line that names a directory that was made for the file.
+const MADE: &str = "# Made for it: ";
 
 /// One file to write.
 pub(super) struct File {
@@ -20,20 +26,78 @@ pub(super) struct File {
 impl File {
     /// Refuses where a file that this command did not write stands in its place.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        match fs::symlink_metadata(&self.path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(error).with_context(|| format!("cannot look at {}", PathDisplay(&self.path))),
-            Ok(metadata) if metadata.is_file() && is_ours(&self.path) => Ok(()),
-            Ok(_) => {
+        match standing(&self.path)? {
+            Standing::Nothing | Standing::Ours => Ok(()),
+            Standing::Others => {
                 bail!("{} is there already and not Evener's: it is left as it is", PathDisplay(&self.path))
             }
         }
     }
 
+    /// Writes it, and into it which directories that took.
     pub(super) fn write(&self) -> anyhow::Result<()> {
         let place = || format!("cannot write {}", PathDisplay(&self.path));
-        atomic_file::write(&self.path, &self.text, 0o644).with_context(place)
+        let mut made = made_for(&self.path);
+        made.extend(self.path.ancestors().skip(1).take_while(|path| !path.exists()).map(Path::to_owned));
+        let made: String = made.iter().map(|path| format!("{MADE}{}\n", path.display())).collect();
+        let (first, rest) = self.text.split_once('\n').unwrap_or((&self.text, ""));
+        atomic_file::write(&self.path, &format!("{first}\n{made}{rest}"), 0o644).with_context(place)
     }
+}
+
+/// What stands under a name.
+#[derive(PartialEq, Eq)]
+pub(super) enum Standing {
+    Nothing,
+    Ours,
+    Others,
+}
+
+pub(super) fn standing(path: &Path) -> anyhow::Result<Standing> {
+    match fs::symlink_metadata(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(Standing::Nothing)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot look at {}", PathDisplay(path))),
+        Ok(metadata) if metadata.is_file() && is_ours(path) => Ok(Standing::Ours),
+        Ok(_) => Ok(Standing::Others),
+    }
+}
+
+/// Removes files that are Evener's, in this order, and then the directories that were made for them and are empty.
+pub(super) fn remove(paths: &[PathBuf]) -> anyhow::Result<()> {
+    let mut made = Vec::new();
+    for path in paths {
+        made.extend(made_for(path));
+        fs::remove_file(path).with_context(|| format!("cannot remove {}", PathDisplay(path)))?;
+    }
+    // The deepest first.
+    made.sort();
+    for path in made.iter().rev() {
+        // Where something else lies in it by now it stays.
+        fs::remove_dir(path).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Directories that a file of Evener's says were made for it.
+fn made_for(path: &Path) -> Vec<PathBuf> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().filter_map(|line| line.strip_prefix(MADE)).map(PathBuf::from).collect()
+}
+
+/// All files below `root` that were written for services or the system, drop-ins before what they name.
+pub(super) fn all(root: &Path) -> Vec<PathBuf> {
+    let entries = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let units = entries(root.join("etc/systemd/system")).into_iter().map(|folder| folder.join(DROP_IN));
+    let others =
+        ["etc/systemd/system.conf.d", "etc/environment.d"].map(|folder| root.join(folder).join(DROP_IN));
+    let mut all: Vec<_> = units.chain(others).chain(entries(root.join("etc/evener"))).collect();
+    all.retain(|path| is_ours(path));
+    all
 }
 
 /// The file that sets the unit's environment already, if one does.

@@ -3,23 +3,28 @@
 mod config;
 mod dropin;
 mod install;
+mod scope;
+mod uninstall;
 
 use clap::Subcommand;
 
 use crate::terminal::Exit;
 use config::Config;
 use install::Install;
+use uninstall::Uninstall;
 
-/// Configures Evener's OpenSSL provider, evener.so: prints a configuration, or writes it for a service, a user or all.
+/// Configures Evener's OpenSSL provider, evener.so: prints a configuration, writes it for a service, a user or all, and takes it back.
 #[derive(Subcommand)]
 pub(crate) enum Provider {
     Config(Config),
     Install(Install),
+    Uninstall(Uninstall),
 }
 
 pub(crate) fn run(provider: &Provider) -> anyhow::Result<Exit> {
     match provider {
         Provider::Config(arguments) => config::run(arguments),
         Provider::Install(arguments) => install::run(arguments),
+        Provider::Uninstall(arguments) => uninstall::run(arguments),
     }
 }
