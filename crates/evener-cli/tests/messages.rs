@@ -1,4 +1,4 @@
-//! The table of messages (docs/guide/messages.md): each line is run, and says what stands there.
+//! The table of messages (docs/guide/mistakes.md): each line is run, and says what stands there.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod common;
@@ -10,7 +10,7 @@ use common::{EVENER, Place};
 
 /// Command, message and status of each row.
 fn rows() -> Vec<[String; 3]> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/messages.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/mistakes.md");
     let page = fs::read_to_string(page).unwrap().replace("\\|", "\u{0}");
     let rows = page.lines().filter(|line| line.starts_with("| `"));
     let cell = |cell: &str| cell.trim().trim_matches('`').replace('\u{0}', "|");

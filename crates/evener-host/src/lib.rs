@@ -6,7 +6,7 @@
 //! `state/client.rs`: `state/users.rs`, `state/memory.rs`, `state/faults.rs`, `state/sessions.rs`, `state/ring.rs`) -> one of the module's threads (`service/service_loop.rs`) takes its
 //! requests in its turn (`service/run_queue.rs`, `service/shares.rs`, `service/intake.rs`, `service/request.rs`), has them done ([`Module`]) in the client's memory or in
 //! a copy (`service/in_flight.rs`, `service/client_span.rs`, `service/slots.rs`), and gives them back (`service/answers.rs`, `service/notify.rs`) -> the client goes and all that it had is wiped.
-//! Beside it `front/control.rs` takes commands (`front/admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/guide/host.md`.
+//! Beside it `front/control.rs` takes commands (`front/admin_command.rs`), and [`Report`] says what was done. The design stands in `docs/design/host.md`.
 #![allow(unsafe_code, reason = "room: memory of jobs that outlive their function; asynchronous reads")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

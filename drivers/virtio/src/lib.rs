@@ -10,7 +10,7 @@
 //! job's own memory is never shared. What differs between a host and a device stands behind `connection/link.rs`: a socket (`connection/control.rs`), or
 //! registers and a control queue (`device/`). A host that goes away or stops answering
 //! loses the connection, and the jobs are redone from their own memory. A forked child gets a connection of its own: nothing of the
-//! parent's is mapped there; of a device it gets none. `docs/guide/hosted.md` and `docs/guide/virtio.md` say what is sent and what that costs.
+//! parent's is mapped there; of a device it gets none. `docs/design/hosted.md` and `docs/design/virtio.md` say what is sent and what that costs.
 #![allow(unsafe_code, reason = "room: a test that forks; the driver itself has none")]
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 

@@ -55,7 +55,7 @@ fn speed(report: &Value, name: &str, clock: &str) -> String {
          of its kernel and interrupts included, as its kernel counts idle time. Start and end of the program count for \
          `enc` only. Over best: the provider's rate over that of the better of default provider and engine, the median \
          of the rounds' ratios and in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module of the same \
-         kind, which the program drives itself (docs/guide/virtio.md).\n"
+         kind, which the program drives itself (docs/design/virtio.md).\n"
     );
     for algorithm in algorithms(report) {
         write!(

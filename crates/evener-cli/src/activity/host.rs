@@ -1,4 +1,4 @@
-//! A host's report, asked for at its control socket (docs/guide/host.md).
+//! A host's report, asked for at its control socket (docs/design/host.md).
 //!
 //! Path: socket -> order `report` -> one line of JSON -> [`HostReport`]. A host that hangs is waited for no longer than
 //! [`ANSWER_TIME_MAX`], and what it says is read to [`ANSWER_BYTES_MAX`] and no further.

@@ -32,7 +32,7 @@ use crate::terminal::{Exit, PathDisplay, output, signals, units};
 #[command(after_help = "\
 Orders on the control socket, one per line, each answered by a line of JSON: report, reset, and for an emulated module
 pace PERCENT, service A+B|preset, units N|preset, depth N|preset, and fault none|error CODE|wrong-bytes|delay NS|hang|gone
-[from N] [every M]. docs/guide/host.md explains them.")]
+[from N] [every M]. docs/design/host.md explains them.")]
 pub(crate) struct Host {
     /// Where clients come. A socket that no process listens on any more is replaced. Needed unless the socket was opened for this process before it
     /// began, as systemd does it (LISTEN_FDS).
@@ -308,7 +308,7 @@ fn core(kind: &Kind, cores: u16) -> anyhow::Result<Module> {
     Ok(Module::cores(profile, all_core_drivers, Algorithm::ALL.to_vec()))
 }
 
-/// What is worth sending to another process, for two copies cost more than other algorithms do (docs/guide/host.md); of others the
+/// What is worth sending to another process, for two copies cost more than other algorithms do (docs/design/host.md); of others the
 /// costs are learned while they are used.
 const WORTH_KNOWING: [Algorithm; 9] = [
     Algorithm::Aes128Cbc,

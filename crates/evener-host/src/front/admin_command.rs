@@ -1,4 +1,4 @@
-//! Commands of an administrator to a host: lines of text on its control socket. `docs/guide/host.md` lists them.
+//! Commands of an administrator to a host: lines of text on its control socket. `docs/design/host.md` lists them.
 
 use std::str::FromStr;
 

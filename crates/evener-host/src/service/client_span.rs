@@ -2,7 +2,7 @@
 //! is copied.
 //!
 //! The client may change every byte at any time, also while the cipher reads it. That spoils its own result: the key is its own, no byte is taken for a
-//! length or an address, and nothing is decided by what was read (docs/guide/host.md). So tags are neither made nor checked here.
+//! length or an address, and nothing is decided by what was read (docs/design/host.md). So tags are neither made nor checked here.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;

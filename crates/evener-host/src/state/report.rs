@@ -117,7 +117,7 @@ pub struct UserReport {
     pub refused: u64,
 }
 
-/// What a user, and all of them, may have: `docs/guide/host.md` says of each what it is.
+/// What a user, and all of them, may have: `docs/design/host.md` says of each what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitsReport {
     /// Clients of all users.

@@ -46,7 +46,7 @@ pub(crate) const POOL_AT: usize = CONTROL_AT + CONTROL_BYTES;
 pub(crate) const REGION_BYTES: usize = POOL_AT + POOL_BYTES;
 
 /// What a device reaches at first; space for three requests of 16 KiB. Each page that is lent is made, cleared, pinned and given back: 18 us of
-/// a core as slow as paper 000's, 19 ms for all (docs/guide/virtio.md).
+/// a core as slow as paper 000's, 19 ms for all (docs/design/virtio.md).
 #[cfg(target_arch = "x86_64")]
 pub(crate) const LENT_FIRST: usize = 64 << 10;
 pub(crate) const PAGE: usize = 4096;

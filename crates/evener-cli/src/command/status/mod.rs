@@ -43,7 +43,7 @@ pub(crate) struct Status {
     #[arg(long)]
     json: bool,
 
-    /// Prints the text format of Prometheus (docs/guide/top.md); removes no file of a program that has ended.
+    /// Prints the text format of Prometheus (docs/guide/many-processes.md); removes no file of a program that has ended.
     #[arg(long, conflicts_with_all = ["json", "sizes"])]
     prometheus: bool,
 

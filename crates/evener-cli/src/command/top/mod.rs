@@ -26,7 +26,7 @@ use view::View;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Keys: q ends, h or ? explains, up and down (or k and j) choose a process, s sorts by the next column, p pauses.
-docs/guide/top.md shows the screen and says where the figures are from.")]
+docs/guide/many-processes.md shows the screen and says where the figures are from.")]
 pub(crate) struct Top {
     /// Time between two readings, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = interval, default_value = "1")]
