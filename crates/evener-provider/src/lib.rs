@@ -5,7 +5,7 @@
 //! function at once. A provider is made by `setup.rs` and lives in `state/`; the rooms stand in Cargo.toml in their order.
 //! What a kernel of ours computes goes from `entry/native/` to `native/gcm.rs` or `native/blocks.rs` and no further.
 //! Everything that belongs to one library context lives in `ProvCtx`; two libcryptos in one process map this file
-//! once, so a static holds nothing of theirs. `docs/guide/provider.md` has the rest.
+//! once, so a static holds nothing of theirs. `docs/design/provider.md` has the rest.
 
 #![allow(unsafe_code, reason = "room: OpenSSL's C interface")]
 

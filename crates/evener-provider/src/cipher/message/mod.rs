@@ -2,7 +2,7 @@
 //!
 //! States: `InnerOnly` (nothing may go another way: no key yet, no IV, records that only OpenSSL does, unknown
 //! parameters, after final) -> `Direct` (a large update may) <-> `Owned` (this provider buffers; the inner context waits behind)
-//! -> `Failed` (block work was lost; until the next init). docs/guide/provider.md has the table of entries.
+//! -> `Failed` (block work was lost; until the next init). docs/design/provider.md has the table of entries.
 
 pub(crate) mod key_session;
 pub(crate) mod record_mode;
