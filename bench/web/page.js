@@ -31,7 +31,7 @@
 
   // -- figures ----------------------------------------------------------------------------------------------------
 
-  // The greatest rank whose order statistics hold the median with 95 %, else the extremes (docs/guide/measuring.md).
+  // The greatest rank whose order statistics hold the median with 95 %, else the extremes (docs/design/measuring.md).
   function boundsRank(count) {
     function level(rank) {
       var term = Math.pow(0.5, count), sum = 0;

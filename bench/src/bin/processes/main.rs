@@ -2,7 +2,7 @@
 //! `cargo run --release -p evener-bench --bin processes -- t2 --out docs/results/processes-t2`.
 //!
 //! Steps: [`Arguments`] -> a plan of works (`plan.rs`) -> for each work and number of processes all modes take turns, round by round ([`measure`]) -> a line of the table ->
-//! JSON, page and pictures under one name. `docs/guide/measuring.md` says what each experiment is.
+//! JSON, page and pictures under one name. `docs/design/measuring.md` says what each experiment is.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 

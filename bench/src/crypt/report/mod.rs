@@ -1,4 +1,4 @@
-//! Results as text, JSON (`docs/guide/measuring.md` has the schema) and pictures.
+//! Results as text, JSON (`docs/design/measuring.md` has the schema) and pictures.
 
 use std::fmt::Write as _;
 use std::path::Path;
