@@ -30,7 +30,7 @@ use crate::process::wipe::wipe;
 
 /// Texts up to this length are sent by the reader. That costs a copy more, but of two threads that take turns on one core Linux 6.1 lets
 /// the one that had the core less take it from the other when it is woken. Where callers send, that is the reader: each request wakes it
-/// while its caller still runs, and puts it to sleep twice. Measured in docs/design/kernel.md: up to this length the copy is cheaper.
+/// while its caller still runs, and puts it to sleep twice. Measured in docs/design/kernel-modules.md: up to this length the copy is cheaper.
 const SENT_BY_READERS_MAX: usize = 16 << 10;
 
 /// Of one process: a forked child makes its own.

@@ -268,7 +268,7 @@ impl Module {
 const ANSWERS: usize = 5;
 
 /// Requests that wait at the pool for a thread that comes back: without one it sleeps before each request until the module's worker
-/// has woken it, and with several that worker is woken for some results together. Measured with counted instructions (docs/design/kernel.md).
+/// has woken it, and with several that worker is woken for some results together. Measured with counted instructions (docs/design/kernel-modules.md).
 const WAITING: u32 = 6;
 
 /// Jobs that show whether a module works side by side: long enough that its own time counts, few enough for some

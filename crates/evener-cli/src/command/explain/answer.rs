@@ -308,7 +308,7 @@ mod tests {
             overhead,
             ..Candidate::default()
         };
-        // 98 of 216 us are seen (docs/design/kernel.md).
+        // 98 of 216 us are seen (docs/design/kernel-modules.md).
         let measured = way(216_000, Overhead::Measured(Nanos(118_000)));
         assert!(measured.about_clocks().unwrap().ends_with("; d is x 2.2 of what they show"));
         assert!((measured.json()["clock_factor"].as_f64().unwrap() - 216.0 / 98.0).abs() < 1e-9);

@@ -4,7 +4,7 @@
 //! kernel's own threads, interrupts, softirq), for each request and by size (`evener_core::Estimator::overhead`). On several cores the loss is
 //! idle time ([`IdleTime`], `idle_time.rs`). On one core it is the work of a competing load ([`CompetingLoad`], `competing_load.rs`): the short whiles
 //! in which the core waits for the module look idle, and work that uses them pays for going to and fro with colder caches (measured in
-//! docs/design/kernel.md).
+//! docs/design/kernel-modules.md).
 //!
 //! `short bursts -> the least disturbed one` ([`costs`]): what a request of a size takes, before any run has tried one. `busy.rs` keeps the
 //! module busy for both.

@@ -17,7 +17,7 @@ tuning! {
     /// What a module's path leaves of the only core while it is kept busy is of no use below this part: each going to and fro costs a
     /// change of threads and colder caches.
     ["R1"] of_use: f64 = 0.5, 0.0, 1.0, "part of the only core",
-        "docs/design/kernel.md: a sixth was left and nothing gained. Assumed, not measured: 0.5, because single requests of a path that takes all \
+        "docs/design/kernel-modules.md: a sixth was left and nothing gained. Assumed, not measured: 0.5, because single requests of a path that takes all \
          of the core showed more than a quarter to be left";
     /// Of several modules the fastest is taken to be busy with a job as long as the one that is left to it: a table knows only when the
     /// first of all is free.
