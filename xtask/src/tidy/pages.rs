@@ -19,8 +19,29 @@ const CONTENTS: &str = "docs/SUMMARY.md";
 /// Shelves of which each page stands in the contents.
 const SHELVES: [&str; 2] = [GUIDE, "docs/reference/"];
 
-/// Most words of prose of a page.
-const PAGES: [(&str, usize); 2] = [("docs/SECURITY.md", 1200), ("docs/guide/limits.md", 3000)];
+/// Most words of prose of a page, or of each below a folder; the first row that fits counts.
+const PAGES: [(&str, usize); 4] = [
+    ("docs/SECURITY.md", 1200),
+    ("docs/guide/limits.md", 3000),
+    ("docs/design/", 1500),
+    ("docs/results/", 1000),
+];
+
+/// Pages of measurements that are longer than their row says, until they are divided or shortened.
+const LONGER: [&str; 12] = [
+    "docs/results/README.md",
+    "docs/results/guest-afalg.md",
+    "docs/results/guest-counts.md",
+    "docs/results/guest-latency.md",
+    "docs/results/guest-openssl.md",
+    "docs/results/guest-papers.md",
+    "docs/results/guest-virtio.md",
+    "docs/results/hosted.md",
+    "docs/results/kernels.md",
+    "docs/results/processes.md",
+    "docs/results/programs.md",
+    "docs/results/provider-overhead.md",
+];
 
 /// Findings for pages that are too long, and for pages that the contents leave out.
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
@@ -36,7 +57,10 @@ fn too_long(file: &TextFile) -> Vec<Finding> {
     if file.path == README {
         return readme(&file.text);
     }
-    let row = PAGES.iter().find(|(path, _)| file.path == *path);
+    if !file.path.ends_with(".md") || LONGER.contains(&file.path.as_str()) {
+        return Vec::new();
+    }
+    let row = PAGES.iter().find(|(path, _)| file.path.starts_with(path));
     row.and_then(|(_, most)| over(&file.path, prose_words(&file.text), *most)).into_iter().collect()
 }
 
@@ -121,6 +145,8 @@ mod tests {
         assert_eq!(found_in(&pages(5001)), ["docs/guide/:1: 10001 words, of at most 10000"]);
         let page = ("docs/SECURITY.md", "word ".repeat(1201));
         assert_eq!(found_in(&[page]), ["docs/SECURITY.md:1: 1201 words, of at most 1200"]);
+        let note = ("docs/design/a.md", "word ".repeat(1501));
+        assert_eq!(found_in(&[note]), ["docs/design/a.md:1: 1501 words, of at most 1500"]);
     }
 
     #[test]
