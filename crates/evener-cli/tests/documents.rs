@@ -105,8 +105,9 @@ fn installed() -> Place {
     fs::copy(module, place.join("root/evener.so")).unwrap();
     let root = place.join("root").display().to_string();
     let command = format!(
-        "#!/bin/sh\ncase \"$1 $2\" in\n\"provider config\") set -- \"$@\" --module {root}/evener.so ;;\n\
-         \"provider install\") set -- \"$@\" --root {root} --module /evener.so ;;\nesac\nexec {EVENER} \"$@\"\n"
+        "#!/bin/sh\ncase \"$1 $2\" in\n\"provider config\") set -- \"$@\" --file {root}/evener.so ;;\n\
+         \"provider install\") set -- \"$@\" --root {root} --file /evener.so ;;\n\
+         \"provider uninstall\") set -- \"$@\" --root {root} ;;\nesac\nexec {EVENER} \"$@\"\n"
     );
     write_program(&place.join("bin/evener"), command.as_bytes()).unwrap();
     place
@@ -237,5 +238,26 @@ fn what_is_shown_is_compared_but_for_what_varies() {
             && !is_shown("a", "a\nb")
             && !is_shown("", "a")
             && !is_shown("a\n…\nz", "a\nb")
+    );
+}
+
+#[test]
+fn every_answer_of_the_reader_test_stands_on_its_page() {
+    let test = fs::read_to_string(workspace().join("docs/results/reader-test.md")).unwrap();
+    let pages = pages();
+    let mut page = "";
+    let mut counts = BTreeMap::new();
+    for line in test.lines() {
+        if let Some((_, name)) = line.strip_prefix("## ").and_then(|title| title.split_once("](../guide/")) {
+            page = name.trim_end_matches(')');
+        } else if line.starts_with("| ") && !line.starts_with("| question") {
+            let answer = line.split('|').nth(2).unwrap().trim();
+            assert!(pages[page].replace("**", "").contains(answer), "{page}: {answer}");
+            *counts.entry(page).or_insert(0) += 1;
+        }
+    }
+    assert!(
+        pages.keys().filter(|name| *name != "README.md").all(|name| counts.get(name.as_str()) == Some(&5)),
+        "{counts:?}"
     );
 }
