@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         ["figures", ref names @ ..] => figures::run(names),
         ["instructions"] => instructions::run_instructions(),
         ["install"] => package::install(),
+        ["uninstall"] => package::uninstall(),
         ["deb"] => package::deb(),
         ["guest", ref words @ ..] => guest::run(words),
         ["testbed", ref words @ ..] => testbed::run(words),

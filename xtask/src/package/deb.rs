@@ -1,0 +1,191 @@
+//! The Debian package: what is installed, packed, with a control file, sums, and what its removal takes back.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::layout::Layout;
+use super::{files_below, installed, modules_directory, put, with_path};
+use crate::programs::{answer, run};
+use crate::tree::root;
+
+/// Builds the package and says where it is.
+pub(super) fn package() -> Result<PathBuf, String> {
+    let architecture = output_of("dpkg", &["--print-architecture"])?;
+    let version = env!("CARGO_PKG_VERSION");
+    let work = root().join("target/deb");
+    let tree = work.join("tree");
+    if tree.exists() {
+        fs::remove_dir_all(&tree).map_err(|error| with_path(&tree, &error))?;
+    }
+    let layout = Layout { destination: tree.clone(), prefix: "/usr".into(), modules: modules_directory()? };
+    installed(&layout)?;
+    let mut pages = Command::new("gzip");
+    let files =
+        fs::read_dir(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
+    pages.args(["-9", "-n"]).args(files.filter_map(Result::ok).map(|entry| entry.path()));
+    run(pages)?;
+    put(&layout.file("share/doc/evener/copyright"), 0o644, copyright()?.as_bytes())?;
+    put(&layout.file("share/doc/evener/changelog.gz"), 0o644, &packed(changelog(version)?.as_bytes())?)?;
+    put(&layout.file("share/lintian/overrides/evener"), 0o644, OVERRIDES.as_bytes())?;
+    let libc = output_of("dpkg-query", &["-W", "-f", "${Version}", "libc6"])?;
+    let files = files_below(&tree)?;
+    put(&tree.join("DEBIAN/md5sums"), 0o644, sums(&tree, &files)?.as_bytes())?;
+    let facts = Facts { version, architecture: &architecture, libc: &libc, installed_kib: kib(&files)? };
+    put(&tree.join("DEBIAN/control"), 0o644, facts.control().as_bytes())?;
+    put(&tree.join("DEBIAN/prerm"), 0o755, PRERM.as_bytes())?;
+    let file = work.join(format!("evener_{version}_{architecture}.deb"));
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "--build"]).arg(&tree).arg(&file);
+    run(build)?;
+    check(&file, &work.join("check"), &layout)?;
+    Ok(file)
+}
+
+/// Unpacks the package and lets OpenSSL load the module out of it.
+fn check(file: &Path, folder: &Path, layout: &Layout) -> Result<(), String> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|error| with_path(folder, &error))?;
+    }
+    let mut unpack = Command::new("dpkg-deb");
+    unpack.arg("-x").arg(file).arg(folder);
+    run(unpack)?;
+    let modules = folder.join(layout.modules.strip_prefix("/").unwrap_or(&layout.modules));
+    let mut list = Command::new("openssl");
+    list.args(["list", "-providers", "-provider-path"]).arg(modules);
+    list.args(["-provider", "default", "-provider", "evener"]);
+    let providers = answer(list)?;
+    if providers.lines().any(|line| line.trim() == "evener") {
+        return Ok(());
+    }
+    Err(format!("OpenSSL does not load the module of the package:\n{providers}"))
+}
+
+fn output_of(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    answer(command).map(|text| text.trim().to_owned())
+}
+
+fn copyright() -> Result<String, String> {
+    let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(|name| root().join(name));
+    let texts = licences.map(|path| fs::read_to_string(&path).map_err(|error| with_path(&path, &error)));
+    let [apache, mit] = texts;
+    Ok(format!("Evener is licensed under Apache-2.0 or MIT, at your choice.\n\n{}\n{}", apache?, mit?))
+}
+
+/// Programs whose configuration names a module that is gone would go on without it and without a word: what was installed for them
+/// goes with the package.
+const PRERM: &str = "\
+#!/bin/sh
+set -e
+if [ \"$1\" = remove ]; then
+    evener provider uninstall --all >&2 || echo 'evener: its files below /etc/evener stay: see evener-provider-uninstall(1)' >&2
+fi
+";
+
+/// Findings of lintian's that stay, each with its reason.
+const OVERRIDES: &str = "\
+# Who builds a package for oneself answers for it alone.
+evener: bogus-mail-host *
+# It belongs to no archive with a list of wanted packages.
+evener: initial-upload-closes-no-bugs *
+";
+
+/// What a control file says of this package and no other.
+struct Facts<'a> {
+    version: &'a str,
+    architecture: &'a str,
+    /// The version of the C library that the files were linked with; an older one may lack a function.
+    libc: &'a str,
+    installed_kib: u64,
+}
+
+impl Facts<'_> {
+    fn control(&self) -> String {
+        let Self { version, architecture, libc, installed_kib } = self;
+        let libc = libc.split('-').next().unwrap_or(libc);
+        format!(
+            "Package: evener\n\
+             Version: {version}\n\
+             Architecture: {architecture}\n\
+             Maintainer: Evener's maintainers <evener@localhost>\n\
+             Installed-Size: {installed_kib}\n\
+             Section: utils\n\
+             Priority: optional\n\
+             Depends: libc6 (>= {libc}), libgcc-s1, libssl3t64 | libssl3\n\
+             Recommends: openssl\n\
+             Description: symmetric cryptography on all cores and on crypto modules\n \
+             The command evener encrypts and decrypts files on every core. The OpenSSL provider\n \
+             evener.so serves programs that are configured for it, one by one: see\n \
+             evener-provider-install(1) and evener-doctor(1). Installing the package changes no program.\n"
+        )
+    }
+}
+
+/// As `md5sum` writes them, by names below the root.
+fn sums(tree: &Path, files: &[PathBuf]) -> Result<String, String> {
+    let names = files.iter().map(|file| file.strip_prefix(tree).unwrap_or(file));
+    let mut command = Command::new("md5sum");
+    command.current_dir(tree).arg("--").args(names);
+    answer(command)
+}
+
+/// Each file rounded up to whole KiB, as dpkg counts.
+fn kib(files: &[PathBuf]) -> Result<u64, String> {
+    let size =
+        |file: &PathBuf| fs::metadata(file).map(|stat| stat.len()).map_err(|error| with_path(file, &error));
+    files.iter().map(|file| Ok(size(file)?.div_ceil(1024))).sum()
+}
+
+/// The changes of this version, in Debian's form: the changelog's own headings and items, indented.
+fn changelog(version: &str) -> Result<String, String> {
+    let path = root().join("CHANGELOG.md");
+    let text = fs::read_to_string(&path).map_err(|error| with_path(&path, &error))?;
+    let date = output_of("date", &["-R", "-r", &path.display().to_string()])?;
+    let section = text.split("\n## ").nth(1).ok_or("CHANGELOG.md has no section")?;
+    let lines: String = section.lines().skip(1).map(changelog_line).collect();
+    Ok(format!(
+        "evener ({version}) unstable; urgency=medium\n\n{lines}\n -- Evener's maintainers <evener@localhost>  {date}\n"
+    ))
+}
+
+fn changelog_line(line: &str) -> String {
+    match line.strip_prefix("- ") {
+        _ if line.is_empty() => String::new(),
+        Some(item) => format!("  * {item}\n"),
+        None => format!("  {}\n", line.trim_start_matches('#').trim()),
+    }
+}
+
+fn packed(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut gzip = Command::new("gzip");
+    let gzip = gzip.args(["-9", "-n"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = gzip.spawn().map_err(|error| format!("gzip: {error}"))?;
+    let input = child.stdin.take();
+    // All of it fits into the pipe or is read at once; gzip writes when it has read all.
+    let written = input.map_or(Ok(()), |mut input| input.write_all(bytes));
+    let output = written.and_then(|()| child.wait_with_output()).map_err(|error| format!("gzip: {error}"))?;
+    if output.status.success() { Ok(output.stdout) } else { Err("gzip failed".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_control_file_has_every_field_that_dpkg_demands() {
+        let facts =
+            Facts { version: "1.2.3", architecture: "amd64", libc: "2.36-9+deb12u13", installed_kib: 7 };
+        let text = facts.control();
+        for field in
+            ["Package: evener", "Version: 1.2.3", "Architecture: amd64", "Maintainer: ", "Description: "]
+        {
+            assert!(text.lines().any(|line| line.starts_with(field)), "{field} in {text}");
+        }
+        assert!(text.contains("libc6 (>= 2.36),") && text.ends_with("no program.\n"));
+        let description = text.split("Description: ").nth(1).unwrap();
+        assert!(description.lines().skip(1).all(|line| line.starts_with(' ')), "{description}");
+    }
+}
