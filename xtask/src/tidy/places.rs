@@ -2,7 +2,8 @@
 //!
 //! Path of one name: what stands in backticks and is a Rust file, a folder with its `/` or lies below a folder of the root ([`named`]) ->
 //! looked up from the root, then from where it is named: in a page within the folder that the page named last, in a head from the file's
-//! own folder up to its crate -> else it is the end of one path, and of no second one. Links of pages lead from the page's own folder.
+//! own folder up to its crate -> else it is the end of one path, and of no second one. Links of pages lead from the page's own folder,
+//! to a heading of the page that they name where they say one.
 //! Pages of results and the list of changes tell of their own day; they are checked for links only.
 
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let mut all = Vec::new();
     for file in files {
         if file.path.ends_with(".md") {
-            all.extend(links(file, &places));
+            all.extend(links(file, &places, files));
             if !is_of_its_day(&file.path) {
                 all.extend(in_page(file, &places));
             }
@@ -152,20 +153,38 @@ fn end_of_one(path: &str, folder: &str, places: &Places<'_>) -> Option<String> {
     }
 }
 
-/// Findings for links of a page to files that are not there.
-fn links(page: &TextFile, places: &Places<'_>) -> Vec<Finding> {
+/// Findings for links of a page to files or headings that are not there.
+fn links(page: &TextFile, places: &Places<'_>, files: &[TextFile]) -> Vec<Finding> {
     let folder = folders(&page.path).next().unwrap_or_default();
     let mut all = Vec::new();
     for (number, line) in page.text.lines().enumerate() {
         for rest in line.split("](").skip(1) {
-            let link = rest.split([')', '#']).next().unwrap_or_default();
-            if link.is_empty() || link.contains(':') || places.has(&from(folder, link)) {
-                continue;
+            let whole = rest.split(')').next().unwrap_or_default();
+            let (link, heading) = whole.split_once('#').unwrap_or((whole, ""));
+            let target = if link.is_empty() { page.path.clone() } else { from(folder, link) };
+            let leads = link.contains(':') || places.has(&target) && has_heading(&target, heading, files);
+            if !leads {
+                all.push(Finding::new(&page.path, number + 1, format!("the link to {whole} leads nowhere")));
             }
-            all.push(Finding::new(&page.path, number + 1, format!("the link to {link} leads nowhere")));
         }
     }
     all
+}
+
+/// Whether the page at `path` has a heading that a link names so; what is no page, or where none is named, passes.
+fn has_heading(path: &str, name: &str, files: &[TextFile]) -> bool {
+    let page = files.iter().find(|file| file.path == path && path.ends_with(".md"));
+    name.is_empty()
+        || page.is_none_or(|page| page.text.lines().any(|line| heading(line).as_deref() == Some(name)))
+}
+
+/// The name of a heading, as links have it: small letters and digits, hyphens for blanks.
+fn heading(line: &str) -> Option<String> {
+    let title = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
+    let title = title.split("](").map(|part| part.split_once(')').map_or(part, |(_, rest)| rest));
+    let title = title.collect::<String>().to_lowercase();
+    let kept = title.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    Some(kept.map(|c| if c == ' ' { '-' } else { c }).collect())
 }
 
 /// Where a link leads from a folder.
@@ -241,9 +260,18 @@ mod tests {
 
     #[test]
     fn a_link_leads_from_the_folder_of_its_page() {
-        let page = "[a](a.md#part) [b](../crates/one/src/lib.rs) [c](https://x.org/gone.md) [d](#here)";
+        let page =
+            "[a](a.md) [b](../crates/one/src/lib.rs#L1) [c](https://x.org/gone.md#x) [d](#here)\n## Here";
         assert!(found_in("docs/b.md", page).is_empty());
         assert_eq!(found_in("docs/b.md", "\n[a](b/a.md)"), ["docs/b.md:2: the link to b/a.md leads nowhere"]);
         assert_eq!(found_in("docs/results/b.md", "[a](a.md) [a](../a.md)").len(), 1);
+    }
+
+    #[test]
+    fn a_link_to_a_heading_that_its_page_has_not_is_found() {
+        let page = "# A page\n[a](#the-provider-evenerso-and-1) [b](b.md#gone) [c](a.md#gone)\n## The `provider`: evener.so and 1\n";
+        let found = found_in("docs/b.md", page);
+        let at = |link| format!("docs/b.md:2: the link to {link} leads nowhere");
+        assert_eq!(found, [at("b.md#gone"), at("a.md#gone")]);
     }
 }
