@@ -1,5 +1,5 @@
 //! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `rooms`,
-//! `ci`, `demo`, `figures`, `instructions`, `install`, `deb`, `guest`, `testbed`.
+//! `reference`, `docs`, `ci`, `demo`, `figures`, `instructions`, `install`, `deb`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -13,6 +13,7 @@ mod measure;
 mod package;
 mod programs;
 mod rust;
+mod site;
 mod text_file;
 mod tidy;
 mod tree;
@@ -25,6 +26,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["tidy", name] => tidy::inside(name),
         ["rooms"] => tidy::write_rooms(),
+        ["reference"] => site::write_reference(),
+        ["docs"] => site::build(),
         ["ci"] => ci::run(ci::Depth::Commit, &[]),
         ["ci", "--full", ref steps @ ..] => ci::run(ci::Depth::Full, steps),
         ["demo"] => demo::run_demo(),
@@ -45,6 +48,8 @@ fn usage() -> ExitCode {
     eprintln!(
         "       cargo xtask rooms        the tables of crates and rooms in docs/ARCHITECTURE.md, made anew"
     );
+    eprintln!("       cargo xtask reference    docs/reference/command-line.md, made anew from the command");
+    eprintln!("       cargo xtask docs         the site of docs/ by mdBook, in target/site/");
     eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
     eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");
