@@ -82,6 +82,9 @@ fn walk(root: &Path, folder: &Path, files: &mut Vec<TextFile>) -> io::Result<()>
         }
         if path.is_dir() {
             walk(root, &path, files)?;
+        } else if path.extension().is_some_and(|ending| ending == "gz") {
+            // Links may lead to what is no text.
+            files.push(TextFile { path: relative(root, &path), text: String::new() });
         } else if let Ok(text) = fs::read_to_string(&path) {
             files.push(TextFile { path: relative(root, &path), text });
         }

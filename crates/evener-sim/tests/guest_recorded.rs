@@ -146,7 +146,7 @@ const OFF_COUNTED: [(u64, Policy); 4] = [
     (1_024, Policy::Adaptive),
 ];
 
-/// `docs/results/guest/simulated.json`: what was measured, and medians of what the policies took live in 9 runs of 500 jobs, core and
+/// `docs/results/guest/simulated.json.gz`: what was measured, and medians of what the policies took live in 9 runs of 500 jobs, core and
 /// module on processors of their own that were kept awake. What single claims take was not measured then.
 #[rustfmt::skip]
 const PLAIN: Recorded = Recorded { jobs: 500, depth: 2, runners: TOLD_OF_EACH, rows: &[
@@ -160,7 +160,7 @@ const PLAIN: Recorded = Recorded { jobs: 500, depth: 2, runners: TOLD_OF_EACH, r
     (16384, [222.03, 0.0], [237.26, 41.50, 96.80, 13.61], [550.40, 962.51, 451.46], [(110.18, 0.0), (122.64, 500.0), (121.38, 250.0), (126.56, 337.0), (112.26, 0.0)]),
 ] };
 
-/// An earlier `docs/results/guest/simulated-counted.json`: the same of 5 runs of 4000 jobs in a guest whose clock counts instructions.
+/// An earlier `docs/results/guest/simulated-counted.json.gz`: the same of 5 runs of 4000 jobs in a guest whose clock counts instructions.
 #[rustfmt::skip]
 const COUNTED: Recorded = Recorded { jobs: 4_000, depth: 2, runners: TOLD_OF_EACH, rows: &[
     (8, [5.67, 2.20], [65.61, 14.72, 34.32, 3.16], [92.61, 0.00, 31.96], [(22.68, 0.0), (264.57, 4000.0), (143.83, 2000.0), (92.60, 1010.0), (22.71, 0.0)]),
@@ -176,7 +176,7 @@ const COUNTED: Recorded = Recorded { jobs: 4_000, depth: 2, runners: TOLD_OF_EAC
 /// Drivers as they were before requests waited in their queue.
 const TOLD_OF_EACH: Runners = Runners { count: 2, together: 1 };
 
-/// `docs/results/guest/simulated-counted.json` of 25 November: the same with a driver in whose queue six more requests wait.
+/// `docs/results/guest/simulated-counted.json.gz` of 25 November: the same with a driver in whose queue six more requests wait.
 #[rustfmt::skip]
 const WAITING: Recorded = Recorded { jobs: 4_000, depth: 8, runners: Runners { count: 2, together: 4 }, rows: &[
     (8, [5.67, 2.22], [54.69, 14.99, 33.68, 7.83], [78.39, 102.69, 71.37], [(22.69, 0.0), (234.08, 4000.0), (121.70, 2000.0), (79.75, 1008.0), (22.68, 0.0)]),

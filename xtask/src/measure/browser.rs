@@ -2,8 +2,8 @@
 //!
 //! Steps: QtWebKit with Python, Qt and their libraries in a guest ([`with_browser`]) -> `evener bench tls --serve` on this machine -> in each
 //! round, each way opens the page (`bench/clients/qtwebkit.py`), which uploads every size and posts what it measured -> `evener bench tls
-//! --pages` makes the report, kept as `docs/results/guest/browser-uploads-counted.json`; where sizes are named, as
-//! `browser-uploads-SIZES-counted.json`.
+//! --pages` makes the report, kept as `docs/results/guest/browser-uploads-counted.json.gz`; where sizes are named, as
+//! `browser-uploads-SIZES-counted.json.gz`.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -1,7 +1,7 @@
 //! `cargo xtask figures`: measures again what README and documents say about speed.
 //!
 //! Steps of one figure: a row of [`FIGURES`] -> `evener bench …` or `evener sim live …` -> `docs/results/NAME.md` with command, date,
-//! machine and versions, `NAME.json`, and for sizes `NAME.svg`. The guest's experiments have names too, and one page for all of them
+//! machine and versions, `NAME.json.gz`, and for sizes `NAME.svg`. The guest's experiments have names too, and one page for all of them
 //! (`papers.rs`); `guest-papers` draws that page again.
 
 use std::fs;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::circumstances::{circumstances, load};
+use super::packed::{self, ENDING};
 use super::papers;
 use crate::programs::{answer, built_evener};
 use crate::tree::root;
@@ -249,6 +250,7 @@ fn measure<'f>(figures: impl Iterator<Item = &'f Figure>) -> Result<(), String> 
         let load_before = load();
         let text = figure.measure(&evener, &folder)?;
         print!("{text}");
+        packed::pack(&figure.file(&folder, "json"))?;
         let page = figure.page(&text, &circumstances(&evener, &load_before)?);
         let path = folder.join(figure.name).with_extension("md");
         fs::write(&path, page).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -277,7 +279,7 @@ impl Figure {
         let picture = if self.has_picture { format!("![{title}]({name}.svg)\n\n") } else { String::new() };
         format!(
             "# {title}\n\n{picture}```\n$ evener {words}\n{text}```\n\n{circumstances}\nNumbers: \
-             [{name}.json]({name}.json). Again: `cargo xtask figures {name}`.\n"
+             [{name}.{ENDING}]({name}.{ENDING}). Again: `cargo xtask figures {name}`.\n"
         )
     }
 }
@@ -303,9 +305,13 @@ mod tests {
     #[test]
     fn a_page_shows_command_result_and_circumstances() {
         let page = drawn("a", "Title", "bench crypt  --runs 1").page("1 ms\n", "- date: today\n");
-        for part in
-            ["# Title", "![Title](a.svg)", "$ evener bench crypt --runs 1\n1 ms\n```", "- date", "(a.json)"]
-        {
+        for part in [
+            "# Title",
+            "![Title](a.svg)",
+            "$ evener bench crypt --runs 1\n1 ms\n```",
+            "- date",
+            "(a.json.gz)",
+        ] {
             assert!(page.contains(part), "{part:?} in\n{page}");
         }
         assert!(!text_only("a", "Title", "bench").page("", "").contains("svg"));

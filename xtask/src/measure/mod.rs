@@ -5,6 +5,7 @@ mod circumstances;
 pub(crate) mod figures;
 pub(crate) mod guest;
 pub(crate) mod instructions;
+mod packed;
 mod papers;
 mod processes;
 mod provider_guest;

@@ -1,7 +1,7 @@
 //! `cargo xtask testbed papers`: the papers' experiments in a guest, and the page of them.
 //!
 //! Steps: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
-//! circumstances, in `docs/results/guest/NAME.json` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
+//! circumstances, in `docs/results/guest/NAME.json.gz` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
 //! `cargo xtask figures` takes the same names. Under `NAME-counted` a report is made in a guest whose clock counts instructions, under
 //! `virtio/NAME-counted` with a module that the command drives itself, kept and drawn beside these.
 
@@ -14,6 +14,7 @@ use evener_testbed::{Awake, Guest, Icount, ModuleCounts, Qmp, USER_SPACE_MODULE}
 use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, commit, load, sleep};
+use super::packed;
 use crate::programs::{built_evener, run};
 use crate::tree::{cargo, root};
 
@@ -137,9 +138,8 @@ pub(crate) fn make(names_given: &[&str]) -> Result<(), String> {
 pub(crate) fn predict_again(names_given: &[&str]) -> Result<(), String> {
     let evener = built_evener()?;
     for name in names_given {
-        let path = path_of(name);
-        let text = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut saved: Value = serde_json::from_slice(&text).map_err(|error| error.to_string())?;
+        let text = packed::unpack(&path_of(name).with_extension(packed::ENDING))?;
+        let mut saved: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
         fs::write(&file, saved["report"].to_string()).map_err(|error| error.to_string())?;
         let mut again = Command::new(&evener);
@@ -177,7 +177,8 @@ pub(crate) fn keep(name: &str, report: &Value) -> Result<(), String> {
     let path = path_of(name);
     let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())? + "\n";
     let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-    folder.and_then(|()| fs::write(&path, text)).map_err(|error| format!("{}: {error}", path.display()))
+    folder.and_then(|()| fs::write(&path, text)).map_err(|error| format!("{}: {error}", path.display()))?;
+    packed::pack(&path)
 }
 
 /// Runs the command in a guest of its own.

@@ -1,6 +1,6 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
-//! Steps: reports in a folder (`NAME.json`, [`stored_report::StoredReport`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
+//! Steps: reports in a folder (`NAME.json.gz`, [`stored_report::StoredReport`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
 //! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> a page above the folder, pictures inside: `guest-papers.md`,
 //! or `guest-virtio.md` of the folder of that name.
 #![forbid(unsafe_code)]
@@ -53,16 +53,13 @@ const VIRTIO: &str = "guest-virtio";
 const HEAD_VIRTIO: &str = "\
 # The papers' experiments with a module that programs drive themselves
 
-As [guest-papers](guest-papers.md), by counted instructions, with another virtio-crypto device of the same emulated machine, which stands behind an IOMMU and is driven
-by Evener itself, through VFIO, without Linux's driver and AF_ALG ([virtio](../virtio.md)). Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on;
-OpenSSL's programs by this way stand in [guest-papers](guest-papers.md) beside the others, for they take turns in one run.
+As [guest-papers](guest-papers.md), by counted instructions, with another virtio-crypto device of the same emulated machine, which stands behind an IOMMU and is driven by Evener itself through VFIO ([virtio](../guide/virtio.md)).
+Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on.
 ";
 
 const HEAD: &str = "\
 # The papers' experiments, live in the guest
 
-One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../testbed.md)): a real driver, real
-interrupts, ciphertext compared with libcrypto's. Absolute figures of an emulated core mean nothing, so everything is told as a ratio within one
-run, beside the same ratio of the papers' board. Again: `cargo xtask figures` with names of reports (`aes-128-encrypt`, ... as below), OpenSSL's programs and
-uploads by `cargo xtask guest`; the page alone: `cargo xtask figures guest-papers`.
+One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../design/testbed.md)); ciphertext is compared with libcrypto's. Absolute figures of an emulated core mean nothing, so everything is a ratio
+within one run, beside the same ratio of the papers' board. Again: `cargo xtask figures` with names of reports, OpenSSL's programs by `cargo xtask guest`; the page alone: `cargo xtask figures guest-papers`.
 ";

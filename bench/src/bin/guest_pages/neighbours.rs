@@ -42,20 +42,17 @@ impl Quantity {
 
 const QUANTITIES: [Quantity; 4] = [WORK, SHARE, LATE, LATE_P99];
 
-const WORK: Quantity = Quantity::of_hog("hog_speed", "Work of the hog, in per cent of what it does alone")
+const WORK: Quantity = Quantity::of_hog("hog_speed", "Work of the hog, per cent of what it does alone")
     .pictured("hog-work", "per cent of alone", Scale::Linear);
 
-const SHARE: Quantity = Quantity::of_hog("hog_share", "Core time of the hog, in per cent of the core");
+const SHARE: Quantity = Quantity::of_hog("hog_share", "Core time of the hog, per cent of the core");
 
-const LATE: Quantity = Quantity::of_probe(
-    "late_microseconds",
-    "How late the probe wakes, in microseconds: median",
-)
-.pictured("probe-median", "microseconds", Scale::Linear);
+const LATE: Quantity = Quantity::of_probe("late_microseconds", "How late the probe wakes, us: median")
+    .pictured("probe-median", "microseconds", Scale::Linear);
 
 const LATE_P99: Quantity = Quantity::of_probe(
     "late_p99_microseconds",
-    "How late the probe wakes, in microseconds: 99 of 100 no later",
+    "How late the probe wakes, us: 99 of 100 no later",
 )
 .pictured("probe-p99", "microseconds", Scale::Logarithmic);
 
@@ -75,8 +72,8 @@ const OF_HOST: Clock = Clock {
     head: "
 ## Other programs (paper 002, claim of 3.1 and 3.3)
 
-A program that wants part of the core, and one that is woken by alarms, beside each policy ([bench](../bench.md), neighbours). The paper claims that \
-others are affected less than without its design, and measured nothing of it. Asked: adaptive leaves others no less than `shared_queue`.
+A program that wants part of the core (hog), and one that is woken by alarms (probe), beside each policy. The paper claims that others are affected less than without its design, and measured nothing of it. Asked: adaptive leaves others no less than \
+`shared_queue`.
 ",
     guest: "Guest of the test bed",
 };
@@ -86,8 +83,7 @@ const COUNTING: Clock = Clock {
     head: "
 ## Other programs, by counted instructions
 
-The same programs beside each policy in a guest whose clock counts instructions, 2 ns each, and stands beside real time where the guest has nothing to \
-do ([testbed](../testbed.md)). The module has real time. What the probe waits for where it wakes later: [guest-latency](guest-latency.md).
+The same. What the probe waits for where it wakes later: [guest-latency](guest-latency.md).
 ",
     guest: "Guest of the test bed by counted instructions",
 };
@@ -128,7 +124,7 @@ impl Quantity {
         let mut text = format!("\n### {}\n\n", self.title);
         if let Some((name, axis, scale)) = self.picture.filter(|_| !reports.is_empty()) {
             let name = format!("{name}{}.svg", clock.ending);
-            writeln!(text, "![{}](guest/{name})\n", self.title).ok();
+            writeln!(text, "![{}](guest/{name})\n", self.name).ok();
             let panels: Vec<Panel> = reports.iter().map(|report| self.panel(report)).collect();
             let title = format!("{}\n{}, medians of the runs", self.title, clock.guest);
             plot::panels(&folder.join(name), &title, "plaintext per job", axis, scale, &panels)?;
@@ -191,10 +187,8 @@ fn verdict(reports: &[&Value]) -> String {
     let level = bounds.map(|spread| spread.level).fold(1.0, f64::min);
     let runs = reports.iter().filter_map(|report| report["runs"].as_u64()).min().unwrap_or(0);
     let mut text = format!(
-        "\n### In short\n\nIn how many cells (a size beside a hog) others do no worse beside one policy than beside \
-         another: the hog does no less work, the probe wakes no later. By the medians: without tolerance. Within the \
-         bounds: the tolerance is the bounds of both medians, of {runs} runs, which hold with {:.0} % each; where they \
-         overlap, the two count as equal. Better, worse: the bounds lie apart{}.\n\n\
+        "\n### In short\n\nCells (a size beside a hog) in which others do no worse beside one policy than beside another. Bounds are those of medians of {runs} runs, which hold with {:.0} % each; \
+         better, worse: they lie apart{}.\n\n\
          | others | beside | rather than | no worse by the medians | no worse within the bounds | better | worse |\n\
          |---|---|---|---|---|---|---|\n",
         level * 100.0,

@@ -50,12 +50,8 @@ fn speed(report: &Value, name: &str, clock: &str) -> String {
     let level = ratios(WITH[0]).map(|ratio| ratio.level).fold(1.0, f64::min) * 100.0;
     let mut text = format!(
         "\n## OpenSSL programs, by {clock}\n\n![OpenSSL programs](guest/{name}.svg)\n\nEncryption by an unmodified \
-         `openssl`: `speed` with updates of so many bytes (of 8, two make a block), `enc` of a file. Ways take turns; \
-         medians of {rounds} rounds: MB/s / nanoseconds for each byte for which the guest's core was not idle, threads \
-         of its kernel and interrupts included, as its kernel counts idle time. Start and end of the program count for \
-         `enc` only. Over best: the provider's rate over that of the better of default provider and engine, the median \
-         of the rounds' ratios and in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module of the same \
-         kind, which the program drives itself (docs/design/virtio.md).\n"
+         `openssl`, ways in turn; medians of {rounds} rounds: MB/s / nanoseconds for each byte for which the guest's core was not idle. Over best: the provider's rate over that of the better of default \
+         provider and engine, in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module, which the program drives itself (docs/guide/virtio.md).\n"
     );
     for algorithm in algorithms(report) {
         write!(
@@ -136,8 +132,7 @@ fn draw_speed(report: &Value, path: &Path, clock: &str) -> anyhow::Result<()> {
 fn uploads(report: &Value, name: &str, clock: &str) -> String {
     let mut text = format!(
         "\n## Uploads (paper 003, table 1), by {clock}\n\n![Uploads](guest/{name}.svg)\n\n`curl` to an nginx on the host, TLS 1.2, AES-128-CBC with \
-         Encrypt-then-MAC. Ratios of time and of core time with the module over those without, the median of {} rounds' ratios, in brackets \
-         its bounds; core time is what the guest was not idle for. The paper's: its times with offload over those without. \
+         Encrypt-then-MAC: time and core time with the module over those without, medians of {} rounds' ratios with bounds. \
          Asked at 18,948,662 B: core time at most 0.85, time at most 1.02; at the two smallest sizes at most 1.02.\n\n\
          | bytes | without, ms | time | core time | `wait = caller`: time | core time | virtio: time | core time | paper 003 |\n|---|---|---|---|---|---|---|---|---|\n",
         report["rounds"]

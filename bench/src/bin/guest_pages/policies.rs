@@ -18,30 +18,17 @@ struct Experiment {
     title: &'static str,
     /// What was printed, and the column of sizes; none where the paper has a drawing only.
     printed: Option<(Table, &'static str)>,
-    note: &'static str,
 }
 
 impl Experiment {
     const fn of(name: &'static str, title: &'static str) -> Self {
-        Self { name, title, printed: None, note: "" }
+        Self { name, title, printed: None }
     }
 
     const fn printed(self, table: Table, sizes: &'static str) -> Self {
         Self { printed: Some((table, sizes)), ..self }
     }
-
-    const fn with_note(self, note: &'static str) -> Self {
-        Self { note, ..self }
-    }
 }
-
-const NO_NUMBERS: &str = "Paper 002 draws decryption with AES-128 (figure A.3) and prints no numbers of it.";
-
-const EVEN: &str =
-    "Below 16 KiB the module is slower than the core by itself, so the core alone is the best of the others.";
-
-const MIXED: &str =
-    "Jobs of the eight sizes of paper 002, each as likely. Asked of adaptive is 1.3 times the shared queue.";
 
 const EXPERIMENTS: [Experiment; 13] = [
     Experiment::of("aes-128-encrypt", "AES-128-CBC encryption (paper 002, table 2)")
@@ -50,17 +37,17 @@ const EXPERIMENTS: [Experiment; 13] = [
         .printed(SEED002_TABLE_A1, "file_size_bytes"),
     Experiment::of("aes-256-encrypt", "AES-256-CBC encryption (paper 002, table A.2)")
         .printed(SEED002_TABLE_A2, "file_size_bytes"),
-    Experiment::of("paper-000", "AES-256-CBC encryption at the sizes of paper 000 (table 2)")
+    Experiment::of("paper-000", "AES-256-CBC encryption, sizes of paper 000")
         .printed(SEED000_TABLE2, "file_size_bytes_nominal"),
-    Experiment::of("aes-128-decrypt", "AES-128-CBC decryption").with_note(NO_NUMBERS),
-    Experiment::of("aes-192-decrypt", "AES-192-CBC decryption").with_note(NO_NUMBERS),
-    Experiment::of("aes-256-decrypt", "AES-256-CBC decryption").with_note(NO_NUMBERS),
-    Experiment::of("aes-128-even", "AES-128-CBC beside the core alone, 31 pairs").with_note(EVEN),
-    Experiment::of("aes-256-even", "AES-256-CBC beside the core alone, 31 pairs").with_note(EVEN),
-    Experiment::of("aes-128-near", "AES-128-CBC where module and core are near, 15 pairs"),
-    Experiment::of("aes-256-near", "AES-256-CBC where module and core are near, 15 pairs"),
-    Experiment::of("aes-128-mix", "AES-128-CBC, a uniform mix").with_note(MIXED),
-    Experiment::of("aes-256-mix", "AES-256-CBC, a uniform mix").with_note(MIXED),
+    Experiment::of("aes-128-decrypt", "AES-128-CBC decryption"),
+    Experiment::of("aes-192-decrypt", "AES-192-CBC decryption"),
+    Experiment::of("aes-256-decrypt", "AES-256-CBC decryption"),
+    Experiment::of("aes-128-even", "AES-128-CBC, core alone, 31 pairs"),
+    Experiment::of("aes-256-even", "AES-256-CBC, core alone, 31 pairs"),
+    Experiment::of("aes-128-near", "AES-128-CBC, 16 KiB, 15 pairs"),
+    Experiment::of("aes-256-near", "AES-256-CBC, 16 KiB, 15 pairs"),
+    Experiment::of("aes-128-mix", "AES-128-CBC, a uniform mix"),
+    Experiment::of("aes-256-mix", "AES-256-CBC, a uniform mix"),
 ];
 
 /// Our policies and the columns of the papers that mean the same.
@@ -81,14 +68,7 @@ const ASKED_OF_BOUND: f64 = 1.08;
 
 /// All experiments that were run, with pictures in `folder`.
 pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<String> {
-    let mut text = String::from(
-        "\n## Policies over sizes\n\nTimes as fast as `cpu_only` of the same runs, of the paper's board and of the guest: paper / guest. \
-         Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its \
-         bounds; asked of the first is 0.98. To the bound: time over \
-         the synchronous lower bound of both paths, `c t / (c - d + t)` where `d < c`, else `c`: `c` the time of `cpu_only`, `t` of `module_only`, `d` what of that the core is busy for, all of it where that was not measured \
-         ([why](../adaptive.md#turns-one-core-and-one-module-behind-the-kernel)); asked is at most 1.08. Core busy: what the guest's core was not \
-         idle for, for each policy in the order of the columns, from `cpu_only` on.\n",
-    );
+    let mut text = HEAD.to_owned() + &summary(all, "");
     for experiment in &EXPERIMENTS {
         text += &experiment.section(all, folder, "")?;
     }
@@ -97,6 +77,7 @@ pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<Str
     let counted = counted.collect::<anyhow::Result<Vec<_>>>()?.concat();
     if !counted.is_empty() {
         text += HEAD_COUNTED;
+        text += &summary(all, COUNTED);
         text += &(counted + &split(all, COUNTED)?);
     }
     Ok(text)
@@ -105,12 +86,18 @@ pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<Str
 /// What ends the names of reports from a guest whose clock counts instructions.
 pub(crate) const COUNTED: &str = "-counted";
 
+const HEAD: &str = "
+## Policies over sizes
+
+Times as fast as `cpu_only` of the same runs: paper's board / guest. Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its bounds. To the bound: time over the synchronous lower bound
+of both paths, `c t / (c - d + t)` where `d < c`, else `c` ([c, t, d](../design/adaptive.md#turns-one-core-and-one-module-behind-the-kernel)). Core busy: what the guest's core was not idle for, by policy in the order of the columns. Of
+decryption paper 002 prints no numbers. Mixes are of its eight sizes, each as likely; asked of adaptive there is 1.3 times the shared queue.
+";
+
 const HEAD_COUNTED: &str = "
 ## Policies over sizes, by counted instructions
 
-The same in a guest whose clock counts instructions, 2 ns each, and stands beside real time where the guest has nothing to do. What strays by the host's clock stands still here, and a
-request on the module is as cheap beside AES on the core as its instructions say; so this guest is the nearer one to the paper's board (costs of single requests, [testbed](../testbed.md)), and of these tables
-ratios of policies are read. The module has real time: it is QEMU's.
+The guest's clock counts instructions, 2 ns each, so what strays by the host's clock stands still; the module has real time. Costs of single requests are nearer the paper's board ([testbed](../design/testbed.md)).
 ";
 
 impl Experiment {
@@ -124,13 +111,9 @@ impl Experiment {
     }
 
     fn told(&self, StoredReport { name, report, .. }: &StoredReport) -> anyhow::Result<String> {
-        let Self { title, note, .. } = self;
-        let mut text = format!("\n### {title}\n\n");
+        let mut text = format!("\n### {}\n\n", self.title);
         if has_sizes(report) {
-            writeln!(text, "![{title}](guest/{name}.svg)\n").ok();
-        }
-        if !note.is_empty() {
-            writeln!(text, "{note}\n").ok();
+            writeln!(text, "![{name}](guest/{name}.svg)\n").ok();
         }
         let columns: Vec<_> = COLUMNS
             .iter()
@@ -162,7 +145,7 @@ impl Experiment {
             }
             text.push('\n');
         }
-        Ok(text + &verdict(report))
+        Ok(text)
     }
 
     /// How many times as fast as CPU only the paper has it, in the row of the same size; its tables and our cells are in the
@@ -251,7 +234,18 @@ fn told(spread: Option<Bounded>) -> String {
     spread.map_or_else(|| "-".to_owned(), told)
 }
 
-/// Where adaptive is as asked, where it is short, and where it is so whatever the bounds.
+/// Where adaptive is as asked, where it is short, and where it is so whatever the bounds: a row for each experiment.
+fn summary(all: &[StoredReport], ending: &str) -> String {
+    let mut text = format!(
+        "\n| adaptive in | at least {ASKED} of the best | surely not (bounds below) | at most {ASKED_OF_BOUND} of the bound |\n|---|---|---|---|\n"
+    );
+    for Experiment { name, title, .. } in &EXPERIMENTS {
+        let Some(kept) = find(all, &format!("{name}{ending}")) else { continue };
+        writeln!(text, "| {title} |{}", verdict(&kept.report)).ok();
+    }
+    text
+}
+
 fn verdict(report: &Value) -> String {
     let (mut all, mut good, mut short) = (0, 0, Vec::new());
     for cell in list(report, "cells") {
@@ -263,14 +257,9 @@ fn verdict(report: &Value) -> String {
         }
     }
     let short = if short.is_empty() { "nowhere".to_owned() } else { short.join(", ") };
-    let mut text =
-        format!("\nAs asked of the best: {good} of {all}; surely not (bounds below {ASKED}): {short}.");
     let bounds: Vec<f64> = list(report, "cells").filter_map(to_bound).collect();
-    if !bounds.is_empty() {
-        let near = bounds.iter().filter(|&&times| times <= ASKED_OF_BOUND).count();
-        write!(text, " As asked of the bound: {near} of {}.", bounds.len()).ok();
-    }
-    text + "\n"
+    let near = bounds.iter().filter(|&&times| times <= ASKED_OF_BOUND).count();
+    format!(" {good} of {all} | {short} | {near} of {} |", bounds.len())
 }
 
 /// How many of the jobs the module took, beside paper 002's table 3.

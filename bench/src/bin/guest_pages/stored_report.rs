@@ -3,10 +3,15 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context as _;
+use evener_bench::programs::stopwatch;
 use serde::Deserialize;
 use serde_json::Value;
+
+/// What ends the names of reports, which gzip packed.
+const ENDING: &str = ".json.gz";
 
 /// One file of the folder.
 #[derive(Deserialize)]
@@ -27,17 +32,20 @@ pub(crate) fn read(folder: &Path) -> anyhow::Result<Vec<StoredReport>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("{}", folder.display()))? {
         let path = entry?.path();
-        if path.extension().is_none_or(|ending| ending != "json") {
-            continue;
-        }
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let Some(name) = file.strip_suffix(ENDING).map(str::to_owned) else { continue };
         let read = || format!("{}", path.display());
-        let kept: StoredReport =
-            serde_json::from_slice(&fs::read(&path).with_context(read)?).with_context(read)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let kept: StoredReport = serde_json::from_slice(&unpacked(&path)?).with_context(read)?;
         all.push(StoredReport { name, ..kept });
     }
     all.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(all)
+}
+
+fn unpacked(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let mut gzip = Command::new("gzip");
+    gzip.arg("-dc").arg(path);
+    Ok(stopwatch::run(gzip)?)
 }
 
 /// The report of that name, where it was made.
@@ -45,23 +53,26 @@ pub(crate) fn find<'k>(all: &'k [StoredReport], name: &str) -> Option<&'k Stored
     all.iter().find(|kept| kept.name == name)
 }
 
-/// What was run, and where; once where several came about alike.
+/// What was run, and where: what all came about by, then a row for each with the rest.
 pub(crate) fn circumstances(all: &[StoredReport]) -> String {
-    let mut text = "\n## Commands and circumstances\n".to_owned();
-    let mut seen = Vec::new();
+    let mut text = "\n## Commands and circumstances\n\n".to_owned();
+    let is_common = |line: &&str| all.iter().all(|kept| kept.lines().any(|other| other == *line));
+    let common: Vec<&str> = all.first().into_iter().flat_map(StoredReport::lines).filter(is_common).collect();
+    common.iter().for_each(|line| _ = writeln!(text, "- {line}"));
+    text += "\n| report | command | of this one |\n|---|---|---|\n";
     for kept in all {
-        if !seen.contains(&&kept.circumstances) {
-            seen.push(&kept.circumstances);
-        }
-    }
-    for circumstances in seen {
-        text.push('\n');
-        for kept in all.iter().filter(|kept| kept.circumstances == *circumstances) {
-            writeln!(text, "- [{0}](guest/{0}.json): `{1}`", kept.name, kept.command).ok();
-        }
-        text += &format!("\n{circumstances}").replace("\n- ", "\n  - ");
+        let rest: Vec<&str> = kept.lines().filter(|line| !common.contains(line)).collect();
+        let StoredReport { name, command, .. } = kept;
+        writeln!(text, "| [{name}](guest/{name}{ENDING}) | `{command}` | {} |", rest.join("; ")).ok();
     }
     text
+}
+
+impl StoredReport {
+    /// The items of its circumstances.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.circumstances.lines().filter_map(|line| line.strip_prefix("- "))
+    }
 }
 
 /// The items of a list.
@@ -88,4 +99,44 @@ pub(crate) fn bytes(cell: &Value) -> Option<f64> {
 /// A number with so many decimals, or a dash.
 pub(crate) fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_reports_are_read_by_their_names_and_nothing_else_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in
+            [("b", "{\"command\":\"x\",\"circumstances\":\"\",\"report\":[2]}"), ("a.svg", "no")]
+        {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let mut gzip = Command::new("gzip");
+        gzip.arg("-9nS").arg(ENDING).arg(folder.path().join("b"));
+        stopwatch::run(gzip).unwrap();
+        let all = read(folder.path()).unwrap();
+        assert_eq!(all.len(), 1);
+        assert_eq!((all[0].name.as_str(), all[0].report[0].as_u64()), ("b", Some(2)));
+    }
+
+    #[test]
+    fn what_all_reports_came_about_by_is_told_once() {
+        let kept = |name: &str, circumstances: &str| StoredReport {
+            name: name.to_owned(),
+            command: format!("run {name}"),
+            circumstances: circumstances.to_owned(),
+            report: Value::Null,
+        };
+        let all = [kept("a", "- date: 1\n- system: S\n- load: 2\n"), kept("b", "- date: 3\n- system: S\n")];
+        let text = circumstances(&all);
+        assert_eq!(text.matches("system: S").count(), 1, "{text}");
+        for row in [
+            "| [a](guest/a.json.gz) | `run a` | date: 1; load: 2 |",
+            "| [b](guest/b.json.gz) | `run b` | date: 3 |",
+        ] {
+            assert!(text.lines().any(|line| line == row), "{row} in\n{text}");
+        }
+    }
 }
