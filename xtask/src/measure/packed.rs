@@ -33,25 +33,29 @@ pub(super) fn unpack(path: &Path) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
+    use std::time::{Duration, SystemTime};
 
     use super::*;
 
     #[test]
-    fn a_packed_report_is_unpacked_as_it_was_and_is_the_same_file_each_time() -> Result<(), String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    fn a_packed_report_is_unpacked_as_it_was_and_is_the_same_file_each_time() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
         let plain = folder.path().join("a-counted.json");
         let packed = plain.with_extension(ENDING);
         let text = format!("{{ \"cells\": [{}] }}\n", "1.25, ".repeat(2_000));
         let mut made = Vec::new();
-        for _ in 0..2 {
-            fs::write(&plain, &text).map_err(|error| error.to_string())?;
-            pack(&plain)?;
-            made.push(fs::read(&packed).map_err(|error| error.to_string())?);
+        for second in 1..3 {
+            fs::write(&plain, &text)?;
+            let written = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            File::options().write(true).open(&plain)?.set_modified(written)?;
+            pack(&plain).map_err(std::io::Error::other)?;
+            made.push(fs::read(&packed)?);
         }
-        assert!(!plain.exists() && made[0] == made[1] && made[0].len() < text.len() / 10);
-        assert_eq!(unpack(&packed)?, text);
-        assert!(unpack(&plain).is_err());
+        assert!(!plain.exists() && made[0].len() < text.len() / 10);
+        assert_eq!(made[0], made[1]);
+        assert_eq!(unpack(&packed).as_deref(), Ok(text.as_str()));
+        assert!(unpack(&folder.path().join("gone.json.gz")).is_err());
         Ok(())
     }
 }
