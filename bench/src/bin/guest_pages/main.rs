@@ -53,7 +53,7 @@ const VIRTIO: &str = "guest-virtio";
 const HEAD_VIRTIO: &str = "\
 # The papers' experiments with a module that programs drive themselves
 
-As [guest-papers](guest-papers.md), by counted instructions, with another virtio-crypto device of the same emulated machine, which stands behind an IOMMU and is driven by Evener itself through VFIO ([virtio](../guide/virtio.md)).
+As [guest-papers](guest-papers.md), by counted instructions, with another virtio-crypto device of the same emulated machine, which stands behind an IOMMU and is driven by Evener itself through VFIO ([virtio](../design/virtio.md)).
 Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on.
 ";
 

@@ -51,7 +51,7 @@ fn speed(report: &Value, name: &str, clock: &str) -> String {
     let mut text = format!(
         "\n## OpenSSL programs, by {clock}\n\n![OpenSSL programs](guest/{name}.svg)\n\nEncryption by an unmodified \
          `openssl`, ways in turn; medians of {rounds} rounds: MB/s / nanoseconds for each byte for which the guest's core was not idle. Over best: the provider's rate over that of the better of default \
-         provider and engine, in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module, which the program drives itself (docs/guide/virtio.md).\n"
+         provider and engine, in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module, which the program drives itself (docs/design/virtio.md).\n"
     );
     for algorithm in algorithms(report) {
         write!(
