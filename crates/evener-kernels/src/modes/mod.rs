@@ -32,6 +32,7 @@ pub struct Key {
 impl Key {
     /// A place for a key, by the instructions of `level`; without one, and of no use before [`set`](Self::set).
     #[must_use]
+    #[inline(always)]
     pub fn new(level: Level) -> Self {
         let kernel = entries::of(level, Mode::Ctr);
         Self { rounds: Schedule::new(), tweak_rounds: Schedule::new(), level, kernel, is_xts: false }

@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
+use evener_core::Algorithm;
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::parameter_lists::{KeyObjectInit, cipher_functions, key_object_inits};
@@ -315,6 +316,12 @@ dispatch! {
         // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions query once per context).
         // SAFETY: the core's list, lent for the call.
         if ctx.hot.iv_bytes > 0 && unsafe { params::answered_length(params, c"ivlen", ctx.hot.iv_bytes) } {
+            return 1;
+        }
+        // Each init with a key queries this next, and it is the cipher's.
+        let key_bytes = ctx.row().algorithm.and_then(Algorithm::key_bytes).unwrap_or(0);
+        // SAFETY: as above.
+        if key_bytes > 0 && unsafe { params::answered_length(params, c"keylen", key_bytes) } {
             return 1;
         }
         // SAFETY: the caller's arguments, as they came.

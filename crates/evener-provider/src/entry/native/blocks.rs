@@ -25,7 +25,7 @@ use crate::inner_cipher::context::InnerContext;
 use crate::native::Refused;
 use crate::native::blocks::BlockContext;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
-use crate::state::rows::CipherRow;
+use crate::state::rows::{CipherRow, Native};
 
 cipher_functions!();
 place_functions!();
@@ -47,10 +47,11 @@ struct Place {
 }
 
 impl Place {
-    fn new(row: &CipherRow, native: BlockContext) -> Self {
-        debug_assert!(ptr::eq(native.row(), row), "a context of this row");
+    /// A context of `row` without a key. Inlined, so that it is made where it stays: moved, it would be a kilobyte to copy, twice.
+    #[inline(always)]
+    fn new(row: &CipherRow, native: Native) -> Self {
         Self {
-            native,
+            native: BlockContext::new(row, native),
             inner: ptr::null_mut(),
             is_inner: false,
             is_open: false,
@@ -260,7 +261,7 @@ dispatch! {
         let place = key_memory::allocated::<Place>();
         if !place.is_null() {
             // SAFETY: just allocated with this layout.
-            unsafe { place.write(Place::new(row, BlockContext::new(row, native))) };
+            unsafe { place.write(Place::new(row, native)) };
         }
         place.cast()
     }
@@ -322,6 +323,11 @@ dispatch! {
         // Each init through EVP of OpenSSL 3.0 queries this first, by a search through all parameters, and it never changes.
         // SAFETY: the core's list, lent for the call.
         if unsafe { params::answered_length(list, c"ivlen", place.native.iv_bytes()) } {
+            return 1;
+        }
+        // Each init with a key queries this next, and it is the cipher's.
+        // SAFETY: as above.
+        if unsafe { params::answered_length(list, c"keylen", place.native.native().key_bytes) } {
             return 1;
         }
         // SAFETY: as above.

@@ -60,6 +60,7 @@ pub(crate) struct BlockContext {
 
 impl BlockContext {
     /// A context of `row`, without a key.
+    #[inline(always)]
     pub(crate) fn new(row: &CipherRow, native: Native) -> Self {
         Self {
             key: Key::new(native.level),
