@@ -23,8 +23,7 @@ pub(crate) fn section(all: &[StoredReport]) -> anyhow::Result<String> {
         return Ok(String::new());
     }
     let mut text = String::from(
-        "\n## Core time of the guest per byte\n\nWhat the guest's core was not idle for, by `/proc/stat`: threads of the kernel and interrupts \
-         included, which no clock of a thread sees. Nanoseconds per byte, and over `cpu_only`.\n\n| messages |",
+        "\n## Core time of the guest per byte\n\nWhat the guest's core was not idle for, by `/proc/stat`. Nanoseconds per byte, and over `cpu_only`.\n\n| messages |",
     );
     for policy in POLICIES {
         write!(text, " {policy} |").ok();

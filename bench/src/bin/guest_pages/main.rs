@@ -60,6 +60,6 @@ Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on.
 const HEAD: &str = "\
 # The papers' experiments, live in the guest
 
-One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../design/testbed.md)); ciphertext is compared with libcrypto's. Absolute figures of an emulated core mean nothing, so everything is a ratio
-within one run, beside the same ratio of the papers' board. Again: `cargo xtask figures` with names of reports, OpenSSL's programs by `cargo xtask guest`; the page alone: `cargo xtask figures guest-papers`.
+One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../design/testbed.md)). Absolute figures of an emulated core mean nothing, so everything is a ratio within one run, beside the same ratio of
+the papers' board. Again: `cargo xtask figures NAME`, `cargo xtask guest`; the page alone: `cargo xtask figures guest-papers`.
 ";

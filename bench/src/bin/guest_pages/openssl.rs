@@ -49,7 +49,7 @@ fn speed(report: &Value, name: &str, clock: &str) -> String {
     let ratios = |way| list(report, "rows").filter_map(move |row| over_best(row, way));
     let level = ratios(WITH[0]).map(|ratio| ratio.level).fold(1.0, f64::min) * 100.0;
     let mut text = format!(
-        "\n## OpenSSL programs, by {clock}\n\n![OpenSSL programs](guest/{name}.svg)\n\nEncryption by an unmodified \
+        "\n## OpenSSL programs, by {clock}\n\n![{name}](guest/{name}.svg)\n\nEncryption by an unmodified \
          `openssl`, ways in turn; medians of {rounds} rounds: MB/s / nanoseconds for each byte for which the guest's core was not idle. Over best: the provider's rate over that of the better of default \
          provider and engine, in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module, which the program drives itself (docs/design/virtio.md).\n"
     );
@@ -131,7 +131,7 @@ fn draw_speed(report: &Value, path: &Path, clock: &str) -> anyhow::Result<()> {
 
 fn uploads(report: &Value, name: &str, clock: &str) -> String {
     let mut text = format!(
-        "\n## Uploads (paper 003, table 1), by {clock}\n\n![Uploads](guest/{name}.svg)\n\n`curl` to an nginx on the host, TLS 1.2, AES-128-CBC with \
+        "\n## Uploads (paper 003, table 1), by {clock}\n\n![{name}](guest/{name}.svg)\n\n`curl` to an nginx on the host, TLS 1.2, AES-128-CBC with \
          Encrypt-then-MAC: time and core time with the module over those without, medians of {} rounds' ratios with bounds. \
          Asked at 18,948,662 B: core time at most 0.85, time at most 1.02; at the two smallest sizes at most 1.02.\n\n\
          | bytes | without, ms | time | core time | `wait = caller`: time | core time | virtio: time | core time | paper 003 |\n|---|---|---|---|---|---|---|---|---|\n",

@@ -91,13 +91,13 @@ const HEAD: &str = "
 
 Times as fast as `cpu_only` of the same runs: paper's board / guest. Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its bounds. To the bound: time over the synchronous lower bound
 of both paths, `c t / (c - d + t)` where `d < c`, else `c` ([c, t, d](../design/adaptive.md#turns-one-core-and-one-module-behind-the-kernel)). Core busy: what the guest's core was not idle for, by policy in the order of the columns. Of
-decryption paper 002 prints no numbers. Mixes are of its eight sizes, each as likely; asked of adaptive there is 1.3 times the shared queue.
+decryption paper 002 prints no numbers. Mixes are of its eight sizes; asked there is 1.3 times the shared queue.
 ";
 
 const HEAD_COUNTED: &str = "
 ## Policies over sizes, by counted instructions
 
-The guest's clock counts instructions, 2 ns each, so what strays by the host's clock stands still; the module has real time. Costs of single requests are nearer the paper's board ([testbed](../design/testbed.md)).
+The guest's clock counts instructions, 2 ns each, so what strays by the host's clock stands still; the module has real time.
 ";
 
 impl Experiment {

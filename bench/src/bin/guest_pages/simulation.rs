@@ -24,7 +24,7 @@ pub(crate) fn section(all: &[StoredReport]) -> String {
 const HEAD: &str = "
 ## The simulator, by the guest's learned costs
 
-`evener sim live` in the guest: nothing is taken from the runs that are predicted. Time, and jobs on the module in per cent of all: live / predicted; how far the time is off, in per cent, asked 10.
+`evener sim live` in the guest: time, and jobs on the module in per cent: live / predicted; how far the time is off, in per cent, asked 10.
 ";
 
 fn table(report: &Value) -> String {

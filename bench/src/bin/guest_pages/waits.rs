@@ -34,8 +34,8 @@ pub(crate) fn section(all: &[StoredReport]) -> String {
     let Some(kept) = find(all, NAME) else { return String::new() };
     let rows: Vec<&Value> = list(&kept.report, "rows").collect();
     let mut text = format!(
-        "\n## Ways to wait for AF_ALG, by counted instructions\n\nRequests of AES-128-CBC encryption in place, one at a time, {} together; bare ways have nothing of Evener's (`testbed/src/bin/testbed-openssl/waits.rs`). Microseconds of a request / of the core for it, medians of {} rounds, and the engine's over \
-         them: what a rate can be of the engine's. The core's is the steadier figure. The provider's rows have its policy and comparisons in them.\n\n| |",
+        "\n## Ways to wait for AF_ALG, by counted instructions\n\nRequests of AES-128-CBC encryption in place, one at a time, {} together; bare ways have nothing of Evener's. Microseconds of a request / of the core for it, medians of {} rounds, and the engine's over \
+         them: what a rate can be of the engine's. The provider's rows have its policy and comparisons in them.\n\n| |",
         kept.report["requests"], kept.report["rounds"]
     );
     rows.iter().for_each(|row| _ = write!(text, " {} B |", row["bytes"]));
