@@ -1,6 +1,7 @@
 //! Pages that are made: the reference of the command line from the command itself, and the site of `docs/` by mdBook.
 //!
-//! Path of the site: mdBook is looked for -> it builds `book.toml` -> links of the pages it made are followed ([`dead_links`]).
+//! Path of the site: mdBook is looked for -> pages of `docs/` and those that they lead to beside it are laid out with their contents
+//! ([`lay_out`]) -> it builds `book.toml` -> links of the pages it made are followed ([`dead_links`]).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -10,9 +11,21 @@ use crate::programs::{answer, run};
 use crate::tree::{cargo, root};
 
 const REFERENCE: &str = "docs/reference/command-line.md";
+const CONTENTS: &str = "docs/SUMMARY.md";
 
-/// Where `book.toml` says that the site goes.
+/// Where `book.toml` says that the site's sources lie, and where it goes.
+const SOURCES: &str = "target/site-sources";
 const SITE: &str = "target/site";
+
+/// The first page.
+const FIRST: &str = "README.md";
+
+/// Pages beside `docs/` that its pages lead to, with their titles in the contents.
+const BESIDE: [(&str, &str); 3] = [
+    ("CHANGELOG.md", "Changes"),
+    ("CONTRIBUTING.md", "Contributing"),
+    ("vectors/papers/README.md", "The papers' tables"),
+];
 
 /// Makes the page of all commands anew.
 pub(crate) fn write_reference() -> ExitCode {
@@ -47,10 +60,12 @@ fn site() -> Result<(), String> {
                 .to_owned(),
         );
     }
+    lay_out(&root(), &root().join(SOURCES)).map_err(|error| format!("{SOURCES}: {error}"))?;
     let mut build = Command::new("mdbook");
     build.arg("build").arg(root());
     run(build)?;
     let site = root().join(SITE);
+    name_readmes(&site).map_err(|error| format!("{SITE}: {error}"))?;
     let dead = dead_links(&site).map_err(|error| format!("{SITE}: {error}"))?;
     for link in &dead {
         eprintln!("docs: {link}");
@@ -59,6 +74,49 @@ fn site() -> Result<(), String> {
         return Err(format!("{} links of the site lead nowhere", dead.len()));
     }
     println!("{SITE}/index.html");
+    Ok(())
+}
+
+/// Copies what the site is made from to `sources`, and writes its contents there.
+fn lay_out(root: &Path, sources: &Path) -> io::Result<()> {
+    if sources.exists() {
+        fs::remove_dir_all(sources)?;
+    }
+    copy_below(&root.join("docs"), &sources.join("docs"))?;
+    fs::copy(root.join(FIRST), sources.join(FIRST))?;
+    let contents = fs::read_to_string(root.join(CONTENTS))?.replace("](", "](docs/");
+    let mut contents = contents.replacen("\n[", &format!("\n[Evener]({FIRST})\n\n["), 1);
+    contents += "\n# Beside the pages\n\n";
+    for (page, title) in BESIDE {
+        let target = sources.join(page);
+        fs::create_dir_all(target.parent().unwrap_or(sources))?;
+        fs::copy(root.join(page), target)?;
+        contents += &format!("- [{title}]({page})\n");
+    }
+    fs::write(sources.join("SUMMARY.md"), contents)
+}
+
+fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let target = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_below(&path, &target)?;
+        } else {
+            fs::copy(&path, target)?;
+        }
+    }
+    Ok(())
+}
+
+/// mdBook makes `index.html` of a `README.md`, and leaves links to the latter's name as they are.
+fn name_readmes(site: &Path) -> io::Result<()> {
+    let mut pages = Vec::new();
+    add_pages(site, &mut pages)?;
+    for index in pages.iter().filter(|page| page.ends_with("index.html")) {
+        fs::copy(index, index.with_file_name("README.html"))?;
+    }
     Ok(())
 }
 
@@ -102,6 +160,23 @@ fn leads_somewhere(page: &Path, text: &str, link: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_contents_of_the_site_begin_with_the_readme_and_lead_to_each_page_where_it_was_laid() {
+        let root = std::env::temp_dir().join(format!("evener-site-pages-{}", std::process::id()));
+        for page in BESIDE.map(|(page, _)| page).into_iter().chain([FIRST, "docs/guide/a.md"]) {
+            fs::create_dir_all(root.join(page).parent().unwrap()).unwrap();
+            fs::write(root.join(page), "# Page\n").unwrap();
+        }
+        fs::write(root.join(CONTENTS), "# Contents\n\n[Pages](guide/a.md)\n").unwrap();
+        lay_out(&root, &root.join("sources")).unwrap();
+        let contents = fs::read_to_string(root.join("sources/SUMMARY.md")).unwrap();
+        let links = contents.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        let links: Vec<&str> = links.collect();
+        assert_eq!(links[..2], ["README.md", "docs/guide/a.md"]);
+        assert!(links.len() == 5 && links.iter().all(|link| root.join("sources").join(link).is_file()));
+        fs::remove_dir_all(&root).unwrap();
+    }
 
     #[test]
     fn links_of_the_site_to_what_is_not_there_are_found() {
