@@ -14,7 +14,7 @@ use evener_provider::{OSSL_provider_init, plant_wrong_kernels};
 
 mod support;
 
-use support::ffi::{CipherCtx, DEFAULT, errors};
+use support::ffi::{Cipher, CipherCtx, DEFAULT, errors};
 use support::{both_providers, bytes, in_program};
 
 const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
@@ -434,4 +434,71 @@ fn what_other_ways_leave_is_done_by_kernels_and_counted_so() {
             return;
         }
     }
+}
+
+/// What each provider's context gives, of which the steps are told; both have to give the same.
+fn same_of_both(steps: impl Fn(&Cipher) -> Vec<u8>, what: &str) {
+    let [ours, theirs] = ["provider=evener", "provider=default"]
+        .map(|wanted| steps(&DEFAULT.cipher("AES-256-CBC", wanted).unwrap()));
+    assert!(ours == theirs, "{what}");
+}
+
+#[test]
+fn a_context_of_cbc_is_a_kernels_from_its_first_key_or_iv_on_where_that_is_for_decryption() {
+    let name = "a_context_of_cbc_is_a_kernels_from_its_first_key_or_iv_on_where_that_is_for_decryption";
+    if !has_kernels() {
+        return;
+    }
+    let variables = [("EVENER_KERNELS", "on"), ("EVENER_COMBINE", "auto")];
+    in_program(name, "", &variables, || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let (text, key, other_key, iv) = (bytes(4, WHOLE), bytes(5, 32), bytes(6, 32), bytes(7, 16));
+        let by_kernels = || evener.count(c"evener-native").unwrap();
+        let all_of = |context: &CipherCtx| [context.update(&text).unwrap(), context.last().unwrap()].concat();
+        let unpadded = |cipher: &Cipher| {
+            let context = CipherCtx::new();
+            assert!(context.init(Some(cipher), None, None, None));
+            context.set_padding(false);
+            context
+        };
+        // Told that it does not pad before it has a key; a copy of it, too.
+        let decrypted = |cipher: &Cipher| {
+            let context = unpadded(cipher);
+            let copy = context.duplicate();
+            assert!(context.init(None, Some(&key), Some(&iv), Some(false)));
+            assert!(copy.init(None, Some(&other_key), Some(&iv), Some(false)));
+            [all_of(&context), all_of(&copy)].concat()
+        };
+        same_of_both(decrypted, "decryption");
+        assert_eq!(by_kernels(), 2);
+        // What encrypted first stays where it is, and so does a copy, which goes on from the first IV.
+        let both_ways = |cipher: &Cipher| {
+            let context = unpadded(cipher);
+            assert!(context.init(None, Some(&key), Some(&iv), Some(true)));
+            let encrypted = all_of(&context);
+            let copy = context.duplicate();
+            assert!(copy.init(None, Some(&other_key), None, Some(false)));
+            assert!(context.init(None, Some(&key), Some(&iv), Some(false)));
+            [encrypted, all_of(&context), all_of(&copy)].concat()
+        };
+        same_of_both(both_ways, "both ways");
+        assert_eq!(by_kernels(), 2);
+        // The IV came before the key.
+        let iv_first = |cipher: &Cipher| {
+            let context = unpadded(cipher);
+            assert!(context.init(None, None, Some(&iv), Some(false)));
+            assert!(context.init(None, Some(&key), None, Some(false)));
+            all_of(&context)
+        };
+        same_of_both(iv_first, "an IV first");
+        assert_eq!(by_kernels(), 3);
+        let lengths = |cipher: &Cipher| {
+            let context = unpadded(cipher);
+            vec![context.length(c"keylen").unwrap(), context.length(c"ivlen").unwrap()]
+                .into_iter()
+                .flat_map(usize::to_le_bytes)
+                .collect()
+        };
+        same_of_both(lengths, "lengths");
+    });
 }

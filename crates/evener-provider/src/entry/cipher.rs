@@ -77,6 +77,7 @@ unsafe fn skey_init(
     if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
         return 0;
     }
+    ctx.inner.is_fresh = false;
     ctx.lose_sight();
     let again = ctx.iv_again(!call.iv.is_null());
     let (iv, iv_len) = again.as_ref().map_or((call.iv, call.iv_len), |iv| (iv.as_ptr(), iv.len()));
@@ -94,6 +95,10 @@ dispatch! {
         ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
+        let has_either = call.key.is_some() || call.iv.is_some();
+        if has_either || call.has_params() {
+            ctx.choose_kernel(has_either && !call.encrypts);
+        }
         if calls::is_noted_only(ctx) {
             return calls::begin(ctx, &call);
         }
@@ -219,6 +224,7 @@ fn sync_inner(ctx: &mut CipherCtx) -> c_int {
 dispatch! {
     fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
+        let row = row.first();
         // SAFETY: the inner function with the inner provider's context.
         wrap(row, unsafe { (row.inner.newctx)(row.provider) }, None)
     }
@@ -245,6 +251,7 @@ dispatch! {
             let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.hot.inner) }, Some(&ctx.message)));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
                 (copy.hot.thresh, copy.hot.taken, copy.gcm) = (ctx.hot.thresh, ctx.hot.taken, gcm);
+                copy.inner.is_fresh = ctx.inner.is_fresh;
                 // Bytes before the copy are counted once, with the original.
                 copy.hot.elsewhere.set(ctx.hot.taken);
                 copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
@@ -354,6 +361,7 @@ dispatch! {
                 ctx.set_padding(padding != 0);
                 return answer;
             }
+            ctx.inner.is_fresh = false;
             let call = Init::of(true, NOTHING, NOTHING, params);
             if is_noted_only {
                 ctx.set(answer == 1, &call);

@@ -29,7 +29,7 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
             }
             // What asks for messages besides stands before the kernel.
             Some(native) => (
-                before_kernel(prov, row, functions, kernel_functions(&native, slot))?,
+                before_kernel(prov, row, functions, (kernel_functions(&native, slot), slot))?,
                 cipher::replacements(slot),
             ),
             None if is_passed => (row, passthrough::replacements(slot)),
@@ -54,23 +54,38 @@ fn before_kernel(
     prov: &ProvCtx,
     mut row: CipherRow,
     functions: &[Dispatch],
-    (kernel, is_by_kernel): KernelFunctions,
+    ((kernel, is_by_kernel), slot): (KernelFunctions, usize),
 ) -> Option<CipherRow> {
     let table: Vec<Dispatch> = swapped(functions.iter(), &kernel).collect();
+    let (prov_ptr, algorithm, kind) = (row.prov, row.algorithm, row.kind);
     let thresholds = std::mem::replace(&mut row.thresholds, Thresholds::NEVER);
     row.is_beneath = true;
-    Some(CipherRow {
-        prov: row.prov,
-        // Their `newctx` is the core's, with the core's argument.
-        provider: std::ptr::from_ref(prov).cast_mut().cast(),
-        algorithm: row.algorithm,
-        kind: row.kind,
-        thresholds,
-        native: None,
-        inner: CipherFunctions::of(&table)?,
-        beneath: Some(Beneath { row: Box::new(row), is_by_kernel }),
-        is_beneath: false,
-    })
+    let ways = |provider, functions: &[Dispatch]| {
+        Some(CipherRow {
+            prov: prov_ptr,
+            provider,
+            algorithm,
+            kind,
+            thresholds,
+            native: None,
+            inner: CipherFunctions::of(functions)?,
+            beneath: None,
+            before_decryption: None,
+            kernels_slot: None,
+            is_beneath: false,
+        })
+    };
+    // No kernel encrypts CBC.
+    let before_decryption = match algorithm.map(Algorithm::family) {
+        Some(Family::Cbc) => {
+            Some(Box::new(CipherRow { kernels_slot: Some(slot), ..ways(row.provider, functions)? }))
+        }
+        _ => None,
+    };
+    // Their `newctx` is the core's, with the core's argument.
+    let provider = std::ptr::from_ref(prov).cast_mut().cast();
+    let beneath = Some(Beneath { row: Box::new(row), is_by_kernel });
+    Some(CipherRow { beneath, before_decryption, ..ways(provider, &table)? })
 }
 
 /// Modes of AES that we offer, after `AES-128-` and its siblings. What is missing (OCB, SIV, CBC-CTS) has no gain
@@ -125,6 +140,8 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         native: native(prov, name),
         inner: CipherFunctions::of(functions)?,
         beneath: None,
+        before_decryption: None,
+        kernels_slot: None,
         is_beneath: false,
     })
 }

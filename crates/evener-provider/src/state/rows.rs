@@ -29,6 +29,10 @@ pub(crate) struct CipherRow {
     pub(crate) inner: CipherFunctions,
     /// Where other ways stand before a kernel's entry points, which are the inner functions here.
     pub(crate) beneath: Option<Beneath>,
+    /// Where the kernel beneath does one direction only: the row of a context before it has a key, and for good where that is for the other direction.
+    pub(crate) before_decryption: Option<Box<Self>>,
+    /// Of such a row: the slot of the one with the kernel.
+    pub(crate) kernels_slot: Option<usize>,
     /// Whether this is the row of such a kernel: what it does is counted by the ways before it.
     pub(crate) is_beneath: bool,
 }
@@ -64,6 +68,7 @@ functions! {
 }
 
 /// From which lengths in bytes on the updates of a cipher may take other ways than the inner one; `usize::MAX`: never.
+#[derive(Clone, Copy)]
 pub(crate) struct Thresholds {
     /// Done together with other threads'.
     pub(crate) combined_from: usize,
@@ -129,6 +134,11 @@ impl CipherRow {
         let Thresholds { combined_from, block_from, gcm_from, .. } = self.thresholds;
         let others_from = combined_from.min(gcm_from).min(self.split_from(encrypts));
         block_from <= len && len < others_from
+    }
+
+    /// The row of a context without a key.
+    pub(crate) fn first(&self) -> &Self {
+        self.before_decryption.as_deref().unwrap_or(self)
     }
 
     /// The row of the inner cipher itself.

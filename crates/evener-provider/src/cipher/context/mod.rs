@@ -91,6 +91,8 @@ pub(crate) struct Inner {
     pub(crate) cipher: CipherUpdate,
     /// The algorithm's other functions. Its provider outlives the context.
     row: *const CipherRow,
+    /// Whether the inner context knows nothing but whether it pads.
+    pub(crate) is_fresh: bool,
 }
 
 /// The update under way, while there is one.
@@ -140,13 +142,45 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             unseen: PolicySkips::default(),
         };
-        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row };
+        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row, is_fresh: true };
         if hot.is_tracked {
             // Not with the first count, which many messages may precede.
             // SAFETY: as in `prov`.
             unsafe { &*row.prov }.statistics.into_iter().for_each(Statistics::prepare);
         }
         Self { hot, inner, message: Message::default(), pending: Pending::default(), gcm: None, pipes: None }
+    }
+
+    /// A key or an IV comes: from here on the inner context is what it is. One for decryption goes to a kernel, where there is one for that alone; where there
+    /// is no memory for it the inner cipher stays.
+    #[inline]
+    pub(crate) fn choose_kernel(&mut self, decrypts: bool) {
+        if std::mem::take(&mut self.inner.is_fresh) && decrypts {
+            if let Some(slot) = self.row().kernels_slot {
+                self.go_to_kernel(slot);
+            }
+        }
+    }
+
+    fn go_to_kernel(&mut self, slot: usize) {
+        let Some(row) = self.prov().cipher_row(slot) else { return };
+        // SAFETY: the entry point that makes a context, with this provider.
+        let inner = unsafe { (row.inner.newctx)(row.provider) };
+        if inner.is_null() {
+            return;
+        }
+        // SAFETY: just made, of this row.
+        let is_told = unsafe { InnerContext::of(row, inner) }.set_padding(self.message.padding);
+        debug_assert!(is_told, "every kernel's context takes whether it pads");
+        // SAFETY: ours alone, and this is the last call with it.
+        unsafe { (self.row().inner.freectx)(self.hot.inner) };
+        self.hot.inner = inner;
+        self.hot.update = row.inner.update;
+        self.hot.encrypt_init = row.inner.encrypt_init;
+        self.hot.decrypt_init = row.inner.decrypt_init;
+        self.hot.last = row.inner.last;
+        self.inner.cipher = row.inner.cipher.unwrap_or(row.inner.update);
+        self.inner.row = row;
     }
 
     /// From which length on the update under way is block work that a module may do.
