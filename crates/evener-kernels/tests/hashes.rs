@@ -146,10 +146,10 @@ fn memory_that_is_shared_makes_the_same() {
 }
 
 fn mac(lanes: &mut Lanes, key: &MacKey, hash: Hash, text: &[u8]) -> Vec<u8> {
-    let (mut inner, mut outer) = (key.inner(), key.outer());
-    lanes.run(&mut [Span::last(&mut inner, text)]);
-    lanes.run(&mut [Span::last(&mut outer, &digest(hash, &inner))]);
-    digest(hash, &outer)
+    let mut running = key.inner();
+    lanes.run(&mut [Span::last(&mut running, text)]);
+    lanes.run(&mut [key.outer(&mut running)]);
+    digest(hash, &running)
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn knows_todays_advisories(version: &str) -> Option<bool> {
 /// Kernels as they are released: what compilers make for debugging keeps other things on the stack, and takes other times.
 fn kernels(tally: &mut Tally, depth: Depth) {
     let mut command = cargo();
-    command.args(["test", "--release", "-p", "evener-kernels", "--test", "disassembly"]);
+    command.args(["test", "--release", "-p", "evener-kernels", "--test", "disassembly", "--test", "stack"]);
     if depth == Depth::Full {
         command.args(["--test", "constant_time", "--", "--include-ignored"]);
     }

@@ -1,8 +1,12 @@
 //! HMAC (RFC 2104): the states behind the key's two blocks are kept, so that a MAC costs a block beside its text.
 
+use std::mem;
+use std::sync::Arc;
+
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::space::STATE_WORDS;
+use super::stack::with_stack_wiped;
 use super::{Hash, Lanes, Running, Span};
 
 /// A key of HMAC. Wiped when it goes.
@@ -18,24 +22,31 @@ impl MacKey {
     /// # Panics
     /// Where lanes have no kernel for the hash.
     #[must_use]
-    pub fn new(lanes: &mut Lanes, hash: Hash, key: &[u8]) -> Self {
+    pub fn new(lanes: &mut Lanes, hash: Hash, key: &[u8]) -> Arc<Self> {
+        let mut made = Arc::new(Self { hash, inner: [0; STATE_WORDS], outer: [0; STATE_WORDS] });
+        // The states are made where they stay.
+        let place = Arc::get_mut(&mut made).expect("nobody else has it yet");
+        with_stack_wiped(|| place.set(lanes, key));
+        made
+    }
+
+    fn set(&mut self, lanes: &mut Lanes, key: &[u8]) {
         let mut block = Zeroizing::new([0; BLOCK_BYTES_MAX]);
-        let block = &mut block[..hash.block_bytes()];
+        let block = &mut block[..self.hash.block_bytes()];
         if key.len() > block.len() {
-            let mut running = Running::new(hash);
+            let mut running = Running::new(self.hash);
             lanes.run(&mut [Span::last(&mut running, key)]);
             running.digest(block);
         } else {
             block[..key.len()].copy_from_slice(key);
         }
-        let [inner, outer] = [0x36, 0x5c].map(|pad| {
-            let padded: Zeroizing<Vec<u8>> = Zeroizing::new(block.iter().map(|byte| byte ^ pad).collect());
-            let mut running = Running::new(hash);
-            lanes.run(&mut [Span::more(&mut running, &padded)]);
-            running.state
-        });
+        for (state, pad) in [(&mut self.inner, INNER), (&mut self.outer, INNER ^ OUTER)] {
+            block.iter_mut().for_each(|byte| *byte ^= pad);
+            let mut running = Running::new(self.hash);
+            lanes.run(&mut [Span::more(&mut running, block)]);
+            *state = running.state;
+        }
         lanes.forget();
-        Self { hash, inner, outer }
     }
 
     /// The hash inside a MAC: its text comes next.
@@ -44,15 +55,21 @@ impl MacKey {
         Running { hash: self.hash, state: self.inner, bytes: self.hash.block_bytes() as u64 }
     }
 
-    /// The hash around it: the digest of the [inner](Self::inner) one comes next and last, and its own is the MAC.
+    /// Puts the hash around an inner one, whose last span was run, into its place: what it takes is its last span, and its digest is the MAC.
     #[must_use]
-    pub fn outer(&self) -> Running {
-        Running { hash: self.hash, state: self.outer, bytes: self.hash.block_bytes() as u64 }
+    pub fn outer<'m>(&self, running: &'m mut Running) -> Span<'m> {
+        let bytes = self.hash.block_bytes() as u64;
+        let inner = mem::replace(running, Running { hash: self.hash, state: self.outer, bytes });
+        Span::last_digest(running, &inner)
     }
 }
 
 /// Of the longest.
 const BLOCK_BYTES_MAX: usize = 128;
+
+/// What each byte of the key is added to.
+const INNER: u8 = 0x36;
+const OUTER: u8 = 0x5c;
 
 impl Drop for MacKey {
     fn drop(&mut self) {

@@ -20,11 +20,13 @@ mod sha1;
 #[cfg(hash_kernels)]
 mod sha2;
 mod space;
+mod stack;
 #[cfg(hash_kernels)]
 mod words;
 
 use std::cmp::Reverse;
 use std::marker::PhantomData;
+use std::ptr;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use zeroize::Zeroize as _;
@@ -33,6 +35,7 @@ use self::entries::Kernels;
 use self::space::{STATE_WORDS, Space};
 pub use mac::MacKey;
 pub use means::Means;
+pub use stack::with_stack_wiped;
 
 /// A hash of FIPS 180-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +168,7 @@ impl Drop for Running {
     }
 }
 
-/// What a running hash takes next.
+/// What a running hash takes next. What it has of the message itself, its end, is wiped when it goes.
 pub struct Span<'m> {
     running: &'m mut Running,
     from: *const u8,
@@ -216,6 +219,15 @@ impl<'m> Span<'m> {
         span
     }
 
+    /// The digest of another hash, as what is left of the message.
+    fn last_digest(running: &'m mut Running, inner: &Running) -> Self {
+        let mut span = Self::of(running, ptr::null(), 0);
+        let bytes = inner.digest(&mut span.tail);
+        span.running.bytes = span.running.bytes.wrapping_add(bytes as u64);
+        span.pad(bytes);
+        span
+    }
+
     fn of(running: &'m mut Running, from: *const u8, bytes: usize) -> Self {
         running.bytes = running.bytes.wrapping_add(bytes as u64);
         let blocks = bytes / running.hash.block_bytes();
@@ -236,6 +248,17 @@ impl<'m> Span<'m> {
 
     fn all_blocks(&self) -> usize {
         self.blocks + self.tail_blocks
+    }
+}
+
+impl Drop for Span<'_> {
+    fn drop(&mut self) {
+        let written = &mut self.tail[..self.tail_blocks * self.running.hash.block_bytes()];
+        // SAFETY: words are bytes. A store for each byte would take as long as a block's rounds by the SHA extensions.
+        let (front, words, end) = unsafe { written.align_to_mut::<u64>() };
+        front.zeroize();
+        words.zeroize();
+        end.zeroize();
     }
 }
 
@@ -275,7 +298,7 @@ impl Lanes {
         self.order.extend(numbers.map(|(number, _)| number));
         if spans.windows(2).any(|pair| pair[0].all_blocks() != pair[1].all_blocks()) {
             // The longest first, so that no lane is left alone with one at the end.
-            self.order.sort_by_key(|number| Reverse(spans[*number as usize].all_blocks()));
+            self.order.sort_unstable_by_key(|number| Reverse(spans[*number as usize].all_blocks()));
         }
         // SAFETY: means exist only where the processor has them.
         unsafe { burst::run(&mut self.space, &kernels, spans, &self.order) }
@@ -284,5 +307,33 @@ impl Lanes {
     /// Wipes the states that it still has.
     pub fn forget(&mut self) {
         self.space.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::ManuallyDrop;
+
+    use super::*;
+
+    /// What a span that is gone has of its tail.
+    fn left(span: Span<'_>) -> [u8; TAIL_BYTES] {
+        assert_ne!(span.tail, [0; TAIL_BYTES], "there is something to wipe");
+        let mut span = ManuallyDrop::new(span);
+        // SAFETY: once, and what is looked at then is bytes.
+        unsafe { ManuallyDrop::drop(&mut span) };
+        span.tail
+    }
+
+    #[test]
+    fn a_span_that_goes_has_no_byte_of_its_tail() {
+        for hash in Hash::ALL {
+            for bytes in 0..=2 * hash.block_bytes() {
+                let tail = left(Span::last(&mut Running::new(hash), &vec![7; bytes]));
+                assert_eq!(tail, [0; TAIL_BYTES], "{hash:?}, {bytes} bytes");
+            }
+            let (mut running, inner) = (Running::new(hash), Running::new(hash));
+            assert_eq!(left(Span::last_digest(&mut running, &inner)), [0; TAIL_BYTES], "{hash:?}, a digest");
+        }
     }
 }
