@@ -11,7 +11,8 @@
 //!
 //! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
 //! read from the key, or the lanes' copy of it, where they are used, so that none of them lies on the stack, and no more does a power of the hash key or a tweak:
-//! a kernel of one message stores no vector register there (`tests/disassembly.rs`).
+//! a kernel of one message stores no vector register there (`tests/disassembly.rs`). Kernels of hashes do, words of blocks and states, for registers are too few: so
+//! the stack is wiped behind all that has a key of HMAC ([`hashes::with_stack_wiped`], `tests/stack.rs`).
 #![allow(unsafe_code, reason = "room: the processor's instructions")]
 #![cfg_attr(
     kernels,

@@ -1,5 +1,5 @@
 //! No kernel of one message stores a vector register to the stack, at any width: no round key, no power of the hash key, no tweak, and no sum or text that tells
-//! of them. What compilers make differs from release to release, so the instructions of this build are looked at.
+//! of them; for those of hashes see `stack.rs`. What compilers make differs from release to release, so the instructions of this build are looked at.
 //!
 //! Each kernel of `gcm/entries.rs` and `modes/entries.rs` is disassembled by objdump. A finding is a store of a vector register by `rsp`, or by `rbp`
 //! where that is the frame, and an address of the stack that is taken, by which anything could be stored. Builds with checks for debugging differ, so the

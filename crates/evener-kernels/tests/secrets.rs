@@ -1,8 +1,8 @@
 //! No branch and no address of a kernel depends on a secret, as valgrind sees it: key and text are told to it as bytes that were never
 //! written (Langley's ctgrind, 2010), and it complains where such a byte decides what is done or where.
 //!
-//! Valgrind 3.19 knows AES-NI and PCLMULQDQ and neither VAES nor AVX-512, so that only the narrowest kernels run; those of other widths are
-//! the same text (`src/vector/`), and are timed (`constant_time`).
+//! Valgrind 3.19 knows AES-NI, PCLMULQDQ and AVX2 and neither VAES, AVX-512 nor the SHA extensions, so that only the narrowest kernels run; those of other widths are
+//! the same text (`src/vector/`, `src/hashes/words.rs`), and are timed (`constant_time`).
 #![cfg(kernels)]
 #![allow(unsafe_code, reason = "valgrind is told things by instructions, kernels places by their addresses")]
 #![allow(clippy::print_stdout, reason = "says what was left out")]
@@ -12,6 +12,8 @@ use std::env;
 use std::hint::black_box;
 use std::process::{Command, Output};
 
+#[cfg(hash_kernels)]
+use evener_kernels::hashes::{Hash, Lanes, MacKey, Means, Running, Span, with_stack_wiped};
 use evener_kernels::lanes::{Cbc, Key, Message};
 use evener_kernels::modes::{BLOCK, Mode};
 use evener_kernels::{Level, gcm, is_same_tag, modes};
@@ -129,9 +131,38 @@ fn crypt_lanes(level: Level, key_bytes: usize) {
     black_box(&text);
 }
 
+/// HMAC of messages of unlike lengths, more than there are lanes, under a key of a block or a longer one.
+#[cfg(hash_kernels)]
+fn hash(means: Means, hash: Hash, key_bytes: usize) {
+    let (key, text) = (secret(key_bytes, 18), secret(400, 19));
+    let mut lanes = Lanes::new(means);
+    let key = MacKey::new(&mut lanes, hash, &key);
+    with_stack_wiped(|| {
+        let mut running: Vec<Running> = (0..19).map(|_| key.inner()).collect();
+        let spans = running.iter_mut().zip(0..).map(|(running, it)| Span::last(running, &text[it * 20..]));
+        lanes.run(&mut spans.collect::<Vec<_>>());
+        lanes.run(&mut running.iter_mut().map(|running| key.outer(running)).collect::<Vec<_>>());
+        running.iter().for_each(|running| _ = black_box(running.digest(&mut [0; Hash::DIGEST_BYTES_MAX])));
+    });
+}
+
+#[cfg(hash_kernels)]
+fn hash_all() {
+    assert!(Means::best().is_some() || tell(RUNNING, &[]) == 0, "valgrind has the instructions of hashes");
+    for (hash, means) in Hash::ALL.into_iter().flat_map(|hash| Means::all().map(move |means| (hash, means))) {
+        if Lanes::count(hash, means) > 0 {
+            [20, 200].into_iter().for_each(|key_bytes| self::hash(means, hash, key_bytes));
+        }
+    }
+}
+
+#[cfg(not(hash_kernels))]
+fn hash_all() {}
+
 #[test]
 #[ignore = "a part that another test starts under valgrind"]
 fn kernels_with_secrets() {
+    hash_all();
     // Without a level nothing would have been looked at.
     assert!(Level::best().is_some() || tell(RUNNING, &[]) == 0, "valgrind has the instructions of a level");
     for level in Level::all() {

@@ -1,13 +1,12 @@
 //! The names of `entries.rs` where there are no kernels.
 
 use super::space::Space;
-use super::{Hash, Kind, Means, Width};
+use super::{Hash, Means, Width};
 
 /// What runs a hash: nothing does.
 pub(super) struct Kernels {
     pub(super) width: Width,
     pub(super) lanes: usize,
-    _kind: Kind,
 }
 
 impl Kernels {

@@ -106,17 +106,17 @@ of_all!(
 );
 
 macro_rules! of_few {
-    ($name:ident, $compress:ident, $count:literal) => {
+    ($name:ident, $hash:ident, $count:literal) => {
         #[target_feature(enable = "sha,sse4.1,ssse3")]
         unsafe fn $name(space: &mut Space, first: usize, blocks: usize) {
             debug_assert!((first..LANES_MAX).len() >= $count, "lanes that there are");
             let states = space.states.as_mut_ptr().add(first);
-            extensions::$compress::<$count>(states, space.from.as_ptr().add(first), blocks)
+            extensions::compress::<extensions::$hash, $count>(states, space.from.as_ptr().add(first), blocks)
         }
     };
 }
 
-of_few!(sha_256_of_one, compress_256, 1);
-of_few!(sha_256_of_two, compress_256, 2);
-of_few!(sha_1_of_one, compress_1, 1);
-of_few!(sha_1_of_two, compress_1, 2);
+of_few!(sha_256_of_one, Sha256, 1);
+of_few!(sha_256_of_two, Sha256, 2);
+of_few!(sha_1_of_one, Sha1, 1);
+of_few!(sha_1_of_two, Sha1, 2);

@@ -22,7 +22,7 @@ pub(super) unsafe fn compress<V: Words<Word = u32>>(
 ) {
     for block in 0..blocks {
         let at = block * WORDS * size_of::<u32>();
-        fetch::<V>(places, at);
+        fetch(places, V::LANES, at);
         let mut words = V::block(places, at);
         let mut now = [words[0]; SHA_1_WORDS];
         for (number, word) in now.iter_mut().enumerate() {

@@ -62,7 +62,7 @@ pub(super) unsafe fn compress<V: Sha2>(
 ) {
     let block_bytes = WORDS * size_of::<V::Word>();
     for block in 0..blocks {
-        fetch::<V>(places, block * block_bytes);
+        fetch(places, V::LANES, block * block_bytes);
         let mut words = V::block(places, block * block_bytes);
         let mut now = [words[0]; STATE_WORDS];
         for (number, word) in now.iter_mut().enumerate() {

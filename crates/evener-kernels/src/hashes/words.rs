@@ -4,11 +4,13 @@
 
 use std::arch::x86_64::*;
 
+use crate::vector::columns::{by_columns_of_four, by_columns_of_two};
+
 /// Words of a block, of every hash here.
 pub(super) const WORDS: usize = 16;
 
 /// Bytes by which fetching runs ahead. Measured with `examples/hashes_speed.rs` over 64 MB on Sapphire Rapids.
-pub(super) const AHEAD: usize = 512;
+const AHEAD: usize = 512;
 
 /// A register of words of 32 or 64 bits, each of another lane.
 ///
@@ -58,20 +60,21 @@ pub(super) struct EightLong(__m512i);
 #[derive(Clone, Copy)]
 pub(super) struct FourLong(__m256i);
 
-macro_rules! by_avx512 {
-    ($word:ty, $lanes:literal, $set:ident, $add:ident, $logic:ident, $ror:ident, $srl:ident) => {
+/// What is alike of all registers, by its instructions.
+macro_rules! register {
+    ($word:ty, $lanes:literal, $turn:expr, $load:ident, $store:ident, $set:ident, $add:ident) => {
         type Word = $word;
         const LANES: usize = $lanes;
-        const TURN: usize = WORDS;
+        const TURN: usize = $turn;
 
         #[inline(always)]
         unsafe fn load(from: *const $word) -> Self {
-            Self(_mm512_loadu_si512(from.cast()))
+            Self($load(from.cast()))
         }
 
         #[inline(always)]
         unsafe fn store(self, to: *mut $word) {
-            _mm512_storeu_si512(to.cast(), self.0);
+            $store(to.cast(), self.0);
         }
 
         #[inline(always)]
@@ -83,6 +86,12 @@ macro_rules! by_avx512 {
         unsafe fn plus(self, other: Self) -> Self {
             Self($add(self.0, other.0))
         }
+    };
+}
+
+macro_rules! by_avx512 {
+    ($word:ty, $lanes:literal, $set:ident, $add:ident, $logic:ident, $ror:ident, $srl:ident) => {
+        register!($word, $lanes, WORDS, _mm512_loadu_si512, _mm512_storeu_si512, $set, $add);
 
         #[inline(always)]
         unsafe fn xor3(self, second: Self, third: Self) -> Self {
@@ -113,29 +122,7 @@ macro_rules! by_avx512 {
 
 macro_rules! by_avx2 {
     ($word:ty, $lanes:literal, $set:ident, $add:ident, $srl:ident, $sll:ident) => {
-        type Word = $word;
-        const LANES: usize = $lanes;
-        const TURN: usize = WORDS / 2;
-
-        #[inline(always)]
-        unsafe fn load(from: *const $word) -> Self {
-            Self(_mm256_loadu_si256(from.cast()))
-        }
-
-        #[inline(always)]
-        unsafe fn store(self, to: *mut $word) {
-            _mm256_storeu_si256(to.cast(), self.0);
-        }
-
-        #[inline(always)]
-        unsafe fn everywhere(word: $word) -> Self {
-            Self($set(word.cast_signed()))
-        }
-
-        #[inline(always)]
-        unsafe fn plus(self, other: Self) -> Self {
-            Self($add(self.0, other.0))
-        }
+        register!($word, $lanes, WORDS / 2, _mm256_loadu_si256, _mm256_storeu_si256, $set, $add);
 
         #[inline(always)]
         unsafe fn xor3(self, second: Self, third: Self) -> Self {
@@ -197,16 +184,8 @@ impl Words for Sixteen {
         let order = _mm512_broadcast_i32x4(_mm_set_epi64x(0x0c0d_0e0f_0809_0a0b, 0x0405_0607_0001_0203));
         let mut words = [Self(order); WORDS];
         for word in 0..4 {
-            let [a, b, c, d] = [fours[word], fours[word + 4], fours[word + 8], fours[word + 12]];
-            let (ab, cd) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0x44>(c, d));
-            let (ab_later, cd_later) =
-                (_mm512_shuffle_i32x4::<0xee>(a, b), _mm512_shuffle_i32x4::<0xee>(c, d));
-            let columns = [
-                _mm512_shuffle_i32x4::<0x88>(ab, cd),
-                _mm512_shuffle_i32x4::<0xdd>(ab, cd),
-                _mm512_shuffle_i32x4::<0x88>(ab_later, cd_later),
-                _mm512_shuffle_i32x4::<0xdd>(ab_later, cd_later),
-            ];
+            let columns =
+                by_columns_of_four([fours[word], fours[word + 4], fours[word + 8], fours[word + 12]]);
             for (number, column) in columns.into_iter().enumerate() {
                 words[4 * number + word] = Self(_mm512_shuffle_epi8(column, order));
             }
@@ -243,11 +222,7 @@ impl Words for Eight {
                 fours[lane + 3] = _mm256_unpackhi_epi64(ab_later, cd_later);
             }
             for word in 0..4 {
-                let (low, high) = (fours[word], fours[word + 4]);
-                let columns = [
-                    _mm256_permute2x128_si256::<0x20>(low, high),
-                    _mm256_permute2x128_si256::<0x31>(low, high),
-                ];
+                let columns = by_columns_of_two(fours[word], fours[word + 4]);
                 for (number, column) in columns.into_iter().enumerate() {
                     words[8 * half + 4 * number + word] = Self(_mm256_shuffle_epi8(column, order));
                 }
@@ -283,16 +258,8 @@ impl Words for EightLong {
                 pairs[lane + 1] = _mm512_unpackhi_epi64(rows[lane], rows[lane + 1]);
             }
             for word in [0, 1] {
-                let [a, b, c, d] = [pairs[word], pairs[word + 2], pairs[word + 4], pairs[word + 6]];
-                let (ab, cd) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));
-                let (ab_later, cd_later) =
-                    (_mm512_shuffle_i64x2::<0xee>(a, b), _mm512_shuffle_i64x2::<0xee>(c, d));
-                let columns = [
-                    _mm512_shuffle_i64x2::<0x88>(ab, cd),
-                    _mm512_shuffle_i64x2::<0xdd>(ab, cd),
-                    _mm512_shuffle_i64x2::<0x88>(ab_later, cd_later),
-                    _mm512_shuffle_i64x2::<0xdd>(ab_later, cd_later),
-                ];
+                let columns =
+                    by_columns_of_four([pairs[word], pairs[word + 2], pairs[word + 4], pairs[word + 6]]);
                 for (number, column) in columns.into_iter().enumerate() {
                     words[8 * half + 2 * number + word] = Self(_mm512_shuffle_epi8(column, order));
                 }
@@ -322,13 +289,9 @@ impl Words for FourLong {
             let [a, b, c, d] = rows;
             let (ab, cd) = (_mm256_unpacklo_epi64(a, b), _mm256_unpacklo_epi64(c, d));
             let (ab_later, cd_later) = (_mm256_unpackhi_epi64(a, b), _mm256_unpackhi_epi64(c, d));
-            let columns = [
-                _mm256_permute2x128_si256::<0x20>(ab, cd),
-                _mm256_permute2x128_si256::<0x20>(ab_later, cd_later),
-                _mm256_permute2x128_si256::<0x31>(ab, cd),
-                _mm256_permute2x128_si256::<0x31>(ab_later, cd_later),
-            ];
-            for (number, column) in columns.into_iter().enumerate() {
+            let [one, three] = by_columns_of_two(ab, cd);
+            let [two, four] = by_columns_of_two(ab_later, cd_later);
+            for (number, column) in [one, two, three, four].into_iter().enumerate() {
                 words[4 * quarter + number] = Self(_mm256_shuffle_epi8(column, order));
             }
         }
@@ -336,10 +299,10 @@ impl Words for FourLong {
     }
 }
 
-/// Has a block of each lane fetched into the cache, wherever that is: the one that is next behind so many bytes.
+/// Has a block of so many lanes fetched into the cache, wherever that is: the one that is next behind so many bytes.
 #[inline(always)]
-pub(super) unsafe fn fetch<V: Words>(places: *const *const u8, at: usize) {
-    for lane in 0..V::LANES {
+pub(super) unsafe fn fetch(places: *const *const u8, lanes: usize, at: usize) {
+    for lane in 0..lanes {
         let place = (*places.add(lane)).wrapping_add(at + AHEAD);
         _mm_prefetch::<_MM_HINT_T0>(place.cast());
     }

@@ -7,6 +7,8 @@
 use std::arch::x86_64::*;
 
 use crate::turn::unmoved;
+#[cfg(target_arch = "x86_64")]
+use crate::vector::columns::{by_columns_of_four, by_columns_of_two};
 use crate::vector::{Block, Vector};
 
 /// A register of which each block is of another message.
@@ -191,25 +193,4 @@ impl Lanes for __m512i {
         _mm512_castsi512_si256(self).scatter(to, at);
         _mm512_extracti64x4_epi64::<1>(self).scatter(to.add(2), at);
     }
-}
-
-/// Two rows of two blocks by columns.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn by_columns_of_two(one: __m256i, other: __m256i) -> [__m256i; 2] {
-    [_mm256_permute2x128_si256::<0x20>(one, other), _mm256_permute2x128_si256::<0x31>(one, other)]
-}
-
-/// Four rows of four blocks by columns.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-unsafe fn by_columns_of_four([a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
-    let (ab, cd) = (_mm512_shuffle_i64x2::<0x44>(a, b), _mm512_shuffle_i64x2::<0x44>(c, d));
-    let (ab_later, cd_later) = (_mm512_shuffle_i64x2::<0xee>(a, b), _mm512_shuffle_i64x2::<0xee>(c, d));
-    [
-        _mm512_shuffle_i64x2::<0x88>(ab, cd),
-        _mm512_shuffle_i64x2::<0xdd>(ab, cd),
-        _mm512_shuffle_i64x2::<0x88>(ab_later, cd_later),
-        _mm512_shuffle_i64x2::<0xdd>(ab_later, cd_later),
-    ]
 }

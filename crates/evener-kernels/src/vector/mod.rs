@@ -73,6 +73,8 @@ macro_rules! alone {
 #[cfg(target_arch = "aarch64")]
 mod arm;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod columns;
+#[cfg(target_arch = "x86_64")]
 mod four;
 #[cfg(target_arch = "x86_64")]
 mod one;

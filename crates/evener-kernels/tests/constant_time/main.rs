@@ -27,6 +27,9 @@ use subjects::{
 };
 use welch::greatest_t;
 
+#[cfg(hash_kernels)]
+use subjects::Macs;
+
 /// What tells a leak from chance (Reparaz, Balasch and Verbauwhede).
 const LIMIT: f64 = 4.5;
 const SAMPLES: usize = 300_000;
@@ -141,9 +144,25 @@ fn of_lanes(level: Level) -> Vec<Box<dyn Subject>> {
     secrets.map(|secret| Lanes::boxed(level, secret)).into()
 }
 
-/// Of all levels, but for tags.
+#[cfg(hash_kernels)]
+fn of_hashes() -> impl Iterator<Item = Box<dyn Subject>> {
+    use evener_kernels::hashes::{Hash, Lanes, Means};
+    let pairs = Means::all().flat_map(|means| Hash::ALL.map(|hash| (means, hash)));
+    let pairs = pairs.filter(|(means, hash)| Lanes::count(*hash, *means) > 0);
+    // A key of a block, and one that is hashed.
+    let secrets = [Secret::Key(32), Secret::Key(200), Secret::Text];
+    pairs.flat_map(move |(means, hash)| secrets.map(|secret| Macs::boxed(means, hash, secret)))
+}
+
+#[cfg(not(hash_kernels))]
+fn of_hashes() -> impl Iterator<Item = Box<dyn Subject>> {
+    std::iter::empty()
+}
+
+/// Of all levels and means, but for tags.
 fn of_kernels() -> impl Iterator<Item = Box<dyn Subject>> {
-    Level::all().flat_map(|level| [of_gcm(level), of_blocks(level), of_lanes(level)].into_iter().flatten())
+    let of_level = |level| [of_gcm(level), of_blocks(level), of_lanes(level)].into_iter().flatten();
+    Level::all().flat_map(of_level).chain(of_hashes())
 }
 
 #[test]

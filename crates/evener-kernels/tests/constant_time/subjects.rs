@@ -8,6 +8,8 @@ use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::hint::black_box;
 use std::sync::Arc;
 
+#[cfg(hash_kernels)]
+use evener_kernels::hashes::{self, Hash, MacKey, Means, Running, Span};
 use evener_kernels::modes::{BLOCK, Mode};
 use evener_kernels::{Level, gcm, is_same_tag, lanes, modes};
 
@@ -52,6 +54,14 @@ impl Secret {
     fn bytes(self) -> usize {
         if let Self::Key(bytes) = self { bytes } else { TEXT_BYTES }
     }
+
+    /// Puts a secret where it belongs.
+    fn put(self, secret: &[u8], text: &mut [u8], set_key: impl FnOnce(&[u8])) {
+        match self {
+            Self::Key(_) => set_key(secret),
+            Self::Text => text.copy_from_slice(secret),
+        }
+    }
 }
 
 /// A message of AES-GCM under a key that is set before. The key's powers are made in the time where the key is the secret.
@@ -81,11 +91,7 @@ impl<const ENCRYPTS: bool> Subject for Gcm<ENCRYPTS> {
     }
 
     fn arm(&mut self, secret: &[u8]) {
-        if self.secret == Secret::Text {
-            self.text.copy_from_slice(secret);
-        } else {
-            assert!(self.key.set(secret));
-        }
+        self.secret.put(secret, &mut self.text, |secret| assert!(self.key.set(secret)));
     }
 
     fn run(&mut self) {
@@ -127,11 +133,7 @@ impl Subject for Blocks {
     }
 
     fn arm(&mut self, secret: &[u8]) {
-        if self.secret == Secret::Text {
-            self.text.copy_from_slice(secret);
-        } else {
-            assert!(self.key.set(self.mode, secret));
-        }
+        self.secret.put(secret, &mut self.text, |secret| assert!(self.key.set(self.mode, secret)));
     }
 
     fn run(&mut self) {
@@ -177,17 +179,63 @@ impl Subject for Lanes {
     }
 
     fn arm(&mut self, secret: &[u8]) {
-        if self.secret == Secret::Text {
-            self.text.copy_from_slice(secret);
-        } else {
-            self.keys = [lane_key(self.level, secret)];
-        }
+        self.secret.put(secret, &mut self.text, |secret| self.keys = [lane_key(self.level, secret)]);
     }
 
     fn run(&mut self) {
         let places = self.text.chunks_exact_mut(3 * BLOCK);
         let messages = places.map(|place| lanes::Message::in_place(0, &[9; BLOCK], place, 3 * BLOCK));
         self.cbc.encrypt(&self.keys, &mut messages.collect::<Vec<_>>());
+    }
+}
+
+/// HMAC of messages of unlike lengths side by side, more than lanes have room for. The key's states are made in the time where the key is the secret.
+#[cfg(hash_kernels)]
+pub(crate) struct Macs {
+    means: Means,
+    hash: Hash,
+    secret: Secret,
+    key: Vec<u8>,
+    made: Arc<MacKey>,
+    lanes: hashes::Lanes,
+    text: Vec<u8>,
+}
+
+#[cfg(hash_kernels)]
+impl Macs {
+    pub(crate) fn boxed(means: Means, hash: Hash, secret: Secret) -> Box<dyn Subject> {
+        let mut lanes = hashes::Lanes::new(means);
+        let key = vec![7; if let Secret::Key(bytes) = secret { bytes } else { 32 }];
+        let made = MacKey::new(&mut lanes, hash, &key);
+        Box::new(Self { means, hash, secret, key, made, lanes, text: vec![3; TEXT_BYTES] })
+    }
+}
+
+#[cfg(hash_kernels)]
+impl Subject for Macs {
+    fn name(&self) -> String {
+        format!("{} HMAC of {:?} by lanes, {:?}", self.means.name(), self.hash, self.secret)
+    }
+
+    fn secret_bytes(&self) -> usize {
+        self.secret.bytes()
+    }
+
+    fn arm(&mut self, secret: &[u8]) {
+        self.secret.put(secret, &mut self.text, |secret| self.key.copy_from_slice(secret));
+    }
+
+    fn run(&mut self) {
+        if self.secret != Secret::Text {
+            self.made = MacKey::new(&mut self.lanes, self.hash, &self.key);
+        }
+        let mut running: Vec<Running> = (0..20).map(|_| self.made.inner()).collect();
+        let texts = (0..).map(|number| &self.text[number * 31..]);
+        let spans = running.iter_mut().zip(texts).map(|(running, text)| Span::last(running, text));
+        self.lanes.run(&mut spans.collect::<Vec<_>>());
+        let spans = running.iter_mut().map(|running| self.made.outer(running));
+        self.lanes.run(&mut spans.collect::<Vec<_>>());
+        running.iter().for_each(|running| _ = black_box(running.digest(&mut [0; Hash::DIGEST_BYTES_MAX])));
     }
 }
 
