@@ -3,7 +3,7 @@
 //!
 //! Valgrind 3.19 knows AES-NI, PCLMULQDQ and AVX2 and neither VAES, AVX-512 nor the SHA extensions, so that only the narrowest kernels run; those of other widths are
 //! the same text (`src/vector/`, `src/hashes/words.rs`), and are timed (`constant_time`).
-#![cfg(kernels)]
+#![cfg(hash_kernels)]
 #![allow(unsafe_code, reason = "valgrind is told things by instructions, kernels places by their addresses")]
 #![allow(clippy::print_stdout, reason = "says what was left out")]
 
@@ -12,7 +12,6 @@ use std::env;
 use std::hint::black_box;
 use std::process::{Command, Output};
 
-#[cfg(hash_kernels)]
 use evener_kernels::hashes::{Hash, Lanes, MacKey, Means, Running, Span, with_stack_wiped};
 use evener_kernels::lanes::{Cbc, Key, Message};
 use evener_kernels::modes::{BLOCK, Mode};
@@ -132,7 +131,6 @@ fn crypt_lanes(level: Level, key_bytes: usize) {
 }
 
 /// HMAC of messages of unlike lengths, more than there are lanes, under a key of a block or a longer one.
-#[cfg(hash_kernels)]
 fn hash(means: Means, hash: Hash, key_bytes: usize) {
     let (key, text) = (secret(key_bytes, 18), secret(400, 19));
     let mut lanes = Lanes::new(means);
@@ -146,7 +144,6 @@ fn hash(means: Means, hash: Hash, key_bytes: usize) {
     });
 }
 
-#[cfg(hash_kernels)]
 fn hash_all() {
     assert!(Means::best().is_some() || tell(RUNNING, &[]) == 0, "valgrind has the instructions of hashes");
     for (hash, means) in Hash::ALL.into_iter().flat_map(|hash| Means::all().map(move |means| (hash, means))) {
@@ -155,9 +152,6 @@ fn hash_all() {
         }
     }
 }
-
-#[cfg(not(hash_kernels))]
-fn hash_all() {}
 
 #[test]
 #[ignore = "a part that another test starts under valgrind"]

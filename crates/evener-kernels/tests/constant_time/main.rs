@@ -4,7 +4,7 @@
 //! puts t beyond 4.5 once in 150,000 times, and not again; a leak puts it there always, and further with more samples. So a subject leaks where
 //! three measurements in a row, each twice as long as the one before, say so. Between 0 and 4.5 nothing was found, which is not a proof; what stands in
 //! the code is looked at by `secrets.rs`.
-#![cfg(kernels)]
+#![cfg(hash_kernels)]
 #![allow(clippy::print_stdout, reason = "each t is told")]
 #![allow(
     clippy::cast_possible_truncation,
@@ -18,17 +18,15 @@ mod random;
 mod subjects;
 mod welch;
 
+use evener_kernels::hashes::{self, Hash, Means};
 use evener_kernels::modes::Mode;
 use evener_kernels::{Level, gcm, modes};
 
 use random::bytes;
 use subjects::{
-    Blocks, FIXED, Gcm, Lanes, Leak, Secret, Setting, Subject, is_xts, leaking_tags, tags, ticks,
+    Blocks, FIXED, Gcm, Lanes, Leak, Macs, Secret, Setting, Subject, is_xts, leaking_tags, tags, ticks,
 };
 use welch::greatest_t;
-
-#[cfg(hash_kernels)]
-use subjects::Macs;
 
 /// What tells a leak from chance (Reparaz, Balasch and Verbauwhede).
 const LIMIT: f64 = 4.5;
@@ -144,19 +142,12 @@ fn of_lanes(level: Level) -> Vec<Box<dyn Subject>> {
     secrets.map(|secret| Lanes::boxed(level, secret)).into()
 }
 
-#[cfg(hash_kernels)]
 fn of_hashes() -> impl Iterator<Item = Box<dyn Subject>> {
-    use evener_kernels::hashes::{Hash, Lanes, Means};
     let pairs = Means::all().flat_map(|means| Hash::ALL.map(|hash| (means, hash)));
-    let pairs = pairs.filter(|(means, hash)| Lanes::count(*hash, *means) > 0);
+    let pairs = pairs.filter(|(means, hash)| hashes::Lanes::count(*hash, *means) > 0);
     // A key of a block, and one that is hashed.
     let secrets = [Secret::Key(32), Secret::Key(200), Secret::Text];
     pairs.flat_map(move |(means, hash)| secrets.map(|secret| Macs::boxed(means, hash, secret)))
-}
-
-#[cfg(not(hash_kernels))]
-fn of_hashes() -> impl Iterator<Item = Box<dyn Subject>> {
-    std::iter::empty()
 }
 
 /// Of all levels and means, but for tags.

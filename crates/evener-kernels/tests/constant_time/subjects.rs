@@ -8,7 +8,6 @@ use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::hint::black_box;
 use std::sync::Arc;
 
-#[cfg(hash_kernels)]
 use evener_kernels::hashes::{self, Hash, MacKey, Means, Running, Span};
 use evener_kernels::modes::{BLOCK, Mode};
 use evener_kernels::{Level, gcm, is_same_tag, lanes, modes};
@@ -190,7 +189,6 @@ impl Subject for Lanes {
 }
 
 /// HMAC of messages of unlike lengths side by side, more than lanes have room for. The key's states are made in the time where the key is the secret.
-#[cfg(hash_kernels)]
 pub(crate) struct Macs {
     means: Means,
     hash: Hash,
@@ -201,7 +199,6 @@ pub(crate) struct Macs {
     text: Vec<u8>,
 }
 
-#[cfg(hash_kernels)]
 impl Macs {
     pub(crate) fn boxed(means: Means, hash: Hash, secret: Secret) -> Box<dyn Subject> {
         let mut lanes = hashes::Lanes::new(means);
@@ -211,7 +208,6 @@ impl Macs {
     }
 }
 
-#[cfg(hash_kernels)]
 impl Subject for Macs {
     fn name(&self) -> String {
         format!("{} HMAC of {:?} by lanes, {:?}", self.means.name(), self.hash, self.secret)
