@@ -5,10 +5,15 @@ mod common;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
 
+use common::activity::Guarded;
 use common::{Place, Ran, allow, noise};
+use evener_testing::programs::new_terminal;
+use evener_testing::waiting::soon;
 
 /// Hashes by their names here, and the programs that judge them.
 const HASHES: [(&str, &str); 5] = [
@@ -57,7 +62,7 @@ fn place() -> Option<(Place, Vec<OsString>)> {
     Some((place, all))
 }
 
-/// The same arguments for both programs; what each says on standard output and how it ends is the same.
+/// The same arguments for both programs; what each says on standard output, how many lines with which numbers on standard error, and how it ends is the same.
 fn both(place: &Place, (hash, judge): (&str, &str), what: &str, arguments: &[&OsStr], input: &[u8]) {
     let right = place.program(judge).args(arguments).input(input).run();
     let mine = place.evener().args(["sum", "--algorithm", hash]).args(arguments).input(input).run();
@@ -65,6 +70,14 @@ fn both(place: &Place, (hash, judge): (&str, &str), what: &str, arguments: &[&Os
     assert_eq!(shown(&mine), shown(&right), "{what}, {arguments:?}, {}", mine.stderr());
     assert!(mine.stdout() == right.stdout(), "{what}, {arguments:?}");
     assert_eq!(mine.code(), right.code(), "{what}, {arguments:?}: {} or {}", mine.stderr(), right.stderr());
+    let numbers = |ran: &Ran| ran.stderr().lines().map(numbers).collect::<Vec<_>>();
+    let (told, rightly) = (numbers(&mine), numbers(&right));
+    assert_eq!(told, rightly, "{what}, {arguments:?}: {} or {}", mine.stderr(), right.stderr());
+}
+
+/// Words of a line that are numbers: of the lines that are none of a list, and how many are what.
+fn numbers(line: &str) -> Vec<u64> {
+    line.split([' ', ':']).filter_map(|word| word.parse().ok()).collect()
 }
 
 fn words<'w>(options: &'w [&'w str], names: &'w [OsString]) -> Vec<&'w OsStr> {
@@ -298,10 +311,129 @@ fn what_makes_no_sense_together_is_refused() {
 
 #[test]
 fn a_signal_ends_it_at_once() {
-    let Some(place) = Place::with_programs(&["mkfifo", "timeout", "tail"]) else { return };
+    let Some(place) = Place::with_programs(&["mkfifo", "timeout"]) else { return };
     place.program("mkfifo").arg("pipe").run().succeeded();
-    // The pipe never ends by itself.
-    let waits = format!("sleep 100 >pipe & timeout -s TERM 1 {} sum pipe; echo $?; kill $!", common::EVENER);
+    // The pipe never ends by itself; a command that TERM does not end is killed, and the status is 137.
+    let evener = common::EVENER;
+    let waits = format!("sleep 100 >pipe & timeout -s TERM -k 5 1 {evener} sum pipe; echo $?; kill $!");
     let ran = place.program("sh").args(["-c", &waits]).run();
     assert_eq!(ran.stdout_text(), "124\n");
+}
+
+#[test]
+fn a_stream_that_is_named_twice_is_read_by_one_after_the_other() {
+    let Some(place) = Place::with_programs(&["sha256sum"]) else { return };
+    place.write("f", "short");
+    let input = noise(1, 3 << 20);
+    for names in [
+        &["-", "-"][..],
+        &["-", "/dev/stdin"],
+        &["/dev/stdin", "-"],
+        &["/dev/stdin", "f", "/dev/stdin", "f", "-"],
+    ] {
+        let right = place.program("sha256sum").args(names).input(&*input).run().succeeded();
+        let mine = place.evener().args(["sum", "--workers", "4"]).args(names).input(&*input);
+        assert_eq!(mine.run().succeeded().stdout_text(), right.stdout_text(), "{names:?}");
+        place.write("list", right.stdout());
+        let checks = ["sum", "-c", "--workers", "4", "list"];
+        place.evener().args(checks).input(&*input).run().succeeded();
+    }
+    // A file with one offset for all that read it.
+    place.write("input", &input);
+    for names in ["- -", "- f -"] {
+        let by = |sum: &str| {
+            let ran = place.program("sh").args(["-c", &format!("exec {sum} {names} <input")]).run();
+            ran.succeeded().stdout_text().to_owned()
+        };
+        assert_eq!(by(&format!("{} sum --workers 4", common::EVENER)), by("sha256sum"), "{names}");
+    }
+}
+
+#[test]
+fn how_names_are_marked_is_the_same_in_all_lists_of_a_check() {
+    let Some(place) = Place::with_programs(&["sha256sum"]) else { return };
+    place.write("f", "text");
+    place.write(" f", "other");
+    let digits = |name: &str| {
+        let line = place.program("sha256sum").arg(name).run().succeeded().stdout_text().to_owned();
+        line.split(' ').next().unwrap_or_default().to_owned()
+    };
+    place.write("bare", format!("{} f\n", digits("f")));
+    place.write("marked", format!("{}  f\n", digits("f")));
+    place.write("spaced", format!("{}  f\n", digits(" f")));
+    for names in [["bare", "spaced"], ["bare", "marked"], ["marked", "bare"], ["marked", "marked"]] {
+        let names = names.map(OsString::from);
+        both(&place, HASHES[2], "two lists", &words(&["-c"], &names), b"");
+    }
+}
+
+#[test]
+fn a_list_cannot_have_a_standard_input_that_was_closed() {
+    let Some(place) = Place::with_programs(&["sha256sum"]) else { return };
+    let empty = place.program("sha256sum").input("").run().succeeded();
+    place.write("list", empty.stdout());
+    let by = |sum: &str| place.program("sh").args(["-c", &format!("exec {sum} -c list <&-")]).run();
+    let (mine, right) = (by(&format!("{} sum", common::EVENER)), by("sha256sum"));
+    assert_eq!(right.stdout_text(), "-: FAILED open or read\n");
+    assert_eq!(mine.ended_with(1).stdout_text(), right.stdout_text());
+}
+
+#[test]
+fn more_files_than_may_be_open_are_done() {
+    let Some(place) = Place::with_programs(&["sha256sum", "find", "sort", "xargs"]) else { return };
+    for number in 0..300 {
+        place.write(format!("many/{}/{}/{number}", number % 7, number % 5), noise(number, 10));
+    }
+    let right = "find many -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum --";
+    let right = place.program("sh").args(["-c", right]).run().succeeded();
+    let few = format!("ulimit -n 40; exec {} sum --workers 4 many", common::EVENER);
+    let mine = place.program("sh").args(["-c", &few]).run().succeeded();
+    assert_eq!(mine.stdout_text(), right.stdout_text());
+}
+
+#[test]
+fn nothing_more_is_read_once_nothing_more_can_be_said() {
+    const LONG: u64 = 32 << 30;
+    let Some(place) = Place::with_programs(&["grep"]) else { return };
+    place.write("short", "1");
+    File::create(place.join("long")).unwrap().set_len(LONG).unwrap();
+    // The lines of the short ones are more than are held back, and the long one is begun before the last of them is told.
+    let names = [vec!["short"; 915], vec!["long"]].concat().join(" ");
+    // What a shell has read is what it and those that it waited for have read.
+    let counted = "\"$@\" >/dev/full; echo $?; exec grep ^rchar: /proc/$$/io";
+    let sum = format!("set -- {} sum --workers 2 {names}; {counted}", common::EVENER);
+    let ran = place.program("sh").args(["-c", &sum]).run();
+    assert!(ran.stderr().contains("No space left on device"), "{}", ran.stderr());
+    let (status, read) = ran.stdout_text().split_once("\nrchar: ").unwrap();
+    assert_eq!(status, "2");
+    let read: u64 = read.trim().parse().unwrap();
+    assert!(read < LONG / 2, "{read}");
+}
+
+#[test]
+fn a_list_that_is_typed_is_checked_line_by_line_and_ends_once() {
+    let Some(place) = Place::with_programs(&["sha256sum"]) else { return };
+    let (terminal, programs_end) = new_terminal();
+    let mut evener = place.evener();
+    evener.command.args(["sum", "-c", "--workers", "3"]);
+    evener.command.stdin(programs_end.try_clone().unwrap()).stdout(programs_end).stderr(Stdio::inherit());
+    let mut child = Guarded(evener.command.spawn().unwrap());
+    let mut shown = String::new();
+    let mut is_shown = |words: &str| {
+        let mut bytes = [0; 4_096];
+        while let Ok(count @ 1..) = (&terminal).read(&mut bytes) {
+            shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+        }
+        shown.contains(words)
+    };
+    for name in ["one", "two"] {
+        place.write(name, name);
+        let line = place.program("sha256sum").arg(name).run().succeeded();
+        (&terminal).write_all(line.stdout()).unwrap();
+        assert!(soon(|| is_shown(&format!("{name}: OK"))), "{name}");
+    }
+    // The end of a file, typed once.
+    (&terminal).write_all(b"\x04").unwrap();
+    assert!(soon(|| child.0.try_wait().unwrap().is_some()));
+    assert!(child.0.wait().unwrap().success());
 }

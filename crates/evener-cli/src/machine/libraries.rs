@@ -29,8 +29,13 @@ pub(super) fn lanes() -> Option<Lanes> {
 
 /// The instructions that hashes are computed by, where this processor has any and the user wants them.
 pub(crate) fn means_of_hashes() -> Option<Means> {
+    without(Means::best(), is_disabled)
+}
+
+/// What is left of instructions.
+fn without(means: Option<Means>, is_disabled: impl Fn(&str) -> bool) -> Option<Means> {
     let bits = if is_disabled(AVX512) { 256 } else { 512 };
-    let means = Means::best().filter(|_| !is_disabled(LANES))?.up_to(bits)?;
+    let means = means.filter(|_| !is_disabled(LANES))?.up_to(bits)?;
     if is_disabled(SHA) { means.without_sha() } else { Some(means) }
 }
 
@@ -63,4 +68,25 @@ pub(crate) fn unknown_drivers() -> Vec<String> {
     let unknown = disabled().into_iter().filter(|name| !ALL.contains(&name.as_str()));
     let told = |name| format!("EVENER_DISABLE names {name:?}; only {} can be left out", ALL.join(", "));
     unknown.map(told).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_all_that_hashes_lack() {
+        for means in Means::all() {
+            let left = |names: &[&str]| without(Some(means), |name| names.contains(&name));
+            let has = |left: Option<Means>| left.map_or((false, 0), |left| (left.has_sha(), left.bits()));
+            let (has_sha, bits) = has(Some(means));
+            assert_eq!(has(left(&[])), (has_sha, bits));
+            assert_eq!(has(left(&[MULTIBUFFER])), (has_sha, bits));
+            assert_eq!(has(left(&[SHA])), (false, bits));
+            assert_eq!(has(left(&[AVX512])), (has_sha, bits.min(256)));
+            assert_eq!(has(left(&[SHA, AVX512])), (false, bits.min(256)));
+            assert_eq!(left(&[LANES]), None);
+        }
+        assert_eq!(without(None, |_| false), None);
+    }
 }

@@ -1,8 +1,9 @@
 //! A file that is read from front to back.
 
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use evener_startup::duplicate;
 use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::{Errno, read};
 
@@ -21,8 +22,7 @@ pub(super) struct Opened {
 pub(super) fn open(what: What) -> (PathBuf, Result<Opened, FileError>) {
     match what {
         What::Stdin => {
-            let opened = std::io::stdin().as_fd().try_clone_to_owned();
-            let opened = opened.map(|file| Opened { file, bytes: None });
+            let opened = duplicate(0).map(|file| Opened { file, bytes: None });
             (PathBuf::from("-"), opened.map_err(FileError::io("read")))
         }
         What::Named(path) => {

@@ -1,4 +1,4 @@
-//! A thread: it has a batch of files open, reads on in each, and hashes what it read side by side.
+//! A thread: it has a batch of files open, reads on in each, and hashes what it read side by side. What goes alone waits until those are at their end.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -7,8 +7,9 @@ use evener_kernels::hashes::{Lanes, Running, Span};
 use rustix::fs;
 
 use super::alone::Alone;
-use super::inputs::{Inputs, Turn};
+use super::inputs::{Inputs, Item, Turn};
 use super::opened::{Opened, open, read_on};
+use super::streams;
 use super::{Digested, Done, Input, Method};
 use crate::error::FileError;
 
@@ -33,12 +34,20 @@ pub(super) struct Worker<'a, I> {
     /// Room for a batch's files, of those that are open first.
     slots: Vec<Slot>,
     free: Vec<Vec<u8>>,
+    /// What goes alone, next.
+    single: Option<Single>,
+}
+
+/// What goes alone.
+enum Single {
+    File(u64, PathBuf, OwnedFd),
+    /// Not opened before its turn.
+    Stream(Item),
 }
 
 /// A file that is open.
 struct Slot {
     number: u64,
-    input: usize,
     path: PathBuf,
     file: OwnedFd,
     running: Running,
@@ -52,26 +61,29 @@ struct Slot {
 }
 
 impl<'a, I: Iterator<Item = Input>> Worker<'a, I> {
-    pub(super) fn new(inputs: &'a Inputs<I>, method: Method, alone: &'a Alone) -> Self {
+    /// One that has so many files open at a time, of which one goes alone.
+    pub(super) fn new(inputs: &'a Inputs<I>, method: Method, alone: &'a Alone, files: usize) -> Self {
         let means = method.means.filter(|means| Lanes::count(method.hash, *means) > 0);
         let batch = means.map_or(0, |means| BATCH_OF_LANES * Lanes::count(method.hash, means));
-        let free = (0..batch).map(|_| Vec::new()).collect();
-        Self { inputs, method, alone, lanes: means.map(Lanes::new), slots: Vec::new(), free }
+        let free = (0..batch.min(files.max(2) - 1)).map(|_| Vec::new()).collect();
+        let lanes = means.map(Lanes::new);
+        Self { inputs, method, alone, lanes, slots: Vec::new(), free, single: None }
     }
 
     /// Works until there is nothing more, or `tell` says that no more is wanted.
     pub(super) fn run(mut self, tell: &mut impl FnMut(Done) -> bool) {
-        loop {
+        while !self.inputs.is_ended() {
             let Some(is_end) = self.fill(tell) else { return };
-            if self.slots.is_empty() {
-                if is_end {
-                    return;
-                }
-                continue;
-            }
-            self.slots.iter_mut().for_each(Slot::read_on);
-            self.hash();
-            if !self.settle(tell) {
+            let goes_on = if !self.slots.is_empty() {
+                self.slots.iter_mut().for_each(Slot::read_on);
+                self.hash();
+                self.settle(tell)
+            } else if let Some(single) = self.single.take() {
+                self.digest(single, tell)
+            } else {
+                !is_end
+            };
+            if !goes_on {
                 return;
             }
         }
@@ -79,10 +91,8 @@ impl<'a, I: Iterator<Item = Input>> Worker<'a, I> {
 
     /// Opens files as long as there is room for more. Whether there are no more; nothing where `tell` wants no more.
     fn fill(&mut self, tell: &mut impl FnMut(Done) -> bool) -> Option<bool> {
-        loop {
-            let Some(place) = self.free.pop().or_else(|| self.lanes.is_none().then(Vec::new)) else {
-                return Some(false);
-            };
+        while self.single.is_none() {
+            let Some(place) = self.free.pop().or_else(|| self.lanes.is_none().then(Vec::new)) else { break };
             let item = match self.inputs.next(!self.slots.is_empty()) {
                 Turn::Item(item) => item,
                 turn => {
@@ -90,23 +100,44 @@ impl<'a, I: Iterator<Item = Input>> Worker<'a, I> {
                     return Some(matches!(turn, Turn::End));
                 }
             };
-            let (number, input) = (item.number, item.input);
-            let (path, opened) = open(item.what);
-            let digest = match opened {
-                Ok(opened) if self.goes_along(&opened) => {
+            let number = item.number;
+            if item.turn.is_some() {
+                self.free.push(place);
+                self.single = Some(Single::Stream(item));
+                break;
+            }
+            match open(item.what) {
+                (path, Ok(opened)) if self.goes_along(&opened) => {
                     // A wish only.
                     fs::fadvise(&opened.file, 0, None, fs::Advice::WillNeed).ok();
-                    self.slots.push(Slot::new((number, input), path, opened, place, self.method));
+                    self.slots.push(Slot::new(number, path, opened, place, self.method));
                     continue;
                 }
-                Ok(opened) => self.alone.digest(&opened.file, self.lanes.as_mut()),
-                Err(error) => Err(error),
-            };
-            self.free.push(place);
-            if !tell((number, Digested { input, path, digest })) {
-                return None;
+                (path, Ok(opened)) => self.single = Some(Single::File(number, path, opened.file)),
+                (path, Err(error)) => {
+                    if !tell((number, Digested { path, digest: Err(error) })) {
+                        return None;
+                    }
+                }
             }
+            self.free.push(place);
         }
+        Some(false)
+    }
+
+    /// Digests what goes alone and tells of it; false where no more is wanted.
+    fn digest(&mut self, single: Single, tell: &mut impl FnMut(Done) -> bool) -> bool {
+        let (number, path, opened, _turn) = match single {
+            Single::File(number, path, file) => (number, path, Ok(file), None),
+            Single::Stream(Item { number, what, turn }) => {
+                turn.iter().for_each(streams::Turn::wait);
+                let (path, opened) = open(what);
+                (number, path, opened.map(|opened| opened.file), turn)
+            }
+        };
+        let is_wanted = || !self.inputs.is_ended();
+        let digest = opened.and_then(|file| self.alone.digest(&file, self.lanes.as_mut(), is_wanted));
+        digest.transpose().is_some_and(|digest| tell((number, Digested { path, digest })))
     }
 
     /// Whether a file goes side by side with others.
@@ -131,7 +162,7 @@ impl<'a, I: Iterator<Item = Input>> Worker<'a, I> {
                 at += 1;
                 continue;
             }
-            let Slot { number, input, path, running, place, error, .. } = self.slots.swap_remove(at);
+            let Slot { number, path, running, place, error, .. } = self.slots.swap_remove(at);
             self.free.push(place);
             let digest = error.map_or_else(
                 || {
@@ -141,7 +172,7 @@ impl<'a, I: Iterator<Item = Input>> Worker<'a, I> {
                 },
                 Err,
             );
-            if !tell((number, Digested { input, path, digest })) {
+            if !tell((number, Digested { path, digest })) {
                 return false;
             }
         }
@@ -151,7 +182,7 @@ impl<'a, I: Iterator<Item = Input>> Worker<'a, I> {
 
 impl Slot {
     fn new(
-        (number, input): (u64, usize),
+        number: u64,
         path: PathBuf,
         Opened { file, bytes: length }: Opened,
         mut place: Vec<u8>,
@@ -160,7 +191,7 @@ impl Slot {
         place.resize(READ_BYTES, 0);
         let running = Running::new(method.hash);
         let left = length.unwrap_or(0);
-        Self { number, input, path, file, running, place, bytes: 0, left, is_at_end: false, error: None }
+        Self { number, path, file, running, place, bytes: 0, left, is_at_end: false, error: None }
     }
 
     fn read_on(&mut self) {

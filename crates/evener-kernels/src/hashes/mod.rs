@@ -55,6 +55,18 @@ impl Hash {
     /// Longest digest in bytes.
     pub const DIGEST_BYTES_MAX: usize = 64;
 
+    /// Its name as options and, in capitals, BSD's lists of checksums have it; libcrypto takes either.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sha1 => "sha1",
+            Self::Sha224 => "sha224",
+            Self::Sha256 => "sha256",
+            Self::Sha384 => "sha384",
+            Self::Sha512 => "sha512",
+        }
+    }
+
     /// Length of its digest in bytes.
     #[must_use]
     pub const fn digest_bytes(self) -> usize {

@@ -1,13 +1,13 @@
 //! `evener sum -c`: lists are read line by line, and what they name is digested and compared, in their order.
 
-use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use evener_files::sums::{Digested, Input, Method, digest_all};
+use evener_files::sums::{Digested, Input, Method, Told, digest_all};
+use evener_startup::duplicate;
 
 use super::line::{Reader, escaped};
 use super::{Answers, Sum, failed, is_stdin};
@@ -25,46 +25,39 @@ struct Tally {
     broken: Option<io::Error>,
 }
 
-/// A list on its way, of which threads take lines in turns.
-struct List {
-    state: Mutex<State>,
-}
-
-struct State {
-    lines: Box<dyn BufRead + Send>,
-    reader: Reader,
+/// A list, of which whichever thread is next reads lines.
+struct List<'a> {
+    arguments: &'a Sum,
+    file: &'a Path,
+    lines: BufReader<File>,
+    /// Whether a line may be long in coming.
+    is_slow: bool,
+    /// Whether it was said that the next one is.
+    is_announced: bool,
+    reader: &'a mut Reader,
     /// Of the last line.
     number: u64,
-    /// Digests of lines that were taken and are not compared yet.
-    wanted: VecDeque<Vec<u8>>,
+    /// Takes the digest of each file that a line names.
+    wanted: Sender<Vec<u8>>,
+    /// Of lines alone.
     tally: Tally,
 }
 
 /// Checks all lists.
 pub(super) fn all(arguments: &Sum, files: &[PathBuf], method: Method) -> anyhow::Result<Exit> {
     let mut exit = Exit::Done;
+    let mut reader = Reader::new(method.hash);
     for file in files {
-        let lines: Box<dyn BufRead + Send> = match file {
-            file if is_stdin(file) => Box::new(BufReader::new(io::stdin())),
-            file => match File::open(file) {
-                Ok(opened) => Box::new(BufReader::new(opened)),
-                Err(error) => {
-                    output::line(format_args!("{}: cannot read: {error}", PathDisplay(file)));
-                    exit = Exit::SomeFailed;
-                    continue;
-                }
-            },
+        let opened = if is_stdin(file) { duplicate(0).map(File::from) } else { File::open(file) };
+        let lines = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                output::line(format_args!("{}: cannot read: {error}", PathDisplay(file)));
+                exit = Exit::SomeFailed;
+                continue;
+            }
         };
-        let state = State {
-            lines,
-            reader: Reader::new(method.hash),
-            number: 0,
-            wanted: VecDeque::new(),
-            tally: Tally::default(),
-        };
-        let list = List { state: Mutex::new(state) };
-        list.check(arguments, file, method)?;
-        let tally = list.state.into_inner().unwrap_or_else(PoisonError::into_inner).tally;
+        let tally = check(arguments, file, lines, &mut reader, method)?;
         tally.tell(arguments, file);
         if !tally.is_good(arguments) {
             exit = Exit::SomeFailed;
@@ -73,49 +66,47 @@ pub(super) fn all(arguments: &Sum, files: &[PathBuf], method: Method) -> anyhow:
     Ok(exit)
 }
 
-impl List {
-    fn check(&self, arguments: &Sum, file: &Path, method: Method) -> anyhow::Result<()> {
-        let mut answers = Answers::new();
-        let inputs = std::iter::from_fn(|| self.lock().next(arguments, file));
-        digest_all::<anyhow::Error>(inputs, method, |Digested { path, digest, .. }| {
-            let mut state = self.lock();
-            let wanted = state.wanted.pop_front().unwrap_or_default();
-            let said = match digest {
-                Ok(digest) if digest == wanted => {
-                    state.tally.matched += 1;
-                    (!arguments.quiet).then_some("OK")
-                }
-                Ok(_) => {
-                    state.tally.unlike += 1;
-                    Some("FAILED")
-                }
-                Err(error) if arguments.ignore_missing && error.is_absence() => None,
-                Err(error) => {
-                    state.tally.unread += 1;
-                    answers.end()?;
-                    failed(&path, &error);
-                    Some("FAILED open or read")
-                }
-            };
-            match said.filter(|_| !arguments.status) {
-                Some(said) => answers.add(&answer(&path, said)),
-                None => Ok(()),
-            }
-        })?;
-        answers.end()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn check(
+    arguments: &Sum,
+    file: &Path,
+    lines: File,
+    reader: &mut Reader,
+    method: Method,
+) -> anyhow::Result<Tally> {
+    let (wanted, digests) = channel();
+    let mut list = List {
+        arguments,
+        file,
+        is_slow: !lines.metadata().is_ok_and(|it| it.is_file()),
+        lines: BufReader::new(lines),
+        is_announced: false,
+        reader,
+        number: 0,
+        wanted,
+        tally: Tally::default(),
+    };
+    let (mut answers, mut tally) = (Answers::default(), Tally::default());
+    digest_all(list.by_ref(), method, |told| match told {
+        Told::File(digested) => tally.compare(arguments, digested, &digests, &mut answers),
+        Told::Flush => answers.flush(),
+    })?;
+    answers.flush()?;
+    let Tally { proper, improper, broken, .. } = list.tally;
+    Ok(Tally { proper, improper, broken, ..tally })
 }
 
-impl State {
+impl Iterator for List<'_> {
+    type Item = Input;
+
     /// The file of the next line that names one.
-    fn next(&mut self, arguments: &Sum, file: &Path) -> Option<Input> {
+    fn next(&mut self) -> Option<Input> {
         let mut line = Vec::new();
         loop {
             line.clear();
+            self.is_announced = !self.is_announced && self.is_slow && !self.lines.buffer().contains(&b'\n');
+            if self.is_announced {
+                return Some(Input::Later);
+            }
             match self.lines.read_until(b'\n', &mut line) {
                 Ok(0) => return None,
                 Ok(_) => self.number += 1,
@@ -131,22 +122,61 @@ impl State {
             }
             let entry = self.reader.entry(text);
             // A list that comes from standard input cannot name it.
-            let Some(entry) = entry.filter(|entry| !(is_stdin(file) && is_stdin(&entry.path))) else {
-                self.tally.improper += 1;
-                if arguments.warn {
-                    let (file, number) = (PathDisplay(file), self.number);
-                    output::line(format_args!("{file}: line {number} is none of a list of checksums"));
-                }
+            let entry = entry.filter(|entry| !(is_stdin(self.file) && is_stdin(&entry.path)));
+            let Some(entry) = entry else {
+                self.count_improper();
                 continue;
             };
             self.tally.proper += 1;
-            self.wanted.push_back(entry.digest);
+            // Who takes it is there as long as this is asked.
+            self.wanted.send(entry.digest).ok();
             return Some(if is_stdin(&entry.path) { Input::Stdin } else { Input::File(entry.path) });
         }
     }
 }
 
+impl List<'_> {
+    fn count_improper(&mut self) {
+        self.tally.improper += 1;
+        if self.arguments.warn {
+            let (file, number) = (PathDisplay(self.file), self.number);
+            output::line(format_args!("{file}: line {number} is none of a list of checksums"));
+        }
+    }
+}
+
 impl Tally {
+    fn compare(
+        &mut self,
+        arguments: &Sum,
+        Digested { path, digest }: Digested,
+        wanted: &Receiver<Vec<u8>>,
+        answers: &mut Answers,
+    ) -> anyhow::Result<()> {
+        let wanted = wanted.recv()?;
+        let said = match digest {
+            Ok(digest) if digest == wanted => {
+                self.matched += 1;
+                (!arguments.quiet).then_some("OK")
+            }
+            Ok(_) => {
+                self.unlike += 1;
+                Some("FAILED")
+            }
+            Err(error) if arguments.ignore_missing && error.is_absence() => None,
+            Err(error) => {
+                self.unread += 1;
+                answers.flush()?;
+                failed(&path, &error);
+                Some("FAILED open or read")
+            }
+        };
+        match said.filter(|_| !arguments.status) {
+            Some(said) => answers.add(&answer(&path, said)),
+            None => Ok(()),
+        }
+    }
+
     fn tell(&self, arguments: &Sum, file: &Path) {
         let file = PathDisplay(file);
         if let Some(error) = &self.broken {

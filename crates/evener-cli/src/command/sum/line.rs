@@ -43,14 +43,8 @@ fn digit(value: u8) -> u8 {
 }
 
 /// The name that BSD's lines have for a hash.
-const fn tag(hash: Hash) -> &'static str {
-    match hash {
-        Hash::Sha1 => "SHA1",
-        Hash::Sha224 => "SHA224",
-        Hash::Sha256 => "SHA256",
-        Hash::Sha384 => "SHA384",
-        Hash::Sha512 => "SHA512",
-    }
+fn tag(hash: Hash) -> String {
+    hash.name().to_ascii_uppercase()
 }
 
 /// A name on one line; none where it is on one as it is.
@@ -99,16 +93,17 @@ pub(super) struct Entry {
     pub(super) path: PathBuf,
 }
 
-/// A list that is read line by line.
+/// Lists that are read line by line.
 pub(super) struct Reader {
     hash: Hash,
+    tag: String,
     /// Whether names begin right behind the blank, as `md5 -r` of BSD writes them; not known before the first such line.
     has_bare_names: Option<bool>,
 }
 
 impl Reader {
     pub(super) fn new(hash: Hash) -> Self {
-        Self { hash, has_bare_names: None }
+        Self { hash, tag: tag(hash), has_bare_names: None }
     }
 
     /// What a line without its end says; none where it is no line of a list.
@@ -118,7 +113,7 @@ impl Reader {
             Some(text) => (true, text),
             None => (false, text),
         };
-        let (digits, name) = match text.strip_prefix(tag(self.hash).as_bytes()) {
+        let (digits, name) = match text.strip_prefix(self.tag.as_bytes()) {
             Some(rest) => tagged(rest.strip_prefix(b" ").unwrap_or(rest).strip_prefix(b"(")?)?,
             None => self.plain(text)?,
         };

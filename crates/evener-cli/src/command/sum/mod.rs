@@ -6,12 +6,11 @@ mod check;
 mod line;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener_files::FileError;
-use evener_files::sums::{Digested, Hash, Input, Method, digest_all};
+use evener_files::sums::{Digested, Hash, Input, Method, Told, digest_all};
 use evener_startup::was_closed;
 
 use self::line::Style;
@@ -34,8 +33,8 @@ pub(crate) struct Sum {
     files: Vec<PathBuf>,
 
     /// The hash.
-    #[arg(short, long, value_name = "HASH", value_enum, default_value_t = Algorithm::Sha256)]
-    algorithm: Algorithm,
+    #[arg(short, long, value_name = "HASH", value_parser = hashes(), default_value = Hash::Sha256.name())]
+    algorithm: Hash,
 
     /// Marks names with `*`, as of files that were read as binary ones.
     #[arg(short, long, overrides_with = "text", conflicts_with = "check", help_heading = "Lists")]
@@ -57,7 +56,7 @@ pub(crate) struct Sum {
     #[arg(short, long, help_heading = "Check")]
     check: bool,
 
-    /// Says nothing of files that are missing, and does not fail for them.
+    /// Passes over files that are missing; a list of which no file was verified fails.
     #[arg(long, requires = "check", help_heading = "Check")]
     ignore_missing: bool,
 
@@ -65,7 +64,7 @@ pub(crate) struct Sum {
     #[arg(long, requires = "check", overrides_with_all = ["status", "warn"], help_heading = "Check")]
     quiet: bool,
 
-    /// Says nothing: the exit status tells.
+    /// Names only what cannot be read: the exit status tells.
     #[arg(long, requires = "check", overrides_with_all = ["quiet", "warn"], help_heading = "Check")]
     status: bool,
 
@@ -82,26 +81,10 @@ pub(crate) struct Sum {
     workers: Option<u16>,
 }
 
-/// A hash by its name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Algorithm {
-    Sha1,
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl Algorithm {
-    const fn hash(self) -> Hash {
-        match self {
-            Self::Sha1 => Hash::Sha1,
-            Self::Sha224 => Hash::Sha224,
-            Self::Sha256 => Hash::Sha256,
-            Self::Sha384 => Hash::Sha384,
-            Self::Sha512 => Hash::Sha512,
-        }
-    }
+/// Hashes by their names.
+fn hashes() -> impl TypedValueParser<Value = Hash> {
+    let hash = |name: String| Hash::ALL.into_iter().find(|hash| hash.name() == name);
+    PossibleValuesParser::new(Hash::ALL.map(Hash::name)).try_map(move |name| hash(name).ok_or("no hash"))
 }
 
 pub(crate) fn run(arguments: &Sum) -> anyhow::Result<Exit> {
@@ -114,7 +97,7 @@ pub(crate) fn run(arguments: &Sum) -> anyhow::Result<Exit> {
     }
     unknown_drivers().iter().for_each(output::warning);
     let method = Method {
-        hash: arguments.algorithm.hash(),
+        hash: arguments.algorithm,
         means: means_of_hashes(),
         workers: arguments.workers.map_or_else(|| evener::core_budget().workers(), usize::from),
     };
@@ -130,21 +113,18 @@ fn write(arguments: &Sum, files: &[PathBuf], method: Method) -> anyhow::Result<E
         is_binary: arguments.binary,
     };
     let input = |file: &PathBuf| if is_stdin(file) { Input::Stdin } else { Input::Tree(file.clone()) };
-    let (mut answers, mut exit) = (Answers::new(), Exit::Done);
-    digest_all::<anyhow::Error>(
-        files.iter().map(input),
-        method,
-        |Digested { path, digest, .. }| match digest {
-            Ok(digest) => answers.add(&style.line(&path, &digest)),
-            Err(error) => {
-                exit = Exit::SomeFailed;
-                answers.end()?;
-                failed(&path, &error);
-                Ok(())
-            }
-        },
-    )?;
-    answers.end()?;
+    let (mut answers, mut exit) = (Answers::default(), Exit::Done);
+    digest_all::<anyhow::Error>(files.iter().map(input), method, |told| match told {
+        Told::File(Digested { path, digest: Ok(digest) }) => answers.add(&style.line(&path, &digest)),
+        Told::File(Digested { path, digest: Err(error) }) => {
+            exit = Exit::SomeFailed;
+            answers.flush()?;
+            failed(&path, &error);
+            Ok(())
+        }
+        Told::Flush => answers.flush(),
+    })?;
+    answers.flush()?;
     Ok(exit)
 }
 
@@ -157,37 +137,27 @@ fn failed(path: &Path, error: &FileError) {
     output::line(format_args!("{}: {}", PathDisplay(path), output::one_line(&error.to_string())));
 }
 
-/// Lines on their way to standard output, some thousand at a time, and none held back for long.
+/// Lines on their way to standard output: many go at once, and the last of them when [`Told::Flush`] comes.
+#[derive(Default)]
 struct Answers {
     lines: Vec<u8>,
-    last: Instant,
 }
 
 impl Answers {
     /// Bytes that are written at once.
     const FULL: usize = 64 << 10;
-    /// Assumed, not measured: 100 ms, which a reader at a terminal does not see.
-    const LATE: Duration = Duration::from_millis(100);
-
-    fn new() -> Self {
-        Self { lines: Vec::new(), last: Instant::now() }
-    }
 
     fn add(&mut self, line: &[u8]) -> anyhow::Result<()> {
         self.lines.extend_from_slice(line);
-        if self.lines.len() >= Self::FULL || self.last.elapsed() > Self::LATE {
-            self.end()?;
-        }
-        Ok(())
+        if self.lines.len() >= Self::FULL { self.flush() } else { Ok(()) }
     }
 
     /// Writes what is left.
-    fn end(&mut self) -> anyhow::Result<()> {
+    fn flush(&mut self) -> anyhow::Result<()> {
         if !self.lines.is_empty() {
             output::answer(&self.lines)?;
             self.lines.clear();
         }
-        self.last = Instant::now();
         Ok(())
     }
 }
