@@ -261,3 +261,37 @@ fn every_answer_of_the_reader_test_stands_on_its_page() {
         "{counts:?}"
     );
 }
+
+/// Cells of the rows of a table that begin with `| NAME`, by name.
+fn rows(page: &str) -> BTreeMap<String, Vec<String>> {
+    let rows =
+        page.lines().filter(|line| line.starts_with("| ")).map(|line| line.split('|').skip(1).map(str::trim));
+    rows.map(|mut cells| {
+        let name = cells.next().unwrap().split(':').next().unwrap().to_owned();
+        (name, cells.map(str::to_owned).collect())
+    })
+    .collect()
+}
+
+/// The numbers of `0.80 [0.76 0.83]`.
+fn numbers(cell: &str) -> Vec<f64> {
+    cell.split(['[', ']', ' ']).filter_map(|word| word.parse().ok()).collect()
+}
+
+#[test]
+fn what_ciphers_take_in_programs_is_what_was_measured() {
+    let told = rows(&pages()["when-evener-cannot-help.md"]);
+    let measured = rows(&fs::read_to_string(workspace().join("docs/results/programs.md")).unwrap());
+    let programs =
+        told.iter().filter(|(name, _)| measured.get(*name).is_some_and(|cells| !cells[0].is_empty()));
+    let mut count = 0;
+    for (name, cells) in programs.filter(|(name, _)| *name != "program") {
+        count += 1;
+        let measured = &measured[name];
+        assert_eq!(cells[..2], measured[..2], "{name}");
+        let (told, measured) = (numbers(&cells[2]), numbers(&measured[4]));
+        let is_rounded = told.iter().zip(&measured).all(|(told, measured)| (told - measured).abs() < 0.0051);
+        assert!(told.len() == 3 && measured.len() == 3 && is_rounded, "{name}: {told:?}, {measured:?}");
+    }
+    assert!(count >= 9, "{count}");
+}
