@@ -255,6 +255,18 @@ fn multi_buffer_can_be_left_out() {
 }
 
 #[test]
+fn without_instructions_for_aes_lanes_are_bitsliced() {
+    let place = Place::new();
+    let says = |disabled: &str| {
+        let run = place.evener().env("EVENER_DISABLE", disabled).arg("devices").run().succeeded();
+        run.stdout_text().contains("AES-CBC encryption, bitsliced")
+    };
+    assert!(says("aes"));
+    assert!(!says("aes,lanes"));
+    assert_eq!(says(""), !evener_kernels::Level::has_aes());
+}
+
+#[test]
 fn every_subcommand_has_help_a_manual_page_and_completions() {
     let place = Place::new();
     let help = place.evener().arg("--help").run().succeeded().stdout_text().to_owned();

@@ -1,15 +1,14 @@
-//! Speed of CBC encryption of many messages by each level beside libcrypto's, one core, in turns, and beside a copy of the same bytes:
+//! Speed of CBC encryption of many messages by each level, and by planes, beside libcrypto's, one core, in turns, and beside a copy of the same bytes:
 //! `cargo run --release -p evener-kernels --example lanes_speed [KEY_BITS] [MESSAGES] [KEYS]`.
 //!
 //! A message is given its IV and encrypted, in place or from one place to another, by as many keys as are told, one unless told, in turns. 64 MB of
 //! messages unless told how many, one behind the other from a page's beginning. A copy in place is a change of each byte. Medians of 41 rounds.
 #![allow(clippy::print_stdout, reason = "it talks to a terminal")]
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use evener_kernels::Level;
-use evener_kernels::lanes::{BLOCK, Cbc, Key, Message};
+use evener_kernels::lanes::{self, BLOCK, Message};
+use evener_kernels::{Level, bitsliced};
 use openssl::cipher::Cipher;
 use openssl::cipher_ctx::CipherCtx;
 
@@ -23,18 +22,15 @@ const BYTES: usize = 64 << 20;
 const BURST: usize = 128;
 
 fn main() {
-    if Level::best().is_none() {
-        println!("there are no kernels for this processor or target or by this compiler");
-    }
     let told: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
     let key_bytes = told.first().map_or(16, |bits| bits / 8);
     let keys: Vec<Vec<u8>> =
         (1..=u8::MAX).take(told.get(2).copied().unwrap_or(1)).map(|key| vec![key; key_bytes]).collect();
     for is_apart in [false, true] {
-        let levels: String = Level::all().map(|level| format!("{:>28}", level.name())).collect();
+        let names: String = contenders(&keys).iter().map(|(name, _)| format!("{name:>28}")).collect();
         let place = if is_apart { "apart" } else { "in place" };
         println!(
-            "CBC encryption, {} bits, {place}\n{:>8} {:>14} {levels} {:>28}",
+            "CBC encryption, {} bits, {place}\n{:>8} {:>14} {names} {:>28}",
             key_bytes * 8,
             "bytes",
             "libcrypto GB/s",
@@ -46,6 +42,24 @@ fn main() {
         }
     }
 }
+
+/// Lanes of each kind with the same keys, and their names.
+fn contenders(keys: &[Vec<u8>]) -> Vec<(&'static str, Encrypt)> {
+    let mut contenders: Vec<(&str, Encrypt)> = Vec::new();
+    for level in Level::all() {
+        let keys: Vec<_> = keys.iter().map(|key| lanes::Key::new(level, key).expect("a key")).collect();
+        let mut cbc = lanes::Cbc::new(level);
+        contenders.push((level.name(), Box::new(move |messages| cbc.encrypt(&keys, messages))));
+    }
+    for means in bitsliced::Means::all() {
+        let keys: Vec<_> = keys.iter().map(|key| bitsliced::Key::new(key).expect("a key")).collect();
+        let mut cbc = bitsliced::Cbc::new(means);
+        contenders.push((means.name(), Box::new(move |messages| cbc.encrypt(&keys, messages))));
+    }
+    contenders
+}
+
+type Encrypt = Box<dyn FnMut(&mut [Message<'_>])>;
 
 fn measure(keys: &[Vec<u8>], size: usize, count: usize, is_apart: bool) {
     let ivs = vec![[9; BLOCK]; count];
@@ -69,10 +83,8 @@ fn measure(keys: &[Vec<u8>], size: usize, count: usize, is_apart: bool) {
             context
         })
         .collect();
-    let mut levels: Vec<(Cbc, Vec<Arc<Key>>)> = Level::all()
-        .map(|level| (Cbc::new(level), keys.iter().map(|key| Key::new(level, key).expect("a key")).collect()))
-        .collect();
-    let mut times = vec![Vec::new(); levels.len() + 2];
+    let mut contenders = contenders(keys);
+    let mut times = vec![Vec::new(); contenders.len() + 2];
     for _ in 0..ROUNDS {
         let start = Instant::now();
         for (number, iv) in ivs.iter().enumerate() {
@@ -87,7 +99,7 @@ fn measure(keys: &[Vec<u8>], size: usize, count: usize, is_apart: bool) {
             }
         }
         times[0].push(start.elapsed().as_secs_f64());
-        for ((cbc, keys), times) in levels.iter_mut().zip(&mut times[1..]) {
+        for ((_, encrypt), times) in contenders.iter_mut().zip(&mut times[1..]) {
             let start = Instant::now();
             let bursts = from.chunks_mut(BURST * size).zip(to.chunks_mut(BURST * size));
             for ((from, to), ivs) in bursts.zip(ivs.chunks(BURST)) {
@@ -100,7 +112,7 @@ fn measure(keys: &[Vec<u8>], size: usize, count: usize, is_apart: bool) {
                         Message::in_place(key, iv, from, size)
                     }
                 });
-                cbc.encrypt(keys, &mut messages.collect::<Vec<_>>());
+                encrypt(&mut messages.collect::<Vec<_>>());
             }
             times.push(start.elapsed().as_secs_f64());
         }

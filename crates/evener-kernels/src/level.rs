@@ -47,6 +47,17 @@ impl Level {
         0
     }
 
+    /// Whether this processor has instructions for AES, whatever kernels are built.
+    #[must_use]
+    pub fn has_aes() -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return std::arch::is_x86_feature_detected!("aes");
+        #[cfg(target_arch = "aarch64")]
+        return std::arch::is_aarch64_feature_detected!("aes");
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        false
+    }
+
     /// Bits of its registers.
     #[must_use]
     pub fn bits(self) -> usize {

@@ -9,10 +9,12 @@
 //! time as the shortest has. So do hashes and HMAC ([`hashes`]), which have means of their own ([`hashes::Means`]): the SHA extensions, or a register with a word of
 //! each message.
 //!
+//! Where the processor has no instructions for AES, or the compiler knows none, there are planes ([`bitsliced`]): the same modes of one message, and CBC encryption of many.
+//!
 //! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
 //! read from the key, or the lanes' copy of it, where they are used, so that none of them lies on the stack, and no more does a power of the hash key or a tweak:
-//! a kernel of one message stores no vector register there (`tests/disassembly.rs`). Kernels of hashes do, words of blocks and states, for registers are too few: so
-//! the stack is wiped behind all that has a key of HMAC ([`hashes::with_stack_wiped`], `tests/stack.rs`).
+//! a kernel of one message stores no vector register there (`tests/disassembly.rs`). Kernels of hashes do, words of blocks and states, and those over planes, for registers
+//! are too few: so the stack is wiped behind all that has a key of HMAC ([`hashes::with_stack_wiped`], `tests/stack.rs`), and behind planes.
 #![allow(unsafe_code, reason = "room: the processor's instructions")]
 #![cfg_attr(
     kernels,
@@ -21,8 +23,14 @@
 #![cfg_attr(kernels, allow(clippy::incompatible_msrv, reason = "build.rs looks at the compiler"))]
 
 mod level;
+mod message;
 mod mode;
+mod place;
+mod stack;
+mod stealing;
 mod tag;
+
+pub mod bitsliced;
 
 #[cfg(kernels)]
 mod aes;

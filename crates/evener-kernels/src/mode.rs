@@ -17,13 +17,11 @@ pub enum Mode {
 
 impl Mode {
     /// Whether blocks are decrypted as AES decrypts them.
-    #[cfg(kernels)]
     pub(crate) fn inverts(self) -> bool {
         matches!(self, Self::EcbDecryption | Self::CbcDecryption | Self::XtsDecryption)
     }
 
     /// Whether it has two keys.
-    #[cfg(kernels)]
     pub(crate) fn is_xts(self) -> bool {
         matches!(self, Self::XtsEncryption | Self::XtsDecryption)
     }

@@ -66,13 +66,6 @@ pub(crate) unsafe fn walk<V: Vector, S: Step<V>>(
     }
 }
 
-/// Whether what is written begins in what is read, behind its beginning: then the text is moved to its new place first, and worked on there.
-#[inline(always)]
-pub(crate) fn begins_inside(from: *const u8, to: *const u8, bytes: usize) -> bool {
-    let ahead = to.addr().wrapping_sub(from.addr());
-    ahead > 0 && ahead < bytes
-}
-
 /// Blocks of register `register` of `COUNT` that `blocks` blocks fill.
 #[inline(always)]
 fn blocks_in<V: Vector, const COUNT: usize>(register: usize, blocks: usize) -> usize {

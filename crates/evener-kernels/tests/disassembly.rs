@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::process::Command;
 
 use evener_kernels::modes::Mode;
-use evener_kernels::{Level, gcm, modes};
+use evener_kernels::{Level, bitsliced, gcm, modes};
 
 /// Kernels of one width.
 const KERNELS: [&str; 10] = [
@@ -30,6 +30,12 @@ const KERNELS: [&str; 10] = [
     "modes::entries::W::xts_encrypt",
     "modes::entries::W::xts_decrypt",
 ];
+
+/// Kernels over planes, which put planes on the stack, and how much of it is wiped behind them (`src/stack.rs`).
+const OF_PLANES: [&str; 4] = ["words", "sse2", "ssse3", "avx2"];
+const WIPED_BYTES: usize = 4_096;
+/// What calls them, and is on the stack before: assumed, not measured: 512 bytes.
+const CALLERS_BYTES: usize = 512;
 
 /// Instructions of this program by function; none where objdump is not there.
 fn disassembled() -> Option<BTreeMap<String, Vec<String>>> {
@@ -68,6 +74,16 @@ fn stores(instructions: &[String]) -> Vec<&str> {
     instructions.iter().map(String::as_str).filter(is_store).collect()
 }
 
+/// Bytes of the stack that a function takes for itself.
+fn frame(instructions: &[String]) -> usize {
+    let taken = instructions.iter().filter_map(|instruction| {
+        let bytes = instruction.strip_prefix("sub $0x")?.strip_suffix(",%rsp")?;
+        usize::from_str_radix(bytes, 16).ok()
+    });
+    let pushed = instructions.iter().filter(|instruction| instruction.starts_with("push ")).count();
+    taken.sum::<usize>() + 8 * pushed
+}
+
 /// Planted: a key that is put on the stack.
 #[inline(never)]
 fn planted_spill(key: &[u8; 16]) {
@@ -93,6 +109,14 @@ fn link_all() {
         // SAFETY: the text, in its place.
         unsafe { key.crypt(&mut [0; 16], at, at, 4) };
     }
+    for means in bitsliced::Means::all() {
+        let mut key = bitsliced::modes::Key::new(means);
+        assert!(key.set(black_box(Mode::Ctr), &[0; 16]));
+        let mut text = [0; 64];
+        let at = text.as_mut_ptr();
+        // SAFETY: as above.
+        unsafe { key.crypt(&mut [0; 16], at, at, 4) };
+    }
     planted_spill(&[1; 16]);
 }
 
@@ -105,12 +129,7 @@ fn no_kernel_stores_a_vector_register_to_the_stack() {
     let Some(functions) = disassembled() else {
         return println!("skipped: the disassembly of kernels (Debian: binutils)");
     };
-    let found = |end: &str| {
-        let mut named =
-            functions.iter().filter(|(name, _)| name.ends_with(end) || name.contains(&format!("{end}::h")));
-        let (_, instructions) = named.next().unwrap_or_else(|| panic!("{end} is in this program"));
-        stores(instructions)
-    };
+    let found = |end: &str| stores(named(&functions, end).expect("it is in this program"));
     assert!(!found("planted_spill").is_empty(), "what is planted is found");
     for width in ["one", "two", "four"] {
         for kernel in KERNELS {
@@ -118,6 +137,34 @@ fn no_kernel_stores_a_vector_register_to_the_stack() {
             assert!(found(&name).is_empty(), "{name} stores {:?}", found(&name));
         }
     }
+}
+
+/// The instructions of the function whose name ends so; none where it is not in this program.
+fn named<'f>(functions: &'f BTreeMap<String, Vec<String>>, end: &str) -> Option<&'f [String]> {
+    let mut named =
+        functions.iter().filter(|(name, _)| name.ends_with(end) || name.contains(&format!("{end}::h")));
+    named.next().map(|(_, instructions)| &instructions[..])
+}
+
+#[test]
+fn what_kernels_of_planes_leave_on_the_stack_is_wiped() {
+    if cfg!(debug_assertions) {
+        return println!("skipped: the disassembly of kernels (only of a release)");
+    }
+    link_all();
+    let Some(functions) = disassembled() else {
+        return println!("skipped: the disassembly of kernels (Debian: binutils)");
+    };
+    for means in OF_PLANES {
+        for kernel in ["encrypt", "decrypt"] {
+            let name = format!("bitsliced::entries::{means}::{kernel}");
+            let frame = frame(named(&functions, &name).expect("it is in this program"));
+            assert!((1..=WIPED_BYTES - CALLERS_BYTES).contains(&frame), "{name} takes {frame} bytes");
+            println!("{name}: {frame} bytes");
+        }
+    }
+    let wiped = frame(named(&functions, "stack::wipe").expect("it is in this program"));
+    assert!(wiped >= WIPED_BYTES, "{wiped} bytes are wiped");
 }
 
 #[test]

@@ -1,13 +1,11 @@
-//! CBC encryption of many messages side by side, by every level of this processor's instructions, is libcrypto's of each of them.
-#![cfg(kernels)]
+//! CBC encryption of many messages side by side, by every level of this processor's instructions and by planes, is libcrypto's of each of them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests, where it means a failed test")]
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener_kernels::Level;
-use evener_kernels::lanes::{BLOCK, Cbc, Key, Message};
+use evener_kernels::lanes::{self, BLOCK, Message};
+use evener_kernels::{Level, bitsliced};
 use openssl::symm::{Cipher, Crypter, Mode};
 
 mod random;
@@ -20,6 +18,48 @@ struct Case {
     iv: [u8; BLOCK],
     text: Vec<u8>,
     is_padded: bool,
+}
+
+/// Lanes of either kind.
+enum Cbc {
+    Level(Level, lanes::Cbc),
+    Sliced(&'static str, bitsliced::Cbc),
+}
+
+impl Cbc {
+    /// By every level, and by all means.
+    fn all() -> impl Iterator<Item = Self> {
+        let levels = Level::all().map(|level| Self::Level(level, lanes::Cbc::new(level)));
+        let means = bitsliced::Means::all();
+        levels.chain(means.map(|means| Self::Sliced(means.name(), bitsliced::Cbc::new(means))))
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Level(level, _) => level.name(),
+            Self::Sliced(name, _) => name,
+        }
+    }
+
+    fn encrypt(&mut self, keys: &[Vec<u8>], messages: &mut [Message<'_>]) {
+        match self {
+            Self::Level(level, cbc) => {
+                let keys: Vec<_> = keys.iter().map(|key| lanes::Key::new(*level, key).unwrap()).collect();
+                cbc.encrypt(&keys, messages);
+            }
+            Self::Sliced(_, cbc) => {
+                let keys: Vec<_> = keys.iter().map(|key| bitsliced::Key::new(key).unwrap()).collect();
+                cbc.encrypt(&keys, messages);
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        match self {
+            Self::Level(_, cbc) => cbc.forget(),
+            Self::Sliced(_, cbc) => cbc.forget(),
+        }
+    }
 }
 
 /// Where text and answer of a message lie.
@@ -62,15 +102,7 @@ fn judged(keys: &[Vec<u8>], case: &Case) -> Vec<u8> {
 }
 
 /// What lanes make of all cases in one call, `shift` bytes behind a place's start.
-fn answered(
-    cbc: &mut Cbc,
-    level: Level,
-    keys: &[Vec<u8>],
-    cases: &[Case],
-    place: Place,
-    shift: usize,
-) -> Vec<Vec<u8>> {
-    let keys: Vec<Arc<Key>> = keys.iter().map(|key| Key::new(level, key).unwrap()).collect();
+fn answered(cbc: &mut Cbc, keys: &[Vec<u8>], cases: &[Case], place: Place, shift: usize) -> Vec<Vec<u8>> {
     let end =
         |case: &Case| if case.is_padded { case.text.len() / BLOCK * BLOCK + BLOCK } else { case.text.len() };
     let mut spaces: Vec<Vec<u8>> = cases.iter().map(|case| vec![FILL; shift + end(case) + BLOCK]).collect();
@@ -106,7 +138,7 @@ fn answered(
             false => message,
         });
     }
-    cbc.encrypt(&keys, &mut messages);
+    cbc.encrypt(keys, &mut messages);
     drop(messages);
     let of = |number: usize| match place {
         Place::Shared => shared[number].iter().map(|byte| byte.load(Relaxed)).collect(),
@@ -127,17 +159,16 @@ fn answered(
 /// All levels, all places and two shifts give libcrypto's answers.
 fn check(keys: &[Vec<u8>], cases: &[Case], what: &str) {
     let judges: Vec<Vec<u8>> = cases.iter().map(|case| judged(keys, case)).collect();
-    for level in Level::all() {
-        let mut cbc = Cbc::new(level);
+    for mut cbc in Cbc::all() {
         for place in PLACES {
             for shift in [0, 1] {
-                let answers = answered(&mut cbc, level, keys, cases, place, shift);
+                let answers = answered(&mut cbc, keys, cases, place, shift);
                 let wrong: Vec<usize> =
                     (0..cases.len()).filter(|number| answers[*number] != judges[*number]).collect();
                 assert!(
                     wrong.is_empty(),
                     "{what}, {place:?}, shift {shift}, {}: wrong are {wrong:?}",
-                    level.name()
+                    cbc.name()
                 );
             }
         }
@@ -203,16 +234,15 @@ fn long_and_short_messages_in_one_call() {
 /// One after the other, with other keys and other sizes of keys in the same lanes, and after the lanes forgot.
 #[test]
 fn lanes_serve_one_burst_after_the_other() {
-    for level in Level::all() {
-        let mut cbc = Cbc::new(level);
+    for mut cbc in Cbc::all() {
         for round in 0..40 {
             let keys = keys([16, 32, 24][round % 3], 1 + round % 4);
             let cases: Vec<Case> = (0..round)
                 .map(|it| case(it % keys.len(), 16 * (it % 9), (round * 100 + it) as u64))
                 .collect();
-            let answers = answered(&mut cbc, level, &keys, &cases, Place::Same, 0);
+            let answers = answered(&mut cbc, &keys, &cases, Place::Same, 0);
             for (answer, case) in answers.iter().zip(&cases) {
-                assert_eq!(*answer, judged(&keys, case), "round {round}, {}", level.name());
+                assert_eq!(*answer, judged(&keys, case), "round {round}, {}", cbc.name());
             }
             if round % 5 == 0 {
                 cbc.forget();
@@ -223,13 +253,12 @@ fn lanes_serve_one_burst_after_the_other() {
 
 #[test]
 fn only_keys_of_aes_are_taken() {
-    let Some(level) = Level::best() else { return println!("skipped: the processor lacks the instructions") };
     for length in 0..=64 {
-        assert_eq!(
-            Key::new(level, &vec![1; length]).is_some(),
-            [16, 24, 32].contains(&length),
-            "{length} bytes"
-        );
+        let (key, is_right) = (vec![1; length], [16, 24, 32].contains(&length));
+        assert_eq!(bitsliced::Key::new(&key).is_some(), is_right, "{length} bytes");
+        for level in Level::all() {
+            assert_eq!(lanes::Key::new(level, &key).is_some(), is_right, "{length} bytes");
+        }
     }
 }
 
@@ -248,9 +277,9 @@ fn padding_without_room_is_refused() {
 #[test]
 #[should_panic(expected = "keys have one size")]
 fn keys_of_several_sizes_are_refused() {
-    let Some(level) = Level::best() else {
-        panic!("keys have one size: skipped, the processor lacks the instructions")
-    };
-    let keys = [16, 32].map(|length| Key::new(level, &vec![1; length]).unwrap());
-    Cbc::new(level).encrypt(&keys, &mut []);
+    let mut places = [[0; 16]; 2];
+    for mut cbc in Cbc::all() {
+        let messages = places.iter_mut().map(|place| Message::in_place(0, &[0; BLOCK], place, 16));
+        cbc.encrypt(&[vec![1; 16], vec![1; 32]], &mut messages.collect::<Vec<_>>());
+    }
 }

@@ -1,10 +1,9 @@
-//! ECB, CBC decryption, CTR and XTS by every level of this processor's instructions are libcrypto's, whatever the lengths, pieces and places.
-#![cfg(kernels)]
+//! ECB, CBC decryption, CTR and XTS by every level of this processor's instructions and by planes are libcrypto's, whatever the lengths, pieces and places.
 #![allow(unsafe_code, reason = "places that overlap are told by their addresses")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests, where it means a failed test")]
 
-use evener_kernels::Level;
-use evener_kernels::modes::{BLOCK, Key, Mode};
+use evener_kernels::modes::{self, BLOCK, Mode};
+use evener_kernels::{Level, bitsliced};
 use openssl::cipher::{Cipher, CipherRef};
 use openssl::cipher_ctx::CipherCtx;
 
@@ -57,10 +56,68 @@ fn judged(mode: Mode, key: &[u8], iv: &[u8; BLOCK], text: &[u8]) -> Vec<u8> {
     answer
 }
 
-fn key(level: Level, mode: Mode, bytes: &[u8]) -> Key {
-    let mut key = Key::new(level);
-    assert!(key.set(mode, bytes));
-    key
+/// A key of either kind of kernels.
+enum Key {
+    Level(Level, Box<modes::Key>),
+    Sliced(&'static str, Box<bitsliced::modes::Key>),
+}
+
+/// Calls a function of either.
+macro_rules! either {
+    ($key:expr, $name:ident($($argument:expr),*)) => {
+        match $key {
+            Key::Level(_, key) => key.$name($($argument),*),
+            Key::Sliced(_, key) => key.$name($($argument),*),
+        }
+    };
+}
+
+impl Key {
+    /// Places for keys, by every level and by all means.
+    fn places() -> impl Iterator<Item = Self> {
+        let levels = Level::all().map(|level| Self::Level(level, Box::new(modes::Key::new(level))));
+        let means = bitsliced::Means::all();
+        levels
+            .chain(means.map(|means| Self::Sliced(means.name(), Box::new(bitsliced::modes::Key::new(means)))))
+    }
+
+    /// The key, likewise.
+    fn all(mode: Mode, bytes: &[u8]) -> impl Iterator<Item = Self> {
+        Self::places().map(move |mut key| {
+            assert!(key.set(mode, bytes));
+            key
+        })
+    }
+
+    fn set(&mut self, mode: Mode, bytes: &[u8]) -> bool {
+        either!(self, set(mode, bytes))
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Level(level, _) => level.name(),
+            Self::Sliced(name, _) => name,
+        }
+    }
+
+    unsafe fn crypt(&self, chain: &mut [u8; BLOCK], from: *const u8, to: *mut u8, blocks: usize) {
+        // SAFETY: the caller's word.
+        unsafe { either!(self, crypt(chain, from, to, blocks)) }
+    }
+
+    unsafe fn crypt_unit(&self, number: &[u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
+        // SAFETY: the caller's word.
+        unsafe { either!(self, crypt_unit(number, from, to, bytes)) }
+    }
+
+    unsafe fn crypt_unit_at(&self, tweak: &mut [u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
+        // SAFETY: the caller's word.
+        unsafe { either!(self, crypt_unit_at(tweak, from, to, bytes)) }
+    }
+
+    fn tweak(&self, number: &[u8; BLOCK]) -> [u8; BLOCK] {
+        either!(self, tweak(number))
+    }
 }
 
 /// The kernel's answer, with `text` at `from` of a place and the answer at `to` of it.
@@ -85,14 +142,14 @@ fn every_length_to_four_kilobytes() {
     let text = bytes(4_096, 1);
     for (mode, key_bytes) in all() {
         let (key_bytes, iv) = (bytes(key_bytes, 2), bytes(BLOCK, 3).try_into().unwrap());
-        let keys: Vec<Key> = Level::all().map(|level| key(level, mode, &key_bytes)).collect();
+        let keys: Vec<Key> = Key::all(mode, &key_bytes).collect();
         let lengths: Vec<usize> =
             if is_xts(mode) { (16..=4_096).collect() } else { (0..=4_096).step_by(BLOCK).collect() };
         for length in lengths {
             let judge = judged(mode, &key_bytes, &iv, &text[..length]);
-            for (level, key) in Level::all().zip(&keys) {
+            for key in &keys {
                 let answer = answered(key, mode, &iv, &text[..length], (0, 0));
-                assert_eq!(answer, judge, "{mode:?}, {} bytes, {}", length, level.name());
+                assert_eq!(answer, judge, "{mode:?}, {} bytes, {}", length, key.name());
             }
         }
     }
@@ -106,13 +163,12 @@ fn an_answer_may_lie_anywhere() {
         for blocks in [1, 2, 7, 31, 32, 33, 70] {
             let text = bytes(blocks * BLOCK + if is_xts(mode) { 5 } else { 0 }, 6);
             let judge = judged(mode, &key_bytes, &iv, &text);
-            for level in Level::all() {
-                let key = key(level, mode, &key_bytes);
+            for key in Key::all(mode, &key_bytes) {
                 let shifts = (0..=80).chain([127, 512, 513, 1_000, text.len(), text.len() + 3]);
                 for shift in shifts {
                     for places in [(0, shift), (shift, 0)] {
                         let answer = answered(&key, mode, &iv, &text, places);
-                        assert_eq!(answer, judge, "{mode:?}, {blocks} blocks, {places:?}, {}", level.name());
+                        assert_eq!(answer, judge, "{mode:?}, {blocks} blocks, {places:?}, {}", key.name());
                     }
                 }
             }
@@ -124,13 +180,12 @@ fn an_answer_may_lie_anywhere() {
 fn counters_go_round_at_32_64_and_128_bits() {
     let text = bytes(3_000 / BLOCK * BLOCK, 7);
     let key_bytes = bytes(16, 8);
-    for level in Level::all() {
-        let key = key(level, Mode::Ctr, &key_bytes);
+    for key in Key::all(Mode::Ctr, &key_bytes) {
         for end in [1_u128 << 32, 1 << 64, (0xabcd << 96) | (1 << 64), 1 << 96, 0] {
             for back in 0..80 {
                 let iv = end.wrapping_sub(back).to_be_bytes();
                 let answer = answered(&key, Mode::Ctr, &iv, &text, (0, 0));
-                assert_eq!(answer, judged(Mode::Ctr, &key_bytes, &iv, &text), "{iv:x?}, {}", level.name());
+                assert_eq!(answer, judged(Mode::Ctr, &key_bytes, &iv, &text), "{iv:x?}, {}", key.name());
             }
         }
     }
@@ -142,8 +197,7 @@ fn pieces_are_the_whole() {
     for (mode, key_bytes) in all().into_iter().filter(|&(mode, _)| !is_xts(mode)) {
         let (key_bytes, iv) = (bytes(key_bytes, 10), bytes(BLOCK, 11).try_into().unwrap());
         let judge = judged(mode, &key_bytes, &iv, &text);
-        for level in Level::all() {
-            let key = key(level, mode, &key_bytes);
+        for key in Key::all(mode, &key_bytes) {
             for seed in 0..50 {
                 let (mut place, mut chain) = (text.clone(), iv);
                 let mut rest = &mut place[..];
@@ -156,7 +210,7 @@ fn pieces_are_the_whole() {
                     rest = behind;
                 }
                 assert!(rest.is_empty());
-                assert_eq!(place, judge, "{mode:?}, {}, seed {seed}", level.name());
+                assert_eq!(place, judge, "{mode:?}, {}, seed {seed}", key.name());
             }
         }
     }
@@ -172,10 +226,9 @@ fn moved_on(tweak: [u8; BLOCK], blocks: usize) -> [u8; BLOCK] {
 
 #[test]
 fn a_unit_goes_on_from_the_tweak_of_any_of_its_blocks() {
-    for level in Level::all() {
-        for (mode, key_bytes) in all().into_iter().filter(|(mode, _)| is_xts(*mode)) {
-            let (key_bytes, iv, text) = (bytes(key_bytes, 51), [7; BLOCK], bytes(1_000, 52));
-            let key = key(level, mode, &key_bytes);
+    for (mode, key_bytes) in all().into_iter().filter(|(mode, _)| is_xts(*mode)) {
+        let (key_bytes, iv, text) = (bytes(key_bytes, 51), [7; BLOCK], bytes(1_000, 52));
+        for key in Key::all(mode, &key_bytes) {
             let expected = judged(mode, &key_bytes, &iv, &text);
             let mut place = text.clone();
             let at = 23 * BLOCK;
@@ -185,7 +238,7 @@ fn a_unit_goes_on_from_the_tweak_of_any_of_its_blocks() {
             unsafe { key.crypt_unit_at(&mut tweak, rest.as_ptr(), rest.as_mut_ptr(), rest.len()) };
             // SAFETY: as above.
             unsafe { key.crypt(&mut key.tweak(&iv), first.as_ptr(), first.as_mut_ptr(), 23) };
-            assert!(place == expected, "{} {mode:?}", level.name());
+            assert!(place == expected, "{} {mode:?}", key.name());
         }
     }
 }
@@ -196,20 +249,19 @@ fn the_longest_unit() {
     let text = bytes(16 << 20, 13);
     let (key_bytes, iv) = (bytes(64, 14), bytes(BLOCK, 15).try_into().unwrap());
     let judge = judged(Mode::XtsEncryption, &key_bytes, &iv, &text);
-    for level in Level::all() {
-        let key = key(level, Mode::XtsEncryption, &key_bytes);
-        assert!(answered(&key, Mode::XtsEncryption, &iv, &text, (0, 0)) == judge, "{}", level.name());
+    for key in Key::all(Mode::XtsEncryption, &key_bytes) {
+        assert!(answered(&key, Mode::XtsEncryption, &iv, &text, (0, 0)) == judge, "{}", key.name());
     }
 }
 
 #[test]
 fn a_key_of_another_length_is_refused() {
-    for level in Level::all() {
+    for mut key in Key::places() {
         for length in (0..=70).filter(|length| ![16, 24, 32].contains(length)) {
-            assert!(!Key::new(level).set(Mode::Ctr, &bytes(length, 16)));
+            assert!(!key.set(Mode::Ctr, &bytes(length, 16)));
         }
         for length in (0..=70).filter(|length| ![32, 64].contains(length)) {
-            assert!(!Key::new(level).set(Mode::XtsDecryption, &bytes(length, 17)));
+            assert!(!key.set(Mode::XtsDecryption, &bytes(length, 17)));
         }
     }
 }

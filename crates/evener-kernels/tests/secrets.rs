@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use evener_kernels::hashes::{Hash, Lanes, MacKey, Means, Running, Span, with_stack_wiped};
 use evener_kernels::lanes::{Cbc, Key, Message};
 use evener_kernels::modes::{BLOCK, Mode};
-use evener_kernels::{Level, gcm, is_same_tag, modes};
+use evener_kernels::{Level, bitsliced, gcm, is_same_tag, modes};
 
 mod random;
 use random::bytes;
@@ -69,19 +69,33 @@ fn seal_and_open(level: Level, key_bytes: usize) {
     assert_eq!(is_same, [1]);
 }
 
+/// A text in its place by a key of either kind.
+macro_rules! crypt_text {
+    ($key:ident, $mode:ident) => {
+        let mut text = secret(37 * BLOCK + 5, 6);
+        let at = text.as_mut_ptr();
+        if matches!($mode, Mode::XtsEncryption | Mode::XtsDecryption) {
+            // SAFETY: the text, in its place.
+            unsafe { $key.crypt_unit(&[9; BLOCK], at, at, text.len()) };
+        } else {
+            // SAFETY: as above.
+            unsafe { $key.crypt(&mut [9; BLOCK], at, at, text.len() / BLOCK) };
+        }
+        black_box(&text);
+    };
+}
+
 fn crypt(level: Level, mode: Mode, key_bytes: usize) {
     let mut key = modes::Key::new(level);
     assert!(key.set(mode, &secret(key_bytes, 5)));
-    let mut text = secret(37 * BLOCK + 5, 6);
-    let at = text.as_mut_ptr();
-    if matches!(mode, Mode::XtsEncryption | Mode::XtsDecryption) {
-        // SAFETY: the text, in its place.
-        unsafe { key.crypt_unit(&[9; BLOCK], at, at, text.len()) };
-    } else {
-        // SAFETY: as above.
-        unsafe { key.crypt(&mut [9; BLOCK], at, at, text.len() / BLOCK) };
-    }
-    black_box(&text);
+    crypt_text!(key, mode);
+}
+
+/// The same by planes.
+fn crypt_planes(means: bitsliced::Means, mode: Mode, key_bytes: usize) {
+    let mut key = bitsliced::modes::Key::new(means);
+    assert!(key.set(mode, &secret(key_bytes, 5)));
+    crypt_text!(key, mode);
 }
 
 /// Both ways of AES-GCM, in two stretches.
@@ -114,6 +128,18 @@ fn crypt_stretches(level: Level, key_bytes: usize) {
 /// Messages of all lanes and some more, of unlike lengths, each under one of two keys, with a last block that lies apart.
 fn crypt_lanes(level: Level, key_bytes: usize) {
     let keys = [14, 15].map(|seed| Key::new(level, &secret(key_bytes, seed)).expect("a length of AES"));
+    let mut cbc = Cbc::new(level);
+    encrypt_lanes(|messages| cbc.encrypt(&keys, messages));
+}
+
+/// The same by planes.
+fn crypt_lanes_of_planes(means: bitsliced::Means, key_bytes: usize) {
+    let key = |seed| bitsliced::Key::new(&secret(key_bytes, seed)).expect("a length of AES");
+    let (keys, mut cbc) = ([14, 15].map(key), bitsliced::Cbc::new(means));
+    encrypt_lanes(|messages| cbc.encrypt(&keys, messages));
+}
+
+fn encrypt_lanes(encrypt: impl FnOnce(&mut [Message<'_>])) {
     let mut text = secret(200 * BLOCK, 16);
     let mut last = [0; BLOCK];
     last.copy_from_slice(&secret(BLOCK, 17));
@@ -124,8 +150,7 @@ fn crypt_lanes(level: Level, key_bytes: usize) {
         let bytes = place.len() - BLOCK;
         messages.push(Message::in_place(number % 2, &[9; BLOCK], place, bytes).ending_with(last));
     }
-    let mut cbc = Cbc::new(level);
-    cbc.encrypt(&keys, &mut messages);
+    encrypt(&mut messages);
     drop(messages);
     black_box(&text);
 }
@@ -159,16 +184,23 @@ fn kernels_with_secrets() {
     hash_all();
     // Without a level nothing would have been looked at.
     assert!(Level::best().is_some() || tell(RUNNING, &[]) == 0, "valgrind has the instructions of a level");
+    let single = [Mode::EcbEncryption, Mode::EcbDecryption, Mode::CbcDecryption, Mode::Ctr];
+    let double = [Mode::XtsEncryption, Mode::XtsDecryption];
+    for means in bitsliced::Means::all() {
+        for key_bytes in [16, 24, 32] {
+            crypt_lanes_of_planes(means, key_bytes);
+            single.into_iter().for_each(|mode| crypt_planes(means, mode, key_bytes));
+        }
+        double.into_iter().for_each(|mode| [32, 64].into_iter().for_each(|it| crypt_planes(means, mode, it)));
+    }
     for level in Level::all() {
         for key_bytes in [16, 24, 32] {
             seal_and_open(level, key_bytes);
             crypt_stretches(level, key_bytes);
             crypt_lanes(level, key_bytes);
-            for mode in [Mode::EcbEncryption, Mode::EcbDecryption, Mode::CbcDecryption, Mode::Ctr] {
-                crypt(level, mode, key_bytes);
-            }
+            single.into_iter().for_each(|mode| crypt(level, mode, key_bytes));
         }
-        for mode in [Mode::XtsEncryption, Mode::XtsDecryption] {
+        for mode in double {
             [32, 64].into_iter().for_each(|key_bytes| crypt(level, mode, key_bytes));
         }
     }
@@ -201,9 +233,6 @@ fn watched(part: &str) -> Option<Output> {
 
 #[test]
 fn no_branch_and_no_address_depends_on_a_secret_and_valgrind_would_see_it() {
-    if Level::best().is_none() {
-        return println!("skipped: this processor has no instructions of kernels");
-    }
     let Some(output) = watched("kernels_with_secrets") else {
         return println!("skipped: kernels under valgrind (Debian: valgrind)");
     };

@@ -2,7 +2,7 @@
 //!
 //! Path of a burst: [`Lanes::run`] takes group after group of one algorithm and direction -> CBC encryption goes through `cbc.rs`, many messages side by
 //! side, and SHA-1, SHA-256 and HMAC through `hashes.rs`; AES-GCM through `aead.rs`, one after the other -> each finds what was made of a session's key, or makes it, and runs by the widest
-//! instructions that the processor has.
+//! instructions that the processor has. Where it has none for AES there is no AES-GCM, and CBC encryption is bitsliced.
 //!
 //! There is nothing to load, and what is asked before the driver is used is a known answer for each algorithm.
 #![forbid(unsafe_code)]
@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener_core::known::KNOWN;
 use evener_core::{Algorithm, Direction, Family, HasEnded, InlineDriver, Job, JobError, Profile};
-use evener_kernels::Level;
 use evener_kernels::hashes::Means;
+use evener_kernels::{Level, bitsliced};
 
 use self::aead::Aead;
-use self::cbc::{Cbc, of_one_session};
+use self::cbc::{ByInstructions, Cbc, of_one_session};
 use self::hashes::Hashes;
 
 /// Kernels on one thread.
@@ -28,60 +28,90 @@ use self::hashes::Hashes;
 /// Prepared keys of the last 32 sessions of AES-GCM and 128 of AES-CBC, and 128 of HMAC, stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
 pub struct Lanes {
     profile: Profile,
-    level: Level,
-    aead: Aead,
-    cbc: Cbc,
+    ciphers: Ciphers,
     /// None where no instructions for hashes are.
     hashes: Option<Hashes>,
 }
 
+/// What runs ciphers.
+enum Ciphers {
+    ByInstructions {
+        level: Level,
+        aead: Aead,
+        cbc: Cbc<ByInstructions>,
+    },
+    /// CBC encryption alone.
+    ByPlanes {
+        means: bitsliced::Means,
+        cbc: Cbc<bitsliced::Cbc>,
+    },
+}
+
 impl Lanes {
-    /// A driver of its own for the calling thread; none where the processor, or the compiler that built this, lacks the instructions, or where a
-    /// known answer did not come out.
+    /// A driver of its own for the calling thread, by planes where the processor has no instructions for AES; none where the compiler that built this
+    /// lacks them, or where a known answer did not come out.
     #[must_use]
     pub fn new() -> Option<Self> {
-        /// What was found, 0 before: a thread that comes while another asks does so itself, and the child of a fork waits for no other thread.
         static FOUND: AtomicU32 = AtomicU32::new(0);
+        match Level::best() {
+            Some(level) => Self::unchecked(level).checked(&FOUND),
+            None if Self::are_there() => Self::without_aes(),
+            None => None,
+        }
+    }
+
+    /// Whether there are kernels for this processor: whether [`new`](Self::new) gives a driver if all answers are right. Where it has instructions for AES
+    /// and the compiler lacked them, planes would only be slower than what other libraries make of those.
+    #[must_use]
+    pub fn are_there() -> bool {
+        Level::best().is_some() || !Level::has_aes()
+    }
+
+    /// The same by planes whatever the processor has.
+    #[must_use]
+    pub fn without_aes() -> Option<Self> {
+        static FOUND: AtomicU32 = AtomicU32::new(0);
+        Self::of_planes(bitsliced::Means::best()).checked(&FOUND)
+    }
+
+    /// By what was found, 0 before: a thread that comes while another asks does so itself, and the child of a fork waits for no other thread.
+    fn checked(mut self, found: &AtomicU32) -> Option<Self> {
         const RIGHT: u32 = 1;
         /// Whatever another thread has found.
         const WRONG: u32 = 2;
-        let mut driver = Self::unchecked(Level::best()?);
         // Relaxed: it says all.
-        if FOUND.load(Relaxed) == 0 {
-            FOUND.fetch_max(if driver.answers_right() { RIGHT } else { WRONG }, Relaxed);
+        if found.load(Relaxed) == 0 {
+            found.fetch_max(if self.answers_right() { RIGHT } else { WRONG }, Relaxed);
         }
-        (FOUND.load(Relaxed) == RIGHT).then_some(driver)
-    }
-
-    /// Whether this processor has the instructions, and they are built in: whether [`new`](Self::new) gives a driver if all answers are right.
-    #[must_use]
-    pub fn are_there() -> bool {
-        Level::best().is_some()
+        (found.load(Relaxed) == RIGHT).then_some(self)
     }
 
     /// A driver by these instructions and no wider ones, unasked: for comparing levels.
     #[must_use]
     pub fn unchecked(level: Level) -> Self {
-        let profile = Profile {
-            name: "lanes".to_owned(),
-            detail: detail(level, Means::best()),
-            width: evener_kernels::lanes::Cbc::lanes(level),
-            emulated: false,
-        };
-        Self {
-            profile,
-            level,
-            aead: Aead::new(level),
-            cbc: Cbc::new(level),
-            hashes: Means::best().map(Hashes::new),
-        }
+        let cbc = Cbc::by_instructions(level);
+        let ciphers = Ciphers::ByInstructions { level, aead: Aead::new(level), cbc };
+        Self::of(ciphers, evener_kernels::lanes::Cbc::lanes(level))
+    }
+
+    /// A driver by these planes, likewise.
+    #[must_use]
+    pub fn of_planes(means: bitsliced::Means) -> Self {
+        let cbc = Cbc::new(bitsliced::Cbc::new(means));
+        Self::of(Ciphers::ByPlanes { means, cbc }, means.lanes())
+    }
+
+    fn of(ciphers: Ciphers, width: u32) -> Self {
+        let (name, means) = ("lanes".to_owned(), Means::best());
+        let profile = Profile { name, detail: ciphers.detail(means), width, emulated: false };
+        Self { profile, ciphers, hashes: means.map(Hashes::new) }
     }
 
     /// The same, which hashes by these instructions, and by none not at all.
     #[must_use]
     pub fn hashing_by(mut self, means: Option<Means>) -> Self {
         self.hashes = means.map(Hashes::new);
-        self.profile.detail = detail(self.level, means);
+        self.profile.detail = self.ciphers.detail(means);
         self
     }
 
@@ -99,11 +129,16 @@ impl Lanes {
     /// Runs jobs of one algorithm and direction, of which so many at the front are known to have one session.
     fn run_group(&mut self, group: &mut [Box<Job<'_>>], of_first: usize) {
         let Some((algorithm, direction)) = group.first().map(|job| kind(job)) else { return };
-        match (algorithm.family(), &mut self.hashes) {
-            (Family::Cbc, _) if direction == Direction::Encrypt => self.cbc.run(group, of_first),
-            (Family::Gcm, _) => group.iter_mut().for_each(|job| self.aead.run(job)),
-            (Family::Digest(_) | Family::Hmac(_), Some(hashes)) => hashes.run(group),
-            _ => group.iter_mut().for_each(|job| job.fail(JobError::Unsupported)),
+        if !self.supports(algorithm, direction) {
+            return group.iter_mut().for_each(|job| job.fail(JobError::Unsupported));
+        }
+        match (&mut self.hashes, &mut self.ciphers) {
+            (Some(hashes), _) if !algorithm.is_cipher() => hashes.run(group),
+            (_, Ciphers::ByPlanes { cbc, .. }) => cbc.run(group, of_first),
+            (_, Ciphers::ByInstructions { aead, .. }) if algorithm.family() == Family::Gcm => {
+                group.iter_mut().for_each(|job| aead.run(job));
+            }
+            (_, Ciphers::ByInstructions { cbc, .. }) => cbc.run(group, of_first),
         }
     }
 
@@ -124,7 +159,11 @@ impl InlineDriver for Lanes {
     }
 
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
-        Self::are_for(algorithm, direction) && (algorithm.is_cipher() || self.hashes.is_some())
+        let is_there = match algorithm.family() {
+            Family::Gcm => matches!(self.ciphers, Ciphers::ByInstructions { .. }),
+            _ => algorithm.is_cipher() || self.hashes.is_some(),
+        };
+        is_there && Self::are_for(algorithm, direction)
     }
 
     fn job_bytes_max(&self, algorithm: Algorithm, _direction: Direction) -> usize {
@@ -154,19 +193,31 @@ impl InlineDriver for Lanes {
     }
 
     fn evict(&mut self, has_ended: HasEnded<'_>) {
-        self.aead.evict(has_ended);
-        self.cbc.evict(has_ended);
+        match &mut self.ciphers {
+            Ciphers::ByInstructions { aead, cbc, .. } => {
+                aead.evict(has_ended);
+                cbc.evict(has_ended);
+            }
+            Ciphers::ByPlanes { cbc, .. } => cbc.evict(has_ended),
+        }
         if let Some(hashes) = &mut self.hashes {
             hashes.evict(has_ended);
         }
     }
 }
 
-/// What stands behind a driver: what was measured by other instructions is not measured by these.
-fn detail(level: Level, means: Option<Means>) -> String {
-    let (level, means) = (level.name(), means.map_or("no kernels", Means::name));
-    let version = env!("CARGO_PKG_VERSION");
-    format!("AES-GCM, and AES-CBC encryption, by {level}, hashes by {means}, Evener {version}")
+impl Ciphers {
+    /// What stands behind a driver: what was measured by other instructions is not measured by these.
+    fn detail(&self, means: Option<Means>) -> String {
+        let ciphers = match self {
+            Self::ByInstructions { level, .. } => {
+                format!("AES-GCM, and AES-CBC encryption, by {}", level.name())
+            }
+            Self::ByPlanes { means, .. } => format!("AES-CBC encryption, bitsliced, by {}", means.name()),
+        };
+        let hashes = means.map_or("no kernels", Means::name);
+        format!("{ciphers}, hashes by {hashes}, Evener {}", env!("CARGO_PKG_VERSION"))
+    }
 }
 
 /// Whether two jobs may be run together. Most bursts have one session, or few: then a job is told by its address.

@@ -1,4 +1,4 @@
-//! CBC encryption by lanes, at every level of instructions, is libcrypto's: bursts of all lengths, paddings, keys and places.
+//! CBC encryption by lanes, at every level of instructions and by planes, is libcrypto's: bursts of all lengths, paddings, keys and places.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use evener_core::job::SharedSpan;
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, JobError, Outcome, Padding, Session};
 use evener_driver_lanes::Lanes;
-use evener_kernels::Level;
+use evener_kernels::{Level, bitsliced};
 use evener_testing::noise;
 use evener_testing::requests::{Direct, JobSpec, answers, judged, session};
 
@@ -21,6 +21,11 @@ fn sessions() -> Vec<Arc<Session>> {
     of(Padding::None).chain(of(Padding::Pkcs7)).collect()
 }
 
+/// By every level, and by all means.
+fn drivers() -> impl Iterator<Item = Lanes> {
+    Level::all().map(Lanes::unchecked).chain(bitsliced::Means::all().map(Lanes::of_planes))
+}
+
 fn compare(route: &mut Direct<Lanes>, specs: &[JobSpec]) {
     for (spec, answer) in specs.iter().zip(answers(route, specs)) {
         let right = judged(spec);
@@ -31,8 +36,8 @@ fn compare(route: &mut Direct<Lanes>, specs: &[JobSpec]) {
 
 #[test]
 fn every_length_and_padding_comes_out_as_by_libcrypto_at_every_level() {
-    for level in Level::all() {
-        let mut route = Direct(Lanes::unchecked(level));
+    for lanes in drivers() {
+        let mut route = Direct(lanes);
         for session in sessions() {
             let specs: Vec<JobSpec> = (0..700)
                 .chain([1_023, 1_024, 1_025, 4_095, 4_096, 16_384, 16_399, 70_000])
@@ -46,8 +51,8 @@ fn every_length_and_padding_comes_out_as_by_libcrypto_at_every_level() {
 #[test]
 fn bursts_of_several_sessions_and_widths_are_kept_apart() {
     let sessions = sessions();
-    for level in Level::all() {
-        let mut route = Direct(Lanes::unchecked(level));
+    for lanes in drivers() {
+        let mut route = Direct(lanes);
         for width in 1..50 {
             let specs: Vec<JobSpec> = (0..width)
                 .map(|seed| {
@@ -63,8 +68,7 @@ fn bursts_of_several_sessions_and_widths_are_kept_apart() {
 #[test]
 fn memory_that_others_may_change_is_worked_on_where_it_lies() {
     let lengths = [0, 16, 64, 1_024, 4_096, 20_000];
-    for level in Level::all() {
-        let mut lanes = Lanes::unchecked(level);
+    for mut lanes in drivers() {
         assert!(lanes.takes_shared());
         for session in sessions() {
             let iv = [0xff; 16];
@@ -97,7 +101,12 @@ fn memory_that_others_may_change_is_worked_on_where_it_lies() {
                     memory[number][number % 2].iter().map(|byte| byte.load(Relaxed)).collect();
                 let spec = JobSpec { iv: iv.to_vec(), ..JobSpec::noisy(&session, 0, 0) };
                 let right = judged(&JobSpec { input: text.clone(), ..spec });
-                assert!(made[..text.len()] == right.output, "{} bytes, {}", text.len(), level.name());
+                assert!(
+                    made[..text.len()] == right.output,
+                    "{} bytes, {}",
+                    text.len(),
+                    lanes.profile().detail
+                );
             }
         }
     }
@@ -105,10 +114,10 @@ fn memory_that_others_may_change_is_worked_on_where_it_lies() {
 
 #[test]
 fn lengths_that_do_not_fit_are_refused_and_their_memory_is_untouched() {
-    let Some(mut lanes) = Lanes::new() else {
-        println!("skipped: this processor lacks the instructions");
-        return;
-    };
+    drivers().for_each(refuses);
+}
+
+fn refuses(mut lanes: Lanes) {
     let [bare, padded] =
         [Padding::None, Padding::Pkcs7].map(|padding| session(ALL[0], Direction::Encrypt, padding, 1));
     let mut spaces = [[7; 64]; 3];
@@ -124,4 +133,15 @@ fn lengths_that_do_not_fit_are_refused_and_their_memory_is_untouched() {
     }
     assert_eq!((spaces[0], spaces[1]), ([7; 64], [7; 64]));
     assert_ne!(spaces[2], [7; 64]);
+}
+
+#[test]
+fn without_instructions_for_aes_cbc_encryption_is_all_that_is_offered_of_it() {
+    let lanes = Lanes::without_aes().expect("known answers come out");
+    for algorithm in Algorithm::ALL.iter().copied().filter(|algorithm| algorithm.is_cipher()) {
+        let is_cbc = ALL.contains(&algorithm);
+        assert_eq!(lanes.supports(algorithm, Direction::Encrypt), is_cbc, "{algorithm}");
+        assert!(!lanes.supports(algorithm, Direction::Decrypt), "{algorithm}");
+    }
+    assert!(lanes.profile().detail.contains("bitsliced"), "{}", lanes.profile().detail);
 }

@@ -22,9 +22,13 @@ pub(super) fn multibuffer() -> Result<Multibuffer, Unavailable> {
     }
 }
 
-/// The kernels of our own, where this processor has their instructions and the user wants them.
+/// The kernels of our own, where there are some for this processor and the user wants them.
 pub(super) fn lanes() -> Option<Lanes> {
-    if is_disabled(LANES) { None } else { Lanes::new().map(|lanes| lanes.hashing_by(means_of_hashes())) }
+    if is_disabled(LANES) {
+        return None;
+    }
+    let lanes = if is_disabled(AES) { Lanes::without_aes() } else { Lanes::new() };
+    lanes.map(|lanes| lanes.hashing_by(means_of_hashes()))
 }
 
 /// The instructions that hashes are computed by, where this processor has any and the user wants them.
@@ -47,11 +51,13 @@ pub(super) fn algorithms_of_lanes() -> Vec<Algorithm> {
 
 const MULTIBUFFER: &str = "multibuffer";
 const LANES: &str = "lanes";
+/// Instructions for AES: without them CBC encryption is bitsliced, as on processors that have none.
+const AES: &str = "aes";
 /// The SHA extensions.
 const SHA: &str = "sha";
 /// Registers of 512 bits for hashes.
 const AVX512: &str = "avx512";
-const ALL: [&str; 4] = [MULTIBUFFER, LANES, SHA, AVX512];
+const ALL: [&str; 5] = [MULTIBUFFER, LANES, AES, SHA, AVX512];
 
 fn is_disabled(name: &str) -> bool {
     disabled().iter().any(|disabled| disabled == name)

@@ -15,7 +15,7 @@ use self::entries::Entries;
 pub use self::key::Key;
 use self::product::product;
 pub use self::stretch::Stretch;
-use crate::turn::begins_inside;
+use crate::place::begins_inside;
 use crate::vector::{self, Block, Vector as _};
 
 const BLOCK: usize = 16;

@@ -9,7 +9,7 @@ use super::entries::Entries;
 use super::key::{Key, MOST_POWERS};
 use super::product::product;
 use super::{BLOCK, Message, in_block};
-use crate::turn::begins_inside;
+use crate::place::begins_inside;
 use crate::vector::{self, Block, Vector as _};
 
 /// Whole blocks of a message, on their way. Who splits messages calls it a part; here that is what is left behind the last turn.

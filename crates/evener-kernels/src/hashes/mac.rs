@@ -6,8 +6,8 @@ use std::sync::Arc;
 use zeroize::{Zeroize as _, Zeroizing};
 
 use super::space::STATE_WORDS;
-use super::stack::with_stack_wiped;
 use super::{Hash, Lanes, Running, Span};
+use crate::stack::with_stack_wiped;
 
 /// A key of HMAC. Wiped when it goes.
 pub struct MacKey {

@@ -20,7 +20,6 @@ mod sha1;
 #[cfg(hash_kernels)]
 mod sha2;
 mod space;
-mod stack;
 #[cfg(hash_kernels)]
 mod words;
 
@@ -33,9 +32,9 @@ use zeroize::Zeroize as _;
 
 use self::entries::Kernels;
 use self::space::{STATE_WORDS, Space};
+pub use crate::stack::with_stack_wiped;
 pub use mac::MacKey;
 pub use means::Means;
-pub use stack::with_stack_wiped;
 
 /// A hash of FIPS 180-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,7 +83,7 @@ impl Space {
         }
         let iv_lane = if cfg!(mutant = "lanes_iv_of_neighbour") { lane ^ 1 } else { lane };
         self.chain[iv_lane] = Block::load(message.iv.as_ptr().cast());
-        (self.from[lane], self.to[lane]) = (message.from, message.to);
+        (self.from[lane], self.to[lane]) = (message.from.cast(), message.to.cast());
         self.left[lane] = message.blocks;
         self.last[lane] = message.last.as_ref().map_or(ptr::null(), |last| last.as_ptr().cast());
         self.is_apart |= !ptr::eq(message.from, message.to);
@@ -118,8 +118,8 @@ impl Space {
         let mut is_apart = false;
         for ((message, later), (((chain, from), to), ahead)) in now.iter().zip(later).zip(places) {
             *chain = Block::load(message.iv.as_ptr().cast());
-            (*from, *to) = (message.from, message.to);
-            *ahead = (later.from, later.to);
+            (*from, *to) = (message.from.cast(), message.to.cast());
+            *ahead = (later.from.cast(), later.to.cast());
             is_apart |= !ptr::eq(message.from, message.to);
         }
         self.is_apart |= is_apart;
@@ -139,15 +139,17 @@ impl Space {
     /// In a long message what is fetched is its own; in a short one, which would be at its end before it is there, the next message of the lane.
     unsafe fn look_ahead(&mut self, lane: usize, message: &Message<'_>, later: &Message<'_>) {
         if message.blocks <= SHORT {
-            self.ahead[lane] = (later.from, later.to);
+            self.ahead[lane] = (later.from.cast(), later.to.cast());
             return;
         }
-        self.ahead[lane] =
-            (message.from.wrapping_add(AHEAD as usize), message.to.wrapping_add(AHEAD as usize));
+        self.ahead[lane] = (
+            message.from.wrapping_add(AHEAD as usize).cast(),
+            message.to.wrapping_add(AHEAD as usize).cast(),
+        );
         for at in (0..AHEAD as usize).step_by(LINE as usize) {
-            fetch(later.from.wrapping_add(at));
+            fetch(later.from.wrapping_add(at).cast());
             if self.is_apart {
-                fetch(later.to.wrapping_add(at));
+                fetch(later.to.wrapping_add(at).cast());
             }
         }
     }

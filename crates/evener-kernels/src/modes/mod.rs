@@ -16,7 +16,9 @@ use self::entries::Kernel;
 use crate::aes::Schedule;
 use crate::level::Level;
 pub use crate::mode::{BLOCK, Mode};
-use crate::turn::{self, begins_inside};
+use crate::place::begins_inside;
+use crate::stealing::Steals;
+use crate::turn;
 use crate::vector::{Block, Vector as _};
 
 /// A key for one of the modes. Wiped when it goes.
@@ -120,48 +122,8 @@ impl Key {
     /// # Safety
     /// As [`crypt_unit`](Self::crypt_unit).
     pub unsafe fn crypt_unit_at(&self, tweak: &mut [u8; BLOCK], from: *const u8, to: *mut u8, bytes: usize) {
-        debug_assert!(bytes >= BLOCK, "a unit has at least a block");
-        let part = bytes % BLOCK;
-        if part == 0 {
-            // SAFETY: the caller's word.
-            return unsafe { self.crypt(tweak, from, to, bytes / BLOCK) };
-        }
-        let whole = bytes / BLOCK - 1;
-        let (last, place) = (from.wrapping_add(whole * BLOCK), to.wrapping_add(whole * BLOCK));
-        let mut ends = [0; 2 * BLOCK];
-        // SAFETY: it and the part behind it, into as much room and more.
-        unsafe { ptr::copy_nonoverlapping(last, ends.as_mut_ptr(), BLOCK + part) };
-        // SAFETY: the blocks before.
-        unsafe { self.crypt(tweak, from, to, whole) };
-        self.steal(tweak, &mut ends, part);
-        // SAFETY: as above.
-        unsafe { ptr::copy_nonoverlapping(ends.as_ptr(), place, BLOCK + part) };
-        ends.zeroize();
-    }
-
-    /// The last block of a unit and the `part` bytes behind it: the part goes into the place of what is stolen from the block (IEEE 1619, 5.3.2).
-    fn steal(&self, tweak: &mut [u8; BLOCK], ends: &mut [u8; 2 * BLOCK], part: usize) {
-        let mut last = *tweak;
-        let mut block = [0; BLOCK];
-        // The kernel moves the tweak on by a block, whatever it is used for.
-        // SAFETY: one block each.
-        unsafe { self.crypt(tweak, block.as_ptr(), block.as_mut_ptr(), 1) };
-        let (mut first, mut second) = if self.decrypts() { (*tweak, last) } else { (last, *tweak) };
-        block.copy_from_slice(&ends[..BLOCK]);
-        // SAFETY: as above.
-        unsafe { self.crypt(&mut first, block.as_ptr(), block.as_mut_ptr(), 1) };
-        let mut stolen = block;
-        stolen[..part].copy_from_slice(&ends[BLOCK..BLOCK + part]);
-        ends[BLOCK..BLOCK + part].copy_from_slice(&block[..part]);
-        // SAFETY: as above.
-        unsafe { self.crypt(&mut second, stolen.as_ptr(), ends.as_mut_ptr(), 1) };
-        for secret in [&mut block, &mut stolen, &mut first, &mut second, &mut last] {
-            secret.zeroize();
-        }
-    }
-
-    fn decrypts(&self) -> bool {
-        self.rounds.is_inverse()
+        // SAFETY: the caller's word.
+        unsafe { self.crypt_end(tweak, from, to, bytes) };
     }
 
     /// The tweak of a unit's first block.
@@ -171,6 +133,17 @@ impl Key {
         // SAFETY: as above.
         chain_out(unsafe { encrypted(&self.tweak_rounds, chain_in(number)) }, &mut tweak);
         tweak
+    }
+}
+
+impl Steals for Key {
+    unsafe fn crypt_whole(&self, tweak: &mut [u8; BLOCK], from: *const u8, to: *mut u8, blocks: usize) {
+        // SAFETY: the caller's word.
+        unsafe { self.crypt(tweak, from, to, blocks) };
+    }
+
+    fn decrypts(&self) -> bool {
+        self.rounds.is_inverse()
     }
 }
 

@@ -20,11 +20,12 @@ mod welch;
 
 use evener_kernels::hashes::{self, Hash, Means};
 use evener_kernels::modes::Mode;
-use evener_kernels::{Level, gcm, modes};
+use evener_kernels::{Level, bitsliced, gcm, modes};
 
 use random::bytes;
 use subjects::{
-    Blocks, FIXED, Gcm, Lanes, Leak, Macs, Secret, Setting, Subject, is_xts, leaking_tags, tags, ticks,
+    Blocks, FIXED, Gcm, Lanes, Leak, Macs, Secret, Setting, Sliced, SlicedLanes, Subject, is_xts,
+    leaking_tags, tags, ticks,
 };
 use welch::greatest_t;
 
@@ -150,10 +151,27 @@ fn of_hashes() -> impl Iterator<Item = Box<dyn Subject>> {
     pairs.flat_map(move |(means, hash)| secrets.map(|secret| Macs::boxed(means, hash, secret)))
 }
 
+fn of_planes(means: bitsliced::Means) -> Vec<Box<dyn Subject>> {
+    let modes = [Mode::EcbDecryption, Mode::Ctr, Mode::XtsEncryption];
+    let mut subjects: Vec<_> =
+        modes.into_iter().map(|mode| Sliced::boxed(means, mode, Secret::Text)).collect();
+    subjects.push(Sliced::boxed(means, Mode::CbcDecryption, Secret::Key(32)));
+    for secret in [Secret::Key(16), Secret::Key(24), Secret::Key(32), Secret::Text] {
+        subjects.push(SlicedLanes::boxed(means, secret));
+    }
+    let set = |key: &mut bitsliced::modes::Key, bytes: &[u8]| key.set(Mode::Ctr, bytes);
+    let setting = |bytes| {
+        let name = format!("planes, {} CTR", means.name());
+        Setting::boxed(name, bitsliced::modes::Key::new(means), bytes, set)
+    };
+    subjects.extend([16, 24, 32].map(setting));
+    subjects
+}
+
 /// Of all levels and means, but for tags.
 fn of_kernels() -> impl Iterator<Item = Box<dyn Subject>> {
     let of_level = |level| [of_gcm(level), of_blocks(level), of_lanes(level)].into_iter().flatten();
-    Level::all().flat_map(of_level).chain(of_hashes())
+    Level::all().flat_map(of_level).chain(of_hashes()).chain(bitsliced::Means::all().flat_map(of_planes))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use evener_kernels::hashes::{self, Hash, MacKey, Means, Running, Span};
 use evener_kernels::modes::{BLOCK, Mode};
-use evener_kernels::{Level, gcm, is_same_tag, lanes, modes};
+use evener_kernels::{Level, bitsliced, gcm, is_same_tag, lanes, modes};
 
 /// A turn of the widest registers, a part of one, and a part of a block.
 pub(crate) const TEXT_BYTES: usize = 45 * BLOCK + 5;
@@ -232,6 +232,91 @@ impl Subject for Macs {
         let spans = running.iter_mut().map(|running| self.made.outer(running));
         self.lanes.run(&mut spans.collect::<Vec<_>>());
         running.iter().for_each(|running| _ = black_box(running.digest(&mut [0; Hash::DIGEST_BYTES_MAX])));
+    }
+}
+
+/// A message by planes under a key that is set before.
+pub(crate) struct Sliced {
+    means: bitsliced::Means,
+    mode: Mode,
+    secret: Secret,
+    key: bitsliced::modes::Key,
+    text: Vec<u8>,
+}
+
+impl Sliced {
+    pub(crate) fn boxed(means: bitsliced::Means, mode: Mode, secret: Secret) -> Box<dyn Subject> {
+        let mut key = bitsliced::modes::Key::new(means);
+        assert!(key.set(mode, &vec![7; if is_xts(mode) { 64 } else { 32 }]));
+        Box::new(Self { means, mode, secret, key, text: vec![3; TEXT_BYTES] })
+    }
+}
+
+impl Subject for Sliced {
+    fn name(&self) -> String {
+        format!("planes, {} {:?}, {:?}", self.means.name(), self.mode, self.secret)
+    }
+
+    fn secret_bytes(&self) -> usize {
+        self.secret.bytes()
+    }
+
+    fn arm(&mut self, secret: &[u8]) {
+        self.secret.put(secret, &mut self.text, |secret| assert!(self.key.set(self.mode, secret)));
+    }
+
+    fn run(&mut self) {
+        let (at, bytes) = (self.text.as_mut_ptr(), self.text.len());
+        if is_xts(self.mode) {
+            // SAFETY: the text, in its place.
+            unsafe { self.key.crypt_unit(&[9; BLOCK], at, at, bytes) };
+        } else {
+            // SAFETY: as above.
+            unsafe { self.key.crypt(&mut [9; BLOCK], at, at, bytes / BLOCK) };
+        }
+    }
+}
+
+/// CBC encryption of messages of three blocks side by side by planes.
+pub(crate) struct SlicedLanes {
+    name: String,
+    secret: Secret,
+    keys: [Arc<bitsliced::Key>; 1],
+    cbc: bitsliced::Cbc,
+    text: Vec<u8>,
+}
+
+impl SlicedLanes {
+    pub(crate) fn boxed(means: bitsliced::Means, secret: Secret) -> Box<dyn Subject> {
+        let keys = [sliced_key(&[7; 32])];
+        let name = format!("planes, {} CBC encryption by lanes, {secret:?}", means.name());
+        Box::new(Self { name, secret, keys, cbc: bitsliced::Cbc::new(means), text: vec![3; TEXT_BYTES] })
+    }
+}
+
+fn sliced_key(key: &[u8]) -> Arc<bitsliced::Key> {
+    bitsliced::Key::new(key).expect("a length of AES")
+}
+
+impl Subject for SlicedLanes {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn secret_bytes(&self) -> usize {
+        self.secret.bytes()
+    }
+
+    fn arm(&mut self, secret: &[u8]) {
+        self.secret.put(secret, &mut self.text, |secret| self.keys = [sliced_key(secret)]);
+    }
+
+    fn run(&mut self) {
+        let mut messages = Vec::new();
+        for place in self.text.chunks_exact_mut(3 * BLOCK) {
+            messages.push(lanes::Message::in_place(0, &[9; BLOCK], place, 3 * BLOCK));
+        }
+        self.cbc.encrypt(&self.keys, &mut messages);
     }
 }
 

@@ -1,5 +1,5 @@
 //! The stack beneath work with a key: kernels whose registers are too few for a block's words and the state put some of both there, and a value that is moved
-//! stays where it was.
+//! stays where it was. Planes of text and keys are put there, too.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
