@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test, which says what it skips")]
 
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::id;
 use std::{env, fs};
@@ -15,7 +16,7 @@ use evener_provider::{OSSL_provider_init, plant_wrong_kernels};
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT, errors};
-use support::{both_providers, bytes, in_program};
+use support::{both_providers, bytes, in_program, started};
 
 const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
 /// The others, and how many of their two directions kernels do.
@@ -116,13 +117,28 @@ fn has_kernels() -> bool {
 
 /// The file of choices, with `word` for each class where that is given; its words.
 fn kept(directory: &Path, word: Option<u32>) -> Vec<u32> {
-    let mut files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
-    let file: PathBuf =
-        files.find(|path| path.to_string_lossy().contains("/kernels.")).expect("a file of choices");
+    let file = file_of_choices(directory);
     if let Some(word) = word {
-        fs::write(&file, [word; CLASSES].map(u32::to_ne_bytes).concat()).unwrap();
+        // Not cut short: this program may have it mapped.
+        let place = fs::OpenOptions::new().write(true).open(&file).unwrap();
+        place.write_all_at(&[word; CLASSES].map(u32::to_ne_bytes).concat(), 0).unwrap();
     }
-    fs::read(file).unwrap().chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
+    words_of(&file).into_iter().take(CLASSES).collect()
+}
+
+/// Nanoseconds of work that the file has of all classes.
+fn told(directory: &Path) -> u32 {
+    words_of(&file_of_choices(directory)).into_iter().skip(CLASSES).sum()
+}
+
+fn words_of(file: &Path) -> Vec<u32> {
+    let bytes = fs::read(file).unwrap();
+    bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().unwrap())).collect()
+}
+
+fn file_of_choices(directory: &Path) -> PathBuf {
+    let mut files = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    files.find(|path| path.to_string_lossy().contains("/kernels.")).expect("a file of choices")
 }
 
 #[test]
@@ -154,6 +170,37 @@ fn what_one_process_settled_is_what_the_next_does_and_nonsense_settles_nothing()
         in_program_with(name, "auto", directory, expected);
         assert_eq!(kept(directory, None), [word; CLASSES]);
     }
+}
+
+#[test]
+fn programs_that_live_shortly_settle_together_what_none_of_them_would_alone() {
+    let name = "programs_that_live_shortly_settle_together_what_none_of_them_would_alone";
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("choices");
+    let text = directory.display().to_string();
+    if !has_kernels() {
+        return;
+    }
+    let run = || {
+        let variables = [("EVENER_KERNELS", "auto"), ("EVENER_STATISTICS_DIR", &*text), (EXPECTED, "some")];
+        in_program(name, "", &variables, || {
+            let _providers = both_providers(OSSL_provider_init);
+            // One key, and by what is predicted 1.6 ms of work, behind 20 of which the two are compared.
+            let text = bytes(3, 6 << 20);
+            let [ours, theirs] = ["evener", "default"].map(|who| message("AES-128-CTR", who, true, &text));
+            assert!(ours == theirs);
+        });
+    };
+    if env::var_os(EXPECTED).is_some() {
+        return run();
+    }
+    let is_settled = |_: &u32| {
+        run();
+        kept(&directory, None) != [0; CLASSES]
+    };
+    // Whole milliseconds are told, and the next program compares.
+    assert_eq!((1..=40).find(is_settled), Some(21));
+    assert_eq!(told(&directory), 0, "what was compared counts no more");
 }
 
 #[test]
@@ -200,6 +247,69 @@ fn a_context_settles_who_works_at_its_next_key() {
         let settled: Vec<bool> = kept(&directory, None).iter().map(|word| *word != 0).collect();
         let expected: Vec<bool> = (0..CLASSES).map(|class| class == 0 || class == 3).collect();
         assert_eq!(settled, expected);
+    });
+}
+
+/// A daemon's contexts, each with one key and a nonce for each message, which were opened before another program settled who works.
+#[test]
+fn a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled() {
+    let name = "a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled";
+    let place = tempfile::tempdir().unwrap();
+    let directory = &place.path().join("choices");
+    if !has_kernels() {
+        return;
+    }
+    let text = directory.display().to_string();
+    in_program(name, "", &[("EVENER_KERNELS", "auto"), ("EVENER_STATISTICS_DIR", &text)], || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let directory = PathBuf::from(env::var_os("EVENER_STATISTICS_DIR").unwrap());
+        let modes = [
+            ("AES-256-GCM", true),
+            ("AES-128-GCM", false),
+            ("AES-128-CTR", true),
+            ("AES-192-CBC", false),
+            ("AES-256-ECB", true),
+            ("AES-128-XTS", false),
+        ];
+        let pairs = modes.map(|(name, encrypts)| {
+            (name, ["evener", "default"].map(|who| started(name, who, encrypts, false)), encrypts)
+        });
+        // A tag is set of one that decrypts, as each message has it.
+        let text = bytes(3, 100_000);
+        let next = |(name, pair, encrypts): &(&str, [CipherCtx; 2], bool), seed| {
+            let cipher = DEFAULT.cipher(name, "provider=default").unwrap();
+            let iv = bytes(seed, cipher.iv_bytes());
+            let iv = Some(&iv[..]).filter(|iv| !iv.is_empty());
+            let [ours, theirs] = pair.each_ref().map(|context| {
+                assert!(context.init(None, None, iv, None));
+                let is_gcm = name.ends_with("-GCM");
+                let mut out = if is_gcm && !encrypts {
+                    vec![context.set_octets(c"tag", &[7; 16]).into()]
+                } else {
+                    vec![]
+                };
+                out.extend(context.update(&text).unwrap());
+                out.push(context.last().is_some().into());
+                out.extend(
+                    Some(context)
+                        .filter(|_| is_gcm && *encrypts)
+                        .and_then(|made| made.octets(c"tag", 16))
+                        .unwrap_or_default(),
+                );
+                out
+            });
+            assert!(ours == theirs, "{name}, message {seed}");
+            evener.count(c"evener-native").unwrap()
+        };
+        assert_eq!(pairs.each_ref().map(|pair| next(pair, 2)), [0; 6], "nothing is settled");
+        kept(&directory, Some(2));
+        let mut before = 0;
+        for pair in &pairs {
+            // 4 MiB are told of, and the rest of 100 such messages is a kernel's; what is counted is shown now and then.
+            let count = (0..400).map(|seed| next(pair, seed)).last().unwrap();
+            assert!(count >= before + 256, "{}: {before}, {count}", pair.0);
+            before = count;
+        }
     });
 }
 

@@ -39,6 +39,14 @@ impl<'c> Init<'c> {
         Init { iv: iv.map(<[u8; 16]>::as_slice).or(self.iv), ..*self }
     }
 
+    /// The same call, with `key` where that is one and none came.
+    pub(crate) fn or_key<'d>(&self, key: Option<&'d [u8]>) -> Init<'d>
+    where
+        'c: 'd,
+    {
+        Init { key: self.key.or(key), ..*self }
+    }
+
     /// The same call, to the inner function.
     pub(crate) fn inner(&self, row: &CipherRow, ctx: *mut c_void) -> c_int {
         let init = if self.encrypts { row.inner.encrypt_init } else { row.inner.decrypt_init };

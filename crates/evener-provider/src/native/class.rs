@@ -34,6 +34,11 @@ impl Class {
         Self(mode * Self::KEYS + key)
     }
 
+    /// All of them.
+    pub(super) fn all() -> impl Iterator<Item = Self> {
+        (0..Self::COUNT).map(Self)
+    }
+
     /// Its place among all.
     pub(super) fn index(self) -> usize {
         self.0

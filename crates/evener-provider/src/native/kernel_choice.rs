@@ -2,7 +2,7 @@
 //! the user's other processes.
 //!
 //! ```text
-//!              a first context                    20 ms of its work                measured
+//!              a first context                    20 ms of work                    measured
 //!   NotLooked ----------------> kept? -no-> Open -----------------> both in turns ----------> Kernel | Inner
 //!                                 `---yes------------------------------------------------------^
 //! ```
@@ -11,13 +11,14 @@
 //! the inner cipher is not used there.
 //!
 //! Until it is settled the inner cipher works, and what it works is added up by context, so that no counter is shared between threads on the way of
-//! a request. A program that encrypts little settles nothing and pays for nothing but a look at the kept choice. What is settled goes into a word
-//! of a file that was mapped at that look: nothing is opened later, when the program may have forbidden it.
+//! a request. Each millisecond of it is told to the user's other processes, so that programs that live shortly settle together: who brings a key behind 20 ms of all
+//! of them compares, and takes those for that, so that it is one. A program that encrypts little settles nothing and pays for nothing but a look at the kept choice. What is
+//! told and settled goes into words of a file that was mapped at that look: nothing is opened later, when the program may have forbidden it.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, TryLockError};
 
-use evener_ring::{Mapping, Words as _};
+use evener_ring::Mapping;
 
 pub(crate) use super::class::Class;
 use super::{choice_file, kernel_check, kernel_timing};
@@ -76,10 +77,18 @@ static CHOICES: Choices = Choices {
 /// that ends right after it was slower by a tenth of that work, once for a machine.
 const WORKED_NS: u32 = 20_000_000;
 
+/// Work of a process after which it tells the others, in nanoseconds: programs that live shortly settle together what none of them would alone. Assumed, not
+/// measured: 1 ms, which at 4 KiB a message is 800 of them.
+const TOLD_NS: u32 = 1_000_000;
+
 /// What is predicted of the inner cipher: of a message, and of a byte of text, in nanoseconds by 4 bytes. OpenSSL 3.0 on a core of 2023, 16 bytes to
 /// 16 KiB (`docs/results/kernels.md`); off by a factor of two it does no harm.
 const MESSAGE_NS: u64 = 300;
 const BYTES_IN_NS: u64 = 4;
+
+/// A context that lives long tells of its work behind so much, by the same prediction about [`TOLD_NS`]: who has one key for ever hears then what is settled.
+const MUCH_MESSAGES: u32 = 4_096;
+const MUCH_BYTES: u64 = 4 << 20;
 
 /// Work of one context that is not in the process's sum yet.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +106,12 @@ impl Work {
     #[inline]
     pub(crate) fn text(&mut self, bytes: usize) {
         self.bytes = self.bytes.wrapping_add(bytes as u64);
+    }
+
+    /// Whether it is time to tell of it.
+    #[inline]
+    pub(crate) fn is_much(&self) -> bool {
+        self.messages >= MUCH_MESSAGES || self.bytes >= MUCH_BYTES
     }
 
     /// In nanoseconds, for a short message is less than a microsecond; nothing is left here.
@@ -134,9 +149,50 @@ pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
 /// Adds up the work of a context.
 pub(crate) fn worked(class: Class, work: &mut Work) {
     let worked = class.word(&CHOICES.worked);
-    let sum = worked.load(Relaxed).saturating_add(work.take_ns());
+    let before = worked.load(Relaxed);
+    let sum = before.saturating_add(work.take_ns());
     // Relaxed, and not added in one step: what two threads do at once may count once.
     worked.store(sum, Relaxed);
+    let steps = sum / TOLD_NS - before / TOLD_NS;
+    if steps > 0 {
+        tell(class, steps.saturating_mul(TOLD_NS));
+    }
+}
+
+/// Tells other processes of work, and hears what they have settled meanwhile, or that all of them have worked enough.
+#[cold]
+fn tell(class: Class, ns: u32) {
+    with_file(|file| {
+        let Some(told) = choice_file::worked(file, class) else { return };
+        // Relaxed: a word that says all. Saturating: work that wraps would be none.
+        _ = told.fetch_update(Relaxed, Relaxed, |sum| Some(sum.saturating_add(ns)));
+        hear(file, class);
+    });
+}
+
+/// Looks at what the file has of a class.
+fn hear(file: &Mapping, class: Class) {
+    let (Some(settled), Some(told)) = (choice_file::settled(file, class), choice_file::worked(file, class))
+    else {
+        return;
+    };
+    // Relaxed: each word says all.
+    class.word(&CHOICES.settled).store(Choice::of(settled.load(Relaxed)).word(), Relaxed);
+    if told.load(Relaxed) >= WORKED_NS {
+        class.word(&CHOICES.worked).store(WORKED_NS, Relaxed);
+    }
+}
+
+/// Whether it is this thread that compares: work that is enough is taken, by one of all processes that heard of it.
+fn takes_work(class: Class) -> bool {
+    // Relaxed: who is second goes on as before.
+    let own = class.word(&CHOICES.worked).swap(0, Relaxed) >= WORKED_NS;
+    let take = |file: &Mapping| {
+        let told = choice_file::worked(file, class)?;
+        let is_taken = told.fetch_update(Relaxed, Relaxed, |sum| (sum >= WORKED_NS).then_some(0)).is_ok();
+        Some(is_taken)
+    };
+    own && with_file(take).flatten().unwrap_or(true)
 }
 
 /// Looks at what is kept, compares, and asks a known answer, where that is due.
@@ -146,7 +202,8 @@ pub(crate) fn settle(row: &CipherRow, native: &Native, encrypts: bool) -> Choice
         // Relaxed: who is second goes on as before.
         if CHOICES.looked.swap(1, Relaxed) == 0 {
             look(row, native);
-        } else if class.word(&CHOICES.worked).swap(0, Relaxed) >= WORKED_NS {
+        }
+        if known(class) == Choice::Open && takes_work(class) {
             compare(row, native, encrypts);
         }
     }
@@ -158,14 +215,12 @@ pub(crate) fn settle(row: &CipherRow, native: &Native, encrypts: bool) -> Choice
         }
         class.word(&CHOICES.answers).store(1, Relaxed);
     }
-    at_once(native, class).unwrap_or(Choice::Inner)
+    at_once(native, class).unwrap_or(Choice::Open)
 }
 
 fn look(row: &CipherRow, native: &Native) {
     let Ok(file) = choice_file::open(row, native) else { return };
-    for (choice, word) in CHOICES.settled.iter().zip(file.words()) {
-        choice.store(Choice::of(word.load(Relaxed)).word(), Relaxed);
-    }
+    Class::all().for_each(|class| hear(&file, class));
     if let Some(mut place) = tried(&CHOICES.file) {
         *place = Some(file);
     }
@@ -176,13 +231,16 @@ fn compare(row: &CipherRow, native: &Native, encrypts: bool) {
     let is_quicker = kernel_timing::kernel_wins(row, *native, encrypts);
     let choice = if is_quicker { Choice::Kernel } else { Choice::Inner };
     class.word(&CHOICES.settled).store(choice.word(), Relaxed);
-    if let Some(word) = tried(&CHOICES.file)
-        .as_deref()
-        .and_then(Option::as_ref)
-        .and_then(|file| file.words().get(class.index()))
-    {
-        word.store(choice.word(), Relaxed);
-    }
+    with_file(|file| {
+        if let Some(word) = choice_file::settled(file, class) {
+            word.store(choice.word(), Relaxed);
+        }
+    });
+}
+
+/// Asks the file, where there is one and no other thread does.
+fn with_file<T>(ask: impl FnOnce(&Mapping) -> T) -> Option<T> {
+    tried(&CHOICES.file)?.as_ref().map(ask)
 }
 
 fn tried<T>(lock: &Mutex<T>) -> Option<std::sync::MutexGuard<'_, T>> {

@@ -87,14 +87,34 @@ impl Place {
         choice == Choice::Kernel
     }
 
-    /// Whether an init goes to the kernel: its key decides, and without one who works already.
+    /// Whether an init goes to the kernel: its key decides, and without one who works already, but where it is open who does: there by now it may be settled.
     fn takes(&mut self, call: &Init<'_>) -> bool {
         if call.key.is_none() {
-            return !self.is_inner && !self.native.is_out_of_service();
+            return if self.is_inner { self.is_resumed(call) } else { !self.native.is_out_of_service() };
         }
         // An IV that the inner context has is not known here.
         let is_known = !self.is_inner || self.is_usual && (call.iv.is_some() || !self.has_inner_iv);
         self.is_for_kernel(call.encrypts) && is_known
+    }
+
+    /// Whether an init without a key goes to the kernel with the one that the inner context has had for long. With an IV nothing is left of what that knows.
+    fn is_resumed(&mut self, call: &Init<'_>) -> bool {
+        let is_told_all = self.is_usual && call.encrypts == self.encrypts && !call.has_params();
+        let is_anew = call.iv.is_some() || self.native.iv_bytes() == 0;
+        let has_key = self.native.keeps_key();
+        self.is_much() && is_told_all && is_anew && has_key && self.is_for_kernel(call.encrypts)
+    }
+
+    /// The kernel begins with the key that came, or that was kept; whether it takes the call.
+    fn begins(&mut self, call: &Init<'_>) -> bool {
+        let kept = if self.is_inner { self.native.kept_key() } else { None };
+        let key = kept.as_ref().and_then(|key| key.get(..self.native.native().key_bytes));
+        self.native.init(&call.or_key(key)).is_some()
+    }
+
+    /// Whether it is time to look again who does it.
+    fn is_much(&self) -> bool {
+        self.is_open && self.work.is_much()
     }
 
     /// A piece of text that is computed again; `None` where nothing was done. Where the kernel was wrong, the inner cipher goes on.
@@ -178,7 +198,7 @@ dispatch! {
         place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        if place.takes(&call) && place.native.init(&call).is_some() {
+        if place.takes(&call) && place.begins(&call) {
             place.is_inner = false;
             if call.params().is_empty() || place.native.set(call.params()).is_some() {
                 return 1;
@@ -193,7 +213,11 @@ dispatch! {
         place.is_usual &= !call.has_params();
         place.has_inner_iv |= call.iv.is_some();
         place.work.begin();
-        call.inner(place.native.row(), place.inner)
+        let answer = call.inner(place.native.row(), place.inner);
+        if call.key.is_some() {
+            place.native.keep_key(call.key.filter(|_| place.is_open && answer == 1));
+        }
+        answer
     }
 
     /// Short of `any_update`, which needs more of the stack.
@@ -296,7 +320,7 @@ dispatch! {
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
-        if !place.is_inner || !key.is_null() || !params.is_null() {
+        if !place.is_inner || !key.is_null() || !params.is_null() || place.is_much() {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { any_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }

@@ -32,7 +32,7 @@ struct Place {
     work: Work,
     /// Whether it was open who does it.
     is_open: bool,
-    /// Whether the length of the nonce is known here: to a kernel of ours, and of an inner cipher that no parameter was set of.
+    /// Whether all that sets a message apart is known here, the length of its nonce too: to a kernel of ours, and of an inner cipher that has no other parameters.
     is_usual: bool,
 }
 
@@ -109,7 +109,8 @@ dispatch! {
         answer(&place.native, done)
     }
 
-    /// A key where it is open who works: by now it may be settled, and with a nonce beside the key nothing is left of what the inner context knows.
+    /// A key where it is open who works, or a nonce of a context that has had its key for long: by now it may be settled, and with a nonce nothing is left of
+    /// what the inner context knows.
     #[inline(never)]
     fn open_init[ENCRYPTS](
         place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
@@ -119,7 +120,8 @@ dispatch! {
         if let Some(native) = &row.native {
             let choice = choice(row, native, true);
             place.is_open = choice == Choice::Open;
-            if choice == Choice::Kernel && place.is_usual && !iv.is_null() && params.is_null() {
+            let is_told_all = place.is_usual && !iv.is_null() && params.is_null();
+            if choice == Choice::Kernel && is_told_all && (!key.is_null() || place.native.takes_kept_key()) {
                 // SAFETY: ours alone, and this is the last call with it.
                 unsafe { (row.inner.freectx)(place.inner) };
                 place.inner = ptr::null_mut();
@@ -130,7 +132,11 @@ dispatch! {
         place.work.begin();
         place.is_usual &= params.is_null();
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        call.inner(row, place.inner)
+        let answer = call.inner(row, place.inner);
+        if !key.is_null() {
+            place.native.keep_key(call.encrypts, call.key.filter(|_| answer == 1));
+        }
+        answer
     }
 
     #[inline(never)]
@@ -222,7 +228,7 @@ dispatch! {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { native_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
-        if place.is_open && !key.is_null() {
+        if place.is_open && (!key.is_null() || place.work.is_much()) {
             // SAFETY: as above.
             return unsafe { open_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
@@ -269,9 +275,11 @@ dispatch! {
             let done = place.native.set(unsafe { params::list(list) });
             return answer(&place.native, done);
         }
-        place.is_usual = false;
         let Some(set) = place.native.row().inner.set_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { set(place.inner, list) }
+        let answer = unsafe { set(place.inner, list) };
+        // SAFETY: the core's list, lent for the call.
+        place.is_usual = place.is_usual && answer == 1 && place.native.note(unsafe { params::list(list) });
+        answer
     }
 }

@@ -16,7 +16,7 @@ mod stream;
 
 use evener_core::Family;
 use evener_kernels::modes::{BLOCK, Key, Mode};
-use zeroize::Zeroize as _;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use self::stream::Stream;
 use super::Refused;
@@ -39,6 +39,8 @@ pub(crate) struct BlockContext {
     /// As it was given, for the inner cipher.
     key_copy: [u8; KEY_BYTES_MAX],
     has_key: bool,
+    /// Whether there is a copy of a key that the inner cipher has.
+    keeps_key: bool,
     /// Part of the message is gone: nothing more comes out of it before the next key.
     is_lost: bool,
     /// What the key is for, and what is done.
@@ -66,6 +68,7 @@ impl BlockContext {
             key: Key::new(native.level),
             key_copy: [0; KEY_BYTES_MAX],
             has_key: false,
+            keeps_key: false,
             is_lost: false,
             encrypts: true,
             has_iv: false,
@@ -171,6 +174,27 @@ impl BlockContext {
         (self.has_key, self.is_lost) = (true, false);
         self.turn.take_due(Class::of(&self.native, encrypts));
         Some(())
+    }
+
+    /// Keeps a key that the inner cipher has got, or notes that it has another or none.
+    pub(crate) fn keep_key(&mut self, key: Option<&[u8]>) {
+        let place = self.key_copy.get_mut(..self.native.key_bytes);
+        let places = key.zip(place).filter(|(key, place)| key.len() == place.len());
+        let is_kept = places.map(|(key, place)| place.copy_from_slice(key)).is_some();
+        if self.keeps_key && !is_kept {
+            self.key_copy.zeroize();
+        }
+        self.keeps_key = is_kept;
+    }
+
+    /// Whether a key is kept.
+    pub(crate) fn keeps_key(&self) -> bool {
+        self.keeps_key
+    }
+
+    /// That key, and what is behind it.
+    pub(crate) fn kept_key(&self) -> Option<Zeroizing<[u8; KEY_BYTES_MAX]>> {
+        self.keeps_key.then(|| Zeroizing::new(self.key_copy))
     }
 
     /// Whether the next piece is one to be computed again ([`update_beside`](Self::update_beside)).
@@ -354,7 +378,7 @@ impl BlockContext {
 
 impl Drop for BlockContext {
     fn drop(&mut self) {
-        if self.has_key {
+        if self.has_key || self.keeps_key {
             self.key_copy.zeroize();
             self.held.zeroize();
         }

@@ -22,14 +22,15 @@ mod sharing;
 
 use evener_kernels::gcm::{Key, Message};
 use evener_kernels::is_same_tag;
-use zeroize::Zeroize as _;
+use evener_ossl_sys::Param;
+use zeroize::{Zeroize as _, Zeroizing};
 
 use self::shadow::Shadow;
 use super::Refused;
 use super::class::Class;
 use super::kernel_check::{self, Turn};
 use super::tally::Tally;
-use crate::ffi::reserve;
+use crate::ffi::{params, reserve};
 use crate::inner_cipher::call::{Init, Update};
 use crate::state::rows::{CipherRow, Native};
 
@@ -60,6 +61,8 @@ pub(crate) struct GcmContext {
     key_copy: [u8; KEY_BYTES_MAX],
     key_bytes: usize,
     has_key: bool,
+    /// Whether there is a copy of a key that the inner cipher has.
+    keeps_key: bool,
     encrypts: bool,
     nonce: Nonce,
     nonce_len: usize,
@@ -95,6 +98,7 @@ impl GcmContext {
             key_copy: [0; KEY_BYTES_MAX],
             key_bytes,
             has_key: false,
+            keeps_key: false,
             encrypts: true,
             nonce: Nonce::Missing,
             nonce_len: NONCE_BYTES,
@@ -144,14 +148,7 @@ impl GcmContext {
             self.take_nonce(nonce)?;
         }
         if let Some(key) = call.key {
-            let is_set = key.len() == self.key_bytes && kernel_check::with_key(key, |key| self.key.set(key));
-            if !is_set {
-                return Err(Refused);
-            }
-            self.key_copy.get_mut(..key.len()).ok_or(Refused)?.copy_from_slice(key);
-            self.turn.take_due(self.class);
-            self.has_key = true;
-            self.records = 0;
+            self.take_key(key)?;
             if self.nonce == Nonce::Begun {
                 self.count();
                 self.shadow = None;
@@ -159,6 +156,42 @@ impl GcmContext {
             }
         }
         self.set(call.params())
+    }
+
+    fn take_key(&mut self, key: &[u8]) -> Result<(), Refused> {
+        let is_set = key.len() == self.key_bytes && kernel_check::with_key(key, |key| self.key.set(key));
+        if !is_set {
+            return Err(Refused);
+        }
+        self.key_copy.get_mut(..key.len()).ok_or(Refused)?.copy_from_slice(key);
+        self.turn.take_due(self.class);
+        self.has_key = true;
+        self.records = 0;
+        Ok(())
+    }
+
+    /// Keeps a key that the inner cipher has got for this direction, or notes that it has another or none.
+    pub(crate) fn keep_key(&mut self, encrypts: bool, key: Option<&[u8]>) {
+        let place = self.key_copy.get_mut(..self.key_bytes);
+        let places = key.zip(place).filter(|(key, place)| key.len() == place.len());
+        let is_kept = places.map(|(key, place)| place.copy_from_slice(key)).is_some();
+        if self.keeps_key && !is_kept {
+            self.key_copy.zeroize();
+        }
+        (self.encrypts, self.keeps_key) = (encrypts, is_kept);
+    }
+
+    /// The key that was kept is this context's; whether there is one.
+    pub(crate) fn takes_kept_key(&mut self) -> bool {
+        let key = Zeroizing::new(self.key_copy);
+        self.keeps_key && key.get(..self.key_bytes).is_some_and(|key| self.take_key(key).is_ok())
+    }
+
+    /// Notes what the inner cipher was told in our place; whether all of that is known here.
+    pub(crate) fn note(&mut self, list: &[Param]) -> bool {
+        let is_known =
+            |param: &Param| matches!(params::key(param).to_bytes(), b"tag" | b"ivlen" | b"padding");
+        list.iter().all(is_known) && self.set(list).is_ok()
     }
 
     fn take_nonce(&mut self, nonce: &[u8]) -> Result<(), Refused> {
@@ -354,7 +387,7 @@ impl GcmContext {
 
 impl Drop for GcmContext {
     fn drop(&mut self) {
-        if self.has_key {
+        if self.has_key || self.keeps_key {
             self.key_copy.zeroize();
         }
     }
