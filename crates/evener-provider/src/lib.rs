@@ -30,4 +30,4 @@ pub use cipher::in_flight::offer_pipelines_anyway;
 pub use cipher::lane::source::run_lanes_by;
 pub use entry::provider::OSSL_provider_init;
 pub use modules::add_module;
-pub use native::kernel_check::plant_wrong_kernels;
+pub use native::kernel_check::{plant_unwinding, plant_wrong_kernels};

@@ -11,7 +11,7 @@ use std::{env, fs};
 use evener::counts_file::{Directories, of_process};
 use evener_core::counts::{Count, Row};
 use evener_kernels::Level;
-use evener_provider::{OSSL_provider_init, plant_wrong_kernels};
+use evener_provider::{OSSL_provider_init, plant_unwinding, plant_wrong_kernels};
 
 mod support;
 
@@ -493,6 +493,60 @@ fn a_kernel_that_goes_wrong_later_is_found_out_and_leaves_contexts_that_have_it(
             assert!((900..1_024).contains(&wrong) && found == before + 1, "{name}: {wrong}, {found}");
             assert!(next(&other) == judge, "{name}");
         }
+    });
+}
+
+/// The inner cipher goes on within the message.
+#[test]
+fn a_message_on_its_way_leaves_a_kernel_that_was_found_wrong() {
+    with_kernels("a_message_on_its_way_leaves_a_kernel_that_was_found_wrong", || {
+        let (_default, _evener) = both_providers(OSSL_provider_init);
+        let modes =
+            [("AES-128-CTR", true), ("AES-192-CBC", false), ("AES-256-ECB", true), ("AES-256-XTS", true)];
+        let begun = |(name, encrypts), who| started(name, who, encrypts, true);
+        // The first of all are right, and looked at.
+        for mode in modes {
+            (0..5).for_each(|_| assert!(begun(mode, "evener").update(&[5; 64]).is_some()));
+        }
+        plant_wrong_kernels();
+        for mode in modes {
+            // What comes next: the end, whole blocks, or others.
+            let begun = [0, 64, 100].map(|next| {
+                let [ours, judge] = ["evener", "default"].map(|who| begun(mode, who));
+                let first = [&ours, &judge].map(|context| context.update(&bytes(3, 1_000)).unwrap());
+                assert!(first[0] != first[1], "{mode:?}: it is wrong by now");
+                (ours, judge, next)
+            });
+            let other = started(mode.0, "evener", mode.1, true);
+            (0..1_100).for_each(|_| assert!(other.update(&[5; 32]).is_some()));
+            for (ours, judge, next) in begun {
+                let pieces = [&ours, &judge]
+                    .map(|context| if next > 0 { context.update(&bytes(4, next)) } else { None });
+                assert!(pieces[0] == pieces[1], "{mode:?}, {next} bytes");
+                assert!(ours.last() == judge.last(), "{mode:?}, {next} bytes, the end");
+            }
+        }
+        assert_eq!(shown_wrong()[0], 4);
+    });
+}
+
+/// The tag of nothing, a nonce that a record is to have, and one that it has.
+#[test]
+fn no_call_that_begins_a_look_at_a_message_is_unwound_into_openssl() {
+    with_kernels("no_call_that_begins_a_look_at_a_message_is_unwound_into_openssl", || {
+        let (_default, _evener) = both_providers(OSSL_provider_init);
+        let records = |encrypts| {
+            let context = started("AES-128-GCM", "evener", encrypts, true);
+            assert!(context.set_octets(c"tlsivfixed", &[3; 4]));
+            context
+        };
+        let [ends, seals, opens] =
+            [started("AES-256-GCM", "evener", true, true), records(true), records(false)];
+        plant_unwinding();
+        assert!(ends.last().is_none());
+        assert!(seals.octets(c"tlsivgen", 8).is_none());
+        assert!(!opens.set_octets(c"tlsivinv", &[4; 8]));
+        assert!(errors().iter().any(|error| error.contains("internal error")), "{:?}", errors());
     });
 }
 

@@ -228,6 +228,21 @@ pub fn plant_wrong_kernels() {
     IS_PLANTED.store(true, Relaxed);
 }
 
+/// Whether a look at a message begins with an unwinding.
+static UNWINDS: AtomicBool = AtomicBool::new(false);
+
+/// For tests: from here on each message of GCM that is to be computed again unwinds what begins it.
+pub fn plant_unwinding() {
+    UNWINDS.store(true, Relaxed);
+}
+
+/// Unwinds, where that was planted.
+pub(super) fn unwind_where_planted() {
+    if UNWINDS.load(Relaxed) {
+        std::panic::resume_unwind(Box::new("planted"));
+    }
+}
+
 /// The key that a kernel computes with: but for a test's, this one.
 pub(super) fn with_key<T>(key: &[u8], set: impl FnOnce(&[u8]) -> T) -> T {
     if !IS_PLANTED.load(Relaxed) {

@@ -17,7 +17,7 @@ use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Par
 
 use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, has_memory, on_text, place_functions, row_of};
+use super::{choice, has_memory, on_message, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
@@ -239,7 +239,7 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         let (row, is_beside) = (place.native.row(), place.native.turn_comes() && has_memory());
-        on_text(row, is_beside || len >= place.native.split_from(), || {
+        on_message(row, is_beside || len >= place.native.split_from(), || {
             let answer = if is_beside { place.update_beside(&call, BlockContext::update) } else { None };
             answer.unwrap_or_else(|| match place.native.update(&call) {
                 Some(bytes) => call.done(bytes),
@@ -254,7 +254,7 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         let (row, is_beside) = (place.native.row(), place.native.turn_comes() && !place.native.holds_back() && has_memory());
-        on_text(row, is_beside || len >= place.native.split_from(), || {
+        on_message(row, is_beside || len >= place.native.split_from(), || {
             let answer = if is_beside { place.update_beside(&call, BlockContext::one_shot) } else { None };
             if let Some(answer) = answer {
                 return answer;

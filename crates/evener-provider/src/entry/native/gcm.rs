@@ -1,7 +1,7 @@
 //! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm/`), or may (`native/kernel_choice.rs`).
 //!
 //! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
-//! cancellation has to be held back in the others, but for a piece of text that is split, or a message that is computed again ([`GcmContext::takes_time`]); the few
+//! cancellation has to be held back in the others, but for a piece of text that is split, or a message that is computed again, whichever call that begins with ([`GcmContext::takes_time`]); the few
 //! that ask an inner context are OpenSSL's own work. A context is the inner functions'
 //! where the inner cipher computes, until a key comes behind which a kernel is quicker, and for good once a key object of the inner provider came ([`skey_init`]).
 
@@ -12,7 +12,7 @@ use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Par
 
 use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, on_text, place_functions, row_of};
+use super::{choice, on_message, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
@@ -105,8 +105,11 @@ dispatch! {
         place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        let done = place.native.init(&call);
-        answer(&place.native, done)
+        let takes_time = call.has_params() || place.native.takes_time(0);
+        on_message(place.native.row(), takes_time, || {
+            let done = place.native.init(&call);
+            answer(&place.native, done)
+        })
     }
 
     /// A key where it is open who works, or a nonce of a context that has had its key for long: by now it may be settled, and with a nonce nothing is left of
@@ -145,7 +148,7 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
-        on_text(row, is_guarded, || place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes)))
+        on_message(row, is_guarded, || place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes)))
     }
 
     #[inline(never)]
@@ -154,9 +157,18 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
-        on_text(row, is_guarded, || match place.native.update(&call) {
+        on_message(row, is_guarded, || match place.native.update(&call) {
             Ok(bytes) => call.done(bytes),
             Err(Refused) => refuse(row),
+        })
+    }
+
+    /// Without a reason on the queue, as OpenSSL's: a tag that is not the message's is an answer.
+    #[inline(never)]
+    fn native_last(place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+        let (row, is_guarded) = (place.native.row(), place.native.takes_time(0));
+        on_message(row, is_guarded, || {
+            place.native.last().map_or(0, |()| Update::of(out, written, room, ptr::null(), 0).done(0))
         })
     }
 }
@@ -243,8 +255,8 @@ dispatch! {
     fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         if place.inner.is_null() {
-            // Without a reason on the queue, as OpenSSL's: a tag that is not the message's is an answer.
-            return place.native.last().map_or(0, |()| Update::of(out, written, room, ptr::null(), 0).done(0));
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { native_last(place, out, written, room) };
         }
         // SAFETY: the inner function with its own context; the rest is the caller's.
         unsafe { (place.native.row().inner.last)(place.inner, out, written, room) }
@@ -260,8 +272,10 @@ dispatch! {
         if place.inner.is_null() {
             // SAFETY: the core's list, lent for the call.
             let list = unsafe { params::list_mut(list) };
-            let done = place.native.get(list);
-            return answer(&place.native, done);
+            return on_message(place.native.row(), place.native.takes_time(0), || {
+                let done = place.native.get(list);
+                answer(&place.native, done)
+            });
         }
         let Some(get) = place.native.row().inner.get_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.
@@ -272,8 +286,11 @@ dispatch! {
         let Some(place) = place_of(ctx) else { return 0 };
         if place.inner.is_null() {
             // SAFETY: the core's list, lent for the call.
-            let done = place.native.set(unsafe { params::list(list) });
-            return answer(&place.native, done);
+            let list = unsafe { params::list(list) };
+            return on_message(place.native.row(), place.native.takes_time(0), || {
+                let done = place.native.set(list);
+                answer(&place.native, done)
+            });
         }
         let Some(set) = place.native.row().inner.set_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.

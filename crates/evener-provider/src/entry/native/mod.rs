@@ -35,9 +35,9 @@ fn has_memory() -> bool {
     !reserve::is_short()
 }
 
-/// Runs a call on a piece of text. Where it is split between threads, or computed again, it may take memory, locks and the kernel's time, as no
+/// Runs a call on a message. Where its text is split between threads, or computed again, it may take memory, locks and the kernel's time, as no
 /// other does.
-fn on_text(row: &CipherRow, is_guarded: bool, call: impl FnOnce() -> c_int) -> c_int {
+fn on_message(row: &CipherRow, is_guarded: bool, call: impl FnOnce() -> c_int) -> c_int {
     if is_guarded { for_c(core_of(row), || Ok(call())) } else { call() }
 }
 

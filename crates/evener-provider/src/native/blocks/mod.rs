@@ -267,7 +267,7 @@ impl BlockContext {
             _ => self.pads && !self.encrypts,
         };
         let is_whole = bytes > 0 && bytes % BLOCK == 0 && self.held_bytes == 0 && !holds;
-        if !is_whole || bytes >= self.split_from() || !self.has_key || self.is_lost || self.turn_comes() {
+        if !is_whole || bytes >= self.split_from() || !self.goes_on() || self.turn_comes() {
             return false;
         }
         let Some(place) = call.both() else { return false };
@@ -277,9 +277,15 @@ impl BlockContext {
         true
     }
 
+    /// Whether the kernel goes on with the message, which where it is out of service is the inner cipher's from here.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.has_key && !self.is_lost && !self.is_out_of_service()
+    }
+
     /// A piece of text; bytes written.
     pub(crate) fn update(&mut self, call: &Update) -> Option<usize> {
-        if !self.has_key || self.is_lost {
+        if !self.goes_on() {
             return None;
         }
         let written = match self.family() {
@@ -296,7 +302,7 @@ impl BlockContext {
         if matches!(self.family(), Family::Ctr | Family::Xts) {
             return self.update(call);
         }
-        let (from, to, bytes) = call.both().filter(|_| self.has_key && !self.is_lost)?;
+        let (from, to, bytes) = call.both().filter(|_| self.goes_on())?;
         // Of ECB a part of a block stays as it is; what is done with one of CBC is the inner cipher's.
         if bytes % BLOCK != 0 && self.family() == Family::Cbc {
             return None;

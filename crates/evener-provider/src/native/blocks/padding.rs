@@ -69,7 +69,7 @@ impl BlockContext {
     /// The end of a message; bytes written.
     #[inline]
     pub(crate) fn last(&mut self, call: &Update) -> Option<usize> {
-        if !self.has_key {
+        if !self.has_key || self.is_out_of_service() {
             return None;
         }
         let written = match (self.family(), self.encrypts) {

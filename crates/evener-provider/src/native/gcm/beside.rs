@@ -60,6 +60,7 @@ impl GcmContext {
         if !is_due && !is_wrong {
             return;
         }
+        kernel_check::unwind_where_planted();
         self.turn.begin_anew();
         let key = self.key_copy.get(..self.key_bytes).unwrap_or_default();
         let nonce = self.nonce_bytes.get(..self.nonce_len).unwrap_or_default();
