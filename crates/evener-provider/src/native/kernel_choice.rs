@@ -86,7 +86,7 @@ const TOLD_NS: u32 = 1_000_000;
 const MESSAGE_NS: u64 = 300;
 const BYTES_IN_NS: u64 = 4;
 
-/// A context that lives long tells of its work behind so much, by the same prediction about [`TOLD_NS`]: who has one key for ever hears then what is settled.
+/// A context that lives long tells of its work behind so much, by the same prediction about [`TOLD_NS`]: one may have its key for ever, and end without being freed.
 const MUCH_MESSAGES: u32 = 4_096;
 const MUCH_BYTES: u64 = 4 << 20;
 
@@ -95,6 +95,8 @@ const MUCH_BYTES: u64 = 4 << 20;
 pub(crate) struct Work {
     messages: u32,
     bytes: u64,
+    /// Whether others were told within a message, and what they have said is not looked at yet.
+    has_told: bool,
 }
 
 impl Work {
@@ -103,20 +105,27 @@ impl Work {
         self.messages = self.messages.wrapping_add(1);
     }
 
+    /// More text; whether it is time to tell of it.
     #[inline]
-    pub(crate) fn text(&mut self, bytes: usize) {
+    pub(crate) fn text(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.wrapping_add(bytes as u64);
+        self.bytes >= MUCH_BYTES
     }
 
-    /// Whether it is time to tell of it.
+    /// Whether it is time to tell of it, or to look at what is settled by then.
     #[inline]
     pub(crate) fn is_much(&self) -> bool {
-        self.messages >= MUCH_MESSAGES || self.bytes >= MUCH_BYTES
+        self.messages >= MUCH_MESSAGES || self.bytes >= MUCH_BYTES || self.has_told
+    }
+
+    /// Others were told within a message.
+    pub(crate) fn told(&mut self) {
+        self.has_told = true;
     }
 
     /// In nanoseconds, for a short message is less than a microsecond; nothing is left here.
     fn take_ns(&mut self) -> u32 {
-        let Self { messages, bytes } = std::mem::take(self);
+        let Self { messages, bytes, .. } = std::mem::take(self);
         let ns = (u64::from(messages) * MESSAGE_NS).saturating_add(bytes / BYTES_IN_NS);
         u32::try_from(ns).unwrap_or(WORKED_NS)
     }
@@ -147,7 +156,7 @@ pub(crate) fn at_once(native: &Native, class: Class) -> Option<Choice> {
 }
 
 /// Adds up the work of a context.
-pub(crate) fn worked(class: Class, work: &mut Work) {
+pub(crate) fn worked(class: Class, mut work: Work) {
     let worked = class.word(&CHOICES.worked);
     let before = worked.load(Relaxed);
     let sum = before.saturating_add(work.take_ns());
@@ -272,7 +281,7 @@ mod tests {
 
     #[test]
     fn work_of_hours_is_no_more_than_the_sum_can_hold() {
-        let mut work = Work { messages: u32::MAX, bytes: u64::MAX };
+        let mut work = Work { messages: u32::MAX, bytes: u64::MAX, ..Work::default() };
         assert!(work.take_ns() >= WORKED_NS);
         assert_eq!(work.take_ns(), 0);
     }

@@ -69,8 +69,9 @@ impl Place {
 
     /// Adds up what the inner cipher did while it was open who does it.
     fn add_up(&mut self) {
+        let work = std::mem::take(&mut self.work);
         if self.is_open {
-            kernel_choice::worked(Class::of(self.native.native(), self.encrypts), &mut self.work);
+            kernel_choice::worked(Class::of(self.native.native(), self.encrypts), work);
         }
     }
 

@@ -44,8 +44,9 @@ impl Place {
 
     /// Adds up what the inner cipher did while it was open who does it.
     fn add_up(&mut self) {
+        let work = std::mem::take(&mut self.work);
         if let Some(native) = self.native.row().native.as_ref().filter(|_| self.is_open) {
-            kernel_choice::worked(Class::of(native, true), &mut self.work);
+            kernel_choice::worked(Class::of(native, true), work);
         }
     }
 }

@@ -79,8 +79,22 @@ macro_rules! place_functions {
                     // SAFETY: the caller's arguments, as they came.
                     return unsafe { native_update(place, out, written, room, input, len) };
                 }
-                place.work.text(len);
+                if place.work.text(len) {
+                    // SAFETY: as above.
+                    return unsafe { much_update(place, out, written, room, input, len) };
+                }
                 // SAFETY: the inner function with its own context; the rest is the caller's.
+                unsafe { (place.native.row().inner.update)(place.inner, out, written, room, input, len) }
+            }
+
+            /// The same, behind much work of this context.
+            #[inline(never)]
+            fn much_update(
+                place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+            ) -> c_int {
+                place.add_up();
+                place.work.told();
+                // SAFETY: as above.
                 unsafe { (place.native.row().inner.update)(place.inner, out, written, room, input, len) }
             }
 
@@ -92,7 +106,10 @@ macro_rules! place_functions {
                     // SAFETY: the caller's arguments, as they came.
                     return unsafe { native_cipher(place, out, written, room, input, len) };
                 }
-                place.work.text(len);
+                if place.work.text(len) {
+                    place.add_up();
+                    place.work.told();
+                }
                 let row = place.native.row();
                 // SAFETY: the inner function with its own context; the rest is the caller's.
                 unsafe { row.inner.cipher.unwrap_or(row.inner.update)(place.inner, out, written, room, input, len) }
