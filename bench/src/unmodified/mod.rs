@@ -65,7 +65,7 @@ pub fn measure(
         return Ok(None);
     }
     tell(&format!("{}: {}", program.name(), program.what()));
-    let place = Place::make(&plan.module, program.hand())?;
+    let place = Place::make(&plan.module, program.hand(), cancel)?;
     let mut work = program.prepare(&place)?;
     // Warms up, and lets the provider measure what it measures once on a machine.
     let mut plain_s = 0.0;
@@ -178,7 +178,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::unmodified::place::said;
     use crate::unmodified::program::Cipher;
 
     /// A shell that answers with the word of its configuration, unless it is a word that it is to get wrong.
@@ -218,7 +217,7 @@ mod tests {
         fn once(&mut self, run: &Run<'_>) -> Result<String, BenchError> {
             let mut command = run.command("sh");
             command.args(["-c", "case $OPENSSL_CONF in *$0.cnf) echo wrong;; *) echo right;; esac", self.0]);
-            run.timed(|| said(command))
+            run.timed(|| run.said(command))
         }
 
         fn truth(&self) -> &str {
@@ -228,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_wrong_output_by_one_configuration_ends_the_measurement_and_names_it() {
-        let place = Place::make(Path::new("/no/module"), &[]).unwrap();
+        let place = Place::make(Path::new("/no/module"), &[], &Cancel::default()).unwrap();
         let shell = Shell("hand");
         let mut work = shell.prepare(&place).unwrap();
         let mut outcome = |configuration| {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use evener::Cancel;
 use evener::core::counts::{Count, Row};
 use evener::counts_file::{DIRECTORY_VARIABLE, Directories, Record, of_user};
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,6 +31,8 @@ const START: Duration = Duration::from_secs(30);
 pub struct Place {
     folder: TempDir,
     account: Account,
+    /// Whether anybody waits for what is measured.
+    cancel: Cancel,
 }
 
 /// What a run took.
@@ -60,15 +63,15 @@ pub struct Run<'a> {
 pub struct Server(Child);
 
 impl Place {
-    /// Makes the folder and writes the configurations; `hand` are lines of the one that is made by hand.
+    /// Makes the folder and writes the configurations; `hand` are lines of the one that is made by hand. What is measured there ends once `cancel` says so.
     ///
     /// # Errors
     ///
     /// [`BenchError::File`] where it cannot.
-    pub fn make(module: &Path, hand: &[&str]) -> Result<Self, BenchError> {
+    pub fn make(module: &Path, hand: &[&str], cancel: &Cancel) -> Result<Self, BenchError> {
         let at = Path::new("/dev/shm");
         let folder = TempDir::with_prefix_in("evener-programs-", at).map_err(failed(at))?;
-        let place = Self { folder, account: Account::open() };
+        let place = Self { folder, account: Account::open(), cancel: cancel.clone() };
         // Servers part from root's rights.
         fs::set_permissions(place.path(""), Permissions::from_mode(0o755)).map_err(failed(at))?;
         for configuration in Configuration::ALL {
@@ -201,6 +204,15 @@ impl Run<'_> {
         command
     }
 
+    /// Runs a command to its end and gives what it said, without white space around it.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::Command`] where it fails, [`BenchError::Stopped`] where nobody waits for it any more: then it is ended.
+    pub fn said(&self, command: Command) -> Result<String, BenchError> {
+        stopwatch::run_until(command, &self.place.cancel).map(|said| trimmed(&said))
+    }
+
     /// A client, or what looks at the result: by OpenSSL alone, and not counted.
     #[must_use]
     pub fn plain(&self, program: &str) -> Command {
@@ -326,7 +338,11 @@ pub fn free_port() -> Result<u16, BenchError> {
 ///
 /// [`BenchError::Command`] where it fails.
 pub fn said(command: Command) -> Result<String, BenchError> {
-    stopwatch::run(command).map(|said| String::from_utf8_lossy(&said).trim().to_owned())
+    stopwatch::run(command).map(|said| trimmed(&said))
+}
+
+fn trimmed(said: &[u8]) -> String {
+    String::from_utf8_lossy(said).trim().to_owned()
 }
 
 /// Reads a file.

@@ -103,7 +103,7 @@ impl Work for Backup {
         let _storage = run.serve(daemon(place.plain("bacula-sd"), "sd"), self.ports[2])?;
         let file_daemon = run.serve(daemon(run.command("bacula-fd"), "fd"), self.ports[1])?;
         let jobs: String = (0..JOBS).map(|number| format!("run job=B{number} yes\n")).collect();
-        run.timed(|| console(place, &format!("{jobs}wait\nquit\n")))?;
+        run.timed(|| console(run, &format!("{jobs}wait\nquit\n")))?;
         drop(file_daemon);
         let _reader = run.serve(daemon(place.plain("bacula-fd"), "fd"), self.ports[1])?;
         let restored = place.path("restored");
@@ -114,7 +114,7 @@ impl Work for Backup {
         let restore = |number: usize| {
             format!("restore jobid={} where={} all done yes\n", number + 1, restored.display())
         };
-        console(place, &format!("{}wait\nquit\n", numbers.clone().map(restore).collect::<String>()))?;
+        console(run, &format!("{}wait\nquit\n", numbers.clone().map(restore).collect::<String>()))?;
         let parts = self.text.chunks(FILE_BYTES).enumerate();
         let equal = parts.filter(|(number, _)| numbers.contains(number)).filter(|(number, part)| {
             let path = place.path(&format!("data{number}"));
@@ -130,11 +130,12 @@ impl Work for Backup {
 }
 
 /// Gives the console these words.
-fn console(place: &Place, words: &str) -> Result<String, BenchError> {
+fn console(run: &Run<'_>, words: &str) -> Result<String, BenchError> {
+    let place = run.place();
     let file = place.write("words", words)?;
     let mut command = place.plain("sh");
     command.args(["-c", "exec bconsole -c \"$0\" < \"$1\""]).arg(place.path("console.conf")).arg(file);
-    said(command)
+    run.said(command)
 }
 
 fn write_configurations(place: &Place, ports: [u16; 3]) -> Result<(), BenchError> {

@@ -69,7 +69,7 @@ impl Load {
         run.timed(|| {
             let mut clients = place.plain("sh");
             clients.args(["-ec", LOAD]);
-            said(clients)?;
+            run.said(clients)?;
             shut_down(place, &mut server)
         })?;
         let mut reader = started(place, place.plain("mariadbd"))?;

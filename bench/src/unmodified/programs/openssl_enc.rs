@@ -92,7 +92,7 @@ impl Work for File {
         let (from, to) = if self.is_decrypted { ("sealed", "opened") } else { ("text", "fresh") };
         let mut command = run.command("openssl");
         command.args(self.words(self.is_decrypted, from, to));
-        run.timed(|| said(command))?;
+        run.timed(|| run.said(command))?;
         if !self.is_decrypted {
             let mut read = run.plain("openssl");
             read.args(self.words(true, to, "opened"));

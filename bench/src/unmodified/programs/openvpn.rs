@@ -178,7 +178,9 @@ impl Work for Tunnel {
         let serve = self.inside(run, 0, &["python3", "-m", "http.server", "--bind", "10.98.0.1", "8000"]);
         let is_up = || said(self.inside(run, 1, &["curl", "-sfI", address])).is_ok();
         let _files = Server::start(serve, is_up)?;
-        run.timed(|| said(self.inside(run, 1, &["curl", "-sSf", "-o", "got", &format!("{address}file")])))?;
+        run.timed(|| {
+            run.said(self.inside(run, 1, &["curl", "-sSf", "-o", "got", &format!("{address}file")]))
+        })?;
         let is_equal = read(&run.place().path("got"))? == self.file;
         Ok(if is_equal { "the file" } else { "another file" }.to_owned())
     }

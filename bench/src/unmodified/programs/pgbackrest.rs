@@ -56,7 +56,7 @@ impl Work for Backup {
         let backup = self.cluster.words(&["backup", "--type=full", "--repo1-retention-full=1"]);
         let mut command = run.command(&backup[0]);
         command.args(&backup[1..]);
-        run.timed(|| said(command))?;
+        run.timed(|| run.said(command))?;
         self.cluster.restore(Providers::Default, None)?;
         self.cluster.restored_fingerprint()
     }

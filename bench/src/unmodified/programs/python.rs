@@ -87,7 +87,7 @@ impl Work for Loop {
         let [messages, bytes] = [self.messages, self.bytes].map(|number| number.to_string());
         let mut command = run.command("/usr/bin/python3");
         command.args(["aesgcm.py", &messages, &bytes, "sealed"]);
-        run.timed(|| said(command))?;
+        run.timed(|| run.said(command))?;
         let mut read = run.plain("/usr/bin/python3");
         read.args(["read.py", &(self.messages - 1).to_string(), &bytes]);
         said(read)

@@ -2,7 +2,7 @@
 
 use crate::error::BenchError;
 use crate::programs::openssh::{Site, missing};
-use crate::unmodified::place::{Place, Run, free_port, read, said};
+use crate::unmodified::place::{Place, Run, free_port, read};
 use crate::unmodified::program::{Asked, Cipher, Program, Work};
 
 pub(super) struct Sftp;
@@ -73,7 +73,7 @@ impl Work for Transfer {
         let mut client = run.command("sftp");
         client.args(self.site.client_words(CIPHER)).arg("-b").arg(run.place().path("batch"));
         client.arg(self.site.address()?);
-        run.timed(|| said(client))?;
+        run.timed(|| run.said(client))?;
         drop(server);
         let mut equal = Vec::new();
         for name in ["up", "down"] {

@@ -59,7 +59,7 @@ impl Work for Connections {
         let script =
             "i=0; while [ $i -lt $0 ]; do cat key read | sqlcipher data > out.$i & i=$((i + 1)); done; wait";
         command.args(["-ec", script, &CONNECTIONS.to_string()]);
-        run.timed(|| said(command))?;
+        run.timed(|| run.said(command))?;
         let mut all = run.plain("sh");
         all.args(["-c", "cat out.* && rm out.*"]);
         said(all)

@@ -8,7 +8,7 @@ use std::thread;
 
 use crate::error::BenchError;
 use crate::tls::Identity;
-use crate::unmodified::place::{Place, Run, free_port, read, said};
+use crate::unmodified::place::{Place, Run, free_port, read};
 use crate::unmodified::program::{Asked, Cipher, Program, Work};
 
 /// A server.
@@ -105,7 +105,7 @@ impl Work for Downloads {
         let mut curl: Command = run.plain("curl");
         curl.args("-sSf --insecure --tlsv1.3 --tls13-ciphers TLS_AES_256_GCM_SHA384 -o got.#1".split(' '));
         curl.arg(format!("https://127.0.0.1:{port}/file?[1-{DOWNLOADS}]"));
-        run.timed(|| said(curl))?;
+        run.timed(|| run.said(curl))?;
         let mut equal = 0;
         for number in 1..=DOWNLOADS {
             let got = run.place().path(&format!("got.{number}"));
