@@ -1,4 +1,4 @@
-//! Wall time and core time of commands, from the start of the first process to the end of the last, or until somebody wants no more of it.
+//! Wall time and core time of commands, from the start of the first process to the end of the last, or until the user wants no more of it.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;

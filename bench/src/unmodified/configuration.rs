@@ -22,7 +22,7 @@ evener_core::named! {
 }
 
 /// Above all buffers of these programs, so that none is mapped and given back for each request.
-const MALLOC: [(&str, &str); 2] =
+pub(super) const MALLOC: [(&str, &str); 2] =
     [("MALLOC_TRIM_THRESHOLD_", "1073741824"), ("MALLOC_MMAP_THRESHOLD_", "1073741824")];
 
 impl Configuration {

@@ -31,7 +31,7 @@ const START: Duration = Duration::from_secs(30);
 pub struct Place {
     folder: TempDir,
     account: Account,
-    /// Whether anybody waits for what is measured.
+    /// Whether the user still waits for what is measured.
     cancel: Cancel,
 }
 
@@ -208,7 +208,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// [`BenchError::Command`] where it fails, [`BenchError::Stopped`] where nobody waits for it any more: then it is ended.
+    /// [`BenchError::Command`] where it fails, [`BenchError::Stopped`] where the user waits for it no more: then it is ended.
     pub fn said(&self, command: Command) -> Result<String, BenchError> {
         stopwatch::run_until(command, &self.place.cancel).map(|said| trimmed(&said))
     }
