@@ -7,7 +7,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use common::activity::{Guarded, write_statistics};
 use common::{Place, Ran, misfits, there_is};
+use evener::core::Direction;
+use evener::core::counts::{Count, Kind, Row};
 use serde_json::Value;
 
 /// A place with Evener's module, as it is built beside these tests.
@@ -22,7 +25,7 @@ fn place() -> Place {
 /// A configuration in which all is well.
 fn good(place: &Place) -> String {
     place.write("base.cnf", "HOME = .\n");
-    let module = ["--base", "base.cnf", "--module", "modules/evener.so"];
+    let module = ["--base", "base.cnf", "--file", "modules/evener.so"];
     place.evener().args(["provider", "config"]).args(module).run().succeeded().stdout_text().to_owned()
 }
 
@@ -53,6 +56,52 @@ fn traps(value: &Value) -> Vec<&str> {
 fn which(program: &str) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap();
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file()).unwrap()
+}
+
+#[test]
+fn the_forecast_is_of_usual_requests_until_the_program_has_made_its_own() {
+    let place = place();
+    let config = good(&place);
+    let forecast = |config: &str| answer(&place, config)["forecast"].clone();
+    let usual = forecast(&config);
+    assert_eq!(usual["processes"], 0);
+    let rows = usual["requests"].as_array().unwrap();
+    assert!(
+        rows.iter().any(|row| row["algorithm"] == "AES-256-GCM") && rows.iter().all(|row| row["count"] == 0)
+    );
+    for row in rows {
+        assert!(row["openssl_ns"].as_u64().unwrap() > 0, "{row}");
+        // One core, one code in the other's place: what is left is no hundredth and no hundredfold.
+        for left in ["by_kernel", "together"].iter().filter_map(|way| row[way].as_f64()) {
+            assert!((0.01..100.0).contains(&left), "{row}");
+        }
+    }
+    let runs = Guarded::sleeper();
+    let [ctr, cbc] =
+        ["AES-192-CTR", "AES-256-CBC"].map(|name| Row::of(Kind::named(name), Direction::Encrypt, 4_000));
+    let counts = [
+        (ctr, Count::Kernel, 10),
+        (ctr, Count::Bytes, 40_000),
+        (cbc, Count::Direct, 2),
+        (cbc, Count::Bytes, 8_002),
+    ];
+    write_statistics(&place, runs.id(), b"openssl", &counts);
+    let own = forecast(&config);
+    assert_eq!(own["processes"], 1);
+    let rows = own["requests"].as_array().unwrap();
+    let facts: Vec<_> = rows.iter().map(|row| (&row["algorithm"], &row["bytes"], &row["count"])).collect();
+    // The most bytes first; CBC in whole blocks.
+    assert_eq!(
+        facts,
+        [
+            (&"AES-192-CTR".into(), &4_000.into(), &10.into()),
+            (&"AES-256-CBC".into(), &4_016.into(), &2.into())
+        ]
+    );
+    assert!(
+        rows[1]["together"].is_number() && rows[1]["by_kernel"].is_null(),
+        "no kernel encrypts one message of CBC"
+    );
 }
 
 /// OpenSSL's own command judges: it says which providers it loaded.

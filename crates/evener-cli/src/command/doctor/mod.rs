@@ -7,6 +7,7 @@
 mod checks;
 mod clients;
 mod elf;
+mod forecast;
 mod probe;
 mod program;
 mod runtimes;
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 use crate::terminal::{Exit, PathDisplay, output};
 use clients::UsualClient;
+use forecast::Forecast;
 use probe::Probe;
 use program::Inspection;
 use runtimes::Runtime;
@@ -27,7 +29,7 @@ use runtimes::Runtime;
 ///
 /// In the environment in which it is started, it fetches each algorithm in a fresh process, by the system's OpenSSL or by the
 /// one that a program loads, asks Python and Node where they are installed, and explains what is in the way. Nothing of
-/// a program that is named is executed.
+/// a program that is named is executed. What it asked for while it ran with the provider, or usual requests, is measured by both codes.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -81,6 +83,8 @@ struct Answer {
     openssl: Option<Probe>,
     runtimes: Vec<Runtime>,
     findings: Vec<Finding>,
+    /// What a named program's requests take here, where it may load the provider.
+    forecast: Option<Forecast>,
 }
 
 impl Answer {
@@ -127,6 +131,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
             "see docs/reference/counters.md; EVENER_STATISTICS_DIR names one",
         ));
     }
+    let named = asked.and_then(Option::as_deref).filter(|_| sees_us);
     let configuration = PathDisplay(&configuration).to_string();
     Ok(Answer {
         version: env!("CARGO_PKG_VERSION"),
@@ -136,6 +141,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         openssl,
         runtimes,
         findings,
+        forecast: named.and_then(Forecast::of),
     })
 }
 
@@ -159,6 +165,9 @@ fn text(answer: &Answer) -> String {
     }
     for runtime in &answer.runtimes {
         write_line(&mut text, &runtime.line());
+    }
+    if let Some(forecast) = &answer.forecast {
+        write_line(&mut text, forecast.text().trim_end());
     }
     for finding in &answer.findings {
         let perhaps = if finding.certain { "" } else { " (perhaps)" };

@@ -43,6 +43,11 @@ impl JobKind {
         Class::of(algorithm, direction, self.bytes, self.is_apart)
     }
 
+    /// The same of a size that the algorithm takes without padding.
+    pub(crate) fn fitted(self) -> Self {
+        Self { bytes: self.fitting(self.bytes), ..self }
+    }
+
     /// The least size of at least `bytes` that the algorithm takes without padding.
     fn fitting(&self, bytes: usize) -> usize {
         match self.operation.0.family() {
@@ -110,6 +115,22 @@ pub(crate) fn measure_core(
         }
     }
     Ok(())
+}
+
+/// Short runs of which the quickest counts.
+const LEAST_OF: usize = 5;
+
+/// The least core time of a job of `kind` in several short runs of bursts; `None` where the driver fails one.
+pub(crate) fn least_cost(driver: &mut dyn InlineDriver, kind: &JobKind) -> Option<Nanos> {
+    let session = session(kind);
+    let bursts = (SPAN_BYTES / (kind.bytes * kind.burst)).clamp(1, SPAN_BURSTS_MAX);
+    let input = Input::new(kind, &session, kind.bytes, bursts * kind.burst);
+    let mut least = None;
+    for _ in 0..LEAST_OF {
+        let core = input.run(driver, &session, kind.is_apart, kind.burst)?;
+        least = [least, Some(core)].into_iter().flatten().min();
+    }
+    least.map(|core: Nanos| Nanos(core.0 / to_u64(bursts * kind.burst)))
 }
 
 /// Sends jobs to a module, one after the other. `overhead`: what of a request no thread's clock shows.
