@@ -122,7 +122,7 @@ impl Profile {
             let _infallible =
                 write!(text, ". By `default` the provider has {:.0} % of the samples", provider * 100.0);
         }
-        text + "."
+        text
     }
 }
 
@@ -185,9 +185,36 @@ impl Measured {
         (hand.unwrap_or(default).wall, "wall")
     }
 
-    /// Lines for a terminal, which a page can hold as they are.
+    /// Lines for a terminal.
     #[must_use]
     pub fn to_text(&self) -> String {
+        let [cipher, hand, circumstances] = self.facts();
+        let verdict = self.verdict();
+        let end = if verdict.is_empty() { "\n" } else { "\n\n" };
+        format!("{}\n{cipher}.\nBy hand: {hand}. {circumstances}.\n{verdict}{end}", self.ratios())
+    }
+
+    /// The same as a part of the page.
+    fn to_section(&self) -> String {
+        let [cipher, hand, circumstances] = self.facts();
+        let mut text = self.ratios();
+        text += "\n| | |\n|---|---|\n";
+        for (what, fact) in [("bounds", cipher), ("by hand", hand), ("measured", circumstances)] {
+            let _infallible = writeln!(text, "| {what} | {fact} |");
+        }
+        let _infallible = writeln!(text, "\n{}\n", self.verdict());
+        text
+    }
+
+    /// What bounds it, what is set by hand, and how it was measured.
+    fn facts(&self) -> [String; 3] {
+        let rounds = self.rows.first().map_or(0, |row| row.runs.len());
+        let circumstances = format!("{rounds} rounds. {}", self.circumstances.join("; "));
+        [self.profile.sentence(), format!("`{}`", self.hand.join("`, `")), circumstances]
+    }
+
+    /// Its heading and the ratios of all configurations.
+    fn ratios(&self) -> String {
         let mut text = format!("## {}\n{}\n\n", self.name, self.what);
         text += "| | core s | over plain | wall s | over plain | direct, kernel, combined, split, routed |\n|---|---|---|---|---|---|\n";
         for row in &self.rows {
@@ -205,19 +232,7 @@ impl Measured {
                 in_words(&row.wall)
             );
         }
-        let rounds = self.rows.first().map_or(0, |row| row.runs.len());
-        let _infallible = writeln!(text, "\n{}", self.profile.sentence());
-        let _infallible = writeln!(
-            text,
-            "By hand: `{}`. {rounds} rounds. {}.",
-            self.hand.join("`, `"),
-            self.circumstances.join("; ")
-        );
-        let verdict = self.verdict();
-        if !verdict.is_empty() {
-            let _infallible = writeln!(text, "{verdict}");
-        }
-        text + "\n"
+        text
     }
 }
 
@@ -263,21 +278,19 @@ impl Table {
             );
         }
         text.push('\n');
-        text + &self.programs.iter().map(Measured::to_text).collect::<String>()
+        text + &self.programs.iter().map(Measured::to_section).collect::<String>()
     }
 }
 
 const HEAD: &str = "\
 # Unmodified programs
 
-`evener bench programs` wrote this page: programs as Debian installs them, with OpenSSL alone (*plain*), with OpenSSL alone and two thresholds of glibc's malloc set (*malloc set*), with the provider loaded and off (*off*), as it is installed (*default*), and with what a user
-who knows the program would write (*by hand*). They take turns, the first of a round last in the next; figures are medians of the ratios within a round, quartiles beside them. Core time is that of all the program's processes, a server's clients not among them. Each program with its own command: `evener bench programs NAME`; `--install` installs what it needs.
+`evener bench programs` wrote this page: programs as Debian installs them, with OpenSSL alone (*plain*), with two thresholds of glibc's malloc set besides (*malloc set*), with the provider loaded and off (*off*), as it is installed (*default*), and with what a user who knows the program would write
+(*by hand*). They take turns; figures are medians of the ratios within a round, quartiles beside them. Core time is that of all the program's processes, a server's clients not among them. Each by itself: `evener bench programs NAME`; `--install` installs what it needs.
 
 - *Asked* is the most of plain's core time that the project asks of *default*; of wall time, where that stands, of the better of *default* and *by hand*. Of who has little of the cipher no gain is asked, only no more than plain takes. Reached, or not, is what both quartiles say; else it is not settled.
-- *Cipher's share* and *were it free* are parts of plain's core time, so a row of wall times has none.
-- *Not counted*: the provider counted no request. It is not loaded (*plain*, *malloc set*), or off, or leaves this cipher to OpenSSL's own code, which it does not count.
-- What came out was compared with what should, and was right: files and rows of each run whole, where they were kept encrypted read by OpenSSL alone; at sftp and OpenVPN, which keep none, both ends have the provider. Of a loop it is the last message: Python's is read by OpenSSL alone, PHP's is
-  compared by its tag and a digest with what OpenSSL alone made. Of bacula's 16 backups four are restored by OpenSSL alone after each run, others after the next.
+- *Cipher's share* and *were it free* are parts of plain's core time. *Not counted*: the provider counted no request, for it is not loaded, off, or leaves this cipher to OpenSSL's own code.
+- What came out of each run was compared with what should: files and rows whole, of a loop the last message, of bacula's 16 backups four.
 
 ";
 

@@ -89,6 +89,22 @@ fn a_page_is_made_of_a_kept_table_only() {
 }
 
 #[test]
+fn the_kept_page_is_drawn_again_from_the_kept_table_and_nothing_is_measured() {
+    let place = Place::new();
+    let kept = |name: &str| format!("{}/../../docs/results/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::copy(kept("programs.json"), place.join("programs.json")).unwrap();
+    let words = ["bench", "programs", "--again", "--json", "programs.json", "--page", "page.md"];
+    place.evener().args(words).env("PATH", place.join("empty")).run().succeeded();
+    let [made, page] = [place.join("page.md").display().to_string(), kept("programs.md")]
+        .map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(made.contains("\n## python-16k\n"), "{made}");
+    let missing: Vec<&str> = made.lines().filter(|line| !page.lines().any(|kept| kept == *line)).collect();
+    assert_eq!(missing, [""; 0], "not in docs/results/programs.md");
+    let nothing = ["bench", "programs", "--again", "--json", "none.json", "--page", "none.md"];
+    place.evener().args(nothing).run().ended_with(2).saying("holds no program");
+}
+
+#[test]
 fn the_kept_table_fits_its_schema() {
     let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/programs.json");
     let table: Value = serde_json::from_slice(&std::fs::read(kept).unwrap()).unwrap();

@@ -59,6 +59,10 @@ pub(crate) struct Programs {
     /// Writes all that the table holds as a page.
     #[arg(long, value_name = "FILE", requires = "json")]
     page: Option<PathBuf>,
+
+    /// Measures nothing: writes the page of what the table holds already.
+    #[arg(long, requires = "page", conflicts_with_all = ["names", "list", "install"])]
+    again: bool,
 }
 
 pub(crate) fn run(arguments: &Programs) -> anyhow::Result<Exit> {
@@ -67,7 +71,15 @@ pub(crate) fn run(arguments: &Programs) -> anyhow::Result<Exit> {
         let line = |program: &&dyn Program| format!("{}: {}\n", program.name(), program.what());
         return output::answer(programs.iter().map(line).collect::<String>().as_bytes());
     }
-    let (plan, mut table) = (arguments.plan()?, arguments.table()?);
+    let mut table = arguments.table()?;
+    if arguments.again {
+        if table.programs.is_empty() {
+            bail!("the table that --json names holds no program");
+        }
+        arguments.keep_page(&table)?;
+        return Ok(Exit::Done);
+    }
+    let plan = arguments.plan()?;
     let order: Vec<&str> = ALL.iter().map(|program| program.name()).collect();
     let cancel = signals::cancel_on_signals()?;
     let mut has_failed = false;
@@ -131,10 +143,15 @@ impl Programs {
     }
 
     fn keep(&self, table: &Table) -> anyhow::Result<()> {
-        let write = |path: &Path, text: &str| {
-            std::fs::write(path, text).with_context(|| format!("cannot write {}", PathDisplay(path)))
-        };
         self.json.as_deref().map_or(Ok(()), |path| write(path, &evener_bench::to_json(table)))?;
+        self.keep_page(table)
+    }
+
+    fn keep_page(&self, table: &Table) -> anyhow::Result<()> {
         self.page.as_deref().map_or(Ok(()), |path| write(path, &table.to_page()))
     }
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", PathDisplay(path)))
 }
