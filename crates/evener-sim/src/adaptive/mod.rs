@@ -123,8 +123,8 @@ impl Adaptive {
     }
 
     /// Gives CPU workers the nice value that the table asks for once it knows the costs of these jobs
-    /// ([`Table::core_nice`]). The live system has a thread for each value and lets one of them work; here a thread
-    /// keeps its value for the whole run.
+    /// ([`Table::core_nice`]). The live system gives none (docs/design/adaptive.md, Rejected); here a thread keeps its
+    /// value for the whole run.
     pub fn arrange(setup: &mut Setup, jobs: &Workload) {
         let pays =
             |class: usize| setup.modules.iter().any(|side| side.costs[class].d < setup.classes[class].c);
