@@ -4,7 +4,7 @@ use evener::Report;
 use evener_core::{Job, Nanos};
 
 use crate::crypt::neighbours::NeighbourReport;
-use crate::crypt::workload::Workload;
+use crate::crypt::workload::{Spec, Workload};
 use crate::medians::Quantiles;
 
 /// What one visit measured.
@@ -28,7 +28,12 @@ pub struct Visit {
 
 /// Makes jobs ready for another turn, with their input restored where a turn destroys it.
 pub(crate) fn arm_all<'m>(jobs: &mut [Box<Job<'m>>], load: &'m Workload) {
-    for (job, spec) in jobs.iter_mut().zip(&load.jobs) {
+    arm(jobs, &load.jobs, load);
+}
+
+/// The same of some, which these specify.
+pub(crate) fn arm<'m>(jobs: &mut [Box<Job<'m>>], specs: &[Spec], load: &'m Workload) {
+    for (job, spec) in jobs.iter_mut().zip(specs) {
         if load.wants_restoring() {
             job.space_mut()[..spec.input_bytes].copy_from_slice(load.input_of(spec));
         }

@@ -6,6 +6,8 @@ mod common;
 use std::fs;
 
 use common::{Place, misfits};
+#[cfg(target_arch = "x86_64")]
+use evener_kernels::Level;
 use serde_json::Value;
 
 /// Runs a small experiment and gives its report, which fits the schema.
@@ -69,6 +71,51 @@ fn sizes_count_plaintext_and_every_job_is_counted_once() {
     let cells: Vec<_> =
         list(&report, "cells").iter().map(|cell| (&cell["cell"], &cell["plain_bytes"])).collect();
     assert_eq!(cells, [(&"8".into(), &(64 * 8).into()), (&"1024".into(), &(64 << 10).into())]);
+}
+
+/// Names of contenders at the first cell.
+fn contenders(options: &[&str], left_out: &str) -> Vec<String> {
+    let place = Place::new();
+    let small =
+        ["bench", "crypt", "--count", "64", "--runs", "1", "--cell-time", "1", "--json", "report.json"];
+    let evener = place.evener().env("EVENER_DISABLE", left_out);
+    evener.args(small).args(options).args(["--sizes", "1K", "--workers", "2"]).run().succeeded();
+    let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
+    let all = list(&report["cells"][0], "contenders").iter();
+    all.map(|one| one["contender"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn each_kernel_of_our_own_is_a_contender_by_the_instructions_that_it_is_forced_to() {
+    use std::arch::is_x86_feature_detected as has;
+    let expected = |widths: &[(bool, &str)]| -> Vec<String> {
+        let there = widths.iter().filter(|(is_there, _)| *is_there);
+        there.map(|(_, name)| format!("own lanes {name}, 2 cores")).collect()
+    };
+    let kernels = |options: &[&str], left_out: &str| -> Vec<String> {
+        contenders(options, left_out).into_iter().filter(|name| name.starts_with("own lanes")).collect()
+    };
+    let (has_vaes, has_wide) = (has!("vaes") && has!("avx2"), has!("avx512bw") && has!("avx512vl"));
+    let of_ciphers = expected(&[
+        (has!("aes"), "aes+pclmulqdq"),
+        (has_vaes, "vaes+vpclmulqdq+avx2"),
+        (has_vaes && has_wide, "vaes+vpclmulqdq+avx512"),
+    ]);
+    for algorithm in ["AES-128-CBC", "AES-256-GCM"] {
+        let found = kernels(&["--algorithm", algorithm], "");
+        assert!(found == of_ciphers || found.is_empty() && !Level::ARE_BUILT, "{found:?}");
+    }
+    let found = kernels(&["--algorithm", "SHA-256"], "");
+    for (is_there, name) in [(has!("sha"), "sha"), (has!("avx2"), "avx2"), (has_wide, "avx512")] {
+        let is_found = found.iter().any(|one| *one == format!("own lanes {name}, 2 cores"));
+        assert_eq!(is_found, is_there && Level::ARE_BUILT, "{name} of {found:?}");
+    }
+    let decrypted = ["--algorithm", "AES-128-CBC", "--direction", "decrypt"];
+    assert_eq!(kernels(&decrypted, ""), [""; 0], "there is no kernel for it");
+    assert_eq!(kernels(&[], "lanes"), [""; 0], "they are left out");
+    let has_copy = |options: &[&str]| contenders(options, "").contains(&"copy, 2 cores".to_owned());
+    assert!(has_copy(&[]) && !has_copy(&["--layout", "in-place"]), "a copy bounds what lies apart");
 }
 
 #[test]

@@ -34,7 +34,7 @@ const fn text_only(name: &'static str, title: &'static str, words: &'static str)
 
 /// Twelve and more runs: the bounds of a median are then no longer its extremes. Decryption is close to its rival, at the
 /// bound of the memory that neighbours use too: a visit of one round would leave it to chance, so its visits have ten.
-const FIGURES: [Figure; 28] = [
+const FIGURES: [Figure; 29] = [
     drawn(
         "aes-128-cbc-encrypt",
         "AES-128-CBC encryption, out of place",
@@ -98,6 +98,11 @@ const FIGURES: [Figure; 28] = [
          --layout in-place --runs 15",
     ),
     drawn("sha-256", "SHA-256", "bench crypt --algorithm SHA-256 --sizes 64,256,1024,4096,16384 --runs 15"),
+    text_only(
+        "sha-256-one-core",
+        "SHA-256 of 4 KiB messages, one core",
+        "bench crypt --algorithm SHA-256 --sizes 4096 --workers 1 --runs 15",
+    ),
     text_only(
         "large-file-memory",
         "One file of 1 GiB in memory",
@@ -185,6 +190,18 @@ const FIGURES: [Figure; 28] = [
     ),
 ];
 
+/// What says how quick kernels of our own are, all of it by one name.
+const LANES: (&str, [&str; 5]) = (
+    "lanes",
+    [
+        "aes-128-cbc-encrypt-in-place",
+        "aes-256-cbc-encrypt-in-place",
+        "aes-128-cbc-encrypt",
+        "sha-256",
+        "sha-256-one-core",
+    ],
+);
+
 /// The page that is simulated: the same on every machine, so a test of the command compares it.
 const PAPERS: &str = "papers";
 
@@ -202,7 +219,11 @@ const GUEST: &str = "guest-papers";
 
 /// Measures the figures named, all where none is.
 pub(crate) fn run(names: &[&str]) -> ExitCode {
-    let own = || FIGURES.iter().map(|figure| figure.name).chain([PAPERS, GUEST]).map(str::to_owned);
+    let (group, of_group) = LANES;
+    let names: Vec<&str> =
+        names.iter().flat_map(|name| if *name == group { of_group.to_vec() } else { vec![*name] }).collect();
+    let names = &names[..];
+    let own = || FIGURES.iter().map(|figure| figure.name).chain([PAPERS, GUEST, group]).map(str::to_owned);
     let known = || own().chain(papers::names());
     if let Some(unknown) = names.iter().find(|name| !known().any(|known| known == **name)) {
         eprintln!("figures: there is no {unknown:?}; there are {}", known().collect::<Vec<_>>().join(", "));
@@ -292,6 +313,7 @@ mod tests {
     fn every_figure_has_a_name_of_its_own_and_says_so_where_it_is_emulated() {
         let names: std::collections::BTreeSet<_> = FIGURES.iter().map(|figure| figure.name).collect();
         assert_eq!(names.len(), FIGURES.len());
+        assert!(LANES.1.iter().all(|name| names.contains(name)));
         for figure in FIGURES {
             assert_eq!(
                 figure.words.contains("emulated:"),

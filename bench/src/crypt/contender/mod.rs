@@ -3,7 +3,8 @@
 //!
 //! | contender | its rounds |
 //! |---|---|
-//! | OpenSSL, the bare multi-buffer loop | `rivals.rs` |
+//! | OpenSSL, the bare multi-buffer loop, a copy | `rivals.rs` |
+//! | kernels of our own, each in a bare loop | `kernels.rs` |
 //! | Evener under a policy | `run.rs` |
 //! | the same, one request at a time | `sync_requests.rs` |
 //! | who else wants the cores | `neighbours.rs` |
@@ -14,16 +15,18 @@ use evener_core::{Algorithm, Direction, Estimator, Nanos, Objective, TAG_BYTES_M
 use evener_driver_multibuffer::BareLoop;
 
 use crate::crypt::sync_requests;
-use crate::crypt::workload::{Memory, Workload};
+use crate::crypt::workload::{Layout, Memory, Workload};
 use crate::error::BenchError;
-use rivals::{bare, openssl};
+use rivals::{bare, copy, openssl};
 use run::{evener_rounds, evener_visit, jobs, pass_through, tags};
 
+mod kernels;
 mod neighbours;
 mod rivals;
 mod run;
 
 pub use crate::crypt::visit::Visit;
+pub use kernels::Instructions;
 
 /// Which modules work beside the cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,18 @@ pub enum Contender {
         /// Threads.
         workers: usize,
     },
+    /// A bare loop around a kernel of our own.
+    Kernel {
+        /// What it is forced to.
+        by: Instructions,
+        /// Threads.
+        workers: usize,
+    },
+    /// No cipher: input is copied to where output lies, which bounds what goes through memory.
+    Copy {
+        /// Threads.
+        workers: usize,
+    },
     /// Evener under a policy.
     Evener {
         /// The policy.
@@ -88,8 +103,9 @@ impl Contender {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::OpenSsl { workers: 1 } => "openssl, 1 core".into(),
-            Self::OpenSsl { workers } => format!("openssl, {workers} cores"),
+            Self::OpenSsl { workers } => format!("openssl, {}", cores(*workers)),
+            Self::Kernel { by, workers } => format!("own lanes {}, {}", by.name(), cores(*workers)),
+            Self::Copy { workers } => format!("copy, {}", cores(*workers)),
             Self::BareMultiBuffer { workers } => format!("bare multi-buffer, {workers} cores"),
             Self::Evener { policy, objective, modules, singly, .. } => {
                 let way = if *singly { ", one by one" } else { "" };
@@ -106,8 +122,8 @@ impl Contender {
         }
     }
 
-    /// Whether what it takes is compared with what `other` takes: Evener with what is not Evener, and the adaptive policy
-    /// with those that do not adapt.
+    /// Whether what it takes is compared with what `other` takes: Evener with what is not Evener, the adaptive policy
+    /// with those that do not adapt, and kernels of our own with those of others.
     #[must_use]
     pub fn is_compared_with(&self, other: &Self) -> bool {
         match (self, other) {
@@ -115,7 +131,8 @@ impl Contender {
                 *policy != Policy::Adaptive
             }
             (Self::Evener { .. }, _) => !matches!(other, Self::Evener { .. }),
-            (Self::OpenSsl { .. } | Self::BareMultiBuffer { .. }, _) => false,
+            (Self::Kernel { .. }, _) => !matches!(other, Self::Kernel { .. } | Self::Evener { .. }),
+            (Self::OpenSsl { .. } | Self::BareMultiBuffer { .. } | Self::Copy { .. }, _) => false,
         }
     }
 
@@ -135,6 +152,8 @@ impl Contender {
                     && fits
                     && BareLoop::load(session.key()).is_ok()
             }
+            Self::Kernel { by, .. } => by.can_do(load),
+            Self::Copy { .. } => load.layout == Layout::OutOfPlace,
             Self::OpenSsl { .. } | Self::Evener { .. } => true,
         }
     }
@@ -148,12 +167,14 @@ impl Contender {
     pub fn visit(&self, load: &Workload, plan: VisitPlan<'_>) -> Result<Visit, BenchError> {
         let VisitPlan { budget, verify, driver_factory, learned } = plan;
         let mut memory = load.memory();
-        if verify {
+        if verify && !matches!(self, Self::Copy { .. }) {
             self.verify(load, &mut memory, driver_factory, learned)?;
         }
         match self {
             Self::OpenSsl { workers } => openssl(load, &mut memory, *workers, budget),
             Self::BareMultiBuffer { workers } => bare(load, &mut memory, *workers, budget),
+            Self::Kernel { by, workers } => Ok(by.rounds(load, &mut memory, *workers, budget)),
+            Self::Copy { workers } => Ok(copy(load, &mut memory, *workers, budget)),
             Self::Evener { singly: true, .. } => {
                 let (mut jobs, setup) = (jobs(load, &mut memory), self.setup(load, driver_factory, learned));
                 Ok(sync_requests::rounds(
@@ -237,6 +258,8 @@ impl Contender {
         match self {
             Self::OpenSsl { .. } => openssl(load, memory, 1, Nanos::ZERO).map(|_| None),
             Self::BareMultiBuffer { .. } => bare(load, memory, 1, Nanos::ZERO).map(|_| None),
+            Self::Kernel { by, .. } => Ok(by.once(load, memory)),
+            Self::Copy { .. } => Ok(None),
             Self::Evener { singly: true, .. } => {
                 let (mut jobs, setup) = (jobs(load, memory), self.setup(load, driver_factory, learned));
                 sync_requests::rounds(
@@ -258,4 +281,8 @@ impl Contender {
             }
         }
     }
+}
+
+fn cores(workers: usize) -> String {
+    if workers == 1 { "1 core".into() } else { format!("{workers} cores") }
 }

@@ -1,4 +1,4 @@
-//! Rivals' rounds: OpenSSL with one context for each thread, and the multi-buffer library in a bare loop. Both get their jobs in chunks from one list.
+//! Rivals' rounds: OpenSSL with one context for each thread, the multi-buffer library in a bare loop, and a copy. All get their jobs in chunks from one list.
 
 use evener_core::job::{Memory as JobMemory, Parts};
 use evener_core::{InlineDriver as _, Job, Nanos};
@@ -15,7 +15,7 @@ use crate::error::BenchError;
 const CHUNK_JOBS: usize = 16;
 
 /// A claim of the bare loop: four fills of its lanes.
-const BARE_CHUNK_JOBS: usize = 64;
+pub(super) const BARE_CHUNK_JOBS: usize = 64;
 
 pub(super) fn openssl(
     load: &Workload,
@@ -67,6 +67,18 @@ pub(super) fn bare(
     let mut loops = loops.map_err(|error| BenchError::Library(error.to_string()))?;
     let work = loops.iter_mut().map(|bare| |chunk: &mut Vec<BareSpan<'_>>| bare.encrypt(chunk));
     Ok(run_rounds(&chunks, work.collect(), load.turns, budget, || ()))
+}
+
+/// Copies the input of all jobs to where their output lies.
+pub(super) fn copy(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Visit {
+    let chunks = chunks_of(load.spans(memory), CHUNK_JOBS);
+    let copy = |span: &mut Span<'_>| {
+        if let Some(source) = span.source {
+            span.space[..source.len()].copy_from_slice(source);
+        }
+    };
+    let work = (0..workers).map(|_| |chunk: &mut Vec<Span<'_>>| chunk.iter_mut().for_each(copy));
+    run_rounds(&chunks, work.collect(), load.turns, budget, || ())
 }
 
 /// One job of OpenSSL's.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
-use evener_bench::contender::{Contender, Modules};
+use evener_bench::contender::{Contender, Instructions, Modules};
 use evener_bench::crypt::{Experiment, Sizes, Visits, Work, measure};
 use evener_bench::neighbours::NeighbourSpec;
 use evener_bench::workload::Layout;
@@ -16,8 +16,8 @@ use crate::machine::processor::this_processor;
 use crate::terminal::units::{USUAL_SIZES, parse_bytes};
 use crate::terminal::{Exit, output};
 
-/// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, a bare loop
-/// around the multi-buffer library.
+/// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, bare loops
+/// around each of Evener's kernels and the multi-buffer library, and a copy.
 ///
 /// Contenders take turns, run by run; ratios are taken within a run, with distribution-free bounds. The clock
 /// runs from a barrier, when all threads exist and the queue is full, to the end of the last job. Each
@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
         CryptDirection::Decrypt => Direction::Decrypt,
     };
     machine.load_or_measure_costs(&[(arguments.algorithm, direction)], false);
-    let experiment = experiment(arguments, direction)?;
+    let experiment = experiment(arguments, direction, machine.lanes.is_some())?;
     let mut learned = machine.learned.clone();
     let print_cell = |cell: &str| output::line(format_args!("measuring {cell}"));
     let mut results = measure(&experiment, &machine, &mut learned, print_cell)?;
@@ -163,7 +163,7 @@ impl Crypt {
     }
 }
 
-fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experiment> {
+fn experiment(arguments: &Crypt, direction: Direction, has_lanes: bool) -> anyhow::Result<Experiment> {
     let workers = match arguments.workers {
         Some(workers) => usize::from(workers),
         None if arguments.one_by_one => 1,
@@ -193,13 +193,13 @@ fn experiment(arguments: &Crypt, direction: Direction) -> anyhow::Result<Experim
             cell_time: Nanos::from_millis(arguments.cell_time.into()),
         },
         workers,
-        contenders: contenders(arguments, direction, workers),
+        contenders: contenders(arguments, direction, workers, has_lanes),
         beside: arguments.beside(),
     })
 }
 
 /// Baselines first. What is emulated, and what has neighbours, has no baseline but the same under `cpu_only`.
-fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Contender> {
+fn contenders(arguments: &Crypt, direction: Direction, workers: usize, has_lanes: bool) -> Vec<Contender> {
     let emulates = arguments.module_options.emulates();
     let modules = match (emulates, &arguments.module_options.modules[..]) {
         (true, _) => Modules::Emulated,
@@ -212,10 +212,9 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
         if workers > 1 {
             contenders.push(Contender::OpenSsl { workers });
         }
-        // A bare loop wants bursts.
-        let is_cbc = arguments.algorithm.family() == Family::Cbc && direction == Direction::Encrypt;
-        if is_cbc && !arguments.one_by_one {
-            contenders.push(Contender::BareMultiBuffer { workers });
+        // Bare loops want bursts.
+        if !arguments.one_by_one {
+            contenders.extend(bare(arguments.algorithm, direction, workers, has_lanes));
         }
     }
     let as_contender = |&policy: &Policy| Contender::Evener {
@@ -228,4 +227,19 @@ fn contenders(arguments: &Crypt, direction: Direction, workers: usize) -> Vec<Co
     };
     contenders.extend(arguments.policies.iter().map(as_contender));
     contenders
+}
+
+/// Bare loops around what Evener encrypts and hashes by, and a copy for what has output.
+fn bare(
+    algorithm: Algorithm,
+    direction: Direction,
+    workers: usize,
+    has_lanes: bool,
+) -> impl Iterator<Item = Contender> {
+    let is_cbc = algorithm.family() == Family::Cbc && direction == Direction::Encrypt;
+    let copy = algorithm.is_cipher().then_some(Contender::Copy { workers });
+    let library = is_cbc.then_some(Contender::BareMultiBuffer { workers });
+    let kernels = if has_lanes { Instructions::all(algorithm) } else { Vec::new() };
+    let kernels = kernels.into_iter().map(move |by| Contender::Kernel { by, workers });
+    copy.into_iter().chain(library).chain(kernels)
 }
