@@ -16,9 +16,9 @@
 //! a kernel of one message stores no vector register there (`tests/disassembly.rs`). Kernels of hashes do, words of blocks and states, and those over planes, for registers
 //! are too few: so the stack is wiped behind all that has a key of HMAC ([`hashes::with_stack_wiped`], `tests/stack.rs`), and behind planes.
 #![allow(unsafe_code, reason = "room: the processor's instructions")]
-#![cfg_attr(
-    kernels,
-    allow(unsafe_op_in_unsafe_fn, reason = "what a kernel rests on stands once, at `vector::Vector`")
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "what a kernel rests on stands once, at `vector::Vector` and at `bitsliced/plane.rs`"
 )]
 #![cfg_attr(kernels, allow(clippy::incompatible_msrv, reason = "build.rs looks at the compiler"))]
 

@@ -71,6 +71,7 @@ impl<'m> Message<'m> {
     }
 
     /// Whether all that lanes look at but the places is the same, and nothing lies apart.
+    #[cfg(kernels)]
     #[inline]
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         self.blocks == other.blocks && self.key == other.key && self.last.is_none()

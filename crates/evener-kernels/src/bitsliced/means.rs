@@ -45,7 +45,7 @@ impl Means {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {
-            Kind::Words => "words of 64 bits",
+            Kind::Words => "words",
             #[cfg(target_arch = "x86_64")]
             Kind::Sse2 => "sse2",
             #[cfg(target_arch = "x86_64")]

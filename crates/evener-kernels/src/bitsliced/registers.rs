@@ -17,12 +17,12 @@ macro_rules! plane {
     ($xor:ident, $and:ident, $repeated:ident, $word:ident, $lowered:ident, $raised:ident) => {
         #[inline(always)]
         unsafe fn odd_rows() -> Self {
-            Self($word(0xff00_ff00_u32.cast_signed()))
+            Self($word(i32::from_ne_bytes([0, 0xff, 0, 0xff])))
         }
 
         #[inline(always)]
         unsafe fn repeated(byte: u8) -> Self {
-            Self($repeated(byte.cast_signed()))
+            Self($repeated(i8::from_ne_bytes([byte])))
         }
 
         #[inline(always)]

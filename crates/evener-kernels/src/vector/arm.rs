@@ -78,7 +78,15 @@ impl Vector for uint8x16_t {
 
     #[inline(always)]
     unsafe fn round(self, key: Self) -> Self {
-        vaesmcq_u8(vaeseq_u8(self, key))
+        // As one, for the processor takes both together; and into the text's register, for AESE gives the same either way, and compilers take the key's and move it back.
+        let mut text = self;
+        asm!(
+            "aese {0:v}.16b, {1:v}.16b",
+            "aesmc {0:v}.16b, {0:v}.16b",
+            inout(vreg) text, in(vreg) key,
+            options(pure, nomem, nostack, preserves_flags)
+        );
+        text
     }
 
     #[inline(always)]
