@@ -14,9 +14,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
-
-use crate::arguments::{Arguments, Command};
+use crate::arguments::Command;
 use crate::command::{
     bench, completions, cryptodev, devices, doctor, encrypt, explain, host, inspect, keygen, keyset, man,
     provider, sim, status, sum, top,
@@ -30,7 +28,7 @@ fn hide_from_dumps() {
 
 fn main() -> ExitCode {
     hide_from_dumps();
-    let command = match Arguments::try_parse() {
+    let command = match arguments::parse() {
         Ok(arguments) => arguments.command,
         Err(error) => return arguments::explain(&error).into(),
     };
@@ -52,8 +50,8 @@ fn main() -> ExitCode {
         Command::Doctor(arguments) => doctor::run(arguments),
         Command::Cryptodev(arguments) => cryptodev::run(arguments),
         Command::Provider(provider) => provider::run(provider),
-        Command::Completions(arguments) => completions::run(arguments, Arguments::command()),
-        Command::Man(arguments) => man::run(arguments, Arguments::command()),
+        Command::Completions(arguments) => completions::run(arguments, arguments::definition()),
+        Command::Man(arguments) => man::run(arguments, arguments::definition()),
     };
     signals::end(outcome.unwrap_or_else(|error| output::failure(&error)))
 }

@@ -182,7 +182,7 @@ fn a_file_that_wrongly_says_that_it_is_empty_is_read_by_itself_and_refused_among
     assert_eq!(files(&place.join("out")), [Path::new("a")]);
     fs::remove_dir_all(place.join("out")).unwrap();
     place.evener().args(encrypt).arg("/proc/version").run().succeeded();
-    let back = place.evener().args(["decrypt", "--key", "k.json", "out"]).run().succeeded();
+    let back = place.evener().args(["decrypt", "--key", "k.json", "-o", "-", "out"]).run().succeeded();
     assert_eq!(back.stdout(), fs::read("/proc/version").unwrap());
 }
 

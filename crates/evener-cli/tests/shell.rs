@@ -56,9 +56,10 @@ fn without_input_and_output_it_is_a_filter_that_says_nothing() {
         let back = place.evener().arg("decrypt").args(way).input(sealed.stdout()).run().succeeded();
         assert_eq!((back.stdout() == text, back.stderr()), (true, ""));
     }
-    let back = place.evener().args(["decrypt", "--key", "k.json", "f.sealed"]).run().succeeded();
+    let back = place.evener().args(["decrypt", "--key", "k.json", "-o", "-", "f.sealed"]).run().succeeded();
     assert_eq!((back.stdout(), back.stderr()), (&b"some text\n"[..], ""));
-    let several = place.evener().args(["decrypt", "--key", "k.json", "f.sealed", "large.sealed"]).run();
+    let several = ["decrypt", "--key", "k.json", "-o", "-", "f.sealed", "large.sealed"];
+    let several = place.evener().args(several).run();
     several.ended_with(2).saying("exactly one input");
 }
 
@@ -70,7 +71,7 @@ fn ciphertext_is_not_shown_on_a_terminal() {
         &[
             "-c",
             &format!(
-                "{EVENER} encrypt --key k.json f >/dev/tty; {EVENER} encrypt --key k.json -o /dev/tty f"
+                "{EVENER} encrypt --key k.json -o - f >/dev/tty; {EVENER} encrypt --key k.json -o /dev/tty f"
             ),
         ],
         &[],
@@ -133,7 +134,7 @@ fn pipes_and_descriptors_are_read_as_any_file() {
 /// What writes an answer or data to standard output.
 const ANSWERS: [&str; 9] = [
     "encrypt --key k.json -o - large",
-    "decrypt --key k.json large.sealed",
+    "decrypt --key k.json -o - large.sealed",
     "encrypt -q --key k.json -o /dev/stdout large",
     "encrypt -q --key k.json --json - -o out --force f",
     "keygen --age",
@@ -173,7 +174,7 @@ fn a_reader_that_has_seen_enough_ends_it_quietly_by_sigpipe() {
     assert_eq!(drafts(&place), 0);
     let ran = shell(
         &place,
-        "trap '' PIPE; { \"$E\" decrypt --key k.json large.sealed; echo $? >code; } | true; cat code",
+        "trap '' PIPE; { \"$E\" decrypt --key k.json -o - large.sealed; echo $? >code; } | true; cat code",
     );
     assert_eq!(ran.stdout_text(), "1\n", "where the signal is ignored it is an error");
     assert!(ran.stderr().contains("reader"), "{}", ran.stderr());
@@ -195,7 +196,7 @@ fn without_standard_error_the_work_is_done_all_the_same() {
     for where_to in ["2>&-", "2>/dev/full"] {
         let line = format!("\"$E\" encrypt --force --key k.json -o silent f {where_to}");
         shell(&place, &line).succeeded();
-        shell(&place, "\"$E\" decrypt --key k.json silent | cmp - f").succeeded();
+        shell(&place, "\"$E\" decrypt --key k.json -o - silent | cmp - f").succeeded();
     }
 }
 
@@ -393,7 +394,8 @@ fn where_no_thread_can_be_had_one_does_the_work() {
             .succeeded();
         let read = |name: &str| fs::read(place.join(&back).join(name)).unwrap();
         assert!(read("small") == small && read("large") == large, "{threads}");
-        let piped = run(threads, &["decrypt", "--key", "k.json", &format!("{sealed}/large")]).succeeded();
+        let piped =
+            run(threads, &["decrypt", "--key", "k.json", "-o", "-", &format!("{sealed}/large")]).succeeded();
         assert!(piped.stdout() == large, "{threads}");
     }
 }

@@ -1,7 +1,8 @@
 //! What can be wrong with a key, with the bytes of a file, or with one file of a run, as facts.
 
+use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use evener_core::JobError;
 use evener_fd::SystemError;
@@ -147,6 +148,15 @@ pub enum FileError {
         "output is finished, but for mode, owner, time or attributes of its source, which its other names would get, too (--force replaces it)"
     )]
     OtherNames,
+    /// The name has no suffix that could be taken away.
+    #[error("its name does not end in {}; -o names its output", Path::new(.0).display())]
+    NoSuffix(OsString),
+    /// The name has the suffix that would be added.
+    #[error("its name ends in {} already; -o names its output", Path::new(.0).display())]
+    HasSuffix(OsString),
+    /// A directory or link keeps its name, which the output of a file beside it takes.
+    #[error("the output of {} takes its name", .0.display())]
+    NameTaken(PathBuf),
     /// The output of another file of the run stands under the final name.
     #[error(
         "the output of another file of this run stands under its name, which the file system takes for the same; it was not replaced"

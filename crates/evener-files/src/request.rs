@@ -1,7 +1,7 @@
 //! The request for a run: keys, inputs, output and options, and why it may be refused as a whole.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use evener::core::plan::Policy;
 use evener::core::{Budget, Estimator, Objective};
@@ -10,6 +10,7 @@ use evener_fd::SystemError;
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::format::{KeyFacts, Opener, Sealer};
+use crate::naming::Naming;
 use crate::preservation::Keep;
 use crate::record::Trust;
 
@@ -71,8 +72,20 @@ pub enum Target {
     Stdout,
     /// A file or a directory.
     Path(PathBuf),
+    /// Beside each file, under the name that [`Options::naming`] gives.
+    Beside,
     /// Nowhere: what is decrypted is checked, and compared with what lies at a path, if one is given.
     Nowhere(Option<PathBuf>),
+}
+
+impl Target {
+    /// The file or directory that was named.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) => Some(path),
+            Self::Stdout | Self::Beside | Self::Nowhere(_) => None,
+        }
+    }
 }
 
 /// How it is to be done.
@@ -97,7 +110,9 @@ pub struct Options {
     pub state_dir: Option<PathBuf>,
     /// What shows in a record that a file is the one that it was.
     pub trust: Trust,
-    /// Which names below a directory are taken.
+    /// What outputs of files are called.
+    pub naming: Naming,
+    /// Which names below a directory are taken: names of the source.
     pub filter: Filter,
     /// Whether outputs are deleted that the record shows to be Evener's and whose source is not there any more.
     pub delete: bool,
@@ -198,6 +213,15 @@ pub enum RequestError {
     /// An input without a name of its own, such as `/`, among several.
     #[error("the input {} has no name to be kept", .0.display())]
     NoName(PathBuf),
+    /// A directory without an output.
+    #[error("{} is a directory: -o OUT says where its files go", .0.display())]
+    NoOutput(PathBuf),
+    /// The shell has opened the output for what goes to standard output.
+    #[error(
+        "standard output goes to {path}, where the output is to go by itself: name it, -o {path}, or send it there, -o - > {path}",
+        path = .0.display()
+    )]
+    IsStdout(PathBuf),
     /// Two inputs of the same name.
     #[error("two inputs would both go to {}", .0.display())]
     SameOutput(PathBuf),

@@ -11,17 +11,18 @@ use evener::{Cancel, CoreDrivers, DriverFactory, Report, Setup};
 
 use zeroize::Zeroizing;
 
+use crate::error::FileError;
 use crate::input::descriptors::Descriptors;
 use crate::input::place::OpenPlaces;
-use crate::mirror::{Deletion, Rehearsal};
+use crate::mirror::{Deletion, NamedInput, Rehearsal};
 use crate::output::Outputs;
 use crate::record::{Record, RequestKey, RunOutput};
 use crate::report::{Progress, Summary};
-use crate::request::{Existing, Request, RequestError, Source, Target, Task};
+use crate::request::{Existing, Options, Request, RequestError, Source, Target, Task};
 use crate::segments::slots::{Plan, plan_slots};
 use crate::walk::Walk;
 use crate::workers::{Pool, TreeRun, Verification, Workers};
-use crate::{archive, mirror, stream, walk};
+use crate::{archive, stream, walk};
 
 /// Does what `request` says.
 ///
@@ -49,23 +50,25 @@ pub fn process(
         _ if request.options.part.is_some() => stream::run_part(&through)?,
         (Target::Nowhere(Some(_)), None) => return Err(RequestError::StdinAgainst),
         (Target::Nowhere(against), Some(sources)) => run.verification(&sources, against.as_deref())?,
-        (Target::Path(target), Some(sources)) if !stream::is_stream(request) => {
+        (Target::Path(_) | Target::Beside, Some(sources)) if !stream::is_stream(request) => {
             let descriptors = Descriptors::of_process(request.options.workers.max(1));
             let open = OpenPlaces::new(descriptors.directories);
             let outputs = Outputs::new(request.options.keep, Arc::clone(&open));
             if request.options.existing != Existing::Keep {
                 outputs.keep_in_mind();
             }
-            let walk = Walk::new(&sources, target, &request.options.filter, &outputs, &open)?;
+            let (target, options) = (request.target.path(), &request.options);
+            let walk = Walk::new(&sources, target, (&options.filter, &options.naming), &outputs, &open)?;
+            let is_tree = walk.is_tree();
             let record = record(request, walk.is_tree());
             let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
             let mut summary = if request.options.is_rehearsal {
-                rehearse(request, &sources, target, &record)
+                rehearse(request, &sources, &record, is_tree)
             } else {
                 run.workers(tree, &sources, &record)?
             };
             if request.options.delete {
-                delete(request, &sources, target, &record, &mut summary, cancel.is_cancelled());
+                delete(request, &sources, &record, &mut summary, cancel.is_cancelled());
             }
             record.finish();
             summary
@@ -151,17 +154,28 @@ fn open_places(request: &Request) -> Arc<OpenPlaces> {
     OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories)
 }
 
+/// The inputs of a run with their places in the output.
+fn named_inputs(request: &Request, sources: &[PathBuf], is_tree: bool) -> impl Iterator<Item = NamedInput> {
+    let inputs = walk::inputs(sources, request.target.path(), &request.options.naming);
+    inputs.unwrap_or_default().into_iter().map(move |input| NamedInput::of(input, is_tree))
+}
+
 /// What the run would do.
-fn rehearse(request: &Request, sources: &[PathBuf], target: &Path, record: &Record) -> Summary {
+fn rehearse(request: &Request, sources: &[PathBuf], record: &Record, is_tree: bool) -> Summary {
     let mut summary = Summary::default();
     let options = &request.options;
-    let (filter, keep, existing) = (&options.filter, options.keep, options.existing);
+    let (filter, naming) = (&options.filter, &options.naming);
+    let (keep, existing) = (options.keep, options.existing);
     let (inputs, open) = (walk::identities(sources), &open_places(request));
-    let rehearsal = Rehearsal { record, filter, keep, existing, inputs, open };
-    for pair in mirror::pairs(sources, target) {
-        rehearsal.run(&pair, &mut summary);
+    let rehearsal = Rehearsal { record, filter, naming, keep, existing, inputs, open };
+    for named in named_inputs(request, sources, is_tree) {
+        rehearsal.run(&named, &mut summary);
     }
     summary.planned.retain(|(path, _)| !options.left_out.contains(path));
+    let is_left_out = |(path, error): &(PathBuf, FileError)| {
+        matches!(error, FileError::NoSuffix(_)) && options.left_out.contains(path)
+    };
+    summary.failed.retain(|failed| !is_left_out(failed));
     summary.found = summary.planned.len() as u64 + summary.accounted_for();
     summary
 }
@@ -170,7 +184,6 @@ fn rehearse(request: &Request, sources: &[PathBuf], target: &Path, record: &Reco
 fn delete(
     request: &Request,
     sources: &[PathBuf],
-    target: &Path,
     record: &Record,
     summary: &mut Summary,
     is_cancelled: bool,
@@ -185,10 +198,11 @@ fn delete(
     if summary.not_deleted.is_some() {
         return;
     }
-    let (filter, is_rehearsal) = (&request.options.filter, request.options.is_rehearsal);
-    let deletion = Deletion { record, filter, is_rehearsal, open: &open_places(request) };
-    for pair in mirror::pairs(sources, target).into_iter().filter(|(source, ..)| source.is_dir()) {
-        let (deleted, done) = deletion.run(&pair);
+    let Options { filter, naming, is_rehearsal, .. } = &request.options;
+    let (is_rehearsal, open) = (*is_rehearsal, &open_places(request));
+    let deletion = Deletion { record, filter, naming, is_rehearsal, open };
+    for named in named_inputs(request, sources, true).filter(|named| named.source.is_dir()) {
+        let (deleted, done) = deletion.run(&named);
         summary.deleted.extend(deleted);
         summary.failed.extend(done.err());
     }
@@ -198,7 +212,8 @@ fn delete(
 fn record(request: &Request, is_tree: bool) -> Record {
     let options = &request.options;
     let state_dir = options.state_dir.as_deref();
-    let Target::Path(target) = &request.target else { unreachable!("a stream has no record") };
+    // Outputs beside their files are single ones, wherever they lie.
+    let target = request.target.path().unwrap_or_else(|| Path::new("."));
     let facts = (is_tree || !request.task.can_open()).then(|| {
         let mut facts = request.task.key_facts();
         if options.armor && matches!(request.task, Task::Encrypt(_)) {

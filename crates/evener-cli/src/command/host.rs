@@ -70,7 +70,7 @@ pub(crate) struct Host {
     idle_exit: Option<u64>,
 
     /// Lets processes of the same user look into this one, keys included, and the system leave a core file, in which no memory and so no key is: for looking for faults.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     dumpable: bool,
 
     #[command(flatten)]
@@ -82,51 +82,51 @@ pub(crate) struct Host {
 #[command(next_help_heading = "Limits")]
 struct Most {
     /// Clients at the same time: 1024, or as many as the limit of open files allows. More than that allows are refused.
-    #[arg(long = "clients", value_name = "N")]
+    #[arg(hide_short_help = true, long = "clients", value_name = "N")]
     clients_max: Option<usize>,
 
     /// Open sessions of a client.
-    #[arg(long = "sessions", value_name = "N", default_value_t = Limits::default().sessions_max)]
+    #[arg(hide_short_help = true, long = "sessions", value_name = "N", default_value_t = Limits::default().sessions_max)]
     sessions_max: usize,
 
     /// Requests of a client that the module holds; others wait in the client's ring.
-    #[arg(long = "in-flight", value_name = "N", default_value_t = Limits::default().in_flight_max)]
+    #[arg(hide_short_help = true, long = "in-flight", value_name = "N", default_value_t = Limits::default().in_flight_max)]
     in_flight_max: usize,
 
     /// Bytes of these requests: the one that goes beyond is the last that is taken.
-    #[arg(long = "bytes-in-flight", value_name = "SIZE", value_parser = some_bytes, default_value = "16M")]
+    #[arg(hide_short_help = true, long = "bytes-in-flight", value_name = "SIZE", value_parser = some_bytes, default_value = "16M")]
     bytes_in_flight_max: usize,
 
     /// Memory of a client that is mapped: a guest needs all of its own.
-    #[arg(long = "client-memory", value_name = "SIZE", value_parser = units::parse_bytes, default_value = "64G")]
+    #[arg(hide_short_help = true, long = "client-memory", value_name = "SIZE", value_parser = units::parse_bytes, default_value = "64G")]
     memory_bytes_max: u64,
 
     /// Longest request.
-    #[arg(long = "request-size", value_name = "SIZE", value_parser = request_size, default_value = "1M")]
+    #[arg(hide_short_help = true, long = "request-size", value_name = "SIZE", value_parser = request_size, default_value = "1M")]
     request_bytes_max: usize,
 
     /// Clients of one user at the same time: all, or where others may come an equal share for each that is named, the own user and root; a group counts as eight.
-    #[arg(long = "user-clients", value_name = "N")]
+    #[arg(hide_short_help = true, long = "user-clients", value_name = "N")]
     user_clients_max: Option<usize>,
 
     /// Open sessions of a user's clients together.
-    #[arg(long = "user-sessions", value_name = "N", default_value_t = Limits::default().user_sessions_max)]
+    #[arg(hide_short_help = true, long = "user-sessions", value_name = "N", default_value_t = Limits::default().user_sessions_max)]
     user_sessions_max: usize,
 
     /// Requests of a user's clients together that the module holds, for each of --cores; others wait.
-    #[arg(long = "user-in-flight", value_name = "N", default_value_t = Limits::default().user_in_flight_max)]
+    #[arg(hide_short_help = true, long = "user-in-flight", value_name = "N", default_value_t = Limits::default().user_in_flight_max)]
     user_in_flight_max: usize,
 
     /// Memory of a user's clients together that is mapped: several guests of one user need all of theirs.
-    #[arg(long = "user-memory", value_name = "SIZE", value_parser = units::parse_bytes, default_value = "64G")]
+    #[arg(hide_short_help = true, long = "user-memory", value_name = "SIZE", value_parser = units::parse_bytes, default_value = "64G")]
     user_memory_bytes_max: u64,
 
     /// Memory of a user's clients together that had no pages and was given them by the host, which pays for them: a quarter of what the host may have, shared as the places are.
-    #[arg(long = "user-faults", value_name = "SIZE", value_parser = units::parse_bytes)]
+    #[arg(hide_short_help = true, long = "user-faults", value_name = "SIZE", value_parser = units::parse_bytes)]
     user_faulted_bytes_max: Option<u64>,
 
     /// How long a client may say nothing after it connected, or stop in the middle of a message.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(hide_short_help = true, long, value_name = "SECONDS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     silence: u64,
 }
 

@@ -18,11 +18,11 @@ use crate::terminal::PathDisplay;
 #[derive(clap::Args)]
 pub(crate) struct KeyProtection {
     /// Takes the first line of FILE as passphrase of the keyset's own file; unless given, it is asked for.
-    #[arg(long, value_name = "FILE")]
+    #[arg(hide_short_help = true, long, value_name = "FILE")]
     key_passphrase_file: Option<PathBuf>,
 
     /// Takes a cleartext keyset of AEAD keys that the keyset is encrypted under, as Tink does it.
-    #[arg(long, value_name = "KEK.json", conflicts_with = "key_passphrase_file")]
+    #[arg(hide_short_help = true, long, value_name = "KEK.json", conflicts_with = "key_passphrase_file")]
     key_encryption: Option<PathBuf>,
 }
 

@@ -27,7 +27,7 @@ use evener_driver_libcrypto::Libcrypto;
 use evener_driver_multibuffer::Unavailable;
 use evener_sim::lab::Runners;
 
-use crate::terminal::output;
+use crate::terminal::{output, waiting};
 use libraries::{Operation, algorithms_of_lanes, lanes, libcrypto, multibuffer, unknown_drivers};
 use microbench::{JobKind, NotMeasured};
 use modules::OpenModule;
@@ -124,7 +124,9 @@ impl Machine {
         if !unknown.iter().any(|row| multi.supports(row.0, row.1)) {
             return MethodCosts::Cached;
         }
-        calibrate::measure(&mut *plain, &mut *multi, &unknown, &SystemClock, &mut self.learned);
+        waiting::said_while("measuring what jobs cost on this machine, once", |_| {
+            calibrate::measure(&mut *plain, &mut *multi, &unknown, &SystemClock, &mut self.learned);
+        });
         let saved = self.save_costs(&self.learned);
         saved.map_or_else(|error| MethodCosts::NotSaved(error.to_string()), |()| MethodCosts::Saved)
     }

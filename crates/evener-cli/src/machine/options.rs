@@ -9,16 +9,18 @@ use super::modules::ModuleSpec;
 
 /// Modules beside the cores, and hardware that is not there, for experiments.
 #[derive(clap::Args, Clone, Default)]
-#[command(next_help_heading = "Experiments")]
+#[command(next_help_heading = "Scheduling")]
 pub(crate) struct ModuleOptions {
-    /// Adds a module: hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes, more with
+    /// Adds a module: hosted:SOCKET, afalg:DRIVER, ....
+    ///
+    /// hosted:SOCKET, the module of an `evener host` (CBC encryption and hashes, more with
     /// hosted:SOCKET,offer=all; hosted:SOCKET,uid=N where it runs as a user other than root and you); afalg:DRIVER, a driver of the kernel; devcrypto or devcrypto:/dev/NAME, a node of OCF (`evener
     /// devices` lists both); or an emulated one, emulated:am3358, emulated:cell, or emulated:d=A+B,h=A+B. May be repeated.
     #[arg(long = "module", value_name = "MODULE")]
     pub(crate) modules: Vec<ModuleSpec>,
 
     /// Makes a job on the CPU as dear as on the processor of an emulated module: emulated:am3358.
-    #[arg(long, value_name = "MODULE")]
+    #[arg(hide_short_help = true, long, value_name = "MODULE")]
     pub(crate) cpu_cost: Option<Preset>,
 }
 

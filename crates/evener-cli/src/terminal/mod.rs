@@ -8,6 +8,7 @@ pub(crate) mod prompt;
 pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod units;
+pub(crate) mod waiting;
 
 pub(crate) use exit_status::{Exit, examples_help, exit_status_help};
 pub(crate) use output::PathDisplay;

@@ -39,7 +39,7 @@ fn pack(run: &stream::Run<'_>, open: &Arc<OpenPlaces>) -> Result<Summary, Reques
     });
     let target = match &request.target {
         Target::Path(path) => path.as_path(),
-        Target::Stdout | Target::Nowhere(_) => Path::new("-"),
+        Target::Stdout | Target::Beside | Target::Nowhere(_) => Path::new("-"),
     };
     let inputs = named_inputs(&sources.collect::<Result<Vec<_>, _>>()?, target)?;
     let packed = Arc::new(Packed::default());

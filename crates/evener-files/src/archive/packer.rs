@@ -15,9 +15,8 @@ use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::{OpenPlaces, Place};
 use crate::input::source_file::SourceFile;
-use crate::output::{is_draft, kept_xattrs};
+use crate::output::{is_own_name, kept_xattrs};
 use crate::preservation::Keep;
-use crate::record::is_record;
 use crate::report::{Skip, Summary};
 use crate::walk::{Descent, Found, Identity};
 
@@ -180,7 +179,7 @@ impl Packer {
         match kind {
             FileType::Symlink if self.keep.links => self.link((place, name), member, depth - 1),
             FileType::Symlink => self.skipped(path, Skip::Symlink),
-            FileType::RegularFile if is_draft(name) || is_record(name) => self.skipped(path, Skip::Draft),
+            FileType::RegularFile if is_own_name(name) => self.skipped(path, Skip::Draft),
             FileType::RegularFile => self.pack(path, member, SourceFile::open(place, name)?),
             _ if self.keep.specials => Err(FileError::Special),
             _ => self.skipped(path, Skip::Special),

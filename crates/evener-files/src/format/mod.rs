@@ -128,7 +128,8 @@ impl Sealer {
     }
 
     /// Whether each file costs the derivation of a key from a passphrase that is slow on purpose.
-    pub(crate) fn is_slow(&self) -> bool {
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
         matches!(self, Self::Age(recipients) if recipients.is_passphrase())
     }
 
@@ -168,7 +169,8 @@ impl Sealer {
 
 impl Opener {
     /// Whether each file costs the derivation of a key from a passphrase that is slow on purpose.
-    pub(crate) fn is_slow(&self) -> bool {
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
         matches!(self, Self::Age(identities) if identities.has_passphrase())
     }
 

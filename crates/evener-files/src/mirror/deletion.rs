@@ -1,5 +1,6 @@
 //! Outputs that have lost their source: those that the record shows to be Evener's own, as it made them, go; nothing else does.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,16 +8,18 @@ use std::sync::Arc;
 
 use rustix::fs::{FileType, Stat};
 
-use super::side::Pair;
+use super::side::{NamedInput, Pair};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::OpenPlaces;
+use crate::naming::Naming;
 use crate::record::{Record, Spot, Stamp};
 
 /// How outputs are deleted.
 pub(crate) struct Deletion<'a> {
     pub(crate) record: &'a Record,
     pub(crate) filter: &'a Filter,
+    pub(crate) naming: &'a Naming,
     /// Whether they are named only.
     pub(crate) is_rehearsal: bool,
     pub(crate) open: &'a Arc<OpenPlaces>,
@@ -49,10 +52,8 @@ type Failed = (PathBuf, FileError);
 impl Deletion<'_> {
     /// Deletes what stands in `output` and comes from nothing in `source` any more; returns what that was. Nothing is deleted behind an
     /// error.
-    pub(crate) fn run(
-        &self,
-        (source, output, spot): &(PathBuf, PathBuf, Spot),
-    ) -> (Vec<PathBuf>, Result<(), Failed>) {
+    pub(crate) fn run(&self, named: &NamedInput) -> (Vec<PathBuf>, Result<(), Failed>) {
+        let NamedInput { source, output: Ok(output), spot } = named else { return (Vec::new(), Ok(())) };
         let (relative, deleted, touched) = (PathBuf::new(), Vec::new(), HashSet::new());
         let mut run = Run { by: self, output, relative, deleted, touched };
         let pair = Pair::open(source, output, *spot, self.open).map_err(|error| (output.clone(), error));
@@ -80,9 +81,13 @@ impl Run<'_> {
                 levels.push(self.level(inner)?);
                 continue;
             }
-            let goes = matches!(kind, FileType::RegularFile | FileType::Symlink)
-                && !self.by.filter.leaves_out(&self.relative, false);
-            let gone = goes && self.entry(&level.pair, &name).map_err(|error| (self.path(), error))?;
+            let gone = match self.source_of(&name, kind) {
+                Some(source) => {
+                    let gone = self.entry(&level.pair, &name, (&source, kind));
+                    gone.map_err(|error| (self.path(), error))?
+                }
+                None => false,
+            };
             level.is_empty &= gone;
             level.has_lost |= gone;
             self.relative.pop();
@@ -113,7 +118,7 @@ impl Run<'_> {
 
     fn directory(&mut self, left: &Level, above: &Pair) -> Result<bool, FileError> {
         let name = self.relative.file_name().unwrap_or_default();
-        if !left.is_empty || left.pair.source.is_there() || above.source.stat(name)?.is_some() {
+        if !left.is_empty || left.pair.source.is_there() || self.is_there(above, name, FileType::Directory)? {
             return Ok(false);
         }
         let is_ours = |stat| self.by.record.is_directory_of_ours(left.pair.spot, &stat);
@@ -127,11 +132,35 @@ impl Run<'_> {
         Ok(true)
     }
 
+    /// The name of the source of a file or link that a run would have made; what the filter leaves out is none.
+    fn source_of<'n>(&self, name: &'n OsStr, kind: FileType) -> Option<Cow<'n, OsStr>> {
+        let source = match kind {
+            FileType::RegularFile => self.by.naming.source(name)?,
+            FileType::Symlink => Cow::Borrowed(name),
+            _ => return None,
+        };
+        let is_left_out = self.by.filter.leaves_out(&self.relative.with_file_name(&source), false);
+        (!is_left_out).then_some(source)
+    }
+
+    /// Whether `source` is there, of which an output of this kind comes: under other names than their own files have other outputs.
+    fn is_there(&self, pair: &Pair, source: &OsStr, kind: FileType) -> Result<bool, FileError> {
+        let Some(stat) = pair.source.stat(source)? else { return Ok(false) };
+        let is_file = |kind| kind == FileType::RegularFile;
+        let now = FileType::from_raw_mode(stat.st_mode);
+        Ok(*self.by.naming == Naming::Kept || is_file(now) == is_file(kind))
+    }
+
     /// Deletes a file or a link.
-    fn entry(&mut self, pair: &Pair, name: &OsStr) -> Result<bool, FileError> {
+    fn entry(
+        &mut self,
+        pair: &Pair,
+        name: &OsStr,
+        (source, kind): (&OsStr, FileType),
+    ) -> Result<bool, FileError> {
         let Some(stat) = pair.output.stat(name)? else { return Ok(true) };
-        let is_ours = self.is_ours(self.by.record.spot(pair.spot, name), &stat);
-        if !is_ours || pair.source.stat(name)?.is_some() {
+        let is_ours = self.is_ours(pair.spot.join(name), &stat);
+        if !is_ours || self.is_there(pair, source, kind)? {
             return Ok(false);
         }
         if !self.by.is_rehearsal {

@@ -9,4 +9,4 @@ mod side;
 
 pub(crate) use deletion::Deletion;
 pub(crate) use rehearsal::Rehearsal;
-pub(crate) use side::pairs;
+pub(crate) use side::NamedInput;

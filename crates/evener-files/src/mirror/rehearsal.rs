@@ -8,14 +8,15 @@ use evener_fd::Named;
 use rustix::fs::{self, AtFlags, FileType, Stat};
 use rustix::io::Errno;
 
-use super::side::Pair;
+use super::side::{NamedInput, Pair};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::OpenPlaces;
 use crate::input::source_file::SourceFile;
-use crate::output::is_draft;
+use crate::naming::Naming;
+use crate::output::is_own_name;
 use crate::preservation::Keep;
-use crate::record::{Record, Spot, Stamp, is_record};
+use crate::record::{Record, Spot, Stamp};
 use crate::report::{Planned, Skip, Summary};
 use crate::request::Existing;
 
@@ -23,6 +24,7 @@ use crate::request::Existing;
 pub(crate) struct Rehearsal<'a> {
     pub(crate) record: &'a Record,
     pub(crate) filter: &'a Filter,
+    pub(crate) naming: &'a Naming,
     pub(crate) keep: Keep,
     pub(crate) existing: Existing,
     /// Where no output may go: device and inode of what was named.
@@ -41,14 +43,14 @@ struct Run<'a> {
 
 impl Rehearsal<'_> {
     /// Adds to `summary` what would be done with a named directory or file.
-    pub(crate) fn run(&self, (source, output, spot): &(PathBuf, PathBuf, Spot), summary: &mut Summary) {
+    pub(crate) fn run(&self, NamedInput { source, output, spot }: &NamedInput, summary: &mut Summary) {
         let mut run = Run { by: self, source, at: source.clone(), summary };
-        let done = match source.is_dir() {
-            true => Pair::open(source, output, *spot, self.open)
+        let done = output.clone().and_then(|output| match source.is_dir() {
+            true => Pair::open(source, &output, *spot, self.open)
                 .and_then(|pair| if *spot == Spot::default() { Ok(pair) } else { run.spared(pair) })
                 .map(|pair| run.tree(pair)),
-            false => run.single(output),
-        };
+            false => run.single(&output, *spot),
+        });
         if let Err(error) = done {
             summary.failed.push((source.clone(), error));
         }
@@ -56,14 +58,9 @@ impl Rehearsal<'_> {
 }
 
 impl Run<'_> {
-    fn single(&mut self, output: &Path) -> Result<(), FileError> {
-        let output = match (output.is_dir(), self.source.file_name()) {
-            (true, Some(name)) => output.join(name),
-            _ => output.to_owned(),
-        };
+    fn single(&mut self, output: &Path, spot: Spot) -> Result<(), FileError> {
         let source = SourceFile::open_named(self.source)?.stat;
-        let spot = self.by.record.spot(Spot::default(), output.file_name().unwrap_or_default());
-        let standing = standing_at(&output)?;
+        let standing = standing_at(output)?;
         self.is_to_be_spared(standing.as_ref().map(|stat| (stat.st_dev, stat.st_ino)))?;
         self.plan(self.source.to_owned(), spot, &source, standing);
         Ok(())
@@ -86,7 +83,8 @@ impl Run<'_> {
                 continue;
             }
             if is_directory {
-                match pair.enter(&name).and_then(|inner| self.spared(inner)) {
+                let free = self.is_free(pair, &name);
+                match free.and_then(|()| pair.enter(&name)).and_then(|inner| self.spared(inner)) {
                     Ok(inner) => match self.level(inner) {
                         Some(level) => levels.push(level),
                         None => drop(self.at.pop()),
@@ -116,6 +114,20 @@ impl Run<'_> {
         }
     }
 
+    /// Whether a directory or link may keep its name: no file beside it has an output of that name.
+    fn is_free(&self, pair: &Pair, name: &OsStr) -> Result<(), FileError> {
+        let Some(rival) = self.by.naming.rival(name).filter(|rival| !is_own_name(rival)) else {
+            return Ok(());
+        };
+        let path = self.at.with_file_name(&rival);
+        let relative = path.strip_prefix(self.source).unwrap_or(&path);
+        let kind = pair.source.stat(&rival)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
+        match kind == Some(FileType::RegularFile) && !self.by.filter.leaves_out(relative, false) {
+            true => Err(FileError::NameTaken(path)),
+            false => Ok(()),
+        }
+    }
+
     /// A directory with its entries; what cannot be read has failed.
     fn level(&mut self, pair: Pair) -> Option<(Pair, std::vec::IntoIter<(OsString, FileType)>)> {
         match pair.source.entries() {
@@ -136,8 +148,11 @@ impl Run<'_> {
     /// What is no directory, `above` directories below the one that was named.
     fn entry(&mut self, pair: &Pair, name: &OsStr, kind: FileType, above: usize) -> Result<(), FileError> {
         match kind {
-            FileType::RegularFile if is_draft(name) || is_record(name) => self.skip(Skip::Draft),
-            FileType::RegularFile => self.file(pair, name),
+            FileType::RegularFile if is_own_name(name) => self.skip(Skip::Draft),
+            FileType::RegularFile => match self.by.naming.output(name)? {
+                output if is_own_name(&output) => self.skip(Skip::Draft),
+                output => self.file(pair, name, &output),
+            },
             FileType::Symlink if self.by.keep.links => self.link(pair, name, above),
             FileType::Symlink => self.skip(Skip::Symlink),
             _ if self.by.keep.specials => Err(FileError::Special),
@@ -150,21 +165,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn file(&mut self, pair: &Pair, name: &OsStr) -> Result<(), FileError> {
+    fn file(&mut self, pair: &Pair, name: &OsStr, output: &OsStr) -> Result<(), FileError> {
         let path = self.at.clone();
-        let standing = pair.output.stat(name)?;
+        let standing = pair.output.stat(output)?;
         self.is_to_be_spared(standing.as_ref().map(|stat| (stat.st_dev, stat.st_ino)))?;
         if standing.is_some_and(|stat| is_directory(&stat)) {
             return Err(FileError::Directory);
         }
         if let Some(source) = pair.source.stat(name)? {
-            self.plan(path, self.by.record.spot(pair.spot, name), &source, standing);
+            self.plan(path, pair.spot.join(output), &source, standing);
         }
         Ok(())
     }
 
     /// A symbolic link: where it points is all that it holds.
     fn link(&mut self, pair: &Pair, name: &OsStr, above: usize) -> Result<(), FileError> {
+        self.is_free(pair, name)?;
         let path = self.at.clone();
         let Some(target) = pair.source.link_target(name)? else { return Ok(()) };
         let Some(source) = pair.source.stat(name)? else { return Ok(()) };
@@ -179,7 +195,7 @@ impl Run<'_> {
             self.summary.already_done += 1;
             return Ok(());
         }
-        let is_known = |stat: &Stat| self.by.record.is_known(self.by.record.spot(pair.spot, name), stat);
+        let is_known = |stat: &Stat| self.by.record.is_known(pair.spot.join(name), stat);
         let planned = match (self.by.existing, standing) {
             (_, None) => Planned::Make,
             (Existing::Replace, Some(_)) => Planned::Replace,

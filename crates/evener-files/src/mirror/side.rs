@@ -13,6 +13,7 @@ use crate::error::FileError;
 use crate::input::place::{OpenPlaces, Place};
 use crate::input::source_file::open_root;
 use crate::record::Spot;
+use crate::walk::Input;
 
 /// A directory of the source and its mirror, each where it is there.
 pub(crate) struct Pair {
@@ -24,22 +25,30 @@ pub(crate) struct Pair {
 /// A directory, where it is there.
 pub(super) struct Side(Option<Arc<Place>>);
 
-/// The named directories of a run with their mirrors, and their paths.
-pub(crate) fn pairs(sources: &[PathBuf], target: &Path) -> Vec<(PathBuf, PathBuf, Spot)> {
-    match sources {
-        [only] => vec![(only.clone(), target.to_owned(), Spot::default())],
-        several => {
-            let named = several.iter().filter_map(|source| Some((source, own_name(source)?)));
-            named
-                .map(|(source, name)| (source.clone(), target.join(&name), Spot::default().join(&name)))
-                .collect()
-        }
-    }
+/// What was named as input: a file, or a directory with its mirror.
+pub(crate) struct NamedInput {
+    pub(crate) source: PathBuf,
+    /// An error where the output has no name.
+    pub(crate) output: Result<PathBuf, FileError>,
+    /// Of the output.
+    pub(crate) spot: Spot,
 }
 
-fn own_name(source: &Path) -> Option<OsString> {
-    let name = source.file_name().map(OsStr::to_owned);
-    name.or_else(|| std::fs::canonicalize(source).ok()?.file_name().map(OsStr::to_owned))
+impl NamedInput {
+    /// Of an input of a run whose outputs all go into one directory (`is_tree`), or are single ones.
+    pub(crate) fn of(input: Input, is_tree: bool) -> Self {
+        let spot = match &input.target {
+            Ok(_) if is_tree && input.target_is_named => Spot::default(),
+            Ok(output) => {
+                let above = output.parent().filter(|above| !above.as_os_str().is_empty());
+                let single = || Spot::of_single_outputs(above.unwrap_or_else(|| Path::new(".")));
+                let dir = if is_tree { Spot::default() } else { single() };
+                dir.join(output.file_name().unwrap_or_default())
+            }
+            Err(_) => Spot::default(),
+        };
+        Self { source: input.source, output: input.target, spot }
+    }
 }
 
 impl Pair {

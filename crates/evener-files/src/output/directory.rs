@@ -166,6 +166,13 @@ impl OutputDir {
         Self::made(made, place, None, outputs, source)
     }
 
+    /// As [`OutputDir::open`] of a directory that has no counterpart, at `spot`.
+    pub(crate) fn open_at(spot: Spot, path: &Path, outputs: &Arc<Outputs>) -> Result<Arc<Self>, FileError> {
+        let mut dir = Self::open(path, outputs, None)?;
+        Arc::get_mut(&mut dir).expect("nobody else has it yet").spot = spot;
+        Ok(dir)
+    }
+
     /// As [`OutputDir::open`] for a directory in this one. What else stands under `name`, a link too, makes way or is an error.
     pub(crate) fn open_in(
         self: &Arc<Self>,

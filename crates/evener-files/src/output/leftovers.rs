@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, Place};
 use crate::random::fill_random;
+use crate::record::is_record;
 
 const DRAFT_PREFIX: &str = ".evener-";
 const DRAFT_SUFFIX: &str = ".draft";
@@ -52,8 +53,13 @@ fn run_number() -> Result<u64, FileError> {
     Ok(*RUN.get_or_init(|| u64::from_ne_bytes(bytes)))
 }
 
+/// Whether a name is of those that runs take for themselves: a draft's or a record's.
+pub(crate) fn is_own_name(name: &OsStr) -> bool {
+    is_draft(name) || is_record(name)
+}
+
 /// Whether a name is that of a draft, be it of a run that lives or of one that was killed.
-pub(crate) fn is_draft(name: &OsStr) -> bool {
+fn is_draft(name: &OsStr) -> bool {
     let middle = |name: &'_ str| {
         let (run, number) = name.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?.split_once('-')?;
         let is_run = run.len() == 16 && run.bytes().all(|digit| digit.is_ascii_hexdigit());

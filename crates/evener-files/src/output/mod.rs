@@ -18,7 +18,7 @@ pub(crate) use directory::{MakesWay, OutputDir, Outputs, SourceDir};
 pub(crate) use draft::{
     CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_sparse_at, write_text,
 };
-pub(crate) use leftovers::is_draft;
+pub(crate) use leftovers::is_own_name;
 pub use register::abandon_drafts;
 pub(crate) use renewal::{renew, renew_link};
 pub(crate) use settlement::{Origin, Settlement, SyncErrors};

@@ -15,7 +15,6 @@ mod request_key;
 mod row;
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,7 +57,6 @@ pub(crate) struct Known {
 pub(crate) struct Record {
     key: Option<RequestKey>,
     trust: Trust,
-    base: Spot,
     known: Index,
     /// How many rows came since, so that no process locks to look among none.
     beside_count: AtomicUsize,
@@ -113,13 +111,7 @@ impl Record {
         }
         let state = Mutex::new(State { file, beside: HashMap::new(), groups: Vec::new(), own });
         let (known, beside_count, confirming) = (Index::new(known), AtomicUsize::new(0), Mutex::new(()));
-        Self { key, trust, base: output.base(), known, beside_count, state, confirming }
-    }
-
-    /// Where `name` stands, in a directory of the run's output.
-    pub(crate) fn spot(&self, dir: Spot, name: &OsStr) -> Spot {
-        let dir = if dir == Spot::default() { self.base } else { dir };
-        dir.join(name)
+        Self { key, trust, known, beside_count, state, confirming }
     }
 
     /// Whether nothing was written down yet.
@@ -242,14 +234,5 @@ pub(crate) struct RunOutput<'a> {
 impl RunOutput<'_> {
     fn places(&self) -> Vec<Place> {
         place::places(self.target, self.is_tree, self.state_dir)
-    }
-
-    /// Single outputs lie anywhere and have one record in common, so their spots begin at the root.
-    fn base(&self) -> Spot {
-        let parent = std::path::absolute(self.target).ok().and_then(|path| path.parent().map(Path::to_owned));
-        match parent {
-            Some(parent) if !self.is_tree => Spot::default().join(parent.as_os_str()),
-            _ => Spot::default(),
-        }
     }
 }

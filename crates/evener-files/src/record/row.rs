@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::Stat;
@@ -25,6 +26,12 @@ impl Spot {
 }
 
 impl Spot {
+    /// The spot of the directory at `path`, where outputs are single ones: these lie anywhere and have one record in common.
+    pub(crate) fn of_single_outputs(path: &Path) -> Self {
+        let absolute = std::path::absolute(path);
+        absolute.map_or_else(|_| Self::default(), |path| Self::default().join(path.as_os_str()))
+    }
+
     /// Bits that are as good as random.
     pub(super) fn first_bits(self) -> u64 {
         u64::from_le_bytes(*self.0.first_chunk().expect("a spot has 16 bytes"))

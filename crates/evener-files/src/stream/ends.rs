@@ -22,13 +22,14 @@ pub(crate) fn is_stream(request: &Request) -> bool {
     from_stream
         || match &request.target {
             Target::Stdout => true,
-            Target::Nowhere(_) => false,
+            Target::Beside | Target::Nowhere(_) => false,
             Target::Path(path) => matches!(request.sources.as_slice(), [_]) && is_sink(path),
         }
 }
 
-/// Whether `path` can only be read from front to back.
-fn is_source(path: &Path) -> bool {
+/// Whether `path` can only be read from front to back: a pipe, a device, a descriptor, a file of the kernel's own.
+#[must_use]
+pub fn is_source(path: &Path) -> bool {
     number_of(path).is_some()
         || match fs::stat(path) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {

@@ -8,6 +8,7 @@ mod output;
 mod range;
 mod segment_reader;
 
+pub use ends::is_source;
 pub(crate) use ends::is_stream;
 
 use std::io::{IoSlice, Read};

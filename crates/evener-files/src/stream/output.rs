@@ -63,7 +63,7 @@ impl<'s> Output<'s> {
             Target::Path(path) if !is_sink(path) => return Self::draft(request, path),
             Target::Path(path) => Some(path.as_path()),
             Target::Nowhere(_) => return Ok(Self::nowhere()),
-            Target::Stdout => None,
+            Target::Stdout | Target::Beside => None,
         };
         let sink = open_sink(target, request.options.existing == Existing::Replace)?;
         if matches!(request.task, Task::Encrypt(_)) && is_terminal(&sink) {

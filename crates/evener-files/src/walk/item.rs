@@ -1,6 +1,6 @@
 //! What a walk met: a file or link to be worked on, with its place in the output, or the reason for none.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,8 +17,10 @@ use crate::report::Skip;
 pub(crate) struct Item {
     pub(crate) what: What,
     pub(crate) dir: Arc<OutputDir>,
-    /// Its name in the output and, where a walk found it, in its own directory.
+    /// Its name in the output.
     pub(crate) name: OsString,
+    /// Where a walk found it, its name in its own directory, if that is another.
+    pub(crate) source_name: Option<OsString>,
 }
 
 /// What is to be worked on.
@@ -37,15 +39,20 @@ impl Item {
     pub(crate) fn source(&self) -> PathBuf {
         match &self.what {
             What::Named(path) => path.clone(),
-            What::Found(place) | What::Link(place, ..) => place.path().join(&self.name),
+            What::Found(place) | What::Link(place, ..) => place.path().join(self.source_name()),
         }
+    }
+
+    /// Its name in its own directory.
+    pub(crate) fn source_name(&self) -> &OsStr {
+        self.source_name.as_deref().unwrap_or(&self.name)
     }
 
     /// Opens the source, a file.
     pub(crate) fn open(&self) -> Result<SourceFile, FileError> {
         match &self.what {
             What::Named(path) => SourceFile::open_named(path),
-            What::Found(place) => SourceFile::open(place, &self.name),
+            What::Found(place) => SourceFile::open(place, self.source_name()),
             What::Link(..) => Err(FileError::Link),
         }
     }
@@ -54,7 +61,9 @@ impl Item {
     pub(crate) fn look(&self) -> Option<Stat> {
         match &self.what {
             What::Named(path) => fs::stat(path).ok(),
-            What::Found(place) => fs::statat(&*place.fd().ok()?, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok(),
+            What::Found(place) => {
+                fs::statat(&*place.fd().ok()?, self.source_name(), AtFlags::SYMLINK_NOFOLLOW).ok()
+            }
             What::Link(.., stat) => Some(**stat),
         }
     }

@@ -9,6 +9,7 @@ use super::{Entry, Item, Walk};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::OpenPlaces;
+use crate::naming::Naming;
 use crate::output::Outputs;
 use crate::preservation::Keep;
 
@@ -27,7 +28,10 @@ fn walk(place: &tempfile::TempDir, descriptors: usize, source: &str) -> (Walk, A
     let open = OpenPlaces::new(descriptors);
     let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
     let (source, target) = (place.path().join(source), place.path().join("out"));
-    (Walk::new(&[source], &target, &Filter::default(), &outputs, &open).unwrap(), outputs)
+    (
+        Walk::new(&[source], Some(&target), (&Filter::default(), &Naming::Kept), &outputs, &open).unwrap(),
+        outputs,
+    )
 }
 
 /// A place, and the walk through its `in`.

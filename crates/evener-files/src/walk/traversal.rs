@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{self, FileType};
+use rustix::fs::{self, AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::descent::{Descent, Found};
@@ -15,9 +15,10 @@ use super::placement::{Input, identities, inputs};
 use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::{OpenPlaces, Place};
-use crate::output::{MakesWay, OutputDir, Outputs, SourceDir, is_draft};
+use crate::naming::Naming;
+use crate::output::{MakesWay, OutputDir, Outputs, SourceDir, is_own_name};
 use crate::preservation::Keep;
-use crate::record::is_record;
+use crate::record::Spot;
 use crate::report::Skip;
 use crate::request::RequestError;
 
@@ -26,6 +27,7 @@ pub(crate) struct Walk {
     inputs: VecDeque<Input>,
     is_tree: bool,
     filter: Filter,
+    naming: Naming,
     tree: Option<Tree>,
     /// Parent directories of single files, so that each is opened once.
     parent: Option<(PathBuf, Arc<OutputDir>)>,
@@ -48,16 +50,18 @@ impl Walk {
     /// Checks the inputs against each other and the target.
     pub(crate) fn new(
         sources: &[PathBuf],
-        target: &Path,
-        filter: &Filter,
+        target: Option<&Path>,
+        (filter, naming): (&Filter, &Naming),
         outputs: &Arc<Outputs>,
         open: &Arc<OpenPlaces>,
     ) -> Result<Self, RequestError> {
-        let inputs = inputs(sources, target)?;
-        let is_tree = sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir());
+        let inputs = inputs(sources, target, naming)?;
+        let is_tree =
+            target.is_some() && (sources.len() > 1 || sources.first().is_some_and(|source| source.is_dir()));
         outputs.spare(identities(sources));
-        let (filter, outputs, open) = (filter.clone(), Arc::clone(outputs), Arc::clone(open));
-        Ok(Self { inputs: inputs.into(), is_tree, filter, tree: None, parent: None, outputs, open })
+        let (filter, naming) = (filter.clone(), naming.clone());
+        let (outputs, open) = (Arc::clone(outputs), Arc::clone(open));
+        Ok(Self { inputs: inputs.into(), is_tree, filter, naming, tree: None, parent: None, outputs, open })
     }
 
     /// Whether everything goes into the target as a directory: there are several inputs, or the one there is is a directory.
@@ -106,25 +110,22 @@ impl Walk {
     }
 
     fn single(&mut self, input: &Input) -> Result<Item, FileError> {
-        let (Some(parent), Some(name)) = (input.target.parent(), input.target.file_name()) else {
+        let target = input.target.as_ref().map_err(Clone::clone)?;
+        let (Some(parent), Some(name)) = (target.parent(), target.file_name()) else {
             return Err(FileError::Exists);
         };
         let dir = self.parent_dir(parent)?;
-        Ok(Item { what: What::Named(input.source.clone()), dir, name: name.to_owned() })
+        let what = What::Named(input.source.clone());
+        Ok(Item { what, dir, name: name.to_owned(), source_name: None })
     }
 
     fn tree(&mut self, input: &Input) -> Result<Tree, FileError> {
         // Several inputs go into a directory that may not be there yet.
-        let parent = input.target.parent().map(|parent| self.parent_dir(parent)).transpose()?;
+        let target = input.target.as_ref().map_err(Clone::clone)?;
+        let parent = target.parent().map(|parent| self.parent_dir(parent)).transpose()?;
         let parent = parent.filter(|_| !input.target_is_named);
         let descent = Descent::new(&input.source, &self.open)?;
-        Ok(Tree {
-            descent,
-            source: input.source.clone(),
-            target: input.target.clone(),
-            parent,
-            dirs: Vec::new(),
-        })
+        Ok(Tree { descent, source: input.source.clone(), target: target.clone(), parent, dirs: Vec::new() })
     }
 
     fn parent_dir(&mut self, path: &Path) -> Result<Arc<OutputDir>, FileError> {
@@ -132,7 +133,8 @@ impl Walk {
         match &self.parent {
             Some((opened, dir)) if opened == path => Ok(Arc::clone(dir)),
             _ => {
-                let dir = named(path, OutputDir::open(path, &self.outputs, None))?;
+                let spot = if self.is_tree { Spot::default() } else { Spot::of_single_outputs(path) };
+                let dir = named(path, OutputDir::open_at(spot, path, &self.outputs))?;
                 self.parent = Some((path.to_owned(), Arc::clone(&dir)));
                 Ok(dir)
             }
@@ -158,27 +160,50 @@ impl Walk {
             }
             Found::Directory { place, name, depth, stat } => {
                 let source = SourceDir { place: &place, stat: &stat };
-                let entered = tree.enter((&name, depth), source, &self.outputs, makes_way);
+                let above = place.ancestors().next();
+                let free =
+                    above.map_or(Ok(()), |above| tree.is_free(above, &name, &self.filter, &self.naming));
+                let entered = match free {
+                    Ok(()) => tree.enter((&name, depth), source, &self.outputs, makes_way),
+                    taken => {
+                        tree.descent.skip();
+                        taken
+                    }
+                };
                 return entered.err().map(|error| Entry::Failed(place.path(), error));
             }
             Found::Other { place, name, depth, kind } => (place, name, depth, kind),
         };
         let keep = &self.outputs.keep;
         let source = || place.path().join(&name);
-        let what = match kind {
-            FileType::Symlink if keep.links => match link(&place, &name, depth - 1, keep) {
-                Ok(link) => link,
-                Err(error) => return Some(Entry::Failed(source(), error)),
-            },
+        let (what, output) = match kind {
+            FileType::Symlink if keep.links => {
+                let free = tree.is_free(&place, &name, &self.filter, &self.naming);
+                match free.and_then(|()| link(&place, &name, depth - 1, keep)) {
+                    Ok(link) => (link, None),
+                    Err(error) => return Some(Entry::Failed(source(), error)),
+                }
+            }
             FileType::Symlink => return Some(Entry::Skipped(source(), Skip::Symlink)),
-            FileType::RegularFile if is_draft(&name) || is_record(&name) => {
+            FileType::RegularFile if is_own_name(&name) => {
                 return Some(Entry::Skipped(source(), Skip::Draft));
             }
-            FileType::RegularFile => What::Found(place),
+            FileType::RegularFile => match self.naming.output(&name) {
+                Ok(output) if is_own_name(&output) => return Some(Entry::Skipped(source(), Skip::Draft)),
+                Ok(output) => {
+                    let other = (*output != *name).then(|| output.into_owned());
+                    (What::Found(place), other)
+                }
+                Err(error) => return Some(Entry::Failed(source(), error)),
+            },
             _ if keep.specials => return Some(Entry::Failed(source(), FileError::Special)),
             _ => return Some(Entry::Skipped(source(), Skip::Special)),
         };
-        Some(Entry::File(Item { what, dir: Arc::clone(&tree.dirs[depth - 1]), name }))
+        let (name, source_name) = match output {
+            Some(output) => (output, Some(name)),
+            None => (name, None),
+        };
+        Some(Entry::File(Item { what, dir: Arc::clone(&tree.dirs[depth - 1]), name, source_name }))
     }
 }
 
@@ -186,6 +211,24 @@ impl Tree {
     fn leaves_out(&self, filter: &Filter, path: &Path, is_directory: bool) -> bool {
         let relative = path.strip_prefix(&self.source).expect("it was found below");
         filter.leaves_out(relative, is_directory)
+    }
+
+    /// Whether a directory or link may keep its name: no file beside it has an output of that name.
+    fn is_free(
+        &self,
+        above: &Place,
+        name: &OsStr,
+        filter: &Filter,
+        naming: &Naming,
+    ) -> Result<(), FileError> {
+        let Some(rival) = naming.rival(name).filter(|rival| !is_own_name(rival)) else { return Ok(()) };
+        let path = above.path().join(&rival);
+        let stat = fs::statat(&*above.fd()?, &*rival, AtFlags::SYMLINK_NOFOLLOW);
+        let is_file = stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        match is_file && !self.leaves_out(filter, &path, false) {
+            true => Err(FileError::NameTaken(path)),
+            false => Ok(()),
+        }
     }
 
     /// Makes the output directory for a directory of the tree. Where that fails, the directory is left out.

@@ -123,7 +123,7 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     let existing = worker.run.request.options.existing;
     let known = match existing {
         Existing::Replace => None,
-        _ => worker.run.record.find(worker.run.record.spot(item.dir.spot, &item.name)),
+        _ => worker.run.record.find(item.dir.spot.join(&item.name)),
     };
     if let Some(known) = known.filter(|known| worker.run.record.is_same(&known.row.output, &Stamp::of(&stat)))
     {
@@ -302,7 +302,7 @@ fn add(
 ) {
     let header = header_of(&worker.run.request.task, existing).unwrap_or_default();
     if let Some(source) = source {
-        let spot = worker.run.record.spot(item.dir.spot, &item.name);
+        let spot = item.dir.spot.join(&item.name);
         worker.proven(Row { spot, source, output, header });
     }
 }

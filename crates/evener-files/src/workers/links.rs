@@ -49,7 +49,7 @@ fn made(
     let existing = run.request.options.existing;
     let standing = if item.dir.is_new { None } else { item.dir.stat(&item.name)? };
     if let Some(standing) = standing {
-        let spot = run.record.spot(item.dir.spot, &item.name);
+        let spot = item.dir.spot.join(&item.name);
         let is_known = run.record.is_known(spot, &standing);
         if stands(item)? {
             let is_same = |stamp: &Stamp| run.record.is_same(stamp, &Stamp::of(source));
@@ -104,7 +104,7 @@ impl Linking<'_> {
     /// Links the names of one file.
     fn link(&mut self, names: Names, summary: &mut Summary) {
         let Names { first, output, row, others } = names;
-        let spot = self.run.record.spot(first.dir.spot, &first.name);
+        let spot = first.dir.spot.join(&first.name);
         let row = row.or_else(|| self.run.record.find(spot).map(|known| known.row));
         for Waiting { name, replaces, is_finished } in others {
             let draft = match output {
@@ -153,7 +153,7 @@ impl Linking<'_> {
         // With each name that a file gets the time of its inode changes.
         let rows = std::mem::take(&mut self.rows).into_iter().filter_map(|(name, output, row)| {
             let stat = stands_as(&name.dir, &name, output)?;
-            let spot = self.run.record.spot(name.dir.spot, &name.name);
+            let spot = name.dir.spot.join(&name.name);
             Some(Row { spot, output: Stamp::of(&stat), ..row })
         });
         self.run.record.add(&rows.collect::<Vec<_>>());

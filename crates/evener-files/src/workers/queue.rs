@@ -134,7 +134,7 @@ impl State {
         let mut files = Vec::with_capacity(wanted);
         while files.len() < wanted && !self.walked_out {
             let met = self.walk.next(&|dir, name, stat| makes_way(run, dir, name, stat));
-            if matches!(&met, Some(Entry::File(item)) if leaves_out(run, item)) {
+            if met.as_ref().is_some_and(|met| leaves_out(run, met)) {
                 continue;
             }
             summary.found += u64::from(met.is_some());
@@ -156,14 +156,19 @@ impl State {
 fn makes_way(run: &Run<'_>, dir: Spot, name: &OsStr, stat: &Stat) -> bool {
     match run.request.options.existing {
         Existing::Keep => false,
-        Existing::Update => run.record.is_known(run.record.spot(dir, name), stat),
+        Existing::Update => run.record.is_known(dir.join(name), stat),
         // A link may be the user's own, to another disk.
         Existing::Replace => FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
     }
 }
 
-/// Whether the options name an input that is left out.
-fn leaves_out(run: &Run<'_>, item: &Item) -> bool {
+/// Whether the options name an input that is left out, whatever its name.
+fn leaves_out(run: &Run<'_>, met: &Entry) -> bool {
     let left_out = &run.request.options.left_out;
-    !left_out.is_empty() && left_out.contains(&item.source())
+    !left_out.is_empty()
+        && match met {
+            Entry::File(item) => left_out.contains(&item.source()),
+            Entry::Failed(path, FileError::NoSuffix(_)) => left_out.contains(path),
+            Entry::Failed(..) | Entry::Skipped(..) => false,
+        }
 }

@@ -3,6 +3,7 @@
 //! Two looks by name for each file, in directories that are asked for once for all that lie side by side. What is not plainly
 //! finished is judged one by one ([`super::existing_output`]).
 
+use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -52,7 +53,7 @@ fn unfinished(run: &Run<'_>, files: Vec<Item>) -> Vec<Item> {
     };
     let record = run.record;
     let known = |item: &Item| {
-        let known = record.find(record.spot(item.dir.spot, &item.name))?;
+        let known = record.find(item.dir.spot.join(&item.name))?;
         (record.asked(&known) == Asked::Same).then_some((known.row.source, known.row.output))
     };
     let rows: Vec<_> = files.iter().map(known).collect();
@@ -60,19 +61,19 @@ fn unfinished(run: &Run<'_>, files: Vec<Item>) -> Vec<Item> {
     let outputs = rows
         .iter()
         .zip(&files)
-        .map(|(row, item)| row.filter(|(_, stamp)| is_still(record, &output, item, stamp)));
+        .map(|(row, item)| row.filter(|(_, stamp)| is_still(record, &output, &item.name, stamp)));
     let rows: Vec<_> = outputs.collect();
     let is_unfinished = |(row, item): &(Option<(Stamp, Stamp)>, Item)| {
-        !row.is_some_and(|(stamp, _)| is_still(record, &source, item, &stamp))
+        !row.is_some_and(|(stamp, _)| is_still(record, &source, item.source_name(), &stamp))
     };
     rows.into_iter().zip(files).filter(is_unfinished).map(|(_, item)| item).collect()
 }
 
 /// Whether a file in a directory is the one that was recorded, under this name only.
-fn is_still(record: &Record, dir: &OwnedFd, item: &Item, stamp: &Stamp) -> bool {
+fn is_still(record: &Record, dir: &OwnedFd, name: &OsStr, stamp: &Stamp) -> bool {
     let is_it = |stat: &Stat| {
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         is_file && stat.st_nlink == 1 && record.is_same(stamp, &Stamp::of(stat))
     };
-    fs::statat(dir, &item.name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_it(&stat))
+    fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_it(&stat))
 }

@@ -2,6 +2,7 @@
 //!
 //! inputs -> [`Queue`] (names, lazily) -> a thread: header -> body -> all segments ([`compare`]) -> verified, or failed with the reason.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -22,9 +23,10 @@ use crate::error::FileError;
 use crate::input::descriptors::Descriptors;
 use crate::input::place::{OpenPlaces, Place};
 use crate::input::source_file::{SourceFile, open_root};
-use crate::output::{Outputs, is_draft};
+use crate::naming::Naming;
+use crate::output::{Outputs, is_own_name};
 use crate::preservation::Keep;
-use crate::record::{Record, is_record};
+use crate::record::Record;
 use crate::report::{Progress, Skip, Summary};
 use crate::request::{Request, Task};
 use crate::segments::{FileWork, KeyTrial, slots};
@@ -78,6 +80,7 @@ struct Queue {
     /// The tree that is walked, and those that come next: the plain side after the encrypted one.
     trees: VecDeque<Tree>,
     open: Arc<OpenPlaces>,
+    naming: Naming,
     takes_links: bool,
 }
 
@@ -87,6 +90,7 @@ struct Tree {
     other: Option<(Arc<Place>, PathBuf)>,
     /// Whether it is the plain side that is walked, for files that were never encrypted.
     is_plain_side: bool,
+    naming: Naming,
     takes_links: bool,
 }
 
@@ -132,17 +136,23 @@ impl<'a> Verification<'a> {
         record: &'a Record,
         cancel: &'a Cancel,
     ) -> Self {
+        let naming = &request.options.naming;
         let other = |source: &PathBuf| match (against, sources.len()) {
             (Some(against), 1) => Some(against.to_owned()),
-            (Some(against), _) => Some(against.join(source.file_name().unwrap_or_default())),
+            (Some(against), _) => {
+                let name = source.file_name().unwrap_or_default();
+                // A file whose name has no suffix is compared with what has the same name, if that is there.
+                let plain = naming.output(name).ok().filter(|_| !source.is_dir());
+                Some(against.join(plain.as_deref().unwrap_or(name)))
+            }
             (None, _) => None,
         };
         let inputs = sources.iter().map(|source| (source.clone(), other(source))).collect();
         let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
         let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
         let run = Run::new(request, outputs, plan, progress, record, cancel);
-        let takes_links = request.options.keep.links;
-        let queue = Queue { inputs, trees: VecDeque::new(), open, takes_links };
+        let (naming, takes_links) = (naming.clone(), request.options.keep.links);
+        let queue = Queue { inputs, trees: VecDeque::new(), open, naming, takes_links };
         Self { run, queue: Mutex::new(queue), summary: Mutex::default() }
     }
 
@@ -159,6 +169,8 @@ impl Pool for Verification<'_> {
             let met = self.queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             match met {
                 None => break,
+                Some(Met::Failed(path, FileError::NoSuffix(_)))
+                    if self.run.request.options.left_out.contains(&path) => {}
                 Some(Met::Failed(path, error)) => worker.failed(path, error),
                 Some(Met::Same(path)) => {
                     worker.run.progress.add_file();
@@ -248,8 +260,8 @@ impl Queue {
         let root = |path: &Path| Ok::<_, FileError>((open_root(path, &self.open)?.0, path.to_owned()));
         let tree = |path: &Path, other, is_plain_side| {
             let descent = Descent::new(path, &self.open)?;
-            let (source, takes_links) = (path.to_owned(), self.takes_links);
-            Ok::<_, FileError>(Tree { descent, source, other, is_plain_side, takes_links })
+            let (source, naming, takes_links) = (path.to_owned(), self.naming.clone(), self.takes_links);
+            Ok::<_, FileError>(Tree { descent, source, other, is_plain_side, naming, takes_links })
         };
         let plain_side = plain.as_deref().map(|plain| tree(plain, Some(root(path)?), true)).transpose()?;
         let sealed_side = tree(path, plain.as_deref().map(root).transpose()?, false)?;
@@ -260,6 +272,20 @@ impl Queue {
 }
 
 impl Tree {
+    /// Where the counterpart of what was found is in the other tree.
+    fn counterpart(&self, path: &Path, kind: FileType) -> Result<PathBuf, FileError> {
+        let relative = path.strip_prefix(&self.source).expect("it was found below");
+        let name = relative.file_name().unwrap_or_default();
+        if kind != FileType::RegularFile || self.other.is_none() {
+            return Ok(relative.to_owned());
+        }
+        let name = match self.is_plain_side {
+            true => self.naming.source(name).unwrap_or(Cow::Borrowed(name)),
+            false => self.naming.output(name)?,
+        };
+        Ok(relative.with_file_name(name))
+    }
+
     fn next(&mut self) -> Option<Met> {
         loop {
             let (place, name, kind) = match self.descent.next()? {
@@ -269,14 +295,17 @@ impl Tree {
             };
             let path = self.descent.path().join(&name);
             match kind {
-                FileType::RegularFile if is_draft(&name) || is_record(&name) => continue,
+                FileType::RegularFile if is_own_name(&name) => continue,
                 FileType::RegularFile => {}
                 FileType::Symlink if self.takes_links => {}
                 FileType::Symlink => return Some(Met::Skipped(path, Skip::Symlink)),
                 _ if self.is_plain_side => continue,
                 _ => return Some(Met::Skipped(path, Skip::Special)),
             }
-            let relative = path.strip_prefix(&self.source).expect("it was found below").to_owned();
+            let relative = match self.counterpart(&path, kind) {
+                Ok(relative) => relative,
+                Err(error) => return Some(Met::Failed(path, error)),
+            };
             match &self.other {
                 Some((sealed, of_sealed)) if self.is_plain_side => {
                     let flags = OFlags::PATH | OFlags::CLOEXEC;

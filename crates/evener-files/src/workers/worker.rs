@@ -123,7 +123,7 @@ impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn finished(&mut self, item: Item, result: Result<(CompleteDraft, Origin), FileError>) {
         match result {
             Ok((draft, mut origin)) => {
-                let spot = self.run.record.spot(item.dir.spot, &item.name);
+                let spot = item.dir.spot.join(&item.name);
                 origin.row = origin.row.map(|row| Row { spot, ..row });
                 self.settlement.add(draft, origin);
                 self.unsettled.push(item);

@@ -37,7 +37,7 @@ pub(crate) struct Crypt {
     sizes: Vec<u64>,
 
     /// One mix of sizes instead: log-normal, 64 B to 1 MiB, median 8 KiB, sigma 2; or the usual sizes, each as likely.
-    #[arg(long, value_enum, conflicts_with = "sizes")]
+    #[arg(hide_short_help = true, long, value_enum, conflicts_with = "sizes")]
     mix: Option<Mix>,
 
     /// Jobs of a round.
@@ -49,15 +49,17 @@ pub(crate) struct Crypt {
     runs: u32,
 
     /// Milliseconds that a contender's rounds of one size take together, all runs; there is one round in each run at least.
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=600_000))]
+    #[arg(hide_short_help = true, long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=600_000))]
     cell_time: u32,
 
-    /// Policies of Evener: cpu_only, module_only, round_robin, polling, shared_queue, adaptive.
+    /// Policies of Evener.
+    ///
+    /// cpu_only, module_only, round_robin, polling, shared_queue, adaptive.
     #[arg(long, value_delimiter = ',', default_value = "adaptive")]
     policies: Vec<Policy>,
 
     /// What the adaptive policy is to be best at: all done early, each request back early, or little core time.
-    #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name())]
+    #[arg(hide_short_help = true, long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name())]
     objective: Objective,
 
     /// Single requests instead of bursts: one caller brings the jobs one at a time and waits for each.
@@ -66,7 +68,7 @@ pub(crate) struct Crypt {
 
     /// Beside a program that wants so many per cent of a core. At 0 there is none: rounds follow each other in the same way, and
     /// the busy time of the whole machine is printed.
-    #[arg(
+    #[arg(hide_short_help = true,
         long,
         value_name = "PERCENT",
         value_parser = clap::value_parser!(u8).range(0..=100),
@@ -75,7 +77,7 @@ pub(crate) struct Crypt {
     hog: Option<u8>,
 
     /// Beside a program that sleeps and sees how late it is woken.
-    #[arg(long, conflicts_with = "one_by_one")]
+    #[arg(hide_short_help = true, long, conflicts_with = "one_by_one")]
     probe_latency: bool,
 
     /// Where input and output lie.

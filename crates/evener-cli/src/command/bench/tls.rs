@@ -43,7 +43,7 @@ pub(crate) struct Tls {
     module: Option<PathBuf>,
 
     /// A line for the provider's section of openssl.cnf, as `modules=afalg:NAME`; may be repeated.
-    #[arg(long = "set", value_name = "KEY=VALUE")]
+    #[arg(hide_short_help = true, long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
 
     /// Who measures: qtwebkit, chromium, curl.
@@ -59,7 +59,7 @@ pub(crate) struct Tls {
     sizes: Vec<u64>,
 
     /// up, down, and form: an upload as the paper's browser did it, which curl leaves out.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "up,down", value_parser = direction)]
+    #[arg(hide_short_help = true, long, value_name = "NAMES", value_delimiter = ',', default_value = "up,down", value_parser = direction)]
     directions: Vec<Direction>,
 
     /// Rounds, in which all take turns; from six on bounds hold with 95 per cent.
@@ -71,31 +71,31 @@ pub(crate) struct Tls {
     server: PathBuf,
 
     /// The address of the servers.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(hide_short_help = true, long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     listen: IpAddr,
 
     /// The first of their ports; 0 takes any that are free.
-    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    #[arg(hide_short_help = true, long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
     /// A certificate of yours, PEM; unless given, one is made for this run.
-    #[arg(long, value_name = "FILE", requires = "key")]
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
 
     /// Its private key, PEM.
-    #[arg(long, value_name = "FILE", requires = "certificate")]
+    #[arg(hide_short_help = true, long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 
     /// Where uploads lie while they come in; a folder is made in it and removed at the end.
-    #[arg(long = "dir", value_name = "DIR")]
+    #[arg(hide_short_help = true, long = "dir", value_name = "DIR")]
     folder: Option<PathBuf>,
 
     /// Delays the servers on purpose, to see the phases: tls=MS, request=MS or response=MS.
-    #[arg(long, value_name = "PHASE=MS", value_parser = Plant::parse)]
+    #[arg(hide_short_help = true, long, value_name = "PHASE=MS", value_parser = Plant::parse)]
     plant: Option<Plant>,
 
     /// Gives up on a client after so many seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(hide_short_help = true, long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..))]
     timeout: u64,
 
     /// Writes the results as JSON (docs/reference/schemas/bench-tls.schema.json); with --serve, what each page posts, a line each

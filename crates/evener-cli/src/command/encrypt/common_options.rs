@@ -13,20 +13,26 @@ const MEMORY_BYTES: u64 = 192 << 20;
 
 #[derive(clap::Args)]
 pub(super) struct CommonOptions {
-    /// Says nothing but failures: no progress, no summary.
+    /// Says nothing but failures.
     #[arg(short, long, help_heading = "Report")]
     pub(super) quiet: bool,
 
-    /// Writes what was done, by whom and how, as JSON (docs/reference/schemas/report.schema.json); `-` is standard output.
+    /// Writes what was done as JSON.
+    ///
+    /// By whom and how (docs/reference/schemas/report.schema.json); `-` is standard output.
     #[arg(long, value_name = "REPORT", help_heading = "Report")]
     pub(super) json: Option<PathBuf>,
 
-    /// Threads that work on the CPU; unless given, as many as affinity and cgroup allow.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Work")]
+    /// Threads that work on the CPU.
+    ///
+    /// Unless given, as many as affinity and cgroup allow.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = "Scheduling")]
     workers: Option<u16>,
 
-    /// Most memory for data in work, such as 64M or 1G; unless given, 192M.
-    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Work")]
+    /// Most memory for data in work, such as 64M or 1G.
+    ///
+    /// Unless given, 192M.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, help_heading = "Scheduling")]
     pub(super) memory: Option<u64>,
 }
 

@@ -29,61 +29,70 @@ use crate::terminal::{PathDisplay, output};
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
 pub(crate) struct KeyOptions {
-    /// Takes the age identities or the SSH key in FILE, `-` is standard input; encryption is for their recipients. May be
-    /// repeated.
+    /// Takes the age identities or the SSH key in FILE.
+    ///
+    /// `-` is standard input; encryption is for their recipients. May be repeated.
     #[arg(short, long = "identity", value_name = "FILE", group = "way")]
     identities: Vec<PathBuf>,
 
     /// Takes the identity of the plugin age-plugin-NAME that needs no data, such as batchpass. May be repeated.
-    #[arg(short = 'j', long = "plugin", value_name = "NAME", group = "way")]
+    #[arg(hide_short_help = true, short = 'j', long = "plugin", value_name = "NAME", group = "way")]
     plugins: Vec<String>,
 
-    /// Asks for a passphrase on the terminal; for new files one is made where nothing is typed.
+    /// Asks for a passphrase on the terminal.
+    ///
+    /// For new files one is made where nothing is typed.
     #[arg(short, long, group = "way", conflicts_with_all = ["passphrase_file", "key", "identities", "plugins"])]
     passphrase: bool,
 
-    /// Takes the first line of FILE as passphrase; `-` is standard input.
+    /// Takes the first line of FILE as passphrase.
+    ///
+    /// `-` is standard input.
     #[arg(long, value_name = "FILE", group = "way", conflicts_with_all = ["key", "identities", "plugins"])]
     passphrase_file: Option<PathBuf>,
 
-    /// Takes a Tink keyset, JSON or binary, as `evener keygen` makes it; `-` is standard input.
+    /// Takes a Tink keyset, as `evener keygen` makes it.
+    ///
+    /// JSON or binary; `-` is standard input.
     #[arg(long, value_name = "KEY.json", group = "way", conflicts_with_all = ["identities", "plugins"])]
     key: Option<PathBuf>,
 
     #[command(flatten)]
     protection: KeyProtection,
 
-    /// Format of the encrypted files; the key decides where this is not given. openssl is NOT authenticated.
-    #[arg(long, value_enum, help_heading = "Format")]
+    /// Format, if not the key's: age, tink or openssl.
+    ///
+    /// The key decides where this is not given. openssl is NOT authenticated.
+    #[arg(long, value_enum, hide_possible_values = true, help_heading = "Format")]
     format: Option<Format>,
 
     /// Cipher of the openssl format, as `openssl enc -list` names it; unless given, aes-256-cbc.
-    #[arg(long, value_name = "CIPHER", help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_name = "CIPHER", help_heading = "Format")]
     cipher: Option<String>,
 
     /// Digest of the openssl format that makes the key; unless given, sha256. openssl before 1.1.0 took md5.
-    #[arg(long, value_name = "DIGEST", help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_name = "DIGEST", help_heading = "Format")]
     md: Option<String>,
 
     /// How the openssl format makes the key; legacy is what openssl does without -pbkdf2.
-    #[arg(long, value_enum, help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_enum, help_heading = "Format")]
     kdf: Option<KdfName>,
 
     /// Rounds of PBKDF2 of the openssl format; unless given, 10000, as in openssl.
-    #[arg(long, value_name = "N", help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Format")]
     iter: Option<NonZeroU32>,
 
     /// The openssl format's files have no salt, as with `openssl enc -nosalt`. For decryption only.
-    #[arg(long, help_heading = "Format")]
+    #[arg(hide_short_help = true, long, help_heading = "Format")]
     no_salt: bool,
 
     /// Highest work factor of a passphrase (age) that is accepted in files that are read, unless given 20 (1 GiB) or, with --memory,
     /// what fits that.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30), help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30), help_heading = "Format")]
     work_factor_max: Option<u8>,
 
     /// Binds files to STRING, which is not stored and must be given again to decrypt (tink).
-    #[arg(long, value_name = "STRING", help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_name = "STRING", help_heading = "Format")]
     associated_data: Option<OsString>,
 }
 
@@ -91,18 +100,22 @@ pub(crate) struct KeyOptions {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
 pub(crate) struct RecipientOptions {
-    /// Encrypts for RECIPIENT: age1... (age1pq1..., those of plugins), ssh-ed25519 ... or ssh-rsa .... May be repeated.
+    /// Encrypts for RECIPIENT, age1... or ssh-....
+    ///
+    /// age1..., age1pq1..., those of plugins, ssh-ed25519 ... or ssh-rsa .... May be repeated.
     #[arg(short, long = "recipient", value_name = "RECIPIENT", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients: Vec<String>,
 
-    /// Encrypts for every recipient in FILE, one a line; `-` is standard input. May be repeated.
+    /// Encrypts for every recipient in FILE.
+    ///
+    /// One a line; `-` is standard input. May be repeated.
     #[arg(short = 'R', long = "recipients-file", value_name = "FILE", group = "way",
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients_files: Vec<PathBuf>,
 
     /// Work factor of a passphrase (age) for new files, unless given 18: 256 MiB and about a second; each more doubles both.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30), help_heading = "Format")]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30), help_heading = "Format")]
     work_factor: Option<u8>,
 }
 
@@ -132,6 +145,15 @@ impl Format {
             Self::Age => "age",
             Self::Tink => "tink",
             Self::Openssl => "openssl",
+        }
+    }
+
+    /// What names of encrypted files end in.
+    pub(super) const fn suffix(self) -> &'static str {
+        match self {
+            Self::Age => ".age",
+            Self::Tink => ".tink",
+            Self::Openssl => ".enc",
         }
     }
 }

@@ -5,6 +5,7 @@
 mod common_options;
 mod keys;
 mod part;
+mod places;
 mod preservation;
 mod progress;
 mod report;
@@ -24,7 +25,7 @@ use evener::Cancel;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
 use evener_files::{
-    Existing, FileError, Filter, Options, Part, Progress, Request, RequestError, Source, Summary, Target,
+    Existing, FileError, Filter, Naming, Options, Part, Progress, Request, RequestError, Summary, Target,
     Task, Trust, abandon_drafts, process,
 };
 
@@ -35,13 +36,14 @@ use crate::machine::state;
 use crate::terminal::{Exit, examples_help, output, prompt, signals};
 use common_options::CommonOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
+use places::{Named, Places};
 use preservation::KeepOptions;
 use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
 ///
-/// One file goes to OUT, or into OUT where that is a directory or ends in a slash; one directory is mirrored
-/// by OUT; several inputs go into OUT under their own names. Names, modes, modification times, symbolic and hard links,
+/// Without -o each file gets its output beside it: f.age, f.tink or f.enc, by the format. One file goes to OUT, or into OUT where that is
+/// a directory or ends in a slash; one directory is mirrored by OUT; several inputs go into OUT under their own names. Names, modes, modification times, symbolic and hard links,
 /// extended attributes, access lists and, as root, owners are kept; devices, sockets and pipes are failures. An output appears under its name only when it is
 /// complete. The same command again after an interruption does what is left: an output counts as finished where the record of
 /// the earlier run says so (a file beside OUT, .OUT.evener-record, which tells others nothing), or where it opens under this
@@ -54,7 +56,7 @@ use report::{Report, RunFacts};
     group = ArgGroup::new("way").required(true).multiple(true),
     after_help = examples_help! {
         "evener encrypt --key KEY.json -o /mnt/sealed photos"
-        "evener encrypt -r age1... -R team.txt -o report.pdf.age report.pdf"
+        "evener encrypt -r age1... -R team.txt report.pdf"
         "tar c photos | evener encrypt -r age1... > photos.tar.age"
     },
     override_usage = "evener encrypt KEYS [OPTIONS] [-o OUT] [INPUT...]"
@@ -65,7 +67,7 @@ pub(crate) struct Encrypt {
     #[command(flatten)]
     keys: KeyOptions,
 
-    /// Writes text: age's armor, or base64 in the openssl format.
+    /// Writes text: age's armor, or base64 for openssl.
     #[arg(short, long, help_heading = "Format")]
     armor: bool,
 
@@ -82,8 +84,8 @@ pub(crate) struct Encrypt {
     group = ArgGroup::new("way").required(true).multiple(true),
     after_help = examples_help! {
         "evener decrypt --key KEY.json -o photos /mnt/sealed"
-        "evener decrypt -i ~/.ssh/id_ed25519 -o report.pdf report.pdf.age"
-        "evener decrypt -i ID.txt photos.tar.age | tar x"
+        "evener decrypt -i ~/.ssh/id_ed25519 report.pdf.age"
+        "evener decrypt -i ID.txt -o - photos.tar.age | tar x"
     },
     override_usage = "evener decrypt KEYS [OPTIONS] [-o OUT] [INPUT...]"
 )]
@@ -91,8 +93,10 @@ pub(crate) struct Decrypt {
     #[command(flatten)]
     keys: KeyOptions,
 
-    /// Takes a part of one file, and opens no more of it than that needs: 0-499 (the first 500 bytes, as in HTTP), 1M+64K (64 KiB from
-    /// 1 MiB on), 500- (all but the first 500) or -500 (the last 500).
+    /// Takes a part of one file: 0-499, 1M+64K, 500- or -500.
+    ///
+    /// Opens no more of it than that needs. 0-499: the first 500 bytes, as in HTTP; 1M+64K: 64 KiB from 1 MiB on; 500-: all but the first 500;
+    /// -500: the last 500.
     #[arg(long, value_name = "RANGE", value_parser = part::parse, allow_hyphen_values = true, conflicts_with = "tar", help_heading = "Files")]
     range: Option<Part>,
 
@@ -104,50 +108,66 @@ pub(crate) struct Decrypt {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Files")]
 struct RunOptions {
-    /// Files and directories; `-` is standard input, which is read where there is none.
+    /// Files and directories; none, or `-`, is standard input.
     #[arg(value_name = "INPUT", value_parser = OsStringValueParser::new().try_map(name))]
     inputs: Vec<OsString>,
 
-    /// Where the output goes; `-` is standard output, to which one file or standard input goes unless it is said.
+    /// Where the output goes; `-` is standard output.
+    ///
+    /// Unless given, standard input goes to standard output, and each file beside itself.
     #[arg(short, long, value_name = "OUT", value_parser = OsStringValueParser::new().try_map(name))]
     output: Option<OsString>,
 
-    /// Does every file again, and replaces whatever is there under its name.
+    /// What names of encrypted files end in.
+    ///
+    /// Added to each file's name, or taken away; directories and links keep theirs. Unless given, .age, .tink or .enc without -o, and nothing
+    /// with it.
+    #[arg(long, value_name = "SUFFIX", value_parser = OsStringValueParser::new().try_map(places::suffix), conflicts_with = "tar")]
+    suffix: Option<OsString>,
+
+    /// Does every file again, and replaces what is there.
     #[arg(long)]
     force: bool,
 
-    /// Makes outputs again whose source has changed, or that are for another key; leaves the others, and touches nothing that Evener did
-    /// not make.
+    /// Makes outputs again whose source or key has changed.
+    ///
+    /// Leaves the others, and touches nothing that Evener did not make.
     #[arg(long, conflicts_with = "force")]
     update: bool,
 
-    /// Deletes outputs that have lost their source: those that the record shows to be Evener's, as it made them. --dry-run names them
-    /// before. Nothing is deleted where any file failed.
+    /// Deletes outputs that have lost their source.
+    ///
+    /// Those that the record shows to be Evener's, as it made them. --dry-run names them before. Nothing is deleted where any file failed.
     #[arg(long)]
     delete: bool,
 
-    /// Writes nothing, and tells on standard output what would be done.
+    /// Writes nothing, and tells what would be done.
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Leaves out what GLOB matches below a directory, as in .gitignore: *.tmp, /cache/, a/**/b. May be repeated.
+    /// Leaves out what GLOB matches, as in .gitignore.
+    ///
+    /// Below a directory: *.tmp, /cache/, a/**/b. Names are those of the source. May be repeated.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
 
-    /// Takes only files that GLOB matches; --exclude stands over it. May be repeated.
+    /// Takes only files that GLOB matches.
+    ///
+    /// --exclude stands over it. May be repeated.
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
 
     /// Takes a file for unchanged whatever the time of its inode says: for stores that change it.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     ignore_ctime: bool,
 
     /// Takes a file for unchanged whatever its inode's number: for stores that give new ones.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     ignore_inode: bool,
 
-    /// Makes one encrypted tar archive of all inputs, or unpacks one: names, sizes, times and links are then hidden, too. `age -d` and tar
-    /// read it.
+    /// Makes one encrypted tar archive, or unpacks one.
+    ///
+    /// Of all inputs: names, sizes, times and links are then hidden, too. `age -d` and tar read it.
     #[arg(long, conflicts_with_all = ["update", "delete", "dry_run"])]
     tar: bool,
 
@@ -157,7 +177,7 @@ struct RunOptions {
     #[command(flatten)]
     common: CommonOptions,
 
-    /// Says besides which worker did how much, and how.
+    /// Says who did how much, and how.
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Report")]
     verbose: bool,
 
@@ -165,51 +185,52 @@ struct RunOptions {
     module_options: ModuleOptions,
 
     /// Who takes which segment where there is a module.
-    #[arg(long, value_name = "POLICY", value_parser = policy_parser(), default_value = Policy::Adaptive.name())]
+    #[arg(hide_short_help = true, long, value_name = "POLICY", value_parser = policy_parser(), default_value = Policy::Adaptive.name(), help_heading = "Scheduling")]
     policy: Policy,
 
     /// What the adaptive policy is to be best at: all done early, each single request back early, or little core time.
-    #[arg(long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name(), help_heading = "Work")]
+    #[arg(hide_short_help = true, long, value_name = "OBJECTIVE", value_parser = objective_parser(), default_value = Objective::Throughput.name(), help_heading = "Scheduling")]
     objective: Objective,
 
     /// Most core time, in percent of the cores that this process may use; held over every second.
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Work")]
+    #[arg(hide_short_help = true, long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100), help_heading = "Scheduling")]
     cpu_budget: Option<u8>,
 }
 
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
-    arguments.run.check(Direction::Encrypt)?;
+    let (keys, recipients) = (&arguments.keys, &arguments.recipients);
+    let places = arguments.run.places(Direction::Encrypt, keys.format()?, false);
+    arguments.run.check(Direction::Encrypt, &places)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
-    let (keys, recipients, sources) = (&arguments.keys, &arguments.recipients, arguments.run.sources());
-    keys.check_stdin(Some(recipients), &sources)?;
+    keys.check_stdin(Some(recipients), &places.sources)?;
     if arguments.armor && keys.format()? == Format::Tink {
         bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
     }
     let task = Task::Encrypt(keys.sealer(
         recipients,
-        &sources,
-        &arguments.run.tree(),
+        &places.sources,
+        &arguments.run.tree(&places),
         arguments.run.common.memory,
     )?);
     let options = Options { armor: arguments.armor, ..arguments.run.options() };
-    run(task, options, keys, &arguments.run, &cancel)
+    run(task, options, (keys, &arguments.run, places), &cancel)
 }
 
 pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
-    arguments.run.check(Direction::Decrypt)?;
+    let keys = &arguments.keys;
+    let places = arguments.run.places(Direction::Decrypt, keys.format()?, arguments.range.is_some());
+    arguments.run.check(Direction::Decrypt, &places)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
-    let (keys, sources) = (&arguments.keys, arguments.run.sources());
-    keys.check_stdin(None, &sources)?;
-    let (opener, left_out) = keys.opener(&sources, arguments.run.common.memory)?;
+    keys.check_stdin(None, &places.sources)?;
+    let (opener, left_out) = keys.opener(&places.sources, arguments.run.common.memory)?;
     let options = Options { left_out, part: arguments.range, ..arguments.run.options() };
-    run(Task::Decrypt(opener), options, keys, &arguments.run, &cancel)
+    run(Task::Decrypt(opener), options, (keys, &arguments.run, places), &cancel)
 }
 
 fn run(
     task: Task,
     mut options: Options,
-    keys: &KeyOptions,
-    run: &RunOptions,
+    (keys, run, places): (&KeyOptions, &RunOptions, Places),
     cancel: &Cancel,
 ) -> anyhow::Result<Exit> {
     let (direction, algorithms) = match &task {
@@ -224,10 +245,16 @@ fn run(
     let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
+        output: places.only_output(),
         policy: options.policy.name(),
         emulated_cpu: run.module_options.cpu_cost.as_ref().map(|preset| preset.name().to_owned()),
     };
-    let request = Request { task, sources: run.sources(), target: run.target(), options };
+    let says_what_was_done = run.says_what_was_done(&places.target);
+    let is_beside = places.target == Target::Beside;
+    let Places { sources, target, naming } = places;
+    options.naming = naming;
+    let request = Request { task, sources, target, options };
+    let is_one = request.sources.len() == 1;
     let summary = carry_out(request, &machine, run, cancel)?;
     if summary.failed.iter().any(|(_, error)| matches!(error, FileError::BrokenPipe)) {
         signals::end_by_broken_pipe();
@@ -242,13 +269,21 @@ fn run(
     let is_said = summary.found <= 1 && !summary.failed.is_empty();
     if run.dry_run {
         output::answer(summary::rehearsal(&report).as_bytes())?;
-    } else if run.says_what_was_done() && (run.verbose || !is_said) {
+    } else if says_what_was_done && (run.verbose || !is_said) {
         output::line(summary::text(&report, run.verbose));
     }
     if let Some(reason) = summary.not_deleted {
         output::warning(format_args!("nothing was deleted: {reason}"));
     }
     let exit = report::exit(&summary);
+    if is_beside
+        && is_one
+        && exit == Exit::Done
+        && !(run.common.quiet || run.dry_run)
+        && places::stdout_is_awaited()
+    {
+        output::warning("nothing went to standard output; -o - sends it there");
+    }
     match run.write(&report) {
         Err(error) if exit == Exit::Done => {
             output::failure(&error);
@@ -291,7 +326,12 @@ fn carry_out(
     cancel: &Cancel,
 ) -> anyhow::Result<Summary> {
     let progress = Progress::default();
-    progress::shown_while(&progress, run.says_what_was_done(), || {
+    let is_shown = run.says_what_was_done(&request.target);
+    let is_key_dear = match &request.task {
+        Task::Encrypt(sealer) => sealer.is_slow(),
+        Task::Decrypt(opener) => opener.is_slow(),
+    };
+    progress::shown_while(&progress, is_shown, is_key_dear, || {
         let first = process(&request, machine, &progress, cancel);
         if let (Err(RequestError::Memory { needed_bytes }), None) = (&first, run.common.memory) {
             request.options.memory_bytes = *needed_bytes;
@@ -304,13 +344,19 @@ fn carry_out(
 
 impl RunOptions {
     /// What no library would find wrong.
-    fn check(&self, direction: Direction) -> anyhow::Result<()> {
-        let to_stdout = self.target() == Target::Stdout;
+    fn check(&self, direction: Direction, places: &Places) -> anyhow::Result<()> {
+        let to_stdout = places.target == Target::Stdout;
         if to_stdout && direction == Direction::Encrypt && stdout().is_terminal() {
             return Err(RequestError::Terminal.into());
         }
         if to_stdout && self.common.json.as_deref() == Some(Path::new("-")) {
             bail!("data and report cannot both go to standard output");
+        }
+        if to_stdout && self.suffix.is_some() {
+            bail!("--suffix is for names of files, and standard output has none");
+        }
+        if self.delete && places.target == Target::Beside {
+            bail!("--delete goes with -o OUT: it deletes outputs there, and no inputs anywhere");
         }
         match (self.policy, &self.module_options.modules[..]) {
             (Policy::CpuOnly | Policy::Adaptive, _) | (_, [_, ..]) => Ok(()),
@@ -323,29 +369,29 @@ impl RunOptions {
         self.policy == Policy::Adaptive && !self.module_options.modules.is_empty()
     }
 
-    fn sources(&self) -> Vec<Source> {
-        let source = |input: &OsString| if input == "-" { Source::Stdin } else { Source::Path(input.into()) };
-        if self.inputs.is_empty() { vec![Source::Stdin] } else { self.inputs.iter().map(source).collect() }
-    }
-
-    fn target(&self) -> Target {
-        match &self.output {
-            Some(output) if output != "-" => Target::Path(output.into()),
-            _ => Target::Stdout,
-        }
+    /// Where data come from and go to; `is_part` says that a part of a file is wanted.
+    fn places(&self, direction: Direction, format: Format, is_part: bool) -> Places {
+        let named =
+            Named { inputs: &self.inputs, output: self.output.as_deref(), suffix: self.suffix.as_deref() };
+        named.places(direction, format.suffix(), is_part || self.tar)
     }
 
     /// Where a tree would be made and its identity kept; a rehearsal keeps nothing.
-    fn tree(&self) -> tree::Output {
-        tree::Output { target: self.target(), is_archive: self.tar, is_rehearsal: self.dry_run }
+    fn tree(&self, places: &Places) -> tree::Output {
+        tree::Output {
+            target: places.target.clone(),
+            naming: places.naming.clone(),
+            is_archive: self.tar,
+            is_rehearsal: self.dry_run,
+        }
     }
 
     /// Whether a summary is wanted: a filter says nothing unless asked, for its output is the answer. Nothing goes behind output that goes
     /// to standard error.
-    fn says_what_was_done(&self) -> bool {
+    fn says_what_was_done(&self, target: &Target) -> bool {
         let is_stderr =
             matches!(&self.output, Some(output) if STDERR_NAMES.iter().any(|name| output == name));
-        !is_stderr && (self.verbose || !(self.common.quiet || self.target() == Target::Stdout))
+        !is_stderr && (self.verbose || !(self.common.quiet || *target == Target::Stdout))
     }
 
     fn options(&self) -> Options {
@@ -359,6 +405,7 @@ impl RunOptions {
             existing: self.existing(),
             state_dir: state::directory(),
             trust: Trust { ctime: !self.ignore_ctime, inode: !self.ignore_inode },
+            naming: Naming::default(),
             filter: Filter::default(),
             delete: self.delete,
             is_rehearsal: self.dry_run,

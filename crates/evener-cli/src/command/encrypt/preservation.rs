@@ -8,36 +8,36 @@ use evener_files::Keep;
 #[allow(clippy::struct_excessive_bools, reason = "each is an option")]
 pub(crate) struct KeepOptions {
     /// Leaves symbolic links out; unless given, they are kept as links and never followed.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     skip_links: bool,
 
     /// Keeps symbolic links of other users that lead out of the tree, too; unless given, each is a failure, for who reads the output
     /// would be led where its owner may not go. Those of root and one's own are always kept.
-    #[arg(long, conflicts_with = "skip_links")]
+    #[arg(hide_short_help = true, long, conflicts_with = "skip_links")]
     foreign_links: bool,
 
     /// Leaves devices, sockets and pipes out; unless given, each is a failure, for they are never kept.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     skip_specials: bool,
 
     /// Leaves owner and group out, which are kept as root only.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_owner: bool,
 
     /// Leaves access lists out.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_acls: bool,
 
     /// Leaves extended attributes out.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_xattrs: bool,
 
     /// Makes a file of each name of a file that has several.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_hard_links: bool,
 
     /// Writes runs of zeros in decrypted files instead of leaving holes.
-    #[arg(long)]
+    #[arg(hide_short_help = true, long)]
     no_sparse: bool,
 }
 

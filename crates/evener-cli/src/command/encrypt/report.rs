@@ -88,6 +88,9 @@ pub(crate) struct Entry {
 pub(crate) struct RunFacts {
     pub(crate) direction: &'static str,
     pub(crate) format: &'static str,
+    /// The output of a run that makes one beside its input.
+    #[serde(skip)]
+    pub(crate) output: Option<String>,
     pub(crate) policy: &'static str,
     /// The processor whose cost every job on the CPU was topped up to; no figure is then a speed of Evener.
     pub(crate) emulated_cpu: Option<String>,

@@ -38,9 +38,11 @@ pub(crate) fn rehearsal(report: &Report) -> String {
 /// What was done and left out; in `detail`, or where modules had a part in it, by whom, too.
 pub(crate) fn text(report: &Report, detail: bool) -> String {
     let (files, size) = (counted(report.counts.files, "file"), bytes(report.counts.bytes_in));
+    let to = report.about.output.as_ref().filter(|_| report.counts.files == 1);
+    let to = to.map(|output| format!(" to {output}")).unwrap_or_default();
     let stopped = if report.is_stopped() { "stopped; " } else { "" };
     let mut text =
-        format!("{stopped}{}ed {files}, {size} in {:.3} s", report.about.direction, report.seconds);
+        format!("{stopped}{}ed {files}{to}, {size} in {:.3} s", report.about.direction, report.seconds);
     if report.counts.bytes_in > 0 {
         write!(text, " ({})", rate(report.counts.bytes_in, report.seconds))
             .expect("a String takes everything");
@@ -169,7 +171,13 @@ mod tests {
         });
         let workers = (0..threads).map(core).chain(module).collect();
         let report = evener::Report { workers, ..evener::Report::default() };
-        let about = RunFacts { direction: "encrypt", format: "tink", policy: "cpu_only", emulated_cpu: None };
+        let about = RunFacts {
+            direction: "encrypt",
+            format: "tink",
+            output: None,
+            policy: "cpu_only",
+            emulated_cpu: None,
+        };
         let report = Report::new(&evener_files::Summary { report, ..Default::default() }, about);
         text(&report, true).lines().skip(2).map(output::one_line).collect()
     }

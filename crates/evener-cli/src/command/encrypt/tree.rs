@@ -9,17 +9,21 @@ use anyhow::{Context as _, bail};
 use evener_files::age_keys::{
     Identities, Recipients, TREE_IDENTITY, WorkFactors, new_tree_identity, tree_identity,
 };
-use evener_files::{Source, Target};
+use evener_files::{Naming, Source, Target};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use crate::atomic_file;
 use crate::key_files::read_public;
-use crate::terminal::PathDisplay;
+use crate::terminal::{PathDisplay, waiting};
+
+/// What is said while scrypt is at work.
+const DERIVING: &str = "deriving the passphrase's key";
 
 /// Where a tree is to be made.
 pub(super) struct Output {
     pub(super) target: Target,
+    pub(super) naming: Naming,
     /// Whether it is one file.
     pub(super) is_archive: bool,
     /// Whether nothing is written.
@@ -40,12 +44,20 @@ pub(super) fn recipients(
     if (sources.len() < 2 && directories.is_empty()) || lies_inside || sources.contains(&Source::Stdin) {
         return Ok(None);
     }
-    if let Some(taken) =
-        directories.iter().map(|directory| directory.join(TREE_IDENTITY)).find(|taken| taken.exists())
+    let taken = output.naming.source(TREE_IDENTITY.as_ref());
+    let taken = taken
+        .as_deref()
+        .into_iter()
+        .flat_map(|name| directories.iter().map(move |directory| directory.join(name)));
+    if let Some(taken) = taken
+        .chain(directories.iter().map(|directory| directory.join(TREE_IDENTITY)))
+        .find(|taken| taken.exists())
     {
         bail!("{} has the name that the new tree's own identity takes", PathDisplay(&taken));
     }
-    let text = identity_in(passphrase, factors, target, output.is_rehearsal)?;
+    let derived =
+        waiting::said_while(DERIVING, |_| identity_in(passphrase, factors, target, output.is_rehearsal));
+    let text = derived?;
     let mut recipients = Recipients::default();
     recipients.add_identity_file(text.as_bytes(), &mut |_| None)?;
     Ok(Some(recipients))
@@ -84,6 +96,15 @@ fn identity_in(
 
 /// Adds the identities of trees that the inputs are or lie in; returns the files that keep them.
 pub(super) fn add_identities(
+    passphrase: &SecretString,
+    factors: WorkFactors,
+    sources: &[Source],
+    identities: &mut Identities,
+) -> anyhow::Result<Vec<PathBuf>> {
+    waiting::said_while(DERIVING, |_| add_each(passphrase, factors, sources, identities))
+}
+
+fn add_each(
     passphrase: &SecretString,
     factors: WorkFactors,
     sources: &[Source],

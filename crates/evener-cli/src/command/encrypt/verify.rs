@@ -1,16 +1,19 @@
 //! `evener verify`: encrypted files are opened whole, and nothing is written.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::core::plan::Policy;
 use evener::core::{Direction, Estimator, Objective};
 use evener_files::{
-    Existing, Filter, Keep, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
+    Existing, Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
 };
 
 use super::common_options::CommonOptions;
 use super::keys::KeyOptions;
+use super::places::suffix;
 use super::report::{self, Report, RunFacts};
 use super::{abandon, progress, summary};
 use crate::machine::Machine;
@@ -34,16 +37,22 @@ pub(crate) struct Verify {
     #[command(flatten)]
     keys: KeyOptions,
 
-    /// Encrypted files, and directories of them; `-` alone is standard input.
+    /// Encrypted files, and directories; `-` is standard input.
     #[arg(value_name = "FILE", required = true, help_heading = "Files")]
     inputs: Vec<PathBuf>,
 
-    /// What they were made from: a file, or a directory as it was encrypted.
+    /// What they were made from: a file or a directory.
     #[arg(long, value_name = "SOURCE", help_heading = "Files")]
     against: Option<PathBuf>,
 
+    /// What names of encrypted files end in.
+    ///
+    /// Those of their sources do not.
+    #[arg(long, value_name = "SUFFIX", value_parser = OsStringValueParser::new().try_map(suffix), requires = "against", help_heading = "Files")]
+    suffix: Option<OsString>,
+
     /// Leaves symbolic links out; unless given, each is compared with its source.
-    #[arg(long, help_heading = "Files")]
+    #[arg(hide_short_help = true, long, help_heading = "Files")]
     skip_links: bool,
 
     #[command(flatten)]
@@ -70,7 +79,8 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
         options: Options { learned: machine.learned.clone(), left_out, ..arguments.options() },
     };
     let counts = Progress::default();
-    let verified = progress::shown_while(&counts, !arguments.common.quiet, || {
+    let is_key_dear = matches!(&request.task, Task::Decrypt(opener) if opener.is_slow());
+    let verified = progress::shown_while(&counts, !arguments.common.quiet, is_key_dear, || {
         process(&request, &machine, &counts, &cancel)
     })?;
     arguments.tell(&verified)
@@ -88,6 +98,7 @@ impl Verify {
             existing: Existing::Keep,
             state_dir: None,
             trust: Trust::default(),
+            naming: self.suffix.clone().map_or(Naming::Kept, Naming::Taken),
             filter: Filter::default(),
             delete: false,
             is_rehearsal: false,
@@ -103,6 +114,7 @@ impl Verify {
         let about = RunFacts {
             direction: "verify",
             format: self.keys.format()?.name(),
+            output: None,
             policy: Policy::Adaptive.name(),
             emulated_cpu: None,
         };

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use evener_bench::plot::{self, Scale, Series};
 use evener_sim::report::{Line, Picture, Report};
 
-use crate::terminal::{Exit, PathDisplay, output};
+use crate::terminal::{Exit, PathDisplay, output, waiting};
 
 /// Prints the papers' tables with the models' figures and errors beside them.
 ///
@@ -25,7 +25,7 @@ pub(crate) struct Papers {
 }
 
 pub(crate) fn run(arguments: &Papers) -> anyhow::Result<Exit> {
-    let report = Report::new()?;
+    let report = waiting::said_while("simulating the papers' machines", |_| Report::new())?;
     if let Some(directory) = &arguments.csv {
         create(directory)?;
         for file in report.to_csv() {

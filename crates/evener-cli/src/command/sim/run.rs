@@ -10,7 +10,7 @@ use evener_sim::papers::am3358::Means;
 use evener_sim::scenario::{PRESETS, Scenario};
 use serde::Serialize;
 
-use crate::terminal::{Exit, PathDisplay, output};
+use crate::terminal::{Exit, PathDisplay, output, waiting};
 
 /// Runs a scenario under some policies, in virtual time, and prints one line for each.
 ///
@@ -63,7 +63,13 @@ struct Line {
 pub(crate) fn run(arguments: &Run) -> anyhow::Result<Exit> {
     let scenario = read(&arguments.scenario)?;
     let policies = if arguments.policies.is_empty() { &Policy::ALL[..] } else { &arguments.policies };
-    let lines: Result<Vec<Line>, _> = policies.iter().map(|&policy| line(&scenario, policy)).collect();
+    let lines: Result<Vec<Line>, _> = waiting::said_while("simulating", |waiting| {
+        let line = |&policy: &Policy| {
+            waiting.say(format!("simulating {}, {policy}", scenario.name));
+            line(&scenario, policy)
+        };
+        policies.iter().map(line).collect()
+    });
     let ran = Ran {
         scenario: scenario.name.clone(),
         source: scenario.source.clone(),

@@ -10,7 +10,7 @@ use evener::core::plan::Dispatch;
 use evener_sim::lab::{Choice, Chooser, Sample, View};
 use evener_sim::scale::{CORES, Cell, Figures, Mix, STREAMS};
 
-use crate::terminal::{Exit, PathDisplay, output};
+use crate::terminal::{Exit, PathDisplay, output, waiting};
 
 /// Simulates the adaptive policy on machines of 1 to 256 cores and 1 to 64 modules, under 1 to 100 000 streams.
 ///
@@ -98,7 +98,20 @@ pub(crate) fn run(arguments: &Grid) -> anyhow::Result<Exit> {
     let is_asked = |wanted: Option<u32>, has: u32| wanted.is_none_or(|wanted| wanted == has);
     let cells = Cell::grid()
         .filter(|cell| is_asked(arguments.cores, cell.cores) && is_asked(arguments.streams, cell.streams));
-    let rows: Vec<Row> = cells.map(row).collect::<anyhow::Result<_>>()?;
+    let cells: Vec<Cell> = cells.collect();
+    let all = cells.len();
+    let rows = waiting::said_while("simulating", |waiting| {
+        let row = |(number, cell): (usize, Cell)| {
+            waiting.say(format!(
+                "simulating {} of {all}: {} cores, {} streams",
+                number + 1,
+                cell.cores,
+                cell.streams
+            ));
+            row(cell)
+        };
+        cells.into_iter().enumerate().map(row).collect::<anyhow::Result<Vec<Row>>>()
+    })?;
     anyhow::ensure!(!rows.is_empty(), "the grid has no such cell; cores are {CORES:?}, streams {STREAMS:?}");
     if let Some(path) = &arguments.csv {
         fs::write(path, csv(&rows)).with_context(|| format!("cannot write {}", PathDisplay(path)))?;

@@ -1,7 +1,10 @@
 //! The command line as types. Man pages and completions are made from the same definition.
 
+mod help;
+mod version;
+
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::command::bench::Bench;
 use crate::command::completions::Completions;
@@ -21,14 +24,24 @@ use crate::command::sim::Sim;
 use crate::command::status::Status;
 use crate::command::sum::Sum;
 use crate::command::top::Top;
-use crate::terminal::{Exit, exit_status_help, output};
+use crate::terminal::{Exit, examples_help, output};
 
 /// Encrypts and decrypts files on every core.
 ///
 /// The key chooses the format: recipients, identities and passphrases the age format, a Tink keyset Tink's
 /// streaming AEAD; `--format openssl` reads and writes what `openssl enc` does.
 #[derive(Parser)]
-#[command(name = "evener", version, max_term_width = 100, after_help = exit_status_help!())]
+#[command(
+    name = "evener",
+    version,
+    max_term_width = 100,
+    after_help = examples_help! {
+        "evener keygen --age ID.txt                    # prints its recipient"
+        "evener encrypt -r age1... report.pdf          # makes report.pdf.age"
+        "evener decrypt -i ID.txt report.pdf.age       # makes report.pdf"
+        "evener encrypt -r age1... -o sealed photos    # a tree"
+    }
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -61,8 +74,23 @@ pub(crate) enum Command {
     Man(Man),
 }
 
-/// Prints what clap has to say: help and version as they are, errors as one line.
+/// The command line's definition, with its help as it is shown.
+pub(crate) fn definition() -> clap::Command {
+    help::dressed(Arguments::command())
+}
+
+/// What this process was asked for.
+pub(crate) fn parse() -> Result<Arguments, clap::Error> {
+    let matches = definition().try_get_matches()?;
+    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definition()))
+}
+
+/// Prints what clap has to say: help as it is, errors as one line; and the version, with the libraries.
 pub(crate) fn explain(error: &clap::Error) -> Exit {
+    if error.kind() == ErrorKind::DisplayVersion {
+        let answered = output::answer(version::text().as_bytes());
+        return answered.unwrap_or_else(|error| output::failure(&error));
+    }
     let text = error.render().to_string();
     if error.use_stderr() && error.kind() != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let facts = text.split("\n\nUsage:").next().unwrap_or_default();
