@@ -19,7 +19,7 @@ use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
 use evener_files::keyset::{KeyEncryption, Keyset, KeysetForm};
 use evener_files::{
-    Existing, Filter, Keep, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
+    Existing, Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
 };
 use evener_testing::drivers::plain_drivers;
 use evener_testing::{Folder, Random};
@@ -60,6 +60,7 @@ fn run(task: Task, input: &Path, output: &Path, armor: bool) -> Summary {
         part: None,
         delete: false,
         is_rehearsal: false,
+        naming: Naming::default(),
         filter: Filter::default(),
         trust: Trust::default(),
         state_dir: None,

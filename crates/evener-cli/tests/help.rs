@@ -140,7 +140,9 @@ fn a_page_tells_of_every_option_what_it_does() {
     for command in commands(&place) {
         let name = format!("man/evener{}.1", command.replace(' ', "-"));
         let page = fs::read_to_string(place.join(&name)).unwrap();
-        for (option, next) in page.lines().zip(page.lines().skip(1)).filter(|(line, _)| line.starts_with("\\fB\\-")) {
+        for (option, next) in
+            page.lines().zip(page.lines().skip(1)).filter(|(line, _)| line.starts_with("\\fB\\-"))
+        {
             assert!(!next.is_empty() && !next.starts_with('.'), "{name} says nothing of {option}");
         }
     }

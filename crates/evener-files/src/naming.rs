@@ -112,7 +112,7 @@ mod tests {
         for name in ["f", ".age", "..age", "...age", "f.AGE", "f.age~"] {
             assert!(matches!(taken.output(name.as_ref()), Err(FileError::NoSuffix(_))), "{name}");
         }
-        assert_eq!(taken.output("....age".as_ref()).unwrap(), "...");
+        assert_eq!(&*taken.output("....age".as_ref()).unwrap(), "...");
         assert!(matches!(
             Naming::Added(".age".into()).beside("f.age".as_ref()),
             Err(FileError::HasSuffix(_))

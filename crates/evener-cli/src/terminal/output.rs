@@ -47,7 +47,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// A text without ` (os error 28)` and the like: the words before it say the same.
-fn without_numbers(text: &str) -> String {
+pub(crate) fn without_numbers(text: &str) -> String {
     const NUMBER: &str = " (os error ";
     let (mut rest, mut plain) = (text, String::with_capacity(text.len()));
     while let Some((before, after)) = rest.split_once(NUMBER) {

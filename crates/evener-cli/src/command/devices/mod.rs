@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
     inventory.asked = arguments.modules.iter().map(ModuleCheck::open).collect();
     let answer =
         if arguments.json { serde_json::to_string_pretty(&inventory)? + "\n" } else { text(&inventory) };
-    output::answer(answer.as_bytes())
+    output::answer(output::without_numbers(&answer).as_bytes())
 }
 
 #[derive(Serialize)]
