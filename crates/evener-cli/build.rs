@@ -1,6 +1,7 @@
 //! Which commit the command is built from: what `EVENER_COMMIT` says, or git where there is one.
 //!
 //! Only of builds for use: those for tests would be linked again for every commit.
+#![forbid(unsafe_code)]
 
 use std::env;
 use std::path::Path;

@@ -87,7 +87,7 @@ fn one_output_is_named_and_who_waits_at_standard_output_for_it_is_told() {
     let said = run(&place, "encrypt --key k.json f").succeeded();
     assert!(said.stderr().starts_with("evener: encrypted 1 file to f.tink, 4 B in "), "{}", said.stderr());
     assert_eq!(said.stderr().lines().last(), Some(hint));
-    // Nobody waits there, nothing may be said, or there are several.
+    // Nothing waits there, nothing may be said, or there are several.
     place.write("g", "text");
     let line = format!("{EVENER} encrypt --key k.json --force f >/dev/null");
     let quiet = place.program("sh").args(["-c", &line]).env("EVENER_ARBITER", "off").run().succeeded();

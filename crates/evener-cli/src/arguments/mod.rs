@@ -4,7 +4,7 @@ mod help;
 mod version;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::command::bench::Bench;
 use crate::command::completions::Completions;
@@ -79,10 +79,14 @@ pub(crate) fn definition() -> clap::Command {
     help::dressed(Arguments::command())
 }
 
-/// What this process was asked for.
+/// What this process was asked for. Only who asks for help waits until it is dressed.
 pub(crate) fn parse() -> Result<Arguments, clap::Error> {
-    let matches = definition().try_get_matches()?;
-    Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut definition()))
+    Arguments::try_parse().map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            definition().try_get_matches().err().unwrap_or(error)
+        }
+        _ => error,
+    })
 }
 
 /// Prints what clap has to say: help as it is, errors as one line; and the version, with the libraries.

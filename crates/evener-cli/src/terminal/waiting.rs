@@ -1,4 +1,4 @@
-//! A line that says what is done while that takes long and nobody knows how far it is: on a terminal only.
+//! A line that says what is done while that takes long and how far it is cannot be known: on a terminal only.
 
 use std::env;
 use std::io::{IsTerminal as _, Write as _, stderr};
@@ -72,7 +72,7 @@ pub(crate) fn painted_while<R>(mut look: impl FnMut(bool) + Send, work: impl FnO
     })
 }
 
-/// Whether somebody sees what is drawn on standard error, on a terminal that can redraw a line.
+/// Whether standard error is a terminal, and one that can redraw a line.
 pub(crate) fn is_watched() -> bool {
     stderr().is_terminal() && env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")
 }

@@ -83,7 +83,7 @@ pub(super) fn suffix(text: OsString) -> Result<OsString, &'static str> {
     }
 }
 
-/// Whether somebody seems to wait for standard output: it goes to a pipe or a file.
+/// Whether another program seems to wait for standard output, or a reader: it goes to a pipe or a file.
 pub(super) fn stdout_is_awaited() -> bool {
     let kind = fstat(stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
     matches!(kind, Ok(FileType::Fifo | FileType::RegularFile))

@@ -91,7 +91,7 @@ fn style(template: &str) -> ProgressStyle {
     })
 }
 
-/// The time that is left; nothing where it is less than a second, for then nobody knows.
+/// The time that is left; nothing where it is less than a second, for that is as good as unknown.
 fn write_left(seconds: u64, text: &mut dyn fmt::Write) -> fmt::Result {
     match seconds {
         0 => Ok(()),
