@@ -272,7 +272,8 @@ fn every_subcommand_has_help_a_manual_page_and_completions() {
     let help = place.evener().arg("--help").run().succeeded().stdout_text().to_owned();
     place.evener().args(["man", "."]).run().succeeded();
     for subcommand in ["keygen", "encrypt", "decrypt", "devices", "explain", "bench", "completions", "man"] {
-        assert!(help.contains(&format!("\n  {subcommand} ")), "{help}");
+        let is_listed = help.contains(&format!("\n  {subcommand} "));
+        assert!(is_listed || help.contains(&format!("`evener {subcommand}`")), "{help}");
         place.evener().args([subcommand, "--help"]).run().succeeded();
         let page = fs::read_to_string(place.join(format!("evener-{subcommand}.1"))).unwrap();
         assert!(page.contains(".TH evener-"), "{page}");
