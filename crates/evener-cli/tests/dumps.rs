@@ -107,6 +107,7 @@ fn client(place: &Place) -> Child {
     fs::write(place.join("openssl.cnf"), config).unwrap();
     let mut run = place.program("openssl");
     run.command.env("OPENSSL_CONF", place.join("openssl.cnf")).env("EVENER_ARBITER", "off");
+    run.command.env("EVENER_STATISTICS_DIR", place.join("counts"));
     run.command.args(["enc", "-aes-128-cbc", "-K", KEY, "-iv", "00"]);
     let mut client = run.command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     client.stdin.as_mut().unwrap().write_all(&[7; 1 << 16]).unwrap();

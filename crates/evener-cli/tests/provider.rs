@@ -4,7 +4,7 @@
 mod common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 
 use common::{Place, Ran, files, tree};
@@ -233,6 +233,10 @@ fn all_that_was_installed_for_the_system_is_taken_back_at_once_and_nothing_else(
     place.write("root/etc/systemd/system/a.service.d/mine.conf", "[Service]\n");
     place.write("root/etc/systemd/system/b.service.d/60-evener.conf", "mine\n");
     place.write("root/etc/evener/mine.cnf", "mine\n");
+    // Links of the administrator's stay, and lead nowhere that is looked at.
+    let link = |to: &str, name: &str| symlink(to, place.join("root").join(name)).unwrap();
+    link("a.service.cnf", "etc/evener/web.cnf");
+    link("a.service.d", "etc/systemd/system/web.service.d");
     let before = entries(&place);
     for unit in ["a.service", "c.service"] {
         install(&place, &["--unit", unit]).succeeded();
@@ -269,7 +273,7 @@ fn nobody_elses_file_is_touched() {
     place.write("base.cnf", "");
     place.write("precious", "kept");
     fs::create_dir_all(place.join("root/etc/evener")).unwrap();
-    std::os::unix::fs::symlink(place.join("precious"), place.join("root/etc/evener/a.service.cnf")).unwrap();
+    symlink(place.join("precious"), place.join("root/etc/evener/a.service.cnf")).unwrap();
     install(&place, &["--unit", "a.service"]).ended_with(2).saying("not Evener's");
     assert_eq!(fs::read_to_string(place.join("precious")).unwrap(), "kept");
 }

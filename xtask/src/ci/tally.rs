@@ -165,13 +165,6 @@ pub(super) fn listen(mut command: Command, mut take_line: impl FnMut(&str)) -> b
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// The whole output of a command, and whether it succeeded.
-pub(super) fn said_by(command: Command) -> (Vec<String>, bool) {
-    let mut lines = Vec::new();
-    let succeeded = listen(command, |line| lines.push(line.to_owned()));
-    (lines, succeeded)
-}
-
 /// The counts in a test runner's line: `test result: ok. 3 passed; 0 failed; …` or `3 passed, 0 failed`.
 pub(super) fn results(line: &str) -> Option<(u64, u64)> {
     let counts = match line.strip_prefix("test result: ") {

@@ -81,7 +81,8 @@ const PRERM: &str = "\
 #!/bin/sh
 set -e
 if [ \"$1\" = remove ]; then
-    evener provider uninstall --all >&2 || echo 'evener: its files below /etc/evener stay: see evener-provider-uninstall(1)' >&2
+    /usr/bin/evener provider uninstall --all >&2 || echo 'evener: its files below /etc/evener stay: see evener-provider-uninstall(1)' >&2
+    if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
 fi
 ";
 

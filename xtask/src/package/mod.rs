@@ -8,7 +8,7 @@ mod deb;
 mod layout;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs, io};
 
 use self::layout::Layout;
@@ -16,7 +16,10 @@ use crate::programs::{Built, answer, built, run};
 use crate::tree::root;
 
 pub(crate) fn install() -> ExitCode {
-    let installed = here().and_then(|layout| installed(&layout).map(|()| layout));
+    let installed = here().and_then(|layout| {
+        refuse_what_dpkg_has(&layout)?;
+        installed(&layout).map(|()| layout)
+    });
     finish("install", installed.map(|layout| summary(&layout)))
 }
 
@@ -46,11 +49,24 @@ fn summary(layout: &Layout) -> String {
     )
 }
 
+/// A Debian package has the module where OpenSSL looks for it, too: what dpkg put there is dpkg's to change.
+fn refuse_what_dpkg_has(layout: &Layout) -> Result<(), String> {
+    let mut search = Command::new("dpkg-query");
+    search.arg("--search").arg(layout.module()).stdout(Stdio::null()).stderr(Stdio::null());
+    match search.status().is_ok_and(|status| status.success()) {
+        true => Err("the package evener is installed: remove that first (apt remove evener)".to_owned()),
+        false => Ok(()),
+    }
+}
+
 fn uninstalled(layout: &Layout) -> Result<String, String> {
+    refuse_what_dpkg_has(layout)?;
     if layout.command().is_file() {
         let mut configurations = Command::new(layout.command());
         configurations.args(["provider", "uninstall", "--all", "--root"]).arg(&layout.destination);
-        run(configurations)?;
+        if let Err(reason) = run(configurations) {
+            eprintln!("uninstall: configurations below {} stay: {reason}", layout.destination.display());
+        }
     }
     let mut lines = String::new();
     for path in layout.all().into_iter().filter(|path| path.exists()) {

@@ -77,7 +77,6 @@ unsafe fn skey_init(
     if ctx.hot.thresh == 0 && sync_inner(ctx) != 1 {
         return 0;
     }
-    ctx.inner.is_fresh = false;
     ctx.lose_sight();
     let again = ctx.iv_again(!call.iv.is_null());
     let (iv, iv_len) = again.as_ref().map_or((call.iv, call.iv_len), |iv| (iv.as_ptr(), iv.len()));

@@ -1,13 +1,12 @@
 //! Programs side by side: each lane does what is its own, then takes of what is left; the one who waits hears of each as it ends.
 
 use std::collections::VecDeque;
-use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
 use std::process::Command;
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-
-use super::super::tally::said_by;
 
 /// Something to run.
 pub(super) struct Job {
@@ -19,8 +18,9 @@ pub(super) struct Job {
 pub(super) struct Ended {
     pub(super) title: String,
     pub(super) time: Duration,
-    /// Both of its outputs, as they came.
+    /// Its output, and apart from it its errors, among which are those of whatever it started.
     pub(super) lines: Vec<String>,
+    pub(super) errors: Vec<String>,
     pub(super) succeeded: bool,
 }
 
@@ -50,20 +50,24 @@ pub(super) fn run<const LANES: usize>(
 
 fn done(Job { title, command }: Job) -> Ended {
     let begun = Instant::now();
-    let (lines, succeeded) = said_by(with_one_output(&command));
-    Ended { title, time: begun.elapsed(), lines, succeeded }
+    let (lines, errors, succeeded) =
+        outcome(command).unwrap_or_else(|error| (Vec::new(), vec![format!("{title}: {error}")], false));
+    Ended { title, time: begun.elapsed(), lines, errors, succeeded }
 }
 
-/// The same command, whose errors come among its output: beside another's a reader could not tell whose they are.
-fn with_one_output(command: &Command) -> Command {
-    let mut joined = Command::new("sh");
-    joined.args(["-c", "exec \"$0\" \"$@\" 2>&1"]).arg(command.get_program()).args(command.get_args());
-    let set = |(name, value): (&OsStr, Option<&OsStr>)| Some((name.to_owned(), value?.to_owned()));
-    joined.envs(command.get_envs().filter_map(set));
-    if let Some(folder) = command.get_current_dir() {
-        joined.current_dir(folder);
-    }
-    joined
+/// Both outputs, and whether it succeeded. They go to files: a process that a test left behind may hold them open as long as it lives.
+fn outcome(mut command: Command) -> io::Result<(Vec<String>, Vec<String>, bool)> {
+    let (mut output, mut errors) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let status = command.stdout(output.try_clone()?).stderr(errors.try_clone()?).status()?;
+    Ok((lines_of(&mut output)?, lines_of(&mut errors)?, status.success()))
+}
+
+/// Also of what is no text.
+fn lines_of(file: &mut File) -> io::Result<Vec<String>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -77,25 +81,42 @@ mod tests {
 
     #[test]
     fn each_job_is_done_once_and_a_lanes_own_come_in_their_order() {
-        let own = vec![job("a", "sleep 0.2"), job("b", "true")];
-        let rest = ["c", "d", "e"].map(|title| job(title, "exit 3")).into();
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("c is done");
+        let waits = format!("until [ -e '{0}' ]; do sleep 0.02; done", file.display());
+        let own = vec![job("a", &waits), job("b", "true")];
+        let ends = format!("touch '{0}'; exit 3", file.display());
+        let rest = ["c", "d", "e"].map(|title| job(title, &ends)).into();
         let mut ends = Vec::new();
         run([own, Vec::new()], rest, |ended| ends.push((ended.title, ended.succeeded)));
         let place = |title: &str| ends.iter().position(|end| end.0 == title).unwrap();
-        assert!(place("a") < place("b") && place("c") < place("a"), "{ends:?}");
+        assert!(place("a") < place("b"), "{ends:?}");
         ends.sort();
         let right = [("a", true), ("b", true), ("c", false), ("d", false), ("e", false)];
         assert_eq!(ends, right.map(|(title, succeeded)| (title.to_owned(), succeeded)));
     }
 
     #[test]
-    fn what_a_job_says_is_kept_together_with_its_errors() {
-        let jobs = ["1", "2"]
-            .map(|n| job(n, &format!("for i in 1 2 3; do echo {n}; echo e{n} >&2; sleep 0.05; done")));
-        let mut heard = Vec::new();
-        run([Vec::new(), Vec::new()], jobs.into(), |ended| heard.push((ended.title, ended.lines.join(" "))));
+    fn what_a_job_says_is_its_own_though_it_is_no_text_and_a_child_lives_on() {
+        // What lives on holds both outputs open.
+        let script = |n| {
+            format!("sleep 3 & for i in 1 2; do echo {n}; echo e{n} >&2; sleep 0.05; done; printf '\\377\\n'")
+        };
+        let jobs = ["1", "2"].map(|n| job(n, &script(n)));
+        let (mut heard, began) = (Vec::new(), Instant::now());
+        run([Vec::new(), Vec::new()], jobs.into(), |ended| {
+            heard.push((ended.title, ended.lines, ended.errors))
+        });
+        assert!(began.elapsed() < Duration::from_secs(3), "no child was waited for");
         heard.sort();
-        assert_eq!(heard, ["1", "2"].map(|n| (n.to_owned(), [&*format!("{n} e{n}"); 3].join(" "))));
+        let lines = |words: [String; 2]| words.to_vec();
+        for (n, (title, mut said, errors)) in ["1", "2"].into_iter().zip(heard) {
+            assert_eq!((title.as_str(), said.pop().as_deref()), (n, Some("\u{fffd}")));
+            assert_eq!(
+                (said, errors),
+                (lines([n.into(), n.into()]), lines([format!("e{n}"), format!("e{n}")]))
+            );
+        }
     }
 
     #[test]

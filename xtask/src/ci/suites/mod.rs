@@ -66,6 +66,7 @@ fn show(tally: &mut Tally, ended: &Ended) {
     tally.print(&format!("-- {} ({:.1} s)", ended.title, ended.time.as_secs_f64()));
     tally.count_tests(&ended.title, |tally| {
         ended.lines.iter().for_each(|line| tally.take_line(line));
+        ended.errors.iter().for_each(|line| tally.print(line));
         ended.succeeded
     });
 }
@@ -165,7 +166,7 @@ mod tests {
         let mut judge = |lines: &[&str], succeeded| {
             let lines = lines.iter().map(ToString::to_string).collect();
             let time = Duration::from_secs(1);
-            show(&mut tally, &Ended { title: "one".into(), time, lines, succeeded });
+            show(&mut tally, &Ended { title: "one".into(), time, lines, errors: Vec::new(), succeeded });
             (tally.passed, tally.failed)
         };
         assert_eq!(judge(&["test result: ok. 3 passed; 0 failed"], true), (3, 0));

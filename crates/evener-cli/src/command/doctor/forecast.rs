@@ -1,5 +1,6 @@
 //! What a program could gain: its own requests, as its counts say, or usual ones where it has none, each measured here and now by OpenSSL's code and by
-//! Evener's, in turns, on this core.
+//! Evener's, in turns, on this core, by a fresh process that has the program's libcrypto and no configuration: in one that has Evener's provider both would be
+//! Evener's.
 
 use std::path::Path;
 
@@ -7,14 +8,18 @@ use evener::core::counts::{Count, Row};
 use evener::core::{Algorithm, Direction, Family, InlineDriver};
 use evener_driver_lanes::Lanes;
 use evener_driver_libcrypto::Libcrypto;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::probe::{answer_of, fresh_process};
 use crate::activity::Sources;
 use crate::machine::microbench::{JobKind, least_cost};
-use crate::terminal::units;
+use crate::terminal::{Exit, output, units};
 
 /// Rows at most: those with the most bytes.
 const ROWS_MAX: usize = 6;
+
+/// Most of a request that is measured: beyond it, time goes by length.
+const MEASURED_BYTES_MAX: usize = 1 << 20;
 
 /// Messages that lanes encrypt side by side in the forecast: as many as by AES-NI, the fewest that they have.
 const TOGETHER: usize = 8;
@@ -30,7 +35,7 @@ const USUAL: [(Algorithm, Direction, usize); 6] = [
 ];
 
 /// What requests take here.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(super) struct Forecast {
     /// Processes of this name whose counts were read; where there are none the requests are usual ones.
     processes: usize,
@@ -38,11 +43,11 @@ pub(super) struct Forecast {
 }
 
 /// Requests of one kind, direction and size.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Request {
-    algorithm: &'static str,
-    direction: &'static str,
-    /// Of each, on average.
+    algorithm: String,
+    direction: String,
+    /// Of each, on average; of longer ones as much as is measured.
     bytes: usize,
     /// How many were counted.
     count: u64,
@@ -53,10 +58,21 @@ struct Request {
     together: Option<f64>,
 }
 
+/// Measures in this process and prints what came of it.
+pub(super) fn answer(path: &Path) -> anyhow::Result<Exit> {
+    output::answer(serde_json::to_string(&Forecast::measured(path)?)?.as_bytes())
+}
+
+/// For the program at `path`, with a libcrypto in `directory` before all others; none where no libcrypto can be used so.
+pub(super) fn query(path: &Path, directory: Option<&Path>) -> Option<Forecast> {
+    let mut process = fresh_process(&["--forecast".as_ref(), path.as_os_str()], directory).ok()?;
+    process.env("OPENSSL_CONF", "/dev/null");
+    answer_of(process).ok()
+}
+
 impl Forecast {
-    /// For the program at `path`; none where libcrypto cannot be used here.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let mut openssl = Libcrypto::new().ok()?;
+    fn measured(path: &Path) -> anyhow::Result<Self> {
+        let mut openssl = Libcrypto::new()?;
         let mut lanes = Lanes::new();
         let (processes, mut wanted) = counted(path);
         if wanted.is_empty() {
@@ -68,7 +84,7 @@ impl Forecast {
                 Request::measured(wanted, &mut openssl, lanes.as_mut().map(|lanes| lanes as _))
             })
             .collect();
-        Some(Self { processes, requests })
+        Ok(Self { processes, requests })
     }
 
     pub(super) fn text(&self) -> String {
@@ -117,6 +133,7 @@ impl Request {
         openssl: &mut dyn InlineDriver,
         mut lanes: Option<&mut dyn InlineDriver>,
     ) -> Option<Self> {
+        let bytes = bytes.min(MEASURED_BYTES_MAX);
         let kind = JobKind { operation: (algorithm, direction), bytes, burst: 1, is_apart: false }.fitted();
         // One message by itself is the kernel's in all modes but this, which only lanes gain in.
         let is_serial = algorithm.family() == Family::Cbc && direction == Direction::Encrypt;
@@ -131,8 +148,8 @@ impl Request {
         }
         let left = ours.map(|ours| ours.0 as f64 / theirs.0.max(1) as f64);
         Some(Self {
-            algorithm: algorithm.name(),
-            direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
+            algorithm: algorithm.name().to_owned(),
+            direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" }.to_owned(),
             bytes: kind.bytes,
             count,
             openssl_ns: theirs.0,

@@ -53,6 +53,10 @@ pub(crate) struct Doctor {
     /// Fetches in this process and prints what came of it; what the fresh process is started with.
     #[arg(long, hide = true, exclusive = true)]
     probe: bool,
+
+    /// Measures what requests of this program take, in this process; what another fresh process is started with.
+    #[arg(long, hide = true, exclusive = true, value_name = "PATH")]
+    forecast: Option<PathBuf>,
 }
 
 /// One thing that is in the way.
@@ -97,6 +101,9 @@ pub(crate) fn run(arguments: &Doctor) -> anyhow::Result<Exit> {
     if arguments.probe {
         return probe::answer();
     }
+    if let Some(program) = &arguments.forecast {
+        return forecast::answer(program);
+    }
     let answer = examine(arguments)?;
     let text = if arguments.json { serde_json::to_string_pretty(&answer)? + "\n" } else { text(&answer) };
     output::answer(text.as_bytes())?;
@@ -131,7 +138,9 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
             "see docs/reference/counters.md; EVENER_STATISTICS_DIR names one",
         ));
     }
+    let directory = program.as_ref().and_then(Inspection::libcrypto_directory);
     let named = asked.and_then(Option::as_deref).filter(|_| sees_us);
+    let forecast = named.and_then(|path| forecast::query(path, directory));
     let configuration = PathDisplay(&configuration).to_string();
     Ok(Answer {
         version: env!("CARGO_PKG_VERSION"),
@@ -141,7 +150,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         openssl,
         runtimes,
         findings,
-        forecast: named.and_then(Forecast::of),
+        forecast,
     })
 }
 

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 use evener::core::counts::Kind;
 use evener_driver_libcrypto::service::{self, Service};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::terminal::{Exit, output};
@@ -59,14 +61,24 @@ pub(super) fn answer() -> anyhow::Result<Exit> {
 
 /// Asks a fresh process, which looks for libcrypto in `directory` first.
 pub(super) fn query(directory: Option<&Path>) -> anyhow::Result<Probe> {
+    answer_of(fresh_process(&["--probe".as_ref()], directory)?)
+}
+
+/// This command as it begins anew, with a libcrypto in `directory` before all others: `evener doctor` and these words.
+pub(super) fn fresh_process(words: &[&OsStr], directory: Option<&Path>) -> anyhow::Result<Command> {
     let mut command = Command::new(env::current_exe().context("cannot find this command's own file")?);
-    command.args(["doctor", "--probe"]).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.arg("doctor").args(words).stdin(Stdio::null()).stderr(Stdio::piped());
     if let Some(directory) = directory {
         let rest = env::var_os("LD_LIBRARY_PATH")
             .into_iter()
             .flat_map(|paths| env::split_paths(&paths).collect::<Vec<_>>());
         command.env("LD_LIBRARY_PATH", env::join_paths(std::iter::once(directory.to_owned()).chain(rest))?);
     }
+    Ok(command)
+}
+
+/// What it printed as JSON.
+pub(super) fn answer_of<T: DeserializeOwned>(mut command: Command) -> anyhow::Result<T> {
     let output = command.output().context("cannot start a fresh process")?;
     if !output.status.success() {
         bail!(

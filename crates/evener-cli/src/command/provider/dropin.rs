@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::scope::DROP_IN;
+use super::scope::{DROP_IN, below};
 use crate::atomic_file;
 use crate::terminal::PathDisplay;
 
@@ -34,11 +34,12 @@ impl File {
         }
     }
 
-    /// Writes it, and into it which directories that took.
-    pub(super) fn write(&self) -> anyhow::Result<()> {
+    /// Writes it, and into it which directories below `root` that took.
+    pub(super) fn write(&self, root: &Path) -> anyhow::Result<()> {
         let place = || format!("cannot write {}", PathDisplay(&self.path));
         let mut made = made_for(&self.path);
-        made.extend(self.path.ancestors().skip(1).take_while(|path| !path.exists()).map(Path::to_owned));
+        let missing = self.path.ancestors().skip(1).take_while(|path| !path.exists());
+        made.extend(missing.map(|path| Path::new("/").join(path.strip_prefix(root).unwrap_or(path))));
         let made: String = made.iter().map(|path| format!("{MADE}{}\n", path.display())).collect();
         let (first, rest) = self.text.split_once('\n').unwrap_or((&self.text, ""));
         atomic_file::write(&self.path, &format!("{first}\n{made}{rest}"), 0o644).with_context(place)
@@ -64,39 +65,47 @@ pub(super) fn standing(path: &Path) -> anyhow::Result<Standing> {
     }
 }
 
-/// Removes files that are Evener's, in this order, and then the directories that were made for them and are empty.
-pub(super) fn remove(paths: &[PathBuf]) -> anyhow::Result<()> {
+/// Removes files that are Evener's below `root`, in this order, and then the directories that were made for them and are empty.
+pub(super) fn remove(paths: &[PathBuf], root: &Path) -> anyhow::Result<()> {
     let mut made = Vec::new();
     for path in paths {
         made.extend(made_for(path));
-        fs::remove_file(path).with_context(|| format!("cannot remove {}", PathDisplay(path)))?;
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot remove {}", PathDisplay(path)));
+            }
+            _ => {}
+        }
     }
     // The deepest first.
     made.sort();
     for path in made.iter().rev() {
         // Where something else lies in it by now it stays.
-        fs::remove_dir(path).unwrap_or_default();
+        fs::remove_dir(below(root, path)).unwrap_or_default();
     }
     Ok(())
 }
 
-/// Directories that a file of Evener's says were made for it.
+/// Directories that a file of Evener's says were made for it, as they are called in the system itself.
 fn made_for(path: &Path) -> Vec<PathBuf> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix(MADE)).map(PathBuf::from).collect()
 }
 
-/// All files below `root` that were written for services or the system, drop-ins before what they name.
+/// All files below `root` that were written for services or the system, drop-ins before what they name. No link is followed: what it leads to is listed, if it
+/// is Evener's, where it lies.
 pub(super) fn all(root: &Path) -> Vec<PathBuf> {
     let entries = |folder: PathBuf| {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
-    let units = entries(root.join("etc/systemd/system")).into_iter().map(|folder| folder.join(DROP_IN));
-    let others =
-        ["etc/systemd/system.conf.d", "etc/environment.d"].map(|folder| root.join(folder).join(DROP_IN));
-    let mut all: Vec<_> = units.chain(others).chain(entries(root.join("etc/evener"))).collect();
-    all.retain(|path| is_ours(path));
+    let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
+    let units = entries(root.join("etc/systemd/system")).into_iter();
+    let others = ["etc/systemd/system.conf.d", "etc/environment.d"].map(|folder| root.join(folder));
+    let folders = units.chain(others).filter(is_folder);
+    let mut all: Vec<_> = folders.map(|folder| folder.join(DROP_IN)).collect();
+    all.extend(Some(root.join("etc/evener")).filter(is_folder).into_iter().flat_map(entries));
+    all.retain(|path| matches!(standing(path), Ok(Standing::Ours)));
     all
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
     }
     let files = arguments.files(&whom)?;
     files.iter().try_for_each(File::check)?;
-    files.iter().try_for_each(File::write)?;
+    files.iter().try_for_each(|file| file.write(&arguments.root))?;
     output::answer(text(&whom, &files, &arguments.root).as_bytes())
 }
 

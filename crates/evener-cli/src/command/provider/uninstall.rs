@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Uninstall) -> anyhow::Result<Exit> {
     if found.is_empty() {
         return output::answer(b"nothing to undo: no file of `evener provider install` is there\n");
     }
-    dropin::remove(&found)?;
+    dropin::remove(&found, &arguments.root)?;
     let paths = found.iter().map(|path| PathDisplay(path).to_string()).collect();
     let afterwards = match &whom {
         Some(whom) => whom.afterwards(),
