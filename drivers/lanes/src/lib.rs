@@ -1,8 +1,8 @@
 //! Driver for kernels of our own (`evener-kernels`): a core's second method where they compute an algorithm.
 //!
 //! Path of a burst: [`Lanes::run`] takes group after group of one algorithm and direction -> CBC encryption goes through `cbc.rs`, many messages side by
-//! side, and SHA-1, SHA-256 and HMAC through `hashes.rs`; AES-GCM through `aead.rs`, one after the other -> each finds what was made of a session's key, or makes it, and runs by the widest
-//! instructions that the processor has. Where it has none for AES there is no AES-GCM, and CBC encryption is bitsliced.
+//! side, and SHA-1, SHA-256 and HMAC through `hashes.rs`; AES-GCM through `aead.rs` and other modes of AES through `modes.rs`, one after the other -> each finds what was made of a session's key, or makes it, and runs by the widest
+//! instructions that the processor has. Where it has none for AES there is CBC encryption alone, bitsliced.
 //!
 //! There is nothing to load, and what is asked before the driver is used is a known answer for each algorithm.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 mod aead;
 mod cbc;
 mod hashes;
+mod modes;
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -22,10 +23,11 @@ use evener_kernels::{Level, bitsliced};
 use self::aead::Aead;
 use self::cbc::{ByInstructions, Cbc, of_one_session};
 use self::hashes::Hashes;
+use self::modes::{Modes, UNIT_BYTES_MAX, mode_of};
 
 /// Kernels on one thread.
 ///
-/// Prepared keys of the last 32 sessions of AES-GCM and 128 of AES-CBC, and 128 of HMAC, stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
+/// Prepared keys of the last 32 sessions of AES-GCM, 128 of AES-CBC encryption and 32 of other modes, and 128 of HMAC, stay in it until they are [evicted](InlineDriver::evict), and are wiped when they are dropped.
 pub struct Lanes {
     profile: Profile,
     ciphers: Ciphers,
@@ -39,6 +41,7 @@ enum Ciphers {
         level: Level,
         aead: Aead,
         cbc: Cbc<ByInstructions>,
+        modes: Modes,
     },
     /// CBC encryption alone.
     ByPlanes {
@@ -90,7 +93,7 @@ impl Lanes {
     #[must_use]
     pub fn unchecked(level: Level) -> Self {
         let cbc = Cbc::by_instructions(level);
-        let ciphers = Ciphers::ByInstructions { level, aead: Aead::new(level), cbc };
+        let ciphers = Ciphers::ByInstructions { level, aead: Aead::new(level), cbc, modes: Modes::new(level) };
         Self::of(ciphers, evener_kernels::lanes::Cbc::lanes(level))
     }
 
@@ -121,8 +124,8 @@ impl Lanes {
     pub const fn are_for(algorithm: Algorithm, direction: Direction) -> bool {
         match (algorithm.family(), direction) {
             (Family::Gcm, _) | (Family::Cbc, Direction::Encrypt) => true,
-            (family, Direction::Encrypt) => hashes::kernel_of(family).is_some(),
-            _ => false,
+            (family, Direction::Encrypt) if hashes::kernel_of(family).is_some() => true,
+            (family, direction) => mode_of(family, direction).is_some(),
         }
     }
 
@@ -138,6 +141,9 @@ impl Lanes {
             (_, Ciphers::ByInstructions { aead, .. }) if algorithm.family() == Family::Gcm => {
                 group.iter_mut().for_each(|job| aead.run(job));
             }
+            (_, Ciphers::ByInstructions { modes, .. }) if mode_of(algorithm.family(), direction).is_some() => {
+                group.iter_mut().for_each(|job| modes.run(job));
+            }
             (_, Ciphers::ByInstructions { cbc, .. }) => cbc.run(group, of_first),
         }
     }
@@ -147,9 +153,13 @@ impl Lanes {
         let questions = KNOWN.iter().flat_map(|known| both.map(|direction| (known, direction)));
         let offered: Vec<_> =
             questions.filter(|(known, direction)| self.supports(known.algorithm, *direction)).collect();
-        // One more than lanes, so that full lanes and a rest are both asked.
+        // One more than lanes, so that full lanes and a rest are both asked; of what goes one after the other one says all.
         let width = self.profile.width as usize + 1;
-        offered.into_iter().all(|(known, direction)| known.is_right(direction, width, |jobs| self.run(jobs)))
+        offered.into_iter().all(|(known, direction)| {
+            let is_alone = matches!(known.algorithm.family(), Family::Gcm)
+                || mode_of(known.algorithm.family(), direction).is_some();
+            known.is_right(direction, if is_alone { 1 } else { width }, |jobs| self.run(jobs))
+        })
     }
 }
 
@@ -160,16 +170,18 @@ impl InlineDriver for Lanes {
 
     fn supports(&self, algorithm: Algorithm, direction: Direction) -> bool {
         let is_there = match algorithm.family() {
-            Family::Gcm => matches!(self.ciphers, Ciphers::ByInstructions { .. }),
-            _ => algorithm.is_cipher() || self.hashes.is_some(),
+            Family::Cbc if direction == Direction::Encrypt => true,
+            _ if algorithm.is_cipher() => matches!(self.ciphers, Ciphers::ByInstructions { .. }),
+            _ => self.hashes.is_some(),
         };
         is_there && Self::are_for(algorithm, direction)
     }
 
-    fn job_bytes_max(&self, algorithm: Algorithm, _direction: Direction) -> usize {
+    fn job_bytes_max(&self, algorithm: Algorithm, direction: Direction) -> usize {
         match algorithm.family() {
-            Family::Cbc => cbc::bytes_max(),
+            Family::Cbc if direction == Direction::Encrypt => cbc::bytes_max(),
             Family::Gcm => aead::bytes_max(),
+            Family::Xts => UNIT_BYTES_MAX,
             _ => usize::MAX,
         }
     }
@@ -194,9 +206,10 @@ impl InlineDriver for Lanes {
 
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         match &mut self.ciphers {
-            Ciphers::ByInstructions { aead, cbc, .. } => {
+            Ciphers::ByInstructions { aead, cbc, modes, .. } => {
                 aead.evict(has_ended);
                 cbc.evict(has_ended);
+                modes.evict(has_ended);
             }
             Ciphers::ByPlanes { cbc, .. } => cbc.evict(has_ended),
         }
@@ -210,9 +223,7 @@ impl Ciphers {
     /// What stands behind a driver: what was measured by other instructions is not measured by these.
     fn detail(&self, means: Option<Means>) -> String {
         let ciphers = match self {
-            Self::ByInstructions { level, .. } => {
-                format!("AES-GCM, and AES-CBC encryption, by {}", level.name())
-            }
+            Self::ByInstructions { level, .. } => format!("AES by {}", level.name()),
             Self::ByPlanes { means, .. } => format!("AES-CBC encryption, bitsliced, by {}", means.name()),
         };
         let hashes = means.map_or("no kernels", Means::name);

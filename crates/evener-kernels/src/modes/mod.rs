@@ -1,4 +1,4 @@
-//! ECB, CBC decryption, CTR and XTS of one message, in pieces of whole blocks.
+//! ECB, CBC decryption, CTR and XTS of one message, in pieces of whole blocks, or whole (`text.rs`).
 //!
 //! What goes on from piece to piece is one block, the caller's: the last ciphertext (CBC), the next counter (CTR), the tweak (XTS).
 
@@ -6,6 +6,7 @@ mod cbc;
 mod ctr;
 mod ecb;
 mod entries;
+mod text;
 mod xts;
 
 use std::ptr;
@@ -13,6 +14,7 @@ use std::ptr;
 use zeroize::Zeroize as _;
 
 use self::entries::Kernel;
+pub use self::text::Text;
 use crate::aes::Schedule;
 use crate::level::Level;
 pub use crate::mode::{BLOCK, Mode};
@@ -29,6 +31,8 @@ pub struct Key {
     level: Level,
     kernel: Kernel,
     is_xts: bool,
+    /// Of CTR.
+    is_stream: bool,
 }
 
 impl Key {
@@ -37,7 +41,8 @@ impl Key {
     #[inline(always)]
     pub fn new(level: Level) -> Self {
         let kernel = entries::of(level, Mode::Ctr);
-        Self { rounds: Schedule::new(), tweak_rounds: Schedule::new(), level, kernel, is_xts: false }
+        let (rounds, tweak_rounds) = (Schedule::new(), Schedule::new());
+        Self { rounds, tweak_rounds, level, kernel, is_xts: false, is_stream: false }
     }
 
     /// Puts a key in: of 16, 24 or 32 bytes, for XTS two in a row of 16 or 32; false, and nothing done, for any other length. Whether the two
@@ -47,7 +52,7 @@ impl Key {
         let is_set = unsafe { self.set_by_instructions(mode, key) };
         if is_set {
             self.kernel = entries::of(self.level, mode);
-            self.is_xts = mode.is_xts();
+            (self.is_xts, self.is_stream) = (mode.is_xts(), mode == Mode::Ctr);
         }
         is_set
     }
