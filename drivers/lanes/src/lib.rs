@@ -93,7 +93,8 @@ impl Lanes {
     #[must_use]
     pub fn unchecked(level: Level) -> Self {
         let cbc = Cbc::by_instructions(level);
-        let ciphers = Ciphers::ByInstructions { level, aead: Aead::new(level), cbc, modes: Modes::new(level) };
+        let ciphers =
+            Ciphers::ByInstructions { level, aead: Aead::new(level), cbc, modes: Modes::new(level) };
         Self::of(ciphers, evener_kernels::lanes::Cbc::lanes(level))
     }
 
@@ -141,7 +142,9 @@ impl Lanes {
             (_, Ciphers::ByInstructions { aead, .. }) if algorithm.family() == Family::Gcm => {
                 group.iter_mut().for_each(|job| aead.run(job));
             }
-            (_, Ciphers::ByInstructions { modes, .. }) if mode_of(algorithm.family(), direction).is_some() => {
+            (_, Ciphers::ByInstructions { modes, .. })
+                if mode_of(algorithm.family(), direction).is_some() =>
+            {
                 group.iter_mut().for_each(|job| modes.run(job));
             }
             (_, Ciphers::ByInstructions { cbc, .. }) => cbc.run(group, of_first),

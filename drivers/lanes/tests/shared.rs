@@ -54,7 +54,12 @@ fn memory_that_others_may_change_is_worked_on_where_it_lies() {
                     memory[number][number % 2].iter().map(|byte| byte.load(Relaxed)).collect();
                 let spec = JobSpec { iv: iv.to_vec(), ..JobSpec::noisy(&session, 0, 0) };
                 let right = judged(&JobSpec { input: text.clone(), ..spec });
-                assert!(made[..text.len()] == right.output, "{} bytes, {}", text.len(), lanes.profile().detail);
+                assert!(
+                    made[..text.len()] == right.output,
+                    "{} bytes, {}",
+                    text.len(),
+                    lanes.profile().detail
+                );
             }
         }
     }
