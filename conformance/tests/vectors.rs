@@ -3,7 +3,7 @@
 
 use evener_conformance::{ByRuntime, Door};
 use evener_core::plan::Policy;
-use evener_core::{Direction, Family, Hash, InlineDriver};
+use evener_core::{Family, Hash, InlineDriver};
 use evener_driver_emulated::{Fault, When};
 use evener_testing::drivers::{lanes, libcrypto, multibuffer};
 use evener_testing::requests::{Direct, JobSpec, ask_all};

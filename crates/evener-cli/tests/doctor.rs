@@ -76,6 +76,11 @@ fn the_forecast_is_of_usual_requests_until_the_program_has_made_its_own() {
             assert!((0.01..100.0).contains(&left), "{row}");
         }
     }
+    // What the fresh process says, asked for itself.
+    let openssl = which("openssl");
+    let itself = doctor(&place, &config, &["--forecast", openssl.to_str().unwrap()]).succeeded();
+    let itself: Value = serde_json::from_slice(itself.stdout()).unwrap();
+    assert_eq!(itself["requests"].as_array().unwrap().len(), rows.len());
     let runs = Guarded::sleeper();
     let [ctr, cbc] =
         ["AES-192-CTR", "AES-256-CBC"].map(|name| Row::of(Kind::named(name), Direction::Encrypt, 4_000));

@@ -105,7 +105,7 @@ mod tests {
         let jobs = ["1", "2"].map(|n| job(n, &script(n)));
         let (mut heard, began) = (Vec::new(), Instant::now());
         run([Vec::new(), Vec::new()], jobs.into(), |ended| {
-            heard.push((ended.title, ended.lines, ended.errors))
+            heard.push((ended.title, ended.lines, ended.errors));
         });
         assert!(began.elapsed() < Duration::from_secs(3), "no child was waited for");
         heard.sort();
