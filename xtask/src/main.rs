@@ -1,5 +1,5 @@
-//! Evener's own checks, its demo, its figures and its packages: `cargo xtask tidy`, `rooms`,
-//! `reference`, `docs`, `ci`, `demo`, `figures`, `instructions`, `install`, `deb`, `guest`, `testbed`.
+//! Evener's own checks, its figures and its packages: `cargo xtask tidy`, `rooms`,
+//! `reference`, `docs`, `ci`, `figures`, `instructions`, `install`, `deb`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -8,7 +8,6 @@ use std::process::ExitCode;
 
 mod ci;
 mod crate_graph;
-mod demo;
 mod measure;
 mod package;
 mod programs;
@@ -30,7 +29,6 @@ fn main() -> ExitCode {
         ["docs"] => site::build(),
         ["ci"] => ci::run(ci::Depth::Commit, &[]),
         ["ci", "--full", ref steps @ ..] => ci::run(ci::Depth::Full, steps),
-        ["demo"] => demo::run_demo(),
         ["figures", ref names @ ..] => figures::run(names),
         ["instructions"] => instructions::run_instructions(),
         ["install"] => package::install(),
@@ -52,7 +50,6 @@ fn usage() -> ExitCode {
     eprintln!("       cargo xtask docs         the site of docs/ by mdBook, in target/site/");
     eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
-    eprintln!("       cargo xtask demo         evener at work on a sample tree, and pictures, in demo/");
     eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
     eprintln!("       cargo xtask instructions what short messages of OpenSSL programs take, counted");
     eprintln!(

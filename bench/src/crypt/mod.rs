@@ -1,5 +1,6 @@
 //! Paper 002's experiment in memory: sizes against contenders, visited in turn, run by run.
 
+pub mod bound;
 pub mod contender;
 mod experiment;
 pub mod neighbours;

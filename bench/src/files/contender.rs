@@ -179,7 +179,15 @@ impl Setting {
             return Command::new(program);
         }
         let mut command = Command::new("xargs");
-        command.arg("-a").arg(&self.list).args(["-P", &self.processes.to_string(), "-I", EACH, program]);
+        command.arg("-a").arg(&self.list).args([
+            "-d",
+            "\\n",
+            "-P",
+            &self.processes.to_string(),
+            "-I",
+            EACH,
+            program,
+        ]);
         command
     }
 

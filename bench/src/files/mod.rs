@@ -57,7 +57,7 @@ evener_core::named! {
 }
 
 /// A thing to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Work {
     /// One file.
     Large {
@@ -71,31 +71,58 @@ pub enum Work {
         /// How long each of them is.
         bytes: u64,
     },
+    /// What lies there already, a file or a tree; it is only read.
+    Own {
+        /// Where.
+        path: PathBuf,
+        /// How many files.
+        count: u64,
+        /// How long they are together.
+        bytes: u64,
+    },
 }
 
 impl Work {
-    const fn name(self) -> &'static str {
+    /// The work on a file or tree of the user's.
+    ///
+    /// # Errors
+    ///
+    /// [`BenchError::File`] where it cannot be read, [`BenchError::Cell`] where something in it is no plain file, or has a name that cannot
+    /// stand in a list, so that not every program would do the same with it.
+    pub fn of(path: &Path) -> Result<Self, BenchError> {
+        let path = std::fs::canonicalize(path).map_err(work_dir::wrong(path))?;
+        work_dir::check_plain(&path)?;
+        let Shape { files, bytes } = Shape::of(&path)?;
+        Ok(Self::Own { path, count: files, bytes })
+    }
+
+    const fn name(&self) -> &'static str {
         match self {
             Self::Large { .. } => "large file",
             Self::Tree { .. } => "tree",
+            Self::Own { .. } => "own files",
         }
     }
 
-    const fn bytes(self) -> u64 {
+    const fn bytes(&self) -> u64 {
         match self {
-            Self::Large { bytes } => bytes,
-            Self::Tree { count, bytes } => count * bytes,
+            Self::Large { bytes } | Self::Own { bytes, .. } => *bytes,
+            Self::Tree { count, bytes } => *count * *bytes,
         }
     }
 
-    const fn is_tree(self) -> bool {
-        matches!(self, Self::Tree { .. })
+    fn is_tree(&self) -> bool {
+        match self {
+            Self::Large { .. } => false,
+            Self::Tree { .. } => true,
+            Self::Own { path, .. } => path.is_dir(),
+        }
     }
 }
 
 impl Plan {
-    fn works(&self) -> impl Iterator<Item = Work> {
-        self.works.iter().copied().filter(|work| work.bytes() > 0)
+    fn works(&self) -> impl Iterator<Item = &Work> {
+        self.works.iter().filter(|work| work.bytes() > 0)
     }
 }
 
@@ -137,7 +164,7 @@ pub fn measure(plan: &Plan, cancel: &Cancel, mut tell: impl FnMut(&str)) -> Resu
 struct Contest<'p> {
     plan: &'p Plan,
     folder: &'p Path,
-    work: Work,
+    work: &'p Work,
     contenders: &'p [Contender],
     cancel: &'p Cancel,
     work_dir: WorkDir,
@@ -153,17 +180,18 @@ impl<'p> Contest<'p> {
     fn prepare(
         plan: &'p Plan,
         folder: &'p Path,
-        work: Work,
+        work: &'p Work,
         contenders: &'p [Contender],
         cancel: &'p Cancel,
         tell: &mut impl FnMut(&str),
     ) -> Result<Self, BenchError> {
         tell(&format!("{} in {}: making it, and encrypting it once untimed", work.name(), folder.display()));
-        let work_dir = WorkDir::new(folder, space_bytes(plan, work, contenders.len()))?;
-        let source = work_dir.path("source");
+        let work_dir = WorkDir::new(folder, space_bytes(plan, folder, work, contenders.len()))?;
+        let mut source = work_dir.path("source");
         match work {
-            Work::Large { bytes } => work_dir::make_file(&source, bytes)?,
-            Work::Tree { count, bytes } => work_dir::make_tree(&source, count, bytes)?,
+            Work::Large { bytes } => work_dir::make_file(&source, *bytes)?,
+            Work::Tree { count, bytes } => work_dir::make_tree(&source, *count, *bytes)?,
+            Work::Own { path, .. } => source.clone_from(path),
         }
         let shape = Shape::of(&source)?;
         let setting = Setting::new(plan, &work_dir, work.is_tree(), &source)?;
@@ -254,10 +282,14 @@ impl<'p> Contest<'p> {
 }
 
 /// The most that a contest takes of a folder: source, ciphertexts, outputs that are kept, and some to spare.
-fn space_bytes(plan: &Plan, work: Work, contenders: usize) -> u64 {
-    let kept_outputs = if work.is_tree() { 2 * plan.runs * contenders } else { 1 };
+fn space_bytes(plan: &Plan, folder: &Path, work: &Work, contenders: usize) -> u64 {
+    let kept_outputs =
+        if work.is_tree() && !work_dir::is_tmpfs(folder) { 2 * plan.runs * contenders } else { 1 };
     let copies = 1 + contenders + kept_outputs + 1;
     // A small file takes whole pages and some for its name.
-    let per_file_bytes = if let Work::Tree { count, .. } = work { count * 4_096 } else { 0 };
+    let per_file_bytes = match work {
+        Work::Large { .. } => 0,
+        Work::Tree { count, .. } | Work::Own { count, .. } => count * 4_096,
+    };
     (work.bytes() + per_file_bytes).saturating_mul(copies as u64)
 }

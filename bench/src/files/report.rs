@@ -37,7 +37,7 @@ pub struct CellResult {
     pub file_system: &'static str,
     /// Whether everyone's time ends when the output is on the disk.
     pub synced: bool,
-    /// `large file` or `tree`.
+    /// `large file`, `tree` or `own files`.
     pub work: &'static str,
     /// `encrypt` or `decrypt`.
     pub direction: String,

@@ -124,6 +124,22 @@ pub(super) fn make_folders_like(source: &Path, target: &Path) -> Result<(), Benc
     Ok(())
 }
 
+/// Sees to it that all programs would do the same with a file or tree: they differ in links and devices, `age -d` makes no file of nothing, and a line end
+/// would end a name in a list.
+pub(super) fn check_plain(root: &Path) -> Result<(), BenchError> {
+    for path in paths(root)? {
+        let metadata = fs::symlink_metadata(&path).map_err(wrong(&path))?;
+        let is_plain = metadata.is_dir() || metadata.is_file() && metadata.len() > 0;
+        if !is_plain || path.as_os_str().as_encoded_bytes().contains(&b'\n') {
+            let path = path.display().to_string().replace('\n', "\\n");
+            let why =
+                "not all programs make the same of links, devices, empty files and names with line ends";
+            return Err(BenchError::Cell(format!("{path}: {why}")));
+        }
+    }
+    Ok(())
+}
+
 /// The files below `root`, one on a line, as they are called from there.
 pub(super) fn list(root: &Path) -> Result<String, BenchError> {
     let files = paths(root)?.into_iter().filter(|path| path.is_file());

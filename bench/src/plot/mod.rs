@@ -2,6 +2,7 @@
 //!
 //! Steps of a picture: points that can be shown -> bounds -> ticks -> mesh, lines, marks -> legend beside.
 //! Several panels have axes and legend in common.
+//! A policy has the same colour in every picture.
 //! Both axes are computed (`axis.rs`) and drawn (`picture.rs`) on linear coordinates, so that the ticks are ours: bytes in powers
 //! of two below, ones, twos and fives on the left.
 

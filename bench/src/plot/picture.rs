@@ -5,6 +5,8 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use evener::core::plan::Policy;
+
 use super::axis::{Axis, place};
 use super::{Panel, Scale, Series};
 
@@ -60,10 +62,14 @@ impl Picture<'_> {
             };
             self.plot(&place, &panel.series)?;
         }
-        let named = self.panels.first().map_or(&[][..], |panel| &panel.series);
-        legend(&right.margin(20, 0, 10, 0), named)?;
+        legend(&right.margin(20, 0, 10, 0), self.named())?;
         area.present()?;
         Ok(())
+    }
+
+    /// The series that the legend names.
+    fn named(&self) -> &[Series] {
+        self.panels.first().map_or(&[][..], |panel| &panel.series)
     }
 
     fn plot(&self, area: &Area<'_>, series: &[Series]) -> Drawn {
@@ -79,38 +85,38 @@ impl Picture<'_> {
             .bold_line_style(GRID)
             .axis_style(TEXT)
             .draw()?;
-        for (index, line) in series.iter().enumerate() {
+        for (line, colour) in series.iter().zip(colours(self.named())) {
             let places = line.points.iter().map(|&(x, y)| (x.log2(), place(y, self.y_scale)));
-            let style = colour(index).stroke_width(2);
+            let style = COLOURS[colour].stroke_width(2);
             if line.dashed {
                 chart.draw_series(DashedLineSeries::new(places.clone(), 6, 4, style))?;
             } else {
                 chart.draw_series(LineSeries::new(places.clone(), style))?;
             }
-            chart.draw_series(places.map(|place| mark(place, index, line.dashed)))?;
+            chart.draw_series(places.map(|place| mark(place, colour, line.dashed)))?;
         }
         Ok(())
     }
 }
 
 /// A dot, hollow where the line is dashed.
-fn mark<Coord>(place: Coord, index: usize, is_hollow: bool) -> Circle<Coord, i32> {
-    let style = if is_hollow { colour(index).stroke_width(1) } else { colour(index).filled() };
+fn mark<Coord>(place: Coord, colour: usize, is_hollow: bool) -> Circle<Coord, i32> {
+    let style = if is_hollow { COLOURS[colour].stroke_width(1) } else { COLOURS[colour].filled() };
     Circle::new(place, 4, style)
 }
 
 /// A sample of each line with its name, names longer than the column on several rows.
 fn legend(area: &Area<'_>, series: &[Series]) -> Drawn {
     let mut y = 10;
-    for (index, line) in series.iter().enumerate() {
-        let style = colour(index).stroke_width(2);
+    for (line, colour) in series.iter().zip(colours(series)) {
+        let style = COLOURS[colour].stroke_width(2);
         let sample = [(0, y), (30, y)];
         if line.dashed {
             area.draw(&DashedPathElement::new(sample, 6, 4, style))?;
         } else {
             area.draw(&PathElement::new(sample, style))?;
         }
-        area.draw(&mark((15, y), index, line.dashed))?;
+        area.draw(&mark((15, y), colour, line.dashed))?;
         for row in rows(&line.name, LEGEND_LETTERS) {
             let text = (FONT, 14).into_font().color(&TEXT).pos(Pos::new(HPos::Left, VPos::Center));
             area.draw(&Text::new(row, (38, y), text))?;
@@ -136,9 +142,31 @@ pub(super) fn rows(text: &str, letters: usize) -> Vec<String> {
     rows
 }
 
-fn colour(index: usize) -> RGBColor {
-    COLOURS[index % COLOURS.len()]
+/// Places in [`COLOURS`]: a policy has the same in every picture, a bound is black, OpenSSL grey; the others take what is left, in their order.
+pub(super) fn colours(series: &[Series]) -> Vec<usize> {
+    let mut used: Vec<(usize, bool)> = Vec::new();
+    let mut own: Vec<Option<usize>> = Vec::new();
+    for line in series {
+        // Two lines of one colour are told apart where one of them is dashed.
+        let colour = colour_of(&line.name).filter(|colour| !used.contains(&(*colour, line.dashed)));
+        used.extend(colour.map(|colour| (colour, line.dashed)));
+        own.push(colour);
+    }
+    let mut free = (0..COLOURS.len()).filter(|colour| used.iter().all(|(taken, _)| taken != colour));
+    own.iter()
+        .enumerate()
+        .map(|(at, own)| own.or_else(|| free.next()).unwrap_or(at % COLOURS.len()))
+        .collect()
 }
+
+fn colour_of(name: &str) -> Option<usize> {
+    let has = |word: &str| name.split(|c: char| !c.is_alphanumeric() && c != '_').any(|part| part == word);
+    let policy = Policy::ALL.iter().position(|policy| has(policy.name()));
+    policy.or_else(|| has(BOUND).then_some(6)).or_else(|| has("openssl").then_some(7))
+}
+
+/// What the name of a line that nothing can be above holds.
+pub(super) const BOUND: &str = "bound";
 
 const LEGEND_WIDTH: u32 = 210;
 /// What fits beside a sample in the legend at 14 points. Tried.

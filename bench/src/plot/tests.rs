@@ -1,7 +1,7 @@
 //! Axes, numbers and pictures: what stands on a picture, and where.
 
 use super::axis::{bytes, linear_ticks, logarithmic_ticks, number};
-use super::picture::rows;
+use super::picture::{colours, rows};
 use super::*;
 
 fn line(name: &str, points: &[(f64, f64)]) -> Series {
@@ -70,6 +70,22 @@ fn panels_are_named_and_share_axes_and_legend() {
     assert_eq!(places.len(), 3 * 2 + 2, "{places:?}");
     assert!(places[0].0 < places[2].0 && places[0].1 > places[2].1, "{places:?}");
     assert!(places[4].0 == places[0].0 && places[4].1 > places[0].1, "{places:?}");
+}
+
+#[test]
+fn a_policy_has_the_same_colour_in_every_picture_and_no_two_lines_look_alike() {
+    let of = |lines: &[(&str, bool)]| {
+        let series = lines.iter().map(|&(name, dashed)| Series { dashed, ..line(name, &[]) });
+        colours(&series.collect::<Vec<_>>())
+    };
+    let methods = of(&[("openssl, 1 core", true), ("openssl, 2 cores", true), ("evener adaptive", false)]);
+    let policies =
+        of(&[("cpu_only, emulated", false), ("adaptive, emulated", false), ("bound: costs", true)]);
+    assert_eq!(methods[2], policies[1]);
+    assert!(methods[0] != methods[1] && policies[0] != policies[1] && policies[2] != policies[1]);
+    let dashed_too =
+        of(&[("guest, adaptive", false), ("paper, adaptive", true), ("adaptive for cpu", false)]);
+    assert!(dashed_too[0] == dashed_too[1] && dashed_too[2] != dashed_too[0], "{dashed_too:?}");
 }
 
 /// The place of a mark.

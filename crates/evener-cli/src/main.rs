@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use crate::arguments::Command;
 use crate::command::{
-    bench, completions, cryptodev, devices, doctor, encrypt, explain, host, inspect, keygen, keyset, man,
-    provider, sim, status, sum, top,
+    bench, completions, cryptodev, demo, devices, doctor, encrypt, explain, host, inspect, keygen, keyset,
+    man, provider, sim, status, sum, top,
 };
 use crate::terminal::{output, signals};
 
@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),
         Command::Sim(sim) => sim::run(sim),
+        Command::Demo(arguments) => demo::run(arguments),
         Command::Host(arguments) => host::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Top(arguments) => top::run(arguments),

@@ -170,7 +170,10 @@ fn a_module_takes_part_and_nothing_hides_that_it_is_emulated() {
         let line = text.lines().find(|line| line.contains(policy)).unwrap();
         assert!(line.contains("emulated"), "{line}");
     }
-    assert!(fs::read_to_string(place.join("picture.svg")).unwrap().contains("EMULATED"));
+    let picture = fs::read_to_string(place.join("picture.svg")).unwrap();
+    for text in ["EMULATED", "bound: nobody waits", "MB/s"] {
+        assert!(picture.contains(text), "{text}: {picture}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Place, Run, misfits, skipped, there_is};
+use common::{Place, Run, misfits, noise, skipped, there_is, tree};
 use evener_testbed::write_program;
 use serde_json::Value;
 
@@ -66,8 +66,7 @@ fn the_report_fits_its_schema_and_holds_together() {
 }
 
 fn check_contenders(contenders: &[Value]) {
-    let names: Vec<_> = contenders.iter().map(|one| one["contender"].as_str().unwrap()).collect();
-    assert_eq!(names, ["cp", "openssl enc", "evener tink", "evener age"]);
+    check_contenders_of(contenders);
     for one in contenders {
         let seconds = &one["seconds"];
         let value = |name: &str| seconds[name].as_f64().unwrap();
@@ -78,6 +77,47 @@ fn check_contenders(contenders: &[Value]) {
         let is_evener = one["contender"].as_str().unwrap().starts_with("evener");
         assert_eq!(rivals, if is_evener { vec!["cp", "openssl enc"] } else { vec![] });
     }
+}
+
+#[test]
+fn files_of_ones_own_are_read_and_left_alone_and_what_programs_treat_differently_is_refused() {
+    let place = place();
+    place.write("own/a 'b'/\\c", "quotes and a backslash, that xargs would take for its own");
+    place.write("own/d", noise(1, 3_000));
+    let before = tree(&place.join("own"));
+    let measure = |source: &str| {
+        let run = place.evener().args([
+            "bench",
+            "files",
+            "--dir",
+            "ground",
+            "--runs",
+            "1",
+            "--json",
+            "report.json",
+        ]);
+        run.args(["--rivals", "cp,openssl", "--source", source]).run()
+    };
+    for (source, count) in [("own", 2), ("own/d", 1)] {
+        measure(source).succeeded();
+        let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
+        assert_eq!(misfits("bench-files.schema.json", &report), [""; 0]);
+        for cell in report["cells"].as_array().unwrap() {
+            assert_eq!((&cell["work"], &cell["files"]), (&"own files".into(), &count.into()));
+            check_contenders_of(cell["contenders"].as_array().unwrap());
+        }
+    }
+    assert!(tree(&place.join("own")) == before && entries(place.join("ground")) == 0);
+    place.write("empty/e", "");
+    std::os::unix::fs::symlink("d", place.join("own/link")).unwrap();
+    for (source, name) in [("own", "own/link"), ("empty", "empty/e"), ("none", "none")] {
+        measure(source).ended_with(2).saying(name);
+    }
+}
+
+fn check_contenders_of(contenders: &[Value]) {
+    let names: Vec<_> = contenders.iter().map(|one| one["contender"].as_str().unwrap()).collect();
+    assert_eq!(names, ["cp", "openssl enc", "evener tink", "evener age"]);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::crypt::bound::Bound;
 use crate::crypt::experiment::Experiment;
 use crate::crypt::workload::Layout;
 use crate::error::BenchError;
@@ -114,15 +115,17 @@ impl Results {
 }
 
 impl Results {
-    /// Draws rates over sizes, one line per contender, to the SVG file `path`. `machine` says where it was
-    /// measured. Cells that are mixes of sizes have no place in the picture.
+    /// Draws rates over sizes, one line per contender and one for what bounds them, to the SVG file `path`. `machine` says where
+    /// it was measured. Cells that are mixes of sizes have no place in the picture.
     ///
     /// # Errors
     ///
     /// [`BenchError::Write`].
-    pub fn draw(&self, path: &Path, machine: &str) -> Result<(), BenchError> {
+    pub fn draw(&self, path: &Path, machine: &str, bound: Option<Bound>) -> Result<(), BenchError> {
         let emulated = self.cells.iter().flat_map(|cell| &cell.contenders).any(|result| result.emulated);
-        let what = format!("{} {}, {} workers", self.work.algorithm, self.work.direction, self.workers);
+        let workers =
+            if self.workers == 1 { "1 worker".to_owned() } else { format!("{} workers", self.workers) };
+        let what = format!("{} {}, {workers}", self.work.algorithm, self.work.direction);
         let marked = if emulated { " (EMULATED module: no speed of Evener)" } else { "" };
         let title = format!("{what}{marked}\n{machine}");
         let mut series: Vec<Series> = Vec::new();
@@ -130,16 +133,23 @@ impl Results {
         {
             for result in &cell.contenders {
                 let point = (f64::from(size), result.round.megabytes_per_second.median);
-                match series.iter_mut().find(|series| series.name == result.contender) {
+                let name = drawn(&result.contender);
+                match series.iter_mut().find(|series| series.name == name) {
                     Some(series) => series.points.push(point),
                     None => series.push(Series {
-                        name: result.contender.clone(),
+                        name,
                         points: vec![point],
                         dashed: result.faster_than.is_empty(),
                     }),
                 }
             }
         }
-        plot::lines(path, &title, "plaintext per job", "10^6 bytes per second", Scale::Logarithmic, &series)
+        series.extend(bound.map(|bound| Series { name: bound.name, points: bound.points, dashed: true }));
+        plot::lines(path, &title, "size of a job", "MB/s", Scale::Logarithmic, &series)
     }
+}
+
+/// What the legend calls a contender: a copy bounds the others.
+fn drawn(contender: &str) -> String {
+    if contender.starts_with("copy") { format!("bound: a {contender}") } else { contender.to_owned() }
 }

@@ -12,7 +12,7 @@ const GROUPS: [(&str, &[&str]); 3] = [
         "OpenSSL and modules",
         &["provider", "doctor", "status", "top", "devices", "explain", "host", "cryptodev"],
     ),
-    ("Experiments", &["bench", "sim"]),
+    ("Experiments", &["bench", "sim", "demo"]),
 ];
 
 /// Commands about the command itself, which the help names in a sentence.

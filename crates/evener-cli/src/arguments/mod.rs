@@ -9,6 +9,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use crate::command::bench::Bench;
 use crate::command::completions::Completions;
 use crate::command::cryptodev::Cryptodev;
+use crate::command::demo::Demo;
 use crate::command::devices::Devices;
 use crate::command::doctor::Doctor;
 use crate::command::encrypt::verify::Verify;
@@ -63,6 +64,7 @@ pub(crate) enum Command {
     Bench(Bench),
     #[command(subcommand)]
     Sim(Sim),
+    Demo(Demo),
     Host(Box<Host>),
     Status(Status),
     Top(Top),

@@ -28,6 +28,11 @@ impl CpuLoad {
         Self { cores: evener::core_budget().workers(), others: f64::from(others) / f64::from(LOOKS) }
     }
 
+    /// Whether who measures now measures others, too: their threads want half of the cores or more.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.others >= self.float_cores() / 2.0
+    }
+
     /// Part of a core that each thread gets.
     pub(crate) fn share(&self) -> f64 {
         (self.float_cores() / (self.float_cores() + self.others)).min(1.0)

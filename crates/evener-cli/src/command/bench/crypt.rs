@@ -6,11 +6,14 @@ use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, Family, Nanos, Objective};
 use evener_bench::contender::{Contender, Instructions, Modules};
+use evener_bench::crypt::bound::{self, Bound};
 use evener_bench::crypt::{Experiment, Sizes, Visits, Work, measure};
 use evener_bench::neighbours::NeighbourSpec;
 use evener_bench::workload::Layout;
+use evener_driver_emulated::Preset;
 
 use crate::machine::Machine;
+use crate::machine::modules::ModuleSpec;
 use crate::machine::options::{ModuleOptions, objective_parser};
 use crate::machine::processor::this_processor;
 use crate::terminal::units::{USUAL_SIZES, parse_bytes};
@@ -92,7 +95,7 @@ pub(crate) struct Crypt {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Draws rates over sizes.
+    /// Draws rates over sizes, and what bounds them: a copy of the same bytes, or, where the processor is emulated too, what its costs permit.
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 
@@ -147,7 +150,8 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     if let Some(path) = &arguments.svg {
         let libraries = [Some(&machine.libcrypto), machine.library(), machine.lanes.as_ref()];
         let libraries: Vec<_> = libraries.into_iter().flatten().map(|it| it.detail.clone()).collect();
-        results.draw(path, &format!("{}, {}", this_processor().model, libraries.join(", ")))?;
+        let machine = format!("{}, {}", this_processor().model, libraries.join(", "));
+        results.draw(path, &machine, arguments.bound(&experiment))?;
     }
     output::answer(results.to_text().as_bytes())
 }
@@ -157,6 +161,24 @@ impl Crypt {
     fn beside(&self) -> Option<NeighbourSpec> {
         let is_asked = self.hog.is_some() || self.probe_latency;
         is_asked.then(|| NeighbourSpec { hog_percent: self.hog.unwrap_or(0), probe: self.probe_latency })
+    }
+
+    /// What no line of the picture can be above where processor and modules are emulated: what their costs permit.
+    fn bound(&self, experiment: &Experiment) -> Option<Bound> {
+        let ModuleOptions { modules, cpu_cost } = &self.module_options;
+        let cpu = cpu_cost.as_ref()?;
+        let cost_on = |preset: &Preset| {
+            let preset = preset.clone();
+            move |bytes| preset.cost(self.algorithm, bytes)
+        };
+        let presets = modules.iter().map(|module| match module {
+            ModuleSpec::Emulated(preset) => Some((preset.units(), cost_on(preset))),
+            _ => None,
+        });
+        let presets = presets.collect::<Option<Vec<_>>>()?;
+        let on_modules: Vec<_> =
+            presets.iter().map(|(units, cost)| (*units, cost as &bound::CostOf<'_>)).collect();
+        bound::of_costs(experiment, cost_on(cpu), &on_modules)
     }
 
     /// Whether the adaptive policy has modules to weigh against the CPU.

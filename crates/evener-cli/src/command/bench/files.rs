@@ -34,6 +34,10 @@ pub(crate) struct Files {
     #[arg(long = "file-size", value_name = "SIZE", default_value = "16K", value_parser = parse_bytes)]
     file_bytes: u64,
 
+    /// A file or tree of yours instead, which is only read. There may be no links, devices and empty files in a tree.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["large_bytes", "file_count", "file_bytes"])]
+    source: Option<PathBuf>,
+
     /// Turns of each program; from six on the bounds of a ratio hold with 95 per cent.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -72,14 +76,18 @@ pub(crate) fn run(arguments: &Files) -> anyhow::Result<Exit> {
 
 impl Files {
     fn plan(&self) -> anyhow::Result<Plan> {
+        let works = match &self.source {
+            Some(path) => vec![Work::of(path)?],
+            None => vec![
+                Work::Large { bytes: self.large_bytes },
+                Work::Tree { count: self.file_count, bytes: self.file_bytes },
+            ],
+        };
         let folders = if self.folders.is_empty() { usual_folders() } else { self.folders.clone() };
         Ok(Plan {
             evener: std::env::current_exe().context("cannot find this command itself")?,
             folders,
-            works: vec![
-                Work::Large { bytes: self.large_bytes },
-                Work::Tree { count: self.file_count, bytes: self.file_bytes },
-            ],
+            works,
             runs: usize::try_from(self.runs)?,
             rivals: self.rivals.clone(),
             processes: evener::core_budget().workers(),

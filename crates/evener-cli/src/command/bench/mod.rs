@@ -3,7 +3,7 @@
 mod crypt;
 mod files;
 mod programs;
-mod provider_file;
+pub(super) mod provider_file;
 mod tls;
 
 use clap::Subcommand;
