@@ -28,7 +28,7 @@ pub(crate) const fn mode_of(family: Family, direction: Direction) -> Option<Mode
 /// Prepared keys, and the instructions that they are used by.
 pub(crate) struct Modes {
     level: Level,
-    keys: SessionCache<Key, SESSIONS_MAX>,
+    keys: SessionCache<Box<Key>, SESSIONS_MAX>,
 }
 
 impl Modes {
@@ -62,9 +62,10 @@ impl Modes {
     }
 }
 
-fn prepared(level: Level, session: &Session) -> Result<Key, JobError> {
+/// Made where it stays: moved from the stack, its round keys would stay there, too.
+fn prepared(level: Level, session: &Session) -> Result<Box<Key>, JobError> {
     let mode = mode_of(session.algorithm().family(), session.direction()).ok_or(JobError::Unsupported)?;
-    let mut key = Key::new(level);
+    let mut key = Box::new(Key::new(level));
     key.set(mode, session.key()).then_some(key).ok_or(JobError::Unsupported)
 }
 

@@ -24,8 +24,9 @@ use crate::machine::processor::this_processor;
 use crate::terminal::units::parse_bytes;
 use crate::terminal::{Exit, PathDisplay, output, signals};
 
-/// Shows what Evener does on this machine: files beside cp, openssl and age, an OpenSSL program with the provider, one emulated module.
+/// Shows what Evener does on this machine, beside cp, openssl and age.
 ///
+/// Files beside those programs, an OpenSSL program with the provider and without, one emulated module.
 /// Says first what it will do, and how long that takes. All of it happens in a new folder inside DIR and in /dev/shm, and is removed; what stays is a page,
 /// index.html, with its pictures and the figures as JSON.
 #[derive(clap::Args)]

@@ -13,7 +13,7 @@ use config::Config;
 use install::Install;
 use uninstall::Uninstall;
 
-/// Configures Evener's OpenSSL provider, evener.so: prints a configuration, writes it for a service, a user or all, and takes it back.
+/// Lets OpenSSL programs have Evener's provider, evener.so, and takes it back.
 #[derive(Subcommand)]
 pub(crate) enum Provider {
     Config(Config),
