@@ -3,7 +3,7 @@
 use zeroize::Zeroize as _;
 
 use super::means::Layout;
-use super::plane::{Bits, Bytes, Plane as _};
+use super::plane::{Bytes, Plane as _};
 use super::sbox::{COMPLEMENT, substitute};
 use crate::stack::with_stack_wiped;
 
@@ -81,18 +81,6 @@ impl Drop for Schedule {
 
 fn word(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].iter().rev().fold(0, |word, byte| word << 8 | u32::from(*byte))
-}
-
-impl Bits for u32 {
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        self ^ other
-    }
-
-    #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        self & other
-    }
 }
 
 /// The S-box of four bytes.

@@ -15,6 +15,25 @@ pub(super) trait Bits: Copy {
     unsafe fn and(self, other: Self) -> Self;
 }
 
+macro_rules! bits_of_words {
+    ($($word:ty)*) => {$(
+        impl Bits for $word {
+            #[inline(always)]
+            unsafe fn xor(self, other: Self) -> Self {
+                self ^ other
+            }
+
+            #[inline(always)]
+            unsafe fn and(self, other: Self) -> Self {
+                self & other
+            }
+        }
+    )*};
+}
+
+// Of four bytes, for the schedule of a key; of four blocks.
+bits_of_words!(u32 u64);
+
 /// # Safety
 /// As [`Bits`].
 pub(super) trait Plane: Bits {

@@ -1,18 +1,6 @@
 //! Planes of four blocks in words of 64 bits, for any processor: bit `16 r + 4 c + b`.
 
-use super::plane::{Bits, Bytes, Plane, transposed};
-
-impl Bits for u64 {
-    #[inline(always)]
-    unsafe fn xor(self, other: Self) -> Self {
-        self ^ other
-    }
-
-    #[inline(always)]
-    unsafe fn and(self, other: Self) -> Self {
-        self & other
-    }
-}
+use super::plane::{Bytes, Plane, transposed};
 
 impl Plane for u64 {
     #[inline(always)]
