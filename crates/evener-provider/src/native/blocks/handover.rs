@@ -10,6 +10,8 @@ impl BlockContext {
     /// Brings an inner context, which is new or had another message, into the state of this message, of which nothing stays `where_all_comes_anew`.
     pub(crate) fn bring(&mut self, inner: InnerContext<'_>, where_all_comes_anew: bool) -> bool {
         self.tally.flush(self.row(), self.encrypts);
+        // What was lost was of the message that ends here.
+        self.is_lost &= !where_all_comes_anew;
         (where_all_comes_anew || self.bring_message(inner)) && inner.set_padding(self.pads)
     }
 
