@@ -11,6 +11,7 @@ pub use evener_testing::{Random, noise as bytes};
 use ffi::{CipherCtx, DEFAULT, Provider};
 
 pub mod ffi;
+pub mod kernels;
 pub mod lanes;
 pub mod pair;
 
