@@ -241,6 +241,32 @@ fn a_run_that_kernels_do_opens_no_library_and_makes_the_same_files() {
     assert!(read("by kernels") == read("a") && read("by OpenSSL") == read("a"));
 }
 
+/// By the age format, which no kernel of ours does: the library is looked for where there is enough to do.
+#[test]
+fn a_few_small_files_wait_for_no_library() {
+    let place = Place::with_programs(&["strace"]);
+    let Some(place) = place else { return };
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    place.write("small", noise(1, 100));
+    place.write("large", noise(2, 1 << 20));
+    let opened = |names: &[&str]| {
+        let traced = place.program("strace").args(["-f", "-e", "trace=openat", common::EVENER]);
+        let traced = traced.args(["encrypt", "-q", "-i", "id", "--force", "-o", "out/"]).args(names);
+        traced.run().succeeded().stderr().contains("IPSec_MB")
+    };
+    let devices = place.evener().arg("devices").run().succeeded();
+    let is_there = devices.stdout_text().contains("libipsec-mb ");
+    assert!(!opened(&["small"]));
+    assert_eq!([opened(&["small", "large"]), opened(&["large"])], [is_there; 2]);
+    place.evener().args(["decrypt", "-q", "-i", "id", "-o", "back", "out"]).run().succeeded();
+    for name in ["small", "large"] {
+        assert!(
+            fs::read(place.join("back").join(name)).unwrap() == fs::read(place.join(name)).unwrap(),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn multi_buffer_can_be_left_out() {
     let place = Place::with_key();

@@ -75,17 +75,26 @@ impl Machine {
         Self::with(module_options, lanes(), Some(multibuffer))
     }
 
-    /// Looks at what these operations need: where kernels of our own do them, no library is opened.
+    /// Looks at what these operations need: where kernels of our own do them, or there `is_little` to do, no library is opened.
     ///
     /// # Errors
     ///
     /// As [`Machine::new`].
-    pub(crate) fn only_for(operations: &[Operation], module_options: &ModuleOptions) -> anyhow::Result<Self> {
+    pub(crate) fn only_for(
+        operations: &[Operation],
+        module_options: &ModuleOptions,
+        is_little: bool,
+    ) -> anyhow::Result<Self> {
         let lanes = lanes().filter(|lanes| operations.iter().all(|it| lanes.supports(it.0, it.1)));
         match lanes {
-            Some(lanes) => Self::with(module_options, Some(lanes), None),
-            None => Self::new(module_options),
+            None if !is_little => Self::new(module_options),
+            lanes => Self::with(module_options, lanes, None),
         }
+    }
+
+    /// Whether a job can go more than one way, so that costs are of use.
+    pub(crate) fn has_choice(&self) -> bool {
+        self.has_second_method() || !self.modules.is_empty()
     }
 
     fn with(

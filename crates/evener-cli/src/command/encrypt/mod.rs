@@ -14,6 +14,7 @@ mod tree;
 pub(crate) mod verify;
 
 use std::ffi::OsString;
+use std::fs;
 use std::io::{IsTerminal as _, stdout};
 use std::num::NonZero;
 use std::path::Path;
@@ -238,8 +239,10 @@ fn run(
         Task::Decrypt(opener) => (Direction::Decrypt, opener.algorithms()),
     };
     let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect();
-    let mut machine = Machine::only_for(&operations, &run.module_options)?;
-    machine.load_or_measure_costs(&operations, false);
+    let mut machine = Machine::only_for(&operations, &run.module_options, run.is_little())?;
+    if machine.has_choice() {
+        machine.load_or_measure_costs(&operations, false);
+    }
     options.learned.clone_from(&machine.learned);
     options.filter = Filter::new(&run.include, &run.exclude).map_err(|error| anyhow!("{error}"))?;
     let about = RunFacts {
@@ -311,6 +314,11 @@ fn name(text: OsString) -> Result<OsString, &'static str> {
 /// What standard error is called as an output.
 const STDERR_NAMES: [&str; 3] = ["/dev/stderr", "/dev/fd/2", "/proc/self/fd/2"];
 
+/// What is little: 16 files, 64 KiB together. libcrypto takes a tenth of a millisecond for those; libipsec-mb takes two to be opened and to test itself
+/// (docs/results/kernels.md).
+const LITTLE_FILES: usize = 16;
+const LITTLE_BYTES: u64 = 64 << 10;
+
 /// For a process that ends at once.
 fn abandon() {
     prompt::give_back();
@@ -362,6 +370,16 @@ impl RunOptions {
             (Policy::CpuOnly | Policy::Adaptive, _) | (_, [_, ..]) => Ok(()),
             (policy, []) => bail!("--policy {policy} needs a module: --module"),
         }
+    }
+
+    /// Whether there are a few small files to do and nothing else: to open a library that works side by side would take longer than all of it.
+    fn is_little(&self) -> bool {
+        let length =
+            |input: &OsString| fs::metadata(input).ok().filter(fs::Metadata::is_file).map(|it| it.len());
+        let is_few =
+            (1..=LITTLE_FILES).contains(&self.inputs.len()) && self.module_options.modules.is_empty();
+        is_few
+            && self.inputs.iter().map(length).sum::<Option<u64>>().is_some_and(|bytes| bytes <= LITTLE_BYTES)
     }
 
     /// Whether the adaptive policy has modules to weigh against the CPU.

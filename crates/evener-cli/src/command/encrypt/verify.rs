@@ -70,7 +70,7 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
-    let mut machine = Machine::only_for(&operations, &ModuleOptions::default())?;
+    let mut machine = Machine::only_for(&operations, &ModuleOptions::default(), false)?;
     machine.load_or_measure_costs(&operations, false);
     let request = Request {
         task: Task::Decrypt(opener),
