@@ -68,11 +68,14 @@ fn output_of(program: &str, arguments: &[&str]) -> Result<String, String> {
     answer(command).map(|text| text.trim().to_owned())
 }
 
+/// The text of the MIT licence; that of the other is on every Debian system.
 fn copyright() -> Result<String, String> {
-    let licences = ["LICENSE-APACHE", "LICENSE-MIT"].map(|name| root().join(name));
-    let texts = licences.map(|path| fs::read_to_string(&path).map_err(|error| with_path(&path, &error)));
-    let [apache, mit] = texts;
-    Ok(format!("Evener is licensed under Apache-2.0 or MIT, at your choice.\n\n{}\n{}", apache?, mit?))
+    let path = root().join("LICENSE-MIT");
+    let mit = fs::read_to_string(&path).map_err(|error| with_path(&path, &error))?;
+    Ok(format!(
+        "Evener is licensed under Apache-2.0 or MIT, at your choice.\n\n\
+         Apache-2.0: /usr/share/common-licenses/Apache-2.0\n\nMIT:\n\n{mit}"
+    ))
 }
 
 /// Programs whose configuration names a module that is gone would go on without it and without a word: what was installed for them
@@ -90,6 +93,9 @@ fi
 const OVERRIDES: &str = "\
 # Who builds a package for oneself answers for it alone.
 evener: bogus-mail-host *
+evener: bogus-mail-host-in-debian-changelog *
+# After `./x install` another evener may come first in PATH, of another version.
+evener: command-with-path-in-maintainer-script *
 # It belongs to no archive with a list of wanted packages.
 evener: initial-upload-closes-no-bugs *
 ";
@@ -118,9 +124,10 @@ impl Facts<'_> {
              Depends: libc6 (>= {libc}), libgcc-s1, libssl3t64 | libssl3\n\
              Recommends: openssl\n\
              Description: symmetric cryptography on all cores and on crypto modules\n \
-             The command evener encrypts and decrypts files on every core. The OpenSSL provider\n \
-             evener.so serves programs that are configured for it, one by one: see\n \
-             evener-provider-install(1) and evener-doctor(1). Installing the package changes no program.\n"
+             The command evener encrypts and decrypts files on every core. The OpenSSL\n \
+             provider evener.so serves programs that are configured for it, one by one:\n \
+             see evener-provider-install(1) and evener-doctor(1). Installing the package\n \
+             changes no program.\n"
         )
     }
 }
@@ -152,12 +159,28 @@ fn changelog(version: &str) -> Result<String, String> {
     ))
 }
 
+/// A line of ours in Debian's form, and within its 80 columns.
 fn changelog_line(line: &str) -> String {
-    match line.strip_prefix("- ") {
-        _ if line.is_empty() => String::new(),
-        Some(item) => format!("  * {item}\n"),
-        None => format!("  {}\n", line.trim_start_matches('#').trim()),
+    let (mark, words) = match line.strip_prefix("- ") {
+        _ if line.is_empty() => return String::new(),
+        Some(item) => ("  * ", item),
+        None => ("  ", line.trim_start_matches('#').trim()),
+    };
+    let mut text = mark.to_owned();
+    let mut columns = mark.len();
+    for (at, word) in words.split_whitespace().enumerate() {
+        let length = word.chars().count();
+        if at > 0 && columns + 1 + length > 78 {
+            text.push_str("\n    ");
+            columns = 4;
+        } else if at > 0 {
+            text.push(' ');
+            columns += 1;
+        }
+        text.push_str(word);
+        columns += length;
     }
+    text + "\n"
 }
 
 fn packed(bytes: &[u8]) -> Result<Vec<u8>, String> {
@@ -176,6 +199,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn lines_of_the_changelog_fit_80_columns_and_lose_no_word() {
+        let long = format!("- {}", "word of a line ".repeat(20));
+        for (line, mark) in [(&*long, "  * "), ("### Added", "  Added"), ("- short", "  * short")] {
+            let text = changelog_line(line);
+            assert!(text.starts_with(mark) && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            let words = |text: &str| text.split_whitespace().filter(|word| !"*-###".contains(word)).count();
+            assert_eq!(words(&text), words(line));
+        }
+        assert_eq!(changelog_line(""), "");
+    }
+
+    #[test]
     fn a_control_file_has_every_field_that_dpkg_demands() {
         let facts =
             Facts { version: "1.2.3", architecture: "amd64", libc: "2.36-9+deb12u13", installed_kib: 7 };
@@ -185,7 +220,7 @@ mod tests {
         {
             assert!(text.lines().any(|line| line.starts_with(field)), "{field} in {text}");
         }
-        assert!(text.contains("libc6 (>= 2.36),") && text.ends_with("no program.\n"));
+        assert!(text.contains("libc6 (>= 2.36),") && text.ends_with("changes no program.\n"));
         let description = text.split("Description: ").nth(1).unwrap();
         assert!(description.lines().skip(1).all(|line| line.starts_with(' ')), "{description}");
     }
