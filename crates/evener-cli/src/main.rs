@@ -5,7 +5,6 @@
 
 mod activity;
 mod arguments;
-mod atomic_file;
 mod command;
 mod key_files;
 mod machine;

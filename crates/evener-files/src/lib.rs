@@ -29,6 +29,7 @@ mod record;
 mod report;
 mod request;
 mod run;
+pub mod run_report;
 mod segments;
 mod stream;
 pub mod sums;

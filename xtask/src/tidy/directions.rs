@@ -35,6 +35,22 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     // Drivers are handed in, as by the runtime's own tests.
     ("evener", Use(&["evener-arbiter", "evener-core", "evener-fd", "evener-ring"]), RUNTIME_TESTS),
     (
+        "evener-machine",
+        Use(&[
+            "evener",
+            "evener-arbiter",
+            "evener-driver-emulated",
+            "evener-driver-kernel",
+            "evener-driver-lanes",
+            "evener-driver-libcrypto",
+            "evener-driver-multibuffer",
+            "evener-driver-virtio",
+            "evener-fd",
+            "evener-kernels",
+        ]),
+        &[],
+    ),
+    (
         "evener-files",
         Use(&["evener", "evener-core", "evener-evp", "evener-fd", "evener-kernels", "evener-startup"]),
         RUNTIME_TESTS,

@@ -5,7 +5,7 @@ use evener::core::plan::Policy;
 use evener::{DriverFactory as _, Setup};
 use evener_cryptodev::{Node, Served, TEXT_BYTES_MAX};
 
-use crate::machine::Machine;
+use crate::machine;
 use crate::machine::options::{ModuleOptions, policy_parser};
 use crate::terminal::{Exit, output, signals};
 
@@ -35,7 +35,7 @@ const BLOCK_BYTES: usize = 16;
 const SIDE_BY_SIDE: usize = 16;
 
 pub(crate) fn run(arguments: &Cryptodev) -> anyhow::Result<Exit> {
-    let machine = Machine::new(&arguments.module_options)?;
+    let machine = machine::whole(&arguments.module_options)?;
     let cancel = signals::cancel_on_signals()?;
     let node = Node::new(&arguments.name)?;
     let mut spaces = vec![vec![0; TEXT_BYTES_MAX + BLOCK_BYTES]; SIDE_BY_SIDE];

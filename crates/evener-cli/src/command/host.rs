@@ -17,10 +17,10 @@ use evener_driver_kernel as kernel;
 use evener_driver_libcrypto::Libcrypto;
 use evener_driver_virtio as hosted;
 use evener_host::{Access, Limits, Module, Setup, Socket};
+use evener_machine::modules::OpenModule;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use crate::machine::Machine;
-use crate::machine::modules::OpenModule;
+use crate::machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, PathDisplay, output, signals, units};
 
@@ -279,7 +279,7 @@ fn module(kind: &Kind, request_bytes_max: usize, cores: u16) -> anyhow::Result<M
         }
         Kind::Kernel(name) => {
             let module = OpenModule::Kernel(kernel::Module::open(name)?);
-            Ok(Module::queued(module.driver(), silence(request_bytes_max), module.turns()))
+            Ok(Module::queued(module.driver(), silence(request_bytes_max), module.turns(&machine::Terminal)))
         }
         Kind::Device(name) => {
             let module = hosted::Module::open(name)?;
@@ -297,7 +297,7 @@ fn silence(request_bytes_max: usize) -> Duration {
 }
 
 fn core(kind: &Kind, cores: u16) -> anyhow::Result<Module> {
-    let mut machine = Machine::new(&ModuleOptions::default())?;
+    let mut machine = machine::whole(&ModuleOptions::default())?;
     let profile = match (kind, &machine.multibuffer) {
         (Kind::Multibuffer, Some(Err(unavailable))) => return Err(anyhow!("multibuffer: {unavailable}")),
         _ => machine.library().unwrap_or(&machine.libcrypto).clone(),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use evener_fd::atomic_file;
 use evener_files::age_keys::{is_age_file, opened_under, sealed_under};
 use evener_files::keyset::{KeyEncryption, Keyset, KeysetForm};
 use secrecy::SecretString;
@@ -11,7 +12,6 @@ use zeroize::Zeroizing;
 use super::{
     Repeat, first_line_of, from_terminal, prompt_passphrase, read_secret, secret_text, write_secret,
 };
-use crate::atomic_file;
 use crate::terminal::PathDisplay;
 
 /// How a keyset's file is protected.

@@ -6,11 +6,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use evener_fd::open_named;
+use evener_fd::{atomic_file, open_named};
 use rustix::fs::OFlags;
 use zeroize::Zeroizing;
 
-use crate::atomic_file;
 use crate::terminal::{PathDisplay, output};
 
 /// The name that stands for standard input.

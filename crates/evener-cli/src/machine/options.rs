@@ -4,8 +4,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener::core::Objective;
 use evener::core::plan::Policy;
 use evener_driver_emulated::Preset;
-
-use super::modules::ModuleSpec;
+use evener_machine::Choice;
+use evener_machine::modules::ModuleSpec;
 
 /// Modules beside the cores, and hardware that is not there, for experiments.
 #[derive(clap::Args, Clone, Default)]
@@ -25,6 +25,11 @@ pub(crate) struct ModuleOptions {
 }
 
 impl ModuleOptions {
+    /// It as the machine takes it.
+    pub(crate) fn choice(&self) -> Choice {
+        Choice { modules: self.modules.clone(), cpu_cost: self.cpu_cost.clone() }
+    }
+
     /// Whether anything is emulated, so that no figure is a speed of Evener.
     pub(crate) fn emulates(&self) -> bool {
         self.cpu_cost.is_some() || self.modules.iter().any(|module| matches!(module, ModuleSpec::Emulated(_)))

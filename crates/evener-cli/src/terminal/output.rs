@@ -2,10 +2,9 @@
 
 use std::fmt;
 use std::io::{self, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 
 use anyhow::{Context as _, bail};
+pub(crate) use evener_fd::text::{PathDisplay, one_line, without_numbers};
 use evener_startup::was_closed;
 
 use super::exit_status::Exit;
@@ -41,29 +40,6 @@ pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A text without line ends, and without the system's numbers for what it says in words.
-pub(crate) fn one_line(text: &str) -> String {
-    without_numbers(&text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// A text without ` (os error 28)` and the like: the words before it say the same.
-pub(crate) fn without_numbers(text: &str) -> String {
-    const NUMBER: &str = " (os error ";
-    let (mut rest, mut plain) = (text, String::with_capacity(text.len()));
-    while let Some((before, after)) = rest.split_once(NUMBER) {
-        plain += before;
-        let end = after.find(')').filter(|end| after[..*end].bytes().all(|byte| byte.is_ascii_digit()));
-        rest = match end {
-            Some(end) => &after[end + 1..],
-            None => {
-                plain += NUMBER;
-                after
-            }
-        };
-    }
-    plain + rest
-}
-
 /// `text` behind `prefix`, in lines of `width` columns; further lines stand behind as many spaces.
 pub(crate) fn wrapped(prefix: &str, text: &str, width: usize) -> String {
     let indent = " ".repeat(prefix.len());
@@ -81,50 +57,9 @@ pub(crate) fn wrapped(prefix: &str, text: &str, width: usize) -> String {
     lines + &line + "\n"
 }
 
-/// A path as one line of plain characters: control characters and what is not UTF-8 appear escaped.
-pub(crate) struct PathDisplay<'p>(pub(crate) &'p Path);
-
-impl fmt::Display for PathDisplay<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.as_os_str().as_bytes().utf8_chunks() {
-            for character in chunk.valid().chars() {
-                match character {
-                    control if control.is_control() => write!(f, "{}", control.escape_default())?,
-                    plain => write!(f, "{plain}")?,
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
-
-    #[test]
-    fn a_path_is_shown_on_one_line_whatever_it_holds() {
-        let shown = |bytes: &[u8]| PathDisplay(Path::new(OsStr::from_bytes(bytes))).to_string();
-        assert_eq!(shown(b"a b/\xc3\xa4"), "a b/ä");
-        assert_eq!(shown(b"a\nb\x1b[0m"), "a\\nb\\u{1b}[0m");
-        assert_eq!(shown(b"\xffz"), "\\xffz");
-    }
-
-    #[test]
-    fn what_the_system_says_in_words_is_not_said_in_numbers_too() {
-        for number in [1, 2, 28] {
-            let error = io::Error::from_raw_os_error(number).to_string();
-            assert!(error.contains("(os error"), "{error}");
-            let words = one_line(&format!("a: {error};\n b: {error}"));
-            assert_eq!(words, without_numbers(&words));
-            assert!(words.starts_with("a: ") && !words.contains("os error"), "{words}");
-        }
-        assert_eq!(without_numbers("x (os error y) z (os error 7"), "x (os error y) z (os error 7");
-    }
 
     #[test]
     fn a_text_is_broken_where_its_words_end() {

@@ -11,11 +11,11 @@ use evener_bench::crypt::{Experiment, Sizes, Visits, Work, measure};
 use evener_bench::neighbours::NeighbourSpec;
 use evener_bench::workload::Layout;
 use evener_driver_emulated::Preset;
+use evener_machine::modules::ModuleSpec;
+use evener_machine::processor::this_processor;
 
-use crate::machine::Machine;
-use crate::machine::modules::ModuleSpec;
+use crate::machine;
 use crate::machine::options::{ModuleOptions, objective_parser};
-use crate::machine::processor::this_processor;
 use crate::terminal::units::{USUAL_SIZES, parse_bytes};
 use crate::terminal::{Exit, output};
 
@@ -128,7 +128,7 @@ enum Place {
 }
 
 pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new(&arguments.module_options)?;
+    let mut machine = machine::whole(&arguments.module_options)?;
     let direction = match arguments.direction {
         CryptDirection::Encrypt => Direction::Encrypt,
         CryptDirection::Decrypt => Direction::Decrypt,

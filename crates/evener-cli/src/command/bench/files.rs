@@ -6,8 +6,8 @@ use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener_bench::BenchError;
 use evener_bench::files::{Plan, Rival, Work, measure, usual_folders};
+use evener_machine::processor::this_processor;
 
-use crate::machine::processor::this_processor;
 use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
 
 /// Encrypts and decrypts real files: one large file and a tree of small ones, in memory and on disk.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use evener_bench::unmodified::program::Program;
 use evener_bench::unmodified::{ALL, POLICY, Plan, Table, measure};
+use evener_machine::processor::this_processor;
 
 use super::provider_file::{beside_or_installed, named};
-use crate::machine::processor::this_processor;
 use crate::terminal::{Exit, PathDisplay, output, signals};
 
 /// Measures programs as they are installed: on OpenSSL alone, with the provider, and with what a user would configure.

@@ -12,9 +12,9 @@ use evener_bench::tls::{
     Client, Direction, Identity, Page, Plan, Plant, ProviderFile, Report, ServerPlan, Suite, Transfers,
     installed_nginx, measure, paper_sizes, serve, serve_end,
 };
+use evener_machine::processor::this_processor;
 
 use super::provider_file::{beside_or_installed, named};
-use crate::machine::processor::this_processor;
 use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
 
 /// Uploads and downloads files over TLS, with Evener's provider at either end and without, measured by the client itself.

@@ -15,12 +15,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use evener::Cancel;
+use evener_fd::atomic_file;
+use evener_machine::cpu_load::CpuLoad;
+use evener_machine::processor::this_processor;
 
 use self::page::{Part, Section};
 use self::stage::{Stage, Step};
-use crate::atomic_file;
-use crate::machine::cpu_load::CpuLoad;
-use crate::machine::processor::this_processor;
 use crate::terminal::units::parse_bytes;
 use crate::terminal::{Exit, PathDisplay, output, signals};
 

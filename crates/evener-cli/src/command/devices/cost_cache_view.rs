@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use anyhow::Context as _;
 use evener::core::estimate::text::{CostFile, Source};
+use evener_machine::Machine;
+use evener_machine::cost_cache;
 use serde::Serialize;
 
-use crate::machine::Machine;
-use crate::machine::cost_cache;
 use crate::terminal::{Exit, PathDisplay, output, units};
 
 /// What earlier runs learned of the costs of jobs.

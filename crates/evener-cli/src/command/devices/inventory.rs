@@ -7,14 +7,14 @@ use evener::core::{Algorithm, Direction, Profile};
 use evener_driver_emulated::Preset;
 use evener_driver_kernel::{ocf, why_no_node};
 use evener_kernels::Level;
+use evener_machine::cost_cache;
+use evener_machine::libraries::Operation;
+use evener_machine::processor::this_processor;
+use evener_machine::{Machine, MethodCosts};
 
 use super::afalg::{Afalg, opens};
 use super::cost_cache_view::CostCacheView;
 use super::{Driver, Inventory, MethodRow, Methods, Workers};
-use crate::machine::cost_cache;
-use crate::machine::libraries::Operation;
-use crate::machine::processor::this_processor;
-use crate::machine::{Machine, MethodCosts};
 use crate::terminal::PathDisplay;
 
 /// OCF's node, as in `--module`.

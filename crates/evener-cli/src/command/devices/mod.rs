@@ -16,6 +16,8 @@ mod module_check;
 mod text;
 
 use evener::calibrate;
+use evener_machine::modules::ModuleSpec;
+use evener_machine::processor::Processor;
 use serde::Serialize;
 
 use self::afalg::Afalg;
@@ -23,10 +25,8 @@ use self::cost_cache_view::CostCacheView;
 use self::inventory::{every_operation, inventory};
 use self::module_check::ModuleCheck;
 use self::text::text;
-use crate::machine::Machine;
-use crate::machine::modules::ModuleSpec;
+use crate::machine;
 use crate::machine::options::ModuleOptions;
-use crate::machine::processor::Processor;
 use crate::terminal::{Exit, output};
 
 /// Shows what this machine has to encrypt with.
@@ -53,7 +53,7 @@ pub(crate) struct Devices {
 }
 
 pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
-    let mut machine = Machine::new(&ModuleOptions::default())?;
+    let mut machine = machine::whole(&ModuleOptions::default())?;
     if arguments.forget {
         return cost_cache_view::forget(&machine);
     }

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use evener::core::{Algorithm, Direction, Profile};
+use evener_machine::modules::{ModuleSpec, OpenModule};
 use serde::Serialize;
-
-use crate::machine::modules::{ModuleSpec, OpenModule};
 
 /// What became of a module that the user named.
 #[derive(Serialize)]

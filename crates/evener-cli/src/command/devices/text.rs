@@ -1,13 +1,13 @@
 //! The facts about this machine, laid out for the eye.
 
 use evener_kernels::Level;
+use evener_machine::processor::Processor;
 use std::fmt::Write as _;
 
 use evener_driver_kernel::ocf;
 
 use super::module_check::ModuleCheck;
 use super::{Inventory, MethodRow, Methods, Workers};
-use crate::machine::processor::Processor;
 use crate::terminal::units;
 
 pub(super) fn text(inventory: &Inventory) -> String {

@@ -4,9 +4,10 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use evener_machine::modules::{ModuleSpec, OpenModule};
+
 use super::Finding;
 use super::probe::Probe;
-use crate::machine::modules::{ModuleSpec, OpenModule};
 use crate::openssl::config::Cnf;
 use crate::openssl::system;
 use crate::terminal::PathDisplay;

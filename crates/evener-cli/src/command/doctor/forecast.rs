@@ -8,11 +8,11 @@ use evener::core::counts::{Count, Row};
 use evener::core::{Algorithm, Direction, Family, InlineDriver};
 use evener_driver_lanes::Lanes;
 use evener_driver_libcrypto::Libcrypto;
+use evener_machine::microbench::{JobKind, least_cost};
 use serde::{Deserialize, Serialize};
 
 use super::probe::{answer_of, fresh_process};
 use crate::activity::Sources;
-use crate::machine::microbench::{JobKind, least_cost};
 use crate::terminal::{Exit, output, units};
 
 /// Rows at most: those with the most bytes.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use evener_fd::atomic_file;
+use evener_files::run_report::Report;
 
-use super::report::Report;
-use crate::atomic_file;
 use crate::terminal::{PathDisplay, output, units};
 
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.

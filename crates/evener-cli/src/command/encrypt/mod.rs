@@ -8,7 +8,6 @@ mod part;
 mod places;
 mod preservation;
 mod progress;
-mod report;
 mod summary;
 mod tree;
 pub(crate) mod verify;
@@ -25,21 +24,22 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::Cancel;
 use evener::core::plan::Policy;
 use evener::core::{Budget, Direction, Estimator, Objective};
+use evener_fd::atomic_file;
+use evener_files::run_report::{Outcome, Report, RunFacts};
 use evener_files::{
     Existing, FileError, Filter, Naming, Options, Part, Progress, Request, RequestError, Summary, Target,
     Task, Trust, abandon_drafts, process,
 };
+use evener_machine::Machine;
+use evener_machine::state;
 
-use crate::atomic_file;
-use crate::machine::Machine;
+use crate::machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
-use crate::machine::state;
 use crate::terminal::{Exit, examples_help, output, prompt, signals};
 use common_options::CommonOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
 use places::{Named, Places};
 use preservation::KeepOptions;
-use report::{Report, RunFacts};
 
 /// Encrypts files and directories.
 ///
@@ -239,7 +239,7 @@ fn run(
         Task::Decrypt(opener) => (Direction::Decrypt, opener.algorithms()),
     };
     let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, direction)).collect();
-    let mut machine = Machine::only_for(&operations, &run.module_options, run.is_little())?;
+    let mut machine = machine::only_for(&operations, &run.module_options, run.is_little())?;
     if machine.has_choice() {
         machine.load_or_measure_costs(&operations, false);
     }
@@ -278,7 +278,7 @@ fn run(
     if let Some(reason) = summary.not_deleted {
         output::warning(format_args!("nothing was deleted: {reason}"));
     }
-    let exit = report::exit(&summary);
+    let exit = exit(&summary);
     if is_beside
         && is_one
         && exit == Exit::Done
@@ -297,6 +297,15 @@ fn run(
             Ok(exit)
         }
         Ok(()) => Ok(exit),
+    }
+}
+
+/// How a run ended, as the status of its process.
+fn exit(summary: &Summary) -> Exit {
+    match Outcome::of(summary) {
+        Outcome::Stopped => Exit::Stopped,
+        Outcome::SomeFailed => Exit::SomeFailed,
+        Outcome::Done => Exit::Done,
     }
 }
 

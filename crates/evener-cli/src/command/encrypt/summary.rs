@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Entry, Report, Worker};
+use evener_files::run_report::{Entry, Report, Worker};
+
 use crate::terminal::{
     output,
     units::{bytes, counted, percent, rate},
@@ -151,10 +152,10 @@ fn write_line(text: &mut String, line: std::fmt::Arguments<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::RunFacts;
     use super::*;
     use evener::core::Tally;
     use evener::{ModuleReport, WorkerReport};
+    use evener_files::run_report::RunFacts;
 
     /// The table of a run in which each worker of the CPU did 100 bytes by multi-buffer.
     fn table(threads: usize, module: Option<&str>) -> Vec<String> {

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use evener_fd::atomic_file;
 use evener_files::age_keys::{
     Identities, Recipients, TREE_IDENTITY, WorkFactors, new_tree_identity, tree_identity,
 };
@@ -13,7 +14,6 @@ use evener_files::{Naming, Source, Target};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-use crate::atomic_file;
 use crate::key_files::read_public;
 use crate::terminal::{PathDisplay, waiting};
 

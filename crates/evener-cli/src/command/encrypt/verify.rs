@@ -7,6 +7,7 @@ use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::core::plan::Policy;
 use evener::core::{Direction, Estimator, Objective};
+use evener_files::run_report::{Report, RunFacts};
 use evener_files::{
     Existing, Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
 };
@@ -14,9 +15,8 @@ use evener_files::{
 use super::common_options::CommonOptions;
 use super::keys::KeyOptions;
 use super::places::suffix;
-use super::report::{self, Report, RunFacts};
 use super::{abandon, progress, summary};
-use crate::machine::Machine;
+use crate::machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, examples_help, output, signals, units};
 
@@ -70,7 +70,7 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
-    let mut machine = Machine::only_for(&operations, &ModuleOptions::default(), false)?;
+    let mut machine = machine::only_for(&operations, &ModuleOptions::default(), false)?;
     machine.load_or_measure_costs(&operations, false);
     let request = Request {
         task: Task::Decrypt(opener),
@@ -131,6 +131,6 @@ impl Verify {
             output::line(format_args!("verified {files}, {size}{rest}"));
         }
         self.common.write(&report)?;
-        Ok(report::exit(verified))
+        Ok(super::exit(verified))
     }
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use evener::core::{Method, Nanos, Objective};
+use evener_machine::cpu_load::CpuLoad;
+use evener_machine::microbench::{JobKind, NotMeasured};
 use serde_json::{Value, json};
 
-use crate::machine::cpu_load::CpuLoad;
-use crate::machine::microbench::{JobKind, NotMeasured};
 use crate::terminal::units::{bytes, counted};
 
 /// One way that a job can go.
@@ -278,15 +278,6 @@ impl Candidate {
             "chosen": self.is_chosen,
             "missing": self.untried.map(NotMeasured::reason),
         })
-    }
-}
-
-impl NotMeasured {
-    const fn reason(self) -> &'static str {
-        match self {
-            Self::Unsupported => "does not do such jobs",
-            Self::Failed => "failed a job, or did not answer",
-        }
     }
 }
 

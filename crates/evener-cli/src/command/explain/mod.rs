@@ -1,6 +1,6 @@
 //! `evener explain`: where a job would go now, and why.
 //!
-//! Steps of an answer: what earlier runs learned -> a microbenchmark of what they did not ([`crate::machine::microbench`]) -> the price of
+//! Steps of an answer: what earlier runs learned -> a microbenchmark of what they did not ([`evener_machine::microbench`]) -> the price of
 //! a core -> the planner's table for this one class, the same as in a run -> [`answer`].
 
 mod answer;
@@ -9,10 +9,11 @@ use anyhow::bail;
 use evener::core::estimate::Learned;
 use evener::core::plan::adaptive::{Choice, ClassInput, CostOnModule, PlanInput, Queue, Route, Table, plan};
 use evener::core::{Algorithm, Direction, Estimator, Method, Nanos, Objective, SessionError};
+use evener_machine::Machine;
+use evener_machine::cpu_load::CpuLoad;
+use evener_machine::microbench::{self, JobKind, NotMeasured};
 
-use crate::machine::Machine;
-use crate::machine::cpu_load::CpuLoad;
-use crate::machine::microbench::{self, JobKind, NotMeasured};
+use crate::machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, output, units};
 use answer::{Answer, Candidate, Circumstances, Overhead};
@@ -91,7 +92,7 @@ const WAKE_UP: Nanos = Nanos::from_micros(5);
 
 pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     let kind = arguments.kind()?;
-    let mut machine = Machine::new(&arguments.module_options)?;
+    let mut machine = machine::whole(&arguments.module_options)?;
     machine.load_or_measure_costs(&[kind.operation], false);
     let mut learned = machine.learned.clone();
     let load = CpuLoad::now();

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use evener_machine::modules::ModuleSpec;
 
-use crate::machine::modules::ModuleSpec;
 use crate::openssl::config::{Cnf, TOP};
 use crate::openssl::system;
 use crate::terminal::{Exit, PathDisplay, output};

@@ -6,9 +6,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use evener_fd::atomic_file;
 
 use super::scope::{DROP_IN, below};
-use crate::atomic_file;
 use crate::terminal::PathDisplay;
 
 /// The first line of every file that is written here, and of none that is not.

@@ -11,10 +11,10 @@ use anyhow::bail;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use evener_files::FileError;
 use evener_files::sums::{Digested, Hash, Input, Method, Told, digest_all};
+use evener_machine::libraries::{means_of_hashes, unknown_drivers};
 use evener_startup::was_closed;
 
 use self::line::Style;
-use crate::machine::libraries::{means_of_hashes, unknown_drivers};
 use crate::terminal::{Exit, PathDisplay, examples_help, output};
 
 /// Writes checksums of files and trees, or checks them, as `sha256sum` does, on every core.

@@ -13,11 +13,12 @@ use evener::core::{Algorithm, Class, Direction, Estimator, Nanos, Objective};
 use evener::{DriverFactory as _, SystemClock};
 use evener_bench::contender::{Contender, Modules, VisitPlan};
 use evener_bench::workload::{Layout, Workload};
+use evener_machine::Machine;
 use evener_sim::lab::Runners;
 use evener_sim::live::{Measured, Module};
 
 use super::module_costs::{CostOrigin, ModuleRuns, Run, medians};
-use crate::machine::Machine;
+use crate::machine;
 use crate::machine::options::ModuleOptions;
 
 /// Part of the jobs that a path alone is measured with; all of them where that is all that is known of it.
@@ -142,7 +143,7 @@ impl Stage<'_> {
             modules: vec![KEEPS_ITS_JOB.parse().map_err(anyhow::Error::msg)?],
             cpu_cost: None,
         };
-        let beside = Machine::new(&beside)?;
+        let beside = machine::whole(&beside)?;
         let few = ALONE_JOBS_MIN.min(jobs);
         let core_of = |policy, jobs| {
             let load = self.load(jobs)?;
@@ -182,12 +183,13 @@ impl Stage<'_> {
     /// The modules as the simulator takes them.
     pub(crate) fn modules(&self) -> Vec<Module> {
         let checks = self.machine.modules().into_iter().map(|module| module.check_every).collect::<Vec<_>>();
-        let module = |((capacity, runners), check_every): ((ModuleCapacity, Runners), u32)| Module {
-            units: capacity.units,
-            depth: capacity.depth,
-            runners,
-            check_every,
-        };
+        let module =
+            |((capacity, (count, together)), check_every): ((ModuleCapacity, (u32, u32)), u32)| Module {
+                units: capacity.units,
+                depth: capacity.depth,
+                runners: Runners { count, together },
+                check_every,
+            };
         let capacities = self.machine.capacities().into_iter().zip(self.machine.runners());
         capacities.zip(checks).map(module).collect()
     }

@@ -20,12 +20,13 @@ use anyhow::Context as _;
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction};
 use evener_bench::medians::Spread;
+use evener_machine::Machine;
 use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
 
 use self::measurement::{MEASURE_RUNS, Stage};
 use self::report::{MachineFacts, OnModule, PolicyResult, Results, SCHEMA, Size, SplitResult, TimeResult};
 use self::table::{csv, table};
-use crate::machine::Machine;
+use crate::machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::units::{USUAL_SIZES, parse_bytes};
 use crate::terminal::{Exit, PathDisplay, output};
@@ -118,7 +119,7 @@ fn measure(arguments: &Live) -> anyhow::Result<Results> {
         !arguments.module_options.modules.is_empty(),
         "a module is needed, such as --module emulated:am3358"
     );
-    let mut machine = Machine::new(&arguments.module_options)?;
+    let mut machine = machine::whole(&arguments.module_options)?;
     machine.load_or_measure_costs(&[(arguments.algorithm, Direction::Encrypt)], false);
     let workers = arguments.workers.map_or_else(|| evener::core_budget().workers(), usize::from);
     let sizes: Vec<Size> = arguments

@@ -2,12 +2,12 @@
 
 use evener::Report;
 use evener::core::{Class, Estimator, Nanos};
+use evener_machine::Machine;
 use evener_sim::lab::Opening;
 use evener_sim::live::{Measured, MeasuredOnModule};
 use serde::{Deserialize, Serialize};
 
 use super::module_path::{Path, behind_the_kernel};
-use crate::machine::Machine;
 
 /// Samples of `d` and `h` from which on a learned cost is used; below them, what the path alone took.
 const SAMPLES_MIN: u32 = 16;

@@ -4,13 +4,13 @@ use evener::DriverFactory as _;
 use evener::core::Nanos;
 use evener::core::plan::Policy;
 use evener_bench::medians::Spread;
+use evener_machine::Machine;
 use evener_sim::lab::{Opening, Runners};
 use evener_sim::live::{Compared, Machine as Simulated, Measured, MeasuredOnModule, Module};
 use serde::{Deserialize, Serialize};
 
 use super::module_costs::CostOrigin;
 use super::scheduler::SchedulerFacts;
-use crate::machine::Machine;
 
 pub(super) const SCHEMA: &str = "evener-sim-live/2";
 

@@ -12,8 +12,8 @@ use evener::core::{
 };
 use evener_driver_libcrypto::Libcrypto;
 
-use super::super::modules::OpenModule;
 use super::{JobKind, NotMeasured, to_u64};
+use crate::modules::OpenModule;
 
 /// A session with a fixed key, which protects nothing.
 pub(super) fn session(kind: &JobKind) -> Arc<Session> {

@@ -12,39 +12,53 @@ use evener::core::cost::Line;
 use evener::core::driver::Clock as _;
 use evener::core::{Algorithm, Class, Direction, Estimator, Family, InlineDriver, Method, Nanos};
 
-use super::modules::OpenModule;
+use crate::modules::OpenModule;
 use input::{Input, session};
-pub(crate) use kernel_module::{first_costs, is_known, overhead};
+pub use kernel_module::{first_costs, is_known, overhead};
 
 /// Jobs of one kind.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct JobKind {
-    pub(crate) operation: (Algorithm, Direction),
+pub struct JobKind {
+    /// What they do.
+    pub operation: (Algorithm, Direction),
     /// Bytes of a job.
-    pub(crate) bytes: usize,
+    pub bytes: usize,
     /// Jobs that are handed over together.
-    pub(crate) burst: usize,
+    pub burst: usize,
     /// Whether input and output lie apart.
-    pub(crate) is_apart: bool,
+    pub is_apart: bool,
 }
 
 /// Why there is no cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotMeasured {
+pub enum NotMeasured {
     /// It does not do such jobs.
     Unsupported,
     /// It failed one, or did not answer.
     Failed,
 }
 
+impl NotMeasured {
+    /// It in words, without a subject.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Unsupported => "does not do such jobs",
+            Self::Failed => "failed a job, or did not answer",
+        }
+    }
+}
+
 impl JobKind {
-    pub(crate) fn class(&self) -> Class {
+    /// The class that they belong to.
+    #[must_use]
+    pub fn class(&self) -> Class {
         let (algorithm, direction) = self.operation;
         Class::of(algorithm, direction, self.bytes, self.is_apart)
     }
 
     /// The same of a size that the algorithm takes without padding.
-    pub(crate) fn fitted(self) -> Self {
+    pub fn fitted(self) -> Self {
         Self { bytes: self.fitting(self.bytes), ..self }
     }
 
@@ -79,8 +93,13 @@ const SAMPLES: u32 = 8;
 const MODULE_JOBS: usize = 4;
 /// Time that such a job may take, going by the first one.
 const MODULE_TIME: Nanos = Nanos::from_millis(250);
+
 /// Runs bursts by `method` on this core, in at most `limit` of core time where no single job takes longer.
-pub(crate) fn measure_core(
+///
+/// # Errors
+///
+/// Where the driver does not do such jobs, or fails one.
+pub fn measure_core(
     driver: &mut dyn InlineDriver,
     method: Method,
     kind: &JobKind,
@@ -121,7 +140,7 @@ pub(crate) fn measure_core(
 const LEAST_OF: usize = 5;
 
 /// The least core time of a job of `kind` in several short runs of bursts; `None` where the driver fails one.
-pub(crate) fn least_cost(driver: &mut dyn InlineDriver, kind: &JobKind) -> Option<Nanos> {
+pub fn least_cost(driver: &mut dyn InlineDriver, kind: &JobKind) -> Option<Nanos> {
     let session = session(kind);
     let bursts = (SPAN_BYTES / (kind.bytes * kind.burst)).clamp(1, SPAN_BURSTS_MAX);
     let input = Input::new(kind, &session, kind.bytes, bursts * kind.burst);

@@ -10,18 +10,23 @@ use std::{env, fs};
 
 use evener::core::Estimator;
 use evener::core::estimate::text::{BadLine, CostFile, CostScope};
-use evener_fd::open_named;
+use evener_fd::text::PathDisplay;
+use evener_fd::{atomic_file, open_named};
 use rustix::fs::OFlags;
 
-use crate::atomic_file;
-use crate::machine::libraries::Operation;
-use crate::terminal::{PathDisplay, output};
+use crate::libraries::Operation;
+use crate::observer::Observer;
 
 /// Longest file that is read: twice what all classes in all ways of the CPU and a module would take.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// What earlier runs learned of these operations on this machine; nothing where there is none. A file that cannot be used is named.
-pub(super) fn load(scope: &CostScope, processor: &str, operations: &[Operation]) -> Estimator {
+pub(crate) fn load(
+    scope: &CostScope,
+    processor: &str,
+    operations: &[Operation],
+    observer: &dyn Observer,
+) -> Estimator {
     let algorithms: Vec<_> = operations.iter().map(|operation| operation.0).collect();
     let parse = |text: &str| CostFile::parse_only(text, &algorithms);
     let file = file(processor);
@@ -29,15 +34,13 @@ pub(super) fn load(scope: &CostScope, processor: &str, operations: &[Operation])
     match cost_file {
         Ok(cost_file) => {
             if let (Some(line), Some(file)) = (cost_file.unknown_line(), &file) {
-                output::warning(format_args!(
-                    "{}: line {line} is of another version and left out",
-                    PathDisplay(file)
-                ));
+                observer
+                    .warn(&format!("{}: line {line} is of another version and left out", PathDisplay(file)));
             }
             cost_file.estimator(scope)
         }
         Err(complaint) => {
-            output::warning(format_args!("{complaint}; what jobs cost is learned again"));
+            observer.warn(&format!("{complaint}; what jobs cost is learned again"));
             scope.no_costs()
         }
     }
@@ -48,7 +51,7 @@ pub(super) fn load(scope: &CostScope, processor: &str, operations: &[Operation])
 /// # Errors
 ///
 /// Where there is a directory for caches and the file cannot be written into it.
-pub(super) fn save(scope: &CostScope, processor: &str, learned: &Estimator) -> io::Result<()> {
+pub(crate) fn save(scope: &CostScope, processor: &str, learned: &Estimator) -> io::Result<()> {
     let Some(file) = file(processor) else { return Ok(()) };
     let mut cost_file = read(&file, scope).unwrap_or_default();
     cost_file.renew(scope, learned, now_s());
@@ -59,11 +62,11 @@ pub(super) fn save(scope: &CostScope, processor: &str, learned: &Estimator) -> i
 }
 
 /// Where the costs of a machine with this processor are kept; `None` where no directory for caches is known.
-pub(crate) fn file(processor: &str) -> Option<PathBuf> {
+pub fn file(processor: &str) -> Option<PathBuf> {
     directory().map(|directory| directory.join(file_name("costs", processor)))
 }
 
-/// Where the command keeps what it measured: `EVENER_CACHE_DIR`, or `evener` in the user's directory for caches.
+/// Where Evener keeps what it measured: `EVENER_CACHE_DIR`, or `evener` in the user's directory for caches.
 fn directory() -> Option<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     // As the XDG base directory specification has it: a relative path counts as unset.
@@ -86,7 +89,7 @@ fn file_name(kind: &str, machine: &str) -> String {
 /// # Errors
 ///
 /// A sentence about a file that cannot be used.
-pub(crate) fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
+pub fn read(file: &Path, scope: &CostScope) -> Result<CostFile, String> {
     read_by(file, scope, CostFile::parse)
 }
 
@@ -111,7 +114,11 @@ fn read_by(
 }
 
 /// Removes the file; whether there was one.
-pub(crate) fn remove(file: &Path) -> io::Result<bool> {
+///
+/// # Errors
+///
+/// Where it is there and stays.
+pub fn remove(file: &Path) -> io::Result<bool> {
     match fs::remove_file(file) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -120,7 +127,7 @@ pub(crate) fn remove(file: &Path) -> io::Result<bool> {
 }
 
 /// Seconds since 1970.
-pub(crate) fn now_s() -> u64 {
+pub fn now_s() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).as_ref().map_or(0, Duration::as_secs)
 }
 

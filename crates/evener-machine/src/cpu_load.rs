@@ -6,11 +6,11 @@ use std::time::Duration;
 
 /// How busy the cores are without the jobs in question.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct CpuLoad {
+pub struct CpuLoad {
     /// Cores that this process may use.
-    pub(crate) cores: usize,
+    pub cores: usize,
     /// Threads of others that run or wait for a core, on average.
-    pub(crate) others: f64,
+    pub others: f64,
 }
 
 /// Looks at the load average's count of runnable threads, and how often, how long between.
@@ -19,7 +19,7 @@ const BETWEEN: Duration = Duration::from_millis(2);
 
 impl CpuLoad {
     /// Samples for 20 ms. Where the system does not tell, no other thread is taken to run.
-    pub(crate) fn now() -> Self {
+    pub fn now() -> Self {
         let looks = (0..LOOKS).map(|_| {
             thread::sleep(BETWEEN);
             fs::read_to_string("/proc/loadavg").ok().and_then(|text| others(&text)).unwrap_or(0)
@@ -29,17 +29,17 @@ impl CpuLoad {
     }
 
     /// Whether who measures now measures others, too: their threads want half of the cores or more.
-    pub(crate) fn is_busy(&self) -> bool {
+    pub fn is_busy(&self) -> bool {
         self.others >= self.float_cores() / 2.0
     }
 
     /// Part of a core that each thread gets.
-    pub(crate) fn share(&self) -> f64 {
+    pub fn share(&self) -> f64 {
         (self.float_cores() / (self.float_cores() + self.others)).min(1.0)
     }
 
     /// The price while `threads` of this process run jobs: 0 where each of `modules` finds a core idle beside them.
-    pub(crate) fn price(&self, threads: u32, modules: usize) -> f64 {
+    pub fn price(&self, threads: u32, modules: usize) -> f64 {
         let spare = self.float_cores() - self.others - f64::from(threads);
         let modules = f64::from(u32::try_from(modules.max(1)).unwrap_or(u32::MAX));
         1.0 - (spare / modules).clamp(0.0, 1.0)

@@ -4,7 +4,7 @@ use std::env;
 use std::path::PathBuf;
 
 /// `EVENER_STATE_DIR`, or `evener` in the user's directory for state; `None` where there is none.
-pub(crate) fn directory() -> Option<PathBuf> {
+pub fn directory() -> Option<PathBuf> {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     // As the XDG base directory specification has it: a relative path counts as unset.
     let home = || set("HOME").map(|home| home.join(".local/state"));

@@ -2,18 +2,20 @@
 
 /// The processor's name and the features that the libraries below choose their code by.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Processor {
+pub struct Processor {
     /// As the system names it.
-    pub(crate) model: String,
+    pub model: String,
     /// `x86_64`, `aarch64`.
-    pub(crate) architecture: &'static str,
+    pub architecture: &'static str,
     /// Those that are there, under their usual names.
-    pub(crate) features: Vec<&'static str>,
+    pub features: Vec<&'static str>,
     /// Those that encryption would gain from and that are not there.
-    pub(crate) absent_features: Vec<&'static str>,
+    pub absent_features: Vec<&'static str>,
 }
 
-pub(crate) fn this_processor() -> Processor {
+/// Looks at it.
+#[must_use]
+pub fn this_processor() -> Processor {
     let features = features();
     let named =
         |present: bool| features.iter().filter(move |row| row.1 == present).map(|row| row.0).collect();
@@ -31,7 +33,7 @@ fn model(cpuinfo: &str) -> String {
         cpuinfo.lines().filter_map(|line| line.split_once(':')).find(|pair| pair.0.trim() == field)
     };
     if let Some((_, name)) = value("model name").or_else(|| value("Model")) {
-        return crate::terminal::output::one_line(name);
+        return evener_fd::text::one_line(name);
     }
     match (value("CPU implementer"), value("CPU part")) {
         (Some((_, implementer)), Some((_, part))) => format!("ARM {}:{}", implementer.trim(), part.trim()),

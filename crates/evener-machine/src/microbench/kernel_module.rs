@@ -11,10 +11,10 @@ use evener::core::{
 };
 use evener::overhead;
 
-use super::super::libraries::{Operation, libcrypto};
-use super::super::modules::OpenModule;
 use super::input::{IV, Input, session};
 use super::{JobKind, to_u64};
+use crate::libraries::{Operation, libcrypto};
+use crate::modules::OpenModule;
 
 /// The longest jobs for which a module's costs are carried on beyond the sizes that were measured: what the kernel takes in one
 /// piece.
@@ -27,7 +27,7 @@ const PIECE_BYTES: usize = 4_096;
 const FIRST_SAMPLES: u32 = 16;
 
 /// What threads' clocks do not show of a request on a module; `None` where that cannot be measured now.
-pub(crate) fn overhead(module: &OpenModule) -> Option<Line> {
+pub fn overhead(module: &OpenModule) -> Option<Line> {
     let does = |algorithm: &&Algorithm| module.does((**algorithm, Direction::Encrypt));
     let algorithm = *Algorithm::ALL.iter().find(does)?;
     let (kind, session) = longest((algorithm, Direction::Encrypt));
@@ -61,7 +61,7 @@ fn work_of(row: Operation, bytes: usize) -> impl FnMut() + Send {
 }
 
 /// Whether anything is known of what such jobs take on a module.
-pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction): Operation) -> bool {
+pub fn is_known(learned: &Estimator, module: usize, (algorithm, direction): Operation) -> bool {
     let class = Class::of(algorithm, direction, overhead::SIZES[0], true);
     learned.on_module(module, class).d.samples > 0
 }
@@ -69,7 +69,7 @@ pub(crate) fn is_known(learned: &Estimator, module: usize, (algorithm, direction
 /// Measures what jobs of a few sizes take on a module, in some milliseconds, and carries it to the sizes between. `None` where
 /// it does not do them, or fails one. Nothing is left to first jobs of a run, which open a key and wait beside a core that
 /// works. What a core takes is measured in turn with it, and kept where nothing is known of it.
-pub(crate) fn first_costs(
+pub fn first_costs(
     module: &OpenModule,
     number: usize,
     (algorithm, direction): Operation,

@@ -13,7 +13,7 @@ struct Both {
 }
 
 /// The driver of what there is.
-pub(super) fn second_driver(
+pub(crate) fn second_driver(
     lanes: Option<Lanes>,
     library: Option<Multibuffer>,
 ) -> Option<Box<dyn InlineDriver>> {

@@ -10,16 +10,20 @@ use evener_arbiter::Arbiter;
 use evener_driver_emulated::{Emulated, Preset, PresetError};
 use evener_driver_kernel as kernel;
 use evener_driver_virtio as hosted;
-use evener_sim::lab::Runners;
 
-use super::libraries::{Operation, libcrypto};
-use super::sharing;
+use crate::error::MachineError;
+use crate::libraries::{Operation, libcrypto};
+use crate::observer::Observer;
+use crate::sharing;
 
 /// A module as the user names it: `--module`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ModuleSpec {
+pub enum ModuleSpec {
+    /// A module with programmed times.
     Emulated(Preset),
+    /// A host's, or a device that is driven from here.
     Hosted(hosted::ModuleName),
+    /// One behind the kernel.
     Kernel(kernel::ModuleName),
 }
 
@@ -56,9 +60,12 @@ impl fmt::Display for ModuleSpec {
 }
 
 /// A module that is there and gave right answers.
-pub(crate) enum OpenModule {
+pub enum OpenModule {
+    /// A module with programmed times.
     Emulated(Preset),
+    /// A host's, or a device that is driven from here.
     Hosted(Box<hosted::Module>),
+    /// One behind the kernel.
     Kernel(kernel::Module),
 }
 
@@ -68,7 +75,7 @@ impl OpenModule {
     /// # Errors
     ///
     /// Where the module is not there, or gives wrong answers.
-    pub(crate) fn new(named: &ModuleSpec) -> anyhow::Result<Self> {
+    pub fn new(named: &ModuleSpec) -> Result<Self, MachineError> {
         Ok(match named {
             ModuleSpec::Emulated(preset) => Self::Emulated(preset.clone()),
             ModuleSpec::Hosted(name) => Self::Hosted(Box::new(hosted::Module::open(name)?)),
@@ -76,7 +83,8 @@ impl OpenModule {
         })
     }
 
-    pub(crate) fn profile(&self) -> Profile {
+    /// What it calls itself, and what it is like.
+    pub fn profile(&self) -> Profile {
         match self {
             Self::Emulated(preset) => preset.profile(),
             Self::Hosted(module) => module.profile().clone(),
@@ -84,12 +92,13 @@ impl OpenModule {
         }
     }
 
-    pub(crate) const fn is_emulated(&self) -> bool {
+    /// Whether its times are programmed.
+    pub const fn is_emulated(&self) -> bool {
         matches!(self, Self::Emulated(_))
     }
 
     /// Whether the kernel works for its path where no thread's clock sees it: for requests, or for a device's interrupts.
-    pub(crate) const fn is_behind_the_kernel(&self) -> bool {
+    pub const fn is_behind_the_kernel(&self) -> bool {
         match self {
             Self::Emulated(_) => false,
             Self::Hosted(module) => module.is_device(),
@@ -98,7 +107,7 @@ impl OpenModule {
     }
 
     /// It as a planner sees it.
-    pub(crate) fn capacity(&self) -> ModuleCapacity {
+    pub fn capacity(&self) -> ModuleCapacity {
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
         match self {
             Self::Emulated(preset) => {
@@ -111,7 +120,7 @@ impl OpenModule {
     }
 
     /// How processes that share it call it; none where this process alone can have it.
-    pub(super) fn shared_name(&self) -> Option<String> {
+    pub(crate) fn shared_name(&self) -> Option<String> {
         match self {
             Self::Emulated(_) => None,
             Self::Hosted(module) => module.shared_name(),
@@ -120,13 +129,13 @@ impl OpenModule {
     }
 
     /// It as the processes know it that share it.
-    pub(super) fn shared(&self, arbiter: Option<&Arbiter>) -> Option<evener_arbiter::Module> {
+    pub(crate) fn shared(&self, arbiter: Option<&Arbiter>) -> Option<evener_arbiter::Module> {
         Some(arbiter?.module(&self.shared_name()?, self.permits()))
     }
 
     /// Turns of a process that has it for as long as it runs, among all that share it.
-    pub(crate) fn turns(&self) -> Turns {
-        let arbiter = self.shared_name().and_then(|_| sharing::arbiter());
+    pub fn turns(&self, observer: &dyn Observer) -> Turns {
+        let arbiter = self.shared_name().and_then(|_| sharing::arbiter(observer));
         Turns::new(self.shared(arbiter.as_ref()))
     }
 
@@ -138,16 +147,17 @@ impl OpenModule {
         }
     }
 
-    /// The threads of its driver, where that has some.
-    pub(crate) const fn runners(&self) -> Runners {
+    /// The threads of its driver, where that has some: how many, and for how many results together they wake who waits.
+    #[must_use]
+    pub const fn runners(&self) -> (u32, u32) {
         match self {
-            Self::Emulated(_) | Self::Hosted(_) => Runners::ONE,
-            Self::Kernel(module) => Runners { count: module.runners(), together: module.together() },
+            Self::Emulated(_) | Self::Hosted(_) => (1, 1),
+            Self::Kernel(module) => (module.runners(), module.together()),
         }
     }
 
     /// Whether it does such jobs.
-    pub(crate) fn does(&self, (algorithm, direction): Operation) -> bool {
+    pub fn does(&self, (algorithm, direction): Operation) -> bool {
         match self {
             // Only its driver says more.
             Self::Emulated(_) | Self::Hosted(_) => self.driver().supports(algorithm, direction),
@@ -156,7 +166,7 @@ impl OpenModule {
     }
 
     /// Requests of this process that it has answered, where its driver counts them.
-    pub(crate) fn answered(&self) -> Option<u64> {
+    pub fn answered(&self) -> Option<u64> {
         match self {
             Self::Emulated(_) | Self::Hosted(_) => None,
             Self::Kernel(module) => module.answered(),
@@ -164,7 +174,7 @@ impl OpenModule {
     }
 
     /// A driver for one run.
-    pub(crate) fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
+    pub fn driver<'m>(&self) -> Box<dyn QueuedDriver<'m> + 'm> {
         match self {
             Self::Emulated(preset) => Box::new(Emulated::new(preset.clone(), Box::new(libcrypto()))),
             Self::Hosted(module) => module.driver(),

@@ -7,15 +7,15 @@ use evener_driver_multibuffer::{Multibuffer, Unavailable};
 use evener_kernels::hashes::Means;
 
 /// What is measured at once.
-pub(crate) type Operation = (Algorithm, Direction);
+pub type Operation = (Algorithm, Direction);
 
 /// The plain driver. Whether OpenSSL offers anything at all was looked at before, where it is needed.
-pub(crate) fn libcrypto() -> Libcrypto {
+pub fn libcrypto() -> Libcrypto {
     Libcrypto::put_off()
 }
 
 /// The multi-buffer driver, unless the user does not want it.
-pub(super) fn multibuffer() -> Result<Multibuffer, Unavailable> {
+pub(crate) fn multibuffer() -> Result<Multibuffer, Unavailable> {
     match is_disabled(MULTIBUFFER) {
         true => Err(Unavailable::Disabled),
         false => Multibuffer::load(),
@@ -23,7 +23,7 @@ pub(super) fn multibuffer() -> Result<Multibuffer, Unavailable> {
 }
 
 /// The kernels of our own, where there are some for this processor and the user wants them.
-pub(super) fn lanes() -> Option<Lanes> {
+pub(crate) fn lanes() -> Option<Lanes> {
     if is_disabled(LANES) {
         return None;
     }
@@ -32,7 +32,7 @@ pub(super) fn lanes() -> Option<Lanes> {
 }
 
 /// The instructions that hashes are computed by, where this processor has any and the user wants them.
-pub(crate) fn means_of_hashes() -> Option<Means> {
+pub fn means_of_hashes() -> Option<Means> {
     without(Means::best(), is_disabled)
 }
 
@@ -44,7 +44,7 @@ fn without(means: Option<Means>, is_disabled: impl Fn(&str) -> bool) -> Option<M
 }
 
 /// What they compute, encryption at least.
-pub(super) fn algorithms_of_lanes() -> Vec<Algorithm> {
+pub(crate) fn algorithms_of_lanes() -> Vec<Algorithm> {
     let is_encrypted = |algorithm: &Algorithm| Lanes::are_for(*algorithm, Direction::Encrypt);
     Algorithm::ALL.iter().copied().filter(is_encrypted).collect()
 }
@@ -70,7 +70,7 @@ fn disabled() -> Vec<String> {
 }
 
 /// A sentence for each name that switches nothing off, so that nothing is measured by mistake.
-pub(crate) fn unknown_drivers() -> Vec<String> {
+pub fn unknown_drivers() -> Vec<String> {
     let unknown = disabled().into_iter().filter(|name| !ALL.contains(&name.as_str()));
     let told = |name| format!("EVENER_DISABLE names {name:?}; only {} can be left out", ALL.join(", "));
     unknown.map(told).collect()

@@ -8,16 +8,25 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evener_fd::{Named, open_named};
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 
+use crate::{Named, open_named};
+
 /// Writes a file with mode `mode`, whole or not at all.
-pub(crate) fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Where the system does not let it.
+pub fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     replace(file, text.as_bytes(), mode, |_| Ok(()))
 }
 
 /// The same for what must not be lost: on the disk before the name is changed, and the name too.
-pub(crate) fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Where the system does not let it.
+pub fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     replace(file, bytes, mode, File::sync_all)?;
     File::from(open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
 }
@@ -56,7 +65,7 @@ fn replace(
 }
 
 /// Removes what is half written, and lets nothing be begun any more: for a process that ends at once.
-pub(crate) fn abandon() {
+pub fn abandon() {
     let mut drafts = drafts();
     drafts.is_closed = true;
     for (directory, draft) in &drafts.open {
@@ -76,14 +85,22 @@ fn drafts() -> MutexGuard<'static, Drafts> {
 }
 
 /// Writes a file that the user named, as it stands there: it may be a device or a pipe.
-pub(crate) fn write_named(file: &Path, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Where the system does not let it.
+pub fn write_named(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOCTTY;
     let opened = Named::find(file)?.open(flags, Mode::from_raw_mode(0o666))?;
     File::from(opened).write_all(bytes)
 }
 
 /// Writes a file that did not exist, for its owner only; all of it or none.
-pub(crate) fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+///
+/// Where one is there, or the system does not let it.
+pub fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let named = Named::find(file)?;
     let mut made = create(named.dir(), named.name(), 0o600)?;
     let written = made.write_all(bytes).and_then(|()| made.sync_all());
