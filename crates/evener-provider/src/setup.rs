@@ -106,7 +106,10 @@ fn ways(prov: &ProvCtx) -> Ways {
         complaints.push(Complaint { reason: Reason::Unavailable, text });
     }
     let lanes = (may_open && (combines || pipelines)).then(|| LaneSource::find(prov.statistics));
-    let combiner = lanes.clone().filter(|_| combines).and_then(|lanes| combiner(lanes, &mut complaints));
+    // Looked for once: it takes a dozen calls of the system.
+    let cores = if lanes.is_some() { evener::core_budget().workers() } else { 1 };
+    let combiner =
+        lanes.clone().filter(|_| combines).and_then(|lanes| combiner(lanes, cores, &mut complaints));
     let modules = if may_open { modules::open(settings, fork::watch(), &mut complaints) } else { 0 };
     // A threshold by itself is for tests that add an engine.
     let raw_from = match settings.threshold {
@@ -114,7 +117,8 @@ fn ways(prov: &ProvCtx) -> Ways {
         _ => settings.raw_from(),
     };
     let uses_lanes = combiner.is_some() || pipelines;
-    let in_flight = lanes.and_then(Result::ok).filter(|_| uses_lanes).map(in_flight::drivers);
+    let in_flight =
+        lanes.and_then(Result::ok).filter(|_| uses_lanes).map(|lanes| in_flight::drivers(lanes, cores));
     let landmark = prov.core.landmark.filter(|_| combiner.is_some() && in_flight.is_some() || modules > 0);
     let jobs = landmark.and_then(Jobs::of);
     let build_info = Some(build_info(&complaints));
@@ -122,9 +126,13 @@ fn ways(prov: &ProvCtx) -> Ways {
 }
 
 /// The combiner. Without a watch over forks nothing may be shared with a thread.
-fn combiner(lanes: Result<LaneSource, String>, complaints: &mut Vec<Complaint>) -> Option<Combiner> {
+fn combiner(
+    lanes: Result<LaneSource, String>,
+    cores: usize,
+    complaints: &mut Vec<Complaint>,
+) -> Option<Combiner> {
     let made = match fork::watch() {
-        true => lanes.and_then(combining::combiner),
+        true => lanes.and_then(|lanes| combining::combiner(lanes, cores)),
         false => Err("the system does not tell of forks".to_owned()),
     };
     let complain = |why| {

@@ -59,6 +59,8 @@ fn evener_alone_serves_by_a_default_provider_of_its_own() {
         assert_eq!(served_by(&DEFAULT, ""), "evener");
         assert_eq!(binding(&DEFAULT), "a default provider of its own");
         assert_eq!(DEFAULT.digest("SHA256", "").unwrap().of(&[b"abc"])[..2], [0xba, 0x78]);
+        let (by, random) = DEFAULT.random("SEED-SRC", "", 32).unwrap();
+        assert!(by == "evener" && random != vec![0; 32]);
         assert!(DEFAULT.cipher("ARIA-128-CBC", "").is_none());
     });
 }

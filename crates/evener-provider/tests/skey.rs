@@ -10,8 +10,7 @@ use support::ffi::skey::Key;
 use support::ffi::{Cipher, CipherCtx, DEFAULT, clear_errors};
 use support::{bytes, in_program, usual};
 
-const NAMES: [&str; 6] =
-    ["AES-128-ECB", "AES-128-CBC", "AES-192-CTR", "AES-256-CBC", "AES-256-CTR", "AES-256-CFB"];
+const NAMES: [&str; 5] = ["AES-128-ECB", "AES-128-CBC", "AES-192-CTR", "AES-256-CBC", "AES-256-CTR"];
 const ROUTED: &[(&str, &str)] = &[("EVENER_THRESHOLD", "16")];
 
 /// Whether there are key objects here; says so where not.

@@ -40,8 +40,8 @@ pub fn combine_always(together: u32) {
 /// # Errors
 ///
 /// Why it cannot be had, for the administrator.
-pub(crate) fn combiner(lanes: LaneSource) -> Result<Combiner, String> {
-    let (generation, cores) = (fork::generation(), evener::core_budget().workers());
+pub(crate) fn combiner(lanes: LaneSource, cores: usize) -> Result<Combiner, String> {
+    let generation = fork::generation();
     match ALWAYS.load(Relaxed) {
         // Most programs end before anything is combined.
         0 => Ok(Combiner::lazy(cores, move || lanes.driver())),

@@ -16,9 +16,9 @@ use crate::ffi::async_job::CurrentJob;
 use crate::fork;
 use crate::state::ProvCtx;
 
-/// The drivers of a library context.
-pub(crate) fn drivers(lanes: LaneSource) -> InFlight {
-    InFlight::lazy(evener::core_budget().workers(), move || lanes.driver())
+/// The drivers of a library context, for so many cores.
+pub(crate) fn drivers(lanes: LaneSource, cores: usize) -> InFlight {
+    InFlight::lazy(cores, move || lanes.driver())
 }
 
 static ANYWAY: AtomicBool = AtomicBool::new(false);

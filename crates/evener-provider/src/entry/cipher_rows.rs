@@ -88,26 +88,9 @@ fn before_kernel(
     Some(CipherRow { beneath, before_decryption, ..ways(provider, &table)? })
 }
 
-/// Modes of AES that we offer, after `AES-128-` and its siblings. What is missing (OCB, SIV, CBC-CTS) has no gain
-/// to offer and comes from the default provider.
-const MODES: &[&str] = &[
-    "ECB",
-    "CBC",
-    "CTR",
-    "GCM",
-    "XTS",
-    "CFB",
-    "CFB1",
-    "CFB8",
-    "OFB",
-    "CCM",
-    "WRAP",
-    "WRAP-PAD",
-    "WRAP-INV",
-    "WRAP-PAD-INV",
-    "CBC-HMAC-SHA1",
-    "CBC-HMAC-SHA256",
-];
+/// Modes of AES that may go another way, after `AES-128-` and its siblings. All others come from the default provider: each algorithm
+/// costs a program's start some 30,000 instructions of libcrypto's, which walks through all names for it.
+const MODES: &[&str] = &["ECB", "CBC", "CTR", "GCM", "XTS"];
 
 /// Modes whose messages can be cut into block work. GCM cannot: its tag needs powers of H.
 const RAW: &[Family] = &[Family::Ecb, Family::Cbc, Family::Ctr, Family::Xts];

@@ -16,11 +16,12 @@ use crate::inner_provider::dispatch_table::{Offer, Wrapped};
 use crate::state::ProvCtx;
 use crate::state::rows::{DigestFunctions, PassedRow};
 
-/// The digests that we offer. They are counted where anything else is, for else no file is made.
+/// The digests that we offer: to count them, where anything else is counted, for else no file is made; and where the program has no others.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<PassedRow<DigestFunctions>> {
     let counts = prov.statistics.is_some() && prov.settings.has_ways();
     Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
-        let row = known(name).then(|| row(inner.provider_ctx, functions)).flatten()?;
+        let is_wanted = (counts || inner.is_private()) && known(name);
+        let row = is_wanted.then(|| row(inner.provider_ctx, functions)).flatten()?;
         let mut replaced = replacements(slot);
         if counts {
             replaced.extend(digest_stats::replacements(functions, kind(name)));

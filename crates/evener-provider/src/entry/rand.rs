@@ -1,4 +1,4 @@
-//! Random generators, passed through: all of them, so that a program that asks `provider=evener` for one has it.
+//! Random generators, passed through where the program has no others.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,6 +13,7 @@ use crate::state::rows::{PassedRow, RandFunctions};
 
 /// The generators that we offer.
 pub(crate) fn offer(inner: &InnerProvider) -> Offer<PassedRow<RandFunctions>> {
+    let row = if inner.is_private() { row } else { |_, _: &_| None };
     Offer::passed(inner, (number::OP_RAND, |number| (1..=19).contains(&number)), row, replacements)
 }
 

@@ -28,16 +28,14 @@ pub(crate) use dispatch;
 
 /// The instances of a `fn name[I]`, by slot.
 macro_rules! by_slot {
-    ($name:ident) => { $crate::ffi::by_slot!($name:
-        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
-        32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63)
-    };
+    ($name:ident) => { $crate::ffi::by_slot!($name: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15) };
     ($name:ident: $($slot:literal)*) => { [$($name::<$slot>),*] };
 }
 pub(crate) use by_slot;
 
-/// As many algorithms of one operation as can be wrapped; OpenSSL 4.0 has 48 ciphers that this provider knows.
-pub(crate) const SLOTS: usize = 64;
+/// As many algorithms of one operation as can be wrapped; 14 ciphers are offered. Each slot is a copy of some thirty entry points, whose
+/// addresses the loader writes at each start.
+pub(crate) const SLOTS: usize = 16;
 
 /// A table of functions without its end.
 ///

@@ -127,6 +127,11 @@ impl InnerProvider {
         Some(Self { provider_ctx: private.provider_ctx(), source: Source::Private(private) })
     }
 
+    /// Whether it is one of ours, in a program that has none.
+    pub(crate) const fn is_private(&self) -> bool {
+        matches!(self.source, Source::Private(_))
+    }
+
     /// Its algorithms for `operation`.
     pub(crate) fn query(&self, operation: c_int) -> *const Algorithm {
         match &self.source {

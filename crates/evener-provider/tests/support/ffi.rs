@@ -41,7 +41,6 @@ libcrypto! {
     fn EVP_CIPHER_CTX_free(Opaque);
     fn EVP_CIPHER_CTX_copy(Opaque, Opaque) -> c_int;
     fn EVP_CIPHER_CTX_set_padding(Opaque, c_int) -> c_int;
-    fn EVP_CIPHER_CTX_set_flags(Opaque, c_int);
     fn EVP_CIPHER_CTX_set_params(Opaque, *const Param) -> c_int;
     fn EVP_CIPHER_CTX_get_params(Opaque, *mut Param) -> c_int;
     fn EVP_CipherInit_ex2(Opaque, Opaque, *const c_uchar, *const c_uchar, c_int, *const Param) -> c_int;
@@ -260,15 +259,10 @@ pub struct CipherCtx(Opaque);
 // SAFETY: belongs to no thread.
 unsafe impl Send for CipherCtx {}
 
-const WRAP_ALLOWED: c_int = 1;
-
 impl CipherCtx {
     pub fn new() -> Self {
         // SAFETY: takes nothing.
-        let made = Self(unsafe { EVP_CIPHER_CTX_new() });
-        // SAFETY: ours; key wrapping has to be allowed by the program.
-        unsafe { EVP_CIPHER_CTX_set_flags(made.0, WRAP_ALLOWED) };
-        made
+        Self(unsafe { EVP_CIPHER_CTX_new() })
     }
 
     /// Init with what is given; `encrypts` may be left as it was.

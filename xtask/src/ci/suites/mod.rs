@@ -14,6 +14,7 @@ use self::programs::Program;
 use super::{Depth, Tally};
 use crate::tree::cargo;
 
+mod examples;
 mod lanes;
 mod programs;
 
@@ -45,7 +46,10 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
     let variable = lent.as_ref().map(SharedGuest::variable);
     guests.iter_mut().for_each(|job| _ = job.command.envs(variable.clone()));
     let mut rest = jobs(rest);
-    rest.push(documentation(depth));
+    match examples::packages() {
+        Ok(packages) => rest.push(documentation(&packages, depth)),
+        Err(reason) => tally.fail(&format!("examples of documentation: {reason}")),
+    }
     lanes::run([guests, Vec::new()], rest, |ended| show(tally, &ended));
     // Where it does not listen any more it is ended all the same.
     lent.map(SharedGuest::end).transpose().map(drop).unwrap_or_default();
@@ -80,9 +84,11 @@ fn program_job(program: &Program, depth: Depth) -> Job {
 }
 
 /// The examples in comments, which are no programs before they are run.
-fn documentation(depth: Depth) -> Job {
+fn documentation(packages: &[String], depth: Depth) -> Job {
     let mut command = cargo();
-    command.args(["test", "-q", "--workspace", "--doc", "--no-fail-fast", "--"]);
+    command.args(["test", "-q", "--doc", "--no-fail-fast"]);
+    command.args(packages.iter().flat_map(|package| ["-p", package]));
+    command.arg("--");
     test_words(&mut command, depth);
     Job { title: "examples of documentation".into(), command }
 }
