@@ -21,7 +21,7 @@
 //! | `lending/` | lends a caller's buffers to other threads for the time of one call |
 //! | `queue/` | queues items between threads: the ring |
 //! | [`virtqueue`] | moves requests between two programs that map the same memory |
-//! | `wait/` | lets a thread sleep until another rings |
+//! | `wait/` | lets a thread sleep until another rings, or wait for an event |
 //! | `process/` | shares memory and counts between processes, and keeps apart what a fork must part |
 //! | `thread/` | starts threads inside a program of others, and keeps a value for each of its threads |
 //! | `sync.rs`, `cache_padded.rs` | give the words that threads share: std's, or loom's |
@@ -62,12 +62,12 @@ pub use lending::{
 };
 pub use process::{Counter, Inherited, PerFork, PerProcess, PutAside, Words, put_aside, value};
 #[cfg(not(any(loom, miri)))]
-pub use process::{Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
+pub use process::{Creator, Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
 pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
 #[cfg(not(any(loom, miri)))]
 pub use thread::Served;
 pub use thread::{CancellationHeld, Service, ThreadValue, hold_cancellation, start_service};
-pub use wait::{Doorbell, Ticket};
+pub use wait::{Doorbell, Readiness, Ticket};
 #[cfg(not(any(loom, miri)))]
 pub use wait::{sleep_shared, wake_shared};

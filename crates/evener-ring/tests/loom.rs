@@ -22,7 +22,7 @@ mod virtqueue;
 
 use std::collections::BTreeSet;
 
-use evener_ring::{Counter, Doorbell, Heap, PerProcess, Ring, Word};
+use evener_ring::{Counter, Doorbell, Heap, PerProcess, Readiness, Ring, Word};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use loom::thread;
@@ -338,5 +338,32 @@ fn a_value_is_made_once_and_seen_whole() {
             [(Some(7), Some(7)), (Some(7), None), (None, Some(7))].contains(&(one, two)),
             "{one:?} {two:?}"
         );
+    });
+}
+
+#[test]
+fn an_event_is_readable_while_something_waits_and_written_once_for_all_of_it() {
+    model(3, || {
+        let (theirs, own) = shared((ring(), Readiness::default(), AtomicU32::new(0)));
+        let signal = |event: &AtomicU32| assert_eq!(event.fetch_add(1, Relaxed), 0, "written once");
+        let producer = move || {
+            for item in [1, 2] {
+                theirs.0.push(item).expect("there is space");
+                theirs.1.raise(|| signal(&theirs.2));
+            }
+        };
+        let (ring, readiness, event) = &*own;
+        let reap = || {
+            pop_many(ring, 2);
+            let clear = || assert_eq!(event.swap(0, Relaxed), 1, "what is read was written");
+            if ring.is_empty() && readiness.lower(clear) && !ring.is_empty() {
+                readiness.raise(|| signal(event));
+            }
+        };
+        beside(producer, || {
+            reap();
+            reap();
+        });
+        assert!(ring.is_empty() || event.load(Relaxed) == 1, "nobody would come for what waits");
     });
 }

@@ -12,14 +12,17 @@
 //!   Caller::crypt ──(cpu only)── CoreDrivers::run
 //!        └──(else)── Backlog ──> CPU workers, module workers, helping callers ──> Completions ──> Caller
 //!   StreamSender::submit ── Backlog ──> ... ──> Completions ──> StreamReceiver::next (in order)
+//! Resident::start(setup)
+//!   QueuePair::submit ── Backlog ──> ... ──> Completions ──> QueuePair::reap (as they are finished)
 //! ```
 //!
 //! The rooms from the top down; each uses only what stands below it (`Cargo.toml` has the table, `cargo xtask tidy` checks it):
 //!
 //! | room | what it has |
 //! |---|---|
+//! | `resident.rs` | a run without a body, for threads that come as they like |
 //! | `run.rs` | one run from start to end |
-//! | `submit` | where a job enters: callers and ordered streams |
+//! | `submit` | where a job enters: callers, ordered streams and queue pairs |
 //! | `worker` | the threads that run jobs |
 //! | `state` | what the threads of a run share |
 //! | `adaptive` | decides which worker takes what, by cost |
@@ -56,6 +59,7 @@ pub mod lanes;
 mod module_limits;
 mod queue;
 mod request;
+mod resident;
 mod run;
 mod setup;
 mod state;
@@ -71,10 +75,12 @@ pub use cpu::CoreDrivers;
 pub use driver_factory::DriverFactory;
 pub use queue::barrier::Barrier;
 pub use request::{combine, in_flight, offload, regret, split};
+pub use resident::{NoQueuePair, Resident};
 pub use run::{NoThread, Runtime, run, try_run};
 pub use setup::{ModuleSetup, Setup};
 pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};
 pub use submit::caller::Caller;
+pub use submit::queue_pair::QueuePair;
 pub use submit::stream::{StreamReceiver, StreamSender, Submitted};
 pub use worker::module_worker::turns::{Turn, Turns};
 

@@ -2,9 +2,9 @@
 //! that was submitted is finished, threads are joined, and what they did is returned.
 
 use std::mem::take;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Scope};
 use std::{fmt, io};
 
@@ -12,17 +12,17 @@ use evener_core::plan::{Dispatch, Plan};
 use evener_core::{Nanos, SessionId};
 
 use crate::queue::backlog::Backlog;
-use crate::queue::completions::Completions;
 use crate::state::Shared;
+use crate::submit::caller::caller_name;
 use crate::submit::stream::{self, StreamReceiver, StreamSender};
-use crate::worker::cpu_worker::cpu_worker;
+use crate::worker::cpu_worker::{cpu_worker, cpu_worker_name};
 use crate::worker::module_worker::ModuleWorker;
 use crate::worker::monitor;
 use crate::{Caller, CoreDrivers, ModuleSetup, Report, Setup};
 
 /// The handle to a run. Lives as long as the body of [`run`].
 pub struct Runtime<'r, 'm> {
-    shared: &'r Shared<'m>,
+    shared: &'r Arc<Shared<'m>>,
     workers: usize,
 }
 
@@ -50,7 +50,25 @@ pub fn run<'m, R>(setup: Setup<'m>, body: impl FnOnce(&Runtime<'_, 'm>) -> R) ->
 ///
 /// As [`run`], but for threads.
 pub fn try_run<'m, R>(
+    setup: Setup<'m>,
+    body: impl FnOnce(&Runtime<'_, 'm>) -> R,
+) -> Result<(R, Report), NoThread> {
+    run_around(setup, Lifetime::OfBody, body)
+}
+
+/// How long what the threads share may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// As long as the body of the run.
+    OfBody,
+    /// As long as any thread holds it: threads that come later find a run that has ended.
+    OfHolders,
+}
+
+/// The run that [`try_run`] and a [`Resident`](crate::Resident) are made of.
+pub(crate) fn run_around<'m, R>(
     mut setup: Setup<'m>,
+    lifetime: Lifetime,
     body: impl FnOnce(&Runtime<'_, 'm>) -> R,
 ) -> Result<(R, Report), NoThread> {
     let plan = setup.plan();
@@ -75,14 +93,18 @@ pub fn try_run<'m, R>(
             threads.start("evener-monitor".to_owned())?;
         }
         let (cpu_workers, workers) = (all_core_drivers.len(), all_core_drivers.len() + modules.len());
-        let shared = shared.get_or_init(|| Shared::new(setup, plan, cpu_workers, &modules));
+        let is_resident = lifetime == Lifetime::OfHolders;
+        let shared = shared.get_or_init(|| {
+            let shared = Shared::new(setup, plan, cpu_workers, &modules);
+            Arc::new(if is_resident { shared.resident() } else { shared })
+        });
         // Closes also when `body` panics, or the scope would wait for workers that wait for work.
         let _closing = CloseOnDrop(&shared.backlog);
         hand_out(threads, shared, all_core_drivers, modules);
         Ok(body(&Runtime { shared, workers }))
     })?;
-    let shared = shared.into_inner().expect("it was set before `body` was called");
-    Ok((answer, shared.into_report()))
+    let shared = shared.get().expect("it was set before `body` was called");
+    Ok((answer, shared.report_of_all()))
 }
 
 /// The system has no thread that could wait for a module.
@@ -118,7 +140,7 @@ fn hand_out<'scope, 'm>(
         thread.send(work).expect("a thread waits for its work");
     };
     for (number, mut core_drivers) in all_core_drivers.into_iter().enumerate() {
-        shared.adopt(&mut core_drivers);
+        shared.adopt(&mut core_drivers, || cpu_worker_name(number));
         give(Some(number), Box::new(move || cpu_worker(shared, number, core_drivers)));
     }
     for (index, module) in modules.into_iter().enumerate() {
@@ -162,8 +184,8 @@ impl<'r, 'm> Runtime<'r, 'm> {
     /// Where more callers and streams live at once than [`Setup::homes`] allows.
     #[must_use]
     pub fn caller(&self, mut core_drivers: CoreDrivers) -> Caller<'r, 'm> {
-        self.shared.adopt(&mut core_drivers);
-        let number = self.shared.callers.fetch_add(1, Ordering::Relaxed);
+        let number = self.shared.next_caller();
+        self.shared.adopt(&mut core_drivers, || caller_name(number));
         Caller::new(self.shared, self.free_completions(), number, core_drivers)
     }
 
@@ -178,6 +200,11 @@ impl<'r, 'm> Runtime<'r, 'm> {
     pub fn stream(&self) -> (StreamSender<'r, 'm>, StreamReceiver<'r, 'm>) {
         assert!(self.workers > 0, "a stream needs worker threads");
         stream::open(self.shared, self.free_completions())
+    }
+
+    /// What its threads share, for one who keeps it.
+    pub(crate) const fn shared(&self) -> &'r Arc<Shared<'m>> {
+        self.shared
     }
 
     /// Worker threads that there are: of cores, and one for each module.
@@ -236,9 +263,7 @@ impl<'r, 'm> Runtime<'r, 'm> {
 
     fn free_completions(&self) -> usize {
         self.shared
-            .completions
-            .iter()
-            .position(Completions::acquire)
+            .acquire_home(self.shared.home_jobs)
             .expect("there are fewer callers and streams than homes")
     }
 }

@@ -33,7 +33,7 @@ use crate::job::span::Span;
 
 pub use self::outcome::{JobError, Outcome};
 pub use self::session_ref::SessionRef;
-pub use self::span::{Memory, Parts, SharedSpan};
+pub use self::span::{Loan, Memory, Parts, SharedSpan};
 pub use self::ticket::Ticket;
 
 /// Longest tag or digest in bytes (SHA-256).
@@ -85,6 +85,13 @@ impl<'m> Job<'m> {
     pub fn share(&mut self, span: SharedSpan<'m>) {
         self.span = Span::Shared(span);
         self.input_bytes = 0;
+    }
+
+    /// Makes this a job over other memory, with nothing left of its last request but the session; what it had is let go of. So a box serves
+    /// one request after the other.
+    pub fn lend(&mut self, memory: Loan<'m>) {
+        self.span = memory.into();
+        (self.input_bytes, self.aad, self.outcome) = (0, &[], Outcome::Pending);
     }
 
     fn over(span: Span<'m>, input_bytes: usize) -> Box<Self> {

@@ -19,6 +19,28 @@ pub(super) enum Span<'m> {
     Shared(SharedSpan<'m>),
 }
 
+/// Memory for a job, as who brings it has it.
+pub enum Loan<'m> {
+    /// Input at the start of this, which output replaces.
+    InPlace(&'m mut [u8]),
+    /// Input and output apart.
+    Apart {
+        /// The input, whole.
+        src: &'m [u8],
+        /// Space for output. For hashes it may be empty.
+        dst: &'m mut [u8],
+    },
+}
+
+impl<'m> From<Loan<'m>> for Span<'m> {
+    fn from(loan: Loan<'m>) -> Self {
+        match loan {
+            Loan::InPlace(space) => Self::InPlace { space },
+            Loan::Apart { src, dst } => Self::Apart { src, dst },
+        }
+    }
+}
+
 impl<'m> Span<'m> {
     /// Space for input, in bytes.
     pub(super) fn input_space(&self) -> usize {

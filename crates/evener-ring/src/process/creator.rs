@@ -8,7 +8,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 
 /// A mark that a forked child does not have.
 #[derive(Debug)]
-pub(crate) struct Creator {
+pub struct Creator {
     mark: Option<Mapping>,
     process: u32,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Creator {
 impl Creator {
     /// This process.
     #[must_use]
-    pub(crate) fn current() -> Self {
+    pub fn current() -> Self {
         let mark = Mapping::wiped_by_fork(1).ok();
         // Relaxed, here and below: a word that changes by a fork only.
         mark.iter().for_each(|mark| mark.words()[0].store(HERE, Relaxed));
@@ -25,7 +25,8 @@ impl Creator {
 
     /// Whether this is that process. Where the system has no memory that a fork wipes, its number decides.
     #[must_use]
-    pub(crate) fn is_current(&self) -> bool {
+    #[inline]
+    pub fn is_current(&self) -> bool {
         match &self.mark {
             Some(mark) => mark.words()[0].load(Relaxed) == HERE,
             None => self.process == process::id(),

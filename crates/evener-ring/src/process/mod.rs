@@ -20,7 +20,7 @@ mod wipe;
 mod words;
 
 #[cfg(not(any(loom, miri)))]
-pub(crate) use creator::Creator;
+pub use creator::Creator;
 pub use inheritance::{Inherited, PutAside, put_aside};
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;

@@ -164,9 +164,9 @@ impl AdaptivePolicy {
         self.planned_ns.store(0, Ordering::Relaxed);
     }
 
-    /// What the guard did, at the end of a run.
-    pub(crate) fn into_counters(self) -> Counters {
-        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    /// What the guard did so far.
+    pub(crate) fn counters(&self) -> Counters {
+        let state = self.state();
         let mut all = state.guard.total();
         all += state.singles.total();
         all

@@ -8,16 +8,18 @@
 mod capture;
 mod group;
 mod lane_check;
+mod live_tallies;
 mod parts;
 mod sampling;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use evener_core::driver::Clock;
 use evener_core::{HasEnded, InlineDriver, Job, JobError, Method, Tally};
 
 pub(crate) use self::capture::Capture;
 use self::lane_check::LaneCheck;
+pub(crate) use self::live_tallies::LiveTallies;
 pub(crate) use self::parts::{count, is_module_only};
 use self::parts::{is_of_one_session, is_uniform, kind, part_jobs};
 use self::sampling::Sampling;
@@ -33,6 +35,8 @@ pub struct CoreDrivers {
     sampling: Sampling,
     /// Where lanes are watched.
     lane_check: Option<LaneCheck>,
+    /// Where others may ask for the tallies.
+    live: Option<Arc<LiveTallies>>,
 }
 
 impl CoreDrivers {
@@ -47,6 +51,7 @@ impl CoreDrivers {
             tallies: Default::default(),
             sampling: Sampling::default(),
             lane_check: None,
+            live: None,
         }
     }
 
@@ -159,9 +164,22 @@ impl CoreDrivers {
         self.sampling.take_look_due()
     }
 
+    /// From now on lets others see its tallies, until it is dropped or they are taken.
+    pub(crate) fn go_live(&mut self) -> Weak<LiveTallies> {
+        Arc::downgrade(self.live.insert(Arc::default()))
+    }
+
+    /// Lets others see what was done so far.
+    pub(crate) fn publish(&self) {
+        if let Some(live) = &self.live {
+            live.set(&self.tallies);
+        }
+    }
+
     /// What was done so far, by method; starts again from nothing.
     #[must_use]
     pub fn take_tallies(&mut self) -> [Tally; Method::ALL.len()] {
+        self.live = None;
         std::mem::take(&mut self.tallies)
     }
 
@@ -185,6 +203,7 @@ impl CoreDrivers {
     pub(crate) fn count_corrected(&mut self, job: &Job<'_>) {
         self.count_redone();
         count(&mut self.tallies[Method::Plain as usize], job);
+        self.publish();
     }
 }
 

@@ -90,6 +90,11 @@ impl<'m> ClassQueues<'m> {
         moved
     }
 
+    /// All rings.
+    pub(crate) fn rings(&self) -> &[Ring<Box<Job<'m>>>] {
+        &self.rings
+    }
+
     /// The ring of a queue.
     pub(crate) fn ring(&self, queue: usize) -> &Ring<Box<Job<'m>>> {
         &self.rings[queue]

@@ -1,17 +1,21 @@
-//! Where finished jobs go: one completion queue per caller or stream (`Ticket::owner`).
+//! Where finished jobs go: one completion queue per caller, stream or queue pair (`Ticket::owner`).
 //!
 //! `in_flight` counts jobs from their submission until their owner lets go of them, and never exceeds the
 //! capacity of `done`; therefore a worker that pushes finished jobs always finds space and never waits.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 
 use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
 
+use crate::queue::ready_event::ReadyEvent;
+
 /// A completion queue.
 pub(crate) struct Completions<'m> {
     /// Finished jobs, in the order in which they were finished. Workers write, the owner reads.
-    done: Ring<Box<Job<'m>>>,
+    /// Made for its first owner.
+    done: OnceLock<Ring<Box<Job<'m>>>>,
     /// Rung when as many finished jobs are here as the owner wants, and by [`wake_all`](Completions::wake_all).
     arrived: Doorbell,
     /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
@@ -20,27 +24,38 @@ pub(crate) struct Completions<'m> {
     space: Doorbell,
     /// Jobs submitted and not yet let go of. Written by the submitter (up) and the collector (down).
     in_flight: CachePadded<AtomicU32>,
-    /// Whether it has an owner, a caller or a stream.
+    /// Whether it has an owner: a caller, a stream or a queue pair.
     is_owned: AtomicBool,
+    /// Jobs before this position are given up where no worker has begun them: the position, and [`SOME`]. Written by the owner.
+    cancelled_before: AtomicU64,
+    /// Readable while finished jobs wait, for an owner that wants that.
+    pub(crate) ready: ReadyEvent,
 }
 
+/// Beside a position: there is one.
+const SOME: u64 = 1 << 32;
+
 impl<'m> Completions<'m> {
-    pub(crate) fn new(jobs: usize) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            done: Ring::with_capacity(jobs),
+            done: OnceLock::new(),
             arrived: Doorbell::new(),
             wanted: CachePadded::new(AtomicU32::new(1)),
             space: Doorbell::new(),
             in_flight: CachePadded::new(AtomicU32::new(0)),
             is_owned: AtomicBool::new(false),
+            cancelled_before: AtomicU64::new(0),
+            ready: ReadyEvent::default(),
         }
     }
 
-    /// Becomes its owner, if it has none and no job of the last owner is still on its way.
-    pub(crate) fn acquire(&self) -> bool {
+    /// Becomes its owner, if it has none, no job of the last owner is still on its way, and so many jobs fit.
+    pub(crate) fn acquire(&self, jobs: usize) -> bool {
         // Acquire pairs with the Release in `vacate`: what the last owner counted is known.
         let came = self.is_owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let stays = came && self.clear_out();
+        let stays = came
+            && self.done.get_or_init(|| Ring::with_capacity(jobs)).capacity() >= jobs
+            && self.clear_out();
         if came && !stays {
             self.vacate();
         }
@@ -55,16 +70,19 @@ impl<'m> Completions<'m> {
             self.drain(&mut jobs);
             self.release(count(jobs.len()));
         }
+        // Relaxed: jobs of the new owner bring it along.
+        self.cancelled_before.store(0, Ordering::Relaxed);
         self.in_flight() == 0
     }
 
     /// Gives it up. What is still on its way keeps the next owner out until it has come.
     pub(crate) fn vacate(&self) {
+        self.ready.close();
         self.is_owned.store(false, Ordering::Release);
     }
 
     pub(crate) fn capacity(&self) -> usize {
-        self.done.capacity()
+        self.done().capacity()
     }
 
     pub(crate) fn in_flight(&self) -> u32 {
@@ -92,26 +110,36 @@ impl<'m> Completions<'m> {
         while !jobs.is_empty() {
             // Space there is (see the module's head); a push that moves nothing only means that the owner is in
             // the middle of taking jobs out.
-            if self.done.push_all(jobs) == 0 {
+            if self.done().push_all(jobs) == 0 {
                 std::hint::spin_loop();
             }
         }
         // Pairs with the fence in `Doorbell::listen`: of two fences one is first, so either the owner's last look
         // sees these jobs, or what it wants is seen here.
         fence(Ordering::SeqCst);
-        if self.done.len() >= self.wanted.load(Ordering::Relaxed) as usize {
+        if self.done().len() >= self.wanted.load(Ordering::Relaxed) as usize {
             self.arrived.ring_all();
         }
+        self.ready.raise();
     }
 
     /// Takes finished jobs out. They count as in flight until they are [released](Completions::release).
     pub(crate) fn drain(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        self.done.pop_many(jobs, usize::MAX)
+        self.drain_some(jobs, usize::MAX)
+    }
+
+    /// The same of at most so many.
+    pub(crate) fn drain_some(&self, jobs: &mut Vec<Box<Job<'m>>>, max: usize) -> usize {
+        self.done().pop_many(jobs, max)
+    }
+
+    fn done(&self) -> &Ring<Box<Job<'m>>> {
+        self.done.get().expect("who has jobs here has acquired it")
     }
 
     /// Finished jobs that wait to be collected.
     pub(crate) fn finished(&self) -> usize {
-        self.done.len()
+        self.done().len()
     }
 
     /// Counts jobs out that were collected, which makes space for as many.
@@ -130,7 +158,7 @@ impl<'m> Completions<'m> {
         // Relaxed: the fence in `listen` follows.
         self.wanted.store(wanted, Ordering::Relaxed);
         let ticket = self.arrived.listen();
-        if self.done.len() < wanted as usize && !enough() {
+        if self.done().len() < wanted as usize && !enough() {
             self.arrived.wait(ticket, timeout.map(Into::into));
         }
     }
@@ -140,6 +168,26 @@ impl<'m> Completions<'m> {
         let ticket = self.space.listen();
         if self.free_slots() == 0 && !enough() {
             self.space.wait(ticket, None);
+        }
+    }
+
+    /// Gives up jobs before this position that no worker has begun.
+    pub(crate) fn cancel_before(&self, position: u32) {
+        // Relaxed: who says that there are such jobs publishes it.
+        self.cancelled_before.store(u64::from(position) | SOME, Ordering::Relaxed);
+    }
+
+    /// Whether the job at this position is given up. Positions wrap, and half their range before a mark counts as before it.
+    pub(crate) fn was_cancelled(&self, position: u32) -> bool {
+        let mark = self.cancelled_before.load(Ordering::Relaxed);
+        let before = u32::try_from(mark & !SOME).map_or(0, |mark| mark.wrapping_sub(position));
+        mark & SOME != 0 && before != 0 && before < u32::MAX / 2
+    }
+
+    /// After its owner has taken all that was there: the event is no longer readable, unless more came meanwhile.
+    pub(crate) fn lower_event(&self) {
+        if self.finished() == 0 && self.ready.lower() && self.finished() > 0 {
+            self.ready.raise();
         }
     }
 
@@ -162,7 +210,8 @@ mod tests {
 
     #[test]
     fn nobody_sleeps_over_jobs_or_space_that_are_there() {
-        let completions = Completions::new(2);
+        let completions = Completions::new();
+        assert!(completions.acquire(2));
         completions.reserve(1);
         completions.push(&mut vec![unarmed_job()]);
         returns(move || {

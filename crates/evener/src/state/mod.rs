@@ -1,9 +1,11 @@
 //! What the threads of a run share: the backlog, the adaptive policy, where finished jobs go, and what is reported in the end.
 //!
 //! [`Shared`] is made by `run.rs` and seen by all threads. `module_only.rs` has the jobs that only modules may do, `core_time.rs` the limit on core
-//! time, `report.rs` what comes out.
+//! time, `live.rs` what running threads did so far, `report.rs` what comes out, `end.rs` the end of a run that is outlived by those who use it.
 
 mod core_time;
+mod end;
+mod live;
 mod module_only;
 pub(crate) mod report;
 
@@ -18,8 +20,9 @@ use evener_core::{Budget, Class, Job};
 use evener_ring::CachePadded;
 
 pub(crate) use self::core_time::CoreTimeMeter;
+use self::live::LiveWorkers;
 use self::module_only::what_modules_do;
-use self::report::WorkerReport;
+use self::report::{ModuleReport, WorkerReport};
 use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Completions;
@@ -30,6 +33,8 @@ pub(crate) struct Shared<'m> {
     pub(crate) plan: Plan,
     pub(crate) backlog: Backlog<'m>,
     pub(crate) completions: Vec<Completions<'m>>,
+    /// [`Setup::home_jobs`].
+    pub(crate) home_jobs: usize,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) cancel: Cancel,
     /// CPU worker threads.
@@ -47,9 +52,17 @@ pub(crate) struct Shared<'m> {
     /// The same of each module.
     each_does: Vec<Vec<[bool; 2]>>,
     reports: Mutex<Vec<WorkerReport>>,
+    /// Threads whose reports are still to come, where they may be asked for before.
+    live: Option<LiveWorkers>,
+    /// Whether threads may come to a run that has ended.
+    is_resident: bool,
+    /// The workers are gone: what is submitted now is given up. Written once.
+    has_ended: AtomicBool,
+    /// Whether some queue pair was ever cancelled, so that jobs have to be asked. Written by their owners.
+    has_cancelled: AtomicBool,
     /// Jobs for modules only that failed before any worker had them. Written by submitters.
     rejected: AtomicU64,
-    pub(crate) callers: AtomicU32,
+    callers: AtomicU32,
     /// Whether the barrier was used, so that the time of the last job matters.
     pub(crate) measuring: AtomicBool,
     /// When the last job so far came back, in nanoseconds of the clock. Workers write it while they measure.
@@ -81,7 +94,8 @@ impl<'m> Shared<'m> {
             budget: setup.budget.map(Mutex::new),
             plan,
             backlog,
-            completions: (0..setup.homes).map(|_| Completions::new(setup.home_jobs)).collect(),
+            completions: (0..setup.homes).map(|_| Completions::new()).collect(),
+            home_jobs: setup.home_jobs,
             clock: setup.clock,
             cancel: setup.cancel,
             cpu_workers,
@@ -89,6 +103,10 @@ impl<'m> Shared<'m> {
             module_does: what_modules_do(modules),
             each_does: modules.iter().map(|module| what_modules_do(std::slice::from_ref(module))).collect(),
             reports: Mutex::default(),
+            live: None,
+            is_resident: false,
+            has_ended: AtomicBool::new(false),
+            has_cancelled: AtomicBool::new(false),
             rejected: AtomicU64::new(0),
             callers: AtomicU32::new(0),
             measuring: AtomicBool::new(false),
@@ -96,19 +114,53 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Lets a set of drivers go by the costs of this run, and keep what the adaptive policy learns from.
-    pub(crate) fn adopt(&self, core_drivers: &mut CoreDrivers) {
+    /// For a run that may be outlived by those who use it, and is asked for reports while it goes on.
+    pub(crate) fn resident(self) -> Self {
+        Self { live: Some(LiveWorkers::default()), is_resident: true, ..self }
+    }
+
+    /// The number of a caller that comes.
+    pub(crate) fn next_caller(&self) -> u32 {
+        self.callers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes a home for so many jobs, where one is free.
+    pub(crate) fn acquire_home(&self, jobs: usize) -> Option<usize> {
+        self.completions.iter().position(|home| home.acquire(jobs))
+    }
+
+    /// Lets a set of drivers go by the costs of this run, and keep what the adaptive policy learns from. Reports have what it does under
+    /// this name.
+    pub(crate) fn adopt(&self, core_drivers: &mut CoreDrivers, name: impl FnOnce() -> String) {
+        if let Some(live) = &self.live {
+            live.add(name(), core_drivers);
+        }
+        self.share_costs(core_drivers);
+    }
+
+    /// The same for the drivers beside a module, with space for what the module does.
+    pub(crate) fn adopt_module(
+        &self,
+        core_drivers: &mut CoreDrivers,
+        name: &str,
+    ) -> Option<Arc<Mutex<ModuleReport>>> {
+        self.share_costs(core_drivers);
+        self.live.as_ref().map(|live| live.add_module(name.to_owned(), core_drivers))
+    }
+
+    fn share_costs(&self, core_drivers: &mut CoreDrivers) {
         core_drivers.share(&self.costs);
         if self.adaptive.is_some() {
             core_drivers.learn();
         }
     }
 
-    pub(crate) fn into_report(self) -> Report {
-        let rejected = self.report_of_rejected();
-        let mut workers = self.reports.into_inner().unwrap_or_else(PoisonError::into_inner);
-        workers.extend(rejected);
-        let guarded = self.adaptive.map_or_else(Counters::default, AdaptivePolicy::into_counters);
+    /// What all did so far: those who have ended, and where a run is asked while it goes on, those who work.
+    pub(crate) fn report_of_all(&self) -> Report {
+        let mut workers = self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        workers.extend(self.live.iter().flat_map(LiveWorkers::reports));
+        workers.extend(self.report_of_rejected());
+        let guarded = self.adaptive.as_ref().map_or_else(Counters::default, AdaptivePolicy::counters);
         Report { workers, learned: self.costs.learned(), guarded }
     }
 

@@ -1,5 +1,8 @@
 //! A thread that brings bursts and waits for them.
 
+use std::marker::PhantomData;
+use std::sync::Arc;
+
 use evener_core::job::Ticket;
 use evener_core::plan::Dispatch;
 use evener_core::{Job, Nanos, SessionId};
@@ -15,7 +18,9 @@ use crate::state::{CoreTimeMeter, Shared};
 /// A way in for one thread. Where no module could take a job it runs on this thread, without queue, lock or
 /// other thread; else it is queued, and this thread helps with whatever waits until its own jobs are done.
 pub struct Caller<'r, 'm> {
-    shared: &'r Shared<'m>,
+    shared: Arc<Shared<'m>>,
+    /// It may live as long as the run's body, or where the run is [resident](crate::Resident), as it likes.
+    run: PhantomData<&'r Shared<'m>>,
     owner: usize,
     number: u32,
     core_drivers: CoreDrivers,
@@ -30,10 +35,21 @@ pub struct Caller<'r, 'm> {
     cursor: Cursor,
 }
 
-impl<'r, 'm> Caller<'r, 'm> {
-    pub(crate) fn new(shared: &'r Shared<'m>, owner: usize, number: u32, core_drivers: CoreDrivers) -> Self {
+/// The name of a caller in reports.
+pub(crate) fn caller_name(number: u32) -> String {
+    format!("caller {number}")
+}
+
+impl<'m> Caller<'_, 'm> {
+    pub(crate) fn new(
+        shared: &Arc<Shared<'m>>,
+        owner: usize,
+        number: u32,
+        core_drivers: CoreDrivers,
+    ) -> Self {
         Self {
-            shared,
+            shared: Arc::clone(shared),
+            run: PhantomData,
             owner,
             number,
             core_drivers,
@@ -116,7 +132,8 @@ impl<'r, 'm> Caller<'r, 'm> {
 
     /// Runs one request where the adaptive policy says.
     fn crypt_single(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        let Some(adaptive) = &self.shared.adaptive else { return self.crypt_here(jobs) };
+        let shared = Arc::clone(&self.shared);
+        let Some(adaptive) = &shared.adaptive else { return self.crypt_here(jobs) };
         let (start, class, bytes) = (self.shared.clock.now(), jobs[0].class(), jobs[0].input_bytes());
         let single = adaptive.route_single(self.shared.backlog.class_queues(), class, start);
         let core = match single {
@@ -138,7 +155,8 @@ impl<'r, 'm> Caller<'r, 'm> {
     /// Gives one request to a module and waits for it.
     fn crypt_by_module(&mut self, module: usize, jobs: &mut Vec<Box<Job<'m>>>) {
         let Some(job) = jobs.pop() else { return };
-        let (shared, completions) = (self.shared, &self.shared.completions[self.owner]);
+        let shared = Arc::clone(&self.shared);
+        let completions = &shared.completions[self.owner];
         let worker = shared.cpu_workers + module;
         completions.reserve(1);
         if let Err(job) = shared.backlog.push_to(worker, job) {
@@ -146,6 +164,7 @@ impl<'r, 'm> Caller<'r, 'm> {
             jobs.push(job);
             return self.crypt_here(jobs);
         }
+        shared.check_end();
         if shared.adaptive.as_ref().is_some_and(|adaptive| adaptive.is_lost(module)) {
             let mut given: Vec<_> = std::iter::from_fn(|| shared.backlog.pop_given(worker)).collect();
             shared.run_on_core(&mut self.core_drivers, &mut given);
@@ -170,12 +189,13 @@ impl<'r, 'm> Caller<'r, 'm> {
     }
 
     fn crypt_queued(&mut self, jobs: &mut Vec<Box<Job<'m>>>) {
-        let completions = &self.shared.completions[self.owner];
+        let shared = Arc::clone(&self.shared);
+        let completions = &shared.completions[self.owner];
         let total = jobs.len();
         let mut waiting = std::mem::take(&mut self.waiting);
         std::mem::swap(&mut waiting, jobs);
         self.keep_share(&mut waiting, jobs);
-        let mut submitted = submit(self.shared, self.owner, &mut waiting);
+        let mut submitted = submit(&shared, self.owner, &mut waiting);
         self.shared.work_on(&mut self.core_drivers, jobs);
         while jobs.len() < total {
             let came = completions.drain(jobs);
@@ -183,7 +203,7 @@ impl<'r, 'm> Caller<'r, 'm> {
             if submitted == 0 && came == 0 {
                 self.help().unwrap_or_else(|timeout| self.rest(!waiting.is_empty(), timeout));
             }
-            submitted = submit(self.shared, self.owner, &mut waiting);
+            submitted = submit(&shared, self.owner, &mut waiting);
         }
         self.waiting = waiting;
     }
@@ -248,6 +268,7 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Bo
         }
     }
     let submitted = bound + shared.backlog.submit(waiting);
+    shared.check_end();
     place.cancel(count(fits - submitted));
     waiting.extend(left);
     waiting.extend(rest);
@@ -256,8 +277,8 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Bo
 
 impl Drop for Caller<'_, '_> {
     fn drop(&mut self) {
-        let name = format!("caller {}", self.number);
-        self.shared.report(WorkerReport { name, methods: self.core_drivers.take_tallies(), module: None });
+        let (name, methods) = (caller_name(self.number), self.core_drivers.take_tallies());
+        self.shared.report(WorkerReport { name, methods, module: None });
         self.shared.completions[self.owner].vacate();
     }
 }

@@ -23,10 +23,15 @@ pub(crate) struct IdleSpan {
 pub(crate) fn cpu_worker(shared: &Shared<'_>, worker: usize, mut core_drivers: CoreDrivers) {
     shared.work_as_core(worker, &shared.plan.cpu, &mut core_drivers);
     shared.report(WorkerReport {
-        name: format!("cpu {worker}"),
+        name: cpu_worker_name(worker),
         methods: core_drivers.take_tallies(),
         module: None,
     });
+}
+
+/// The name of a core's worker in reports.
+pub(crate) fn cpu_worker_name(worker: usize) -> String {
+    format!("cpu {worker}")
 }
 
 impl<'m> Shared<'m> {
@@ -90,13 +95,15 @@ impl<'m> Shared<'m> {
         }
     }
 
-    /// Runs a burst on a core, or gives it up where the run was cancelled.
+    /// Runs a burst on a core, or gives up what was cancelled of it; those come to stand in front.
     pub(crate) fn work_on(&self, core_drivers: &mut CoreDrivers, burst: &mut [Box<Job<'m>>]) {
-        if self.cancel.is_cancelled() {
-            core_drivers.fail_all(burst, JobError::Cancelled);
-        } else {
-            core_drivers.run(burst, &*self.clock);
+        let given_up = if self.is_cancelled() { burst.len() } else { self.sort_given_up(burst) };
+        let (given_up, rest) = burst.split_at_mut(given_up);
+        if !given_up.is_empty() {
+            core_drivers.fail_all(given_up, JobError::Cancelled);
         }
+        core_drivers.run(rest, &*self.clock);
+        core_drivers.publish();
     }
 
     /// Runs a claimed burst on a core and completes it.

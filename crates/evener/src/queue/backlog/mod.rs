@@ -120,7 +120,9 @@ impl<'m> Backlog<'m> {
     /// Into the queue that all cores pull from.
     fn submit_to_all(&self, jobs: &mut Vec<Box<Job<'m>>>, is_by_length: bool) -> usize {
         if is_by_length {
-            sort_longest_first(jobs);
+            // Of those that fit, so that what is left is the end of what came.
+            let fits = (self.shared.capacity() - self.shared.len()).min(jobs.len());
+            sort_longest_first(&mut jobs[..fits]);
         }
         let came = self.shared.push_all(jobs);
         match came {
@@ -202,6 +204,18 @@ impl<'m> Backlog<'m> {
             self.worker_queues[worker].set_busy();
         }
         claimed
+    }
+
+    /// Takes jobs out of whichever queue has some, when no worker will any more; returns how many.
+    pub(crate) fn take_any(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let own = self.worker_queues.iter().flat_map(|queue| [&queue.dealt, &queue.module_only]);
+        let by_class = self.class_queues.iter().flat_map(ClassQueues::rings);
+        let taken: usize =
+            own.chain(by_class).chain([&self.shared]).map(|ring| ring.pop_many(jobs, usize::MAX)).sum();
+        if taken > 0 {
+            self.space.ring_all();
+        }
+        taken
     }
 
     /// The queue that the worker numbered `worker` takes from.

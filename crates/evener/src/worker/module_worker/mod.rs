@@ -20,6 +20,8 @@ mod settlement;
 pub(crate) mod turns;
 mod window;
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use evener_core::plan::Dispatch;
 use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Sample, Tally};
 
@@ -69,12 +71,15 @@ pub(crate) struct ModuleWorker<'r, 'm> {
     meter: CoreTimeMeter,
     /// Turns at the module, where other processes have it, too.
     turns: Turns,
+    /// What reports see of it while the run goes on, where they may be asked for.
+    live: Option<Arc<Mutex<ModuleReport>>>,
 }
 
 impl<'r, 'm> ModuleWorker<'r, 'm> {
     pub(crate) fn new(shared: &'r Shared<'m>, worker: usize, setup: ModuleSetup<'m>) -> Self {
         let mut fallback = setup.redo;
-        shared.adopt(&mut fallback);
+        let name = setup.driver.profile().name.clone();
+        let live = shared.adopt_module(&mut fallback, &name);
         Self {
             shared,
             worker,
@@ -97,6 +102,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             claim_wait: None,
             meter: CoreTimeMeter::default(),
             turns: Turns::new(setup.shared),
+            live,
         }
     }
 
@@ -203,15 +209,27 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
             || self.shared.cpu_workers == 0
     }
 
-    fn report(mut self) {
-        let Profile { name, .. } = self.driver.profile().clone();
-        let methods = self.fallback.take_tallies();
-        let module = ModuleReport {
+    fn report_so_far(&self) -> ModuleReport {
+        ModuleReport {
             tally: self.tally,
             driver_core: self.driver.core_time() - self.driver_start,
             checked: self.verifier.checked,
             quarantine: self.quarantine,
-        };
+        }
+    }
+
+    /// Lets reports see what was done so far, before the jobs' owners do.
+    fn publish(&self) {
+        if let Some(live) = &self.live {
+            *live.lock().unwrap_or_else(PoisonError::into_inner) = self.report_so_far();
+        }
+    }
+
+    fn report(mut self) {
+        let Profile { name, .. } = self.driver.profile().clone();
+        let module = self.report_so_far();
+        drop(self.live.take());
+        let methods = self.fallback.take_tallies();
         self.shared.report(WorkerReport { name, methods, module: Some(module) });
     }
 }

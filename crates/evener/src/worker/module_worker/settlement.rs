@@ -81,6 +81,7 @@ impl<'m> ModuleWorker<'_, 'm> {
     }
 
     fn complete(&mut self, job: Box<Job<'m>>) {
+        self.publish();
         self.single.push(job);
         self.shared.complete(&mut self.single);
     }

@@ -280,8 +280,8 @@ impl Machine {
         let shared: &'static Shared<'static> =
             Box::leak(Box::new(Shared::new(setup, plan, kind.cores, std::slice::from_ref(&module))));
         let mut cores: Vec<CoreDrivers> = (0..kind.cores).map(|_| core_drivers(kind.takes.c)).collect();
-        cores.iter_mut().for_each(|core_drivers| shared.adopt(core_drivers));
-        assert!(shared.completions[0].acquire());
+        cores.iter_mut().for_each(|core_drivers| shared.adopt(core_drivers, String::new));
+        assert!(shared.completions[0].acquire(kind.jobs));
         Self {
             module: ModuleWorker::new(shared, kind.cores, module),
             times,

@@ -36,7 +36,7 @@ impl<'m> ModuleWorker<'_, 'm> {
         let session = job.session();
         let is_for_module = self.driver.supports(session.algorithm(), session.direction())
             && job.lengths_fit()
-            && !self.shared.cancel.is_cancelled();
+            && !self.shared.is_given_up(&job);
         if !is_for_module {
             self.run_on_core(job);
             return true;
