@@ -10,17 +10,13 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use common::noise;
-use evener::core::plan::Policy;
-use evener::core::{Estimator, Objective};
 use evener::{Cancel, CoreDrivers, DriverFactory, ModuleSetup};
 use evener_files::age_keys::{Identities, Recipients, WorkFactors, generate_identity};
 use evener_files::format::openssl_enc::{Kdf, OpensslEnc};
 use evener_files::format::tink::Tink;
 use evener_files::format::{Opener, Sealer};
 use evener_files::keyset::{KeyEncryption, Keyset, KeysetForm};
-use evener_files::{
-    Existing, Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
-};
+use evener_files::{Options, Progress, Request, Source, Summary, Target, Task, process};
 use evener_testing::drivers::plain_drivers;
 use evener_testing::{Folder, Random};
 use zeroize::Zeroizing;
@@ -49,26 +45,7 @@ impl DriverFactory for Cores {
 
 /// One run from `input` to `output`.
 fn run(task: Task, input: &Path, output: &Path, armor: bool) -> Summary {
-    let options = Options {
-        armor,
-        archive: false,
-        workers: 1,
-        memory_bytes: 64 << 20,
-        existing: Existing::Keep,
-        keep: Keep::default(),
-        left_out: Vec::new(),
-        part: None,
-        delete: false,
-        is_rehearsal: false,
-        naming: Naming::default(),
-        filter: Filter::default(),
-        trust: Trust::default(),
-        state_dir: None,
-        learned: Estimator::default(),
-        budget: None,
-        objective: Objective::default(),
-        policy: Policy::Adaptive,
-    };
+    let options = Options { armor, workers: 1, memory_bytes: 64 << 20, ..Options::default() };
     let (sources, target) = (vec![Source::Path(input.to_owned())], Target::Path(output.to_owned()));
     let request = Request { task, sources, target, options };
     process(&request, &Cores, &Progress::default(), &Cancel::default()).unwrap()

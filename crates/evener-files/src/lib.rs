@@ -7,6 +7,7 @@
 //! process ─> walk (names, lazily) ─> workers: each thread takes small files by the batch or spans of a large one
 //!            read into slots ─> Caller::crypt ─> write to a draft ─> settle: one sync, renames, directory sync
 //! process ─> archive ─> stream: a tree as one file, packed or unpacked on the way
+//! through ─> stream: any Read to any Write
 //! process ─> stream (stdin or stdout): read in order ─> StreamSender ... StreamReceiver ─> write in order
 //! ```
 #![forbid(unsafe_code)]
@@ -22,6 +23,7 @@ mod inspection;
 mod keys;
 mod mirror;
 mod naming;
+pub mod object;
 mod output;
 mod preservation;
 mod random;
@@ -47,4 +49,4 @@ pub use record::Trust;
 pub use report::{Planned, Progress, Skip, Summary};
 pub use request::{Existing, Options, Part, Request, RequestError, Source, Target, Task};
 pub use run::process;
-pub use stream::is_source as is_read_from_front_to_back;
+pub use stream::{is_source as is_read_from_front_to_back, through};

@@ -130,6 +130,32 @@ pub struct Options {
     pub keep: Keep,
 }
 
+impl Default for Options {
+    /// All cores that the process may use, by cost; 192 MiB; everything of a tree, and nothing that stands there already is replaced.
+    fn default() -> Self {
+        Self {
+            workers: evener::core_budget().workers(),
+            policy: Policy::Adaptive,
+            objective: Objective::default(),
+            budget: None,
+            learned: Estimator::default(),
+            memory_bytes: 192 << 20,
+            existing: Existing::default(),
+            state_dir: None,
+            trust: Trust::default(),
+            naming: Naming::default(),
+            filter: Filter::default(),
+            delete: false,
+            is_rehearsal: false,
+            part: None,
+            archive: false,
+            armor: false,
+            left_out: Vec::new(),
+            keep: Keep::default(),
+        }
+    }
+}
+
 /// A part of a plaintext, as its user writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -180,16 +206,6 @@ pub struct Request {
     pub target: Target,
     /// How.
     pub options: Options,
-}
-
-impl Request {
-    /// Whether a file to be decrypted that begins with `start` is a text.
-    pub(crate) fn is_armored(&self, start: &[u8]) -> bool {
-        match &self.task {
-            Task::Encrypt(_) => false,
-            Task::Decrypt(opener) => opener.armor().is_some_and(|armor| armor.is_armored(start)),
-        }
-    }
 }
 
 /// A request that cannot be carried out at all. Nothing was read or written.

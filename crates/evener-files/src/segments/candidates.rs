@@ -8,7 +8,7 @@ use evener_core::{Direction, Job, JobError, Outcome};
 use super::job::{Block, arm};
 use crate::error::{FileError, FormatError};
 use crate::format::{Body, Opened};
-use crate::input::source_file::SourceFile;
+use crate::input::bytes::Bytes;
 
 /// Bytes of a file that are looked at first for its header. Longer headers (many recipients) cost a second
 /// look.
@@ -22,13 +22,13 @@ pub(crate) struct KeyTrial<'t, 'c, 'm> {
 
 /// Lets `read` have as much of the start of a source as it asks for; the second argument says that it is all.
 pub(crate) fn read_header<T>(
-    source: &SourceFile,
+    source: &impl Bytes,
     read: impl Fn(&[u8], bool) -> Result<Opened<T>, FormatError>,
 ) -> Result<Vec<T>, FileError> {
     let mut wanted = START_BYTES;
     loop {
-        let start = source.read_start(wanted)?;
-        match read(&start, start.len() as u64 == source.len())? {
+        let start = source.start(wanted)?;
+        match read(&start, start.len() as u64 == source.count())? {
             Opened::Ready(found) => return Ok(found),
             Opened::NeedMore { start_bytes } => wanted = start_bytes.max(2 * wanted),
         }
@@ -36,9 +36,9 @@ pub(crate) fn read_header<T>(
 }
 
 /// The candidate under which segment 0 authenticates, `None` where there is none; with a single one that is found out later.
-pub(super) fn choose(
+pub(crate) fn choose(
     mut candidates: Vec<Body>,
-    source: &SourceFile,
+    source: &impl Bytes,
     keys: &mut KeyTrial<'_, '_, '_>,
 ) -> Result<Option<Body>, FileError> {
     if candidates.len() == 1 {
@@ -46,13 +46,13 @@ pub(super) fn choose(
     }
     let mut captured = Vec::new();
     for body in candidates {
-        let Ok(layout) = body.cut().of_cipher(source.len()) else { continue };
+        let Ok(layout) = body.cut().of_cipher(source.count()) else { continue };
         let segment = layout.segment(0);
         let (offset, bytes) = offset_and_len(&segment.cipher);
         // One reading serves all candidates that need no more than it.
         if captured.len() < bytes {
             captured.resize(bytes, 0);
-            source.read(&mut [IoSliceMut::new(&mut captured)], offset)?;
+            source.fill(&mut [IoSliceMut::new(&mut captured)], offset)?;
         }
         if authenticates(&body, &captured[..bytes], segment.last, keys)? {
             return Ok(Some(body));

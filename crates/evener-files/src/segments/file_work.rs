@@ -72,10 +72,7 @@ impl FileWork {
 
     /// Where a segment's input lies in the source: offset and length.
     pub(crate) fn input(&self, segment: &Segment) -> (u64, usize) {
-        offset_and_len(match self.direction {
-            Direction::Encrypt => &segment.plain,
-            Direction::Decrypt => &segment.cipher,
-        })
+        input_of(self.direction, segment)
     }
 
     /// Where a segment's output starts.
@@ -134,4 +131,12 @@ impl FileWork {
         };
         Some(Row { source, header, ..Row::default() })
     }
+}
+
+/// Where a segment's input lies in its source: offset and length.
+pub(crate) fn input_of(direction: Direction, segment: &Segment) -> (u64, usize) {
+    offset_and_len(match direction {
+        Direction::Encrypt => &segment.plain,
+        Direction::Decrypt => &segment.cipher,
+    })
 }

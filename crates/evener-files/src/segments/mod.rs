@@ -3,8 +3,10 @@
 mod candidates;
 mod file_work;
 pub(crate) mod job;
+mod opened;
 pub(crate) mod slots;
 pub(crate) mod span;
 
-pub(crate) use candidates::{KeyTrial, START_BYTES, authenticates, offset_and_len, read_header};
-pub(crate) use file_work::FileWork;
+pub(crate) use candidates::{KeyTrial, START_BYTES, authenticates, choose, offset_and_len, read_header};
+pub(crate) use file_work::{FileWork, input_of};
+pub(crate) use opened::OpenedSegments;

@@ -6,8 +6,9 @@ use evener_core::{BLOCK_BYTES, Direction, Job};
 
 use super::job::{Block, arm, check, emit_one};
 use crate::error::FileError;
-use crate::format::Segment;
-use crate::segments::file_work::FileWork;
+use crate::format::{Body, Segment};
+use crate::input::bytes::Bytes;
+use crate::segments::file_work::{FileWork, input_of};
 
 /// Reads neighbouring segments into the slots of `jobs` and arms them; returns the bytes read.
 pub(crate) fn read(
@@ -15,18 +16,28 @@ pub(crate) fn read(
     segments: &[Segment],
     jobs: &mut [Box<Job<'_>>],
 ) -> Result<u64, FileError> {
-    let (offset, _) = work.input(&segments[0]);
+    read_from(&work.source, (&work.body, work.direction), segments, jobs)
+}
+
+/// As [`read`], of any source.
+pub(crate) fn read_from(
+    source: &impl Bytes,
+    (body, direction): (&Body, Direction),
+    segments: &[Segment],
+    jobs: &mut [Box<Job<'_>>],
+) -> Result<u64, FileError> {
+    let (offset, _) = input_of(direction, &segments[0]);
     let mut parts: Vec<_> = jobs
         .iter_mut()
         .zip(segments)
-        .map(|(job, segment)| IoSliceMut::new(&mut job.space_mut()[..work.input(segment).1]))
+        .map(|(job, segment)| IoSliceMut::new(&mut job.space_mut()[..input_of(direction, segment).1]))
         .collect();
     let bytes = parts.iter().map(|part| part.len() as u64).sum();
-    work.source.read(&mut parts, offset)?;
-    let blocks = blocks_before(work, segments, jobs, offset)?;
+    source.fill(&mut parts, offset)?;
+    let blocks = blocks_before(source, (body, direction), segments, jobs)?;
     for ((job, segment), before) in jobs.iter_mut().zip(segments).zip(blocks) {
-        let input_bytes = work.input(segment).1;
-        arm(&work.body, work.direction, job, segment.index, segment.last, input_bytes, before)?;
+        let input_bytes = input_of(direction, segment).1;
+        arm(body, direction, job, segment.index, segment.last, input_bytes, before)?;
     }
     Ok(bytes)
 }
@@ -48,20 +59,21 @@ pub(crate) fn emit<'j>(
 /// For each segment the block of ciphertext before it, where the format decrypts with it; captured before
 /// anything is decrypted in place.
 fn blocks_before(
-    work: &FileWork,
+    source: &impl Bytes,
+    (body, direction): (&Body, Direction),
     segments: &[Segment],
     jobs: &mut [Box<Job<'_>>],
-    offset: u64,
 ) -> Result<Vec<Block>, FileError> {
     let mut blocks = vec![Block::default(); segments.len()];
-    if work.direction == Direction::Encrypt || !work.body.is_chained() {
+    if direction == Direction::Encrypt || !body.is_chained() {
         return Ok(blocks);
     }
     if segments[0].index > 0 {
-        work.source.read(&mut [IoSliceMut::new(&mut blocks[0])], offset - BLOCK_BYTES as u64)?;
+        let (offset, _) = input_of(direction, &segments[0]);
+        source.fill(&mut [IoSliceMut::new(&mut blocks[0])], offset - BLOCK_BYTES as u64)?;
     }
     for ((job, segment), block) in jobs.iter_mut().zip(segments).zip(&mut blocks[1..]) {
-        let end = work.input(segment).1;
+        let end = input_of(direction, segment).1;
         block.copy_from_slice(&job.space_mut()[end - BLOCK_BYTES..end]);
     }
     Ok(blocks)

@@ -11,10 +11,11 @@ mod segment_reader;
 pub use ends::is_source;
 pub(crate) use ends::is_stream;
 
-use std::io::{IoSlice, Read};
+use std::io::{IoSlice, Read, Write};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Instant;
 
 use evener::{
     Caller, Cancel, DriverFactory, Report, Runtime, Setup, StreamReceiver, StreamSender, Submitted,
@@ -49,6 +50,45 @@ pub(crate) fn run(run: &Run<'_>) -> Result<Summary, RequestError> {
     Ok(run.through(input, output)?.summary(path, progress))
 }
 
+/// Encrypts or decrypts all of `input` into `output`, as `request` says; its sources and its target are not looked at.
+///
+/// What `output` was given before a failure is authentic, and not all; only [`Summary::failed`] says whether it is. It is flushed at the
+/// end, and nothing else is done to make it last.
+///
+/// # Errors
+///
+/// A [`RequestError`] where nothing could be begun.
+pub fn through(
+    request: &Request,
+    input: impl Read + Send,
+    output: &mut dyn Write,
+    driver_factory: &dyn DriverFactory,
+    progress: &Progress,
+    cancel: &Cancel,
+) -> Result<Summary, RequestError> {
+    let start = Instant::now();
+    let mut sink = Passage { output };
+    let output = Output::given(&mut sink, request);
+    let ended = Run { request, driver_factory, progress, cancel }.through(Box::new(input), output)?;
+    let summary = ended.summary("-".into(), progress);
+    Ok(Summary { cancelled: cancel.is_cancelled(), elapsed: start.elapsed(), ..summary })
+}
+
+/// An output of others' making.
+struct Passage<'w> {
+    output: &'w mut dyn Write,
+}
+
+impl Sink for Passage<'_> {
+    fn write(&mut self, part: &[u8]) -> Result<(), FileError> {
+        self.output.write_all(part).map_err(FileError::io("write the output"))
+    }
+
+    fn finish(&mut self) -> Result<(), FileError> {
+        self.output.flush().map_err(FileError::io("write the output"))
+    }
+}
+
 /// A run from one end to another.
 pub(crate) struct Run<'a> {
     pub(crate) request: &'a Request,
@@ -69,7 +109,7 @@ impl Run<'_> {
     /// Encrypts or decrypts all of `input` into `output`, which is finished where that went well.
     pub(crate) fn through(
         &self,
-        input: Box<dyn Read + Send>,
+        input: Box<dyn Read + Send + '_>,
         mut output: Output<'_>,
     ) -> Result<Ended, RequestError> {
         let Self { request, driver_factory, progress, cancel } = *self;
@@ -111,13 +151,13 @@ pub(crate) fn run_part(run: &Run<'_>) -> Result<Summary, RequestError> {
         return Err(RequestError::PartOfOne);
     }
     let (plan, mut memory) = plan_slots(request, 1)?;
-    let mut slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
+    let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
     let setup = setup(request, driver_factory, slots.len(), cancel);
     let mut output = Output::open(request)?;
     let (result, report) = evener::try_run(setup, |runtime| {
         let mut caller = runtime.caller(driver_factory.core_drivers());
         let source = SourceFile::open_named(path)?;
-        range::write(request, source, part, &mut caller, &mut slots, &mut output)
+        range::write(request, source, part, &mut caller, slots, &mut output)
     })
     .map_err(RequestError::NoThread)?;
     Ok(Ended::new(output, result, report).summary(path.clone(), progress))
@@ -167,7 +207,7 @@ impl Pipe<'_> {
     /// bytes read.
     fn in_parallel<'m>(
         &self,
-        stream: SegmentReader,
+        stream: SegmentReader<'_>,
         runtime: &Runtime<'_, 'm>,
         caller: &mut Caller<'_, 'm>,
         slots: Vec<Box<Job<'m>>>,
@@ -175,7 +215,7 @@ impl Pipe<'_> {
     ) -> Result<u64, FileError> {
         thread::scope(|scope| {
             let (hand_over, take_over) =
-                channel::<(SegmentReader, Receiver<Box<Job<'m>>>, StreamSender<'_, 'm>)>();
+                channel::<(SegmentReader<'_>, Receiver<Box<Job<'m>>>, StreamSender<'_, 'm>)>();
             let read = move || {
                 let (stream, free, mut sender) = take_over.recv().map_err(|_| FileError::Stopped)?;
                 self.read_all(stream, &free, |job| sender.submit(job) == Submitted::Yes)
@@ -200,7 +240,7 @@ impl Pipe<'_> {
     /// Reads segments, arms them and hands them to `submit` until the input ends or `submit` says stop.
     fn read_all<'m>(
         &self,
-        mut stream: SegmentReader,
+        mut stream: SegmentReader<'_>,
         free: &Receiver<Box<Job<'m>>>,
         mut submit: impl FnMut(Box<Job<'m>>) -> bool,
     ) -> Result<u64, FileError> {
@@ -246,7 +286,7 @@ impl Pipe<'_> {
     }
 
     /// Takes a cipher that no driver has through all of the input.
-    fn serial(&self, mut stream: SegmentReader, output: &mut Output<'_>) -> Result<u64, FileError> {
+    fn serial(&self, mut stream: SegmentReader<'_>, output: &mut Output<'_>) -> Result<u64, FileError> {
         let body = stream.body.clone();
         let mut text = body.as_serial().expect("the caller has looked").begin()?;
         let mut part = Zeroizing::new(vec![0; stream.full_bytes(0)]);
@@ -273,7 +313,7 @@ impl Pipe<'_> {
     /// Works on one segment after the other in this thread: of a chained format each needs the one before.
     fn one_by_one<'m>(
         &self,
-        stream: SegmentReader,
+        stream: SegmentReader<'_>,
         caller: &mut Caller<'_, 'm>,
         slots: Vec<Box<Job<'m>>>,
         output: &mut Output<'_>,

@@ -58,6 +58,11 @@ impl<'s> Output<'s> {
         Self { sink, written: 0, target, encoder: None, leaves_holes: false }
     }
 
+    /// Of bytes that go where the caller says.
+    pub(super) fn given(sink: &'s mut dyn Sink, request: &Request) -> Self {
+        Self { encoder: encoder(request), ..Self::sink(sink, Path::new("-")) }
+    }
+
     pub(crate) fn open(request: &Request) -> Result<Self, RequestError> {
         let target = match &request.target {
             Target::Path(path) if !is_sink(path) => return Self::draft(request, path),

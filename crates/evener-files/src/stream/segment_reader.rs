@@ -18,12 +18,12 @@ use crate::segments::job::{self, Block};
 use crate::segments::{KeyTrial, START_BYTES, authenticates};
 
 /// The input after its header was read (or made), in either direction.
-pub(super) struct SegmentReader {
+pub(super) struct SegmentReader<'i> {
     pub(super) body: Body,
     pub(super) direction: Direction,
     /// What is written first.
     pub(super) header: Vec<u8>,
-    input: Box<dyn Read + Send>,
+    input: Box<dyn Read + Send + 'i>,
 }
 
 /// A segment that has been read.
@@ -35,11 +35,11 @@ pub(super) struct ReadSegment<'m> {
     pub(super) block: Block,
 }
 
-impl SegmentReader {
+impl<'i> SegmentReader<'i> {
     /// Makes or reads the header.
     pub(super) fn open(
         task: &Task,
-        mut input: Box<dyn Read + Send>,
+        mut input: Box<dyn Read + Send + 'i>,
         keys: &mut KeyTrial<'_, '_, '_>,
     ) -> Result<Self, FileError> {
         match task {
@@ -174,7 +174,10 @@ fn read_full(input: &mut dyn Read, space: &mut [u8]) -> Result<usize, FileError>
 }
 
 /// The binary bytes of an input that may be armored.
-fn without_armor(armor: Armor, mut input: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
+fn without_armor<'i>(
+    armor: Armor,
+    mut input: Box<dyn Read + Send + 'i>,
+) -> io::Result<Box<dyn Read + Send + 'i>> {
     let mut start = Vec::new();
     input.by_ref().take(ARMOR_START_BYTES as u64).read_to_end(&mut start)?;
     let is_armored = armor.is_armored(&start);

@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
+use evener::core::Direction;
 use evener::core::plan::Policy;
-use evener::core::{Direction, Estimator, Objective};
 use evener_files::run_report::{Report, RunFacts};
-use evener_files::{
-    Existing, Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, Trust, process,
-};
+use evener_files::{Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, process};
 
 use super::common_options::CommonOptions;
 use super::keys::KeyOptions;
@@ -90,23 +88,10 @@ impl Verify {
     fn options(&self) -> Options {
         Options {
             workers: self.common.workers(),
-            policy: Policy::Adaptive,
-            objective: Objective::Throughput,
-            budget: None,
-            learned: Estimator::default(),
             memory_bytes: self.common.memory_bytes(),
-            existing: Existing::Keep,
-            state_dir: None,
-            trust: Trust::default(),
             naming: self.suffix.clone().map_or(Naming::Kept, Naming::Taken),
-            filter: Filter::default(),
-            delete: false,
-            is_rehearsal: false,
-            part: None,
-            archive: false,
-            armor: false,
-            left_out: Vec::new(),
             keep: Keep { links: !self.skip_links, ..Keep::default() },
+            ..Options::default()
         }
     }
 
