@@ -94,10 +94,7 @@ dispatch! {
         ctx: &mut CipherCtx, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        let has_either = call.key.is_some() || call.iv.is_some();
-        if has_either || call.has_params() {
-            ctx.choose_kernel(has_either && !call.encrypts);
-        }
+        ctx.inner.is_usual &= !call.has_params();
         if calls::is_noted_only(ctx) {
             return calls::begin(ctx, &call);
         }
@@ -115,6 +112,10 @@ dispatch! {
         let call = Update::of(out, written, space, input, len);
         if let Some(answer) = gcm::unsplit::update(ctx, &call) {
             return answer;
+        }
+        ctx.choose_kernel(len);
+        if len < ctx.hot.thresh {
+            return ctx.forward(&call);
         }
         if module_choice::stays_unseen(ctx, len) {
             return ctx.forward(&call);
@@ -151,6 +152,7 @@ dispatch! {
     fn slow_cipher(
         ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
+        ctx.choose_kernel(len);
         let inner = |ctx: &CipherCtx| {
             // SAFETY: the inner function with its own context; the rest is the caller's.
             unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, space, input, len) }
@@ -250,7 +252,7 @@ dispatch! {
             let copy = context_of(wrap(ctx.row(), unsafe { dup(ctx.hot.inner) }, Some(&ctx.message)));
             Ok(copy.map_or(ptr::null_mut(), |copy| {
                 (copy.hot.thresh, copy.hot.taken, copy.gcm) = (ctx.hot.thresh, ctx.hot.taken, gcm);
-                copy.inner.is_fresh = ctx.inner.is_fresh;
+                copy.inner.is_usual = ctx.inner.is_usual;
                 // Bytes before the copy are counted once, with the original.
                 copy.hot.elsewhere.set(ctx.hot.taken);
                 copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
@@ -360,7 +362,7 @@ dispatch! {
                 ctx.set_padding(padding != 0);
                 return answer;
             }
-            ctx.inner.is_fresh = false;
+            ctx.inner.is_usual = false;
             let call = Init::of(true, NOTHING, NOTHING, params);
             if is_noted_only {
                 ctx.set(answer == 1, &call);

@@ -74,6 +74,12 @@ pub fn all() -> u32 {
     3 + OTHERS.iter().map(|(_, directions)| directions).sum::<u32>()
 }
 
+/// Those of them that kernels do unless told: ECB not.
+pub fn untold() -> u32 {
+    let of_ecb = OTHERS.iter().filter(|(name, _)| name.ends_with("-ECB"));
+    all() - of_ecb.map(|(_, directions)| directions).sum::<u32>()
+}
+
 /// Requests of this process that kernels did, and that the inner cipher did, as others see them.
 pub fn counted() -> [u64; 2] {
     let places = Directories::only(env::var_os("EVENER_STATISTICS_DIR").unwrap().into());

@@ -29,7 +29,7 @@ use crate::cipher::pipelines::state::PipelineState;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::InnerContext;
-use crate::state::rows::CipherRow;
+use crate::state::rows::{CipherRow, DECRYPTED_BYTES_MIN};
 use crate::state::{Counts, ProvCtx};
 
 /// What C holds for a cipher in use.
@@ -91,8 +91,8 @@ pub(crate) struct Inner {
     pub(crate) cipher: CipherUpdate,
     /// The algorithm's other functions. Its provider outlives the context.
     row: *const CipherRow,
-    /// Whether the inner context knows nothing but whether it pads.
-    pub(crate) is_fresh: bool,
+    /// Whether no parameter and no key object was given to the inner context, but whether it pads.
+    pub(crate) is_usual: bool,
 }
 
 /// The update under way, while there is one.
@@ -142,7 +142,7 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             unseen: PolicySkips::default(),
         };
-        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row, is_fresh: true };
+        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row, is_usual: true };
         if hot.is_tracked {
             // Not with the first count, which many messages may precede.
             // SAFETY: as in `prov`.
@@ -151,29 +151,41 @@ impl CipherCtx {
         Self { hot, inner, message: Message::default(), pending: Pending::default(), gcm: None, pipes: None }
     }
 
-    /// A key or an IV comes: from here on the inner context is what it is. One for decryption goes to a kernel, where there is one for that alone; where there
-    /// is no memory for it the inner cipher stays.
-    #[inline]
-    pub(crate) fn choose_kernel(&mut self, decrypts: bool) {
-        if std::mem::take(&mut self.inner.is_fresh) && decrypts {
-            if let Some(slot) = self.row().kernels_slot {
-                self.go_to_kernel(slot);
-            }
+    /// An update of so many bytes comes. A message for decryption that begins with a long one goes to a kernel, where there is one for that alone, and
+    /// the context with it for good; where there is no memory for it the inner cipher stays.
+    pub(crate) fn choose_kernel(&mut self, len: usize) {
+        let is_whole_message = self.hot.taken == 0 && self.hot.elsewhere.get() == 0;
+        if len < DECRYPTED_BYTES_MIN || self.message.encrypts || !is_whole_message || !self.inner.is_usual {
+            return;
+        }
+        let Some(slot) = self.row().kernels_slot else { return };
+        if self.message.state == State::Direct && self.message.record_mode.is_none() {
+            self.go_to_kernel(slot);
         }
     }
 
     fn go_to_kernel(&mut self, slot: usize) {
-        let Some(row) = self.prov().cipher_row(slot) else { return };
+        // Of single calls there may have been some before.
+        let chain = self.inner().updated_iv();
+        let (Some(row), Some(chain)) = (self.prov().cipher_row(slot), chain) else { return };
         // SAFETY: the entry point that makes a context, with this provider.
         let inner = unsafe { (row.inner.newctx)(row.provider) };
         if inner.is_null() {
             return;
         }
         // SAFETY: just made, of this row.
-        let is_told = unsafe { InnerContext::of(row, inner) }.set_padding(self.message.padding);
+        let made = unsafe { InnerContext::of(row, inner) };
+        let is_told = made.set_padding(self.message.padding);
         debug_assert!(is_told, "every kernel's context takes whether it pads");
+        if !made.init(false, Some(self.message.key()), Some(&chain)) {
+            // SAFETY: just made, and this is the last call with it.
+            return unsafe { (row.inner.freectx)(inner) };
+        }
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (self.row().inner.freectx)(self.hot.inner) };
+        self.message.iv_moved |= chain != self.message.iv;
+        self.hot.first_thresh = [row.context_thresh(false), row.context_thresh(true)];
+        self.hot.thresh = row.context_thresh(false);
         self.hot.inner = inner;
         self.hot.update = row.inner.update;
         self.hot.encrypt_init = row.inner.encrypt_init;

@@ -93,7 +93,7 @@ impl CipherCtx {
 
     /// A key came that was not seen: everything is the inner context's.
     pub(crate) fn lose_sight(&mut self) {
-        self.inner.is_fresh = false;
+        self.inner.is_usual = false;
         self.end_iv_only();
         self.message.forget_key();
         self.message.state = State::InnerOnly;

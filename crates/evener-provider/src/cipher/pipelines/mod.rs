@@ -44,7 +44,6 @@ pub(crate) fn init(ctx: &mut CipherCtx, call: &Init<'_>, ivs: &[Option<&[u8]>]) 
         ctx.message.state = State::InnerOnly;
     }
     calls::sync_inner(ctx)?;
-    ctx.choose_kernel(!call.encrypts);
     ctx.lose_sight();
     let before = ctx.pipes.take();
     if call.inner(ctx.row(), ctx.hot.inner) != 1 {
