@@ -9,11 +9,12 @@ const DOUBLINGS: usize = 36;
 #[derive(Clone, Debug)]
 pub struct Histogram {
     buckets: Vec<u64>,
+    sum_ns: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { buckets: vec![0; PER_DOUBLING * (DOUBLINGS + 1)] }
+        Self { buckets: vec![0; PER_DOUBLING * (DOUBLINGS + 1)], sum_ns: 0 }
     }
 }
 
@@ -21,17 +22,26 @@ impl Histogram {
     /// Counts one time.
     pub fn add(&mut self, ns: u64) {
         self.buckets[bucket_of(ns)] += 1;
+        self.sum_ns += ns;
     }
 
     /// Adds the counts of another.
     pub fn merge(&mut self, other: &Self) {
         self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, others)| *own += others);
+        self.sum_ns += other.sum_ns;
     }
 
     /// How many were counted.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
+    }
+
+    /// The mean in microseconds.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "three digits are enough")]
+    pub fn mean_us(&self) -> f64 {
+        self.sum_ns as f64 / self.count() as f64 / 1e3
     }
 
     /// The time in microseconds that so many per mille do not exceed; the lower end of its bucket.
@@ -83,5 +93,6 @@ mod tests {
         (0..99).for_each(|_| times.add(1_000));
         times.add(64_000);
         assert_eq!([500, 990, 999].map(|per_mille| times.quantile_us(per_mille)), [0.992, 0.992, 63.488]);
+        assert_eq!(times.mean_us().to_bits(), 1.63_f64.to_bits());
     }
 }

@@ -10,8 +10,8 @@ mod threads;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use evener::combine::{Combiner, Counts};
-use evener_core::InlineDriver;
+use evener::combine::{Combiner, Counts, Waiting};
+use evener_core::{Algorithm, InlineDriver};
 use evener_driver_lanes::Lanes;
 use evener_driver_multibuffer::Multibuffer;
 use rustix::time::{ClockId, clock_gettime};
@@ -32,8 +32,21 @@ pub struct Cell {
     pub in_place: bool,
     /// Messages per second of all threads together, at random moments; `None`: each thread goes on at once.
     pub rate: Option<f64>,
+    /// What a thread does between two messages.
+    pub between: Option<Between>,
     /// Processes that spin beside it.
     pub neighbours: usize,
+    /// AES-CBC, by the length of its key.
+    pub algorithm: Algorithm,
+}
+
+/// A thread's life without the cipher: work of its own, then a sleep as long as reading or sending.
+#[derive(Clone, Copy, Debug)]
+pub struct Between {
+    /// Core time of the work, about.
+    pub work: Duration,
+    /// Mean of the sleep, at exponential lengths.
+    pub sleep: Duration,
 }
 
 /// How a cell is measured.
@@ -48,7 +61,7 @@ pub struct Plan {
     /// Cores, which are permits too.
     pub cores: usize,
     /// Callers that always wait for each other; `None`: the controller decides.
-    pub together: Option<u32>,
+    pub together: Option<Waiting>,
     /// What they combine by.
     pub by: LaneDriver,
 }
@@ -91,6 +104,16 @@ impl Outcome {
     pub fn ratio(&self, value: impl Fn(&Segment) -> f64) -> Spread {
         let ratios: Vec<f64> = self.pairs.iter().map(|[plain, ours]| value(ours) / value(plain)).collect();
         Spread::of(&ratios).expect("a cell has pairs")
+    }
+
+    /// Cores that the process keeps busy, the median over the segments of one side.
+    pub fn busy_cores(&self, side: usize) -> f64 {
+        self.median(side, |segment| segment.rate * segment.core_us / 1e6)
+    }
+
+    /// Messages that are in a call at once on average (Little's law), the median over the segments of one side.
+    pub fn in_calls(&self, side: usize) -> f64 {
+        self.median(side, |segment| segment.rate * segment.latency.mean_us() / 1e6)
     }
 
     /// The median over the segments of one side: 0 is plain, 1 combined.
@@ -178,7 +201,7 @@ impl LaneDriver {
 }
 
 /// One whose callers wait for so many others, or as the controller says.
-fn combiner(plan: &Plan, together: Option<u32>) -> Result<Combiner, BenchError> {
+fn combiner(plan: &Plan, together: Option<Waiting>) -> Result<Combiner, BenchError> {
     let by = plan.by;
     let made = match together {
         None => Combiner::new(0, plan.cores, move || by.load()),

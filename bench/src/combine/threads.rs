@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use evener::combine::{Combiner, Request, Span, Verdict};
-use evener_core::{Algorithm, Direction, Padding, Session};
+use evener::combine::{Combiner, Request, Span, Turn, Verdict, Waiting};
+use evener_core::{Direction, Padding, Session};
 use evener_driver_libcrypto::CipherContext;
 
-use super::{Cell, Histogram, Plan, combiner};
+use super::{Between, Cell, Histogram, Plan, combiner};
 use crate::error::BenchError;
 
 /// What the threads are told. Relaxed everywhere: each acts on it when it sees it.
@@ -20,6 +20,8 @@ pub(super) struct CellThreads<'c> {
     /// Index of the segment whose window is open, and one more; 0 for none.
     window: AtomicUsize,
     ends: AtomicBool,
+    /// Of work of their own.
+    rounds_per_us: u64,
 }
 
 impl CellThreads<'_> {
@@ -44,8 +46,8 @@ pub(super) fn with<T>(
     lead: impl FnOnce(&CellThreads<'_>) -> T,
 ) -> Result<(T, Vec<Histogram>), BenchError> {
     let ends = AtomicBool::new(false);
-    let cell_threads =
-        CellThreads { combiner, cell, combines: AtomicBool::new(false), window: AtomicUsize::new(0), ends };
+    let (combines, window) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let cell_threads = CellThreads { combiner, cell, combines, window, ends, rounds_per_us: rounds_per_us() };
     let members = (0..cell.threads).map(|thread| Member::new(cell, thread));
     let members = members.collect::<Result<Vec<_>, _>>()?;
     thread::scope(|scope| {
@@ -65,10 +67,32 @@ pub(super) fn with<T>(
     })
 }
 
+/// So many rounds of xorshift, after Marsaglia.
+fn spun(mut random: u64, rounds: u64) -> u64 {
+    for _ in 0..rounds {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+    }
+    random
+}
+
+/// Rounds in a microsecond of a core: the best of some, for other programs may want it.
+fn rounds_per_us() -> u64 {
+    const ROUNDS: u64 = 100_000;
+    let timed = (1..50).map(|seed| {
+        let start = Instant::now();
+        std::hint::black_box(spun(seed, ROUNDS));
+        start.elapsed()
+    });
+    let us = timed.min().map_or(0, |least| least.as_micros());
+    ROUNDS / u64::try_from(us).unwrap_or(u64::MAX).max(1)
+}
+
 /// Lets the threads combine whatever it is worth, and compares with plain calls.
 pub(super) fn verify(cell: &Cell, plan: &Plan) -> Result<(), BenchError> {
     let together = u32::try_from(cell.threads.clamp(2, 16)).unwrap_or(16);
-    let combiner = combiner(plan, Some(together))?;
+    let combiner = combiner(plan, Some(Waiting::for_others(together)))?;
     let members = (0..cell.threads).map(|thread| Member::new(cell, thread));
     let members = members.collect::<Result<Vec<_>, _>>()?;
     let start = Barrier::new(cell.threads);
@@ -100,17 +124,17 @@ struct Member {
     number: u64,
     /// Messages so far.
     count: u64,
-    /// Of its random moments (xorshift, after Marsaglia).
+    /// Of its random moments.
     random: u64,
 }
 
 impl Member {
     fn new(cell: &Cell, thread: usize) -> Result<Self, BenchError> {
         let number = thread as u64 + 1;
-        let mut key = [0x5A; 16];
+        let mut key = vec![0x5A; cell.algorithm.key_bytes().unwrap_or(16)];
         key[..8].copy_from_slice(&number.to_le_bytes());
         let library = |error: &dyn std::fmt::Display| BenchError::Library(error.to_string());
-        let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &key)
+        let session = Session::new(cell.algorithm, Direction::Encrypt, Padding::None, &key)
             .map_err(|error| library(&error))?;
         let context = CipherContext::new(&session).map_err(|error| library(&error))?;
         let (input, output) = (vec![1; cell.bytes], vec![2; cell.bytes]);
@@ -133,23 +157,36 @@ impl Member {
             if let Some(segment) = cell_threads.window.load(Ordering::Relaxed).checked_sub(1) {
                 times[segment].add(u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX));
             }
+            if let Some(between) = cell_threads.cell.between {
+                self.live(between, cell_threads.rounds_per_us);
+            }
         }
         Ok(times)
     }
 
     /// Sleeps until the next message is due, at exponential distances; the moment at which it was.
     fn wait_for_next(&mut self, due: &mut Instant, threads: usize, rate: f64) -> Instant {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        #[expect(clippy::cast_precision_loss, reason = "53 bits of a random number")]
-        let uniform = ((self.random >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         #[expect(clippy::cast_precision_loss, reason = "a few threads")]
         let mean_s = threads as f64 / rate;
-        *due += Duration::from_secs_f64(-uniform.ln() * mean_s);
+        *due += self.random_distance(mean_s);
         let was_due = *due;
         thread::sleep(due.saturating_duration_since(Instant::now()));
         was_due
+    }
+
+    /// Works and sleeps between two messages.
+    fn live(&mut self, between: Between, rounds_per_us: u64) {
+        let us = u64::try_from(between.work.as_micros()).unwrap_or(u64::MAX);
+        self.random = spun(self.random, us.saturating_mul(rounds_per_us));
+        thread::sleep(self.random_distance(between.sleep.as_secs_f64()));
+    }
+
+    /// A distance of two random moments, exponential with this mean.
+    fn random_distance(&mut self, mean_s: f64) -> Duration {
+        self.random = spun(self.random, 1);
+        #[expect(clippy::cast_precision_loss, reason = "53 bits of a random number")]
+        let uniform = ((self.random >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+        Duration::from_secs_f64(-uniform.ln() * mean_s)
     }
 
     fn next_iv(&mut self) -> [u8; 16] {
@@ -158,17 +195,22 @@ impl Member {
     }
 
     fn encrypt(&mut self, combiner: Option<&Combiner>) -> Result<(), BenchError> {
-        let iv = self.next_iv();
+        let (iv, bytes) = (self.next_iv(), self.input.len());
         let span = match self.in_place {
             true => Span::InPlace(&mut self.input),
             false => Span::Apart(&self.input, &mut self.output),
         };
         let request = Request { session: &self.session, iv: &iv, span };
-        match combiner.map_or(Verdict::Inline, |combiner| combiner.encrypt(0, request)) {
+        let turn = combiner.map_or_else(Turn::default, |combiner| combiner.wants(0, bytes));
+        let done = match turn.combined.map_or(Verdict::Inline, |call| call.encrypt(request)) {
             Verdict::Combined => Ok(()),
             Verdict::Inline => self.encrypt_plainly(&iv),
             Verdict::Failed(error) => Err(BenchError::Library(error.to_string())),
+        };
+        if let (Some(combiner), Some(timed)) = (combiner, turn.timed) {
+            combiner.leave(0, timed);
         }
+        done
     }
 
     fn encrypt_plainly(&mut self, iv: &[u8; 16]) -> Result<(), BenchError> {

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use evener_core::Nanos;
-use evener_core::combine::{Controller, EPOCH, EPOCH_MAX, Epoch, TOGETHER_MAX};
+use evener_core::combine::{Controller, EPOCH, EPOCH_MAX, Epoch, TOGETHER_MAX, YIELDS};
 use proptest::prelude::*;
 
 /// Two cores, so that five callers pass the gate.
@@ -13,7 +13,8 @@ const CORES: usize = 2;
 const INLINE_BYTES: u64 = 50_000_000;
 
 fn epoch(callers: u32, bytes: u64) -> Epoch {
-    Epoch { span: EPOCH, core: Nanos(EPOCH.0 * CORES as u64), callers, bytes }
+    let core = Nanos(EPOCH.0 * CORES as u64);
+    Epoch { span: EPOCH, core, callers, bytes, requests: 0, in_calls: Nanos::ZERO }
 }
 
 /// A program: what it brings in epoch `n`, by whether it combines.
@@ -23,7 +24,7 @@ fn live(epochs: usize, program: impl Fn(usize, bool) -> Epoch) -> Vec<u32> {
     (0..epochs)
         .map(|n| {
             let in_force = together;
-            together = controller.end_epoch(&program(n, in_force > 0));
+            together = controller.end_epoch(&program(n, in_force > 0)).map_or(0, |waiting| waiting.together);
             in_force
         })
         .collect()
@@ -247,6 +248,125 @@ fn a_pause_is_no_failure() {
     assert!(percent_on(&settings) > 90, "on in {} %", percent_on(&settings));
 }
 
+/// Below saturation: what a daemon of 16 threads does in an epoch, by percent of two cores, of what it does alone.
+#[derive(Clone, Copy)]
+struct Daemon {
+    busy: u64,
+    /// Requests in calls at once, in percent of one.
+    in_calls: u64,
+    /// While callers combine, in percent of alone: bytes per time, core time per byte, time of a call.
+    bytes: u64,
+    core: u64,
+    call: u64,
+}
+
+/// Two thirds busy; combining saves a quarter of its core time, and calls take less long.
+const GAINS: Daemon = Daemon { busy: 66, in_calls: 150, bytes: 100, core: 75, call: 95 };
+
+impl Daemon {
+    fn epoch(self, combines: bool) -> Epoch {
+        let percent = |value: u64, percent: u64| value * if combines { percent } else { 100 } / 100;
+        let bytes = percent(10_000_000, self.bytes);
+        let core = percent(EPOCH.0 * CORES as u64 * self.busy / 100, self.bytes * self.core / 100);
+        let requests = bytes / 65_536;
+        let in_calls = percent(EPOCH.0 * self.in_calls / 100, self.bytes * self.call / 100);
+        Epoch { core: Nanos(core), requests, in_calls: Nanos(in_calls), ..epoch(16, bytes) }
+    }
+
+    /// Share of 4,000 epochs, in percent, in which it combines.
+    fn percent_on(self) -> usize {
+        percent_on(&live(4_000, |_, combines| self.epoch(combines)))
+    }
+
+    /// The same where every epoch strays, by `noise` percent of what it is.
+    fn percent_on_with(self, noise: &[u64]) -> usize {
+        percent_on(&live(noise.len(), |n, combines| {
+            let Epoch { core, bytes, requests, in_calls, .. } = self.epoch(combines);
+            let strays = |value: u64| value * noise[n] / 100;
+            // What it has to do strays, and what it costs with it, and how long calls take besides.
+            let [core, in_calls] = [Nanos(strays(core.0)), Nanos(strays(strays(in_calls.0)))];
+            Epoch { core, in_calls, requests: strays(requests), ..epoch(16, strays(bytes)) }
+        }))
+    }
+}
+
+#[test]
+fn a_daemon_below_saturation_that_saves_core_time_combines() {
+    assert!(GAINS.percent_on() >= 90, "on in {} %", GAINS.percent_on());
+    let settings = live(100, |_, combines| GAINS.epoch(combines));
+    assert!(settings[60..].iter().all(|&together| together == 16), "after eight epochs and a trial of 48");
+}
+
+#[test]
+fn a_daemon_whose_calls_take_longer_combines_only_where_more_bytes_come_through() {
+    let longer = Daemon { call: 130, ..GAINS };
+    assert!(longer.percent_on() <= 3, "on in {} %", longer.percent_on());
+    let faster = Daemon { bytes: 108, ..longer };
+    assert!(faster.percent_on() >= 90, "on in {} %", faster.percent_on());
+}
+
+#[test]
+fn a_daemon_that_loses_throughput_or_saves_too_little_does_not_combine() {
+    for daemon in [Daemon { bytes: 93, ..GAINS }, Daemon { core: 94, ..GAINS }] {
+        assert!(daemon.percent_on() <= 3, "on in {} %", daemon.percent_on());
+    }
+}
+
+#[test]
+fn a_daemon_whose_requests_hardly_meet_or_whose_cores_are_idle_is_left_alone() {
+    for daemon in [Daemon { in_calls: 60, ..GAINS }, Daemon { busy: 40, ..GAINS }] {
+        assert_eq!(daemon.percent_on(), 0);
+    }
+}
+
+#[test]
+fn a_trial_below_saturation_that_is_hopeless_ends_after_two_pairs_and_comes_ever_more_rarely() {
+    let daemon = Daemon { bytes: 20, ..GAINS };
+    let settings = live(10_000, |_, combines| daemon.epoch(combines));
+    // At 8, and then 256, 512, 1024, 2048 and 4096 epochs after the end of the one before.
+    assert_eq!(settings.iter().filter(|&&together| together > 0).count(), 2 * 6);
+}
+
+#[test]
+fn what_was_won_below_saturation_is_given_up_within_a_second_when_core_time_rises_and_within_ten_when_calls_take_longer()
+ {
+    for (later, within) in [(Daemon { core: 120, ..GAINS }, 60), (Daemon { call: 150, ..GAINS }, 560)] {
+        let settings = live(2_000, |n, combines| if n < 600 { GAINS } else { later }.epoch(combines));
+        assert!(percent_on(&settings[60..600]) >= 90);
+        // Half of the epochs of a control are combined, and of trials after 16, 256 and 512 epochs.
+        let on = settings[600 + within..].iter().filter(|&&together| together > 0).count();
+        assert!(on <= 4 * 24, "{on} epochs");
+    }
+}
+
+#[test]
+fn callers_below_saturation_yield_less_than_at_it() {
+    let setting = |program: &dyn Fn(bool) -> Epoch| {
+        let (mut controller, mut waiting) = (Controller::new(CORES), None);
+        (0..100).for_each(|_| waiting = controller.end_epoch(&program(waiting.is_some())));
+        waiting.map(|waiting| waiting.yields)
+    };
+    assert_eq!(setting(&|combines| GAINS.epoch(combines)), Some(1));
+    assert_eq!(setting(&|combines| gains(200)(0, combines)), Some(YIELDS));
+}
+
+#[test]
+fn a_daemon_at_saturation_whose_cores_combining_frees_goes_on_as_one_below() {
+    // Alone it has both cores busy; combined it has done what there is to do in two thirds of the time.
+    let daemon = Daemon { busy: 96, bytes: 115, core: 60, ..GAINS };
+    assert!(daemon.percent_on() >= 85, "on in {} %", daemon.percent_on());
+}
+
+#[test]
+fn a_daemon_below_saturation_that_pauses_often_is_not_for_ever_on_trial() {
+    // A quarter of a second at work, then a pause: no trial comes to its end.
+    let settings = live(4_000, |n, combines| {
+        let span = if n % 12 == 11 { Nanos(EPOCH_MAX.0 + 1) } else { EPOCH };
+        Epoch { span, ..GAINS.epoch(combines) }
+    });
+    assert!(percent_on(&settings) <= 3, "on in {} %", percent_on(&settings));
+}
+
 proptest! {
     #[test]
     fn whatever_is_seen_the_setting_is_one_that_can_be(
@@ -254,9 +374,12 @@ proptest! {
     ) {
         let mut controller = Controller::new(CORES);
         for (span, core, callers, bytes) in epochs {
-            let together = controller.end_epoch(&Epoch { span: Nanos(span), core: Nanos(core), callers, bytes });
+            let (span, core) = (Nanos(span), Nanos(core));
+            let (requests, in_calls) = (bytes / 16_384, core);
+            let waiting = controller.end_epoch(&Epoch { span, core, callers, bytes, requests, in_calls });
+            let together = waiting.map_or(0, |waiting| waiting.together);
             prop_assert!(together == 0 || (2..=TOGETHER_MAX).contains(&together));
-            prop_assert!(together == 0 || (callers > 4 && span <= EPOCH_MAX.0));
+            prop_assert!(together == 0 || (callers > 4 && span <= EPOCH_MAX));
         }
     }
 
@@ -284,5 +407,17 @@ proptest! {
             epoch(16, INLINE_BYTES * noise[n] * if combines { worth } else { 100 } / 10_000)
         });
         prop_assert!(percent_on(&settings) >= 95);
+    }
+
+    #[test]
+    fn noise_of_a_tenth_does_not_flip_what_is_weighed_below_saturation(
+        noise in prop::collection::vec(90u64..=110, 3_000),
+    ) {
+        let on = GAINS.percent_on_with(&noise);
+        prop_assert!(on >= 75, "what gains: on in {} %", on);
+        for daemon in [Daemon { core: 100, ..GAINS }, Daemon { call: 125, ..GAINS }] {
+            let on = daemon.percent_on_with(&noise);
+            prop_assert!(on <= 10, "what does not: on in {} %", on);
+        }
     }
 }

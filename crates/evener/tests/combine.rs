@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict};
+use evener::combine::{BYTES_MAX, BYTES_MIN, Combiner, Request, Span, Verdict, Waiting};
 use evener_core::{Algorithm, Direction, InlineDriver, Job, JobError, Outcome, Padding, Session};
 use evener_driver_libcrypto::Libcrypto;
 use evener_testing::drivers::{Around, lanes, libcrypto};
@@ -79,7 +79,7 @@ const ROUNDS_MAX: usize = 200;
 fn many_threads_that_combine_each_get_what_libcrypto_gives() {
     without_standstill(|| {
         for (threads, together) in [(2, 2), (8, 8), (40, 16)] {
-            let combiner = Combiner::unguarded(0, CORES, together, driver).unwrap();
+            let combiner = Combiner::unguarded(0, CORES, Waiting::for_others(together), driver).unwrap();
             let combined = AtomicUsize::new(0);
             // Which threads meet is up to the scheduler: two threads may run one after the other, but not for ever.
             let rounds = (0..ROUNDS_MAX).take_while(|_| combined.load(Ordering::Relaxed) <= threads * 60 / 4);
@@ -102,7 +102,7 @@ fn many_threads_that_combine_each_get_what_libcrypto_gives() {
 #[test]
 fn whoever_is_alone_does_its_work_itself() {
     without_standstill(|| {
-        let combiner = Combiner::unguarded(0, CORES, 16, driver).unwrap();
+        let combiner = Combiner::unguarded(0, CORES, Waiting::for_others(16), driver).unwrap();
         let mut space = noise(1, BYTES_MIN);
         assert_eq!(encrypt(&combiner, 0, &session(0), &mut space), Verdict::Inline);
         assert!(space == noise(1, BYTES_MIN));
@@ -112,7 +112,7 @@ fn whoever_is_alone_does_its_work_itself() {
 #[test]
 fn what_is_not_plain_cbc_encryption_of_a_fitting_length_is_not_touched() {
     without_standstill(|| {
-        let combiner = Combiner::unguarded(0, CORES, 2, driver).unwrap();
+        let combiner = Combiner::unguarded(0, CORES, Waiting::for_others(2), driver).unwrap();
         let open = |algorithm: Algorithm, direction, padding| {
             Session::new(algorithm, direction, padding, &[7; 16]).unwrap()
         };
@@ -143,7 +143,7 @@ fn what_is_not_plain_cbc_encryption_of_a_fitting_length_is_not_touched() {
 
 #[test]
 fn space_that_is_too_short_is_not_written_to() {
-    let combiner = Combiner::unguarded(0, CORES, 2, driver).unwrap();
+    let combiner = Combiner::unguarded(0, CORES, Waiting::for_others(2), driver).unwrap();
     let (plain, mut space) = (vec![1; BYTES_MIN], vec![5; BYTES_MIN - 16]);
     let request = Request { session: &session(0), iv: &IV, span: Span::Apart(&plain, &mut space) };
     assert_eq!(combiner.encrypt(0, request), Verdict::Inline);
@@ -183,7 +183,7 @@ where
         };
         Some(Box::new(Around::new(libcrypto(), run)) as Box<dyn InlineDriver>)
     };
-    Arc::new(Combiner::unguarded(0, CORES, together, make).unwrap())
+    Arc::new(Combiner::unguarded(0, CORES, Waiting::for_others(together), make).unwrap())
 }
 
 /// So many threads call once, at one moment; what each came back with, or that it panicked.

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener::combine::{BYTES_MAX, BYTES_MIN, CombinedCall, Combiner, JOB_BYTES_MIN, Request, Span, Verdict};
+use evener::combine::{
+    BYTES_MAX, BYTES_MIN, CombinedCall, Combiner, JOB_BYTES_MIN, Request, Span, Turn, Verdict, Waiting,
+};
 use evener::lanes;
 use evener::regret::{Measurement, Way};
 use evener_core::counts::Count;
@@ -45,8 +47,10 @@ pub(crate) fn combiner(lanes: LaneSource, cores: usize) -> Result<Combiner, Stri
     match ALWAYS.load(Relaxed) {
         // Most programs end before anything is combined.
         0 => Ok(Combiner::lazy(cores, move || lanes.driver())),
-        together => Combiner::unguarded(generation, cores, together, move || lanes.driver())
-            .ok_or_else(|| "lanes cannot be used".to_owned()),
+        together => {
+            Combiner::unguarded(generation, cores, Waiting::for_others(together), move || lanes.driver())
+                .ok_or_else(|| "lanes cannot be used".to_owned())
+        }
     }
 }
 
@@ -121,9 +125,13 @@ impl<'p> Group<'p> {
             ctx.pending.job_turn = judged.filter(|_| ctx.pending.module.is_none());
             return None;
         }
-        let turn = if paused.is_some() { None } else { combiner.wants(fork::generation(), len) };
+        let turn = match &paused {
+            Some(_) => Turn::default(),
+            None => combiner.wants(fork::generation(), len),
+        };
+        ctx.pending.timed = turn.timed;
         ctx.count_event(Count::Locked, combiner.take_locks(fork::generation()), len);
-        let by = paused.map(By::Job).or_else(|| turn.map(By::Threads))?;
+        let by = paused.map(By::Job).or_else(|| turn.combined.map(By::Threads))?;
         Some(Self { session: ctx.message.session(ctx.row().algorithm?)?, by, judged })
     }
 }

@@ -15,6 +15,7 @@ use super::message::State;
 use super::module_choice::choose_for_update;
 use super::{blocks, buffering, combining, gcm, record, split};
 use crate::core::errors::Reason;
+use crate::fork;
 use crate::inner_cipher::call::Update;
 
 /// XTS: the largest data unit, 2^20 blocks (SP 800-38E), and the smallest.
@@ -46,6 +47,9 @@ pub(super) fn decided(
     ctx.pending.split = split::decide(ctx, call.len());
     ctx.pending.module = if is_split(ctx) { None } else { choose_for_update(ctx, call) };
     let answer = way(ctx, call);
+    if let Some(timed) = ctx.pending.timed.take() {
+        ctx.combiner().into_iter().for_each(|combiner| combiner.leave(fork::generation(), timed));
+    }
     let (split, module, job_turn) =
         (ctx.pending.split.take(), ctx.pending.module.take(), ctx.pending.job_turn.take());
     if answer == Ok(1) {

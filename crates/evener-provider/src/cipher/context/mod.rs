@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::mem::offset_of;
 
-use evener::combine::Combiner;
+use evener::combine::{Combiner, TimedCall};
 use evener::counts_file::{LocalCounter, Statistics};
 use evener::regret::Measurement;
 use evener_core::{Algorithm, Family};
@@ -104,6 +104,8 @@ pub(crate) struct Pending {
     pub(crate) module: Option<ModuleChoice>,
     /// What the guard says about it, where its job could be put aside.
     pub(crate) job_turn: Option<Measurement>,
+    /// Where threads that might combine are to know when it was done.
+    pub(crate) timed: Option<TimedCall>,
 }
 
 /// Inits with nothing but an IV, in the direction of the message before, of which there are many: all that such an init has to

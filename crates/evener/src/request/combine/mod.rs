@@ -21,10 +21,12 @@ use evener_ring::{CachePadded, CombiningList, Inherited, ObjectPool, PERMITS_MAX
 
 pub use bursts::DriverSource;
 pub(crate) use bursts::{DriverSlot, Encryption, MakeDriver, serve};
+pub use evener_core::combine::Waiting;
 pub(crate) use request::is_combinable;
 use request::is_fitting;
 pub use request::{BYTES_MAX, BYTES_MIN, JOB_BYTES_MIN, Request, Span, Verdict};
-use throughput::{Rule, ThroughputMonitor};
+pub use throughput::TimedCall;
+use throughput::{Caller, Rule, ThroughputMonitor};
 use wait::Wait;
 
 /// Callers that can wait at once; more do their work themselves.
@@ -74,16 +76,16 @@ impl Combiner {
         Self { groups: PerFork::default(), make_driver: Box::new(make_driver), rule: Rule::Guarded, cores }
     }
 
-    /// As [`Self::new`], but callers always wait for `group_size` others, whatever that is worth: to measure combining, and
+    /// As [`Self::new`], but callers always wait for each other, whatever that is worth: to measure combining, and
     /// to test what builds on it.
     #[must_use]
     pub fn unguarded(
         generation: u32,
         cores: usize,
-        group_size: u32,
+        waiting: Waiting,
         make_driver: impl DriverSource,
     ) -> Option<Self> {
-        Self::with_rule(generation, cores, Rule::Always { group_size }, Box::new(make_driver))
+        Self::with_rule(generation, cores, Rule::Always(waiting), Box::new(make_driver))
     }
 
     fn with_rule(generation: u32, cores: usize, rule: Rule, make_driver: Box<MakeDriver>) -> Option<Self> {
@@ -106,20 +108,34 @@ impl Combiner {
         if !is_combinable(&request, BYTES_MIN) {
             return Verdict::Inline;
         }
-        self.wants(generation, request.span.len()).map_or(Verdict::Inline, |turn| turn.encrypt(request))
+        let Turn { combined, timed } = self.wants(generation, request.span.len());
+        let verdict = combined.map_or(Verdict::Inline, |call| call.encrypt(request));
+        // What the caller does itself is not seen from here.
+        timed
+            .filter(|_| verdict == Verdict::Combined)
+            .into_iter()
+            .for_each(|call| self.leave(generation, call));
+        verdict
     }
 
     /// The first half of [`Self::encrypt`], for callers to whom making a request costs something: counts a call of so many
     /// bytes, and says whether it is to be combined now.
     #[must_use]
     #[inline]
-    pub fn wants(&self, generation: u32, bytes: usize) -> Option<CombinedCall<'_>> {
+    pub fn wants(&self, generation: u32, bytes: usize) -> Turn<'_> {
         if !is_fitting(bytes, BYTES_MIN) {
-            return None;
+            return Turn::default();
         }
         let group = self.group(generation);
-        let caller = group.throughput.enter(bytes);
-        (caller.group_size > 0).then_some(CombinedCall { combiner: self, group, hint: caller.hint })
+        let Caller { group_size, hint, timed } = group.throughput.enter(bytes);
+        let combined = (group_size > 0).then_some(CombinedCall { combiner: self, group, hint });
+        Turn { combined, timed }
+    }
+
+    /// Tells that a call is over whose end was to be told, whichever thread did its work. Below saturation nothing is combined for callers that
+    /// never do.
+    pub fn leave(&self, generation: u32, call: TimedCall) {
+        self.group(generation).throughput.leave(call);
     }
 
     /// What was combined so far in this generation.
@@ -139,6 +155,15 @@ impl Combiner {
     fn group(&self, generation: u32) -> &Group {
         self.groups.of(generation, || Group::new(self.rule, (0..self.cores).map(|_| DriverSlot::Unmade)))
     }
+}
+
+/// What is to be done with a call.
+#[derive(Default)]
+pub struct Turn<'c> {
+    /// The right to combine it; nothing where its caller is to do its work itself.
+    pub combined: Option<CombinedCall<'c>>,
+    /// Where its end is to be told, to [`Combiner::leave`].
+    pub timed: Option<TimedCall>,
 }
 
 /// The right to combine one request.

@@ -1,14 +1,15 @@
 //! The process's own throughput, epoch by epoch, and what the controller makes of it.
 //!
 //! `enter` (every call: which epoch, how many bytes) -> `look` (every 16th call, and while callers wait: is the epoch
-//! over?) -> the caller that finds it over asks the [controller](Controller) -> `group_size`, which every call reads.
+//! over?) -> the caller that finds it over asks the [controller](Controller) -> `group_size`, which every call reads. Of one call in
+//! four the end is told too (`leave`), so that it is known how many are under way at once.
 
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use evener_core::Nanos;
-use evener_core::combine::{Controller, EPOCH, Epoch};
+use evener_core::combine::{Controller, EPOCH, Epoch, Waiting, YIELDS};
 use evener_core::driver::Clock as _;
 use evener_ring::{CachePadded, ThreadValue};
 
@@ -17,13 +18,16 @@ use crate::SystemClock;
 /// Calls between two looks at the clock, per thread.
 const LOOK_EVERY: u32 = 16;
 
+/// Calls of which one is timed, per thread: two looks at the clock, some 50 ns.
+const TIME_EVERY: u32 = 4;
+
 /// Who decides whether callers combine.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rule {
     /// The controller.
     Guarded,
-    /// No one: so many callers always wait for each other.
-    Always { group_size: u32 },
+    /// No one: callers always wait for each other.
+    Always(Waiting),
 }
 
 /// Counts calls and ends epochs.
@@ -33,14 +37,25 @@ pub(super) struct ThroughputMonitor {
     /// What every call reads and only the end of an epoch writes.
     setting: CachePadded<Setting>,
     callers: CachePadded<AtomicU32>,
-    bytes: CachePadded<AtomicU64>,
+    brought: CachePadded<Brought>,
     /// Locked by the thread that ends an epoch; no other waits for it.
     state: Mutex<EpochState>,
+}
+
+/// What threads hand in every 16th call.
+#[derive(Default)]
+struct Brought {
+    bytes: AtomicU64,
+    /// Calls that were timed, and nanoseconds that they took.
+    timed: AtomicU64,
+    in_calls: AtomicU64,
 }
 
 struct Setting {
     /// Callers that wait for each other; 0 where each works for itself.
     group_size: AtomicU32,
+    /// Yields after which one of them runs what is there.
+    yields: AtomicU32,
     epoch: AtomicU32,
     /// Times that the controller ended combining, until a caller takes note of them.
     locks: AtomicU32,
@@ -65,7 +80,10 @@ struct ThreadState {
     /// Its number among those that came to this monitor's process, to spread threads over slots.
     hint: u32,
     calls: u32,
+    /// Since it handed in last: bytes, calls that were timed, and nanoseconds that they took.
     bytes: u64,
+    timed: u32,
+    in_calls: u64,
 }
 
 static THREAD: ThreadValue<Cell<ThreadState>> = ThreadValue::new(Cell::default);
@@ -76,6 +94,14 @@ pub(super) struct Caller {
     pub(super) group_size: u32,
     /// Differs from thread to thread.
     pub(super) hint: usize,
+    /// Where the end of this call is to be told.
+    pub(super) timed: Option<TimedCall>,
+}
+
+/// A call whose end is to be told ([`super::Combiner::leave`]).
+#[derive(Clone, Copy, Debug)]
+pub struct TimedCall {
+    began: Nanos,
 }
 
 /// Names of monitors and numbers of threads; only that they differ matters.
@@ -89,13 +115,18 @@ impl ThroughputMonitor {
 
     pub(super) fn new(rule: Rule, cores: usize) -> Self {
         THREAD.prepare();
-        let (group_size, ends) = match rule {
-            Rule::Guarded => (0, 0),
+        let (group_size, yields, ends) = match rule {
+            Rule::Guarded => (0, YIELDS, 0),
             // No epoch ever ends.
-            Rule::Always { group_size } => (group_size, u64::MAX),
+            Rule::Always(Waiting { together, yields }) => (together, yields, u64::MAX),
         };
-        let setting =
-            Setting { group_size: group_size.into(), epoch: 0.into(), locks: 0.into(), ends: ends.into() };
+        let setting = Setting {
+            group_size: group_size.into(),
+            yields: yields.into(),
+            epoch: 0.into(),
+            locks: 0.into(),
+            ends: ends.into(),
+        };
         let state = EpochState {
             controller: Controller::new(cores),
             began: Nanos::ZERO,
@@ -106,7 +137,7 @@ impl ThroughputMonitor {
             id: NAMES.fetch_add(1, Ordering::Relaxed),
             setting: CachePadded::new(setting),
             callers: CachePadded::default(),
-            bytes: CachePadded::default(),
+            brought: CachePadded::default(),
             state: Mutex::new(state),
         }
     }
@@ -118,6 +149,7 @@ impl ThroughputMonitor {
             // A thread without memory for its state is not counted.
             group_size: self.group_size(),
             hint: 0,
+            timed: None,
         })
     }
 
@@ -131,13 +163,37 @@ impl ThroughputMonitor {
         }
         seen.calls += 1;
         seen.bytes += bytes as u64;
-        if seen.calls == LOOK_EVERY {
-            self.bytes.fetch_add(seen.bytes, Ordering::Relaxed);
-            (seen.calls, seen.bytes) = (0, 0);
-            self.look(SystemClock.now());
+        let mut timed = None;
+        if seen.calls % TIME_EVERY == 0 {
+            let began = SystemClock.now();
+            timed = Some(TimedCall { began });
+            if seen.calls == LOOK_EVERY {
+                seen = self.hand_in(seen);
+                self.look(began);
+            }
         }
         thread.set(seen);
-        Caller { group_size: self.group_size(), hint: seen.hint as usize }
+        Caller { group_size: self.group_size(), hint: seen.hint as usize, timed }
+    }
+
+    fn hand_in(&self, seen: ThreadState) -> ThreadState {
+        let Brought { bytes, timed, in_calls } = &*self.brought;
+        for (sum, part) in [(bytes, seen.bytes), (timed, seen.timed.into()), (in_calls, seen.in_calls)] {
+            sum.fetch_add(part, Ordering::Relaxed);
+        }
+        ThreadState { calls: 0, bytes: 0, timed: 0, in_calls: 0, ..seen }
+    }
+
+    /// Counts the time of a call that ends now.
+    pub(super) fn leave(&self, call: TimedCall) {
+        let taken = SystemClock.now() - call.began;
+        THREAD.with(|thread| {
+            let seen = thread.get();
+            if seen.monitor == self.id {
+                let in_calls = seen.in_calls.saturating_add(taken.0);
+                thread.set(ThreadState { timed: seen.timed + 1, in_calls, ..seen });
+            }
+        });
     }
 
     /// The first call of a thread in an epoch.
@@ -149,7 +205,7 @@ impl ThroughputMonitor {
         }
         let hint = NAMES.fetch_add(1, Ordering::Relaxed);
         // Callers that combine go in step: were they all to hand in their bytes at one moment, an epoch would have them or not.
-        ThreadState { monitor: self.id, epoch, hint, calls: hint % LOOK_EVERY, bytes: 0 }
+        ThreadState { monitor: self.id, epoch, hint, calls: hint % LOOK_EVERY, ..ThreadState::default() }
     }
 
     /// Times that combining was ended since this was asked last.
@@ -167,6 +223,12 @@ impl ThroughputMonitor {
         self.setting.group_size.load(Ordering::Relaxed)
     }
 
+    /// How many times a caller yields before it runs what is there.
+    #[inline]
+    pub(super) fn yields(&self) -> u32 {
+        self.setting.yields.load(Ordering::Relaxed)
+    }
+
     /// Ends the epoch if it is over at `now`.
     #[inline]
     pub(super) fn look(&self, now: Nanos) {
@@ -182,18 +244,30 @@ impl ThroughputMonitor {
             return; // Another thread was faster.
         }
         let core = SystemClock.process_time();
-        let (callers, bytes) =
-            (self.callers.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed));
+        let callers = self.callers.swap(0, Ordering::Relaxed);
+        let Brought { bytes, timed, in_calls } = &*self.brought;
+        let [bytes, timed, in_calls] = [bytes, timed, in_calls].map(|sum| sum.swap(0, Ordering::Relaxed));
+        let every = u64::from(TIME_EVERY);
         // Looked at again, and last: a thread that lost its core since it first looked, with the state locked, would count
         // what came in 100 ms as that of 20.
         let now = SystemClock.now();
-        let seen = Epoch { span: now - state.began, core: core - state.core, callers, bytes };
+        let seen = Epoch {
+            span: now - state.began,
+            core: core - state.core,
+            callers,
+            bytes,
+            requests: timed * every,
+            in_calls: Nanos(in_calls.saturating_mul(every)),
+        };
         let failures = state.controller.failures();
-        let group_size = state.controller.end_epoch(&seen);
+        let waiting = state.controller.end_epoch(&seen);
         self.setting.locks.fetch_add(state.controller.failures() - failures, Ordering::Relaxed);
         state.epochs_on += u64::from(self.group_size() > 0);
         (state.began, state.core) = (now, core);
-        self.setting.group_size.store(group_size, Ordering::Relaxed);
+        if let Some(waiting) = waiting {
+            self.setting.yields.store(waiting.yields, Ordering::Relaxed);
+        }
+        self.setting.group_size.store(waiting.map_or(0, |waiting| waiting.together), Ordering::Relaxed);
         self.setting.epoch.fetch_add(1, Ordering::Relaxed);
         self.setting.ends.store((now + EPOCH).0, Ordering::Relaxed);
     }
@@ -202,5 +276,35 @@ impl ThroughputMonitor {
     pub(super) fn epochs(&self) -> [u64; 2] {
         let on = self.state.lock().map_or(0, |state| state.epochs_on);
         [on, u64::from(self.setting.epoch.load(Ordering::Relaxed))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_sixteen_calls_four_are_timed_and_what_they_took_is_no_more_than_there_was() {
+        // No epoch ends and takes what was handed in.
+        let waiting = Waiting::for_others(2);
+        let monitor = ThroughputMonitor::new(Rule::Always(waiting), 2);
+        let began = SystemClock.now();
+        // What a thread brings is handed in at its next sixteenth call, the first of which is anywhere.
+        let timed: Vec<TimedCall> = (0..3 * LOOK_EVERY)
+            .filter_map(|_| {
+                let timed = monitor.enter(100).timed?;
+                monitor.leave(timed);
+                Some(timed)
+            })
+            .collect();
+        let elapsed = SystemClock.now() - began;
+        assert_eq!(timed.len(), 12);
+        let Brought { bytes, timed, in_calls } = &*monitor.brought;
+        let [bytes, timed, in_calls] = [bytes, timed, in_calls].map(|sum| sum.load(Ordering::Relaxed));
+        let every = u64::from(LOOK_EVERY / TIME_EVERY);
+        // Handed in three times; the call at which that is done is timed for the next.
+        assert!((3 * every - 4..3 * every).contains(&timed), "{timed}");
+        assert!((200 * u64::from(LOOK_EVERY)..=300 * u64::from(LOOK_EVERY)).contains(&bytes), "{bytes}");
+        assert!(0 < in_calls && in_calls <= elapsed.0, "{in_calls} of {elapsed}");
     }
 }

@@ -16,9 +16,6 @@ use super::Group;
 use super::bursts::MakeDriver;
 use crate::SystemClock;
 
-/// Yields after which a caller runs what is there, however little that is. From the prototype's measurements.
-const YIELDS_MAX: u32 = 16;
-
 /// How long a caller waits for another to take its request before it clears the list, and everyone on it works alone.
 /// Reached only where every permit is held by threads that do not run. Assumed, not measured: 20 ms, several slices of
 /// the scheduler.
@@ -46,7 +43,8 @@ impl<'w> Wait<'w> {
 
     /// One turn of waiting: runs a burst where one is due, or else lets another thread run.
     pub(super) fn step(&mut self, look: Look) {
-        let group_size = self.group.throughput.group_size();
+        let throughput = &self.group.throughput;
+        let group_size = throughput.group_size();
         let is_over = group_size == 0 || self.is_late;
         if is_over && !look.is_taken {
             // Callers do not combine any more: everyone on the list works alone.
@@ -54,7 +52,8 @@ impl<'w> Wait<'w> {
             return;
         }
         // Whose request is under way leaves a small rest to those who wait for it.
-        let is_due = look.waiting >= group_size as usize || (self.yields >= YIELDS_MAX && !look.is_taken);
+        let is_due =
+            look.waiting >= group_size as usize || (self.yields >= throughput.yields() && !look.is_taken);
         if is_due && group_size > 0 {
             if let Some(permit) = self.group.permits.try_take() {
                 self.group.serve(permit, self.make_driver);

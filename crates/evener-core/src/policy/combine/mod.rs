@@ -14,10 +14,15 @@
 //! others for a while, it loses for both. One epoch that is far below working alone ends it at once, for then a
 //! second would cost as much again.
 //!
+//! Below saturation two more phases do the same by other figures ([`weighing`]): `Alone -> Weigh -> Eased -> Weigh -> ..`.
+//!
 //! Judged by the whole process's bytes per time, because nothing else sees it all: a yield is cheap, and yet gives the
 //! core away for milliseconds where another program wants it.
 
+mod weighing;
+
 use crate::units::Nanos;
+use weighing::{Finding, Weighing};
 
 /// Length of an epoch. Measured with 20 ms: long enough that two cores run some ten slices of the scheduler in it, short
 /// enough that an epoch lost in a trial is under 2 % of the first back-off.
@@ -29,6 +34,9 @@ pub const EPOCH_MAX: Nanos = Nanos::from_millis(80);
 
 /// Callers that wait for each other at most: the SIMD lanes of AES-CBC encryption with AVX-512.
 pub const TOGETHER_MAX: u32 = 16;
+
+/// Yields after which a caller runs what is there, where throughput decides. From the prototype's measurements.
+pub const YIELDS: u32 = 16;
 
 /// Epochs alone before the first comparison, and after a pause. Assumed, not measured: 4, because the median needs three, and the first has the program's start in it.
 const FIRST_EPOCHS: u32 = 4;
@@ -68,8 +76,8 @@ const PROVEN_EPOCHS: u32 = 25;
 /// Epochs alone until then.
 const SOON_EPOCHS: u32 = 8;
 
-/// How busy the process must keep its cores in all epochs before a trial, in percent: below, throughput cannot rise, and a
-/// trial would only make the slowest calls slower (at 40 % measured: 1 call in 100 took up to three times as long). Only such
+/// How busy the process must keep its cores in all epochs before a trial by throughput, in percent: below, that need not rise, and
+/// with so many yields the slowest calls get slower (at 40 % measured: 1 call in 100 took up to three times as long). Only such
 /// epochs say what working alone can do: in others a program that waits for its requests looks slow. At 75 % trials began
 /// where half of what the cores can do was wanted (measured); a program that never waits reaches 97 %.
 const BUSY_PERCENT: u64 = 90;
@@ -87,6 +95,27 @@ pub struct Epoch {
     pub callers: u32,
     /// Bytes that they brought.
     pub bytes: u64,
+    /// Calls for which those that were timed stand.
+    pub requests: u64,
+    /// Time that threads were in them: divided by `span` it is how many were at once, on average (Little's law).
+    pub in_calls: Nanos,
+}
+
+/// How callers wait for each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// For so many, 2 to [`TOGETHER_MAX`].
+    pub together: u32,
+    /// For so many yields; then a caller runs what is there.
+    pub yields: u32,
+}
+
+impl Waiting {
+    /// For so many, as long as where throughput decides.
+    #[must_use]
+    pub const fn for_others(together: u32) -> Self {
+        Self { together, yields: YIELDS }
+    }
 }
 
 /// Decides, epoch by epoch, whether callers combine.
@@ -106,6 +135,8 @@ pub struct Controller {
     back_off: u32,
     /// Comparisons that were lost so far.
     failures: u32,
+    /// What is known below saturation.
+    weighing: Weighing,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +147,10 @@ enum Phase {
     Compare { combines: bool, rest: Match },
     /// Callers combine: so many epochs until the next comparison, so many bad ones in a row.
     On { left: u32, bad: u32 },
+    /// Below saturation, epochs alone and epochs combined take turns; whether this one is combined.
+    Weigh { combines: bool },
+    /// Below saturation, callers combine.
+    Eased,
 }
 
 /// What a comparison still waits for: so many good pairs or so many bad ones; whether the bad ones so far were bad by little.
@@ -136,10 +171,18 @@ impl Controller {
             gate: cores.saturating_mul(GATE_PER_CORE),
             phase: Phase::Alone { left: FIRST_EPOCHS },
             alone: [0; ALONE_EPOCHS],
-            before: Epoch { span: Nanos::ZERO, core: Nanos::ZERO, callers: 0, bytes: 0 },
+            before: Epoch {
+                span: Nanos::ZERO,
+                core: Nanos::ZERO,
+                callers: 0,
+                bytes: 0,
+                requests: 0,
+                in_calls: Nanos::ZERO,
+            },
             lasted: 0,
             back_off: 0,
             failures: 0,
+            weighing: Weighing::new(cores),
         }
     }
 
@@ -149,10 +192,10 @@ impl Controller {
         self.failures
     }
 
-    /// Takes the measurements of an epoch and says how many callers wait for each other in the next: 0, where each works
-    /// for itself, or 2 to [`TOGETHER_MAX`].
+    /// Takes the measurements of an epoch and says how callers wait for each other in the next; nothing, where each works for
+    /// itself.
     #[must_use]
-    pub fn end_epoch(&mut self, epoch: &Epoch) -> u32 {
+    pub fn end_epoch(&mut self, epoch: &Epoch) -> Option<Waiting> {
         self.phase = match epoch.span {
             span if span > EPOCH_MAX => self.restarted(),
             _ if epoch.callers <= self.gate => self.restarted(),
@@ -160,20 +203,28 @@ impl Controller {
         };
         let before = std::mem::replace(&mut self.before, *epoch);
         let callers = epoch.callers.max(before.callers);
-        match self.phase {
-            Phase::Compare { combines: true, .. } | Phase::On { .. } => callers.clamp(2, TOGETHER_MAX),
-            Phase::Alone { .. } | Phase::Compare { .. } => 0,
-        }
+        let yields = match self.phase {
+            Phase::Compare { combines: true, .. } | Phase::On { .. } => YIELDS,
+            Phase::Weigh { combines: true } | Phase::Eased => weighing::FEW_YIELDS,
+            Phase::Alone { .. } | Phase::Compare { .. } | Phase::Weigh { .. } => return None,
+        };
+        Some(Waiting { together: callers.clamp(2, TOGETHER_MAX), yields })
     }
 
     /// Nothing was learned, and what was known may be old. A back-off is not shortened, so that callers that come and go do not
     /// bring comparisons on.
     fn restarted(&mut self) -> Phase {
+        self.weighing.forget();
+        self.unknown()
+    }
+
+    /// What is known of working alone at saturation is no more.
+    fn unknown(&mut self) -> Phase {
         self.alone = [0; ALONE_EPOCHS];
         self.lasted = 0;
         match self.phase {
             Phase::Alone { left } => Phase::Alone { left: left.max(FIRST_EPOCHS) },
-            Phase::Compare { .. } | Phase::On { .. } => Phase::Alone { left: FIRST_EPOCHS },
+            _ => Phase::Alone { left: FIRST_EPOCHS },
         }
     }
 
@@ -186,8 +237,12 @@ impl Controller {
     fn judged(&mut self, epoch: &Epoch) -> Phase {
         let (rate, alone) = (rate(epoch), median(self.alone));
         match self.phase {
-            Phase::Alone { .. } if !self.is_busy(epoch, BUSY_PERCENT) => self.restarted(),
+            Phase::Alone { .. } if !self.is_busy(epoch, BUSY_PERCENT) => {
+                self.weighing.watch(epoch);
+                self.weigh()
+            }
             Phase::Alone { left } => {
+                self.weighing.watch(epoch);
                 self.note_alone(rate);
                 match left {
                     0 | 1 => Phase::Compare { combines: true, rest: TRIAL },
@@ -202,6 +257,33 @@ impl Controller {
                 self.compare(rate, alone, rest, self.is_busy(epoch, PAIR_BUSY_PERCENT))
             }
             Phase::On { left, bad } => self.stay_on(rate, alone, left, bad),
+            Phase::Weigh { combines } => {
+                let finding = self.weighing.pair(epoch, combines);
+                self.follow(finding, Phase::Weigh { combines: !combines })
+            }
+            Phase::Eased => {
+                let finding = self.weighing.on(epoch);
+                self.follow(finding, Phase::Eased)
+            }
+        }
+    }
+
+    /// Begins a trial below saturation where one is due.
+    fn weigh(&mut self) -> Phase {
+        let alone = self.unknown();
+        if self.weighing.begins() { Phase::Weigh { combines: true } } else { alone }
+    }
+
+    fn follow(&mut self, finding: Finding, same: Phase) -> Phase {
+        match finding {
+            Finding::Goes => same,
+            Finding::Pays => Phase::Eased,
+            Finding::Doubted => Phase::Weigh { combines: true },
+            Finding::Saturated => self.restarted(),
+            Finding::Lost => {
+                self.failures += 1;
+                Phase::Alone { left: FIRST_EPOCHS }
+            }
         }
     }
 
@@ -210,12 +292,12 @@ impl Controller {
         self.alone[0] = rate;
     }
 
-    /// The second half of a pair. A good one that was not busy says nothing; a bad one is bad also where combining itself lost
+    /// The second half of a pair. A good one that was not busy says nothing by itself, but is weighed; a bad one is bad also where combining itself lost
     /// the cores, to a program that takes them only when they are given away.
     fn compare(&mut self, rate: u64, alone: u64, rest: Match, is_busy: bool) -> Phase {
         let good = rest.good - u32::from(reaches(rate, alone, ON_PERCENT));
         if good < rest.good && !is_busy {
-            return self.restarted();
+            return self.weigh();
         }
         let bad = rest.bad - u32::from(good == rest.good);
         let is_near = rest.is_near && (bad == rest.bad || reaches(rate, alone, NEAR_PERCENT));
