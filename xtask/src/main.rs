@@ -1,5 +1,5 @@
 //! Evener's own checks, its figures and its packages: `cargo xtask tidy`, `rooms`,
-//! `reference`, `docs`, `ci`, `figures`, `instructions`, `install`, `deb`, `guest`, `testbed`.
+//! `reference`, `docs`, `ci`, `figures`, `instructions`, `install`, `deb`, `libevener`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         ["install"] => package::install(),
         ["uninstall"] => package::uninstall(),
         ["deb"] => package::deb(),
+        ["libevener", ref words @ ..] => package::libevener(words),
         ["guest", ref words @ ..] => guest::run(words),
         ["testbed", ref words @ ..] => testbed::run(words),
         _ => usage(),
@@ -56,6 +57,7 @@ fn usage() -> ExitCode {
         "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
     );
     eprintln!("       cargo xtask deb          a Debian package of the same, in target/deb/");
+    eprintln!("       cargo xtask libevener    the library for programs in C, in target/release/");
     eprintln!(
         "       cargo xtask guest        OpenSSL programs with the provider and a module, in the guest"
     );

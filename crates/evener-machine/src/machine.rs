@@ -4,7 +4,7 @@ use std::io;
 
 use evener::core::estimate::text::{CostScope, Library};
 use evener::core::plan::adaptive::ModuleCapacity;
-use evener::core::{Estimator, InlineDriver, Method, Profile};
+use evener::core::{Algorithm, Direction, Estimator, InlineDriver, Method, Profile};
 use evener::{CoreDrivers, DriverFactory, ModuleSetup, SystemClock, calibrate};
 use evener_driver_emulated::{CostedCpu, Preset};
 use evener_driver_lanes::Lanes;
@@ -107,6 +107,14 @@ impl Machine {
         let modules = choice.modules.iter().map(OpenModule::new).collect::<Result<_, _>>()?;
         let cpu_cost = choice.cpu_cost.clone();
         Ok(Self { processor, libcrypto, multibuffer, lanes, learned, cpu_cost, modules, observer })
+    }
+
+    /// Loads what earlier runs learned of any operation, and measures nothing: for a program that begins and knows not yet what it will do.
+    pub fn load_costs(&mut self) {
+        let all: Vec<Operation> =
+            Algorithm::ALL.iter().map(|algorithm| (*algorithm, Direction::Encrypt)).collect();
+        self.learned = cost_cache::load(&self.cost_scope(), &self.processor, &all, self.observer);
+        self.learned.make_space_for(self.modules.len());
     }
 
     /// Loads the costs of both methods for `operations` from the cache and measures those that it lacks; with `again` measures all.

@@ -19,12 +19,15 @@ pub(super) fn package() -> Result<PathBuf, String> {
     if tree.exists() {
         fs::remove_dir_all(&tree).map_err(|error| with_path(&tree, &error))?;
     }
-    let layout = Layout { destination: tree.clone(), prefix: "/usr".into(), modules: modules_directory()? };
+    let libraries = Path::new("/usr/lib").join(output_of("cc", &["-print-multiarch"])?);
+    let modules = modules_directory()?;
+    let layout = Layout { destination: tree.clone(), prefix: "/usr".into(), modules, libraries };
     installed(&layout)?;
     let mut pages = Command::new("gzip");
     let files =
         fs::read_dir(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
     pages.args(["-9", "-n"]).args(files.filter_map(Result::ok).map(|entry| entry.path()));
+    pages.arg(layout.library_page());
     run(pages)?;
     put(&layout.file("share/doc/evener/copyright"), 0o644, copyright()?.as_bytes())?;
     put(&layout.file("share/doc/evener/changelog.gz"), 0o644, &packed(changelog(version)?.as_bytes())?)?;
@@ -35,6 +38,8 @@ pub(super) fn package() -> Result<PathBuf, String> {
     let facts = Facts { version, architecture: &architecture, libc: &libc, installed_kib: kib(&files)? };
     put(&tree.join("DEBIAN/control"), 0o644, facts.control().as_bytes())?;
     put(&tree.join("DEBIAN/prerm"), 0o755, PRERM.as_bytes())?;
+    put(&tree.join("DEBIAN/triggers"), 0o644, TRIGGERS.as_bytes())?;
+    put(&tree.join("DEBIAN/shlibs"), 0o644, format!("libevener 0 evener (>= {version})\n").as_bytes())?;
     let file = work.join(format!("evener_{version}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
     build.args(["--root-owner-group", "--build"]).arg(&tree).arg(&file);
@@ -89,6 +94,9 @@ if [ \"$1\" = remove ]; then
 fi
 ";
 
+/// The linker is told of the library when the package is there, and when it is gone.
+const TRIGGERS: &str = "activate-noawait ldconfig\n";
+
 /// Findings of lintian's that stay, each with its reason.
 const OVERRIDES: &str = "\
 # Who builds a package for oneself answers for it alone.
@@ -96,6 +104,10 @@ evener: bogus-mail-host *
 evener: bogus-mail-host-in-debian-changelog *
 # After `./x install` another evener may come first in PATH, of another version.
 evener: command-with-path-in-maintainer-script *
+# One package has the command, the provider, the library and what programs are built with.
+evener: package-name-doesnt-match-sonames *
+evener: link-to-shared-library-in-wrong-package *
+evener: no-symbols-control-file *
 # It belongs to no archive with a list of wanted packages.
 evener: initial-upload-closes-no-bugs *
 ";
@@ -126,7 +138,8 @@ impl Facts<'_> {
              Description: symmetric cryptography on all cores and on crypto modules\n \
              The command evener encrypts and decrypts files on every core. The OpenSSL\n \
              provider evener.so serves programs that are configured for it, one by one:\n \
-             see evener-provider-install(1) and evener-doctor(1). Installing the package\n \
+             see evener-provider-install(1) and evener-doctor(1). The library libevener\n \
+             is for programs in C: see libevener(3). Installing the package\n \
              changes no program.\n"
         )
     }

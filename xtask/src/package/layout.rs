@@ -2,11 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use super::library::{ARCHIVE, LINK_NAME, SONAME};
+
 /// Where everything goes.
 pub(super) struct Layout {
     pub(super) destination: PathBuf,
     pub(super) prefix: PathBuf,
     pub(super) modules: PathBuf,
+    /// Where the linker looks for libraries.
+    pub(super) libraries: PathBuf,
 }
 
 impl Layout {
@@ -46,9 +50,34 @@ impl Layout {
         self.file("share/doc/evener")
     }
 
+    pub(super) fn header(&self) -> PathBuf {
+        self.file("include/evener.h")
+    }
+
+    /// A file where the linker looks for libraries.
+    pub(super) fn library(&self, name: &str) -> PathBuf {
+        self.file(self.libraries.join(name))
+    }
+
+    pub(super) fn pkg_config(&self) -> PathBuf {
+        self.library("pkgconfig/evener.pc")
+    }
+
+    pub(super) fn library_page(&self) -> PathBuf {
+        self.file("share/man/man3/libevener.3")
+    }
+
+    /// What there is for programs in C; a link before what it points to.
+    fn for_programs(&self) -> Vec<PathBuf> {
+        let libraries = [LINK_NAME, SONAME, ARCHIVE].map(|name| self.library(name));
+        let pages = [self.library_page(), self.library_page().with_extension("3.gz")];
+        [self.header(), self.pkg_config()].into_iter().chain(libraries).chain(pages).collect()
+    }
+
     /// Every file and directory that is Evener's alone.
     pub(super) fn all(&self) -> Vec<PathBuf> {
         let mut all = vec![self.command(), self.module(), self.documents()];
+        all.extend(self.for_programs());
         all.extend(self.completions().map(|row| row.1));
         all.extend(self.units().map(|row| row.1));
         let pages = std::fs::read_dir(self.manual_pages()).into_iter().flatten().flatten();
@@ -74,11 +103,13 @@ mod tests {
             destination: "/stage".into(),
             prefix: "/usr".into(),
             modules: "/usr/lib/ossl-modules".into(),
+            libraries: "/usr/lib/x86_64-linux-gnu".into(),
         };
         assert_eq!(layout.command(), Path::new("/stage/usr/bin/evener"));
         assert_eq!(layout.module(), Path::new("/stage/usr/lib/ossl-modules/evener.so"));
         assert_eq!(layout.manual_pages(), Path::new("/stage/usr/share/man/man1"));
         assert!(layout.completions().iter().all(|row| row.1.starts_with("/stage/usr/share")));
+        assert_eq!(layout.library(SONAME), Path::new("/stage/usr/lib/x86_64-linux-gnu/libevener.so.0"));
         assert!(layout.units().iter().all(|row| row.1.starts_with("/stage/usr/lib/systemd/user")));
         assert!(layout.all().iter().all(|path| path.starts_with("/stage/usr")));
     }

@@ -1,17 +1,19 @@
-//! `cargo xtask install` and `cargo xtask deb`: the command, the provider's module, manual pages, completions and the units by which systemd
-//! starts a host where they belong.
+//! `cargo xtask install` and `cargo xtask deb`: the command, the provider's module, the library for programs in C, manual pages, completions and the units by
+//! which systemd starts a host where they belong.
 //!
 //! Steps: an optimised build -> what goes where ([`Layout`]) -> each file under a temporary name, renamed -> for the
 //! package also what dpkg wants to know ([`deb`](mod@deb)), and a look at what came of it: OpenSSL loads the module out of it.
 
 mod deb;
 mod layout;
+mod library;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::{env, fs, io};
 
 use self::layout::Layout;
+pub(crate) use self::library::libevener;
 use crate::programs::{Built, answer, built, run};
 use crate::tree::root;
 
@@ -36,11 +38,18 @@ pub(crate) fn deb() -> ExitCode {
 fn here() -> Result<Layout, String> {
     let destination = env::var_os("DESTDIR").map_or_else(|| "/".into(), PathBuf::from);
     let prefix = env::var_os("PREFIX").map_or_else(|| "/usr/local".into(), PathBuf::from);
-    Ok(Layout { destination, prefix, modules: modules_directory()? })
+    Ok(Layout { destination, libraries: prefix.join("lib"), prefix, modules: modules_directory()? })
 }
 
 fn summary(layout: &Layout) -> String {
-    let paths = [layout.command(), layout.module(), layout.manual_pages(), layout.documents()];
+    let paths = [
+        layout.command(),
+        layout.module(),
+        layout.library(library::SONAME),
+        layout.header(),
+        layout.manual_pages(),
+        layout.documents(),
+    ];
     let paths = paths.into_iter().chain(layout.completions().map(|row| row.1));
     let paths = paths.chain(layout.units().map(|row| row.1));
     let lines: String = paths.map(|path| format!("  {}\n", path.display())).collect();
@@ -108,11 +117,44 @@ fn installed(layout: &Layout) -> Result<(), String> {
         let source = root().join("packaging/systemd").join(name);
         put(&path, 0o644, unit(&read(&source)?, &layout.prefix).as_bytes())?;
     }
+    put_library(layout)?;
     let docs = root().join("docs");
     for page in [files_below(&docs.join("guide"))?, files_below(&docs.join("reference"))?].concat() {
         put(&layout.documents().join(page.strip_prefix(&docs).unwrap_or(&page)), 0o644, &read(&page)?)?;
     }
     Ok(())
+}
+
+/// What there is for programs in C.
+fn put_library(layout: &Layout) -> Result<(), String> {
+    let library = library::built()?;
+    put(&layout.library(library::SONAME), 0o644, &stripped(&library.shared)?)?;
+    library::point(&layout.library(library::LINK_NAME), library::SONAME)?;
+    put(&layout.library(library::ARCHIVE), 0o644, &stripped(&library.archive)?)?;
+    put(&layout.header(), 0o644, &read(&library.header)?)?;
+    library::put_pkg_config(&layout.pkg_config(), &layout.prefix, &layout.libraries)?;
+    let page = read(&root().join("packaging/libevener/libevener.3"))?;
+    let documents = layout.prefix.join("share/doc/evener");
+    let page = String::from_utf8_lossy(&page).replace("@version@", env!("CARGO_PKG_VERSION"));
+    let page = page.replace("@documents@", &documents.display().to_string());
+    put(&layout.library_page(), 0o644, page.as_bytes())?;
+    for example in files_below(&library.examples)? {
+        put(
+            &layout.documents().join("examples").join(example.file_name().unwrap_or_default()),
+            0o644,
+            &read(&example)?,
+        )?;
+    }
+    refresh_linker(&layout.destination);
+    Ok(())
+}
+
+/// Lets the linker know of a library that is no longer where it was, or new, where that is this system's own linker.
+fn refresh_linker(destination: &Path) {
+    if destination == Path::new("/") {
+        // Who may not do it installs where only who asks for it looks.
+        Command::new("ldconfig").stderr(Stdio::null()).status().ok();
+    }
 }
 
 /// All regular files below a folder, by name.

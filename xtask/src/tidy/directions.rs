@@ -50,6 +50,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         ]),
         &[],
     ),
+    ("evener-c", Use(&["evener", "evener-machine", "evener-ring"]), RUNTIME_TESTS),
     (
         "evener-files",
         Use(&["evener", "evener-core", "evener-evp", "evener-fd", "evener-kernels", "evener-startup"]),

@@ -83,6 +83,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
             "examples/overhead/ffi.rs",
         ],
     ),
+    ("evener-c", &["src/ffi/", "src/queue/", "tests/queue.rs"]),
     ("evener-driver-libcrypto", &["src/ffi.rs", "src/ffi/"]),
     ("evener-driver-multibuffer", &["src/ffi/"]),
     ("evener-driver-virtio", &["tests/fork.rs"]),
@@ -90,7 +91,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
     ("evener-testing", &["src/programs/child.rs"]),
     ("evener-conformance-openssl", &["src/ffi/"]),
     ("evener-provider-test", &["src/ffi.rs"]),
-    ("evener-bench", &["src/processes/child.rs"]),
+    ("evener-bench", &["src/bin/libevener/ffi.rs", "src/processes/child.rs"]),
 ];
 
 const RING: &[&str] = &[

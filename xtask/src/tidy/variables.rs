@@ -1,6 +1,6 @@
 //! Every environment variable of Evener stands in one table, and nothing stands there that is not read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Finding;
 use crate::rust::is_word;
@@ -8,12 +8,21 @@ use crate::tree::TextFile;
 
 const TABLE: &str = "docs/reference/environment.md";
 
+/// Files whose names are those of the interface for programs in C.
+const INTERFACE: [&str; 2] = ["crates/evener-c/include/evener.h", "crates/evener-c/libevener.map"];
+
 /// Findings for variables that occur but are not documented, and for rows that no source mentions.
 pub(super) fn check(files: &[TextFile]) -> Vec<Finding> {
     let (tables, others): (Vec<_>, Vec<_>) = files.iter().partition(|file| file.path == TABLE);
     let rows: BTreeMap<_, _> = occurrences(&tables).into_iter().filter(|(_, place)| place.in_row).collect();
     let used = occurrences(&others);
-    let undocumented = used.iter().filter(|(name, _)| !rows.contains_key(*name));
+    let of_interface: BTreeSet<&str> = others
+        .iter()
+        .filter(|file| INTERFACE.contains(&&*file.path))
+        .flat_map(|file| names(&file.text))
+        .collect();
+    let undocumented =
+        used.iter().filter(|(name, _)| !rows.contains_key(*name) && !of_interface.contains(name.as_str()));
     let undocumented =
         undocumented.map(|(name, place)| place.finding(format!("`{name}` has no row in {TABLE}")));
     let read = |name: &str| used.get(name).is_some_and(|place| place.in_source);

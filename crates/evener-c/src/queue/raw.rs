@@ -1,0 +1,182 @@
+//! A job of the program: looked at, and taken apart into what a job of the runtime is armed with. What cannot be is refused before
+//! anything refers to its memory.
+
+use std::ffi::c_void;
+use std::slice;
+use std::sync::Arc;
+
+use evener::core::job::Loan;
+use evener::core::{Direction, Job, Session as Keyed};
+
+use super::kept_sessions::KeptSessions;
+use crate::abi;
+use crate::error::{Error, OK};
+use crate::runtime::Runtime;
+
+/// Arms a box for a job of the program; returns the row of its session, or `None` where the job cannot be done.
+///
+/// # Safety
+///
+/// As [`Queue::submit`](super::Queue::submit).
+#[inline]
+pub(super) unsafe fn arm(
+    armed: &mut Job<'static>,
+    job: &abi::Job,
+    runtime: &Arc<Runtime>,
+    sessions: &mut KeptSessions,
+) -> Option<usize> {
+    if job.session.is_null() || !are_reserved_zero(job) {
+        return None;
+    }
+    // SAFETY: the caller promised that the session is open.
+    let session = unsafe { &*job.session };
+    let keyed = session.keyed();
+    if !Arc::ptr_eq(session.runtime(), runtime) || !Spans::of(job, keyed).fit(keyed) {
+        return None;
+    }
+    // SAFETY: the caller promised that the spans are memory of these lengths, lent for as long as the job is under way. They were just
+    // seen not to overlap.
+    unsafe { lend(armed, job, keyed) };
+    // SAFETY: the session is open; the box is disarmed before the row is let go of.
+    let (row, keyed) = unsafe { sessions.acquire(job.session) };
+    armed.arm(keyed, &job.iv[..keyed.algorithm().iv_bytes()], job.src_len);
+    if is_checked(keyed) {
+        armed.set_tag(&job.tag[..keyed.algorithm().tag_bytes()]);
+    }
+    if armed.lengths_fit() {
+        return Some(row);
+    }
+    armed.disarm();
+    sessions.release(row);
+    None
+}
+
+/// Writes what came of it into the program's struct.
+#[inline]
+pub(super) fn settle(job: &Job<'_>, settled: &mut abi::Job) {
+    let (status, written) = Error::status(job.outcome());
+    (settled.status, settled.written) = (status, written);
+    let keyed = job.session();
+    if status == OK && !is_checked(keyed) {
+        let tag = job.tag();
+        settled.tag[..tag.len()].copy_from_slice(tag);
+    }
+}
+
+/// Whether the tag goes in and not out.
+fn is_checked(keyed: &Keyed) -> bool {
+    keyed.algorithm().is_aead() && keyed.direction() == Direction::Decrypt
+}
+
+fn are_reserved_zero(job: &abi::Job) -> bool {
+    job.reserved0 == 0 && job.reserved == [0; 4]
+}
+
+/// Where a job's spans lie, as numbers.
+#[derive(Clone, Copy)]
+struct Spans {
+    src: (usize, usize),
+    /// Nothing where there is no output.
+    dst: (usize, usize),
+    aad: (usize, usize),
+    in_place: bool,
+}
+
+impl Spans {
+    #[inline]
+    fn of(job: &abi::Job, keyed: &Keyed) -> Self {
+        let is_cipher = keyed.algorithm().is_cipher();
+        let dst_space = if is_cipher { job.dst_space } else { 0 };
+        Self {
+            src: (job.src.addr(), job.src_len),
+            dst: (job.dst.addr(), dst_space),
+            aad: (job.aad.addr(), job.aad_len),
+            in_place: is_cipher && job.src.addr() == job.dst.addr() && !job.dst.is_null(),
+        }
+    }
+
+    /// Whether they are memory, and output overlaps nothing but input that it replaces.
+    #[inline]
+    fn fit(self, keyed: &Keyed) -> bool {
+        let Self { src, dst, aad, in_place } = self;
+        let apart = match in_place {
+            true => dst.1 >= src.1,
+            false => !overlap(src, dst),
+        };
+        let may_have_aad = aad.1 == 0 || keyed.algorithm().is_aead();
+        is_memory(src) && is_memory(dst) && is_memory(aad) && apart && !overlap(aad, dst) && may_have_aad
+    }
+}
+
+/// Not null unless empty, and not beyond the end of all memory.
+#[inline]
+const fn is_memory((start, length): (usize, usize)) -> bool {
+    length == 0 || start != 0 && length <= isize::MAX as usize && start.checked_add(length).is_some()
+}
+
+#[inline]
+const fn overlap((one, one_length): (usize, usize), (other, other_length): (usize, usize)) -> bool {
+    one_length > 0
+        && other_length > 0
+        && one < other.saturating_add(other_length)
+        && other < one.saturating_add(one_length)
+}
+
+/// Lends the job's memory to the box.
+///
+/// # Safety
+///
+/// The spans are memory of their lengths, lent for as long as the box is armed, and fit.
+#[inline]
+unsafe fn lend(armed: &mut Job<'static>, job: &abi::Job, keyed: &Keyed) {
+    let spans = Spans::of(job, keyed);
+    // SAFETY: as the caller promised.
+    let dst = unsafe { written(job.dst, spans.dst.1) };
+    armed.lend(match spans.in_place {
+        true => Loan::InPlace(dst),
+        // SAFETY: as the caller promised.
+        false => Loan::Apart { src: unsafe { read(job.src, job.src_len) }, dst },
+    });
+    // SAFETY: as the caller promised.
+    armed.set_aad(unsafe { read(job.aad, job.aad_len) });
+}
+
+/// # Safety
+///
+/// So many bytes are there, and no thread writes to them while the slice lives.
+unsafe fn read(start: *const c_void, length: usize) -> &'static [u8] {
+    match length {
+        0 => &[],
+        // SAFETY: as the caller promised.
+        _ => unsafe { slice::from_raw_parts(start.cast(), length) },
+    }
+}
+
+/// # Safety
+///
+/// So many bytes are there, and no other thread touches them while the slice lives.
+unsafe fn written(start: *mut c_void, length: usize) -> &'static mut [u8] {
+    match length {
+        0 => &mut [],
+        // SAFETY: as the caller promised.
+        _ => unsafe { slice::from_raw_parts_mut(start.cast(), length) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_overlap_where_they_share_a_byte_and_empty_ones_never() {
+        assert!(overlap((10, 5), (14, 1)) && overlap((14, 1), (10, 5)) && overlap((10, 5), (11, 2)));
+        assert!(!overlap((10, 5), (15, 5)) && !overlap((15, 5), (10, 5)));
+        assert!(!overlap((10, 0), (10, 5)) && !overlap((10, 5), (12, 0)));
+    }
+
+    #[test]
+    fn memory_is_not_null_and_ends_before_all_memory_does() {
+        assert!(is_memory((0, 0)) && is_memory((1, 4)));
+        assert!(!is_memory((0, 1)) && !is_memory((usize::MAX, 2)) && !is_memory((1, usize::MAX)));
+    }
+}
