@@ -17,6 +17,7 @@ use crate::tree::{Tree, cargo, root};
 mod crates;
 mod fuzz;
 mod later_openssl;
+mod python;
 mod sanitizers;
 mod suites;
 mod tally;
@@ -41,7 +42,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -57,6 +58,7 @@ const STEPS: [Step; 13] = [
     Step { name: "tests", least: Depth::Commit, run: suites::run },
     Step { name: "kernels", least: Depth::Commit, run: kernels },
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
+    Step { name: "python", least: Depth::Commit, run: |tally, _| python::run(tally) },
     Step { name: "later", least: Depth::Full, run: |tally, _| later_openssl::run(tally) },
     Step { name: "aarch64", least: Depth::Full, run: |tally, _| aarch64(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
@@ -315,7 +317,10 @@ mod tests {
         let names = |depth, wanted: &[&str]| -> Vec<&str> {
             chosen(depth, wanted).unwrap().iter().map(|step| step.name).collect()
         };
-        assert_eq!(names(Depth::Commit, &[]), ["rules", "models", "fuzz", "tests", "kernels", "tink"]);
+        assert_eq!(
+            names(Depth::Commit, &[]),
+            ["rules", "models", "fuzz", "tests", "kernels", "tink", "python"]
+        );
         assert_eq!(names(Depth::Full, &[]).len(), STEPS.len());
         assert_eq!(names(Depth::Full, &["sanitizers", "miri"]), ["miri", "sanitizers"]);
         let refused = chosen(Depth::Full, &["miri", "mirri"]).err().unwrap();

@@ -56,6 +56,8 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         Use(&["evener", "evener-core", "evener-evp", "evener-fd", "evener-kernels", "evener-startup"]),
         RUNTIME_TESTS,
     ),
+    // The package's Python is its only user.
+    ("evener-python", Use(&["evener", "evener-fd", "evener-files", "evener-machine"]), &[]),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
@@ -165,8 +167,14 @@ const RUNTIME_TESTS: &[&str] = &[
 ];
 
 /// Fronts and checks, which nothing may build on; what tests share, which only tests may, and the checks that are nothing else.
-const NOBODY_USES: &[&str] =
-    &["evener-cli", "evener-conformance", "evener-conformance-openssl", "evener-testing", "xtask"];
+const NOBODY_USES: &[&str] = &[
+    "evener-cli",
+    "evener-conformance",
+    "evener-conformance-openssl",
+    "evener-python",
+    "evener-testing",
+    "xtask",
+];
 
 /// Each crate with what it may use, in words.
 pub(super) fn rows() -> impl Iterator<Item = (&'static str, String)> {

@@ -40,6 +40,12 @@ impl<'m, S: ReadAt> SealedObject<'m, S> {
         self.segments.text_bytes()
     }
 
+    /// Where the segment that holds the byte `place` ends in the plaintext.
+    #[must_use]
+    pub fn segment_end(&self, place: u64) -> u64 {
+        self.segments.segment_end(place)
+    }
+
     /// Bytes of segments that were read from the source so far.
     #[must_use]
     pub const fn read_bytes(&self) -> u64 {

@@ -63,6 +63,14 @@ impl<'m, B: Bytes> OpenedSegments<'m, B> {
         self.text_bytes
     }
 
+    /// Where the segment that holds the byte `place` ends in the plaintext.
+    pub(crate) fn segment_end(&self, place: u64) -> u64 {
+        if place >= self.text_bytes {
+            return self.text_bytes;
+        }
+        self.layout.segment(self.layout.index_of(place)).plain.end.min(self.text_bytes)
+    }
+
     /// Hands the bytes of `range` to `take`, piece by piece; the range lies within the plaintext.
     pub(crate) fn each_piece(
         &mut self,

@@ -1,0 +1,229 @@
+"""Encrypted files as file objects."""
+
+from __future__ import annotations
+
+import io
+import os
+import typing
+
+from . import _arguments, _evener
+from ._arguments import KeyArguments, PathName
+
+if typing.TYPE_CHECKING:
+    from types import TracebackType
+
+    from typing_extensions import Buffer, Unpack
+
+#: Segments that a reader keeps open unless told otherwise.
+SEGMENTS = 4
+
+
+class EncryptedReader(io.RawIOBase):
+    """The plaintext of an encrypted source, at any place: what is read was authenticated, and no more than the segments around it is opened.
+
+    One thread at a time; :func:`evener.open` wraps it into an ``io.BufferedReader``.
+    """
+
+    def __init__(self, source: typing.Any, keys: dict[str, typing.Any], segments: int, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.mode = "rb"
+        self._place = 0
+        self._opened: typing.Optional[_evener.Reader] = None
+        self._opened = _evener.Reader(source, keys, segments)
+
+    @property
+    def size(self) -> int:
+        """Length of the plaintext."""
+        return self._reader().size
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of segments that were read from the source so far."""
+        return self._reader().bytes_read
+
+    def readable(self) -> bool:
+        self._reader()
+        return True
+
+    def seekable(self) -> bool:
+        self._reader()
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:  # type: ignore[override]
+        count = self._reader().read_into(self._place, buffer)
+        self._place += count
+        return count
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        reader = self._reader()
+        starts = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: reader.size}
+        if whence not in starts:
+            raise ValueError(f"whence is {whence}; there are 0, 1 and 2")
+        place = starts[whence] + offset
+        if place < 0:
+            raise ValueError(f"the place {place} lies before the start")
+        self._place = place
+        return place
+
+    def tell(self) -> int:
+        self._reader()
+        return self._place
+
+    def close(self) -> None:
+        self._opened = None
+        super().close()
+
+    def _reader(self) -> _evener.Reader:
+        if self._opened is None:
+            raise ValueError("I/O operation on closed file")
+        return self._opened
+
+    def __repr__(self) -> str:
+        return f"<evener.EncryptedReader {self.name!r}>"
+
+
+class EncryptedWriter(io.BufferedIOBase):
+    """Encrypts what is written to it. A file has its name when it is closed, whole and on the disk; after an exception in a ``with`` block, and
+    after :meth:`discard`, nothing is there that was not there before.
+    """
+
+    def __init__(self, sink: typing.Any, keys: dict[str, typing.Any], armor: bool, name: str, final: str | None = None, exclusive: bool = False) -> None:
+        super().__init__()
+        self.name = name
+        self.mode = "wb"
+        self._final = final
+        self._exclusive = exclusive
+        self._place = 0
+        self._opened: typing.Optional[_evener.Writer] = None
+        self._draft = _draft(final) if final is not None else None
+        try:
+            self._opened = _evener.Writer(self._draft or sink, keys, armor)
+        except BaseException:
+            self._remove()
+            raise
+
+    def writable(self) -> bool:
+        self._writer()
+        return True
+
+    def write(self, data: Buffer) -> int:
+        count = self._writer().write(data)
+        self._place += count
+        return count
+
+    def tell(self) -> int:
+        self._writer()
+        return self._place
+
+    def close(self) -> None:
+        writer, self._opened = self._opened, None
+        if writer is not None:
+            try:
+                writer.finish()
+                self._settle()
+            except BaseException:
+                self._remove()
+                super().close()
+                raise
+        super().close()
+
+    def discard(self) -> None:
+        """Gives up what was written: closes without a result. Of a file object it leaves what went there, which no reader takes for whole."""
+        self._opened = None
+        self._remove()
+        super().close()
+
+    def _settle(self) -> None:
+        if self._draft is None or self._final is None:
+            return
+        if self._exclusive:
+            os.link(self._draft, self._final, follow_symlinks=False)
+            os.unlink(self._draft)
+        else:
+            os.replace(self._draft, self._final)
+        self._draft = None
+        directory = os.open(os.path.dirname(self._final) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _remove(self) -> None:
+        draft, self._draft = self._draft, None
+        if draft is not None:
+            try:
+                os.unlink(draft)
+            except FileNotFoundError:
+                pass
+
+    def _writer(self) -> _evener.Writer:
+        if self._opened is None:
+            raise ValueError("I/O operation on closed file")
+        return self._opened
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        # Nobody said that it is whole.
+        if getattr(self, "_opened", None) is not None:
+            self.discard()
+
+    def __repr__(self) -> str:
+        return f"<evener.EncryptedWriter {self.name!r}>"
+
+
+@typing.overload
+def open(file: typing.Any, mode: typing.Literal["rb"] = "rb", *, buffering: typing.Literal[0], segments: int = SEGMENTS, **keys: Unpack[KeyArguments]) -> EncryptedReader: ...
+@typing.overload
+def open(file: typing.Any, mode: typing.Literal["rb"] = "rb", *, buffering: int = -1, segments: int = SEGMENTS, **keys: Unpack[KeyArguments]) -> io.BufferedReader: ...
+@typing.overload
+def open(file: typing.Any, mode: typing.Literal["wb", "xb"], *, armor: bool = False, **keys: Unpack[KeyArguments]) -> EncryptedWriter: ...
+
+
+def open(
+    file: typing.Any,
+    mode: str = "rb",
+    *,
+    buffering: int = -1,
+    segments: int = SEGMENTS,
+    armor: bool = False,
+    **keys: typing.Any,
+) -> typing.Any:
+    """Opens an encrypted file, age or Tink, as a binary file object.
+
+    :param file: a path; a binary file object, which is read by ``seek`` and ``read`` or written by ``write`` and stays open; or, to be read,
+        ``bytes`` and whatever else has the buffer protocol.
+    :param mode: ``rb``; ``wb`` to encrypt; ``xb`` to encrypt what is not there yet.
+    :param buffering: as of :func:`io.open`; 0 gives the :class:`EncryptedReader` itself.
+    :param segments: how many opened segments are kept, for reading at random places.
+    :param armor: writes text.
+    :param keys: which key: :class:`evener.KeyArguments`.
+    """
+    gathered = _arguments.keys(keys)
+    is_path = isinstance(file, (str, os.PathLike))
+    name = os.fspath(file) if is_path else str(getattr(file, "name", type(file).__name__))
+    if mode == "rb":
+        if armor:
+            raise ValueError("armor is for writing")
+        raw = EncryptedReader(name if is_path else file, gathered, segments, name)
+        if buffering == 0:
+            return raw
+        return io.BufferedReader(raw, io.DEFAULT_BUFFER_SIZE if buffering < 0 else buffering)
+    if mode in ("wb", "xb"):
+        exclusive = mode == "xb"
+        if not is_path:
+            return EncryptedWriter(file, gathered, armor, name)
+        if exclusive and os.path.lexists(name):
+            raise FileExistsError(17, "there is a file already", name)
+        return EncryptedWriter(None, gathered, armor, name, final=name, exclusive=exclusive)
+    raise ValueError(f"mode is {mode!r}; there are rb, wb and xb")
+
+
+def _draft(final: str) -> str:
+    directory, name = os.path.split(final)
+    return os.path.join(directory, f".{name}.{os.urandom(4).hex()}.draft")

@@ -1,0 +1,178 @@
+"""Encrypted files as file objects, judged by pyrage and Tink."""
+
+import io
+import os
+import random
+
+import pytest
+
+import evener
+
+from conftest import noise
+from test_files import KeptOpen
+
+
+@pytest.fixture
+def sealed(identity):
+    import pyrage
+
+    return pyrage.encrypt(noise(1_000_000), [identity.to_public()])
+
+
+def test_any_place_is_read_from_memory_a_path_and_a_file_object(tmp_path, sealed, age_keys):
+    _, unseal = age_keys
+    (tmp_path / "sealed").write_bytes(sealed)
+    draw, plain = random.Random(4), noise(1_000_000)
+    sources = [sealed, memoryview(sealed), tmp_path / "sealed", io.BytesIO(sealed), open(tmp_path / "sealed", "rb", buffering=0)]
+    for source in sources:
+        with evener.open(source, **unseal) as opened:
+            assert opened.seek(0, os.SEEK_END) == len(plain)
+            for _ in range(50):
+                place, count = draw.randrange(len(plain)), draw.choice([1, 100, 4096, 65536, 200_000])
+                opened.seek(place)
+                assert opened.read(count) == plain[place : place + count]
+            opened.seek(0)
+            assert opened.read() == plain and opened.read(1) == b""
+            opened.seek(2_000_000)
+            assert opened.read(10) == b""
+
+
+def test_no_more_than_the_segments_around_it_is_read(sealed, age_keys):
+    _, unseal = age_keys
+    segment = 65536 + 16
+    with evener.open(sealed, segments=2, **unseal) as opened:
+        raw = opened.raw
+        last = raw.bytes_read
+        assert last <= segment
+        for place in [3 * 65536, 7 * 65536 + 60_000, 9 * 65536 + 61_440]:
+            opened.seek(place)
+            assert opened.read(4096) == noise(1_000_000)[place : place + 4096]
+            assert raw.bytes_read - last == segment
+            last = raw.bytes_read
+
+
+def test_lines_and_text_are_read_as_from_any_file(age_keys):
+    import pyrage
+
+    _, unseal = age_keys
+    text = "".join(f"line {number} é\n" for number in range(20_000))
+    sealed = pyrage.encrypt(text.encode(), [pyrage.x25519.Recipient.from_str(age_keys[0]["recipient"])])
+    with io.TextIOWrapper(evener.open(sealed, **unseal), encoding="utf-8") as lines:
+        assert "".join(lines) == text
+
+
+@pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 500_000])
+def test_pyrage_opens_what_was_written(tmp_path, identity, age_keys, size):
+    import pyrage
+
+    seal, unseal = age_keys
+    draw, plain, written = random.Random(5), noise(size), 0
+    with evener.open(tmp_path / "sealed", "wb", **seal) as file:
+        while written < size:
+            piece = plain[written : written + draw.randrange(1, 100_000)]
+            assert file.write(piece) == len(piece)
+            written += len(piece)
+        assert file.tell() == size and not (tmp_path / "sealed").exists()
+    assert os.listdir(tmp_path) == ["sealed"]
+    assert pyrage.decrypt((tmp_path / "sealed").read_bytes(), [identity]) == plain
+    into = io.BytesIO()
+    with evener.open(into, "wb", **seal) as file:
+        file.write(plain)
+    assert pyrage.decrypt(into.getvalue(), [identity]) == plain
+
+
+def test_tink_reads_what_was_written_and_is_read_at_any_place(keyset, tink_streaming):
+    handle, text = keyset
+    primitive = handle.primitive(tink_streaming.StreamingAead)
+    plain, into = noise(100_000), KeptOpen()
+    with evener.open(into, "wb", key=text, associated_data=b"a") as file:
+        file.write(plain)
+    with primitive.new_decrypting_stream(io.BytesIO(into.getvalue()), b"a") as theirs:
+        assert theirs.read() == plain
+    with evener.open(into.getvalue(), key=text, associated_data=b"a") as ours:
+        ours.seek(50_001)
+        assert ours.read(5000) == plain[50_001:55_001]
+    with pytest.raises((evener.WrongKeyError, evener.AuthenticationError)):
+        evener.open(into.getvalue(), key=text, associated_data=b"b")
+
+
+def test_what_was_cut_off_or_changed_is_found_before_it_is_given(sealed, age_keys):
+    _, unseal = age_keys
+    for cut in [len(sealed) - 1, len(sealed) - 65552, 100, 0]:
+        with pytest.raises((evener.AuthenticationError, evener.FormatError)):
+            evener.open(sealed[:cut], **unseal)
+    changed = bytearray(sealed)
+    changed[len(sealed) // 2] ^= 1
+    with evener.open(bytes(changed), **unseal) as opened:
+        assert opened.read(65536) == noise(1_000_000)[:65536]
+        with pytest.raises(evener.AuthenticationError):
+            opened.read()
+
+
+def test_a_failed_with_block_leaves_what_was_there(tmp_path, age_keys):
+    seal, _ = age_keys
+    (tmp_path / "sealed").write_bytes(b"before")
+    with pytest.raises(ZeroDivisionError):
+        with evener.open(tmp_path / "sealed", "wb", **seal) as file:
+            file.write(noise(300_000))
+            raise ZeroDivisionError
+    file = evener.open(tmp_path / "sealed", "wb", **seal)
+    file.write(b"given up")
+    del file
+    assert (tmp_path / "sealed").read_bytes() == b"before" and os.listdir(tmp_path) == ["sealed"]
+    with pytest.raises(FileExistsError):
+        evener.open(tmp_path / "sealed", "xb", **seal)
+
+
+def test_closed_files_and_wrong_modes_say_so(tmp_path, sealed, age_keys):
+    seal, unseal = age_keys
+    opened = evener.open(sealed, buffering=0, **unseal)
+    opened.close()
+    opened.close()
+    for call in [opened.read, opened.tell, lambda: opened.seek(0), lambda: opened.size]:
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    file = evener.open(tmp_path / "out", "wb", **seal)
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        file.write(b"x")
+    for mode in ["r", "w", "r+b", "ab"]:
+        with pytest.raises(ValueError, match="mode"):
+            evener.open(tmp_path / "out", mode, **unseal)
+    with pytest.raises(FileNotFoundError):
+        evener.open(tmp_path / "absent", **unseal)
+    with pytest.raises(TypeError):
+        evener.open(7, **unseal)
+
+
+def test_what_a_file_object_raises_comes_through(sealed, age_keys):
+    seal, unseal = age_keys
+
+    class Failing(io.BytesIO):
+        def read(self, *_):
+            raise ZeroDivisionError("of the store")
+
+        def write(self, *_):
+            raise ZeroDivisionError("of the store")
+
+    with pytest.raises(ZeroDivisionError, match="of the store"):
+        evener.open(Failing(sealed), **unseal)
+    with pytest.raises(ZeroDivisionError, match="of the store"):
+        evener.open(Failing(), "wb", **seal)
+
+
+def test_threads_read_one_file_each_at_the_same_time(sealed, age_keys):
+    from concurrent.futures import ThreadPoolExecutor
+
+    _, unseal = age_keys
+
+    def read(seed):
+        with evener.open(sealed, **unseal) as opened:
+            draw = random.Random(seed)
+            for _ in range(30):
+                place = draw.randrange(1_000_000 - 4096)
+                opened.seek(place)
+                assert opened.read(4096) == noise(1_000_000)[place : place + 4096]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(read, range(16)))
