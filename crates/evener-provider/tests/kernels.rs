@@ -276,7 +276,7 @@ fn a_context_of_cbc_is_a_kernels_from_its_first_long_message_on_that_is_decrypte
     let variables = [("EVENER_KERNELS", "on"), ("EVENER_COMBINE", "auto")];
     in_program(name, "", &variables, || {
         let (_default, evener) = both_providers(OSSL_provider_init);
-        let (text, key, other_key, iv) = (bytes(4, WHOLE), bytes(5, 32), bytes(6, 32), bytes(7, 16));
+        let (text, key, other_key, iv) = (bytes(4, 2 * WHOLE), bytes(5, 32), bytes(6, 32), bytes(7, 16));
         let by_kernels = || evener.count(c"evener-native").unwrap();
         let all_of = |context: &CipherCtx| [context.update(&text).unwrap(), context.last().unwrap()].concat();
         let unpadded = |cipher: &Cipher| {

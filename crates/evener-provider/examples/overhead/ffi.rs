@@ -8,6 +8,7 @@ use std::time::Instant;
 #[path = "../../tests/support/ffi/libcrypto.rs"]
 mod libcrypto;
 
+use super::full_caches::OtherThings;
 use libcrypto::Opaque;
 
 libcrypto! {
@@ -17,9 +18,10 @@ libcrypto! {
     fn EVP_CIPHER_get_key_length(Opaque) -> c_int;
     fn EVP_CIPHER_CTX_new() -> Opaque;
     fn EVP_CIPHER_CTX_free(Opaque);
-    fn EVP_EncryptInit_ex2(Opaque, Opaque, *const c_uchar, *const c_uchar, *const c_void) -> c_int;
-    fn EVP_EncryptUpdate(Opaque, *mut c_uchar, *mut c_int, *const c_uchar, c_int) -> c_int;
-    fn EVP_EncryptFinal_ex(Opaque, *mut c_uchar, *mut c_int) -> c_int;
+    fn EVP_CIPHER_CTX_set_padding(Opaque, c_int) -> c_int;
+    fn EVP_CipherInit_ex2(Opaque, Opaque, *const c_uchar, *const c_uchar, c_int, *const c_void) -> c_int;
+    fn EVP_CipherUpdate(Opaque, *mut c_uchar, *mut c_int, *const c_uchar, c_int) -> c_int;
+    fn EVP_CipherFinal_ex(Opaque, *mut c_uchar, *mut c_int) -> c_int;
     fn EVP_MD_fetch(Opaque, *const c_char, *const c_char) -> Opaque;
     fn EVP_MD_CTX_new() -> Opaque;
     fn EVP_MD_CTX_free(Opaque);
@@ -37,6 +39,21 @@ pub(crate) enum Operation {
     Message,
     /// As that, with a new context, key included.
     Context,
+    /// As that, where the message is decrypted.
+    Decryption,
+    /// As [`Self::Context`] and [`Self::Decryption`], each behind other things that fill the caches.
+    ContextCold,
+    DecryptionCold,
+}
+
+impl Operation {
+    pub(crate) const fn decrypts(self) -> bool {
+        matches!(self, Self::Decryption | Self::DecryptionCold)
+    }
+
+    pub(crate) const fn is_cold(self) -> bool {
+        matches!(self, Self::ContextCold | Self::DecryptionCold)
+    }
 }
 
 /// Loads the default provider and `evener.so` from `folder`.
@@ -84,6 +101,7 @@ pub(crate) struct Subject {
     method: Opaque,
     context: Opaque,
     is_digest: bool,
+    decrypts: bool,
     key: [u8; 64],
     iv: [u8; 16],
     input: Vec<Line>,
@@ -115,6 +133,7 @@ impl Subject {
             method,
             context,
             is_digest,
+            decrypts: false,
             key: std::array::from_fn(|at| u8::try_from(at).unwrap_or(0)),
             iv: [7; 16],
             input: lines(3, size),
@@ -132,15 +151,29 @@ impl Subject {
 
     /// Nanoseconds that one `operation` on `size` bytes takes, over `count` of them.
     pub(crate) fn time(&mut self, operation: Operation, size: usize, count: u32) -> f64 {
+        self.decrypts = operation.decrypts();
         let start = Instant::now();
         for _ in 0..count {
-            match operation {
-                Operation::Update => self.update(self.context, size),
-                Operation::Message => self.message(self.context, size, false),
-                Operation::Context => self.in_new_context(size),
-            }
+            self.once(operation, size);
         }
         start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+    }
+
+    /// The same of one, behind `others`.
+    pub(crate) fn time_cold(&mut self, operation: Operation, size: usize, others: &mut OtherThings) -> f64 {
+        self.decrypts = operation.decrypts();
+        others.go_through();
+        let start = Instant::now();
+        self.once(operation, size);
+        start.elapsed().as_secs_f64() * 1e9
+    }
+
+    fn once(&mut self, operation: Operation, size: usize) {
+        match operation {
+            Operation::Update => self.update(self.context, size),
+            Operation::Message => self.message(self.context, size, false),
+            _ => self.in_new_context(size),
+        }
     }
 
     fn in_new_context(&mut self, size: usize) {
@@ -170,7 +203,7 @@ impl Subject {
         } else {
             let mut len = 0;
             // SAFETY: space for a block.
-            unsafe { EVP_EncryptFinal_ex(context, out, &raw mut len) };
+            unsafe { EVP_CipherFinal_ex(context, out, &raw mut len) };
         }
     }
 
@@ -183,7 +216,20 @@ impl Subject {
             let (method, key) =
                 if is_new { (self.method, self.key.as_ptr()) } else { (ptr::null_mut(), ptr::null()) };
             // SAFETY: key and IV are at least as long as the cipher's.
-            unsafe { EVP_EncryptInit_ex2(context, method, key, self.iv.as_ptr(), ptr::null()) };
+            unsafe {
+                EVP_CipherInit_ex2(
+                    context,
+                    method,
+                    key,
+                    self.iv.as_ptr(),
+                    c_int::from(!self.decrypts),
+                    ptr::null(),
+                )
+            };
+            if self.decrypts {
+                // SAFETY: the same context; no padding is there to be found.
+                unsafe { EVP_CIPHER_CTX_set_padding(context, 0) };
+            }
         }
     }
 
@@ -197,7 +243,7 @@ impl Subject {
             let mut len = 0;
             let size = c_int::try_from(size).unwrap_or(0);
             // SAFETY: as above, and there is space for them and a block.
-            unsafe { EVP_EncryptUpdate(context, self.out.as_mut_ptr().cast(), &raw mut len, input, size) };
+            unsafe { EVP_CipherUpdate(context, self.out.as_mut_ptr().cast(), &raw mut len, input, size) };
         }
     }
 }

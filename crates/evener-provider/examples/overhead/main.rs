@@ -5,12 +5,13 @@
 //! Path: both providers are loaded, this thread stays on one core -> per algorithm, operation and size the default
 //! provider and evener.so take turns, some tens of microseconds each, the first mover changing -> best and lower
 //! quartile of each side, the difference in nanoseconds, and the ratios of turns. Machines drift: nothing else is
-//! compared.
+//! compared. Operations that are `Cold` come one by one, each behind other things that fill the caches.
 
 #![allow(unsafe_code, reason = "room: calls libcrypto as programs do, in ffi.rs")]
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
 mod ffi;
+mod full_caches;
 #[path = "../report/mod.rs"]
 mod report;
 
@@ -19,14 +20,24 @@ use std::fs;
 use std::process::ExitCode;
 
 use ffi::{Operation, Subject};
+use full_caches::OtherThings;
 use report::argument;
 
 const ALGORITHMS: &[&str] = &["AES-128-CBC", "AES-128-CTR", "AES-128-GCM", "SHA256"];
-const OPERATIONS: &[Operation] = &[Operation::Update, Operation::Message, Operation::Context];
-const SIZES: &[usize] = &[16, 64, 256, 1024, 16384];
+const OPERATIONS: &[Operation] = &[
+    Operation::Update,
+    Operation::Message,
+    Operation::Context,
+    Operation::Decryption,
+    Operation::ContextCold,
+    Operation::DecryptionCold,
+];
+const SIZES: &[usize] = &[16, 64, 256, 1024, 4096, 16384];
 
 /// Rounds of each side. The quartile of 400 is steady to about a percent on an idle machine.
 const ROUNDS: usize = 400;
+/// Of those that come one by one.
+const COLD: usize = 2_000;
 /// How long one side's turn takes at least: long beside the clock's 25 ns, short beside a scheduler's slice.
 const TURN_NS: f64 = 30_000.0;
 
@@ -64,7 +75,9 @@ fn table(part: &str) -> Result<(), String> {
     );
     println!("|---|---|---|---|---|---|---|");
     for name in ALGORITHMS.iter().filter(|name| name.contains(part)) {
-        for operation in OPERATIONS {
+        // Of GCM there is no tag, and a digest has nothing to decrypt.
+        let decrypts = name.ends_with("-CBC") || name.ends_with("-CTR");
+        for operation in OPERATIONS.iter().filter(|operation| decrypts || !operation.decrypts()) {
             for &size in SIZES {
                 print_row(name, *operation, size)?;
             }
@@ -98,7 +111,7 @@ struct Figures {
 impl Figures {
     fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
-        Self { best: times[0], quartile: times[ROUNDS / 4] }
+        Self { best: times[0], quartile: times[times.len() / 4] }
     }
 }
 
@@ -107,6 +120,9 @@ fn measure(name: &str, operation: Operation, size: usize) -> Result<[Vec<f64>; 2
     let mut sides = [Subject::new(name, "default", size)?, Subject::new(name, "evener", size)?];
     if !sides.iter().all(Subject::is_usable) {
         return Err(format!("{name} takes no key of this program's"));
+    }
+    if operation.is_cold() {
+        return Ok(measure_cold(&mut sides, operation, size));
     }
     let guess = sides[0].time(operation, size, 200);
     let count = counted(TURN_NS / guess);
@@ -118,6 +134,19 @@ fn measure(name: &str, operation: Operation, size: usize) -> Result<[Vec<f64>; 2
         }
     }
     Ok(times)
+}
+
+/// The same, one by one; nothing where caches cannot be filled.
+fn measure_cold(sides: &mut [Subject; 2], operation: Operation, size: usize) -> [Vec<f64>; 2] {
+    let mut times = [Vec::with_capacity(COLD), Vec::with_capacity(COLD)];
+    let Some(mut others) = OtherThings::new() else { return [vec![f64::NAN], vec![f64::NAN]] };
+    for round in 0..COLD {
+        for turn in 0..2 {
+            let side = (round + turn) % 2;
+            times[side].push(sides[side].time_cold(operation, size, &mut others));
+        }
+    }
+    times
 }
 
 /// A number of repetitions, at least 4.

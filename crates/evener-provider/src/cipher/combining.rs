@@ -21,6 +21,7 @@ use super::context::CipherCtx;
 use super::in_flight::{self, Paused};
 use super::lane::check;
 use super::lane::source::LaneSource;
+use super::message::State;
 use super::spans::{Cut, input_of, last_block, output_mut, output_of};
 use crate::config::Combine;
 use crate::core::errors::Reason;
@@ -61,6 +62,15 @@ pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
         Combine::Auto if is_cbc && prov.ways().combiner.is_some() => JOB_BYTES_MIN,
         Combine::Auto | Combine::Off => usize::MAX,
     }
+}
+
+/// Whether an update is so short that only inside a job it would go together with others, and this thread runs none.
+pub(crate) fn waits_for_no_job(ctx: &CipherCtx, len: usize) -> bool {
+    let row = ctx.row();
+    len < BYTES_MIN
+        && len < row.thresholds.block_from.min(row.split_from(ctx.message.encrypts))
+        && ctx.message.state == State::Direct
+        && in_flight::way(ctx.prov()).is_none()
 }
 
 /// One update of a message that is the inner context's; `None` where it is to go another way, and nothing was done.

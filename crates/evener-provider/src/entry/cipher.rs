@@ -11,7 +11,7 @@ use super::provider_of;
 use super::refusal::for_c;
 use crate::cipher::context::CipherCtx;
 use crate::cipher::message::Message;
-use crate::cipher::{buffering, calls, gcm, module_choice, one_shot, route};
+use crate::cipher::{buffering, calls, combining, gcm, module_choice, one_shot, route};
 use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
@@ -114,7 +114,7 @@ dispatch! {
             return answer;
         }
         ctx.choose_kernel(len);
-        if len < ctx.hot.thresh {
+        if len < ctx.hot.thresh || combining::waits_for_no_job(ctx, len) {
             return ctx.forward(&call);
         }
         if module_choice::stays_unseen(ctx, len) {
