@@ -75,6 +75,12 @@ impl Runtime {
         };
         let machine = machine(request)?;
         let threads = request.threads.unwrap_or_else(|| core_budget().workers());
+        if threads == 0 && !request.modules.is_empty() {
+            return Err(Failure::new(
+                Error::Invalid,
+                "a module needs a thread that waits for it, and there are to be none",
+            ));
+        }
         Ok(Self {
             creator: Creator::current(),
             threads,
@@ -129,7 +135,7 @@ impl Runtime {
     fn setup(&self) -> Setup<'static> {
         Setup {
             workers: (0..self.threads).map(|_| self.machine.core_drivers()).collect(),
-            modules: if self.threads == 0 { Vec::new() } else { self.machine.modules() },
+            modules: self.machine.modules(),
             learned: self.machine.learned.clone(),
             policy: self.policy,
             callers: usize::from(self.threads == 0),

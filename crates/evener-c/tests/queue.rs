@@ -312,6 +312,29 @@ fn after_its_runtime_was_closed_a_queue_gives_out_what_was_finished_and_takes_no
 }
 
 #[test]
+fn a_module_does_what_a_program_hands_over_and_is_counted() {
+    without_standstill(|| {
+        let request = |threads| Request {
+            threads: Some(threads),
+            modules: vec!["emulated:am3358".to_owned()],
+            policy: Some("module_only".to_owned()),
+            no_cost_cache: true,
+        };
+        let runtime = Arc::new(Runtime::open(&request(1)).unwrap());
+        let mut queue = Queue::open(&runtime, 16).unwrap();
+        let mut lent: Vec<Lending> = (0..24).map(|_| cbc(&runtime, 512)).collect();
+        crypt(&mut queue, &mut lent[..8]);
+        through(&mut queue, &mut lent[8..], 16);
+        lent.iter().for_each(Lending::check);
+        let known = statistics(&runtime).unwrap();
+        assert_eq!((known.jobs, known.module_jobs, known.module_bytes), (24, 24, 24 * 512));
+        assert!(known.checked >= 4 && known.lost_modules == 0);
+        let without_threads = Runtime::open(&request(0)).err().map(|failure| failure.error);
+        assert_eq!(without_threads, Some(Error::Invalid));
+    });
+}
+
+#[test]
 fn statistics_count_each_job_once_while_the_runtime_goes_on() {
     without_standstill(|| {
         for threads in [0, 2] {

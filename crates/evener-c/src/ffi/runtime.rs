@@ -1,6 +1,7 @@
 //! Runtimes: open, close, statistics, costs as text.
 
 use std::ffi::{c_char, c_int};
+use std::slice;
 use std::sync::Arc;
 
 use evener::core::{Algorithm, Direction};
@@ -107,8 +108,9 @@ unsafe fn request(options: *const Options) -> Result<Request, Failure> {
     }
     // SAFETY: as the caller promised.
     let size = unsafe { options.cast::<usize>().read() };
-    if size != size_of::<Options>() {
-        return Err(invalid("options->size is none that this library knows: use EVENER_OPTIONS_INIT"));
+    // SAFETY: as the caller promised.
+    if size < size_of::<Options>() || !unsafe { is_zero_beyond(options, size) } {
+        return Err(invalid("options is none that this library knows: it begins as EVENER_OPTIONS_INIT"));
     }
     // SAFETY: it is whole.
     let options = unsafe { options.read() };
@@ -127,6 +129,18 @@ unsafe fn request(options: *const Options) -> Result<Request, Failure> {
     // SAFETY: as the caller promised.
     let modules = unsafe { names(options.modules) }?;
     Ok(Request { threads, modules, policy, no_cost_cache: options.flags & NO_COST_CACHE != 0 })
+}
+
+/// Whether what a later header adds says nothing.
+///
+/// # Safety
+///
+/// There are so many bytes.
+unsafe fn is_zero_beyond(options: *const Options, size: usize) -> bool {
+    let known = size_of::<Options>();
+    // SAFETY: as the caller promised; a struct is not longer than memory.
+    let added = unsafe { slice::from_raw_parts(options.cast::<u8>().wrapping_add(known), size - known) };
+    added.iter().all(|byte| *byte == 0)
 }
 
 /// # Safety

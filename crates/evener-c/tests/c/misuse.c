@@ -21,7 +21,13 @@ int main(void)
 
     DEMAND(evener_runtime_open(NULL, NULL) == EVENER_EINVAL && *evener_error_text());
     options.size = 7;
-    DEMAND(evener_runtime_open(&runtime, &options) == EVENER_EINVAL && strstr(evener_error_text(), "size"));
+    DEMAND(evener_runtime_open(&runtime, &options) == EVENER_EINVAL && strstr(evener_error_text(), "OPTIONS_INIT"));
+    /* A later header's struct: taken where what it adds is zero. */
+    struct { struct evener_options known; uint64_t added; } later = {EVENER_OPTIONS_INIT, 1};
+    later.known.size = sizeof later;
+    DEMAND(evener_runtime_open(&runtime, &later.known) == EVENER_EINVAL);
+    later.added = 0;
+    DEMAND(evener_runtime_open(&runtime, &later.known) == EVENER_OK && evener_runtime_close(runtime) == EVENER_OK);
     options.size = sizeof options, options.threads = -2;
     DEMAND(evener_runtime_open(&runtime, &options) == EVENER_EINVAL && strstr(evener_error_text(), "threads"));
     options.threads = 0, options.flags = 1u << 31;
