@@ -1,13 +1,14 @@
 """Symmetric encryption by all cores, and by crypto modules where they pay.
 
-Files and trees (:func:`encrypt`, :func:`decrypt`, :func:`verify`), and encrypted files as file objects (:func:`open`). :mod:`evener.aio` has
-the former for asyncio.
+Files and trees (:func:`encrypt`, :func:`decrypt`, :func:`verify`), encrypted files as file objects (:func:`open`), and bursts of thousands
+of buffers in one call (:class:`Session`, :func:`crypt_many`, :func:`hash_many`). :mod:`evener.aio` has files and bursts for asyncio.
 """
 
 from __future__ import annotations
 
 from ._arguments import KeyArguments
-from ._evener import __version__
+from ._bursts import Crypted, algorithms, configure, crypt_many, hash_many, statistics
+from ._evener import Session, __version__
 from ._exceptions import (
     AuthenticationError,
     CancelledError,
@@ -26,6 +27,7 @@ from ._streams import EncryptedReader, EncryptedWriter, open
 __all__ = [
     "AuthenticationError",
     "CancelledError",
+    "Crypted",
     "EncryptedReader",
     "EncryptedWriter",
     "Error",
@@ -36,11 +38,17 @@ __all__ = [
     "OutputExistsError",
     "ProgressCallback",
     "Report",
+    "Session",
     "UnsupportedError",
     "WrongKeyError",
     "__version__",
+    "algorithms",
+    "configure",
+    "crypt_many",
     "decrypt",
     "encrypt",
+    "hash_many",
     "open",
+    "statistics",
     "verify",
 ]

@@ -1,11 +1,39 @@
 """The native half; what users call stands in the other modules."""
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from typing_extensions import Buffer
 
 __version__: str
+
+class Session:
+    """Key, algorithm and direction, checked once, for any thread. The key is copied, and wiped with the last use of the session.
+
+    :param algorithm: a name of :func:`evener.algorithms`: ``AES-256-GCM``, ``AES-128-CBC``, ``SHA-256``.
+    :param key: the key; nothing for hashes.
+    :param direction: ``encrypt`` (also of hashes) or ``decrypt``.
+    :param padding: PKCS#7, for ECB and CBC.
+    """
+
+    def __new__(
+        cls, algorithm: str, key: Buffer = ..., direction: typing.Literal["encrypt", "decrypt"] = "encrypt", *, padding: bool = False
+    ) -> Session: ...
+    @property
+    def algorithm(self) -> str:
+        """The algorithm's name."""
+    @property
+    def direction(self) -> str:
+        """``encrypt`` or ``decrypt``."""
+    @property
+    def padding(self) -> bool:
+        """Whether PKCS#7 is added and taken away."""
+    @property
+    def iv_bytes(self) -> int:
+        """Length of an IV, nonce, counter or tweak; 0 where there is none."""
+    @property
+    def tag_bytes(self) -> int:
+        """Length of a tag or digest; 0 where there is none."""
 
 class Reader:
     def __new__(cls, source: typing.Any, keys: dict[str, typing.Any], segments: int) -> Reader: ...
@@ -26,3 +54,17 @@ def run_files(
     files: dict[str, typing.Any],
     progress: Callable[[int, int, int | None], object] | None = None,
 ) -> tuple[str, list[tuple[str, Exception]]]: ...
+def crypt_many(
+    session: Session,
+    buffers: Buffer | Iterable[Buffer],
+    ivs: Buffer | Iterable[Buffer] | None,
+    aads: Buffer | Iterable[Buffer] | None,
+    tags: Buffer | Iterable[Buffer] | None,
+    out: Buffer | Iterable[Buffer] | None,
+    in_place: bool,
+    size: int | None,
+    ranges: Sequence[tuple[int, int]] | None,
+) -> tuple[list[bytes | None] | None, bytes | None, dict[int, Exception]]: ...
+def algorithms() -> list[tuple[str, int | None, int, int]]: ...
+def configure(threads: int | None, modules: list[str], policy: str | None) -> None: ...
+def statistics() -> dict[str, int]: ...

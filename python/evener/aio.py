@@ -10,9 +10,9 @@ import asyncio
 import functools
 import typing
 
-from . import _files
+from . import _bursts, _files
 
-__all__ = ["decrypt", "encrypt", "verify"]
+__all__ = ["crypt_many", "decrypt", "encrypt", "hash_many", "verify"]
 
 _Result = typing.TypeVar("_Result")
 
@@ -35,6 +35,8 @@ def _wrapped(call: typing.Callable[..., _Result]) -> typing.Callable[..., typing
     return awaited
 
 
+crypt_many = _wrapped(_bursts.crypt_many)
+hash_many = _wrapped(_bursts.hash_many)
 encrypt = _wrapped(_files.encrypt)
 decrypt = _wrapped(_files.decrypt)
 verify = _wrapped(_files.verify)

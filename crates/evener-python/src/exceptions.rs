@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use evener_c::Error;
 use evener_fd::SystemError;
 use evener_fd::text::{PathDisplay, one_line};
 use evener_files::{FileError, FormatError, RequestError};
@@ -158,4 +159,18 @@ pub(crate) fn of_request(error: &RequestError) -> PyErr {
 /// A module that was named and cannot be used.
 pub(crate) fn of_machine(error: &MachineError) -> PyErr {
     Kind::Unsupported.exception(&error.to_string())
+}
+
+/// Why a job failed.
+pub(crate) fn of_job(number: usize, error: Error) -> PyErr {
+    let text = format!("job {number}: {}", error.meaning().trim_end_matches('\0'));
+    match error {
+        Error::BadMessage | Error::BadPadding => Kind::Authentication.exception(&text),
+        Error::Invalid => {
+            PyValueError::new_err(format!("job {number}: its length does not fit the algorithm"))
+        }
+        Error::Unsupported => Kind::Unsupported.exception(&text),
+        Error::Canceled => Kind::Cancelled.exception(&text),
+        _ => Kind::Error.exception(&text),
+    }
 }

@@ -1,5 +1,5 @@
-//! CPython's C functions that PyO3 has no safe form of below Python 3.11: the buffer protocol and the
-//! interpreter's number.
+//! CPython's C functions that PyO3 has no safe form of below Python 3.11: the buffer protocol, bytes that are filled after they are made, and
+//! the interpreter's number.
 //!
 //! `Py_buffer` and the two functions over it are part of the stable ABI from 3.11 on. 3.9 and 3.10, which are final, have them under the same
 //! names with the same layout (`Include/cpython/object.h` of both), so one module for 3.9 and all that follow may call them.
@@ -11,8 +11,12 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use pyo3::ffi::{Py_ssize_t, PyInterpreterState_Get, PyInterpreterState_GetID, PyObject};
+use pyo3::ffi::{
+    Py_ssize_t, PyBytes_AsString, PyBytes_FromStringAndSize, PyInterpreterState_Get,
+    PyInterpreterState_GetID, PyObject,
+};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 /// `Py_buffer`.
 #[repr(C)]
@@ -175,6 +179,45 @@ impl Drop for Views {
 pub(crate) fn is_buffer(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: the object is alive and the interpreter's lock is held, as `Bound` says.
     unsafe { PyObject_CheckBuffer(object.as_ptr()) == 1 }
+}
+
+/// Copies the bytes of a buffer to the start of `to` where they fit; how many it has.
+///
+/// # Errors
+///
+/// As [`Views::lend`].
+pub(crate) fn copy_bytes(exporter: &Bound<'_, PyAny>, to: &mut [u8]) -> PyResult<usize> {
+    let mut view = EMPTY;
+    // SAFETY: the object is alive and the interpreter's lock is held, as `Bound` says; the view stays where it is until it is released.
+    if unsafe { PyObject_GetBuffer(exporter.as_ptr(), &raw mut view, PYBUF_SIMPLE) } != 0 {
+        return Err(PyErr::fetch(exporter.py()));
+    }
+    let len = usize::try_from(view.len).unwrap_or_default();
+    if len <= to.len() && len > 0 {
+        // SAFETY: so many bytes are lent there, there is space for them, and the interpreter's memory is not ours.
+        unsafe { ptr::copy_nonoverlapping(view.buf.cast::<u8>(), to.as_mut_ptr(), len) };
+    }
+    // SAFETY: it was filled by PyObject_GetBuffer and is released once.
+    unsafe { PyBuffer_Release(&raw mut view) };
+    Ok(len)
+}
+
+/// Bytes that no other thread has yet, and where they are to be filled. Their content is whatever was there: all of it is to be written before
+/// Python sees them.
+///
+/// # Errors
+///
+/// `MemoryError`.
+pub(crate) fn new_bytes(py: Python<'_>, len: usize) -> PyResult<(Bound<'_, PyBytes>, Place)> {
+    let size =
+        Py_ssize_t::try_from(len).map_err(|_| pyo3::exceptions::PyOverflowError::new_err("too long"))?;
+    // SAFETY: a null pointer asks for bytes without content, and the interpreter's lock is held.
+    let made = unsafe { PyBytes_FromStringAndSize(ptr::null(), size) };
+    // SAFETY: it is a new reference, or null with an exception set.
+    let made = unsafe { Bound::from_owned_ptr_or_err(py, made) }?;
+    // SAFETY: it is a bytes object, and CPython lets its only owner write into it.
+    let start = unsafe { PyBytes_AsString(made.as_ptr()) };
+    Ok((made.cast_into::<PyBytes>()?, Place { start: start.cast(), len }))
 }
 
 /// The number of the interpreter that runs: 0 is the main one.

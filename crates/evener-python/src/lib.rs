@@ -1,8 +1,9 @@
-//! The native half of the Python package `evener`. Its functions take what the package's own modules have gathered;
+//! The native half of the Python package `evener` (docs/design/python.md). Its functions take what the package's own modules have gathered;
 //! signatures, defaults and documentation for users stand there, in `python/evener`.
 //!
 //! | room | what it has |
 //! |---|---|
+//! | `burst` | sessions, and thousands of jobs in one call |
 //! | `streams` | encrypted files as file objects |
 //! | `files` | runs over files and trees, with a progress callback |
 //! | `keys` | keys as Python gives them, for one call |
@@ -12,6 +13,7 @@
 //! | `words` | arguments that are words out of a few |
 #![allow(unsafe_code, reason = "room: memory that Python's objects lend")]
 
+mod burst;
 mod exceptions;
 mod ffi;
 mod files;
@@ -28,6 +30,8 @@ use pyo3::prelude::*;
 mod _evener {
     use super::*;
 
+    #[pymodule_export]
+    use super::burst::{Session, algorithms, configure, crypt_many, statistics};
     #[pymodule_export]
     use super::files::run_files;
     #[pymodule_export]

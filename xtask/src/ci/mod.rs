@@ -58,7 +58,7 @@ const STEPS: [Step; 14] = [
     Step { name: "tests", least: Depth::Commit, run: suites::run },
     Step { name: "kernels", least: Depth::Commit, run: kernels },
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
-    Step { name: "python", least: Depth::Commit, run: |tally, _| python::run(tally) },
+    Step { name: "python", least: Depth::Commit, run: python::run },
     Step { name: "later", least: Depth::Full, run: |tally, _| later_openssl::run(tally) },
     Step { name: "aarch64", least: Depth::Full, run: |tally, _| aarch64(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },

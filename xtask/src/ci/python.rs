@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use super::Tally;
+use super::{Depth, Tally};
 use crate::tree::root;
 
 const STEP: &str = "the Python package";
+/// Calls of the test that memory stays flat, of a full run.
+const CALLS: &str = "1000000";
 
-pub(super) fn run(tally: &mut Tally) {
+pub(super) fn run(tally: &mut Tally, depth: Depth) {
     let Some(python) = env::var_os("EVENER_TINK_PYTHON") else {
         return tally.print(&format!("skipped: {STEP} (EVENER_TINK_PYTHON is not set)"));
     };
@@ -28,6 +30,9 @@ pub(super) fn run(tally: &mut Tally) {
     // From the folder of the tests: the package's own sources, which lack the native half, are not to be found.
     tests.current_dir(root().join("python/tests")).env("PYTHONPATH", folder.join("packages"));
     tests.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).env("PYTHONDONTWRITEBYTECODE", "1");
+    if depth == Depth::Full {
+        tests.env("EVENER_TEST_CALLS", CALLS);
+    }
     tally.run_tests(STEP, tests);
 }
 

@@ -57,7 +57,7 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
         RUNTIME_TESTS,
     ),
     // The package's Python is its only user.
-    ("evener-python", Use(&["evener", "evener-fd", "evener-files", "evener-machine"]), &[]),
+    ("evener-python", Use(&["evener", "evener-c", "evener-fd", "evener-files", "evener-machine"]), &[]),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.

@@ -57,7 +57,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
             "tests/support/ffi.rs",
         ],
     ),
-    ("evener-python", &["src/ffi.rs"]),
+    ("evener-python", &["src/burst/engine.rs", "src/ffi.rs"]),
     ("evener-ossl-sys", &["src/ffi.rs"]),
     ("evener-evp-sys", &["src/ffi.rs"]),
     ("evener-evp", &["src/ffi/"]),

@@ -1,0 +1,269 @@
+"""The process around it: forks, threads, other interpreters, memory, keys, asyncio."""
+
+import asyncio
+import gc
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+import evener
+
+from conftest import noise
+
+
+def run(script, **environment):
+    return subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+    )
+
+
+def test_a_forked_child_is_told_so_and_the_parent_goes_on():
+    script = """
+import os, evener
+session = evener.Session("AES-128-CBC", bytes(range(16)))
+before = evener.crypt_many(session, [bytes(4096)] * 200, bytes(3200)).outputs
+child = os.fork()
+if child == 0:
+    status = 0
+    for call in (
+        lambda: evener.crypt_many(session, [bytes(4096)] * 200, bytes(3200)),
+        lambda: evener.Session("AES-128-CBC", bytes(16)),
+        lambda: evener.encrypt("/dev/null", passphrase="p"),
+        lambda: evener.statistics(),
+    ):
+        try:
+            call()
+            status = 1
+        except RuntimeError as error:
+            status |= 0 if "forked" in str(error) else 2
+    del session
+    os._exit(status)
+assert os.waitpid(child, 0)[1] == 0
+assert evener.crypt_many(session, [bytes(4096)] * 200, bytes(3200)).outputs == before
+"""
+    assert run(script).returncode == 0, run(script).stderr
+
+
+def test_a_child_whose_parent_had_not_used_it_uses_it():
+    script = """
+import os, evener
+child = os.fork()
+if child == 0:
+    os._exit(0 if evener.hash_many("SHA-256", [b"x"] * 99)[0][:1] == b"\\x2d" else 1)
+raise SystemExit(os.waitpid(child, 0)[1])
+"""
+    assert run(script).returncode == 0
+
+
+def test_subinterpreters_are_refused_clearly():
+    interpreters = pytest.importorskip("_xxsubinterpreters", reason="this Python has no such module")
+    del interpreters
+    script = """
+import _xxsubinterpreters as interpreters
+other = interpreters.create()
+try:
+    interpreters.run_string(other, "import evener")
+except Exception as error:
+    print(error)
+import evener
+"""
+    ran = run(script)
+    assert ran.returncode == 0 and "subinterpreter" in ran.stdout, (ran.stdout, ran.stderr)
+
+
+def test_threads_share_a_session_and_others_run_meanwhile():
+    key = noise(32)
+    session, judge = evener.Session("AES-256-GCM", key), AESGCM(key)
+    wrong, ticks, ended = [], 0, threading.Event()
+
+    def work(number):
+        texts = [noise(20_000, number * 100 + at) for at in range(40)]
+        ivs = [(number * 100 + at).to_bytes(12, "big") for at in range(40)]
+        for _ in range(5):
+            done = evener.crypt_many(session, texts, ivs)
+            sealed = [out + done.tags[at * 16 : at * 16 + 16] for at, out in enumerate(done.outputs)]
+            if sealed != [judge.encrypt(iv, text, None) for iv, text in zip(ivs, texts)]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_memory_stays_flat_over_many_calls():
+    # Calls are many and small; test-full has a million of them.
+    calls = int(os.environ.get("EVENER_TEST_CALLS", "20000"))
+    session = evener.Session("AES-128-CBC", noise(16))
+    spaces, ivs = [bytearray(64), bytearray(4096)], bytes(32)
+
+    def burst(count):
+        for _ in range(count):
+            evener.crypt_many(session, spaces, ivs, in_place=True)
+            evener.Session("AES-128-GCM", ivs[:16])
+            try:
+                evener.crypt_many(session, [b"short"], ivs[:16])
+            except ValueError:
+                pass
+
+    burst(2000)
+    gc.collect()
+    before = resident()
+    burst(calls)
+    gc.collect()
+    assert resident() - before < 4 << 20
+    assert sys.getrefcount(session) < 5 and sys.getrefcount(spaces[0]) < 5
+
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_key_is_gone_from_memory_with_its_session():
+    # What is searched for is made there by an operation that leaves no other copy, and the searcher is another process.
+    script = """
+import os, sys, evener
+def key():
+    space = bytearray(32)
+    for at in range(32):
+        space[at] = (at * 37 + 101) & 255
+    return space
+def wipe(space):
+    for at in range(len(space)):
+        space[at] = 0
+space = key()
+session = evener.Session("AES-256-GCM", space)
+wipe(space)
+evener.crypt_many(session, [bytes(4096)] * 200, bytes(2400))
+print("held", flush=True); sys.stdin.readline()
+del session
+# What is compiled for tests leaves words on a worker's stack, which later bursts write over.
+for _ in range(20):
+    evener.crypt_many(evener.Session("AES-256-GCM", bytes(32)), [bytes(4096)] * 2000, bytes(24000))
+print("gone", flush=True); sys.stdin.readline()
+"""
+    key = bytes((at * 37 + 101) & 255 for at in range(32))
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        found = {}
+        for _ in range(2):
+            state = child.stdout.readline().strip()
+            found[state] = occurrences(child.pid, key)
+            child.stdin.write("\n")
+            child.stdin.flush()
+    assert found["held"] > 0, "the search finds nothing where there is something"
+    assert found["gone"] == 0
+
+
+def occurrences(process, key):
+    count = 0
+    with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            span, mode = line.split()[:2]
+            if "w" not in mode or "[v" in line:
+                continue
+            start, end = (int(place, 16) for place in span.split("-"))
+            memory.seek(start)
+            try:
+                count += memory.read(end - start).count(key)
+            except OSError:
+                pass
+    return count
+
+
+def test_awaited_calls_do_the_same_and_the_loop_goes_on():
+    from evener import aio
+
+    async def main():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        key, texts = noise(32), [noise(50_000, number) for number in range(100)]
+        session, ivs = evener.Session("AES-256-CTR", key), bytes(1600)
+        bursts = [aio.crypt_many(session, texts, ivs) for _ in range(4)]
+        done = await asyncio.gather(*bursts)
+        ticking.cancel()
+        assert ticks > 0
+        assert all(one.outputs == evener.crypt_many(session, texts, ivs).outputs for one in done)
+        with pytest.raises(ValueError):
+            await aio.crypt_many(session, texts, ivs[:-1])
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_await_ends_after_its_buffers_are_free():
+    from evener import aio
+
+    async def main():
+        space = bytearray(64 << 20)
+        task = asyncio.create_task(
+            aio.crypt_many(evener.Session("AES-256-CBC", noise(32)), space, bytes(16 << 10), size=64 << 10, in_place=True)
+        )
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        space.append(0)
+
+    asyncio.run(main())
+
+
+def test_a_module_that_is_not_there_is_named():
+    script = """
+import evener
+evener.configure(modules=["hosted:/no/such/socket"])
+try:
+    evener.Session("SHA-256")
+except evener.UnsupportedError as error:
+    print(error)
+try:
+    evener.configure(policy="nonsense"); evener.Session("SHA-256")
+except ValueError as error:
+    print(error)
+evener.configure(threads=1)
+evener.Session("SHA-256")
+try:
+    evener.configure(threads=2)
+except RuntimeError as error:
+    print(error)
+"""
+    ran = run(script)
+    assert ran.returncode == 0, ran.stderr
+    first, second, third = ran.stdout.splitlines()
+    assert "/no/such/socket" in first and "nonsense" in second and "before the first" in third
+
+
+def test_an_interrupt_ends_a_run_and_leaves_nothing_half(tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(8 << 30)
+    script = f"""
+import evener, signal, threading, os, time
+def interrupt(files, bytes, total):
+    if bytes and not interrupt.sent:
+        interrupt.sent = True
+        os.kill(os.getpid(), signal.SIGINT)
+interrupt.sent = False
+try:
+    evener.encrypt({str(tmp_path / "large")!r}, {str(tmp_path / "out")!r}, recipient={RECIPIENT!r}, progress=interrupt)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ran = run(script)
+    assert ran.stdout == "interrupted\n", ran.stderr
+    assert os.listdir(tmp_path) == ["large"]
+
+
+RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
