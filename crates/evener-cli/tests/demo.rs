@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::LazyLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -55,17 +56,25 @@ fn one_page_has_both_pictures_and_every_figure_and_nothing_else_is_left() {
     assert_eq!(fs::read_dir(place.join("demo")).unwrap().count(), names.len(), "a folder is left");
 }
 
+/// What is said, and the page, where neither age nor OpenSSL's command is installed; run once.
+fn without_others() -> &'static (String, String) {
+    static RAN: LazyLock<(String, String)> = LazyLock::new(|| {
+        let place = Place::new();
+        let bin = only(&place, &["diff", "cp", "xargs"]);
+        let ran = place.evener().args(SMALL).arg("other").env("PATH", bin).run().succeeded();
+        (ran.stdout_text().to_owned(), fs::read_to_string(place.join("other/index.html")).unwrap())
+    });
+    &RAN
+}
+
 #[test]
 fn every_step_is_named_with_its_time_before_the_first_begins_and_again_when_it_does() {
-    let place = Place::new();
-    let bin = only(&place, &["diff", "cp", "xargs"]);
-    let ran = place.evener().args(SMALL).env("PATH", bin).run().succeeded();
-    let said = ran.stdout_text();
+    let (said, _) = without_others();
     let (plan, steps) = said.split_once("\n\n").unwrap();
     assert!(
         plan.contains("in about ")
             && plan.contains("Nothing is downloaded")
-            && plan.contains("kept, in demo"),
+            && plan.contains("kept, in other"),
         "{plan}"
     );
     let planned: Vec<&str> = plan.lines().skip(1).collect();
@@ -79,13 +88,10 @@ fn every_step_is_named_with_its_time_before_the_first_begins_and_again_when_it_d
 
 #[test]
 fn what_is_not_installed_is_said_at_the_end_and_on_the_page() {
-    let place = Place::new();
-    let bin = only(&place, &["diff", "cp", "xargs"]);
-    let ran = place.evener().args(SMALL).arg("other").env("PATH", bin).run().succeeded();
-    let page = fs::read_to_string(place.join("other/index.html")).unwrap();
+    let (said, page) = without_others();
     for name in ["Without age: ", "Without openssl: ", "Without the provider: "] {
         assert!(page.contains(name), "{name} is not on the page");
-        assert!(ran.stdout_text().contains(&format!("\n{name}")), "{}", ran.stdout_text());
+        assert!(said.contains(&format!("\n{name}")), "{said}");
     }
     assert_eq!(page.matches("<svg ").count(), 2);
 }
