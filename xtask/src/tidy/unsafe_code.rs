@@ -82,6 +82,7 @@ const FILES_WITH_UNSAFE_CODE: &[(&str, &[&str])] = &[
             "tests/support/ffi.rs",
             "tests/support/ffi/",
             "examples/overhead/ffi.rs",
+            "examples/overhead/ffi/",
         ],
     ),
     ("evener-c", &["src/ffi/", "src/queue/", "tests/queue.rs"]),

@@ -4,11 +4,12 @@ use std::ffi::{CString, c_char, c_int, c_uchar, c_uint, c_void};
 use std::ptr;
 use std::time::Instant;
 
+pub(crate) mod full_caches;
 #[macro_use]
 #[path = "../../tests/support/ffi/libcrypto.rs"]
 mod libcrypto;
 
-use super::full_caches::OtherThings;
+use full_caches::OtherThings;
 use libcrypto::Opaque;
 
 libcrypto! {

@@ -11,7 +11,6 @@
 #![allow(clippy::print_stdout, reason = "a program that reports")]
 
 mod ffi;
-mod full_caches;
 #[path = "../report/mod.rs"]
 mod report;
 
@@ -19,8 +18,8 @@ use std::env;
 use std::fs;
 use std::process::ExitCode;
 
+use ffi::full_caches::OtherThings;
 use ffi::{Operation, Subject};
-use full_caches::OtherThings;
 use report::argument;
 
 const ALGORITHMS: &[&str] = &["AES-128-CBC", "AES-128-CTR", "AES-128-GCM", "SHA256"];

@@ -75,7 +75,7 @@ pub fn all() -> u32 {
 }
 
 /// Those of them that kernels do unless told: ECB not.
-pub fn untold() -> u32 {
+pub fn by_default() -> u32 {
     let of_ecb = OTHERS.iter().filter(|(name, _)| name.ends_with("-ECB"));
     all() - of_ecb.map(|(_, directions)| directions).sum::<u32>()
 }

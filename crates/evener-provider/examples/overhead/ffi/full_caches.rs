@@ -12,7 +12,7 @@ pub(crate) struct OtherThings {
 }
 
 impl OtherThings {
-    /// Some; `None` where the system has no memory for instructions, or for those of this processor nobody wrote any.
+    /// Some; `None` where the system has no memory for instructions, or where it is of another kind than x86-64.
     pub(crate) fn new() -> Option<Self> {
         // Of eight bytes each, and one that returns.
         const NOTHING: [u8; 8] = [0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0];
