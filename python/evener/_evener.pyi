@@ -5,8 +5,21 @@ from collections.abc import Callable, Iterable, Sequence
 
 from typing_extensions import Buffer
 
+__all__ = [
+    "Reader",
+    "Session",
+    "Writer",
+    "__version__",
+    "algorithms",
+    "configure",
+    "crypt_many",
+    "run_files",
+    "statistics",
+]
+
 __version__: str
 
+@typing.final
 class Session:
     """Key, algorithm and direction, checked once, for any thread. The key is copied, and wiped with the last use of the session.
 
@@ -17,7 +30,7 @@ class Session:
     """
 
     def __new__(
-        cls, algorithm: str, key: Buffer = ..., direction: typing.Literal["encrypt", "decrypt"] = "encrypt", *, padding: bool = False
+        cls, algorithm: str, key: Buffer | None = None, direction: typing.Literal["encrypt", "decrypt"] = "encrypt", *, padding: bool = False
     ) -> Session: ...
     @property
     def algorithm(self) -> str:
@@ -35,6 +48,7 @@ class Session:
     def tag_bytes(self) -> int:
         """Length of a tag or digest; 0 where there is none."""
 
+@typing.final
 class Reader:
     def __new__(cls, source: typing.Any, keys: dict[str, typing.Any], segments: int) -> Reader: ...
     @property
@@ -43,6 +57,7 @@ class Reader:
     def bytes_read(self) -> int: ...
     def read_into(self, place: int, buffer: Buffer) -> int: ...
 
+@typing.final
 class Writer:
     def __new__(cls, sink: typing.Any, keys: dict[str, typing.Any], armor: bool) -> Writer: ...
     def write(self, data: Buffer) -> int: ...

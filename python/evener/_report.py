@@ -20,47 +20,47 @@ class Report(Mapping[str, typing.Any]):
     @property
     def outcome(self) -> str:
         """``done``, ``some_failed`` or ``stopped``."""
-        return self._facts["outcome"]
+        return str(self._facts["outcome"])
 
     @property
     def found(self) -> int:
         """What was found: each is done, done before, left out or failed."""
-        return self._facts["found"]
+        return int(self._facts["found"])
 
     @property
     def files(self) -> int:
         """Files that this run finished."""
-        return self._facts["files"]
+        return int(self._facts["files"])
 
     @property
     def already_done(self) -> int:
         """Files whose finished output was there before."""
-        return self._facts["already_done"]
+        return int(self._facts["already_done"])
 
     @property
     def bytes_in(self) -> int:
         """Bytes that were read."""
-        return self._facts["bytes_in"]
+        return int(self._facts["bytes_in"])
 
     @property
     def bytes_out(self) -> int:
         """Bytes that were written."""
-        return self._facts["bytes_out"]
+        return int(self._facts["bytes_out"])
 
     @property
     def seconds(self) -> float:
         """From start to end."""
-        return self._facts["seconds"]
+        return float(self._facts["seconds"])
 
     @property
     def failed(self) -> list[dict[str, str]]:
         """What failed: rows with ``path`` and ``reason``."""
-        return self._facts["failed"]
+        return list(self._facts["failed"])
 
     @property
     def skipped(self) -> list[dict[str, str]]:
         """What was left out: rows with ``path`` and ``reason``."""
-        return self._facts["skipped"]
+        return list(self._facts["skipped"])
 
     def to_json(self) -> str:
         """The report as the command writes it."""

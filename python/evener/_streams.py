@@ -50,7 +50,7 @@ class EncryptedReader(io.RawIOBase):
         self._reader()
         return True
 
-    def readinto(self, buffer: Buffer) -> int:  # type: ignore[override]
+    def readinto(self, buffer: Buffer) -> int:
         count = self._reader().read_into(self._place, buffer)
         self._place += count
         return count
