@@ -14,32 +14,38 @@ use crate::tree::cargo;
 ///
 /// Where it does not build; cargo has then printed why.
 pub(crate) fn built_evener() -> Result<PathBuf, String> {
+    built_program("evener-cli")
+}
+
+/// The program of a package, built with optimisation.
+fn built_program(package: &str) -> Result<PathBuf, String> {
     let mut build = cargo();
-    build.args(["build", "--release", "-p", "evener-cli", "--message-format=json-render-diagnostics"]);
+    build.args(["build", "--release", "-p", package, "--message-format=json-render-diagnostics"]);
     let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
     if !output.status.success() {
-        return Err("evener does not build".to_owned());
+        return Err(format!("{package} does not build"));
     }
     executable(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "cargo names no executable".to_owned())
 }
 
-/// The command and the OpenSSL provider, built with optimisation.
+/// The command, its program for stores, and the OpenSSL provider, built with optimisation.
 pub(crate) struct Built {
     pub(crate) command: PathBuf,
+    pub(crate) objects: PathBuf,
     pub(crate) module: PathBuf,
 }
 
-/// Builds both.
+/// Builds all.
 ///
 /// # Errors
 ///
 /// Where one does not build; cargo has then printed why.
 pub(crate) fn built() -> Result<Built, String> {
-    let command = built_evener()?;
+    let (command, objects) = (built_evener()?, built_program("evener-objects")?);
     let mut build = cargo();
     build.args(["build", "--release", "-p", "evener-provider", "--message-format=json-render-diagnostics"]);
     let module = shared_library(&answer(build)?).ok_or("cargo names no shared library")?;
-    Ok(Built { command, module })
+    Ok(Built { command, objects, module })
 }
 
 /// Builds a part of a package with optimisation: the folder that it is in.

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use crate::arguments::Command;
 use crate::command::{
     bench, completions, cryptodev, demo, devices, doctor, encrypt, explain, host, inspect, keygen, keyset,
-    man, provider, sim, status, sum, top,
+    man, objects, provider, sim, status, sum, top,
 };
 use crate::terminal::{output, signals};
 
@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         Command::Verify(arguments) => encrypt::verify::verify(arguments),
         Command::Inspect(arguments) => inspect::run(arguments),
         Command::Sum(arguments) => sum::run(arguments),
+        Command::Plan(arguments) => objects::plan::run(arguments),
+        Command::RunShard(arguments) => objects::run_shard::run(arguments),
         Command::Devices(arguments) => devices::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
         Command::Bench(bench) => bench::run(bench),

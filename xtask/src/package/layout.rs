@@ -23,6 +23,11 @@ impl Layout {
         self.file("bin/evener")
     }
 
+    /// The program behind `evener plan` and `evener run-shard`.
+    pub(super) fn objects(&self) -> PathBuf {
+        self.file("lib/evener/evener-objects")
+    }
+
     pub(super) fn module(&self) -> PathBuf {
         self.file(self.modules.join("evener.so"))
     }
@@ -76,7 +81,7 @@ impl Layout {
 
     /// Every file and directory that is Evener's alone.
     pub(super) fn all(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.command(), self.module(), self.documents()];
+        let mut all = vec![self.command(), self.objects(), self.module(), self.documents()];
         all.extend(self.for_programs());
         all.extend(self.completions().map(|row| row.1));
         all.extend(self.units().map(|row| row.1));

@@ -101,8 +101,9 @@ fn finish(what: &str, outcome: Result<String, String>) -> ExitCode {
 
 /// Builds it and puts it there.
 fn installed(layout: &Layout) -> Result<(), String> {
-    let Built { command, module } = built()?;
+    let Built { command, objects, module } = built()?;
     put(&layout.command(), 0o755, &stripped(&command)?)?;
+    put(&layout.objects(), 0o755, &stripped(&objects)?)?;
     put(&layout.module(), 0o644, &stripped(&module)?)?;
     fs::create_dir_all(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
     let mut manual = Command::new(&command);

@@ -58,6 +58,13 @@ const DIRECTIONS: &[(&str, May, &[&str])] = &[
     ),
     // The package's Python is its only user.
     ("evener-python", Use(&["evener", "evener-c", "evener-fd", "evener-files", "evener-machine"]), &[]),
+    ("evener-shards", Use(&[]), &[]),
+    // A program by itself, which nothing builds on: the command starts it.
+    (
+        "evener-objects",
+        Use(&["evener", "evener-fd", "evener-files", "evener-machine", "evener-shards"]),
+        &["evener-testing"],
+    ),
     ("evener-sim", Use(&["evener-core"]), &["evener-vectors"]),
     ("evener-wire", Use(&["evener-core"]), &[]),
     // Of drivers it names the emulated one only, which it controls; those of a core are handed in.
@@ -171,6 +178,7 @@ const NOBODY_USES: &[&str] = &[
     "evener-cli",
     "evener-conformance",
     "evener-conformance-openssl",
+    "evener-objects",
     "evener-python",
     "evener-testing",
     "xtask",

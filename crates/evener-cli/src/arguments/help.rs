@@ -6,8 +6,9 @@ use clap::builder::StyledStr;
 use crate::terminal::output::wrapped;
 
 /// Groups of commands, in the order of the help.
-const GROUPS: [(&str, &[&str]); 3] = [
+const GROUPS: [(&str, &[&str]); 4] = [
     ("Files", &["encrypt", "decrypt", "verify", "inspect", "sum", "keygen", "keyset"]),
+    ("Objects in stores, on many machines", &["plan", "run-shard"]),
     (
         "OpenSSL and modules",
         &["provider", "doctor", "status", "top", "devices", "explain", "host", "cryptodev"],

@@ -20,6 +20,8 @@ use crate::command::inspect::Inspect;
 use crate::command::keygen::Keygen;
 use crate::command::keyset::KeysetCommand;
 use crate::command::man::Man;
+use crate::command::objects::plan::Plan;
+use crate::command::objects::run_shard::RunShard;
 use crate::command::provider::Provider;
 use crate::command::sim::Sim;
 use crate::command::status::Status;
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Verify(Box<Verify>),
     Inspect(Inspect),
     Sum(Box<Sum>),
+    Plan(Box<Plan>),
+    RunShard(Box<RunShard>),
     Devices(Devices),
     Explain(Box<Explain>),
     #[command(subcommand)]

@@ -11,9 +11,9 @@ use rustix::fs::OFlags;
 
 use crate::terminal::{Exit, PathDisplay, output};
 
-/// Shows what can be seen of an encrypted file without a key: its format, the kinds of its recipients, lengths.
+/// Shows what can be seen of an encrypted file without a key.
 ///
-/// With --json as `age-inspect --json` does: an object for each file, one a line.
+/// Its format, the kinds of its recipients, lengths. With --json as `age-inspect --json` does: an object for each file, one a line.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,6 +13,7 @@ pub(crate) mod inspect;
 pub(crate) mod keygen;
 pub(crate) mod keyset;
 pub(crate) mod man;
+pub(crate) mod objects;
 pub(crate) mod provider;
 pub(crate) mod sim;
 pub(crate) mod status;

@@ -13,7 +13,9 @@ use papers::Papers;
 use run::Run;
 use scale::Grid;
 
-/// Simulates, in virtual time and from published figures; nothing is encrypted or measured but for `live`.
+/// Simulates, in virtual time and from published figures.
+///
+/// Nothing is encrypted or measured but for `live`.
 #[derive(Subcommand)]
 pub(crate) enum Sim {
     Run(Run),

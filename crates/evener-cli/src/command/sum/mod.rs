@@ -17,9 +17,9 @@ use evener_startup::was_closed;
 use self::line::Style;
 use crate::terminal::{Exit, PathDisplay, examples_help, output};
 
-/// Writes checksums of files and trees, or checks them, as `sha256sum` does, on every core.
+/// Writes or checks checksums of files and trees, as `sha256sum` does.
 ///
-/// Lists are those of `sha256sum`, byte for byte, and either checks the other's. A directory stands for all regular files below it, in the order in which
+/// Every core hashes. Lists are those of `sha256sum`, byte for byte, and either checks the other's. A directory stands for all regular files below it, in the order in which
 /// `LC_ALL=C sort` puts their paths; links in it are not followed.
 #[derive(clap::Args)]
 #[command(after_help = examples_help! {

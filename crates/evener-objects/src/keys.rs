@@ -1,0 +1,145 @@
+//! Keys of a run: read by who uses them, from a file, the environment or a command; wiped, and never in a message.
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use evener_files::Task;
+use evener_files::age_keys::{Identities, Recipients, is_age_file};
+use evener_files::format::tink::Tink;
+use evener_files::format::{Opener, Sealer};
+use evener_files::keyset::Keyset;
+use evener_shards::{Direction, Keys};
+use rustix::fs::OFlags;
+use zeroize::Zeroizing;
+
+use crate::outcome::{Failure, Kind};
+
+/// Longest text that is taken for a key. Assumed, not measured: 1 MiB, far beyond any.
+const KEY_BYTES_MAX: usize = 1 << 20;
+
+/// What is to be done, with the keys for it.
+pub(crate) fn task(direction: Direction, keys: &Keys) -> Result<Task, Failure> {
+    let mut secrets = secrets(keys)?;
+    let has_age =
+        !(keys.identities.is_empty() && keys.recipients.is_empty() && keys.recipients_files.is_empty());
+    let keyset = secrets.iter().position(|(_, text)| Keyset::form(text).is_ok());
+    match keyset {
+        Some(place) if secrets.len() == 1 && !has_age => {
+            let (name, text) = secrets.swap_remove(place);
+            let keyset =
+                Keyset::parse(&text).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
+            let tink = Tink::new(keyset, keys.associated_data.clone());
+            Ok(match direction {
+                Direction::Encrypt => Task::Encrypt(Sealer::Tink(tink)),
+                Direction::Decrypt => Task::Decrypt(Opener::Tink(tink)),
+            })
+        }
+        Some(_) => Err(Failure::never("keys of one kind are needed, one Tink keyset or age's")),
+        None if !keys.associated_data.is_empty() => {
+            Err(Failure::never("associated data go with a Tink keyset only"))
+        }
+        None => age(direction, keys, &secrets),
+    }
+}
+
+/// A text that holds a key, and where it is from.
+type Secret = (String, Zeroizing<Vec<u8>>);
+
+/// All that may hold secrets.
+fn secrets(keys: &Keys) -> Result<Vec<Secret>, Failure> {
+    let mut secrets = Vec::new();
+    for file in keys.key.iter().chain(&keys.identities) {
+        secrets.push((file.display().to_string(), read_file(file)?));
+    }
+    if let Some(name) = &keys.key_env {
+        let value = std::env::var_os(name);
+        let value = value.ok_or_else(|| Failure::never(format_args!("the variable {name} is not set")))?;
+        secrets.push((name.clone(), Zeroizing::new(value.into_encoded_bytes())));
+    }
+    if let Some(command) = &keys.key_command {
+        secrets.push(("the command for the key".to_owned(), printed(command)?));
+    }
+    match secrets.iter().find(|(_, text)| is_age_file(text)) {
+        Some((name, _)) => Err(Failure::never(format_args!(
+            "{name} is under a passphrase, and no person is there to be asked for it"
+        ))),
+        None => Ok(secrets),
+    }
+}
+
+fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Failure> {
+    let of = |name: &str| {
+        let name = name.to_owned();
+        move |error: evener_files::FormatError| Failure::never(format_args!("{name}: {error}"))
+    };
+    if direction == Direction::Decrypt {
+        let mut identities = Identities::default();
+        for (name, text) in secrets {
+            identities.add_file(text, &mut |_| None).map_err(of(name))?;
+        }
+        return match secrets {
+            [] => Err(Failure::never("a key is needed: --key, --identity, --key-env or --key-command")),
+            _ => Ok(Task::Decrypt(Opener::Age(identities))),
+        };
+    }
+    let mut recipients = Recipients::default();
+    for text in &keys.recipients {
+        recipients.add(text).map_err(of(text))?;
+    }
+    for file in &keys.recipients_files {
+        let name = file.display().to_string();
+        add_file(&mut recipients, &read_file(file)?).map_err(of(&name))?;
+    }
+    for (name, text) in secrets {
+        let holds_identities = text.windows(IDENTITY.len()).any(|start| start == IDENTITY);
+        match holds_identities {
+            true => recipients.add_identity_file(text, &mut |_| None).map_err(of(name))?,
+            false => add_file(&mut recipients, text).map_err(of(name))?,
+        }
+    }
+    if recipients.texts().is_empty() {
+        return Err(Failure::never(
+            "a key is needed: --key, --recipient, --identity, --key-env or --key-command",
+        ));
+    }
+    Ok(Task::Encrypt(Sealer::Age(recipients)))
+}
+
+/// What lines of identities have.
+const IDENTITY: &[u8] = b"AGE-SECRET-KEY-";
+
+/// Adds the recipients of a file; one that cannot be used is an error, for no person reads a warning.
+fn add_file(recipients: &mut Recipients, text: &[u8]) -> Result<(), evener_files::FormatError> {
+    let unusable = recipients.add_file(text)?;
+    unusable.into_iter().next().map_or(Ok(()), |unusable| Err(unusable.error))
+}
+
+fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let cannot =
+        |error: std::io::Error| Failure::never(format_args!("cannot read {}: {error}", path.display()));
+    let file = evener_fd::open_named(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
+    read_all(std::fs::File::from(file)).map_err(cannot)
+}
+
+/// What a command prints, which a shell runs.
+fn printed(command: &str) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let failed = |what: String| Failure::new(Kind::Transient, format_args!("the command for the key {what}"));
+    let shell = Command::new("sh").args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+    let mut shell = shell.map_err(|error| failed(format!("was not started: {error}")))?;
+    let text = shell.stdout.take().map(read_all).transpose();
+    let status = shell.wait().map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    let text = text.map_err(|error| failed(format!("was not understood: {error}")))?;
+    // A key server that is busy answers later.
+    if status.success() { Ok(text.unwrap_or_default()) } else { Err(failed(format!("failed ({status})"))) }
+}
+
+fn read_all(from: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
+    // Space for all of it from the start, so that no copy is left behind by growing.
+    let mut text = Zeroizing::new(Vec::with_capacity(KEY_BYTES_MAX + 1));
+    from.take(KEY_BYTES_MAX as u64 + 1).read_to_end(&mut text)?;
+    if text.len() > KEY_BYTES_MAX {
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "longer than a key can be"));
+    }
+    Ok(text)
+}

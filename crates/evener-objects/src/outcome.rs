@@ -1,0 +1,113 @@
+//! How an object, or the whole of a command, ended: done, to be tried again, or never to be.
+
+use std::fmt;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Why something was not done, and whether another try may do it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+}
+
+/// What a failure is a failure of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A server that is busy, a connection that broke: another try may do it.
+    Transient,
+    /// Another try meets the same.
+    Never,
+    /// There is no such object.
+    Absent,
+    /// There is one already where none was to be.
+    Exists,
+    /// The object is another one than it was.
+    Changed,
+}
+
+impl Failure {
+    pub(crate) fn new(kind: Kind, text: impl fmt::Display) -> Self {
+        // One line, for reports and logs are of lines.
+        let text = text.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        Self { kind, text }
+    }
+
+    pub(crate) fn never(text: impl fmt::Display) -> Self {
+        Self::new(Kind::Never, text)
+    }
+
+    /// Whether the same shard is worth another run for its sake: what is gone or has changed is listed otherwise then.
+    pub(crate) const fn is_for_again(&self) -> bool {
+        matches!(self.kind, Kind::Transient | Kind::Absent | Kind::Changed)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// How the command ended, as its exit status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// All was done.
+    Done = 0,
+    /// Something was not, and another run of the same may do it.
+    Again = 1,
+    /// Something was not, and another run of the same would not either.
+    Never = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+impl From<&Failure> for Exit {
+    fn from(failure: &Failure) -> Self {
+        if failure.is_for_again() { Self::Again } else { Self::Never }
+    }
+}
+
+/// How long one request is tried again, with pauses that double.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Retries {
+    pub(crate) timeout: Duration,
+}
+
+/// The first pause and the longest. Assumed, not measured: 100 ms and 10 s, as clients of stores have them.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+
+impl Retries {
+    /// Tries until it goes well, fails for another reason than the moment, or time is over; `tried_again` hears of each further try.
+    pub(crate) fn until_done<T>(
+        self,
+        mut tried_again: impl FnMut(),
+        mut work: impl FnMut() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let (start, mut pause) = (Instant::now(), PAUSES.0);
+        loop {
+            match work() {
+                Err(failure) if failure.kind == Kind::Transient && start.elapsed() + pause < self.timeout => {
+                    std::thread::sleep(pause.mul_f64(jitter()));
+                    pause = (pause * 2).min(PAUSES.1);
+                    tried_again();
+                }
+                ended => return ended,
+            }
+        }
+    }
+}
+
+/// Half of a pause to all of it, so that those who failed together do not come back together.
+fn jitter() -> f64 {
+    let mut byte = [0];
+    // Without random bytes all of it is waited.
+    match getrandom::getrandom(&mut byte) {
+        Ok(()) => 0.5 + f64::from(byte[0]) / 512.0,
+        Err(_) => 1.0,
+    }
+}

@@ -1,0 +1,162 @@
+//! What a shard says: a line of JSON for each object, and one for the whole.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::outcome::{Exit, Failure};
+
+/// How an object ended.
+pub(crate) enum Ended {
+    /// It was made.
+    Done { bytes_in: u64, bytes_out: u64 },
+    /// Its finished output was there.
+    Already,
+    /// It was not made.
+    Failed(Failure),
+}
+
+/// A line for an object.
+#[derive(Serialize)]
+struct ObjectLine<'a> {
+    object: &'a str,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_in: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_out: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// Whether another run may do it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    try_again: Option<bool>,
+}
+
+/// The last line.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Totals {
+    pub(crate) shard: u32,
+    pub(crate) objects: u64,
+    pub(crate) done: u64,
+    pub(crate) already_done: u64,
+    pub(crate) failed: u64,
+    /// Of those, how many another run may do.
+    pub(crate) try_again: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+    /// Requests that were tried again.
+    pub(crate) retries: u64,
+    pub(crate) elapsed_s: f64,
+    pub(crate) exit_status: u8,
+}
+
+/// A report that is being written, by several threads.
+pub(crate) struct Report {
+    state: Mutex<State>,
+    start: Instant,
+    is_quiet: bool,
+}
+
+struct State {
+    totals: Totals,
+    lines: Option<Box<dyn Write + Send>>,
+    /// Why lines could not be written.
+    broken: Option<io::Error>,
+}
+
+impl Report {
+    /// Begins one; its lines go to `json`, `-` being standard output.
+    pub(crate) fn new(shard: u32, json: Option<&Path>, is_quiet: bool) -> io::Result<Self> {
+        let lines: Option<Box<dyn Write + Send>> = match json {
+            None => None,
+            Some(path) if path == Path::new("-") => Some(Box::new(io::stdout())),
+            Some(path) => Some(Box::new(File::create(path)?)),
+        };
+        let state = State { totals: Totals { shard, ..Totals::default() }, lines, broken: None };
+        Ok(Self { state: Mutex::new(state), start: Instant::now(), is_quiet })
+    }
+
+    /// Takes an object that ended; a failure is named on standard error at once.
+    pub(crate) fn object(&self, name: &str, ended: &Ended) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = &mut state.totals;
+        totals.objects += 1;
+        let line = ObjectLine {
+            object: name,
+            outcome: "done",
+            bytes_in: None,
+            bytes_out: None,
+            error: None,
+            try_again: None,
+        };
+        let line = match ended {
+            Ended::Done { bytes_in, bytes_out } => {
+                (totals.done, totals.bytes_in) = (totals.done + 1, totals.bytes_in + bytes_in);
+                totals.bytes_out += bytes_out;
+                ObjectLine { bytes_in: Some(*bytes_in), bytes_out: Some(*bytes_out), ..line }
+            }
+            Ended::Already => {
+                totals.already_done += 1;
+                ObjectLine { outcome: "already-done", ..line }
+            }
+            Ended::Failed(failure) => {
+                totals.failed += 1;
+                totals.try_again += u64::from(failure.is_for_again());
+                say(format_args!("{name}: {failure}"));
+                let (error, try_again) = (Some(failure.text.as_str()), Some(failure.is_for_again()));
+                ObjectLine { outcome: "failed", error, try_again, ..line }
+            }
+        };
+        state.write(&line);
+    }
+
+    /// Counts a request that is tried again.
+    pub(crate) fn tried_again(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).totals.retries += 1;
+    }
+
+    /// Writes the last line and says how it went.
+    pub(crate) fn finish(self) -> Result<Exit, Failure> {
+        let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let exit = match &state.totals {
+            Totals { failed: 0, .. } => Exit::Done,
+            Totals { try_again: 0, .. } => Exit::Never,
+            _ => Exit::Again,
+        };
+        state.totals.elapsed_s = self.start.elapsed().as_secs_f64();
+        state.totals.exit_status = exit as u8;
+        let totals = state.totals.clone();
+        state.write(&totals);
+        if !self.is_quiet {
+            let Totals { shard, done, already_done, failed, bytes_in, elapsed_s, .. } = totals;
+            say(format_args!(
+                "shard {shard}: {done} objects done ({bytes_in} bytes), {already_done} were done, {failed} failed; {elapsed_s:.1} s"
+            ));
+        }
+        match state.broken {
+            Some(error) => Err(Failure::never(format_args!("cannot write the report: {error}"))),
+            None => Ok(exit),
+        }
+    }
+}
+
+impl State {
+    fn write(&mut self, line: &impl Serialize) {
+        let Some(lines) = &mut self.lines else { return };
+        let mut text = serde_json::to_vec(line).expect("texts and numbers can be written");
+        text.push(b'\n');
+        // One write, so that lines of several processes in one pipe stay lines.
+        if let Err(error) = lines.write_all(&text).and_then(|()| lines.flush()) {
+            self.broken.get_or_insert(error);
+        }
+    }
+}
+
+/// Says something on standard error; who has closed it does not want to hear.
+pub(crate) fn say(text: impl std::fmt::Display) {
+    _ = writeln!(io::stderr(), "evener: {text}");
+}

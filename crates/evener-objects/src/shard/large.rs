@@ -1,0 +1,139 @@
+//! A large object: parts of whole segments, which threads read, work on and send in any order; who ends the last one completes it.
+
+use std::io::{self, IoSliceMut};
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use evener_files::object::{ObjectWork, ReadAt};
+
+use super::core::Core;
+use super::order::Order;
+use super::{PART_BYTES, PARTS_MAX};
+use crate::outcome::{Failure, Kind};
+use crate::report::Ended;
+use crate::store::{Found, Making, Upload};
+
+/// One in work.
+pub(super) struct Large {
+    found: Found,
+    making: Making,
+    work: ObjectWork,
+    upload: Arc<dyn Upload>,
+    segments_per_part: u64,
+    /// Parts not yet ended, well or badly.
+    left: AtomicUsize,
+    /// The first failure.
+    failure: Mutex<Option<Failure>>,
+}
+
+impl Large {
+    /// Makes or reads the header, and begins the upload.
+    pub(super) fn open(
+        shard: &Order<'_>,
+        core: &mut Core<'_, '_>,
+        found: Found,
+        making: Making,
+    ) -> Result<Self, Failure> {
+        let source = Stored { shard, found: &found };
+        let work = core.begin(&source)?;
+        let upload = shard.patiently(|| shard.destination.begin(&making))?;
+        let part_bytes = PART_BYTES.max(found.bytes.div_ceil(PARTS_MAX));
+        let segments_per_part = (part_bytes / work.segment_bytes_out()).max(1);
+        let mut large = Self {
+            found,
+            making,
+            work,
+            upload,
+            segments_per_part,
+            left: AtomicUsize::default(),
+            failure: Mutex::default(),
+        };
+        large.left = AtomicUsize::new(large.part_count());
+        Ok(large)
+    }
+
+    /// Parts, at least one.
+    pub(super) fn part_count(&self) -> usize {
+        let count = self.work.segment_count().div_ceil(self.segments_per_part);
+        usize::try_from(count).expect("no more than a few thousand")
+    }
+
+    /// Does a part; the one that is ended last ends the object.
+    pub(super) fn do_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) {
+        if self.failure().is_none()
+            && let Err(failure) = self.try_part(shard, core, number)
+        {
+            self.failure().get_or_insert(failure);
+        }
+        // AcqRel: who ends the last part comes behind all that the others did.
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let ended = self.end(shard).unwrap_or_else(|failure| {
+                self.upload.abort();
+                Ended::Failed(failure)
+            });
+            shard.report.object(&self.found.name, &ended);
+        }
+    }
+
+    fn try_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) -> Result<(), Failure> {
+        let run = self.run(number);
+        let input = shard.patiently(|| shard.source.read(&self.found, self.work.input(&run)))?;
+        let place = self.work.output(&run).start;
+        let output = core.crypt(&self.work, &run, &input)?;
+        shard.patiently(|| self.upload.part(number, place, output.clone()))
+    }
+
+    /// The segments of a part.
+    fn run(&self, number: usize) -> Range<u64> {
+        let first = number as u64 * self.segments_per_part;
+        first..(first + self.segments_per_part).min(self.work.segment_count())
+    }
+
+    fn end(&self, shard: &Order<'_>) -> Result<Ended, Failure> {
+        if let Some(failure) = self.failure().take() {
+            return Err(failure);
+        }
+        let bytes_out = self.work.output(&(0..self.work.segment_count())).end;
+        let done = Ended::Done { bytes_in: self.found.bytes, bytes_out };
+        // Not every store refuses to complete what has come there meanwhile, so it is looked at once more.
+        if !self.making.replaces && shard.is_finished(&self.making)? {
+            self.upload.abort();
+            return Ok(Ended::Already);
+        }
+        match shard.patiently(|| self.upload.complete()) {
+            Ok(()) => Ok(done),
+            // An answer may have been lost: what stands there tells.
+            Err(failure) => match shard.is_finished(&self.making) {
+                Ok(true) => Ok(done),
+                _ => Err(failure),
+            },
+        }
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An object in its store, of which a header is read.
+struct Stored<'a> {
+    shard: &'a Order<'a>,
+    found: &'a Found,
+}
+
+impl ReadAt for Stored<'_> {
+    fn byte_count(&self) -> u64 {
+        self.found.bytes
+    }
+
+    fn read_exact_at(&self, parts: &mut [IoSliceMut<'_>], place: u64) -> io::Result<()> {
+        let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        let read = || self.shard.source.read(self.found, place..place + wanted);
+        let bytes = self.shard.patiently(read).map_err(|failure| match failure.kind {
+            Kind::Changed => io::Error::from(io::ErrorKind::UnexpectedEof),
+            _ => io::Error::other(failure.text),
+        })?;
+        bytes[..].read_exact_at(parts, 0)
+    }
+}

@@ -1,0 +1,143 @@
+//! `evener run-shard`: one shard of a plan, from its listing to its report.
+//!
+//! ```text
+//! feed (names of the shard) ─> queue ─> each thread: done already? ─> read ─> segments on this core ─> written under its name, with its mark
+//!                                └──> parts of large objects, before new objects
+//! ```
+//! A thread takes an object, or a part of a large one, to its end. There are more threads than cores, for most of the time each waits for a store.
+
+mod core;
+mod feed;
+mod large;
+mod order;
+mod queue;
+mod worker;
+
+use std::thread;
+use std::time::Duration;
+
+use evener::core::Direction as Way;
+use evener::core::plan::Policy;
+use evener::{CoreDrivers, DriverFactory as _, Setup};
+use evener_files::Task;
+use evener_files::object::mark;
+use evener_machine::{Choice, Machine, Silent};
+use evener_shards::{Plan, ShardRun};
+
+use self::core::Core;
+use crate::keys;
+use crate::outcome::{Exit, Failure, Retries};
+use crate::report::Report;
+use crate::store;
+use feed::Feed;
+use order::Order;
+use queue::Queue;
+use worker::Worker;
+
+/// What an object may have to be read and written at once, and what a part of a larger one has: more than the 5 MiB that stores want, and a few
+/// of them fit the memory of a small pod.
+const PART_BYTES: u64 = 8 << 20;
+/// Parts of one object; stores take 10000.
+const PARTS_MAX: u64 = 9_000;
+/// What a thread has in slots, at most.
+const SLOTS_BYTES: u64 = 4 << 20;
+/// Threads where nothing else is said: a few for each core, for they wait for a store.
+const THREADS_PER_CORE: usize = 4;
+
+/// Does a shard.
+pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
+    let name = run.plan.display();
+    let text = std::fs::read_to_string(&run.plan);
+    let text = text.map_err(|error| Failure::never(format_args!("cannot read {name}: {error}")))?;
+    let plan = Plan::read(&text).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
+    let (shard, upto) =
+        plan.shard(run.number).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
+    let task = keys::task(plan.direction, &run.keys)?;
+    mark(&task, &plan.salt, &[])
+        .ok_or_else(|| Failure::never("passphrases are for people: shards take keys"))?;
+    let source = store::open(&plan.source, false)?;
+    let destination = store::open(&plan.destination, true)?;
+    let report = Report::new(run.number, run.json.as_deref(), run.quiet);
+    let report = report.map_err(|error| Failure::never(format_args!("cannot write the report: {error}")))?;
+    let retries = Retries { timeout: Duration::from_secs(run.timeout_s.into()) };
+    let feed = Feed::new(&*source, &shard.after, upto, plan.is_ordered, &report);
+    let queue = Queue::new(feed);
+    let shard = Order {
+        plan: &plan,
+        task: &task,
+        source: &*source,
+        destination: &*destination,
+        existing: run.existing,
+        retries,
+        report: &report,
+    };
+    on_threads(&shard, &queue, run)?;
+    drop(queue);
+    report.finish()
+}
+
+/// Has threads work on the shard; this one is among them.
+fn on_threads(shard: &Order<'_>, queue: &Queue<'_>, run: &ShardRun) -> Result<(), Failure> {
+    let (way, algorithms) = match shard.task {
+        Task::Encrypt(sealer) => (Way::Encrypt, sealer.algorithms()),
+        Task::Decrypt(opener) => (Way::Decrypt, opener.algorithms()),
+    };
+    let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, way)).collect();
+    let machine =
+        Machine::only_for(&operations, &Choice::default(), false, &Silent).map_err(Failure::never)?;
+    let (slots, threads) = (slots(shard.task), threads(shard.task, run));
+    let drivers: Vec<CoreDrivers> = (0..threads).map(|_| machine.core_drivers()).collect();
+    let setup = Setup {
+        policy: Policy::CpuOnly,
+        callers: threads,
+        homes: threads + 1,
+        home_jobs: slots,
+        ..Setup::default()
+    };
+    let work = evener::try_run(setup, |runtime| {
+        thread::scope(|scope| {
+            let mut drivers = drivers.into_iter();
+            let own = drivers.next();
+            for drivers in drivers {
+                let core = Core::new(shard.task, slots, runtime.caller(drivers));
+                let work = move || Worker { shard, queue, core }.run();
+                // Where no further thread is to be had, those there are do all of it.
+                if thread::Builder::new()
+                    .name("evener-transfer".to_owned())
+                    .spawn_scoped(scope, work)
+                    .is_err()
+                {
+                    break;
+                }
+            }
+            if let Some(drivers) = own {
+                let core = Core::new(shard.task, slots, runtime.caller(drivers));
+                Worker { shard, queue, core }.run();
+            }
+        });
+    });
+    work.map(drop).map_err(Failure::never)
+}
+
+/// Segments that a thread works on at once.
+fn slots(task: &Task) -> usize {
+    let segment = match task {
+        Task::Encrypt(sealer) => sealer.slot_bytes(),
+        Task::Decrypt(opener) => opener.slot_bytes(),
+    };
+    usize::try_from(SLOTS_BYTES / segment.max(1)).unwrap_or(1).clamp(1, 64)
+}
+
+/// As many threads as were asked for, or as are good and fit the memory.
+fn threads(task: &Task, run: &ShardRun) -> usize {
+    if let Some(threads) = run.transfers {
+        return threads.get().into();
+    }
+    let segment = match task {
+        Task::Encrypt(sealer) => sealer.slot_bytes(),
+        Task::Decrypt(opener) => opener.slot_bytes(),
+    };
+    let each = 2 * PART_BYTES + segment.saturating_mul(slots(task) as u64);
+    let affordable = usize::try_from(run.memory_bytes / each).unwrap_or(usize::MAX);
+    (THREADS_PER_CORE * evener::core_budget().workers()).min(affordable).max(1)
+}

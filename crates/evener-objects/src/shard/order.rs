@@ -1,0 +1,72 @@
+//! What all threads of a shard are to do, and what decides about an output: its name, its mark, and what stands there.
+
+use evener_files::Task;
+use evener_files::object::mark;
+use evener_shards::{Direction, Existing, Plan};
+
+use crate::outcome::{Failure, Retries};
+use crate::report::Report;
+use crate::store::{Found, Making, Standing, Store};
+
+/// What all threads of a shard are to do, with what they do it.
+pub(super) struct Order<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) task: &'a Task,
+    pub(super) source: &'a dyn Store,
+    pub(super) destination: &'a dyn Store,
+    pub(super) existing: Existing,
+    pub(super) retries: Retries,
+    pub(super) report: &'a Report,
+}
+
+impl Order<'_> {
+    /// Tries while it fails for the moment only.
+    pub(super) fn patiently<T>(&self, work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
+        self.retries.until_done(|| self.report.tried_again(), work)
+    }
+
+    /// The output of an object: its name, and its mark, which tells of what it was made.
+    pub(super) fn making(&self, found: &Found) -> Result<Making, Failure> {
+        let suffix = &self.plan.suffix;
+        let name = match self.plan.direction {
+            Direction::Encrypt => format!("{}{suffix}", found.name),
+            Direction::Decrypt => {
+                let stem = found.name.strip_suffix(suffix.as_str());
+                let is_name = |stem: &&str| !stem.is_empty() && !stem.ends_with('/');
+                let no_suffix = || Failure::never(format_args!("its name does not end in {suffix}"));
+                stem.filter(is_name).ok_or_else(no_suffix)?.to_owned()
+            }
+        };
+        let about: [&[u8]; 2] = [found.version.as_bytes(), &found.bytes.to_le_bytes()];
+        let mark =
+            mark(self.task, &self.plan.salt, &about).ok_or_else(|| Failure::never("keys have no mark"))?;
+        Ok(Making { name, mark, replaces: false })
+    }
+
+    fn standing(&self, making: &Making) -> Result<Option<Standing>, Failure> {
+        self.patiently(|| self.destination.standing(&making.name))
+    }
+
+    /// Whether the finished output stands there.
+    pub(super) fn is_finished(&self, making: &Making) -> Result<bool, Failure> {
+        Ok(self.standing(making)?.is_some_and(|standing| standing.mark.as_ref() == Some(&making.mark)))
+    }
+
+    /// The output if it is to be made, replacing what stands there where that may be replaced.
+    pub(super) fn unless_finished(&self, making: Making) -> Result<Option<Making>, Failure> {
+        let Some(Standing { mark }) = self.standing(&making)? else { return Ok(Some(making)) };
+        let refused = |what: &str| {
+            Err(Failure::never(format_args!("output exists and is not the finished result: {what}")))
+        };
+        match (mark, self.existing) {
+            (Some(mark), _) if mark == making.mark => Ok(None),
+            (_, Existing::Replace) | (Some(_), Existing::Update) => {
+                Ok(Some(Making { replaces: true, ..making }))
+            }
+            (Some(_), Existing::Keep) => {
+                refused("its source has changed since, or it is for another key (--update makes it again)")
+            }
+            (None, _) => refused("it was not made by evener (--force replaces it)"),
+        }
+    }
+}

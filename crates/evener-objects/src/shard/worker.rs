@@ -1,0 +1,68 @@
+//! A thread: it takes objects and parts to their end, each on its own core.
+
+use super::PART_BYTES;
+use super::core::Core;
+use super::large::Large;
+use super::order::Order;
+use super::queue::{Queue, Work};
+use crate::outcome::{Failure, Kind};
+use crate::report::Ended;
+use crate::store::{Found, Making};
+
+pub(super) struct Worker<'a, 'q, 'r> {
+    pub(super) shard: &'a Order<'a>,
+    pub(super) queue: &'a Queue<'q>,
+    pub(super) core: Core<'a, 'r>,
+}
+
+impl Worker<'_, '_, '_> {
+    /// Works until there is nothing left.
+    pub(super) fn run(&mut self) {
+        while let Some(work) = self.queue.next() {
+            match work {
+                Work::Part(large, number) => large.do_part(self.shard, &mut self.core, number),
+                Work::Object(found) => {
+                    let ended = self.object(&found).unwrap_or_else(|failure| Some(Ended::Failed(failure)));
+                    if let Some(ended) = ended {
+                        self.shard.report.object(&found.name, &ended);
+                    }
+                    self.queue.looked_at();
+                }
+            }
+        }
+    }
+
+    /// Does an object, or shares it with all threads where it is large.
+    fn object(&mut self, found: &Found) -> Result<Option<Ended>, Failure> {
+        let making = self.shard.making(found)?;
+        let Some(making) = self.shard.unless_finished(making)? else { return Ok(Some(Ended::Already)) };
+        if found.bytes > PART_BYTES {
+            let large = Large::open(self.shard, &mut self.core, found.clone(), making)?;
+            self.queue.share(large.into());
+            return Ok(None);
+        }
+        self.small(found, &making).map(Some)
+    }
+
+    fn small(&mut self, found: &Found, making: &Making) -> Result<Ended, Failure> {
+        let shard = self.shard;
+        let input = shard.patiently(|| shard.source.read(found, 0..found.bytes))?;
+        let work = self.core.begin(&input[..])?;
+        let (all, place) =
+            (0..work.segment_count(), |place: u64| usize::try_from(place).map_err(Failure::never));
+        let own = work.input(&all);
+        let output = self.core.crypt(&work, &all, &input[place(own.start)?..place(own.end)?])?;
+        let done = Ended::Done { bytes_in: found.bytes, bytes_out: output.len() as u64 };
+        match shard.patiently(|| shard.destination.put(making, output.clone())) {
+            Ok(()) => Ok(done),
+            // An answer may have been lost, or another run of the shard was quicker: what stands there tells.
+            Err(failure) if matches!(failure.kind, Kind::Exists | Kind::Transient) => {
+                match shard.is_finished(making) {
+                    Ok(true) => Ok(done),
+                    _ => Err(Failure { kind: Kind::Transient, ..failure }),
+                }
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}

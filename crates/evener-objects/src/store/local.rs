@@ -1,0 +1,302 @@
+//! Directories as a store: names below them lead through no link, whatever changes the tree meanwhile, and an output gets its name when it is
+//! whole and durable.
+//!
+//! An output is a file without a name (`O_TMPFILE`) until then, so that a process that dies leaves nothing; where the file system has no
+//! such files, a draft with a name that listings leave out. The mark is an extended attribute.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use evener_fd::open_named;
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, XattrFlags};
+use rustix::io::Errno;
+
+use super::{Found, Listing, Making, Standing, Store, Unlisted, Upload};
+use crate::outcome::{Failure, Kind};
+
+/// The attribute that holds a mark.
+const MARK: &str = "user.evener.mark";
+/// Bytes that a mark may have.
+const MARK_BYTES_MAX: usize = 256;
+/// What names of drafts begin with.
+const DRAFT: &str = ".evener-draft-";
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+/// A directory.
+pub(super) struct Local {
+    root: Arc<OwnedFd>,
+}
+
+impl Local {
+    pub(super) fn open(path: &str, is_made: bool) -> Result<Self, Failure> {
+        if is_made {
+            std::fs::create_dir_all(path).map_err(|error| Failure::never(format_args!("{path}: {error}")))?;
+        }
+        let root = open_named(Path::new(path), DIRECTORY);
+        let root = root.map_err(|error| Failure::never(format_args!("{path}: {error}")))?;
+        Ok(Self { root: Arc::new(root) })
+    }
+
+    /// Opens what was found, if it is still the same.
+    fn open_found(&self, found: &Found) -> Result<File, Failure> {
+        let fd = beneath(&self.root, &found.name, READ)?;
+        let stat = fs::fstat(&fd).map_err(of)?;
+        match version(&stat) == found.version {
+            true => Ok(File::from(fd)),
+            false => Err(Failure::new(Kind::Changed, "it has changed since it was listed")),
+        }
+    }
+}
+
+/// Opens a name below a directory, through directories only.
+fn beneath(root: &OwnedFd, name: &str, flags: OFlags) -> Result<OwnedFd, Failure> {
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    loop {
+        match fs::openat2(root, if name.is_empty() { "." } else { name }, flags, Mode::empty(), how) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(Errno::LOOP) => {
+                return Err(Failure::never("a symbolic link is on the way to it; it is not followed"));
+            }
+            opened => return opened.map_err(of),
+        }
+    }
+}
+
+/// What tells this state of a file from others.
+fn version(stat: &Stat) -> String {
+    let Stat { st_ino, st_size, st_mtime, st_mtime_nsec, st_ctime, st_ctime_nsec, .. } = *stat;
+    format!("file {st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}")
+}
+
+impl Store for Local {
+    fn list(&self, after: &str) -> Listing {
+        let mut found = Vec::new();
+        walk(&self.root, "", after, &mut found);
+        found.sort_unstable_by(|one, other| name_of(one).cmp(name_of(other)));
+        Box::new(found.into_iter())
+    }
+
+    fn read(&self, found: &Found, range: Range<u64>) -> Result<Bytes, Failure> {
+        let file = self.open_found(found)?;
+        let bytes = usize::try_from(range.end - range.start).map_err(Failure::never)?;
+        let mut part = vec![0; bytes];
+        match file.read_exact_at(&mut part, range.start) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+                return Err(Failure::new(Kind::Changed, "it ended while it was read"));
+            }
+            Err(error) => return Err(of_io(&error)),
+        }
+        // What was written to it while it was read shows here.
+        let now = fs::fstat(&file).map_err(of)?;
+        match version(&now) == found.version {
+            true => Ok(part.into()),
+            false => Err(Failure::new(Kind::Changed, "it was changed while it was read")),
+        }
+    }
+
+    fn standing(&self, name: &str) -> Result<Option<Standing>, Failure> {
+        let fd = match beneath(&self.root, name, READ) {
+            Ok(fd) => fd,
+            Err(failure) if failure.kind == Kind::Absent => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
+        let mut mark = [0; MARK_BYTES_MAX];
+        let mark = match fs::fgetxattr(&fd, MARK, &mut mark) {
+            Ok(bytes) => std::str::from_utf8(&mark[..bytes]).ok().map(str::to_owned),
+            Err(_) => None,
+        };
+        Ok(Some(Standing { mark }))
+    }
+
+    fn put(&self, making: &Making, output: Bytes) -> Result<(), Failure> {
+        let draft = self.draft(making)?;
+        draft.part(0, 0, output)?;
+        draft.complete()
+    }
+
+    fn begin(&self, making: &Making) -> Result<Arc<dyn Upload>, Failure> {
+        Ok(Arc::new(self.draft(making)?))
+    }
+}
+
+/// Adds the files below a directory whose names are greater than `after`; what cannot be read is among them as a failure.
+fn walk(root: &OwnedFd, folder: &str, after: &str, found: &mut Vec<Result<Found, Unlisted>>) {
+    let unlisted = |name: &str, failure: Failure| Err(Unlisted { name: Some(name.to_owned()), failure });
+    let entries = beneath(root, folder, DIRECTORY).and_then(|fd| Dir::read_from(&fd).map_err(of));
+    let entries = match entries {
+        Ok(entries) => entries,
+        Err(failure) => return found.push(unlisted(folder, failure)),
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(errno) => return found.push(unlisted(folder, of(errno))),
+        };
+        let Ok(own) = entry.file_name().to_str() else {
+            found.push(unlisted(folder, Failure::never("a name in it is no text")));
+            continue;
+        };
+        if matches!(own, "." | "..") || own.starts_with(DRAFT) {
+            continue;
+        }
+        let name = if folder.is_empty() { own.to_owned() } else { format!("{folder}/{own}") };
+        match seen(root, &name) {
+            // Names below it begin with its own and a slash; none is greater if the greatest of these is not.
+            Ok((FileType::Directory, _)) if format!("{name}0").as_str() > after => {
+                walk(root, &name, after, found);
+            }
+            Ok((FileType::Directory, _)) => {}
+            _ if name.as_str() <= after => {}
+            Ok((FileType::RegularFile, stat)) => {
+                let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+                found.push(Ok(Found { name, bytes, version: version(&stat) }));
+            }
+            Ok(_) => {
+                found.push(unlisted(
+                    &name,
+                    Failure::never("neither file nor directory; links are not followed"),
+                ));
+            }
+            // It has gone since.
+            Err(failure) if failure.kind == Kind::Absent => {}
+            Err(failure) => found.push(unlisted(&name, failure)),
+        }
+    }
+}
+
+fn name_of(found: &Result<Found, Unlisted>) -> &str {
+    match found {
+        Ok(found) => &found.name,
+        Err(unlisted) => unlisted.name.as_deref().unwrap_or_default(),
+    }
+}
+
+fn seen(root: &OwnedFd, name: &str) -> Result<(FileType, Stat), Failure> {
+    let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
+    let folder = beneath(root, folder, DIRECTORY)?;
+    let stat = fs::statat(&folder, own, AtFlags::SYMLINK_NOFOLLOW).map_err(of)?;
+    Ok((FileType::from_raw_mode(stat.st_mode), stat))
+}
+
+/// An output on its way to its name.
+struct Draft {
+    file: File,
+    folder: OwnedFd,
+    making: Making,
+    /// The name that it has until then, where the file system has no files without one.
+    draft_name: Option<String>,
+}
+
+impl Local {
+    fn draft(&self, making: &Making) -> Result<Draft, Failure> {
+        let (folder, _) = making.name.rsplit_once('/').unwrap_or(("", &making.name));
+        let folder = self.made_folder(folder)?;
+        let mode = Mode::from_raw_mode(0o666);
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let (fd, draft_name) = match fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
+            Ok(fd) => (fd, None),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+                let name = random_name()?;
+                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+                (fs::openat(&folder, &name, flags, mode).map_err(of)?, Some(name))
+            }
+            Err(errno) => return Err(of(errno)),
+        };
+        Ok(Draft { file: File::from(fd), folder, making: making.clone(), draft_name })
+    }
+
+    /// The directory `folder`, made with those above it where there is none.
+    fn made_folder(&self, folder: &str) -> Result<OwnedFd, Failure> {
+        match beneath(&self.root, folder, DIRECTORY) {
+            Err(failure) if failure.kind == Kind::Absent => {}
+            opened => return opened,
+        }
+        let (above, own) = folder.rsplit_once('/').unwrap_or(("", folder));
+        let above = self.made_folder(above)?;
+        match fs::mkdirat(&above, own, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(of(errno)),
+        }
+        fs::fsync(&above).map_err(of)?;
+        beneath(&self.root, folder, DIRECTORY)
+    }
+}
+
+impl Upload for Draft {
+    fn part(&self, _: usize, place: u64, bytes: Bytes) -> Result<(), Failure> {
+        self.file.write_all_at(&bytes, place).map_err(|error| of_io(&error))
+    }
+
+    fn complete(&self) -> Result<(), Failure> {
+        // Where the file system has no attributes, the output is taken for another program's later.
+        fs::fsetxattr(&self.file, MARK, self.making.mark.as_bytes(), XattrFlags::empty()).ok();
+        self.file.sync_all().map_err(|error| of_io(&error))?;
+        let own = self.making.name.rsplit('/').next().unwrap_or_default();
+        match (&self.draft_name, self.making.replaces) {
+            (None, false) => self.link(own)?,
+            (Some(draft), false) => {
+                fs::linkat(&self.folder, draft, &self.folder, own, AtFlags::empty()).map_err(of)?;
+                fs::unlinkat(&self.folder, draft, AtFlags::empty()).map_err(of)?;
+            }
+            (None, true) => {
+                let draft = random_name()?;
+                self.link(&draft)?;
+                fs::renameat(&self.folder, &draft, &self.folder, own).map_err(of)?;
+            }
+            (Some(draft), true) => fs::renameat(&self.folder, draft, &self.folder, own).map_err(of)?,
+        }
+        fs::fsync(&self.folder).map_err(of)
+    }
+
+    fn abort(&self) {
+        if let Some(draft) = &self.draft_name {
+            fs::unlinkat(&self.folder, draft, AtFlags::empty()).ok();
+        }
+    }
+}
+
+impl Draft {
+    /// Gives the file without a name one.
+    fn link(&self, own: &str) -> Result<(), Failure> {
+        let file = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
+        let flags = AtFlags::SYMLINK_FOLLOW;
+        fs::linkat(fs::CWD, OsStr::new(&file), &self.folder, own, flags).map_err(of)
+    }
+}
+
+fn random_name() -> Result<String, Failure> {
+    let mut random = [0; 8];
+    getrandom::getrandom(&mut random).map_err(Failure::never)?;
+    Ok(format!("{DRAFT}{:016x}", u64::from_ne_bytes(random)))
+}
+
+fn of(errno: Errno) -> Failure {
+    of_io(&errno.into())
+}
+
+/// What an error of the system's means for the object.
+fn of_io(error: &std::io::Error) -> Failure {
+    let kind = match error.kind() {
+        ErrorKind::NotFound => Kind::Absent,
+        ErrorKind::AlreadyExists => Kind::Exists,
+        ErrorKind::PermissionDenied
+        | ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory
+        | ErrorKind::InvalidInput
+        | ErrorKind::InvalidFilename => Kind::Never,
+        // A full disk may be emptied, a server of files may come back.
+        _ => Kind::Transient,
+    };
+    Failure::new(kind, error)
+}

@@ -1,0 +1,111 @@
+//! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
+//!
+//! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`; `local.rs` directories, by descriptors and without following links.
+//! Either way an output appears under its name when all of it is there, together with its mark.
+
+mod local;
+mod remote;
+mod signing;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::outcome::Failure;
+
+/// An object that a listing had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its name below the place.
+    pub(crate) name: String,
+    pub(crate) bytes: u64,
+    /// What the store tells this state of it from others by.
+    pub(crate) version: String,
+}
+
+/// An output that stands under a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// The mark that Evener gave it.
+    pub(crate) mark: Option<String>,
+}
+
+/// How an output is to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct Making {
+    pub(crate) name: String,
+    pub(crate) mark: String,
+    /// Whether what stands there is replaced; else it is a failure.
+    pub(crate) replaces: bool,
+}
+
+/// Objects of a listing, one after the other.
+pub(crate) type Listing = Box<dyn Iterator<Item = Result<Found, Unlisted>> + Send>;
+
+/// What a listing does not have.
+#[derive(Debug)]
+pub(crate) struct Unlisted {
+    /// What stands under this name, or all that would follow.
+    pub(crate) name: Option<String>,
+    pub(crate) failure: Failure,
+}
+
+/// A place with objects below it.
+pub(crate) trait Store: Send + Sync {
+    /// Objects whose names are greater than `after`, in the order that the store has. It may give others besides.
+    fn list(&self, after: &str) -> Listing;
+
+    /// Bytes of an object that is still as it was found.
+    fn read(&self, found: &Found, range: Range<u64>) -> Result<Bytes, Failure>;
+
+    /// What stands under a name.
+    fn standing(&self, name: &str) -> Result<Option<Standing>, Failure>;
+
+    /// Makes an output at once.
+    fn put(&self, making: &Making, output: Bytes) -> Result<(), Failure>;
+
+    /// Begins an output that is made of parts.
+    fn begin(&self, making: &Making) -> Result<Arc<dyn Upload>, Failure>;
+}
+
+/// An output that is being made of parts, by several threads. Nothing of it is seen before it is complete.
+pub(crate) trait Upload: Send + Sync {
+    /// Takes a part: its number, counted from 0, its place in the whole, and its bytes. The same part may come again.
+    fn part(&self, number: usize, place: u64, bytes: Bytes) -> Result<(), Failure>;
+
+    /// Gives the output its name. All parts are there.
+    fn complete(&self) -> Result<(), Failure>;
+
+    /// Takes back what was sent.
+    fn abort(&self);
+}
+
+/// The store that a URI names. A directory that is not there is made where it `is_made` for outputs.
+pub(crate) fn open(place: &str, is_made: bool) -> Result<Arc<dyn Store>, Failure> {
+    match place.strip_prefix("file://") {
+        Some(path) => Ok(Arc::new(local::Local::open(path, is_made)?)),
+        None => Ok(Arc::new(remote::Remote::open(place)?)),
+    }
+}
+
+/// Places as they stand in a plan, which is read elsewhere: as URIs. An error where one place lies in the other, for then outputs would be inputs.
+pub(crate) fn places(source: &str, destination: &str) -> Result<[String; 2], Failure> {
+    let [source, destination] = [absolute(source)?, absolute(destination)?];
+    let folder = |place: &str| format!("{}/", place.trim_end_matches('/'));
+    let (from, to) = (folder(&source), folder(&destination));
+    if from.starts_with(&to) || to.starts_with(&from) {
+        return Err(Failure::never(format_args!("{source} and {destination} lie in each other")));
+    }
+    Ok([source, destination])
+}
+
+fn absolute(place: &str) -> Result<String, Failure> {
+    if place.contains("://") {
+        return Ok(place.to_owned());
+    }
+    let path =
+        std::path::absolute(place).map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
+    let path = path.to_str().ok_or_else(|| Failure::never(format_args!("{place} is no text")))?;
+    Ok(format!("file://{path}"))
+}

@@ -1,0 +1,276 @@
+//! Stores behind HTTP: S3's, Google's and Azure's, by the crate `object_store`. What it does asynchronously is waited for here, for a thread has
+//! one object at a time.
+
+use std::future::Future;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::BoxStream;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::{
+    Attribute, Attributes, BackoffConfig, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreScheme,
+    PutMode, PutMultipartOptions, PutOptions, RetryConfig,
+};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::signing::Libcrypto;
+use super::{Found, Listing, Making, Standing, Store, Unlisted, Upload};
+use crate::outcome::{Failure, Kind};
+
+/// The attribute that holds a mark. Letters only: some stores take identifiers, some proxies drop what has an underscore.
+const MARK: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("evenermark"));
+
+/// What waits for sockets and clocks: two threads, for all others compute.
+static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .thread_name("evener-io")
+        .build()
+});
+
+/// Part of a bucket or container.
+pub(super) struct Remote {
+    objects: Arc<dyn ObjectStore>,
+    multipart: Arc<dyn MultipartStore>,
+    prefix: Path,
+    runtime: &'static Runtime,
+}
+
+impl Remote {
+    /// The place that a URI names, with what the environment says of credentials and endpoints.
+    pub(super) fn open(place: &str) -> Result<Self, Failure> {
+        let refused = |error: &dyn std::fmt::Display| Failure::never(format_args!("{place}: {error}"));
+        let url = Url::parse(place).map_err(|error| refused(&error))?;
+        let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| refused(&error))?;
+        let runtime = RUNTIME.as_ref().map_err(|error| refused(error))?;
+        let (objects, multipart) = connected(&scheme, place).map_err(|error| refused(&error))?;
+        Ok(Self { objects, multipart, prefix, runtime })
+    }
+
+    fn path(&self, name: &str) -> Result<Path, Failure> {
+        let path =
+            if self.prefix.as_ref().is_empty() { name.to_owned() } else { format!("{}/{name}", self.prefix) };
+        Path::parse(path).map_err(Failure::never)
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
+        self.runtime.block_on(work).map_err(|error| of(&error))
+    }
+}
+
+/// Both faces of one store.
+type Faces = (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>);
+
+fn connected(scheme: &ObjectStoreScheme, place: &str) -> Result<Faces, Error> {
+    fn faces(store: impl ObjectStore + MultipartStore) -> Faces {
+        let store = Arc::new(store);
+        (Arc::clone(&store) as Arc<dyn ObjectStore>, store)
+    }
+    // Short tries: the long ones are ours, over the whole of a request.
+    let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
+    let retry = RetryConfig { backoff, max_retries: 3, retry_timeout: Duration::from_secs(60) };
+    match scheme {
+        ObjectStoreScheme::AmazonS3 => {
+            let builder = AmazonS3Builder::from_env().with_url(place).with_retry(retry);
+            builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
+        }
+        ObjectStoreScheme::GoogleCloudStorage => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_url(place).with_retry(retry);
+            builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            let builder = MicrosoftAzureBuilder::from_env().with_url(place).with_retry(retry);
+            builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
+        }
+        _ => Err(Error::NotSupported { source: "stores are s3://, gs://, az:// and file://".into() }),
+    }
+}
+
+impl Store for Remote {
+    fn list(&self, after: &str) -> Listing {
+        // The offset may be less than `after`, never more: a path takes no slash at its end.
+        let offset = self.path(after).ok().filter(|_| !after.is_empty());
+        let stream = match &offset {
+            Some(offset) => self.objects.list_with_offset(Some(&self.prefix), offset),
+            None => self.objects.list(Some(&self.prefix)),
+        };
+        Box::new(Objects { stream, prefix: self.prefix.clone(), runtime: self.runtime })
+    }
+
+    fn read(&self, found: &Found, range: Range<u64>) -> Result<Bytes, Failure> {
+        let path = self.path(&found.name)?;
+        if range.is_empty() {
+            return Ok(Bytes::new());
+        }
+        let wanted = range.end - range.start;
+        let if_match = found.version.strip_prefix(BY_ETAG).map(str::to_owned);
+        let options = GetOptions { range: Some(range.into()), if_match, ..GetOptions::default() };
+        let read = async { self.objects.get_opts(&path, options).await?.bytes().await };
+        let bytes = self.wait(read)?;
+        if bytes.len() as u64 == wanted {
+            Ok(bytes)
+        } else {
+            Err(Failure::new(Kind::Transient, format_args!("{} bytes came of {wanted}", bytes.len())))
+        }
+    }
+
+    fn standing(&self, name: &str) -> Result<Option<Standing>, Failure> {
+        let path = self.path(name)?;
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.wait(self.objects.get_opts(&path, options)) {
+            Ok(head) => {
+                let mark = head.attributes.get(&MARK).map(|mark| mark.as_ref().to_owned());
+                Ok(Some(Standing { mark }))
+            }
+            Err(failure) if failure.kind == Kind::Absent => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn put(&self, making: &Making, output: Bytes) -> Result<(), Failure> {
+        let path = self.path(&making.name)?;
+        let mode = if making.replaces { PutMode::Overwrite } else { PutMode::Create };
+        let options = PutOptions { mode, attributes: attributes(making), ..PutOptions::default() };
+        self.wait(self.objects.put_opts(&path, output.into(), options)).map(drop)
+    }
+
+    fn begin(&self, making: &Making) -> Result<Arc<dyn Upload>, Failure> {
+        let path = self.path(&making.name)?;
+        let options =
+            PutMultipartOptions { attributes: attributes(making), ..PutMultipartOptions::default() };
+        let id = self.wait(self.multipart.create_multipart_opts(&path, options))?;
+        let (multipart, runtime) = (Arc::clone(&self.multipart), self.runtime);
+        Ok(Arc::new(Parts { multipart, runtime, path, id, done: Mutex::default() }))
+    }
+}
+
+/// A version that the store takes as a condition, and one that it only tells.
+const BY_ETAG: &str = "etag ";
+const BY_TIME: &str = "time ";
+
+/// A listing under way.
+struct Objects {
+    stream: BoxStream<'static, Result<ObjectMeta, Error>>,
+    prefix: Path,
+    runtime: &'static Runtime,
+}
+
+impl Iterator for Objects {
+    type Item = Result<Found, Unlisted>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.runtime.block_on(self.stream.next())? {
+                Ok(meta) => {
+                    if let Some(found) = self.found(meta) {
+                        return Some(Ok(found));
+                    }
+                }
+                Err(error) => return Some(Err(Unlisted { name: None, failure: of(&error) })),
+            }
+        }
+    }
+}
+
+impl Objects {
+    /// What was found, by its name below the prefix.
+    fn found(&self, meta: ObjectMeta) -> Option<Found> {
+        let whole = meta.location.as_ref();
+        let name = match self.prefix.as_ref() {
+            "" => whole,
+            prefix => whole.strip_prefix(prefix)?.strip_prefix('/')?,
+        };
+        let version = match meta.e_tag.filter(|etag| !etag.trim_matches('"').is_empty()) {
+            Some(etag) => format!("{BY_ETAG}{etag}"),
+            None => format!("{BY_TIME}{}", meta.last_modified.timestamp_micros()),
+        };
+        Some(Found { name: name.to_owned(), bytes: meta.size, version })
+    }
+}
+
+/// An upload by parts.
+struct Parts {
+    multipart: Arc<dyn MultipartStore>,
+    runtime: &'static Runtime,
+    path: Path,
+    id: String,
+    /// What the store calls each part that it has.
+    done: Mutex<Vec<Option<PartId>>>,
+}
+
+impl Upload for Parts {
+    fn part(&self, number: usize, _: u64, bytes: Bytes) -> Result<(), Failure> {
+        let put = self.multipart.put_part(&self.path, &self.id, number, bytes.into());
+        let id = self.runtime.block_on(put).map_err(|error| of(&error))?;
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        if done.len() <= number {
+            done.resize(number + 1, None);
+        }
+        done[number] = Some(id);
+        Ok(())
+    }
+
+    fn complete(&self) -> Result<(), Failure> {
+        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let parts: Option<Vec<PartId>> = done.into_iter().collect();
+        let parts = parts.ok_or_else(|| Failure::new(Kind::Transient, "a part was not sent"))?;
+        let complete = self.multipart.complete_multipart(&self.path, &self.id, parts);
+        self.runtime.block_on(complete).map(drop).map_err(|error| of(&error))
+    }
+
+    fn abort(&self) {
+        // What cannot be taken back is not seen either; the store's own rule for such uploads ends it.
+        self.runtime.block_on(self.multipart.abort_multipart(&self.path, &self.id)).ok();
+    }
+}
+
+fn attributes(making: &Making) -> Attributes {
+    [(MARK, making.mark.clone())].into_iter().collect()
+}
+
+/// Codes of errors, as the stores' interfaces define them, that another try meets again.
+const REFUSALS: [&str; 9] = [
+    "AccessDenied",
+    "AuthenticationFailed",
+    "AuthorizationFailure",
+    "ContainerNotFound",
+    "InvalidAccessKeyId",
+    "InvalidBucketName",
+    "NoSuchBucket",
+    "PermanentRedirect",
+    "SignatureDoesNotMatch",
+];
+
+/// Longest text of an error in a message. Servers send pages.
+const TEXT_BYTES_MAX: usize = 400;
+
+fn shortened(text: &str) -> &str {
+    let end = text.char_indices().map(|(place, _)| place).take_while(|place| *place <= TEXT_BYTES_MAX).last();
+    if text.len() <= TEXT_BYTES_MAX { text } else { &text[..end.unwrap_or(0)] }
+}
+
+/// What an error of the store's means for the object.
+fn of(error: &Error) -> Failure {
+    let kind = match error {
+        Error::NotFound { .. } => Kind::Absent,
+        Error::AlreadyExists { .. } => Kind::Exists,
+        Error::Precondition { .. } | Error::NotModified { .. } => Kind::Changed,
+        Error::Generic { .. } | Error::JoinError { .. } => Kind::Transient,
+        _ => Kind::Never,
+    };
+    let text = error.to_string();
+    // Of listings the crate tells no status, but what the store said.
+    let says = |code: &str| text.contains(&format!("<Code>{code}</Code>"));
+    let kind =
+        if kind == Kind::Transient && REFUSALS.iter().any(|code| says(code)) { Kind::Never } else { kind };
+    Failure::new(kind, shortened(&text))
+}

@@ -1,0 +1,211 @@
+//! Shards of directories: nothing of theirs needs a store of others' making, and what a process leaves that is killed is seen at once.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
+
+use evener_files::keyset::{Keyset, Template};
+use evener_shards::{Ask, Direction, Keys, Planning, ShardRun, Wanted};
+use evener_testing::Random;
+use support::{
+    Person, Tree, ended_with, folder, kill_at_work, plan_of, planning, program, read, report, shard,
+    some_tree, write,
+};
+
+/// A planned tree: where it is, where it goes, and its plan.
+struct Stage {
+    folder: evener_testing::Folder,
+}
+
+impl Stage {
+    fn new(tree: &Tree, wanted: Wanted) -> Self {
+        let stage = Self { folder: folder() };
+        write(tree, &stage.folder.join("plain"));
+        ended_with(0, program(&Ask::Plan(stage.planning("plain", "sealed", wanted, "plan.json"))));
+        stage
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.folder.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn planning(&self, from: &str, to: &str, wanted: Wanted, plan: &str) -> Planning {
+        planning(&self.text(from), &self.text(to), wanted, &self.folder.join(plan))
+    }
+
+    fn asked(&self, number: u32, keys: Keys) -> ShardRun {
+        shard(&self.folder.join("plan.json"), number, keys)
+    }
+
+    fn all(&self, keys: &Keys) -> Vec<serde_json::Value> {
+        let count = u32::try_from(plan_of(&self.folder.join("plan.json")).shards.len()).unwrap();
+        let run =
+            |number| report(&ended_with(0, program(&Ask::RunShard(self.asked(number, keys.clone()))))).1;
+        (0..count).map(run).collect()
+    }
+}
+
+#[test]
+fn processes_that_are_killed_leave_nothing_half_done_and_the_rest_is_done_once() {
+    let (tree, person) = (some_tree(400, 21), Person::new());
+    let stage = Stage::new(&tree, Wanted::Shards(2));
+    let mut random = Random::new(22);
+    for round in 0..10 {
+        kill_at_work(
+            program(&Ask::RunShard(stage.asked(round % 2, person.as_recipient()))),
+            &stage.folder.join("sealed"),
+            1 + random.below(15),
+        );
+        // What has a name is whole.
+        for (name, file) in read(&stage.folder.join("sealed")) {
+            assert!(person.opens(&file) == tree[&name], "{name}");
+        }
+    }
+    let done = read(&stage.folder.join("sealed")).len() as u64;
+    let totals = stage.all(&person.as_recipient());
+    let sum = |field: &str| totals.iter().map(|totals| totals[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("already_done"), sum("done")), (done, tree.len() as u64 - done));
+    let sealed = read(&stage.folder.join("sealed"));
+    assert_eq!(sealed.keys().collect::<Vec<_>>(), tree.keys().collect::<Vec<_>>(), "no draft is left");
+    assert!(sealed.iter().all(|(name, file)| person.opens(file) == tree[name]));
+    let state = |name: &String| fs::metadata(stage.folder.join("sealed").join(name)).unwrap().ino();
+    let before: Vec<u64> = sealed.keys().map(state).collect();
+    assert!(stage.all(&person.as_recipient()).iter().all(|totals| totals["done"] == 0));
+    assert_eq!(sealed.keys().map(state).collect::<Vec<u64>>(), before);
+}
+
+#[test]
+fn a_keyset_comes_from_a_file_the_environment_or_a_command_and_is_in_no_plan_and_no_report() {
+    let tree = some_tree(20, 31);
+    let stage = Stage::new(&tree, Wanted::Shards(1));
+    let keyset = Keyset::generate("AES256_GCM_HKDF_4KB".parse::<Template>().unwrap()).unwrap().to_json();
+    let keyset = std::str::from_utf8(&keyset).unwrap();
+    let file = stage.folder.join("key.json");
+    fs::write(&file, keyset).unwrap();
+    let by_file = Keys { key: Some(file.clone()), associated_data: b"bound".to_vec(), ..Keys::default() };
+    let first = ended_with(0, program(&Ask::RunShard(stage.asked(0, by_file.clone()))));
+    // The same key from elsewhere knows its outputs again.
+    let by_env = Keys { key: None, key_env: Some("A_KEY".to_owned()), ..by_file.clone() };
+    let mut command = program(&Ask::RunShard(stage.asked(0, by_env)));
+    command.env("A_KEY", keyset);
+    assert_eq!(report(&ended_with(0, command)).1["already_done"], tree.len() as u64);
+    let cat = format!("cat '{}'", file.display());
+    let by_command = Keys { key: None, key_command: Some(cat), ..by_file.clone() };
+    let again = ended_with(0, program(&Ask::RunShard(stage.asked(0, by_command.clone()))));
+    assert_eq!(report(&again).1["already_done"], tree.len() as u64);
+    // And opens them.
+    let back = Planning {
+        direction: Direction::Decrypt,
+        ..stage.planning("sealed", "opened", Wanted::Shards(2), "plan.json")
+    };
+    ended_with(0, program(&Ask::Plan(back)));
+    stage.all(&by_command);
+    assert!(read(&stage.folder.join("opened")) == tree);
+    let document: serde_json::Value = serde_json::from_str(keyset).unwrap();
+    let secret = document["key"][0]["keyData"]["value"].as_str().unwrap();
+    let plan = fs::read(stage.folder.join("plan.json")).unwrap();
+    for text in [&plan, &first.stdout, &first.stderr, &again.stdout, &again.stderr] {
+        assert!(!String::from_utf8_lossy(text).contains(secret));
+    }
+}
+
+#[test]
+fn another_key_is_told_by_the_exit_status_and_so_is_damage() {
+    let (tree, person) = (some_tree(5, 41), Person::new());
+    let stage = Stage::new(&tree, Wanted::Shards(1));
+    stage.all(&person.as_recipient());
+    let (objects, _) =
+        report(&ended_with(2, program(&Ask::RunShard(stage.asked(0, Person::new().as_recipient())))));
+    assert!(
+        objects.values().all(|line| line["error"].as_str().unwrap().contains("for another key")),
+        "{objects:?}"
+    );
+    let back = Planning {
+        direction: Direction::Decrypt,
+        ..stage.planning("sealed", "opened", Wanted::Shards(1), "plan.json")
+    };
+    ended_with(0, program(&Ask::Plan(back)));
+    for name in ["a!b", "large/two"] {
+        let path = stage.folder.join("sealed").join(name);
+        let mut file = fs::read(&path).unwrap();
+        *file.last_mut().unwrap() ^= 1;
+        fs::write(&path, file).unwrap();
+    }
+    fs::write(stage.folder.join("identity"), &person.text).unwrap();
+    let keys = Keys { identities: vec![stage.folder.join("identity")], ..Keys::default() };
+    let (objects, totals) = report(&ended_with(2, program(&Ask::RunShard(stage.asked(0, keys)))));
+    assert_eq!((&totals["failed"], &totals["try_again"]), (&2.into(), &0.into()), "{objects:?}");
+    let mut expected = tree;
+    expected.retain(|name, _| !["a!b", "large/two"].contains(&name.as_str()));
+    assert!(read(&stage.folder.join("opened")) == expected, "nothing of a damaged object is there");
+}
+
+#[test]
+fn links_are_named_and_not_followed_on_either_side() {
+    let person = Person::new();
+    let tree: Tree =
+        [("one", 10), ("two/three", 20)].map(|(name, bytes)| (name.to_owned(), vec![7; bytes])).into();
+    let stage = Stage::new(&tree, Wanted::Shards(1));
+    fs::write(stage.folder.join("secret"), b"of others").unwrap();
+    symlink("../secret", stage.folder.join("plain/link")).unwrap();
+    symlink("..", stage.folder.join("plain/up")).unwrap();
+    fs::create_dir_all(stage.folder.join("sealed")).unwrap();
+    fs::create_dir_all(stage.folder.join("elsewhere")).unwrap();
+    symlink("../elsewhere", stage.folder.join("sealed/two")).unwrap();
+    let (objects, _) = report(&ended_with(2, program(&Ask::RunShard(stage.asked(0, person.as_recipient())))));
+    let failed: Vec<_> = objects
+        .iter()
+        .filter(|(_, line)| line["outcome"] == "failed")
+        .map(|(name, _)| name.as_str())
+        .collect();
+    assert_eq!(failed, ["link", "two/three", "up"]);
+    assert_eq!(fs::read_dir(stage.folder.join("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_plan_of_no_objects_has_no_shards_and_one_of_itself_is_refused() {
+    let stage = Stage { folder: folder() };
+    fs::create_dir(stage.folder.join("plain")).unwrap();
+    ended_with(0, program(&Ask::Plan(stage.planning("plain", "sealed", Wanted::Shards(4), "plan.json"))));
+    assert!(plan_of(&stage.folder.join("plan.json")).shards.is_empty());
+    ended_with(2, program(&Ask::RunShard(stage.asked(0, Person::new().as_recipient()))));
+    for (from, to) in [("plain", "plain"), ("plain", "plain/sealed"), ("plain/x", "plain")] {
+        ended_with(2, program(&Ask::Plan(stage.planning(from, to, Wanted::Shards(1), "plan.json"))));
+    }
+    ended_with(2, program(&Ask::Plan(stage.planning("absent", "sealed", Wanted::Shards(1), "plan.json"))));
+    ended_with(
+        2,
+        program(&Ask::Plan(Planning {
+            source: "ftp://host/x".into(),
+            ..stage.planning("plain", "sealed", Wanted::Shards(1), "p")
+        })),
+    );
+}
+
+#[test]
+fn keys_that_are_none_are_refused_for_good_and_a_command_that_fails_for_the_moment() {
+    let stage = Stage::new(&some_tree(1, 51), Wanted::Shards(1));
+    let write = |name: &str, text: &str| {
+        fs::write(stage.folder.join(name), text).unwrap();
+        stage.folder.join(name)
+    };
+    let (empty, text) = (write("empty", ""), write("text", "no key\n"));
+    let command = |text: &str| Keys { key_command: Some(text.to_owned()), ..Keys::default() };
+    for (status, keys) in [
+        (2, Keys::default()),
+        (2, Keys { key: Some(empty), ..Keys::default() }),
+        (2, Keys { key: Some(text), ..Keys::default() }),
+        (2, Keys { key: Some("/absent".into()), ..Keys::default() }),
+        (2, Keys { recipients: vec!["age1none".into()], ..Keys::default() }),
+        (2, Keys { key_env: Some("NOT_SET_ANYWHERE".into()), ..Keys::default() }),
+        (1, command("exit 3")),
+        (2, command("echo no key")),
+        (2, Keys { associated_data: vec![1], ..Person::new().as_recipient() }),
+    ] {
+        ended_with(status, program(&Ask::RunShard(stage.asked(0, keys))));
+    }
+    assert!(!Path::new(&stage.folder.join("sealed")).join("a").exists());
+}
