@@ -71,6 +71,11 @@ pub(crate) struct Place {
     pub(crate) len: usize,
 }
 
+// SAFETY: it is an address and a length; what may be done there is said where memory is lent.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
+
 // SAFETY: a view is plain data to everybody but its exporter, which is called with the interpreter's lock only ([`Views::lend`], [`Drop`]).
 unsafe impl Send for Views {}
 

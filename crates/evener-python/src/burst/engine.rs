@@ -1,11 +1,13 @@
-//! Where bursts are run: one runtime of the process, started with the first session, and a queue for each thread that brings a burst.
+//! Where bursts are run: one runtime of the process, opened with the first session, and a queue for each thread that works on a burst.
 //!
-//! A burst that is worth more than one core goes to the runtime's workers through a ring of jobs; what is little runs where it stands.
+//! A burst is cut into parts, which the calling thread and others, started for as long as it lasts, take one after the other. What is little runs where
+//! it stands.
 #![allow(unsafe_code, reason = "room: memory that Python's objects lend goes to the queue of evener-c")]
 
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread;
 
 use evener::core::{Algorithm, Direction, Padding};
 use evener_c::abi::Job;
@@ -29,7 +31,8 @@ impl Session {
         padding: Padding,
         key: &[u8],
     ) -> PyResult<Self> {
-        let opened = evener_c::session::Session::open(runtime()?, algorithm.name(), direction, padding, key);
+        let runtime = runtime().map_err(|failure| exception(&failure))?;
+        let opened = evener_c::session::Session::open(runtime, algorithm.name(), direction, padding, key);
         opened.map(Self).map_err(|failure| exception(&failure))
     }
 
@@ -53,99 +56,122 @@ pub(super) struct Work {
     pub(super) results: Vec<Done>,
 }
 
-// SAFETY: the places in it are memory that `Views` has lent, or bytes that no other thread has yet, for as long as the burst lasts; which thread touches it makes no
-// difference.
-unsafe impl Send for Work {}
-
 /// Status of a job that went well, as `EVENER_OK`.
 const DONE: i32 = 0;
-/// Jobs under way of one burst at most: enough for some bursts of every worker, few enough to stay in the caches.
-const DEPTH: usize = 512;
-/// Jobs that are waited for together: a wake-up for each would cost more than small ones take.
-const WAITED_FOR: usize = 64;
-/// What is run where it stands: less than what waking another thread takes. Assumed, not measured: 64 KiB, some 20 us of CBC or GCM in lanes.
-const LITTLE_BYTES: usize = 64 << 10;
+/// Jobs that a thread takes at a time at most: structures that stay in its caches.
+const PART_JOBS_MAX: usize = 256;
+/// Jobs that fill lanes some times.
+const LANES_FULL: usize = 32;
+/// Bytes of a part: short enough that threads end together. Assumed, not measured: 512 KiB, some 100 us.
+const PART_BYTES: usize = 512 << 10;
+/// What one thread runs: less than what it takes to start another. Assumed, not measured: 256 KiB, some 50 us of CBC or GCM in lanes.
+const LITTLE_BYTES: usize = 256 << 10;
 
-/// Runs all jobs.
+/// Runs all jobs, on this thread and as many more as are worth it.
 ///
 /// # Errors
 ///
 /// Where nothing could be run. What single jobs came to is in `results`.
-pub(super) fn run(session: &Arc<Session>, work: &mut Work) -> PyResult<()> {
-    let count = work.spans.len();
-    work.results = vec![Ok(0); count];
+pub(super) fn run(session: &Session, work: &mut Work) -> PyResult<()> {
+    let Work { spans, aads, ivs, tags, results } = work;
     let algorithm = session.core().algorithm();
-    let tag_bytes = algorithm.tag_bytes();
-    if work.tags.is_empty() {
-        work.tags = vec![0; count * tag_bytes];
-    }
-    let bytes: usize = work.spans.iter().map(|span| span.input.len).sum();
-    let mut queue = borrow_queue()?;
-    let burst = Burst { session, work, tag_bytes, iv_bytes: algorithm.iv_bytes() };
-    let done = if count == 1 || bytes <= LITTLE_BYTES {
-        burst.run_here(&mut queue)
-    } else {
-        burst.run_on_workers(&mut queue)
-    };
-    match done {
-        Ok(()) => give_back(queue),
-        Err(error) => {
-            // It waits for what is under way, which is lent no longer than this call lasts.
-            queue.close().ok();
-            return Err(exception(&Failure::from(error)));
-        }
-    }
-    Ok(())
+    let (tag_bytes, iv_bytes) = (algorithm.tag_bytes(), algorithm.iv_bytes());
+    *results = vec![Ok(0); spans.len()];
+    tags.resize(spans.len() * tag_bytes, 0);
+    let bytes: usize = spans.iter().map(|span| span.input.len).sum();
+    let burst = Burst { session, spans, aads, ivs, iv_bytes, tag_bytes };
+    let threads = if bytes <= LITTLE_BYTES { 1 } else { threads() };
+    let full = LANES_FULL.min(spans.len().div_ceil(threads)).max(1);
+    let part_jobs = (PART_BYTES * spans.len() / bytes.max(1)).clamp(full, PART_JOBS_MAX);
+    let parts = parts(results, tags, part_jobs, tag_bytes);
+    let threads = threads.min(parts.len());
+    let parts = Mutex::new(parts.into_iter());
+    let take_parts = || burst.take_parts(&parts);
+    thread::scope(|scope| {
+        let helper =
+            |_| thread::Builder::new().name("evener-python".to_owned()).spawn_scoped(scope, take_parts);
+        // Where no further thread is to be had, those there are do all of it.
+        let helpers: Vec<_> = (1..threads).map_while(|number| helper(number).ok()).collect();
+        let own = take_parts();
+        let ended =
+            helpers.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(Error::Panic.into())));
+        ended.fold(own, Result::and)
+    })
+    .map_err(|failure| exception(&failure))
 }
 
-struct Burst<'w> {
-    session: &'w Arc<Session>,
-    work: &'w mut Work,
+/// A run of jobs whose outcomes one thread writes.
+struct Part<'w> {
+    /// Number of its first job.
+    first: usize,
+    results: &'w mut [Done],
+    tags: &'w mut [u8],
+}
+
+fn parts<'w>(
+    results: &'w mut [Done],
+    mut tags: &'w mut [u8],
+    part_jobs: usize,
     tag_bytes: usize,
+) -> Vec<Part<'w>> {
+    let of_part = |(number, results): (usize, &'w mut [Done])| {
+        let own;
+        (own, tags) = std::mem::take(&mut tags).split_at_mut(results.len() * tag_bytes);
+        Part { first: number * part_jobs, results, tags: own }
+    };
+    results.chunks_mut(part_jobs).enumerate().map(of_part).collect()
+}
+
+/// What the threads of a burst share.
+#[derive(Clone, Copy)]
+struct Burst<'w> {
+    session: &'w Session,
+    spans: &'w [Span],
+    aads: &'w [Place],
+    ivs: &'w [u8],
     iv_bytes: usize,
+    tag_bytes: usize,
 }
 
 impl Burst<'_> {
-    fn run_here(mut self, queue: &mut Queue) -> Result<(), Error> {
-        let mut jobs: Vec<Job> = (0..self.work.spans.len()).map(|number| self.job(number)).collect();
-        let pointers: Vec<*mut Job> = jobs.iter_mut().map(|job| &raw mut *job).collect();
-        // SAFETY: whole jobs over an open session, none of them twice; their memory is lent for the time of the call (see `Work`), and was seen not to
-        // overlap.
-        unsafe { queue.crypt(&pointers) }?;
-        jobs.iter().for_each(|job| self.settle(job));
+    fn take_parts<'w>(&self, parts: &Mutex<impl Iterator<Item = Part<'w>>>) -> Result<(), Failure> {
+        let mut queue = borrow_queue()?;
+        let mut jobs = Vec::with_capacity(PART_JOBS_MAX);
+        loop {
+            let Some(part) = locked(parts).next() else { break };
+            self.run(part, &mut queue, &mut jobs)?;
+        }
+        locked(&QUEUES).push(queue);
         Ok(())
     }
 
-    fn run_on_workers(mut self, queue: &mut Queue) -> Result<(), Error> {
-        let count = self.work.spans.len();
-        let mut jobs: Vec<Job> = (0..count.min(DEPTH)).map(|_| self.job(0)).collect();
-        let mut free: Vec<*mut Job> = jobs.iter_mut().map(|job| &raw mut *job).collect();
-        let (mut ready, mut came) = (Vec::with_capacity(free.len()), [std::ptr::null_mut(); DEPTH]);
-        let (mut next, mut settled) = (0, 0);
-        while settled < count {
-            while next < count {
-                let Some(job) = free.pop() else { break };
-                // SAFETY: it points into `jobs`, which stays where it is, and no queue has it.
-                unsafe { job.write(self.job(next)) };
-                ready.push(job);
-                next += 1;
-            }
-            // SAFETY: as in `run_here`; they are given back before this returns, or the queue is closed.
-            let taken = unsafe { queue.submit(&ready) }?;
-            ready.drain(..taken);
-            let reaped = queue.reap(&mut came, WAITED_FOR.min(queue.in_flight()), None)?;
-            for &job in &came[..reaped] {
-                // SAFETY: it points into `jobs`, and the queue has given it back.
-                self.settle(unsafe { &*job });
-                free.push(job);
-            }
-            settled += reaped;
+    fn run(&self, part: Part<'_>, queue: &mut Queue, jobs: &mut Vec<Job>) -> Result<(), Error> {
+        jobs.clear();
+        let numbers = part.first..part.first + part.results.len();
+        jobs.extend(numbers.clone().map(|number| self.job(number)));
+        let tags = || (0..numbers.len()).map(|place| place * self.tag_bytes..(place + 1) * self.tag_bytes);
+        for (job, tag) in jobs.iter_mut().zip(tags()) {
+            job.tag[..self.tag_bytes].copy_from_slice(&part.tags[tag]);
+        }
+        let pointers: Vec<*mut Job> = jobs.iter_mut().map(|job| &raw mut *job).collect();
+        // SAFETY: whole jobs over an open session, none of them twice; the memory that they name is lent by Python's objects for longer than this call,
+        // and was seen not to overlap. When the call returns no job is under way.
+        unsafe { queue.crypt(&pointers) }?;
+        for ((job, result), tag) in jobs.iter().zip(part.results).zip(tags()) {
+            *result = match job.status {
+                DONE => Ok(job.written),
+                status => Err(Error::ALL
+                    .into_iter()
+                    .find(|error| *error as i32 == status)
+                    .unwrap_or(Error::Library)),
+            };
+            part.tags[tag].copy_from_slice(&job.tag[..self.tag_bytes]);
         }
         Ok(())
     }
 
     fn job(&self, number: usize) -> Job {
-        let (span, aad) = (self.work.spans[number], self.work.aads.get(number));
+        let (span, aad) = (self.spans[number], self.aads.get(number));
         let mut job = Job {
             session: &raw const self.session.0,
             src: span.input.start.cast::<c_void>().cast_const(),
@@ -156,28 +182,14 @@ impl Burst<'_> {
             aad_len: aad.map_or(0, |aad| aad.len),
             iv: [0; 16],
             tag: [0; 64],
-            user_data: number as u64,
+            user_data: 0,
             written: 0,
             status: 0,
             reserved0: 0,
             reserved: [0; 4],
         };
-        job.iv[..self.iv_bytes].copy_from_slice(&self.work.ivs[number * self.iv_bytes..][..self.iv_bytes]);
-        job.tag[..self.tag_bytes]
-            .copy_from_slice(&self.work.tags[number * self.tag_bytes..][..self.tag_bytes]);
+        job.iv[..self.iv_bytes].copy_from_slice(&self.ivs[number * self.iv_bytes..][..self.iv_bytes]);
         job
-    }
-
-    fn settle(&mut self, job: &Job) {
-        let number = usize::try_from(job.user_data).unwrap_or_default();
-        self.work.results[number] = match job.status {
-            DONE => Ok(job.written),
-            status => {
-                Err(Error::ALL.into_iter().find(|error| *error as i32 == status).unwrap_or(Error::Library))
-            }
-        };
-        self.work.tags[number * self.tag_bytes..][..self.tag_bytes]
-            .copy_from_slice(&job.tag[..self.tag_bytes]);
     }
 }
 
@@ -187,25 +199,33 @@ static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
 /// Those that no burst uses.
 static QUEUES: Mutex<Vec<Queue>> = Mutex::new(Vec::new());
 
-fn runtime() -> PyResult<&'static Arc<Runtime>> {
+fn runtime() -> Result<&'static Arc<Runtime>, Failure> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    let mut request = locked(&REQUEST);
-    let opened = Runtime::open(&request.take().unwrap_or_default()).map_err(|failure| exception(&failure))?;
+    let mut asked = locked(&REQUEST);
+    let mut request = asked.clone().unwrap_or_default();
+    // A burst has threads of its own. Only a module's jobs need those of the runtime.
+    if request.modules.is_empty() {
+        request.threads = Some(0);
+    }
+    let opened = Runtime::open(&request).inspect_err(|_| *asked = None)?;
     Ok(RUNTIME.get_or_init(|| Arc::new(opened)))
 }
 
-fn borrow_queue() -> PyResult<Queue> {
-    if let Some(queue) = locked(&QUEUES).pop() {
-        return Ok(queue);
-    }
-    Queue::open(runtime()?, DEPTH).map_err(|failure| exception(&failure))
+/// Threads that a burst has, the one that brings it among them.
+fn threads() -> usize {
+    let asked = locked(&REQUEST).as_ref().and_then(|request| request.threads);
+    asked.unwrap_or_else(|| evener::core_budget().workers()).max(1)
 }
 
-fn give_back(queue: Queue) {
-    locked(&QUEUES).push(queue);
+fn borrow_queue() -> Result<Queue, Failure> {
+    let idle = locked(&QUEUES).pop();
+    idle.map_or_else(|| Queue::open(runtime()?, DEPTH), Ok)
 }
+
+/// Jobs that a queue has under way at most; a burst waits for all of its.
+const DEPTH: usize = 1;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
