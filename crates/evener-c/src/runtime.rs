@@ -5,8 +5,8 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evener::core::SessionId;
 use evener::core::plan::Policy;
+use evener::core::{Algorithm, Direction, SessionId};
 use evener::{Caller, DriverFactory as _, NoQueuePair, QueuePair, Report, Resident, Setup, core_budget};
 use evener_machine::modules::ModuleSpec;
 use evener_machine::{Choice, Machine, MachineError, Silent};
@@ -38,7 +38,7 @@ pub struct Runtime {
     creator: Creator,
     threads: usize,
     policy: Policy,
-    machine: Machine,
+    machine: Mutex<Machine>,
     /// Whether what is learned of costs is kept for later programs.
     keeps_costs: bool,
     /// Set once, before the threads end.
@@ -85,7 +85,7 @@ impl Runtime {
             creator: Creator::current(),
             threads,
             policy,
-            machine,
+            machine: Mutex::new(machine),
             keeps_costs: !request.no_cost_cache,
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State::Waiting),
@@ -128,20 +128,28 @@ impl Runtime {
             Err(NoQueuePair::NoWorkers) => None,
             Err(NoQueuePair::NoHome) => return Err(Error::Full.into()),
         };
-        let caller = resident.caller(self.machine.core_drivers()).ok_or(Error::Full)?;
+        let caller = resident.caller(self.machine().core_drivers()).ok_or(Error::Full)?;
         Ok(Ways { pair, caller })
     }
 
     fn setup(&self) -> Setup<'static> {
+        let machine = self.machine();
         Setup {
-            workers: (0..self.threads).map(|_| self.machine.core_drivers()).collect(),
-            modules: self.machine.modules(),
-            learned: self.machine.learned.clone(),
+            workers: (0..self.threads).map(|_| machine.core_drivers()).collect(),
+            modules: machine.modules(),
+            learned: machine.learned.clone(),
             policy: self.policy,
             callers: usize::from(self.threads == 0),
             homes: HOMES,
             backlog_jobs: BACKLOG_JOBS,
             ..Setup::default()
+        }
+    }
+
+    /// A session of this kind is opened: measures what its jobs cost, where no earlier program did and no thread works yet.
+    pub(crate) fn prepare(&self, algorithm: Algorithm, direction: Direction) {
+        if self.keeps_costs && matches!(*self.state(), State::Waiting) {
+            self.machine().measure_unknown((algorithm, direction));
         }
     }
 
@@ -171,7 +179,7 @@ impl Runtime {
         };
         if self.keeps_costs && report.total().jobs > 0 {
             // A cache that cannot be written costs later programs what was learned, and this one nothing.
-            self.machine.save_costs(&report.learned).ok();
+            self.machine().save_costs(&report.learned).ok();
         }
         *self.state() = State::Closed(report);
         Ok(())
@@ -194,12 +202,16 @@ impl Runtime {
 
     /// Names of the modules.
     pub(crate) fn module_names(&self) -> Vec<String> {
-        self.machine.module_names()
+        self.machine().module_names()
     }
 
     /// The policy.
     pub(crate) const fn policy(&self) -> Policy {
         self.policy
+    }
+
+    fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

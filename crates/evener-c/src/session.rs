@@ -32,6 +32,7 @@ impl Session {
             algorithm.parse().map_err(|error| Failure::new(Error::Algorithm, error))?;
         let keyed = Keyed::new(algorithm, direction, padding, key)
             .map_err(|error| Failure::new(Error::Key, error))?;
+        runtime.prepare(algorithm, direction);
         Ok(Self { keyed, runtime: Arc::clone(runtime) })
     }
 

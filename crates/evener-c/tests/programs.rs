@@ -143,6 +143,19 @@ fn threads_forks_and_what_cannot_be_are_answered_as_the_header_says() {
 }
 
 #[test]
+fn what_jobs_cost_is_kept_for_later_programs_unless_a_program_forbids_it() {
+    let folder = Folder::temporary();
+    let keeps = |source: &str| {
+        let program = compiled(&here().join(source), &[], folder.path());
+        run(&program, &[]);
+        let files = evener_testing::files(folder.path());
+        let cache = program.with_extension("cache").file_name().unwrap().to_string_lossy().into_owned();
+        files.iter().any(|file| file.to_string_lossy().contains(&cache))
+    };
+    assert!(keeps("examples/burst.c") && !keeps("tests/c/misuse.c"));
+}
+
+#[test]
 fn the_header_is_one_for_older_c_and_for_cpp() {
     let header = here().join("include/evener.h");
     for words in [["cc", "-xc", "-std=c99"], ["c++", "-xc++", "-std=c++11"]] {

@@ -10,15 +10,16 @@
 mod ffi;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Barrier};
+use std::sync::Barrier;
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Parser;
-use evener::{CoreDrivers, Setup, run};
+use evener::{CoreDrivers, Setup, SystemClock, calibrate, run};
 use evener_bench::medians::Spread;
-use evener_core::{Algorithm, Direction, Job, Padding, Session};
+use evener_core::driver::Clock as _;
+use evener_core::{Algorithm, Direction, Estimator, Job, Padding, Session};
 use evener_driver_lanes::Lanes;
 use evener_driver_libcrypto::Libcrypto;
 use evener_kernels::Level;
@@ -51,10 +52,19 @@ struct Arguments {
     /// How often each contender does all messages in a turn.
     #[arg(long, default_value_t = 4)]
     times: usize,
+    /// Core time of the threads in place of the time that passed: for a machine on which others work.
+    #[arg(long)]
+    core_time: bool,
 }
 
 const KEY: [u8; 16] = *b"a key of sixteen";
 const IV: [u8; 16] = [9; 16];
+
+/// Turns in which the library finds out what is quicker.
+const WARM_UP: usize = 4;
+
+/// Bytes behind the last message of EVP.
+const BEHIND: usize = 16;
 
 /// Who does it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +91,11 @@ fn main() -> anyhow::Result<()> {
     let library = Library::load(&arguments.library)?;
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); ALL.len()];
     let arena = Arena::new(&arguments, library)?;
-    for turn in 0..arguments.turns + 2 {
+    for turn in 0..arguments.turns + WARM_UP {
         for at in 0..ALL.len() {
             let at = (at + turn) % ALL.len();
             let seconds = arena.seconds(ALL[at])?;
-            // The first turns find out what is quicker.
-            if turn >= 2 {
+            if turn >= WARM_UP {
                 times[at].push(seconds);
             }
         }
@@ -117,7 +126,14 @@ fn report(arguments: &Arguments, times: &[Vec<f64>]) -> anyhow::Result<()> {
 }
 
 /// What a thread does with its memory: from when all were ready until it was done.
-type Work<'w> = dyn Fn(&mut [u8], &Barrier) -> (Instant, Instant) + Sync + 'w;
+type Work<'w> = dyn Fn(&mut [u8], &Barrier) -> Span + Sync + 'w;
+
+/// What a thread took.
+struct Span {
+    start: Instant,
+    end: Instant,
+    core: Duration,
+}
 
 /// What all contenders work on.
 struct Arena<'a> {
@@ -128,6 +144,8 @@ struct Arena<'a> {
     here_session: Handle,
     threads: Handle,
     threads_session: Handle,
+    /// What a run in Rust begins with; the library learns in the first turns.
+    learned: Estimator,
 }
 
 impl<'a> Arena<'a> {
@@ -138,7 +156,12 @@ impl<'a> Arena<'a> {
         };
         let (here, here_session) = open(0)?;
         let (threads, threads_session) = open(i32::try_from(arguments.threads)?)?;
-        Ok(Self { arguments, library, here, here_session, threads, threads_session })
+        let mut learned = Estimator::default();
+        if let Some(mut lanes) = Lanes::new() {
+            let rows = [(Algorithm::Aes128Cbc, Direction::Encrypt)];
+            calibrate::measure(&mut Libcrypto::put_off(), &mut lanes, &rows, &SystemClock, &mut learned);
+        }
+        Ok(Self { arguments, library, here, here_session, threads, threads_session, learned })
     }
 
     /// Time for all messages, so many times.
@@ -150,9 +173,10 @@ impl<'a> Arena<'a> {
             let jobs: Vec<_> = jobs.iter_mut().map(|job| &raw mut *job).collect();
             let queue = self.library.queue(self.threads, u32::try_from(burst * 8)?)?;
             self.library.through(queue, &jobs, burst);
-            let start = Instant::now();
+            let (start, core) = (Instant::now(), process_time());
             (0..times).for_each(|_| self.library.through(queue, &jobs, burst));
-            return Ok(start.elapsed().as_secs_f64());
+            let span = Span { start, end: Instant::now(), core: process_time() - core };
+            return Ok(self.time_of(&[span], threads));
         }
         let each = messages / threads * bytes;
         match contender {
@@ -164,18 +188,19 @@ impl<'a> Arena<'a> {
             }),
             Rust => {
                 let session = Session::new(Algorithm::Aes128Cbc, Direction::Encrypt, Padding::None, &KEY)?;
-                let session = Arc::new(session);
-                let work =
-                    |space: &mut [u8], ready: &Barrier| by_rust(space, self.arguments, &session, ready);
+                let known = (&session, &self.learned);
+                let work = |space: &mut [u8], ready: &Barrier| by_rust(space, self.arguments, known, ready);
                 self.on_threads(each, &work)
             }
             Kernel => self.on_threads(each, &|space, ready| by_kernel(space, self.arguments, ready)),
-            Evp | Submit => self.on_threads(each, &|space, ready| {
+            Evp | Submit => self.on_threads(each + BEHIND, &|space, ready| {
                 let mut context = CipherCtx::new().expect("libcrypto has memory");
                 context.encrypt_init(Some(Cipher::aes_128_cbc()), Some(&KEY), Some(&IV)).expect("it has AES");
                 context.set_padding(false);
                 measured(times, ready, || {
-                    for message in space.chunks_exact_mut(bytes) {
+                    for start in (0..space.len() - BEHIND).step_by(bytes) {
+                        // The crate wants space for a block more than is written.
+                        let message = &mut space[start..start + bytes + BEHIND];
                         context.encrypt_init(None, None, Some(&IV)).expect("it had a key");
                         context.cipher_update_inplace(message, bytes).expect("whole blocks");
                     }
@@ -193,28 +218,36 @@ impl<'a> Arena<'a> {
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
         });
-        let start = spans.iter().map(|span| span.0).min().context("no thread")?;
-        let end = spans.iter().map(|span| span.1).max().context("no thread")?;
-        Ok((end - start).as_secs_f64())
+        Ok(self.time_of(&spans, self.arguments.threads))
+    }
+
+    /// From when the first began until the last was done, or the core time of one of so many threads.
+    fn time_of(&self, spans: &[Span], threads: usize) -> f64 {
+        if self.arguments.core_time {
+            return spans.iter().map(|span| span.core.as_secs_f64()).sum::<f64>() / threads as f64;
+        }
+        let start = spans.iter().map(|span| span.start).min().expect("there is a thread");
+        let end = spans.iter().map(|span| span.end).max().expect("there is a thread");
+        (end - start).as_secs_f64()
     }
 }
 
 /// Once to warm up, then so many times from when all threads are ready.
-fn measured(times: usize, ready: &Barrier, mut all: impl FnMut()) -> (Instant, Instant) {
+fn measured(times: usize, ready: &Barrier, mut all: impl FnMut()) -> Span {
     all();
     ready.wait();
-    let start = Instant::now();
+    let (start, core) = (Instant::now(), SystemClock.thread_time());
     (0..times).for_each(|_| all());
-    (start, Instant::now())
+    Span { start, end: Instant::now(), core: (SystemClock.thread_time() - core).into() }
 }
 
 /// A caller of a run, jobs armed anew for each burst.
 fn by_rust(
     space: &mut [u8],
     arguments: &Arguments,
-    session: &Arc<Session>,
+    (session, learned): (&Session, &Estimator),
     ready: &Barrier,
-) -> (Instant, Instant) {
+) -> Span {
     let Arguments { bytes, burst, times, .. } = *arguments;
     let mut bursts: Vec<Vec<Box<Job<'_>>>> = space
         .chunks_mut(bytes * burst)
@@ -222,11 +255,11 @@ fn by_rust(
         .collect();
     let lanes = Lanes::new().map(|lanes| Box::new(lanes) as _);
     let drivers = CoreDrivers::new(Box::new(Libcrypto::put_off()), lanes).watching_lanes();
-    let (span, _) = run(Setup { callers: 1, ..Setup::default() }, |runtime| {
+    let (span, _) = run(Setup { callers: 1, learned: learned.clone(), ..Setup::default() }, |runtime| {
         let mut caller = runtime.caller(drivers);
         measured(times, ready, || {
             for jobs in &mut bursts {
-                jobs.iter_mut().for_each(|job| job.arm(&**session, &IV, bytes));
+                jobs.iter_mut().for_each(|job| job.arm(session, &IV, bytes));
                 caller.crypt(jobs);
             }
         })
@@ -235,7 +268,7 @@ fn by_rust(
 }
 
 /// The kernel, with messages made anew for each burst.
-fn by_kernel(space: &mut [u8], arguments: &Arguments, ready: &Barrier) -> (Instant, Instant) {
+fn by_kernel(space: &mut [u8], arguments: &Arguments, ready: &Barrier) -> Span {
     let Arguments { bytes, burst, times, .. } = *arguments;
     let level = Level::best().expect("there is one");
     let keys = [Key::new(level, &KEY).expect("the key fits")];
@@ -247,4 +280,10 @@ fn by_kernel(space: &mut [u8], arguments: &Arguments, ready: &Barrier) -> (Insta
             lanes.encrypt(&keys, &mut messages);
         }
     })
+}
+
+/// Core time of all threads of this program.
+fn process_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
