@@ -8,6 +8,7 @@ import typing
 
 from . import _arguments, _evener
 from ._arguments import KeyArguments, PathName
+from ._exceptions import UnsupportedError
 
 if typing.TYPE_CHECKING:
     from types import TracebackType
@@ -96,6 +97,7 @@ class EncryptedWriter(io.BufferedIOBase):
         self._exclusive = exclusive
         self._place = 0
         self._opened: typing.Optional[_evener.Writer] = None
+        self._process = os.getpid()
         self._draft = _draft(final) if final is not None else None
         try:
             self._opened = _evener.Writer(self._draft or sink, keys, armor)
@@ -151,7 +153,8 @@ class EncryptedWriter(io.BufferedIOBase):
 
     def _remove(self) -> None:
         draft, self._draft = self._draft, None
-        if draft is not None:
+        # A child that a fork left with a copy of this has no part in it.
+        if draft is not None and os.getpid() == self._process:
             try:
                 os.unlink(draft)
             except FileNotFoundError:
@@ -220,7 +223,13 @@ def open(
             return EncryptedWriter(file, gathered, armor, name)
         if exclusive and os.path.lexists(name):
             raise FileExistsError(17, "there is a file already", name)
-        return EncryptedWriter(None, gathered, armor, name, final=name, exclusive=exclusive)
+        # What a link leads to is written, as by io.open.
+        final = os.path.realpath(name)
+        if os.path.isdir(final):
+            raise IsADirectoryError(21, "a directory stands there", name)
+        if os.path.exists(final) and not os.path.isfile(final):
+            raise UnsupportedError("what is no regular file is written through a file object", name)
+        return EncryptedWriter(None, gathered, armor, name, final=final, exclusive=exclusive)
     raise ValueError(f"mode is {mode!r}; there are rb, wb and xb")
 
 

@@ -10,7 +10,7 @@ use evener::core::{Algorithm, Direction, SessionId};
 use evener::{Caller, DriverFactory as _, NoQueuePair, QueuePair, Report, Resident, Setup, core_budget};
 use evener_machine::modules::ModuleSpec;
 use evener_machine::{Choice, Machine, MachineError, Silent};
-use evener_ring::Creator;
+use evener_ring::{Creator, with_signals_blocked};
 
 use crate::{Error, Failure};
 
@@ -119,8 +119,10 @@ impl Runtime {
         self.check_process()?;
         let mut state = self.state();
         if let State::Waiting = *state {
-            let resident = Resident::start(self.setup());
-            *state = State::Running(resident.map_err(|error| Failure::new(Error::System, error))?);
+            let refused = |error: &dyn std::fmt::Display| Failure::new(Error::System, error);
+            let resident =
+                with_signals_blocked(|| Resident::start(self.setup())).map_err(|error| refused(&error))?;
+            *state = State::Running(resident.map_err(|error| refused(&error))?);
         }
         let State::Running(resident) = &*state else { return Err(Error::Closed.into()) };
         let pair = match resident.queue_pair(depth) {
@@ -171,8 +173,9 @@ impl Runtime {
     pub fn close(&self) -> Result<(), Failure> {
         self.check_process()?;
         self.is_closed.store(true, Ordering::Relaxed);
-        let state = mem::replace(&mut *self.state(), State::Closed(Box::default()));
-        let report = match state {
+        // Held until the threads have ended: whoever finds it closed may free what was lent.
+        let mut state = self.state();
+        let report = match mem::replace(&mut *state, State::Closed(Box::default())) {
             State::Waiting => Box::default(),
             State::Running(resident) => Box::new(resident.close()),
             State::Closed(report) => report,
@@ -181,7 +184,7 @@ impl Runtime {
             // A cache that cannot be written costs later programs what was learned, and this one nothing.
             self.machine().save_costs(&report.learned).ok();
         }
-        *self.state() = State::Closed(report);
+        *state = State::Closed(report);
         Ok(())
     }
 

@@ -309,8 +309,19 @@ impl Passphrase {
 /// Longest file that is taken for a key, as for the command.
 const SECRET_BYTES_MAX: u64 = 16 << 20;
 
+/// Whether what came as a path is a key itself, which no message may show.
+fn is_contents(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let starts = ["AGE-SECRET-KEY-", "AGE-PLUGIN-", "{", "-----BEGIN"];
+    bytes.contains(&b'\n') || starts.iter().any(|start| bytes.starts_with(start.as_bytes()))
+}
+
 /// Reads a key file into space that is large enough from the start, so that growing leaves no copy behind.
 fn read_secret(path: &Path) -> PyResult<Zeroizing<Vec<u8>>> {
+    if is_contents(path) {
+        let text = "text is taken for the path of a key file, and this one is a key: its contents are given as bytes";
+        return Err(Kind::InvalidKey.exception(text));
+    }
     let refused = |error: std::io::Error| {
         let words = "cannot read the key";
         match error.raw_os_error() {

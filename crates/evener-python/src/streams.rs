@@ -12,14 +12,15 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use evener::{Caller, DriverFactory as _, Resident, Setup};
 use evener_fd::{SystemError, open_named};
 use evener_files::FileError;
+use evener_files::format::Format;
 use evener_files::object::{ReadAt, SealedObject, SealedWriter};
 use evener_machine::{Choice, Machine, Silent};
-use pyo3::exceptions::{PyOSError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rustix::fs::OFlags;
 
-use crate::exceptions;
+use crate::exceptions::{self, Kind};
 use crate::ffi::{self, LentText, Views};
 use crate::keys::KeyArguments;
 use crate::process::enter;
@@ -41,6 +42,9 @@ impl Reader {
             return Err(PyValueError::new_err(format!("segments is a number from 1 to {SEGMENTS_MAX}")));
         }
         let opener = keys.opener()?;
+        if matches!(opener, Format::OpensslEnc(_)) {
+            return Err(unauthenticated());
+        }
         let (source, name) = source_of(source)?;
         let opened =
             py.detach(|| with_caller(|caller| SealedObject::open(&opener, source, segments, caller)))?;
@@ -98,6 +102,9 @@ impl Writer {
     fn new(py: Python<'_>, sink: &Bound<'_, PyAny>, keys: KeyArguments, armor: bool) -> PyResult<Self> {
         enter()?;
         let sealer = keys.sealer()?;
+        if matches!(sealer, Format::OpensslEnc(_)) {
+            return Err(unauthenticated());
+        }
         let (sink, name) = Sink::of(sink)?;
         let opened = py.detach(|| SealedWriter::new(&sealer, armor, BURST_SEGMENTS, sink));
         let opened = opened.map_err(|error| exceptions::of_file(name.as_deref(), &error))?;
@@ -269,8 +276,15 @@ impl Write for Sink {
             Self::File(file) => file.write(bytes),
             Self::Object(object) => Python::attach(|py| {
                 let written = object.bind(py).call_method1("write", (PyBytes::new(py, bytes),))?;
-                // Some say nothing where they took all.
-                if written.is_none() { Ok(bytes.len()) } else { written.extract::<usize>() }
+                match written.is_none() {
+                    // What Python writes as it is says so where it would have to wait.
+                    true if object.bind(py).is_instance(&py.import("io")?.getattr("RawIOBase")?)? => {
+                        Err(PyBlockingIOError::new_err("the file object takes nothing now"))
+                    }
+                    // Some say nothing where they took all.
+                    true => Ok(bytes.len()),
+                    false => written.extract::<usize>(),
+                }
             })
             .map_err(|error: PyErr| io::Error::other(error))
             .map(|written| written.min(bytes.len())),
@@ -280,6 +294,13 @@ impl Write for Sink {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// What `openssl enc` writes shows no damage: no byte of it may be given before all of it was looked at, and then it says nothing.
+fn unauthenticated() -> PyErr {
+    Kind::Unsupported.exception(
+        "the openssl format is not authenticated, and no file object has it: use decrypt and encrypt",
+    )
 }
 
 fn refused(path: &Path, error: &io::Error) -> PyErr {

@@ -67,7 +67,9 @@ pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
 pub use sync::{Word, Word16, Word64, fence};
 #[cfg(not(any(loom, miri)))]
 pub use thread::Served;
-pub use thread::{CancellationHeld, Service, ThreadValue, hold_cancellation, start_service};
+pub use thread::{
+    CancellationHeld, Service, ThreadValue, hold_cancellation, start_service, with_signals_blocked,
+};
 pub use wait::{Doorbell, Readiness, Ticket};
 #[cfg(not(any(loom, miri)))]
 pub use wait::{sleep_shared, wake_shared};

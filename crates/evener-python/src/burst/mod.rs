@@ -63,6 +63,11 @@ pub(crate) fn crypt_many<'py>(
         return Err(PyValueError::new_err(format!("aads: {algorithm} takes none")));
     }
     let aads = associated(aads.as_ref(), count, &mut views)?;
+    if !aads.is_empty() && spans::overlap(&spans, &aads) {
+        return Err(PyValueError::new_err(
+            "aads overlap: a job would write where another has associated data",
+        ));
+    }
     let mut work = Work { spans, aads, ivs, tags, results: Vec::new() };
     let done = py.detach(|| engine::run(&session.handle, &mut work));
     drop(views);
@@ -157,7 +162,7 @@ impl<'py> Space<'_, 'py> {
 }
 
 fn checked(spans: Vec<Span>) -> PyResult<Vec<Span>> {
-    match spans::overlap(&spans) {
+    match spans::overlap(&spans, &[]) {
         true => {
             Err(PyValueError::new_err("buffers overlap: a job would write where another reads or writes"))
         }

@@ -13,5 +13,5 @@ pub use cancellation::{CancellationHeld, hold_cancellation};
 pub use ffi::Service;
 #[cfg(not(any(loom, miri)))]
 pub use served::Served;
-pub use service_thread::start_service;
+pub use service_thread::{start_service, with_signals_blocked};
 pub use thread_value::ThreadValue;

@@ -47,12 +47,28 @@ fn create_detached(
     checked(unsafe { libc::pthread_attr_setstacksize(attributes, stack) })?;
     // SAFETY: as above.
     checked(unsafe { libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED) })?;
-    let before = block_signals()?;
     let mut thread = MaybeUninit::uninit();
-    let made = create(attributes, thread.as_mut_ptr());
-    // SAFETY: the mask that `block_signals` found.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut()) };
-    checked(made)
+    checked(with_signals_blocked(|| create(attributes, thread.as_mut_ptr()))?)
+}
+
+/// Runs `start` with all signals blocked: threads that it starts inherit that, and leave signals to the program's own.
+///
+/// # Errors
+///
+/// The system's; `start` was not called.
+pub fn with_signals_blocked<R>(start: impl FnOnce() -> R) -> io::Result<R> {
+    let _before = MaskBefore(block_signals()?);
+    Ok(start())
+}
+
+/// This thread's mask comes back, also behind a panic.
+struct MaskBefore(libc::sigset_t);
+
+impl Drop for MaskBefore {
+    fn drop(&mut self) {
+        // SAFETY: the mask that `block_signals` found.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
+    }
 }
 
 /// Blocks all signals of this thread, whose mask a new one inherits; returns the mask before.
@@ -114,6 +130,24 @@ mod tests {
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:\t")).unwrap();
         // All but SIGKILL, SIGSTOP and the two that the C library keeps.
         assert_eq!(u64::from_str_radix(blocked, 16).unwrap() | 0x1_8004_0100, !0, "{blocked}");
+    }
+
+    /// Whether this thread lets SIGTERM in.
+    fn is_open_to_signals() -> bool {
+        let before = super::block_signals().unwrap();
+        let guard = super::MaskBefore(before);
+        // SAFETY: an initialized set.
+        let is_blocked = unsafe { libc::sigismember(&raw const guard.0, libc::SIGTERM) } == 1;
+        !is_blocked
+    }
+
+    #[test]
+    fn a_thread_that_is_started_with_signals_blocked_keeps_them_so_and_who_starts_it_gets_its_mask_back() {
+        assert!(is_open_to_signals());
+        let started = super::with_signals_blocked(|| std::thread::spawn(is_open_to_signals)).unwrap();
+        assert!(!started.join().unwrap() && is_open_to_signals());
+        let panicked = std::panic::catch_unwind(|| super::with_signals_blocked(|| panic!("on the way")));
+        assert!(panicked.is_err() && is_open_to_signals());
     }
 
     #[test]

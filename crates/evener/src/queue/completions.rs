@@ -177,6 +177,16 @@ impl<'m> Completions<'m> {
         self.cancelled_before.store(u64::from(position) | SOME, Ordering::Relaxed);
     }
 
+    /// Where nothing before the mark can be under way any more, and positions have gone far on, there is none: half their range further it
+    /// would have them all before it.
+    pub(crate) fn forget_mark_behind(&self, position: u32) {
+        let mark = self.cancelled_before.load(Ordering::Relaxed);
+        let distance = u32::try_from(mark & !SOME).map_or(0, |mark| position.wrapping_sub(mark));
+        if mark & SOME != 0 && (MARK_FORGOTTEN_AT..u32::MAX / 2).contains(&distance) {
+            self.cancelled_before.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Whether the job at this position is given up. Positions wrap, and half their range before a mark counts as before it.
     pub(crate) fn was_cancelled(&self, position: u32) -> bool {
         let mark = self.cancelled_before.load(Ordering::Relaxed);
@@ -195,8 +205,12 @@ impl<'m> Completions<'m> {
     pub(crate) fn wake_all(&self) {
         self.arrived.ring_all();
         self.space.ring_all();
+        self.ready.raise();
     }
 }
+
+/// Far more positions than jobs can be under way, and far fewer than half of all.
+const MARK_FORGOTTEN_AT: u32 = 1 << 30;
 
 /// A number of homes or jobs in the width of a ticket.
 pub(crate) fn count(n: usize) -> u32 {
@@ -207,6 +221,20 @@ pub(crate) fn count(n: usize) -> u32 {
 mod tests {
     use super::*;
     use crate::queue::test_support::{returns, unarmed_job};
+
+    #[test]
+    fn what_was_given_up_once_is_not_what_comes_two_thousand_million_jobs_later() {
+        let completions = Completions::new();
+        assert!(completions.acquire(2));
+        completions.cancel_before(1_000);
+        assert!(completions.was_cancelled(999) && !completions.was_cancelled(1_000));
+        let mut position = 1_000_u32;
+        for _ in 0..9 {
+            position = position.wrapping_add(1 << 29);
+            completions.forget_mark_behind(position);
+            assert!(!completions.was_cancelled(position), "at {position}");
+        }
+    }
 
     #[test]
     fn nobody_sleeps_over_jobs_or_space_that_are_there() {

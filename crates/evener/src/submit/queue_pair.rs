@@ -38,6 +38,7 @@ impl<'m> QueuePair<'m> {
     /// Where a job was never armed, or a worker panicked, with which jobs are lost: bugs.
     pub fn submit(&mut self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
         self.shared.assert_whole();
+        self.completions().forget_mark_behind(self.position);
         let (all, owner) = (jobs.len(), count(self.owner));
         for (position, job) in (0..).zip(jobs.iter_mut()) {
             job.ticket = Ticket { owner, position: self.position.wrapping_add(position) };
@@ -70,9 +71,17 @@ impl<'m> QueuePair<'m> {
     }
 
     /// Moves up to `max` finished jobs to the end of `jobs`, in any order, and returns how many.
+    ///
+    /// # Panics
+    ///
+    /// Where none is there and a worker panicked, with which jobs are lost: a bug.
     pub fn reap(&mut self, jobs: &mut Vec<Box<Job<'m>>>, max: usize) -> usize {
         let completions = self.completions();
         let came = completions.drain_some(jobs, max);
+        if came == 0 && completions.in_flight() > 0 {
+            // Before the event is lowered, which a worker's end has raised too.
+            self.shared.assert_whole();
+        }
         completions.release(count(came));
         completions.lower_event();
         came
@@ -91,10 +100,13 @@ impl<'m> QueuePair<'m> {
         loop {
             let finished = completions.finished();
             let left = start.map(|(start, timeout)| timeout - (self.shared.clock.now() - start));
-            if finished >= wanted as usize || left == Some(Nanos::ZERO) {
+            if finished >= wanted as usize {
                 return finished;
             }
             self.shared.assert_whole();
+            if left == Some(Nanos::ZERO) {
+                return finished;
+            }
             completions.wait_for_jobs(wanted, left, || self.shared.backlog.is_broken());
         }
     }
