@@ -137,7 +137,7 @@ def reads(name, sealed, keys, rounds):
 def tink_reads(folder, command, gib, rounds):
     for template, segment in [("AES256_GCM_HKDF_4KB", "4 KiB"), ("AES256_GCM_HKDF_1MB", "1 MiB")]:
         key = folder / f"{template}.json"
-        subprocess.run([command, "keygen", "--template", template, "-o", str(key)], check=True, capture_output=True)
+        subprocess.run([command, "keygen", "--template", template, str(key)], check=True, capture_output=True)
         evener.encrypt(folder / "plain", folder / "sealed", key=key, force=True)
         reads(f"Tink, segments of {segment}", (folder / "sealed").read_bytes(), {"key": key}, rounds)
 
