@@ -119,7 +119,7 @@ impl Runtime {
         self.check_process()?;
         let mut state = self.state();
         if let State::Waiting = *state {
-            let refused = |error: &dyn std::fmt::Display| Failure::new(Error::System, error);
+            let refused = |error: &dyn fmt::Display| Failure::new(Error::System, error);
             let resident =
                 with_signals_blocked(|| Resident::start(self.setup())).map_err(|error| refused(&error))?;
             *state = State::Running(resident.map_err(|error| refused(&error))?);
@@ -173,7 +173,7 @@ impl Runtime {
     pub fn close(&self) -> Result<(), Failure> {
         self.check_process()?;
         self.is_closed.store(true, Ordering::Relaxed);
-        // Held until the threads have ended: whoever finds it closed may free what was lent.
+        // Held until the threads have ended: a thread that finds it closed may free what was lent.
         let mut state = self.state();
         let report = match mem::replace(&mut *state, State::Closed(Box::default())) {
             State::Waiting => Box::default(),

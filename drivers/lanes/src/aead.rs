@@ -18,7 +18,7 @@ const NONCE_BYTES: usize = 12;
 /// Prepared keys, and the instructions that they are used by.
 pub(crate) struct Aead {
     level: Level,
-    keys: SessionCache<Key, SESSIONS_MAX>,
+    keys: SessionCache<Box<Key>, SESSIONS_MAX>,
 }
 
 impl Aead {
@@ -47,8 +47,9 @@ impl Aead {
     }
 }
 
-fn prepared(level: Level, session: &Session) -> Result<Key, JobError> {
-    let mut key = Key::new(level);
+fn prepared(level: Level, session: &Session) -> Result<Box<Key>, JobError> {
+    // It is made where it stays: one that is moved leaves a copy on the stack.
+    let mut key = Box::new(Key::new(level));
     key.set(session.key()).then_some(key).ok_or(JobError::Unsupported)
 }
 
