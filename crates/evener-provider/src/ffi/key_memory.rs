@@ -9,6 +9,8 @@ use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use evener_ring::CachePadded;
+
 /// A context of a cipher; a key by itself, as a session has it.
 pub(crate) const CONTEXT_BYTES: usize = 1_536;
 const KEY_BYTES: usize = 64;
@@ -27,8 +29,8 @@ unsafe impl<const SIZE: usize> Sync for Blocks<SIZE> {}
 
 struct Class<const SIZE: usize> {
     blocks: &'static Blocks<SIZE>,
-    /// A set bit is a block that a thread has.
-    taken: [AtomicU64; WORDS],
+    /// A set bit is a block that a thread has. Threads that look at different words share no cache line.
+    taken: [CachePadded<AtomicU64>; WORDS],
 }
 
 static CONTEXT_BLOCKS: Blocks<CONTEXT_BYTES> =
@@ -40,7 +42,7 @@ static KEYS: Class<KEY_BYTES> = Class::of(&KEY_BLOCKS);
 
 impl<const SIZE: usize> Class<SIZE> {
     const fn of(blocks: &'static Blocks<SIZE>) -> Self {
-        Self { blocks, taken: [const { AtomicU64::new(0) }; WORDS] }
+        Self { blocks, taken: [const { CachePadded::new(AtomicU64::new(0)) }; WORDS] }
     }
 
     fn first(&self) -> *mut u8 {
@@ -50,9 +52,7 @@ impl<const SIZE: usize> Class<SIZE> {
     /// A block, or null where all are taken.
     #[inline]
     fn take(&self) -> *mut u8 {
-        let local = 0_u8;
-        // Stacks of threads lie megabytes apart.
-        let start = ptr::from_ref(&local).addr() >> 20;
+        let start = own_word();
         for number in 0..WORDS {
             let index = start.wrapping_add(number) % WORDS;
             let word = &self.taken[index];
@@ -87,6 +87,15 @@ impl<const SIZE: usize> Class<SIZE> {
         // SAFETY: whole pages of the module's own data, whose contents stay.
         _ = unsafe { libc::madvise(self.first().cast(), SIZE * 64 * WORDS, libc::MADV_DONTDUMP) };
     }
+}
+
+/// Where the calling thread begins to look, so that it gets its own blocks again and not those that another core has in its caches: by the place of
+/// its stack, which others' are some hundred kilobytes from, or exactly eight megabytes; spread by Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+#[inline]
+fn own_word() -> usize {
+    let local = 0_u8;
+    let stack = (ptr::from_ref(&local).addr() >> 16) as u64;
+    (stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - WORDS.trailing_zeros())) as usize
 }
 
 /// Has dumps leave this memory out: once in a process, before there is a key.
