@@ -10,7 +10,7 @@ use crate::tree::{cargo, root};
 const PAGE: &str = "docs/design/crates.md";
 
 /// Most crates of the command, ours among them, each version counted.
-const CRATES_MAX: usize = 150;
+const CRATES_MAX: usize = 155;
 
 /// Compares the command's crates with the page.
 pub(super) fn check(tally: &mut Tally) {
@@ -71,6 +71,6 @@ mod tests {
     #[test]
     fn too_many_crates_are_found() {
         let tree: String = (0..=CRATES_MAX).map(|number| format!("evener-{number} v1.0.0\n")).collect();
-        assert_eq!(differences(&tree, ""), ["151 crates, at most 150"]);
+        assert_eq!(differences(&tree, ""), ["156 crates, at most 155"]);
     }
 }

@@ -134,7 +134,7 @@ mod tests {
 
     /// Whether this thread lets SIGTERM in.
     fn is_open_to_signals() -> bool {
-        let before = super::block_signals().unwrap();
+        let before = super::block_signals().expect("a thread may block signals");
         let guard = super::MaskBefore(before);
         // SAFETY: an initialized set.
         let is_blocked = unsafe { libc::sigismember(&raw const guard.0, libc::SIGTERM) } == 1;
