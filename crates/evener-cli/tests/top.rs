@@ -154,6 +154,8 @@ fn the_screen_shows_what_a_file_holds_and_the_shares_of_what_was_added() {
     write(1);
     let mut live = Live::start(&place, &["--interval", "0.5"]);
     live.until_it_shows("so far  16 req  4.06 MiB  direct 12 % kernel 6 % split 75 % routed 6 %");
+    // The last line, so that all above it is drawn.
+    live.until_it_shows("q quit  h help");
     let rows = live.rows();
     assert!(rows[0].starts_with("evener top  1 process  by bytes/s  every 0.5 s"), "{rows:?}");
     assert_eq!(rows[3], "events  5 taken back, 6 locked by the guard");
