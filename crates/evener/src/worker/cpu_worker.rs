@@ -22,6 +22,7 @@ pub(crate) struct IdleSpan {
 /// Takes jobs as the plan says until nothing is left and nothing more will come.
 pub(crate) fn cpu_worker(shared: &Shared<'_>, worker: usize, mut core_drivers: CoreDrivers) {
     shared.work_as_core(worker, &shared.plan.cpu, &mut core_drivers);
+    shared.backlog.leave_as_core();
     shared.report(WorkerReport {
         name: cpu_worker_name(worker),
         methods: core_drivers.take_tallies(),

@@ -13,8 +13,23 @@ impl Backlog<'_> {
     /// other, one that panicked may have been the one that jobs are left to.
     pub(crate) fn is_over(&self, worker: usize) -> bool {
         // Acquire pairs with the Release in `end`: what was put anywhere before is seen by `is_empty`.
-        let nobody_else_works = self.dispatch == Dispatch::ByCost && self.is_broken();
-        self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || nobody_else_works)
+        let is_alone = match self.dispatch {
+            Dispatch::ByCost => self.is_broken() || self.has_core_left(),
+            Dispatch::SharedQueue => self.has_core_left(),
+            Dispatch::RoundRobin | Dispatch::Monitor => false,
+        };
+        self.over.load(Ordering::Acquire) && (self.has_nothing_for(worker) || is_alone)
+    }
+
+    /// A core's worker ends in order: all that was submitted before the end is taken. What comes now is given up (`state/end.rs`), and
+    /// a module's worker that does not want it waits no longer for a core to take it.
+    pub(crate) fn leave_as_core(&self) {
+        // Relaxed: a worker that sees it later looks once more.
+        self.core_left.store(true, Ordering::Relaxed);
+    }
+
+    fn has_core_left(&self) -> bool {
+        self.core_left.load(Ordering::Relaxed)
     }
 
     /// No more jobs will be submitted; workers end when nothing is left.

@@ -58,6 +58,8 @@ pub(crate) struct Backlog<'m> {
     closed: AtomicBool,
     /// No more jobs will reach worker_queues either: with a monitor this comes later than `closed`.
     over: AtomicBool,
+    /// A core's worker has ended in order.
+    core_left: AtomicBool,
     /// A thread of the run panicked: no thread waits for space any more.
     broken: AtomicBool,
     barrier: Barrier,
@@ -83,6 +85,7 @@ impl<'m> Backlog<'m> {
             deal_next: CachePadded::new(AtomicU32::new(0)),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
+            core_left: AtomicBool::new(false),
             broken: AtomicBool::new(false),
             barrier: Barrier::new(workers).led_by(cpu_workers),
             ended: EndedSessions::default(),
