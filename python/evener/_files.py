@@ -60,7 +60,7 @@ def encrypt(
     :param progress: is called some times a second by this thread; what it raises stops the run.
     :param check: raises where any file failed; else the report tells.
     :param keys: which key: :class:`evener.KeyArguments`.
-    :raises FilesError: several files failed; where it is one alone, its own exception is raised.
+    :raises FilesError: of several files some failed; one that was asked for alone raises its own exception.
     """
     files = _gathered(paths, output, suffix, force, update, delete, dry_run, include, exclude, tar, threads, memory, modules, policy)
     return _run("encrypt", _arguments.keys(dict(keys)), dict(files, armor=armor), progress, check)

@@ -22,8 +22,12 @@ async def _awaited(work: typing.Callable[[], _Result]) -> _Result:
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
-        # Its buffers are in use until then.
-        await asyncio.wait([future])
+        # Its buffers are in use until then, however often it is cancelled.
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError:
+                pass
         raise
 
 

@@ -166,6 +166,7 @@ def test_one_large_buffer_is_cut_by_size_or_ranges_and_rows_of_an_array():
         (ValueError, "overlap", lambda s, b, iv: evener.crypt_many(s, [b, b], iv * 2, in_place=True)),
         (ValueError, "overlap", lambda s, b, iv: evener.crypt_many(s, b, iv * 2, ranges=[(0, 32), (16, 48)], in_place=True)),
         (ValueError, "overlap", lambda s, b, iv: evener.crypt_many(s, [memoryview(b)[:32]], iv, out=[memoryview(b)[16:48]])),
+        (ValueError, "overlap", lambda s, b, iv: evener.crypt_many(s, [b, b], iv * 2, out=[b, bytearray(64)])),
         (ValueError, "exclude", lambda s, b, iv: evener.crypt_many(s, [b], iv, in_place=True, out=[b])),
         (ValueError, "multiple of size", lambda s, b, iv: evener.crypt_many(s, b, iv, size=40)),
         (ValueError, "ends behind", lambda s, b, iv: evener.crypt_many(s, b, iv, ranges=[(0, 80)])),
@@ -219,3 +220,10 @@ def test_what_was_done_is_counted():
     before = evener.statistics()["jobs"]
     evener.hash_many("SHA-256", [b"x" * 4096] * 100)
     assert evener.statistics()["jobs"] == before + 100
+
+
+def test_associated_data_that_a_job_would_write_over_is_refused_before_anything_is_written():
+    space, session = bytearray(noise(8192)), evener.Session("AES-128-GCM", noise(16))
+    with pytest.raises(ValueError, match="aads overlap"):
+        evener.crypt_many(session, space, bytes(24), size=4096, in_place=True, aads=memoryview(space)[:16])
+    assert space == noise(8192)

@@ -113,6 +113,9 @@ def test_a_key_that_does_not_fit_and_one_that_is_none_are_two_things(tmp_path, a
         evener.decrypt(tmp_path / "plain.age", tmp_path / "back", identity=b"AGE-SECRET-KEY-1NONSENSE")
     with pytest.raises(evener.InvalidKeyError):
         evener.encrypt(tmp_path / "plain", tmp_path / "out", key=b"{}")
+    with pytest.raises(evener.InvalidKeyError) as shown:
+        evener.decrypt(tmp_path / "plain.age", tmp_path / "back", identity=other.decode())
+    assert "SECRET" not in repr(shown.value).upper().replace("SECRETS", "")
     with pytest.raises(FileNotFoundError) as raised:
         evener.encrypt(tmp_path / "plain", tmp_path / "out", key=tmp_path / "no such key")
     assert raised.value.filename.endswith("no such key")
@@ -209,3 +212,17 @@ def test_the_package_is_imported_quickly_and_alone():
     output = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
     for heavy in ["asyncio", "numpy", "cryptography", "json", "tempfile", "inspect"]:
         assert heavy not in output.split(), heavy
+
+
+def test_an_identity_under_a_passphrase_opens_what_it_is_for(tmp_path, identity, age_keys):
+    import pyrage
+
+    seal, _ = age_keys
+    (tmp_path / "plain").write_bytes(noise(1000))
+    evener.encrypt(tmp_path / "plain", **seal)
+    (tmp_path / "identity.age").write_bytes(pyrage.passphrase.encrypt(str(identity).encode(), "correct horse"))
+    named = {"identity": tmp_path / "identity.age", "key_passphrase": "correct horse"}
+    evener.decrypt(tmp_path / "plain.age", tmp_path / "back", **named)
+    assert (tmp_path / "back").read_bytes() == noise(1000)
+    with pytest.raises(evener.Error):
+        evener.decrypt(tmp_path / "plain.age", tmp_path / "again", **{**named, "key_passphrase": "wrong"})

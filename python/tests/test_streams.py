@@ -176,3 +176,48 @@ def test_threads_read_one_file_each_at_the_same_time(sealed, age_keys):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(read, range(16)))
+
+
+def test_what_is_no_regular_file_is_never_replaced(tmp_path, age_keys):
+    seal, unseal = age_keys
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(evener.UnsupportedError):
+        evener.open(tmp_path / "pipe", "wb", **seal)
+    with pytest.raises(IsADirectoryError):
+        evener.open(tmp_path / "folder", "wb", **seal)
+    (tmp_path / "file").write_bytes(b"before")
+    (tmp_path / "link").symlink_to("file")
+    with evener.open(tmp_path / "link", "wb", **seal) as file:
+        file.write(b"after")
+    assert (tmp_path / "link").is_symlink() and sorted(os.listdir(tmp_path)) == ["file", "folder", "link", "pipe"]
+    assert evener.open(tmp_path / "file", **unseal).read() == b"after"
+
+
+def test_a_forked_child_leaves_the_draft_of_its_parent(tmp_path, age_keys):
+    seal, unseal = age_keys
+    with evener.open(tmp_path / "file", "wb", **seal) as file:
+        file.write(noise(100_000))
+        child = os.fork()
+        if child == 0:
+            file.discard()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    assert evener.open(tmp_path / "file", **unseal).read() == noise(100_000)
+
+
+def test_a_raw_file_object_that_takes_nothing_is_an_error(age_keys):
+    seal, _ = age_keys
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with io.FileIO(read), io.FileIO(write, "wb") as sink:
+        with pytest.raises(OSError):
+            with evener.open(sink, "wb", **seal) as file:
+                file.write(bytes(1 << 20))
+
+
+def test_a_format_that_shows_no_damage_has_no_file_objects(tmp_path):
+    for mode in ["rb", "wb"]:
+        with pytest.raises(evener.UnsupportedError):
+            evener.open(tmp_path / "file", mode, passphrase="long enough", format="openssl")
+    assert os.listdir(tmp_path) == []

@@ -112,7 +112,8 @@ int evener_runtime_close(struct evener_runtime *runtime);
 
 int evener_session_open(struct evener_runtime *runtime, struct evener_session **session, const char *algorithm, int direction,
                         unsigned flags, const void *key, size_t key_len);
-/* Also while jobs with it are under way: the key is wiped after the last. */
+/* Also while jobs with it are under way: the key is wiped after the last, and what a queue's own thread made of it with that queue's next
+ * evener_submit, evener_reap or evener_crypt, or its close. */
 int evener_session_close(struct evener_session *session);
 /* Bytes of the IV that count, of the tag or digest, and that a job of src_len may write at most. */
 size_t evener_iv_length(const struct evener_session *session);

@@ -2,6 +2,7 @@
 //! released.
 
 use std::ffi::{c_char, c_void};
+use std::ptr;
 
 use crate::session::Session;
 
@@ -37,6 +38,26 @@ pub struct Job {
     pub reserved0: u32,
     /// Zero.
     pub reserved: [u64; 4],
+}
+
+impl Job {
+    /// One of zeros, as C makes it.
+    pub const ZERO: Self = Self {
+        session: ptr::null(),
+        src: ptr::null(),
+        src_len: 0,
+        dst: ptr::null_mut(),
+        dst_space: 0,
+        aad: ptr::null(),
+        aad_len: 0,
+        iv: [0; 16],
+        tag: [0; 64],
+        user_data: 0,
+        written: 0,
+        status: 0,
+        reserved0: 0,
+        reserved: [0; 4],
+    };
 }
 
 /// `struct evener_options`.

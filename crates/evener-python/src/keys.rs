@@ -137,8 +137,11 @@ impl KeyArguments {
         if of_openssl.contains(&true) && format != Format::Openssl {
             return Err(refused("cipher, digest, kdf and iterations go with the format openssl only"));
         }
-        if (self.key_passphrase.is_some() || self.key_encryption.is_some()) && self.key.is_none() {
-            return Err(refused("key_passphrase and key_encryption go with key= only"));
+        if self.key_passphrase.is_some() && self.key.is_none() && self.identity.is_empty() {
+            return Err(refused("key_passphrase goes with key= or identity= only"));
+        }
+        if self.key_encryption.is_some() && self.key.is_none() {
+            return Err(refused("key_encryption goes with key= only"));
         }
         Ok(format)
     }

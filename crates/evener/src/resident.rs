@@ -4,6 +4,8 @@
 //! [`Resident`] is closed or dropped. Callers and queue pairs hold what is shared and may outlive the run: what they bring then is given up
 //! (`state/end.rs`).
 //!
+//! Without workers there is no keeper either: the program's threads are the only ones.
+//!
 //! ```text
 //! Resident::start ── keeper ── run_around(setup, ...) ──> Arc<Shared> ──> Caller, QueuePair
 //! Resident::close ──> keeper wakes: workers finish what was submitted, are joined ──> Shared::end
@@ -30,6 +32,7 @@ pub struct Resident {
     workers: usize,
     /// The keeper sleeps until it is dropped.
     open: Option<Sender<()>>,
+    /// Where there are workers.
     keeper: Option<JoinHandle<()>>,
 }
 
@@ -47,6 +50,11 @@ impl Resident {
     ///
     /// Where the keeper ends without a word: a bug.
     pub fn start(setup: Setup<'static>) -> Result<Self, NoThread> {
+        if setup.workers.is_empty() && setup.modules.is_empty() {
+            let plan = setup.plan();
+            let shared = Arc::new(Shared::new(setup, plan, 0, &[]).resident());
+            return Ok(Self { shared, workers: 0, open: None, keeper: None });
+        }
         let (open, until_closed) = channel();
         let (tell, started) = channel();
         let keeper = thread::Builder::new()
@@ -117,7 +125,13 @@ impl Resident {
 
     fn end(&mut self) -> Option<thread::Result<()>> {
         drop(self.open.take());
-        self.keeper.take().map(JoinHandle::join)
+        let keeper = self.keeper.take();
+        if keeper.is_none() {
+            // No thread sleeps at the backlog, and an end may come twice.
+            self.shared.backlog.close();
+            self.shared.end();
+        }
+        keeper.map(JoinHandle::join)
     }
 }
 

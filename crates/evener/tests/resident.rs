@@ -16,6 +16,7 @@ use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, space
 use evener_testing::drivers::{
     Fault, Scripted, gated_drivers, plain_drivers, plain_setup, scripted, watched,
 };
+use evener_testing::programs::is_right_in_child;
 use evener_testing::waiting::without_standstill;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -354,4 +355,21 @@ fn a_box_serves_request_after_request_over_memory_that_it_is_lent() {
             case.check(&boxes[0]);
         }
     });
+}
+
+#[test]
+fn a_run_without_workers_starts_no_thread_and_its_callers_work_until_it_is_closed() {
+    // A child has the thread that forked, and no other.
+    let ran = is_right_in_child(|| {
+        let resident = start(Setup { callers: 1, ..Setup::default() });
+        assert_eq!(std::fs::read_dir("/proc/self/task").unwrap().count(), 1);
+        let cases = leaked(cbc_cases(20));
+        let mut caller = resident.caller(plain_drivers()).unwrap();
+        let mut burst = armed(cases);
+        caller.crypt(&mut burst);
+        check_all(cases, &burst);
+        assert_eq!(resident.queue_pair(8).err(), Some(NoQueuePair::NoWorkers));
+        assert_eq!(resident.close().total().jobs, 20);
+    });
+    assert!(ran);
 }

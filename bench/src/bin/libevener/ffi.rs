@@ -145,15 +145,8 @@ impl Library {
             src_len: bytes,
             dst: part.as_mut_ptr().cast(),
             dst_space: bytes,
-            aad: ptr::null(),
-            aad_len: 0,
             iv: [9; 16],
-            tag: [0; 64],
-            user_data: 0,
-            written: 0,
-            status: 0,
-            reserved0: 0,
-            reserved: [0; 4],
+            ..Job::ZERO
         };
         space.chunks_exact_mut(bytes).map(job).collect()
     }

@@ -94,6 +94,7 @@ impl Queue {
     /// else writes to the struct or its spans or reads `dst`.
     pub unsafe fn submit(&mut self, jobs: &[*mut abi::Job]) -> Result<usize, Error> {
         self.check()?;
+        self.ways.caller.poll_ended();
         let taken = jobs.len().min(self.slots.free());
         let mut burst = mem::take(&mut self.burst);
         for &job in &jobs[..taken] {
@@ -137,6 +138,7 @@ impl Queue {
     ) -> Result<usize, Error> {
         self.runtime.check_process()?;
         self.check_whole()?;
+        self.ways.caller.poll_ended();
         let mut burst = mem::take(&mut self.burst);
         match &mut self.ways.pair {
             Some(pair) => {

@@ -67,8 +67,8 @@ pub(crate) fn thresh(prov: &ProvCtx, algorithm: Option<Algorithm>) -> usize {
 /// Whether an update is so short that only inside a job it would go together with others, and this thread runs none.
 pub(crate) fn waits_for_no_job(ctx: &CipherCtx, len: usize) -> bool {
     let row = ctx.row();
-    len < BYTES_MIN
-        && len < row.thresholds.block_from.min(row.split_from(ctx.message.encrypts))
+    let others_from = row.thresholds.block_from.min(row.split_from(ctx.message.encrypts));
+    (row.thresholds.combined_from..BYTES_MIN.min(others_from)).contains(&len)
         && ctx.message.state == State::Direct
         && in_flight::way(ctx.prov()).is_none()
 }

@@ -114,10 +114,7 @@ dispatch! {
             return answer;
         }
         ctx.choose_kernel(len);
-        if len < ctx.hot.thresh || combining::waits_for_no_job(ctx, len) {
-            return ctx.forward(&call);
-        }
-        if module_choice::stays_unseen(ctx, len) {
+        if len < ctx.hot.thresh || combining::waits_for_no_job(ctx, len) || module_choice::stays_unseen(ctx, len) {
             return ctx.forward(&call);
         }
         ctx.end_iv_only();

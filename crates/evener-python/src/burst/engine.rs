@@ -22,7 +22,7 @@ use crate::exceptions::Kind;
 use crate::ffi::Place;
 
 /// A session of the process's runtime.
-pub(crate) struct Session(evener_c::session::Session);
+pub(crate) struct Session(Arc<evener_c::session::Session>);
 
 impl Session {
     pub(super) fn open(
@@ -33,10 +33,10 @@ impl Session {
     ) -> PyResult<Self> {
         let runtime = runtime().map_err(|failure| exception(&failure))?;
         let opened = evener_c::session::Session::open(runtime, algorithm.name(), direction, padding, key);
-        opened.map(Self).map_err(|failure| exception(&failure))
+        opened.map(|session| Self(Arc::new(session))).map_err(|failure| exception(&failure))
     }
 
-    pub(super) const fn core(&self) -> &evener::core::Session {
+    pub(super) fn core(&self) -> &evener::core::Session {
         self.0.keyed()
     }
 }
@@ -135,8 +135,9 @@ struct Burst<'w> {
 
 impl Burst<'_> {
     fn take_parts<'w>(&self, parts: &Mutex<impl Iterator<Item = Part<'w>>>) -> Result<(), Failure> {
-        let mut queue = borrow_queue()?;
+        // Longer there than the queue, which gives back what it has of them where it ends early.
         let mut jobs = Vec::with_capacity(PART_JOBS_MAX);
+        let mut queue = borrow_queue()?;
         loop {
             let Some(part) = locked(parts).next() else { break };
             self.run(part, &mut queue, &mut jobs)?;
@@ -173,20 +174,14 @@ impl Burst<'_> {
     fn job(&self, number: usize) -> Job {
         let (span, aad) = (self.spans[number], self.aads.get(number));
         let mut job = Job {
-            session: &raw const self.session.0,
+            session: Arc::as_ptr(&self.session.0),
             src: span.input.start.cast::<c_void>().cast_const(),
             src_len: span.input.len,
             dst: span.output.start.cast(),
             dst_space: span.output.len,
             aad: aad.map_or(std::ptr::null(), |aad| aad.start.cast::<c_void>().cast_const()),
             aad_len: aad.map_or(0, |aad| aad.len),
-            iv: [0; 16],
-            tag: [0; 64],
-            user_data: 0,
-            written: 0,
-            status: 0,
-            reserved0: 0,
-            reserved: [0; 4],
+            ..Job::ZERO
         };
         job.iv[..self.iv_bytes].copy_from_slice(&self.ivs[number * self.iv_bytes..][..self.iv_bytes]);
         job
@@ -203,13 +198,13 @@ fn runtime() -> Result<&'static Arc<Runtime>, Failure> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    let mut asked = locked(&REQUEST);
+    let asked = locked(&REQUEST);
     let mut request = asked.clone().unwrap_or_default();
     // A burst has threads of its own. Only a module's jobs need those of the runtime.
     if request.modules.is_empty() {
         request.threads = Some(0);
     }
-    let opened = Runtime::open(&request).inspect_err(|_| *asked = None)?;
+    let opened = Runtime::open(&request)?;
     Ok(RUNTIME.get_or_init(|| Arc::new(opened)))
 }
 

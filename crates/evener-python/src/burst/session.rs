@@ -1,7 +1,5 @@
 //! A session: key, algorithm and direction, prepared once, for any thread.
 
-use std::sync::Arc;
-
 use evener::core::{Algorithm, Direction, Padding};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,7 +14,7 @@ use crate::words::one_of;
 /// Key, algorithm and direction, checked once. The key is wiped with the last use of the session.
 #[pyclass(frozen, module = "evener", name = "Session")]
 pub(crate) struct Session {
-    pub(super) handle: Arc<engine::Session>,
+    pub(super) handle: engine::Session,
 }
 
 /// Longest key: HMAC takes any length, and none needs more.
@@ -45,7 +43,7 @@ impl Session {
         let mut space = Zeroizing::new(vec![0; KEY_BYTES_MAX]);
         let len = key.map_or(Ok(0), |key| ffi::copy_bytes(key, &mut space))?;
         let key = space.get(..len).ok_or_else(|| Kind::InvalidKey.exception("a key of more than 64 KiB"))?;
-        engine::Session::open(known, direction, padding, key).map(|handle| Self { handle: Arc::new(handle) })
+        engine::Session::open(known, direction, padding, key).map(|handle| Self { handle })
     }
 
     /// The algorithm's name.

@@ -101,7 +101,8 @@ impl<'m> Caller<'_, 'm> {
         self.poll_ended();
     }
 
-    fn poll_ended(&mut self) {
+    /// Has its set of drivers wipe what it made of sessions that have ended, as each burst does.
+    pub fn poll_ended(&mut self) {
         self.shared.backlog.ended().poll(&self.cursor, |has_ended| self.core_drivers.evict(has_ended));
     }
 

@@ -185,7 +185,10 @@ impl CipherCtx {
         }
         // SAFETY: ours alone, and this is the last call with it.
         unsafe { (self.row().inner.freectx)(self.hot.inner) };
-        self.message.iv_moved |= chain != self.message.iv;
+        if chain != self.message.iv {
+            self.end_iv_only();
+            self.message.iv_moved = true;
+        }
         self.hot.first_thresh = [row.context_thresh(false), row.context_thresh(true)];
         self.hot.thresh = row.context_thresh(false);
         self.hot.inner = inner;
