@@ -205,6 +205,19 @@ fn the_length_stays_within_the_capacity() {
 }
 
 #[test]
+fn what_is_ready_is_what_its_only_consumer_gets() {
+    model(3, || {
+        let (ring, producer) = shared(ring());
+        let (other, own) = (producer.clone(), producer);
+        let others = thread::spawn(move || other.push(1).is_ok());
+        let more = thread::spawn(move || own.push(2).is_ok());
+        let ready = ring.ready(2);
+        assert!(pop_many(&ring, 2).len() >= ready);
+        assert!(others.join().unwrap() && more.join().unwrap());
+    });
+}
+
+#[test]
 fn what_is_left_is_dropped_with_the_ring() {
     model(3, || {
         // loom reports an Arc that is never dropped.

@@ -104,6 +104,30 @@ fn through_rest(pair: &mut QueuePair<'static>, count: usize) -> Vec<Box<Job<'sta
 }
 
 #[test]
+fn what_a_queue_pair_says_that_waits_is_there_to_reap() {
+    without_standstill(|| {
+        let (resident, cases) = (start(plain_setup(3)), leaked(cbc_cases(16)));
+        let mut pair = resident.queue_pair(16).unwrap();
+        let (mut jobs, mut came) = (armed(cases), Vec::new());
+        for round in 0..20_000 {
+            assert_eq!(pair.submit(&mut jobs), 16);
+            // One by one, so that the next is often still on its way in.
+            for number in 0..16 {
+                let waiting = pair.wait(1, None);
+                let reaped = pair.reap(&mut came, 1);
+                assert!(waiting >= 1 && reaped == 1, "{round}, {number}: of {waiting} came {reaped}");
+            }
+            check_all(cases, &came);
+            // Those with an even mark lie in place.
+            came.sort_unstable_by_key(|job| job.mark);
+            cases.iter().zip(&mut came).step_by(2).for_each(|(case, job)| case.arm(job));
+            cases.iter().zip(&mut came).skip(1).step_by(2).for_each(|(case, job)| case.arm_apart(job));
+            jobs.append(&mut came);
+        }
+    });
+}
+
+#[test]
 fn many_threads_with_callers_and_queue_pairs_share_a_resident_run() {
     without_standstill(|| {
         for policy in [Policy::CpuOnly, Policy::Adaptive, Policy::RoundRobin] {

@@ -77,6 +77,15 @@ impl<T, H: Storage<T>> Ring<T, H> {
         self.len() == 0
     }
 
+    /// Returns how many of the oldest items a [`pop_many`](Self::pop_many) of `max` takes now, where no other thread takes any.
+    ///
+    /// Unlike [`len`](Self::len), it counts no item that is still being moved in, and looks at each that it counts.
+    #[must_use]
+    pub fn ready(&self, max: usize) -> usize {
+        let first = self.storage.head().load(Relaxed);
+        SlotRange::starting_at(first, self.storage.slots(), max).while_due(FULL).len()
+    }
+
     /// Appends `item`.
     ///
     /// # Errors

@@ -142,6 +142,11 @@ impl<'m> Completions<'m> {
         self.done().len()
     }
 
+    /// As many of them as can be collected now, counted up to `max`: the last may still be on its way in.
+    pub(crate) fn ready(&self, max: usize) -> usize {
+        self.done().ready(max)
+    }
+
     /// Counts jobs out that were collected, which makes space for as many.
     pub(crate) fn release(&self, jobs: u32) {
         // Relaxed: all changes of one word have one order, so either the submitter's look at it sees this one, or it

@@ -6,6 +6,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::thread;
 
 use evener_core::job::Ticket;
 use evener_core::{Job, Nanos};
@@ -88,7 +89,7 @@ impl<'m> QueuePair<'m> {
     }
 
     /// Sleeps until `min` finished jobs wait, or all that are on their way where those are fewer, or `timeout` is over (none: without
-    /// limit); returns how many wait.
+    /// limit); returns how many wait, so many at least [`reap`](Self::reap) gives.
     ///
     /// # Panics
     ///
@@ -98,14 +99,19 @@ impl<'m> QueuePair<'m> {
         let wanted = completions.in_flight().min(u32::try_from(min).unwrap_or(u32::MAX));
         let start = timeout.map(|timeout| (self.shared.clock.now(), timeout));
         loop {
-            let finished = completions.finished();
+            let ready = completions.ready(wanted as usize);
             let left = start.map(|(start, timeout)| timeout - (self.shared.clock.now() - start));
-            if finished >= wanted as usize {
-                return finished;
+            if ready >= wanted as usize {
+                return ready;
             }
             self.shared.assert_whole();
             if left == Some(Nanos::ZERO) {
-                return finished;
+                return ready;
+            }
+            if completions.finished() >= wanted as usize {
+                // A worker is about to move the last in.
+                thread::yield_now();
+                continue;
             }
             completions.wait_for_jobs(wanted, left, || self.shared.backlog.is_broken());
         }
