@@ -25,7 +25,8 @@ const ALONE: [&str; 2] = ["core_time", "adaptive"];
 const GUESTS: [&str; 4] = ["guest", "kernel", "virtio", "kernel_guest"];
 
 /// Begun first of the others: one that takes half a minute is not to be left over at the end, while the other lane waits.
-const LONG: [&str; 6] = ["formats", "tunnels", "evener_arbiter", "bench_tls", "host_program", "evener"];
+const LONG: [&str; 8] =
+    ["files", "hazards", "machine", "measuring", "tunnels", "evener_arbiter", "host_program", "evener"];
 
 /// Runs them all.
 pub(super) fn run(tally: &mut Tally, depth: Depth) {

@@ -1,0 +1,242 @@
+//! Keys of every kind: made, kept to their owner, taken, and asked for.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::{self, Place, noise};
+use serde_json::Value;
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Encrypts and decrypts a file with the options given.
+fn opens(place: &Place, encrypt: &[&str], decrypt: &[&str]) {
+    let plain = noise(5, 100_000);
+    place.write("plain", &plain);
+    let run = |verb: &str, options: &[&str], to: &str, from: &str| {
+        place.evener().arg(verb).args(options).args(["-q", "--force", "-o", to, from]).run().succeeded();
+    };
+    run("encrypt", encrypt, "sealed", "plain");
+    run("decrypt", decrypt, "back", "sealed");
+    assert!(fs::read(place.join("back")).unwrap() == plain, "{encrypt:?} {decrypt:?}");
+}
+
+#[test]
+fn keygen_makes_a_keyset_of_each_template_for_its_owner_only_and_prints_nothing() {
+    let place = Place::new();
+    let templates = [
+        ("AES256_GCM_HKDF_1MB", 40 + 16),
+        ("AES256_GCM_HKDF_4KB", 40 + 16),
+        ("AES128_GCM_HKDF_1MB", 24 + 16),
+        ("AES128_GCM_HKDF_4KB", 24 + 16),
+        ("AES256_CTR_HMAC_SHA256_1MB", 40 + 32),
+        ("AES128_CTR_HMAC_SHA256_4KB", 24 + 32),
+    ];
+    for (template, overhead) in templates {
+        let ran = place.evener().args(["keygen", template, "--template", template]).run().succeeded();
+        assert_eq!((ran.stdout(), ran.stderr()), (&b""[..], ""));
+        assert_eq!(mode(&place.join(template)), 0o600);
+        let json: Value = serde_json::from_slice(&fs::read(place.join(template)).unwrap()).unwrap();
+        assert_eq!(json["primaryKeyId"], json["key"][0]["keyId"]);
+        opens(&place, &["--key", template], &["--key", template]);
+        place.evener().args(["encrypt", "--key", template, "-q", "-o", "of 7", "-"]).input("1234567").run();
+        assert_eq!(fs::metadata(place.join("of 7")).unwrap().len(), 7 + overhead, "{template}");
+        fs::remove_file(place.join("of 7")).unwrap();
+    }
+}
+
+#[test]
+fn two_keys_are_never_the_same() {
+    let place = Place::new();
+    let [one, other] = ["one", "other"].map(|name| fs::read(place.keyset(name)).unwrap());
+    assert_ne!(one, other);
+}
+
+#[test]
+fn keygen_never_overwrites_and_never_prints_a_keyset() {
+    let place = Place::new();
+    place.write("k.json", "precious");
+    for options in [&["k.json"][..], &["--age", "k.json"]] {
+        place.evener().arg("keygen").args(options).run().ended_with(2).saying("k.json");
+        assert_eq!(fs::read(place.join("k.json")).unwrap(), b"precious");
+    }
+    let ran = place.evener().args(["keygen", "-"]).run();
+    assert_eq!(ran.stdout(), b"");
+    ran.ended_with(2).saying("file");
+    place.evener().args(["keygen", "no/such/folder/k.json"]).run().ended_with(2).saying("k.json");
+    place.evener().arg("keygen").run().ended_with(2).saying("KEY.json");
+}
+
+#[test]
+fn an_age_identity_goes_to_a_file_or_to_standard_output_and_its_recipient_to_standard_error() {
+    let place = Place::new();
+    let ran = place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    let recipient = ran.stderr().trim().strip_prefix("Public key: ").unwrap().to_owned();
+    assert_eq!(ran.stdout(), b"");
+    assert_eq!(mode(&place.join("id")), 0o600);
+    opens(&place, &["-r", &recipient], &["-i", "id"]);
+    opens(&place, &["--recipient", &recipient], &["--identity", "id"]);
+    let ran = place.evener().args(["keygen", "--age"]).run().succeeded();
+    place.write_secret("other", ran.stdout());
+    assert!(!ran.stderr().contains("SECRET"));
+    opens(&place, &["-i", "id", "-i", "other"], &["-i", "other"]);
+    place.write("those", format!("# two\n{recipient}\n\n"));
+    opens(&place, &["-R", "those"], &["-i", "id"]);
+    opens(&place, &["--recipients-file", "those"], &["-i", "id"]);
+    let none = place.evener().args(["decrypt", "-i", "other", "-q", "-o", "no", "sealed"]).run();
+    none.ended_with(1).saying("no key fits");
+}
+
+#[test]
+fn ssh_keys_are_recipients_and_identities() {
+    let kinds = ["ed25519", "rsa"];
+    let Some(place) = Place::with_ssh_keys(&kinds) else { return };
+    for kind in kinds {
+        opens(&place, &["-r", place.ssh_public(kind).trim()], &["-i", kind]);
+        opens(&place, &["-i", kind], &["-i", kind]);
+    }
+}
+
+#[test]
+fn recipients_and_identities_that_are_none_are_refused_in_one_line() {
+    let place = Place::new();
+    place.write("a", "text");
+    place.write_secret("file", "age1nonsense\n");
+    let cases: [&[&str]; 5] = [
+        &["encrypt", "-r", "age1nonsense"],
+        &["encrypt", "-r", "AGE-SECRET-KEY-1NONSENSE"],
+        &["encrypt", "-R", "file"],
+        &["encrypt", "-R", "missing"],
+        &["decrypt", "-i", "file"],
+    ];
+    for case in cases {
+        place.evener().args(case).args(["-o", "out", "a"]).run().ended_with(2).saying("");
+    }
+    assert!(!place.join("out").exists());
+}
+
+#[test]
+fn a_passphrase_from_a_file_is_its_first_line() {
+    let place = Place::new();
+    let files = [
+        ("pass", "correct horse\nbattery staple\n"),
+        ("same", "correct horse"),
+        ("other", "correct horse "),
+        ("empty", "\n"),
+    ];
+    for (name, text) in files {
+        place.write_secret(name, text);
+    }
+    opens(&place, &["--passphrase-file", "pass"], &["--passphrase-file", "same"]);
+    place.write("plain", "text");
+    let run = |verb: &str, pass: &str, from: &str| {
+        place.evener().args([verb, "--passphrase-file", pass, "-q", "-o", "no", from]).run()
+    };
+    run("decrypt", "other", "sealed").ended_with(1).saying("no key fits");
+    run("encrypt", "empty", "plain").ended_with(2).saying("empty");
+    run("encrypt", "missing", "plain").ended_with(2).saying("missing");
+    assert!(!place.join("no").exists());
+}
+
+/// `script` gives the command a terminal of its own; what comes on its input is typed there.
+#[test]
+fn a_passphrase_is_asked_for_twice_on_the_terminal_and_not_shown() {
+    let Some(place) = Place::with_programs(&["script"]) else { return };
+    place.write("plain", "text");
+    let (first, again) = ("one is made): ", "again: ");
+    let encrypt = "encrypt -p -q -o sealed plain";
+    let screen_text = typed(&place, encrypt, &[(first, "horse"), (again, "cow horse")]);
+    assert!(screen_text.contains("differ") && !place.join("sealed").exists(), "{screen_text}");
+    typed(&place, encrypt, &[(first, "horse"), (again, "horse")]);
+    assert!(place.join("sealed").exists());
+    typed(&place, "decrypt --passphrase -q -o back sealed", &[("Passphrase: ", "horse")]);
+    assert_eq!(fs::read(place.join("back")).unwrap(), b"text");
+}
+
+/// Runs the command on a terminal and answers each prompt; returns what stood on the terminal.
+fn typed(place: &Place, arguments: &str, answers: &[(&str, &str)]) -> String {
+    let command = format!("{} {arguments}", common::EVENER);
+    let mut run = place.program("script").args(["-qec", &command, "/dev/null"]);
+    run.command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = run.command.spawn().unwrap();
+    let (mut keyboard, mut screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut screen_text = Vec::new();
+    for (prompt, answer) in answers {
+        let mut byte = [0];
+        while !screen_text.ends_with(prompt.as_bytes()) && screen.read(&mut byte).unwrap() > 0 {
+            screen_text.extend(byte);
+        }
+        // The prompt stands there a moment before the terminal stops showing what is typed.
+        std::thread::sleep(Duration::from_millis(200));
+        writeln!(keyboard, "{answer}").unwrap();
+    }
+    screen.read_to_end(&mut screen_text).unwrap();
+    child.wait().unwrap();
+    let screen_text = String::from_utf8(screen_text).unwrap();
+    assert!(!screen_text.contains("horse"), "{screen_text}");
+    screen_text
+}
+
+#[test]
+fn without_a_terminal_a_passphrase_cannot_be_asked_for() {
+    let place = Place::new();
+    place.write("plain", "text");
+    let ran =
+        place.program("setsid").args(["-w", common::EVENER, "encrypt", "-p", "-o", "out", "plain"]).run();
+    ran.ended_with(2).saying("--passphrase-file");
+}
+
+#[test]
+fn a_keyset_opens_files_with_any_of_its_enabled_keys() {
+    let place = Place::new();
+    let [mut old, mut new] = ["old", "new"]
+        .map(|name| -> Value { serde_json::from_slice(&fs::read(place.keyset(name)).unwrap()).unwrap() });
+    opens(&place, &["--key", "old"], &["--key", "old"]);
+    let rotated = |old: &Value, new: &Value| {
+        let mut both = new.clone();
+        both["key"].as_array_mut().unwrap().push(old["key"][0].clone());
+        both.to_string()
+    };
+    place.write_secret("both", rotated(&old, &new));
+    let decrypt = |key: &str| {
+        place.evener().args(["decrypt", "--key", key, "-q", "--force", "-o", "out", "sealed"]).run()
+    };
+    decrypt("both").succeeded();
+    assert_eq!(fs::read(place.join("out")).unwrap(), fs::read(place.join("plain")).unwrap());
+    old["key"][0]["status"] = "DISABLED".into();
+    new["key"][0]["status"] = "ENABLED".into();
+    place.write_secret("retired", rotated(&old, &new));
+    decrypt("retired").ended_with(1);
+}
+
+#[test]
+fn a_passphrase_that_asks_for_more_than_is_accepted_is_refused_with_its_cost() {
+    let place = Place::new();
+    place.write("plain", "text");
+    place.write_secret("word", "word");
+    let run = |direction: &str, output: &str, input: &str, more: &[&str]| {
+        let run = place.evener().args([direction, "-q", "--passphrase-file", "word", "-o", output, input]);
+        run.args(more).run()
+    };
+    run("encrypt", "sealed", "plain", &["--memory", "64M"]).ended_with(2).saying("256 MiB of memory");
+    run("encrypt", "sealed", "plain", &["--work-factor", "12"]).succeeded();
+    for (limit, accepted) in [(["--work-factor-max", "11"], "11"), (["--memory", "2M"], "11")] {
+        let refused = run("decrypt", "out", "sealed", &limit).ended_with(1);
+        refused
+            .saying(&format!("4 MiB of memory and about 1 s (work factor 12); up to {accepted} is accepted"));
+    }
+    run("decrypt", "out", "sealed", &["--work-factor-max", "12"]).succeeded();
+    // What was not asked for costs nothing: 2^22 is 4 GiB.
+    let sealed = fs::read(place.join("sealed")).unwrap();
+    let start = sealed.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let end = start + sealed[start..].iter().position(|byte| *byte == b'\n').unwrap();
+    let hostile = [&sealed[..end - 2], b"22", &sealed[end..]].concat();
+    fs::write(place.join("hostile"), hostile).unwrap();
+    run("decrypt", "other", "hostile", &[]).ended_with(1).saying("4 GiB of memory and about 16 s");
+}

@@ -1,0 +1,117 @@
+//! Links and other things in trees that may be another user's: nothing is read or written through them, and modes
+//! change where this run works and nowhere else.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+
+use crate::common::{self, Place, allow, files};
+
+/// A tree with `in/sub/f` and `in/other/f`, a key, and a directory of another user's that only the owner may enter.
+fn place() -> Place {
+    let place = Place::with_key();
+    place.write("in/sub/f", "text");
+    place.write("in/other/f", "text");
+    fs::create_dir(place.join("victim")).unwrap();
+    allow(&place.join("in/sub"), 0o777);
+    allow(&place.join("victim"), 0o700);
+    place
+}
+
+fn encrypt(place: &Place, output: &str, inputs: &[&str]) -> common::Ran {
+    place.evener().args(["encrypt", "--key", "k.json", "-q", "-o", output]).args(inputs).run()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[track_caller]
+fn the_victim_is_untouched(place: &Place) {
+    assert_eq!(
+        fs::read_dir(place.join("victim")).unwrap().count(),
+        0,
+        "something was written through the link"
+    );
+    assert_eq!(mode(&place.join("victim")), 0o700);
+}
+
+#[test]
+fn a_link_in_the_place_of_an_output_directory_is_an_error_and_nothing_goes_through_it() {
+    let place = place();
+    fs::create_dir(place.join("out")).unwrap();
+    symlink("../victim", place.join("out/sub")).unwrap();
+    encrypt(&place, "out", &["in"]).ended_with(1).saying("in/sub: no directory stands in its place");
+    the_victim_is_untouched(&place);
+    assert_eq!(files(&place.join("out")), [Path::new("other/f")]);
+}
+
+#[test]
+fn a_link_under_the_name_of_one_of_several_inputs_is_an_error_and_nothing_goes_through_it() {
+    let place = place();
+    fs::create_dir(place.join("out")).unwrap();
+    symlink("../victim", place.join("out/sub")).unwrap();
+    encrypt(&place, "out", &["in/sub", "in/other"])
+        .ended_with(1)
+        .saying("in/sub: no directory stands in its place");
+    the_victim_is_untouched(&place);
+    assert_eq!(files(&place.join("out")), [Path::new("other/f")]);
+}
+
+#[test]
+fn a_file_in_the_place_of_an_output_directory_is_an_error_and_stays() {
+    let place = place();
+    place.write("out/sub", "somebody's own");
+    encrypt(&place, "out", &["in"]).ended_with(1).saying("in/sub: no directory stands in its place");
+    assert_eq!(fs::read(place.join("out/sub")).unwrap(), b"somebody's own");
+}
+
+#[test]
+fn an_output_that_the_user_named_may_be_a_link() {
+    let place = place();
+    fs::create_dir(place.join("real")).unwrap();
+    symlink("real", place.join("out")).unwrap();
+    encrypt(&place, "out", &["in"]).succeeded();
+    encrypt(&place, "out", &["in/sub", "in/other/f"]).ended_with(0);
+    assert!(place.join("real/sub/f").is_file() && place.join("real/f").is_file());
+    assert_eq!(mode(&place.join("real/sub")), 0o777);
+}
+
+#[test]
+fn a_link_in_the_place_of_an_output_is_neither_read_nor_written_through() {
+    let place = place();
+    let victim = place.write("victim/f", "somebody's own");
+    fs::create_dir_all(place.join("out/sub")).unwrap();
+    symlink("../../victim/f", place.join("out/sub/f")).unwrap();
+    encrypt(&place, "out", &["in"]).ended_with(1).saying("in/sub/f: output exists");
+    place.evener().args(["encrypt", "--key", "k.json", "-q", "--force", "-o", "out", "in"]).run().succeeded();
+    assert!(place.join("out/sub/f").symlink_metadata().unwrap().is_file());
+    assert_eq!(fs::read(victim).unwrap(), b"somebody's own");
+}
+
+#[test]
+fn a_directory_that_nobody_may_write_to_is_carried_on_by_its_owner_and_ends_with_its_mode() {
+    let place = Place::open_to_all();
+    let Some(unprivileged) = place.without_rights() else { return };
+    for name in ["one", "two"] {
+        place.write(format!("in/sub/{name}"), name);
+    }
+    allow(&place.join("in/sub"), 0o555);
+    let encrypt = || {
+        let run = place.program(unprivileged[0]).args(&unprivileged[1..]).arg(place.join("evener"));
+        let run = run.args(["encrypt", "--key", "k.json", "-q", "-o", "out", "in"]);
+        run.env("EVENER_CACHE_DIR", place.join("cache")).run().succeeded()
+    };
+    encrypt();
+    // As a run leaves it that was stopped before the second file.
+    let sub = place.join("out/sub");
+    allow(&sub, 0o755);
+    fs::remove_file(sub.join("two")).unwrap();
+    allow(&sub, 0o555);
+    encrypt();
+    assert_eq!((files(&sub).len(), mode(&sub)), (2, 0o555));
+    // For the removal of this place.
+    allow(&place.join("in/sub"), 0o755);
+    allow(&sub, 0o755);
+}
