@@ -19,6 +19,7 @@ mod provider_keys;
 mod room_order;
 mod sentences;
 mod table;
+mod test_files;
 mod unsafe_code;
 mod variables;
 mod words;
@@ -116,6 +117,7 @@ fn findings(tree: &Tree) -> Vec<Finding> {
     all.extend(variables::check(&tree.files));
     all.extend(options::check(&tree.files));
     all.extend(lock::check(&tree.files));
+    all.extend(test_files::check(&tree.files));
     all
 }
 
