@@ -19,6 +19,7 @@ mod guest;
 mod image;
 mod no_idle_states;
 mod packages;
+mod page;
 mod paths;
 mod profile;
 mod programs;
@@ -32,6 +33,7 @@ pub use guest::{
     USER_SPACE_MODULE,
 };
 pub use no_idle_states::Awake;
+pub use page::Block;
 pub use paths::root;
 pub use profile::Profile;
 pub use programs::{TestProgram, Toolchain, build_tests, write_program};

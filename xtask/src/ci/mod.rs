@@ -15,6 +15,7 @@ use crate::tidy;
 use crate::tree::{Tree, cargo, root};
 
 mod crates;
+mod fresh_debian;
 mod fuzz;
 mod later_openssl;
 mod python;
@@ -42,7 +43,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -63,6 +64,7 @@ const STEPS: [Step; 14] = [
     Step { name: "aarch64", least: Depth::Full, run: |tally, _| aarch64(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
     Step { name: "sanitizers", least: Depth::Full, run: |tally, _| sanitizers::run(tally) },
+    Step { name: "debian", least: Depth::Full, run: |tally, _| fresh_debian::run(tally) },
 ];
 
 /// Runs all steps of this depth, or those named, also what comes after a failure; fails if anything did.

@@ -53,13 +53,12 @@ const VIRTIO: &str = "guest-virtio";
 const HEAD_VIRTIO: &str = "\
 # The papers' experiments with a module that programs drive themselves
 
-As [guest-papers](guest-papers.md), by counted instructions, with another virtio-crypto device of the same emulated machine, which stands behind an IOMMU and is driven by Evener itself through VFIO ([virtio](../design/virtio.md)).
-Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on.
+As [guest-papers](guest-papers.md), which explains the columns, but with a virtio-crypto device that Evener drives itself through VFIO ([virtio](../design/virtio.md)). Again: `cargo xtask figures virtio/aes-128-encrypt-counted` and so on.
 ";
 
 const HEAD: &str = "\
 # The papers' experiments, live in the guest
 
-One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../design/testbed.md)). Absolute figures of an emulated core mean nothing, so everything is a ratio within one run, beside the same ratio of
+One emulated core without AES instructions, QEMU's virtio-crypto module behind Linux's AF_ALG ([testbed](../design/testbed.md)). Absolute figures of an emulated core mean nothing: all are ratios within one run, beside the same ratio of
 the papers' board. Again: `cargo xtask figures NAME`, `cargo xtask guest`; the page alone: `cargo xtask figures guest-papers`.
 ";

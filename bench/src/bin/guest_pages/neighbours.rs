@@ -72,7 +72,7 @@ const OF_HOST: Clock = Clock {
     head: "
 ## Other programs (paper 002, claim of 3.1 and 3.3)
 
-A program that wants part of the core (hog), and one that is woken by alarms (probe), beside each policy. The paper claims that others are affected less than without its design, and measured nothing of it. Asked: adaptive leaves others no less than \
+A program that wants part of the core (hog), and one that is woken by alarms (probe), beside each policy. The paper claims that others suffer less, and measured nothing of it. Asked: adaptive leaves others no less than \
 `shared_queue`.
 ",
     guest: "Guest of the test bed",
@@ -187,8 +187,7 @@ fn verdict(reports: &[&Value]) -> String {
     let level = bounds.map(|spread| spread.level).fold(1.0, f64::min);
     let runs = reports.iter().filter_map(|report| report["runs"].as_u64()).min().unwrap_or(0);
     let mut text = format!(
-        "\n### In short\n\nCells (a size beside a hog) in which others do no worse beside one policy than beside another. Bounds are those of medians of {runs} runs, which hold with {:.0} % each; \
-         better, worse: they lie apart{}.\n\n\
+        "\n### In short\n\nCells: a size beside a hog. Bounds of medians of {runs} runs hold with {:.0} % each; better, worse: they lie apart{}.\n\n\
          | others | beside | rather than | no worse by the medians | no worse within the bounds | better | worse |\n\
          |---|---|---|---|---|---|---|\n",
         level * 100.0,

@@ -50,8 +50,8 @@ fn speed(report: &Value, name: &str, clock: &str) -> String {
     let level = ratios(WITH[0]).map(|ratio| ratio.level).fold(1.0, f64::min) * 100.0;
     let mut text = format!(
         "\n## OpenSSL programs, by {clock}\n\n![{name}](guest/{name}.svg)\n\nEncryption by an unmodified \
-         `openssl`, ways in turn; medians of {rounds} rounds: MB/s / nanoseconds for each byte for which the guest's core was not idle. Over best: the provider's rate over that of the better of default \
-         provider and engine, in brackets its bounds, which hold with {level:.0} %. Asked is {ASKED}. `virtio`: by a second module, which the program drives itself (docs/design/virtio.md).\n"
+         `openssl`, ways in turn; medians of {rounds} rounds: MB/s / nanoseconds of the core a byte. Over best: the provider's rate over that of the better of default \
+         provider and engine, with bounds that hold with {level:.0} %. Asked: {ASKED}. `virtio`: by a second module, which the program drives itself ([virtio](../design/virtio.md)).\n"
     );
     for algorithm in algorithms(report) {
         write!(

@@ -68,17 +68,13 @@ const ASKED_OF_BOUND: f64 = 1.08;
 
 /// All experiments that were run, with pictures in `folder`.
 pub(crate) fn section(all: &[StoredReport], folder: &Path) -> anyhow::Result<String> {
-    let mut text = HEAD.to_owned() + &summary(all, "");
-    for experiment in &EXPERIMENTS {
-        text += &experiment.section(all, folder, "")?;
-    }
-    text += &split(all, "")?;
-    let counted = EXPERIMENTS.iter().map(|experiment| experiment.section(all, folder, COUNTED));
-    let counted = counted.collect::<anyhow::Result<Vec<_>>>()?.concat();
-    if !counted.is_empty() {
-        text += HEAD_COUNTED;
-        text += &summary(all, COUNTED);
-        text += &(counted + &split(all, COUNTED)?);
+    let mut text = String::new();
+    for (ending, head) in [("", HEAD), (COUNTED, HEAD_COUNTED)] {
+        let told = EXPERIMENTS.iter().map(|experiment| experiment.section(all, folder, ending));
+        let told = told.collect::<anyhow::Result<Vec<_>>>()?.concat();
+        if !told.is_empty() {
+            text += &[head, &summary(all, ending), &told, &split(all, ending)?].concat();
+        }
     }
     Ok(text)
 }
@@ -89,15 +85,15 @@ pub(crate) const COUNTED: &str = "-counted";
 const HEAD: &str = "
 ## Policies over sizes
 
-Times as fast as `cpu_only` of the same runs: paper's board / guest. Adaptive over the best of the other policies, and over the shared queue: the median of the runs' ratios, in brackets its bounds. To the bound: time over the synchronous lower bound
-of both paths, `c t / (c - d + t)` where `d < c`, else `c` ([c, t, d](../design/adaptive.md#turns-one-core-and-one-module-behind-the-kernel)). Core busy: what the guest's core was not idle for, by policy in the order of the columns. Of
-decryption paper 002 prints no numbers. Mixes are of its eight sizes; asked there is 1.3 times the shared queue.
+Times as fast as `cpu_only` of the same runs: paper's board / guest. Adaptive over the best of the others, and over the shared queue: median of the runs' ratios and its bounds. To the bound: time over the synchronous lower bound
+of both paths, `c t / (c - d + t)` where `d < c`, else `c` ([c, t, d](../design/adaptive.md#turns-one-core-and-one-module-behind-the-kernel)). Core busy: by policy in the order of the columns. Paper 002 prints no numbers of
+decryption. Mixes are of its eight sizes; asked there is 1.3 times the shared queue.
 ";
 
 const HEAD_COUNTED: &str = "
 ## Policies over sizes, by counted instructions
 
-The guest's clock counts instructions, 2 ns each, so what strays by the host's clock stands still; the module has real time.
+The guest's clock counts instructions, 2 ns each, and so hardly strays; the module has real time.
 ";
 
 impl Experiment {

@@ -9,7 +9,7 @@ impl Report {
     pub(super) fn page(&self, name: &Path) -> String {
         let stem = name.file_name().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let mut page = format!(
-            "# {}\n\nMade by the commands below; every round is in [{stem}.json]({stem}.json). What it means stands in [processes.md](processes.md).\n\n",
+            "# {}\n\nWhat it means: [processes](processes.md). Columns and modes: [measuring](../design/measuring.md#many-processes-at-one-module). Every round: [{stem}.json]({stem}.json).\n\n",
             self.title
         );
         writeln!(
@@ -35,7 +35,7 @@ impl Report {
     /// Rates of all modes beside each other.
     fn rates(&self, page: &mut String) {
         let modes = self.modes();
-        page.push_str("\nThroughput in MB/s (10^6 bytes), medians of the rounds; behind each that was simulated the simulator's, and live over simulated.\n\n| ");
+        page.push_str("\nMB/s, medians; in brackets the simulator's, and live over it.\n\n| ");
         page.push_str(if self.cells.iter().any(|cell| !cell.case.work.is_empty()) {
             "work | processes |"
         } else {
@@ -66,9 +66,7 @@ impl Report {
 
     /// All figures of all cells.
     fn all(&self, page: &mut String) {
-        page.push_str("\nAll cells: medians of the rounds. A request's times are from when it was wanted to when its result was there; switches and core time are of the processes, \
-            for each 10^6 bytes; fairness is Jain's index of the requests that each process had back when half of all were; busy is the part of the units' time in which they worked \
-            while more processes than units had something to do.\n\n");
+        page.push_str("\nAll cells, medians:\n\n");
         page.push_str("| | processes | mode | requests each | MB/s | p50, us | p99, us | voluntary /MB | involuntary /MB | core ms /MB | fairness | busy |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n");
         for cell in &self.cells {
             let spread = cell.spread(|figures| figures.mb_per_s);

@@ -1,9 +1,7 @@
 //! Every command of the README and of the guide does what stands there, and shows it; options that pages name are the command's.
 //!
-//! Path of a page: its fenced `sh` blocks, one after the other, in a place of the page's own -> each by `sh -eu`, both outputs together ->
-//! beside the `output` block that follows, where one does. In the latter `…` stands for what varies in a line, alone in a line for any
-//! lines. Comments that a reader does not see come before a block: `<!-- before: COMMANDS -->` makes what it needs,
-//! `<!-- needs: PROGRAM -->` skips it where that is not installed, `<!-- not run: REASON -->` always; each is said in print.
+//! Path of a page: its blocks ([`Block`]), one after the other, in a place of the page's own -> each by `sh -eu`, both outputs together ->
+//! beside what the page shows. What is left out is said in print.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -11,71 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{self, EVENER, Place, skipped, there_is};
-use evener_testbed::write_program;
-
-/// A fenced block of shell commands, and what a reader is told of it.
-#[derive(Default)]
-struct Block {
-    line: usize,
-    commands: String,
-    shows: Option<String>,
-    before: String,
-    needs: Vec<String>,
-    not_run: Option<String>,
-}
-
-/// The blocks of a page in their order.
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut next = Block::default();
-    let mut lines = page.lines().enumerate();
-    while let Some((number, line)) = lines.next() {
-        let says = |what: &str| {
-            line.strip_prefix(&format!("<!-- {what}: "))?.strip_suffix(" -->").map(str::to_owned)
-        };
-        next.before.extend(says("before").map(|commands| commands + "\n"));
-        next.needs.extend(says("needs"));
-        next.not_run = says("not run").or(next.not_run);
-        let Some(language) = line.strip_prefix("```") else { continue };
-        let body: Vec<&str> =
-            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
-        let body = body.join("\n");
-        match language {
-            "sh" => blocks.push(Block { line: number + 1, commands: body, ..std::mem::take(&mut next) }),
-            "output" => blocks.last_mut().unwrap().shows = Some(body),
-            _ => {}
-        }
-    }
-    blocks
-}
-
-/// Whether what was printed is what the page shows.
-fn is_shown(shown: &str, printed: &str) -> bool {
-    let shown: Vec<&str> = shown.lines().collect();
-    let printed: Vec<&str> = printed.lines().collect();
-    lines_match(&shown, &printed)
-}
-
-fn lines_match(shown: &[&str], printed: &[&str]) -> bool {
-    match shown {
-        [] => printed.is_empty(),
-        ["…", rest @ ..] => (0..=printed.len()).any(|skip| lines_match(rest, &printed[skip..])),
-        [first, rest @ ..] => printed
-            .split_first()
-            .is_some_and(|(line, others)| line_matches(first, line) && lines_match(rest, others)),
-    }
-}
-
-fn line_matches(shown: &str, printed: &str) -> bool {
-    let parts: Vec<&str> = shown.split('…').collect();
-    let [first, middle @ .., last] = parts.as_slice() else { return shown.trim_end() == printed.trim_end() };
-    let Some(mut rest) = printed.strip_prefix(first) else { return false };
-    for part in middle {
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        rest = after;
-    }
-    rest.trim_end().ends_with(last.trim_end())
-}
+use evener_testbed::{Block, write_program};
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -135,7 +69,7 @@ fn printed(place: &Place, commands: &str) -> Result<String, String> {
 fn failures(name: &str, page: &str) -> Vec<String> {
     let place = installed();
     let mut failures = Vec::new();
-    for block in blocks(page) {
+    for block in Block::all(page) {
         let at = format!("{name}:{}", block.line);
         let absent = block
             .needs
@@ -147,8 +81,7 @@ fn failures(name: &str, page: &str) -> Vec<String> {
             continue;
         }
         let outcome = printed(&place, &block.before).and_then(|_| printed(&place, &block.commands));
-        let is_right =
-            outcome.as_ref().is_ok_and(|text| block.shows.as_ref().is_none_or(|shown| is_shown(shown, text)));
+        let is_right = outcome.as_ref().is_ok_and(|text| block.shows(text));
         if !is_right {
             let (Ok(text) | Err(text)) = outcome;
             failures.push(format!(
@@ -206,7 +139,7 @@ fn every_option_that_the_readme_and_the_guide_name_beside_a_command_is_one_of_it
     let mut helps = BTreeMap::new();
     let mut count = 0;
     for (name, page) in pages() {
-        let fenced = blocks(&page).into_iter().map(|block| block.commands);
+        let fenced = Block::all(&page).into_iter().map(|block| block.commands);
         let inline = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned);
         for (command, options) in fenced.chain(inline).flat_map(|code| calls(&code)) {
             let help: &String = helps.entry(command.clone()).or_insert_with(|| help(&place, &command));
@@ -226,17 +159,6 @@ fn the_page_of_the_command_line_is_what_the_command_says() {
     let page = fs::read_to_string(workspace().join("docs/reference/command-line.md")).unwrap();
     let made = Place::new().evener().args(["man", "--reference"]).run().succeeded();
     assert!(page == made.stdout_text(), "`cargo xtask reference` makes docs/reference/command-line.md anew");
-}
-
-#[test]
-fn what_is_shown_is_compared_but_for_what_varies() {
-    assert!(is_shown("a … c\n…\nz", "a b c\nd\ne\nz\n") && is_shown("…\nz", "z") && is_shown("", ""));
-    assert!(
-        !is_shown("a … c", "a b d")
-            && !is_shown("a", "a\nb")
-            && !is_shown("", "a")
-            && !is_shown("a\n…\nz", "a\nb")
-    );
 }
 
 #[test]
