@@ -129,7 +129,7 @@ impl Fresh {
             debootstrap(release, &base)?;
         }
         finish(Command::new("rm").args(["-rf", "--one-file-system"]).arg(&root))?;
-        finish(Command::new("cp").args(["-a", "--reflink=auto"]).arg(&base).arg(&root))?;
+        finish(Command::new("cp").args(["-ax", "--reflink=auto"]).arg(&base).arg(&root))?;
         let mut clone = Command::new("git");
         clone.args(["clone", "-q", "--no-hardlinks"]).arg(workspace).arg(root.join("root/evener"));
         finish(&mut clone)?;

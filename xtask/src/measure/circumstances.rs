@@ -22,7 +22,7 @@ pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, 
         format!("libraries: {}", libraries(&devices)),
         format!("compiler: {}", first_line_of("rustc", &["--version"])),
         format!("evener: {}, commit {}", first_line_of(&evener.to_string_lossy(), &["--version"]), commit()),
-        format!("load of the machine (1 minute): {load_before} before, {} after", load()),
+        format!("load: {load_before} before, {} after", load()),
     ];
     Ok(lines.map(|line| format!("- {line}\n")).concat())
 }
@@ -33,10 +33,13 @@ pub(crate) fn sleep(awake: Option<&Awake>) -> String {
     format!("- processors of the host: {state}\n")
 }
 
+/// Features that no processor so far lacks which has the others.
+const IMPLIED: [&str; 6] = ["PCLMULQDQ", "VPCLMULQDQ", "AVX-512F", "AVX-512BW", "AVX-512IFMA", "GFNI"];
+
 fn processor(devices: &Value) -> String {
     let processor = &devices["processor"];
-    let features: Vec<_> =
-        processor["features"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let all = processor["features"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let features: Vec<_> = all.filter(|feature| !IMPLIED.contains(feature)).collect();
     let model = processor["model"].as_str().unwrap_or("unknown");
     format!("{model}, {} cores used; {}", devices["workers"]["count"], features.join(", "))
 }

@@ -124,9 +124,7 @@ fn main() -> anyhow::Result<()> {
             }
         }
     }
-    report
-        .circumstances
-        .push(format!("load of the machine (1 minute): {load_before} before, {} after", load()));
+    report.circumstances.push(format!("load: {load_before} before, {} after", load()));
     let Some(name) = arguments.out.as_deref() else { return Ok(()) };
     if arguments.append {
         report.append_to(name)?;
