@@ -168,7 +168,7 @@ impl Measured {
                 None => format!("Not settled by {rounds} rounds"),
             };
             said.push(format!(
-                "{word}: at most {:.2} of plain's {clock} time is asked, {} is it.",
+                "{word}: asked {:.2} of plain's {clock} time, is {}.",
                 asked.ratio_max,
                 in_words(&best)
             ));
@@ -285,12 +285,12 @@ impl Table {
 const HEAD: &str = "\
 # Unmodified programs
 
-`evener bench programs` wrote this page: programs as Debian installs them, with OpenSSL alone (*plain*), with two thresholds of glibc's malloc set besides (*malloc set*), with the provider loaded and off (*off*), as it is installed (*default*), and with what a user who knows the program would write
-(*by hand*). They take turns; figures are medians of the ratios within a round, quartiles beside them. Core time is that of all the program's processes, a server's clients not among them. Each by itself: `evener bench programs NAME`; `--install` installs what it needs.
+`evener bench programs` wrote this page: programs as Debian installs them, with OpenSSL alone (*plain*), with two thresholds of glibc's malloc set (*malloc set*), with the provider off (*off*), as it is installed (*default*), and with what a user who knows the program would write
+(*by hand*). They take turns; figures are medians of the ratios within a round and quartiles. Core time is that of all the program's processes but a server's clients. Each by itself: `evener bench programs NAME`; `--install` installs what it needs.
 
-- *Asked* is the most of plain's core time that the project asks of *default*; of wall time, where that stands, of the better of *default* and *by hand*. Of who has little of the cipher no gain is asked, only no more than plain takes. Reached, or not, is what both quartiles say; else it is not settled.
+- *Asked* is the most of plain's core time that *default* may take; of wall time, where that stands, the better of *default* and *by hand*. Reached, or not, is what both quartiles say; else it is not settled.
 - *Cipher's share* and *were it free* are parts of plain's core time. *Not counted*: the provider counted no request, for it is not loaded, off, or leaves this cipher to OpenSSL's own code.
-- What came out of each run was compared with what should: files and rows whole, of a loop the last message, of bacula's 16 backups four.
+- What came out of each run was compared with what should.
 
 ";
 
