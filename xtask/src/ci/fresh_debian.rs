@@ -57,7 +57,7 @@ fn paste(tally: &mut Tally, fresh: &Fresh) {
             ));
             if words == "./x install" {
                 compare(tally, &page, "MB to download", fresh.downloaded().saturating_sub(cached));
-                compare(tally, &page, "MB below `target/`", fresh.megabytes("root/evener/target"));
+                compare(tally, &page, "MB below `target/`", fresh.megabytes("srv/evener/target"));
             }
         }
     }
@@ -114,7 +114,7 @@ struct Fresh {
 /// `$1` the root, `$2` what is pasted. Mounts are of this shell's own.
 const ENTER: &str = "\
 mount -t proc proc \"$1/proc\" && mount --rbind /dev \"$1/dev\" && mount -t sysfs sysfs \"$1/sys\" && mount -t tmpfs tmpfs \"$1/tmp\" &&
-exec chroot \"$1\" sh -eu -c \"exec 2>&1; cd /root/evener
+exec chroot \"$1\" sh -eu -c \"exec 2>&1; cd /srv/evener
 $2\"";
 
 impl Fresh {
@@ -131,7 +131,7 @@ impl Fresh {
         finish(Command::new("rm").args(["-rf", "--one-file-system"]).arg(&root))?;
         finish(Command::new("cp").args(["-ax", "--reflink=auto"]).arg(&base).arg(&root))?;
         let mut clone = Command::new("git");
-        clone.args(["clone", "-q", "--no-hardlinks"]).arg(workspace).arg(root.join("root/evener"));
+        clone.args(["clone", "-q", "--no-hardlinks"]).arg(workspace).arg(root.join("srv/evener"));
         finish(&mut clone)?;
         Ok(Self { release, root })
     }

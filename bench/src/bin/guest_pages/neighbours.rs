@@ -329,7 +329,7 @@ mod tests {
         ] {
             assert!(text.contains(row), "{row} in\n{text}");
         }
-        assert!(text.contains("of 3 runs, which hold with 75 % each"), "{text}");
+        assert!(text.contains("of 3 runs hold with 75 % each"), "{text}");
     }
 
     #[test]
