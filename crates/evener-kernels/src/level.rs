@@ -39,10 +39,9 @@ impl Level {
     #[must_use]
     pub fn processor() -> u32 {
         #[cfg(target_arch = "x86_64")]
-        {
-            // The leaf is there wherever x86-64 is.
-            std::arch::x86_64::__cpuid(1).eax
-        }
+        #[allow(unused_unsafe, reason = "newer compilers need no block, 1.85 does")]
+        // SAFETY: the leaf is there wherever x86-64 is.
+        return unsafe { std::arch::x86_64::__cpuid(1).eax };
         #[cfg(not(target_arch = "x86_64"))]
         0
     }

@@ -139,7 +139,10 @@ impl Fresh {
     /// What these lines print together; where they fail, with their status.
     fn shell(&self, commands: &str) -> Result<String, String> {
         let mut command = Command::new("unshare");
-        command.args(["--mount", "--pid", "--fork", "sh", "-c", ENTER, "sh"]).arg(&self.root).arg(commands);
+        command
+            .args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", ENTER, "sh"])
+            .arg(&self.root)
+            .arg(commands);
         command.env_clear().env("HOME", "/root").env("LANG", "C.UTF-8");
         command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
         finish(&mut command)
