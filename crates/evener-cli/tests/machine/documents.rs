@@ -76,7 +76,7 @@ fn failures(name: &str, page: &str) -> Vec<String> {
             .iter()
             .find(|program| !there_is(program))
             .map(|program| format!("{program} is not installed"));
-        if let Some(reason) = block.not_run.or(absent) {
+        if let Some(reason) = block.not_run.clone().or(absent) {
             skipped(&format!("{at}: {reason}"));
             continue;
         }
