@@ -1,6 +1,7 @@
 //! Plain or multi-buffer: decided by what both cost, under any policy, and calibrated so that it is the truth.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use evener::{CoreDrivers, Costs, Setup, calibrate, run};
@@ -228,6 +229,31 @@ fn a_method_that_is_no_good_costs_four_jobs() {
     let multi: fn(u64, u64) -> u64 = |jobs, _| BURST_NS * jobs;
     let long = bursts(plain, multi, Estimator::new(0), 1_000);
     assert_eq!(tried(&long), (1, 4));
+}
+
+thread_local! {
+    /// Whether plain ran since multi-buffer did last.
+    static IS_COLD: Cell<bool> = const { Cell::new(true) };
+}
+
+#[test]
+fn a_method_whose_code_is_cold_whenever_it_is_tried_is_found_to_be_the_better() {
+    let plain: fn(u64, u64) -> u64 = |jobs, _| {
+        IS_COLD.set(true);
+        277 * jobs
+    };
+    let multi: fn(u64, u64) -> u64 = |jobs, _| 45 * jobs + if IS_COLD.replace(false) { 6_000 } else { 0 };
+    let mut learned = Estimator::new(0);
+    for (method, ns) in [(Method::Plain, 277.0), (Method::MultiBuffer, 413.0)] {
+        learned.keep_cpu(
+            Class::of(CBC, Direction::Encrypt, 64, false),
+            method,
+            4,
+            Learned::kept(ns, 64.0, 2),
+        );
+    }
+    let all = bursts(plain, multi, learned, 4_000);
+    assert_eq!((&all[0], &all[3_999]), (&vec![PLAIN; 32], &vec![MULTI; 32]));
 }
 
 #[test]

@@ -143,8 +143,9 @@ impl Costs {
         let jobs = usize::from(LEAST_WIDTH[width]);
         let method = method_bit(estimator.method(class, jobs));
         let is_same = before & MULTI == method || cfg!(mutant = "change_not_sampled");
-        let fresh = if is_same { before & FRESH } else { FRESH };
-        let may_try = may_try || estimator.is_contested(class, jobs);
+        let is_contested = estimator.is_contested(class, jobs);
+        let fresh = if is_same && !is_contested { before & FRESH } else { FRESH };
+        let may_try = may_try || is_contested;
         let wants_try = may_try && estimator.method_try(class, jobs).is_some();
         word.store(method | fresh | if wants_try { TRY } else { 0 }, Ordering::Relaxed);
     }

@@ -8,6 +8,9 @@ use super::parts::{kind, settle};
 use crate::costs::{Chosen, CostSample};
 use crate::lanes;
 
+/// Jobs of a try that is no first one.
+const WARMED_FROM: usize = 16;
+
 impl CoreDrivers {
     /// Runs jobs of one algorithm and direction.
     pub(super) fn run_alike(&mut self, group: &mut [Box<Job<'_>>], clock: &dyn Clock) {
@@ -21,7 +24,9 @@ impl CoreDrivers {
         }
     }
 
-    /// Runs the first jobs by the method that is not in force, to see what they cost; returns the others.
+    /// Runs the first jobs by the method that is not in force, to see what they cost; returns the others. Its code and tables have left the
+    /// caches since it was last run, so that as many jobs go before without the clock, where there are as many. Not in a first try, of few
+    /// jobs: it may be much dearer.
     fn try_other<'g, 'm>(
         &mut self,
         group: &'g mut [Box<Job<'m>>],
@@ -30,6 +35,11 @@ impl CoreDrivers {
         clock: &dyn Clock,
     ) -> &'g mut [Box<Job<'m>>] {
         let jobs = self.costs.take_try(class, group.len()).unwrap_or(0);
+        let warms_up = jobs >= WARMED_FROM && group.len() >= 2 * jobs;
+        let (first, group) = group.split_at_mut(if warms_up { jobs } else { 0 });
+        if warms_up {
+            self.run_part(first, other, None, clock);
+        }
         let (tried, rest) = group.split_at_mut(jobs);
         if !tried.is_empty() {
             self.run_part(tried, other, Some(1), clock);

@@ -18,8 +18,22 @@ pub(super) struct Choice {
 /// What is left to do until two methods can be compared again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Contest {
-    samples: u32,
+    /// Samples of the method that is not in force.
+    others: u32,
+    /// Samples of the one that is: those that showed the drift may have met cold memory, or a neighbour.
+    own: u32,
+    /// Tries until the first are there.
     tries: u32,
+}
+
+impl Contest {
+    pub(super) const fn wants_try(&self) -> bool {
+        self.others > 0
+    }
+
+    const fn is_over(&self) -> bool {
+        self.others == 0 && self.own == 0
+    }
 }
 
 impl Choice {
@@ -31,22 +45,38 @@ impl Choice {
     }
 
     pub(super) fn contest(&mut self) {
-        self.contest =
-            Some(Contest { samples: TUNING.samples_of_comparison, tries: TUNING.tries_of_comparison });
+        let samples = TUNING.samples_of_comparison;
+        let own = if cfg!(mutant = "drift_believed") { 0 } else { samples };
+        self.contest = Some(Contest { others: samples, own, tries: TUNING.tries_of_comparison });
+    }
+
+    /// Counts a sample of the method in force.
+    pub(super) fn record_own(&mut self) {
+        if let Some(contest) = &mut self.contest {
+            contest.own = contest.own.saturating_sub(1);
+            if contest.is_over() {
+                self.compare();
+            }
+        }
     }
 
     /// Counts a sample of the method that is not in force.
     pub(super) fn record_other(&mut self) {
-        match &mut self.contest {
-            Some(contest) if contest.samples > 1 => contest.samples -= 1,
-            _ => self.compare(),
+        if let Some(contest) = &mut self.contest {
+            contest.others = contest.others.saturating_sub(1);
+            if !contest.is_over() {
+                return;
+            }
         }
+        self.compare();
     }
 
     /// Counts a try of it.
     pub(super) fn tries(&mut self) {
         match &mut self.contest {
-            Some(contest) if contest.tries > 1 => contest.tries -= 1,
+            Some(contest) if contest.tries > 1 || !contest.wants_try() => {
+                contest.tries = contest.tries.saturating_sub(1);
+            }
             Some(_) => self.compare(),
             None => self.tries += 1,
         }

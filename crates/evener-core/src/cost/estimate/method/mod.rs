@@ -8,7 +8,7 @@
 //! | nothing known | its nearest neighbour's, which calibration has measured (`evener::calibrate`); plain where none knows | by a few jobs, once the class has worked |
 //! | one method known | the one that is known | by a few jobs, then by full lanes |
 //! | both known | the better one, or what was in force where they are near (M1) | while it is unsure (M2), or known by few samples (M3) |
-//! | contested: the cost of the one in force has drifted (M4) | stays | without delay, until both were measured under the conditions of today |
+//! | contested: the cost of the one in force has drifted (M4) | stays | without delay, until both were measured under the conditions of today, which two bursts each are |
 //!
 //! The path of a decision: means of both methods at the width of the burst (`on_core.rs`) -> what is in force there (`choice.rs`) ->
 //! [`Estimator::method`]. The numbers of M1 to M4 stand in `tuning.rs`.

@@ -24,8 +24,11 @@ impl OnCore {
     pub(in crate::cost::estimate) fn record(&mut self, method: Method, jobs: usize, bytes: u64, core: Nanos) {
         let width = width_class(jobs);
         self.means[method as usize][width].record(jobs as u64, bytes, core);
-        if self.choices[width].method != method {
-            self.choices[width].record_other();
+        let choice = &mut self.choices[width];
+        if choice.method == method {
+            choice.record_own()
+        } else {
+            choice.record_other()
         }
         (0..WIDTHS).for_each(|width| self.choose(width));
     }
@@ -98,7 +101,10 @@ impl OnCore {
 
     /// Whether a burst of this width is to try `other` than the method in force: nothing is known of it, or too little.
     pub(super) fn wants_try(&self, other: Method, width: usize) -> bool {
-        if self.choices[width].contest.is_some() || self.is_compared_again(other, width) {
+        if let Some(contest) = self.choices[width].contest {
+            return contest.wants_try();
+        }
+        if self.is_compared_again(other, width) {
             return true;
         }
         if self.choices[width].tries >= TUNING.tries_max && !cfg!(mutant = "tries_endless") {

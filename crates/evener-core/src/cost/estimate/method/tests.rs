@@ -160,7 +160,24 @@ fn a_drift_changes_nothing_until_the_other_method_was_measured_in_it() {
     (0..2).for_each(|_| record(&mut estimator, MULTI, 16, 150));
     assert_eq!(estimator.method(class(64), 16), MULTI);
     assert!(try_on(&mut estimator, PLAIN, 100) >= 2);
+    (0..2).for_each(|_| record(&mut estimator, MULTI, 16, 150));
     assert_eq!(estimator.method(class(64), 16), PLAIN);
+}
+
+#[test]
+fn two_samples_on_cold_memory_are_no_drift() {
+    let mut estimator = known(277, 34, 16);
+    (0..2).for_each(|_| record(&mut estimator, MULTI, 16, 413));
+    assert_eq!(
+        try_on(&mut estimator, PLAIN, 289),
+        2,
+        "tries end, whatever the method in force does meanwhile"
+    );
+    for _ in 0..20 {
+        assert_eq!(estimator.method(class(64), 16), MULTI);
+        record(&mut estimator, MULTI, 16, 45);
+    }
+    assert_eq!(estimator.cpu(class(64), MULTI, 16).map(|mean| mean.ns), Some(45.0));
 }
 
 #[test]

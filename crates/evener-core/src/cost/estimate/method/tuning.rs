@@ -30,7 +30,7 @@ tuning! {
     /// A method in force that costs so much more or less than when the other was last measured is compared again.
     ["M4"] drift: f64 = 0.25, 0.01, 1.0, "part of its cost",
         "Assumed, not measured: 0.25, because that is above what frequencies of cores change, below what a neighbour on the memory bus takes";
-    /// Samples of the other method that such a comparison needs.
+    /// Samples of each method that such a comparison needs.
     ["M4"] samples_of_comparison: u32 = 2, 1, 100, "samples", "as many as throw over a mean that holds no more (L2)";
     /// Tries until they are there. A try of jobs of several sizes is no sample.
     ["M4"] tries_of_comparison: u32 = 4, 1, 100, "bursts", "twice the samples: half may be none";
