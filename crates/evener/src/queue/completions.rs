@@ -4,7 +4,7 @@
 //! capacity of `done`; therefore a worker that pushes finished jobs always finds space and never waits.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use evener_core::{Job, Nanos};
 use evener_ring::{CachePadded, Doorbell, Ring};
@@ -13,9 +13,11 @@ use crate::queue::ready_event::ReadyEvent;
 
 /// A completion queue.
 pub(crate) struct Completions<'m> {
-    /// Finished jobs, in the order in which they were finished. Workers write, the owner reads.
-    /// Made for its first owner.
-    done: OnceLock<Ring<Box<Job<'m>>>>,
+    /// Finished jobs, in the order in which they were finished. Workers write, the owner reads. By the logarithm of the capacity: each is made
+    /// for its first owner and stays, for a worker that has brought the last job of an owner may look once more.
+    rings: [OnceLock<Box<Ring<Box<Job<'m>>>>>; SIZES],
+    /// Which of them is the owner's. Written by the owner before it has jobs under way.
+    size: AtomicUsize,
     /// Rung when as many finished jobs are here as the owner wants, and by [`wake_all`](Completions::wake_all).
     arrived: Doorbell,
     /// How many finished jobs the owner wants to see before it is woken. Written by the owner, read by workers.
@@ -32,13 +34,17 @@ pub(crate) struct Completions<'m> {
     pub(crate) ready: ReadyEvent,
 }
 
+/// Capacities of rings, from 1 to 2^17; the last is whatever its first owner needed, where that was more.
+const SIZES: usize = 18;
+
 /// Beside a position: there is one.
 const SOME: u64 = 1 << 32;
 
 impl<'m> Completions<'m> {
     pub(crate) fn new() -> Self {
         Self {
-            done: OnceLock::new(),
+            rings: [const { OnceLock::new() }; SIZES],
+            size: AtomicUsize::new(0),
             arrived: Doorbell::new(),
             wanted: CachePadded::new(AtomicU32::new(1)),
             space: Doorbell::new(),
@@ -53,13 +59,20 @@ impl<'m> Completions<'m> {
     pub(crate) fn acquire(&self, jobs: usize) -> bool {
         // Acquire pairs with the Release in `vacate`: what the last owner counted is known.
         let came = self.is_owned.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        let stays = came
-            && self.done.get_or_init(|| Ring::with_capacity(jobs)).capacity() >= jobs
-            && self.clear_out();
+        let stays = came && self.clear_out() && self.choose_ring(jobs);
         if came && !stays {
             self.vacate();
         }
         stays
+    }
+
+    /// Has a ring for so many jobs; `false` where there is none, for so many that rings are not told apart by size.
+    fn choose_ring(&self, jobs: usize) -> bool {
+        let size = (jobs.next_power_of_two().trailing_zeros() as usize).min(SIZES - 1);
+        let ring = self.rings[size].get_or_init(|| Box::new(Ring::with_capacity(jobs)));
+        // Release: pairs with the Acquire in `done`; the ring is there.
+        self.size.store(size, Ordering::Release);
+        ring.capacity() >= jobs
     }
 
     /// Drops what the last owner left behind; `false` where some of it has not come back yet.
@@ -134,7 +147,7 @@ impl<'m> Completions<'m> {
     }
 
     fn done(&self) -> &Ring<Box<Job<'m>>> {
-        self.done.get().expect("who has jobs here has acquired it")
+        self.rings[self.size.load(Ordering::Acquire)].get().expect("who has jobs here has acquired it")
     }
 
     /// Finished jobs that wait to be collected.
@@ -238,6 +251,20 @@ mod tests {
             position = position.wrapping_add(1 << 29);
             completions.forget_mark_behind(position);
             assert!(!completions.was_cancelled(position), "at {position}");
+        }
+    }
+
+    #[test]
+    fn each_owner_has_space_for_as_many_as_it_wants_whoever_came_before() {
+        let completions = Completions::new();
+        for jobs in [2, 300, 1, 65_536, 3, 1 << 18] {
+            assert!(completions.acquire(jobs));
+            assert_eq!(completions.capacity(), jobs.next_power_of_two().max(2));
+            completions.reserve(1);
+            completions.push(&mut vec![unarmed_job()]);
+            assert_eq!(completions.finished(), 1);
+            // What is left behind is the next one's to clear out.
+            completions.vacate();
         }
     }
 
