@@ -50,8 +50,18 @@ enum State {
     /// No queue was opened yet.
     Waiting,
     Running(Resident),
-    /// With what was done until then.
-    Closed(Box<Report>),
+    /// What has run, if anything, says what was done and tells queues that are left of sessions that end.
+    Closed(Option<Resident>),
+}
+
+impl State {
+    const fn resident(&self) -> Option<&Resident> {
+        match self {
+            Self::Waiting => None,
+            Self::Running(resident) => Some(resident),
+            Self::Closed(resident) => resident.as_ref(),
+        }
+    }
 }
 
 /// The ways in of one queue.
@@ -159,7 +169,7 @@ impl Runtime {
     pub(crate) fn end_session(&self, session: SessionId) {
         // In a child the threads are the parent's, and so may the lock be.
         if self.check_process().is_ok() {
-            if let State::Running(resident) = &*self.state() {
+            if let Some(resident) = self.state().resident() {
                 resident.end_session(session);
             }
         }
@@ -175,32 +185,27 @@ impl Runtime {
         self.is_closed.store(true, Ordering::Relaxed);
         // Held until the threads have ended: a thread that finds it closed may free what was lent.
         let mut state = self.state();
-        let report = match mem::replace(&mut *state, State::Closed(Box::default())) {
-            State::Waiting => Box::default(),
-            State::Running(resident) => Box::new(resident.close()),
-            State::Closed(report) => report,
-        };
-        if self.keeps_costs && report.total().jobs > 0 {
-            // A cache that cannot be written costs later programs what was learned, and this one nothing.
-            self.machine().save_costs(&report.learned).ok();
+        let ended = stop(&mut state);
+        if let (Some(resident), true) = (state.resident(), self.keeps_costs) {
+            let report = resident.report();
+            if report.total().jobs > 0 {
+                // A cache that cannot be written costs later programs what was learned, and this one nothing.
+                self.machine().save_costs(&report.learned).ok();
+            }
         }
-        *state = State::Closed(report);
-        Ok(())
+        ended.map_err(Failure::from)
     }
 
     /// Ends the threads after a panic of one of them: afterwards none touches memory that was lent.
     pub(crate) fn abandon(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
-        drop(mem::replace(&mut *self.state(), State::Closed(Box::default())));
+        // What panicked is known already.
+        stop(&mut self.state()).ok();
     }
 
     /// What was done so far.
     pub(crate) fn report(&self) -> Report {
-        match &*self.state() {
-            State::Waiting => Report::default(),
-            State::Running(resident) => resident.report(),
-            State::Closed(report) => Report::clone(report),
-        }
+        self.state().resident().map(Resident::report).unwrap_or_default()
     }
 
     /// Names of the modules.
@@ -236,6 +241,24 @@ impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Runtime").field("threads", &self.threads).finish_non_exhaustive()
     }
+}
+
+/// Ends the threads, where they run.
+///
+/// # Errors
+///
+/// [`Error::Panic`] where one of them panicked.
+fn stop(state: &mut State) -> Result<(), Error> {
+    let mut ended = Ok(());
+    *state = match mem::replace(state, State::Closed(None)) {
+        State::Waiting => State::Closed(None),
+        State::Running(mut resident) => {
+            ended = resident.stop().map_err(|_| Error::Panic);
+            State::Closed(Some(resident))
+        }
+        State::Closed(resident) => State::Closed(resident),
+    };
+    ended
 }
 
 /// The machine as the request wants it, with what is known of its costs.

@@ -86,13 +86,14 @@ impl Resident {
         QueuePair::open(&self.shared, depth).ok_or(NoQueuePair::NoHome)
     }
 
-    /// What all threads did so far. Who has a job back finds it counted; times of modules are known in the end.
+    /// What all threads did so far, those that went included: counts of jobs never fall. Who has a job back finds it counted; times of modules are
+    /// known in the end.
     #[must_use]
     pub fn report(&self) -> Report {
         self.shared.report_of_all()
     }
 
-    /// As [`Runtime::end_session`](crate::Runtime::end_session).
+    /// As [`Runtime::end_session`](crate::Runtime::end_session), and after the run's end too, for callers that are left.
     pub fn end_session(&self, session: SessionId) {
         self.shared.backlog.end_session(session);
     }
@@ -117,28 +118,35 @@ impl Resident {
     /// Where a worker panicked: a bug.
     #[must_use]
     pub fn close(mut self) -> Report {
-        if let Some(Err(cause)) = self.end() {
+        if let Err(cause) = self.stop() {
             resume_unwind(cause);
         }
         self.shared.report_of_all()
     }
 
-    fn end(&mut self) -> Option<thread::Result<()>> {
+    /// The same, and goes on to say what was done, and to tell those that are still there of [sessions that end](Self::end_session).
+    ///
+    /// # Errors
+    ///
+    /// The cause where a worker panicked: a bug.
+    pub fn stop(&mut self) -> thread::Result<()> {
         drop(self.open.take());
-        let keeper = self.keeper.take();
-        if keeper.is_none() {
-            // No thread sleeps at the backlog, and an end may come twice.
-            self.shared.backlog.close();
-            self.shared.end();
+        match self.keeper.take() {
+            Some(keeper) => keeper.join(),
+            None => {
+                // No thread sleeps at the backlog, and an end may come twice.
+                self.shared.backlog.close();
+                self.shared.end();
+                Ok(())
+            }
         }
-        keeper.map(JoinHandle::join)
     }
 }
 
 impl Drop for Resident {
     fn drop(&mut self) {
         // A worker's panic was told to those who had jobs with it.
-        _ = self.end();
+        _ = self.stop();
     }
 }
 

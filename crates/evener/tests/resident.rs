@@ -72,20 +72,33 @@ fn every_job_of_a_queue_pair_comes_back_once_under_every_policy() {
 #[test]
 fn a_queue_pair_takes_from_the_front_what_fits_and_never_waits() {
     without_standstill(|| {
-        for backlog_jobs in [4, 1_024] {
+        for (policy, backlog_jobs) in
+            Policy::ALL.into_iter().flat_map(|policy| [(policy, 4), (policy, 1_024)])
+        {
             let may_go = Arc::new(AtomicBool::new(false));
-            let gate = Arc::clone(&may_go);
-            let workers = vec![gated_drivers(move || gate.load(Ordering::SeqCst))];
-            let resident = start(Setup { workers, backlog_jobs, ..Setup::default() });
+            let gated = || {
+                let gate = Arc::clone(&may_go);
+                gated_drivers(move || gate.load(Ordering::SeqCst))
+            };
+            let mut module = scripted(Scripted::new(Fault::Hang(0)), 2);
+            module.redo = gated();
+            let setup = Setup {
+                policy,
+                backlog_jobs,
+                modules: vec![module],
+                workers: vec![gated()],
+                ..Setup::default()
+            };
+            let resident = start(setup);
             let cases = leaked(mixed_cases(40));
             let (mut pair, mut jobs, mut came) = (resident.queue_pair(16).unwrap(), armed(cases), Vec::new());
             let mut taken = 0;
             while let more @ 1.. = pair.submit(&mut jobs) {
                 taken += more;
                 // A worker that stands at the gate may have taken some meanwhile.
-                assert!(jobs.iter().map(|job| job.mark).eq(taken as u64..40), "{taken} were taken");
+                assert!(jobs.iter().map(|job| job.mark).eq(taken as u64..40), "{policy}: {taken} were taken");
             }
-            assert!(taken >= backlog_jobs.min(16) && taken <= 16, "{taken}");
+            assert!(taken >= backlog_jobs.min(16) && taken <= 16, "{policy}: {taken}");
             assert_eq!((pair.in_flight(), pair.reap(&mut came, 16)), (taken, 0));
             may_go.store(true, Ordering::SeqCst);
             came.extend(through_rest(&mut pair, taken));
@@ -174,6 +187,35 @@ fn a_report_has_every_job_that_is_back_while_the_run_goes_on() {
             let total = resident.close().total();
             assert_eq!(total.jobs + total.failed, count, "{policy}, in the end");
         }
+    });
+}
+
+#[test]
+fn callers_that_come_and_go_are_counted_once_and_no_count_ever_falls() {
+    without_standstill(|| {
+        let (resident, cases) = (start(plain_setup(1)), leaked(cbc_cases(3)));
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut before = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    let now = resident.report().total().jobs;
+                    assert!(now >= before, "{now} after {before}");
+                    before = now;
+                }
+            });
+            for _ in 0..2_000 {
+                resident.caller(plain_drivers()).unwrap().crypt(&mut armed(cases));
+            }
+            is_over.store(true, Ordering::SeqCst);
+        });
+        let report = resident.report();
+        assert_eq!(
+            (report.total().jobs, report.workers.len()),
+            (6_000, 2),
+            "of the worker and of all callers"
+        );
+        assert_eq!(resident.close().total().jobs, 6_000);
     });
 }
 
@@ -351,7 +393,9 @@ fn a_queue_pair_needs_workers_and_a_home() {
         assert_eq!(few.queue_pair(8).err(), Some(NoQueuePair::NoHome));
         assert!(few.caller(plain_drivers()).is_none());
         drop(first);
-        assert_eq!(few.queue_pair(9).err(), Some(NoQueuePair::NoHome), "the free one is made for eight");
+        // The free home was one for eight.
+        assert_eq!(few.queue_pair(9).unwrap().depth(), 16);
+        assert_eq!(few.queue_pair(65_536).unwrap().depth(), 65_536);
         assert!(few.queue_pair(8).is_ok());
     });
 }

@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use evener::{CoreDrivers, ModuleSetup, Runtime, Setup, Submitted, run};
+use evener::{CoreDrivers, ModuleSetup, Resident, Runtime, Setup, Submitted, run};
 use evener_core::plan::Policy;
 use evener_core::{Algorithm, Job};
 use evener_driver_emulated::{Emulated, Preset};
@@ -67,6 +67,24 @@ fn workers_forget_at_once_under_every_policy_and_go_on() {
             });
         });
     }
+}
+
+#[test]
+fn a_caller_that_outlives_its_run_hears_of_sessions_that_end_later() {
+    without_standstill(|| {
+        for workers in [0, 1] {
+            let (open_keys, cases): (_, &[Case]) = (OpenKeys::default(), cbc_cases(5).leak());
+            let workers = (0..workers).map(|number| core_drivers(number, &open_keys)).collect();
+            let mut resident = Resident::start(Setup { callers: 1, workers, ..Setup::default() }).unwrap();
+            let mut caller = resident.caller(core_drivers(9, &open_keys)).unwrap();
+            let mut burst = jobs(cases, spaces(cases).leak());
+            caller.crypt(&mut burst);
+            assert!(resident.stop().is_ok() && open_keys.count() == 1);
+            resident.end_session(burst[0].session().id());
+            caller.poll_ended();
+            assert_eq!(open_keys.count(), 0);
+        }
+    });
 }
 
 #[test]

@@ -105,8 +105,16 @@ impl<T, H: Storage<T>> Ring<T, H> {
     /// One claim for the whole run, so the items stand together in the ring.
     #[inline]
     pub fn push_all(&self, items: &mut Vec<T>) -> usize {
+        self.push_all_arranged(items, |_| ())
+    }
+
+    /// The same; `arrange` sees those that fit, alone, and may change their order before they are moved. Until it returns, consumers
+    /// find nothing here or behind, so it is short, and it must not panic.
+    #[inline]
+    pub fn push_all_arranged(&self, items: &mut Vec<T>, arrange: impl FnOnce(&mut [T])) -> usize {
         let Some(range) = self.claim(self.storage.tail(), FREE, items.len()) else { return 0 };
         let count = range.len();
+        arrange(&mut items[..count]);
         let mut moved = items.drain(..count);
         for (mut position, slots) in range.pieces() {
             for (slot, item) in slots.iter().zip(&mut moved) {

@@ -90,6 +90,25 @@ impl<'m> ClassQueues<'m> {
         moved
     }
 
+    /// The same, but ends at the first for whose class there is no space, so that those that stay are the end of what came. A claim for each
+    /// run of jobs of one class, where the other way has one for each class.
+    pub(crate) fn push_front(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let (all, mut run) = (jobs.len(), Vec::new());
+        let mut left = std::mem::take(jobs).into_iter().peekable();
+        while let Some(class) = left.peek().map(|job| job.class()) {
+            while let Some(job) = left.next_if(|job| job.class() == class) {
+                run.push(job);
+            }
+            self.rings[self.queue_of(class)].push_all(&mut run);
+            if !run.is_empty() {
+                break;
+            }
+        }
+        run.extend(left);
+        *jobs = run;
+        all - jobs.len()
+    }
+
     /// All rings.
     pub(crate) fn rings(&self) -> &[Ring<Box<Job<'m>>>] {
         &self.rings
@@ -192,6 +211,20 @@ mod tests {
         assert!(queues.is_full());
         assert_eq!(jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(), [102, 103]);
         assert_eq!(queues.push_all(&mut jobs), 0);
+    }
+
+    #[test]
+    fn where_order_counts_nothing_overtakes_what_does_not_fit() {
+        let (session, queues) = (session(), ClassQueues::new(2));
+        let lengths = |jobs: &[Box<Job<'_>>]| jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>();
+        let mut jobs: Vec<_> = [100, 5_000, 101, 102, 5_001, 103].map(|bytes| job(session, bytes)).into();
+        assert_eq!(queues.push_front(&mut jobs), 3);
+        assert_eq!(lengths(&jobs), [102, 5_001, 103]);
+        let mut first = Vec::new();
+        queues.ring(0).pop_many(&mut first, 8);
+        assert_eq!(lengths(&first), [100, 101]);
+        assert_eq!(queues.push_front(&mut jobs), 3);
+        assert!(jobs.is_empty() && queues.waiting(0) == 2 && queues.waiting(1) == 2);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod module_only;
 pub(crate) mod report;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use evener_core::driver::Clock;
 use evener_core::guard::Counters;
@@ -20,9 +20,9 @@ use evener_core::{Budget, Class, Job};
 use evener_ring::CachePadded;
 
 pub(crate) use self::core_time::CoreTimeMeter;
-use self::live::LiveWorkers;
+use self::live::Reports;
 use self::module_only::what_modules_do;
-use self::report::{ModuleReport, WorkerReport};
+use self::report::ModuleReport;
 use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Completions;
@@ -51,10 +51,8 @@ pub(crate) struct Shared<'m> {
     module_does: Vec<[bool; 2]>,
     /// The same of each module.
     each_does: Vec<Vec<[bool; 2]>>,
-    reports: Mutex<Vec<WorkerReport>>,
-    /// Threads whose reports are still to come, where they may be asked for before.
-    live: Option<LiveWorkers>,
-    /// Whether threads may come to a run that has ended.
+    reports: Reports,
+    /// Whether threads come and go, may come to a run that has ended, and reports are asked for while it goes on.
     is_resident: bool,
     /// The workers are gone: what is submitted now is given up. Written once.
     has_ended: AtomicBool,
@@ -102,8 +100,7 @@ impl<'m> Shared<'m> {
             callers_work: if plan.cpu.jobs_max == 0 { 0 } else { setup.callers },
             module_does: what_modules_do(modules),
             each_does: modules.iter().map(|module| what_modules_do(std::slice::from_ref(module))).collect(),
-            reports: Mutex::default(),
-            live: None,
+            reports: Reports::default(),
             is_resident: false,
             has_ended: AtomicBool::new(false),
             has_cancelled: AtomicBool::new(false),
@@ -116,7 +113,7 @@ impl<'m> Shared<'m> {
 
     /// For a run that may be outlived by those who use it, and is asked for reports while it goes on.
     pub(crate) fn resident(self) -> Self {
-        Self { live: Some(LiveWorkers::default()), is_resident: true, ..self }
+        Self { is_resident: true, ..self }
     }
 
     /// The number of a caller that comes.
@@ -132,8 +129,8 @@ impl<'m> Shared<'m> {
     /// Lets a set of drivers go by the costs of this run, and keep what the adaptive policy learns from. Reports have what it does under
     /// this name.
     pub(crate) fn adopt(&self, core_drivers: &mut CoreDrivers, name: impl FnOnce() -> String) {
-        if let Some(live) = &self.live {
-            live.add(name(), core_drivers);
+        if self.is_resident {
+            self.reports.add(name(), core_drivers);
         }
         self.share_costs(core_drivers);
     }
@@ -145,7 +142,7 @@ impl<'m> Shared<'m> {
         name: &str,
     ) -> Option<Arc<Mutex<ModuleReport>>> {
         self.share_costs(core_drivers);
-        self.live.as_ref().map(|live| live.add_module(name.to_owned(), core_drivers))
+        self.is_resident.then(|| self.reports.add_module(name.to_owned(), core_drivers))
     }
 
     fn share_costs(&self, core_drivers: &mut CoreDrivers) {
@@ -157,8 +154,7 @@ impl<'m> Shared<'m> {
 
     /// What all did so far: those who have ended, and where a run is asked while it goes on, those who work.
     pub(crate) fn report_of_all(&self) -> Report {
-        let mut workers = self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        workers.extend(self.live.iter().flat_map(LiveWorkers::reports));
+        let mut workers = self.reports.all();
         workers.extend(self.report_of_rejected());
         let guarded = self.adaptive.as_ref().map_or_else(Counters::default, AdaptivePolicy::counters);
         Report { workers, learned: self.costs.learned(), guarded }
@@ -180,8 +176,17 @@ impl<'m> Shared<'m> {
         }
     }
 
-    pub(crate) fn report(&self, report: WorkerReport) {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+    /// A worker ends, which had these drivers, and for a module did this.
+    pub(crate) fn report(&self, name: String, core_drivers: &mut CoreDrivers, module: Option<ModuleReport>) {
+        self.reports.end(name, core_drivers, module);
+    }
+
+    /// A caller ends. To a resident run any number of them may have come, so that those that went have one report.
+    pub(crate) fn report_caller(&self, name: String, core_drivers: &mut CoreDrivers) {
+        match self.is_resident {
+            true => self.reports.end_among(CALLERS_GONE, core_drivers),
+            false => self.reports.end(name, core_drivers, None),
+        }
     }
 
     /// Passes the panic of a worker on to the thread that would wait for its jobs for ever.
@@ -195,6 +200,9 @@ impl<'m> Shared<'m> {
         self.completions.iter().for_each(Completions::wake_all);
     }
 }
+
+/// The name in reports of a resident run's callers that went.
+const CALLERS_GONE: &str = "callers that went";
 
 /// Takes the jobs of one owner out of `jobs`, in order.
 fn split_off_owner<'m>(jobs: &mut Vec<Box<Job<'m>>>, owner: u32) -> Vec<Box<Job<'m>>> {

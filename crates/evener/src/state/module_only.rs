@@ -36,7 +36,12 @@ impl<'m> Shared<'m> {
         all - left.len()
     }
 
-    fn push_module_only(&self, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
+    /// The same for one job.
+    ///
+    /// # Errors
+    ///
+    /// Gives it back where there is no space.
+    pub(crate) fn push_module_only(&self, job: Box<Job<'m>>) -> Result<(), Box<Job<'m>>> {
         let Some(worker) = self.module_worker_for(&job) else {
             self.reject(job, JobError::NeedsModule);
             return Ok(());

@@ -43,7 +43,8 @@ pub struct ModuleReport {
 /// What one worker did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkerReport {
-    /// `cpu 0`, `caller 1`, `emulated:am3358`; `no worker` for jobs that are for modules only and found none when they came.
+    /// `cpu 0`, `caller 1`, `emulated:am3358`; `callers that went` to a [resident](crate::Resident) run, together; `no worker` for jobs that are
+    /// for modules only and found none when they came.
     pub name: String,
     /// By method of the core; for a module worker what it did on the CPU (redone and checked jobs).
     pub methods: [Tally; Method::ALL.len()],

@@ -12,7 +12,6 @@ use crate::adaptive::Single;
 use crate::cpu::is_module_only;
 use crate::queue::completions::count;
 use crate::queue::ended_sessions::Cursor;
-use crate::state::report::WorkerReport;
 use crate::state::{CoreTimeMeter, Shared};
 
 /// A way in for one thread. Where no module could take a job it runs on this thread, without queue, lock or
@@ -251,8 +250,35 @@ impl<'m> Caller<'_, 'm> {
     }
 }
 
-/// Submits from the front of `waiting` as many as backlog and completions have space for.
+/// Submits of `waiting` as many as backlog and completions have space for.
 pub(crate) fn submit<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
+    submit_by(shared, owner, waiting, |jobs| {
+        let mut left = Vec::new();
+        let bound = shared.submit_module_only(jobs, &mut left);
+        announce(shared, jobs);
+        let submitted = bound + shared.backlog.submit(jobs);
+        jobs.extend(left);
+        submitted
+    })
+}
+
+/// The same from the front: those that stay are the end of `waiting`, as they came.
+pub(crate) fn submit_front<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Box<Job<'m>>>) -> usize {
+    submit_by(shared, owner, waiting, |jobs| {
+        if jobs.iter().any(|job| is_module_only(job)) {
+            return one_by_one(shared, jobs);
+        }
+        announce(shared, jobs);
+        shared.backlog.submit_front(jobs)
+    })
+}
+
+fn submit_by<'m>(
+    shared: &Shared<'m>,
+    owner: usize,
+    waiting: &mut Vec<Box<Job<'m>>>,
+    push: impl FnOnce(&mut Vec<Box<Job<'m>>>) -> usize,
+) -> usize {
     let place = &shared.completions[owner];
     let fits = place.free_slots().min(waiting.len());
     if fits == 0 {
@@ -260,26 +286,43 @@ pub(crate) fn submit<'m>(shared: &Shared<'m>, owner: usize, waiting: &mut Vec<Bo
     }
     let rest = waiting.split_off(fits);
     place.reserve(count(fits));
-    let mut left = Vec::new();
-    let bound = shared.submit_module_only(waiting, &mut left);
-    if let (Some(adaptive), Some(first)) = (&shared.adaptive, waiting.first()) {
-        let (queues, class) = (shared.backlog.class_queues(), first.class());
-        if queues.is_alone(class) {
-            adaptive.on_submit(queues, class, count(fits), shared.clock.now());
-        }
-    }
-    let submitted = bound + shared.backlog.submit(waiting);
+    let submitted = push(waiting);
     shared.check_end();
     place.cancel(count(fits - submitted));
-    waiting.extend(left);
     waiting.extend(rest);
     submitted
 }
 
+/// Tells the adaptive policy of jobs that are about to come.
+fn announce(shared: &Shared<'_>, jobs: &[Box<Job<'_>>]) {
+    if let (Some(adaptive), Some(first)) = (&shared.adaptive, jobs.first()) {
+        let (queues, class) = (shared.backlog.class_queues(), first.class());
+        if queues.is_alone(class) {
+            adaptive.on_submit(queues, class, count(jobs.len()), shared.clock.now());
+        }
+    }
+}
+
+/// Submits jobs of which some are for modules only, to the first for which there is no space.
+fn one_by_one<'m>(shared: &Shared<'m>, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+    let (all, mut left, mut single) = (jobs.len(), std::mem::take(jobs).into_iter(), Vec::new());
+    while single.is_empty() {
+        let Some(job) = left.next() else { break };
+        if is_module_only(&job) {
+            single.extend(shared.push_module_only(job).err());
+        } else {
+            single.push(job);
+            shared.backlog.submit_front(&mut single);
+        }
+    }
+    single.extend(left);
+    *jobs = single;
+    all - jobs.len()
+}
+
 impl Drop for Caller<'_, '_> {
     fn drop(&mut self) {
-        let (name, methods) = (caller_name(self.number), self.core_drivers.take_tallies());
-        self.shared.report(WorkerReport { name, methods, module: None });
+        self.shared.report_caller(caller_name(self.number), &mut self.core_drivers);
         self.shared.completions[self.owner].vacate();
     }
 }

@@ -13,7 +13,7 @@ use evener_core::{Job, Nanos};
 
 use crate::queue::completions::{Completions, count};
 use crate::state::Shared;
-use crate::submit::caller::submit;
+use crate::submit::caller::submit_front;
 
 /// A way in and out for one thread at a time that does not wait for its jobs. Dropped with jobs on their way it leaves them to the run,
 /// which drops them when they are back.
@@ -31,8 +31,8 @@ impl<'m> QueuePair<'m> {
         Some(Self { shared: Arc::clone(shared), owner, position: 0 })
     }
 
-    /// Submits armed jobs from the front, as many as fit, and returns how many; the others stay in order. Where workers take jobs by
-    /// length or class, they may begin with any of them.
+    /// Submits armed jobs from the front, as many as fit, and returns how many; the others stay in order. It never waits: where there is no
+    /// space for one, those behind it stay, too. Where workers take jobs by length or class, they may begin with any of them.
     ///
     /// # Panics
     ///
@@ -44,31 +44,10 @@ impl<'m> QueuePair<'m> {
         for (position, job) in (0..).zip(jobs.iter_mut()) {
             job.ticket = Ticket { owner, position: self.position.wrapping_add(position) };
         }
-        let mut taken = submit(&self.shared, self.owner, jobs);
-        if taken > 0 && !jobs.is_empty() {
-            taken += self.submit_gaps(jobs, all);
-        }
+        let taken = submit_front(&self.shared, self.owner, jobs);
         debug_assert_eq!(taken + jobs.len(), all, "each is here or there");
         self.position = self.position.wrapping_add(count(taken));
         taken
-    }
-
-    /// Some were taken and some not: submits those that were left before one that was taken, which a full queue of their class can cause.
-    fn submit_gaps(&self, jobs: &mut Vec<Box<Job<'m>>>, all: usize) -> usize {
-        let place = |job: &Job<'_>| job.ticket.position.wrapping_sub(self.position) as usize;
-        jobs.sort_unstable_by_key(|job| place(job));
-        // From here on to the end none was taken.
-        let left = jobs.len();
-        let gaps = (0..left).find(|at| place(&jobs[*at]) == all - (left - at)).unwrap_or(left);
-        let rest = jobs.split_off(gaps);
-        while !jobs.is_empty() {
-            self.shared.assert_whole();
-            if submit(&self.shared, self.owner, jobs) == 0 {
-                self.shared.backlog.wait_for_space();
-            }
-        }
-        jobs.extend(rest);
-        gaps
     }
 
     /// Moves up to `max` finished jobs to the end of `jobs`, in any order, and returns how many.

@@ -6,7 +6,6 @@ use evener_core::{Class, Job, JobError, Nanos};
 
 use crate::CoreDrivers;
 use crate::adaptive::{AdaptivePolicy, AskAgainWithin, WorkerKind};
-use crate::state::report::WorkerReport;
 use crate::state::{CoreTimeMeter, Shared};
 
 /// A core that has nothing to do.
@@ -23,11 +22,7 @@ pub(crate) struct IdleSpan {
 pub(crate) fn cpu_worker(shared: &Shared<'_>, worker: usize, mut core_drivers: CoreDrivers) {
     shared.work_as_core(worker, &shared.plan.cpu, &mut core_drivers);
     shared.backlog.leave_as_core();
-    shared.report(WorkerReport {
-        name: cpu_worker_name(worker),
-        methods: core_drivers.take_tallies(),
-        module: None,
-    });
+    shared.report(cpu_worker_name(worker), &mut core_drivers, None);
 }
 
 /// The name of a core's worker in reports.

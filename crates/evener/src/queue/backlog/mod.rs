@@ -96,8 +96,21 @@ impl<'m> Backlog<'m> {
         self.worker_queues.len()
     }
 
-    /// Moves as many jobs as there is space for, from the front; returns how many.
+    /// Moves as many jobs as there is space for; returns how many.
     pub(crate) fn submit(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        self.submit_by(jobs, ClassQueues::push_all)
+    }
+
+    /// The same from the front: those that stay are the end of what came, as they came.
+    pub(crate) fn submit_front(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        self.submit_by(jobs, ClassQueues::push_front)
+    }
+
+    fn submit_by(
+        &self,
+        jobs: &mut Vec<Box<Job<'m>>>,
+        push: impl FnOnce(&ClassQueues<'m>, &mut Vec<Box<Job<'m>>>) -> usize,
+    ) -> usize {
         match self.dispatch {
             Dispatch::RoundRobin => self.deal(jobs),
             // The monitor is busy and needs no doorbell.
@@ -107,7 +120,7 @@ impl<'m> Backlog<'m> {
                 self.submit_to_all(jobs, true)
             }
             Dispatch::ByCost => {
-                let came = self.class_queues().push_all(jobs);
+                let came = push(self.class_queues(), jobs);
                 if came > 0 {
                     // The worker that hears it first may not be the one that takes it.
                     self.work.ring_all();
@@ -122,12 +135,11 @@ impl<'m> Backlog<'m> {
 
     /// Into the queue that all cores pull from.
     fn submit_to_all(&self, jobs: &mut Vec<Box<Job<'m>>>, is_by_length: bool) -> usize {
-        if is_by_length {
-            // Of those that fit, so that what is left is the end of what came.
-            let fits = (self.shared.capacity() - self.shared.len()).min(jobs.len());
-            sort_longest_first(&mut jobs[..fits]);
-        }
-        let came = self.shared.push_all(jobs);
+        // Of those that fit, so that what is left is the end of what came.
+        let came = match is_by_length {
+            true => self.shared.push_all_arranged(jobs, sort_longest_first),
+            false => self.shared.push_all(jobs),
+        };
         match came {
             0 => {}
             1 => self.work.ring_one(),

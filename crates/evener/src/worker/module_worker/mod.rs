@@ -28,7 +28,7 @@ use evener_core::{Job, Nanos, Outcome, Profile, QueuedDriver, Sample, Tally};
 use self::feedback::{Batch, Feedback};
 use self::turns::Turns;
 use crate::adaptive::WorkerKind;
-use crate::state::report::{ModuleReport, Quarantine, WorkerReport};
+use crate::state::report::{ModuleReport, Quarantine};
 use crate::state::{CoreTimeMeter, Shared};
 use crate::worker::verifier::Verifier;
 use crate::{CoreDrivers, ModuleSetup};
@@ -228,9 +228,7 @@ impl<'r, 'm> ModuleWorker<'r, 'm> {
     fn report(mut self) {
         let Profile { name, .. } = self.driver.profile().clone();
         let module = self.report_so_far();
-        drop(self.live.take());
-        let methods = self.fallback.take_tallies();
-        self.shared.report(WorkerReport { name, methods, module: Some(module) });
+        self.shared.report(name, &mut self.fallback, Some(module));
     }
 }
 
