@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         ["rooms"] => tidy::write_rooms(),
         ["reference"] => site::write_reference(),
         ["docs"] => site::build(),
-        ["ci"] => ci::run(ci::Depth::Commit, &[]),
         ["ci", "--full", ref steps @ ..] => ci::run(ci::Depth::Full, steps),
+        ["ci", ref steps @ ..] => ci::run(ci::Depth::Commit, steps),
         ["figures", ref names @ ..] => figures::run(names),
         ["instructions"] => instructions::run_instructions(),
         ["install"] => package::install(),
@@ -49,7 +49,9 @@ fn usage() -> ExitCode {
     );
     eprintln!("       cargo xtask reference    docs/reference/command-line.md, made anew from the command");
     eprintln!("       cargo xtask docs         the site of docs/ by mdBook, in target/site/");
-    eprintln!("       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests");
+    eprintln!(
+        "       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests, or only the steps named"
+    );
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
     eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
     eprintln!("       cargo xtask instructions what short messages of OpenSSL programs take, counted");

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use super::super::Depth;
 use super::super::tally::listen;
 use crate::tree::cargo;
 
@@ -38,15 +39,35 @@ impl Program {
 }
 
 /// Builds those of the whole workspace; `None` where one cannot be built, which cargo has said.
-pub(super) fn build() -> Option<Vec<Program>> {
-    let mut command = cargo();
-    // What has benches only is linted, and its libraries take as long to build as a dozen tests.
-    command.args(["test", "--workspace", "--exclude", "evener-decisions", "--no-run"]);
-    // All but the examples in comments.
-    command.args(["--lib", "--bins", "--tests", "--examples", "--message-format=json-render-diagnostics"]);
-    command.stderr(Stdio::inherit());
+///
+/// `build`, not `test --no-run`: so the libraries are products as well, among them what Python loads, with the features that all have in
+/// common. Examples are linted, and run by nothing here.
+pub(super) fn build(depth: Depth) -> Option<Vec<Program>> {
+    // What has benches only is linted, and its libraries take as long to build as a dozen tests. These checks themselves are built
+    // already, by themselves: with the features of all, each of their crates would be built once more.
+    let workspace = ["--workspace", "--exclude", "evener-decisions", "--exclude", "xtask"];
+    let checks = ["-p", "xtask"];
+    let mut builds = vec![(&workspace[..], &["--lib", "--tests"][..]), (&checks, &["--tests"])];
+    if depth == Depth::Full {
+        // In the manifest no test, for all in it is ignored, and the programs that it starts are a minute's work.
+        builds.push((&workspace, &["--test", "guest"]));
+    }
     let mut programs = Vec::new();
-    listen(command, |line| programs.extend(Program::from_message(line))).then_some(programs)
+    builds
+        .into_iter()
+        .all(|(packages, targets)| add(&[packages, targets].concat(), &mut programs))
+        .then_some(programs)
+}
+
+/// Adds those that a build makes and that are not there yet; returns whether it succeeded.
+fn add(words: &[&str], programs: &mut Vec<Program>) -> bool {
+    let mut command = cargo();
+    command.arg("build").args(words).arg("--message-format=json-render-diagnostics");
+    command.stderr(Stdio::inherit());
+    listen(command, |line| {
+        let new = Program::from_message(line).filter(|new| programs.iter().all(|old| old.path != new.path));
+        programs.extend(new);
+    })
 }
 
 #[cfg(test)]
