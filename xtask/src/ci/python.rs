@@ -1,9 +1,10 @@
-//! The Python package: a wheel built once in the profile of the tests, whose crates they have built already, unpacked by itself, and its tests by pytest.
+//! The Python package, laid out by itself, and its tests by pytest: for a commit around the library that was built beside the tests, for a
+//! full run as the wheel that is released.
 
-use std::env;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
+use std::{env, fs, io};
 
 use super::{Depth, Tally};
 use crate::tree::root;
@@ -23,7 +24,7 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
     }
     let folder = root().join("target/python");
     tally.begin("building the Python package");
-    if let Err(step) = unpacked(&python, &folder) {
+    if let Err(step) = unpacked(&python, &folder, depth) {
         return tally.fail(&format!("{STEP}: {step}"));
     }
     let mut tests = Command::new(&python);
@@ -36,35 +37,45 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
     tally.run_tests(STEP, tests);
 }
 
-/// Builds the wheel and unpacks it below `folder`, with nothing beside it.
-fn unpacked(python: &OsString, folder: &Path) -> Result<(), &'static str> {
-    let wheels = folder.join("wheels");
-    for old in [&wheels, &folder.join("packages")] {
-        std::fs::remove_dir_all(old).ok();
+/// Lays the package out below `folder`, with nothing beside it: for a commit of the library that was built beside the tests, which costs no
+/// build; for a full run of the wheel that users get.
+fn unpacked(python: &OsStr, folder: &Path, depth: Depth) -> Result<(), &'static str> {
+    let packages = folder.join("packages");
+    fs::remove_dir_all(&packages).ok();
+    match depth {
+        Depth::Commit => {
+            laid_out(&packages.join("evener")).map_err(|_| "there is no library beside the tests")
+        }
+        Depth::Full => installed(python, &folder.join("wheels"), &packages),
     }
+}
+
+/// The package as a wheel holds it: its sources, and the library under the name that Python looks for.
+fn laid_out(package: &Path) -> io::Result<()> {
+    fs::create_dir_all(package)?;
+    for file in fs::read_dir(root().join("python/evener"))? {
+        let file = file?;
+        if file.file_type()?.is_file() {
+            fs::copy(file.path(), package.join(file.file_name()))?;
+        }
+    }
+    // The tests before this have built the library.
+    let library = env::current_exe()?.with_file_name("libevener_python.so");
+    fs::copy(library, package.join("_evener.abi3.so")).map(drop)
+}
+
+/// Builds the wheel as it is released and installs it.
+fn installed(python: &OsStr, wheels: &Path, packages: &Path) -> Result<(), &'static str> {
+    fs::remove_dir_all(wheels).ok();
     let succeeds = |command: &mut Command| command.status().is_ok_and(|status| status.success());
     let mut build = Command::new(python);
-    build.current_dir(root().join("python")).args([
-        "-m",
-        "maturin",
-        "build",
-        "-q",
-        "--profile",
-        "dev",
-        "--out",
-    ]);
-    if !succeeds(build.arg(&wheels)) {
+    build.current_dir(root().join("python")).args(["-m", "maturin", "build", "-q", "--release", "--out"]);
+    if !succeeds(build.arg(wheels)) {
         return Err("the wheel does not build");
     }
-    let wheel = std::fs::read_dir(&wheels)
-        .ok()
-        .and_then(|mut files| files.next()?.ok())
-        .ok_or("there is no wheel")?;
+    let wheel =
+        fs::read_dir(wheels).ok().and_then(|mut files| files.next()?.ok()).ok_or("there is no wheel")?;
     let mut install = Command::new(python);
     install.args(["-m", "pip", "-q", "install", "--no-deps", "--no-index", "--target"]);
-    if succeeds(install.arg(folder.join("packages")).arg(wheel.path())) {
-        Ok(())
-    } else {
-        Err("the wheel does not install")
-    }
+    if succeeds(install.arg(packages).arg(wheel.path())) { Ok(()) } else { Err("the wheel does not install") }
 }
