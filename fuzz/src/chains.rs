@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use evener_ring::Region;
-use evener_ring::virtqueue::{Chain, Device, Events, Mapped, Element, Tables};
+use evener_ring::virtqueue::{Chain, Device, Element, Events, Mapped, Tables};
 
 /// Offsets of descriptors, available ring and used ring; what is left of the region holds tables.
 const PARTS: [usize; 3] = [0, 4096, 8192];
@@ -36,8 +36,10 @@ pub fn host_chains(bytes: &[u8]) {
     let events = if kind & 0x80 == 0 { Events::Index } else { Events::Flags };
     let region = REGION.lock().unwrap_or_else(PoisonError::into_inner);
     let memory = filled(&region, writes);
-    let queue_memory = Mapped::new(size, PARTS.map(|at| (Arc::clone(&region), at))).expect("the parts lie inside");
-    let mut device = Device::starting_at(queue_memory, events, position).expect("a queue's slices are of one size");
+    let queue_memory =
+        Mapped::new(size, PARTS.map(|at| (Arc::clone(&region), at))).expect("the parts lie inside");
+    let mut device =
+        Device::starting_at(queue_memory, events, position).expect("a queue's slices are of one size");
     let offered = memory.half(PARTS[1] + 2).wrapping_sub(position);
     let mut chain = Chain::new();
     for taken in 0..=size {
@@ -116,7 +118,8 @@ impl Memory {
                 continue;
             }
             let element = Element { address, len, is_writable: flags & 2 != 0 };
-            let is_behind = elements.last().is_some_and(|last: &Element| last.is_writable) && !element.is_writable;
+            let is_behind =
+                elements.last().is_some_and(|last: &Element| last.is_writable) && !element.is_writable;
             if is_behind || elements.len() == 1024 {
                 return None;
             }

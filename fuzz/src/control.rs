@@ -38,8 +38,13 @@ impl Host {
         let profile = driver.profile().clone();
         let module = Module::core(profile, CoreDrivers::new(Box::new(driver), None), Algorithm::ALL.to_vec());
         let limits = Limits { memory_bytes_max: 1 << 24, ..Limits::default() };
-        let setup =
-            Setup { socket: Socket::Path(socket.clone()), control: None, access: Access::default(), limits, module };
+        let setup = Setup {
+            socket: Socket::Path(socket.clone()),
+            control: None,
+            access: Access::default(),
+            limits,
+            module,
+        };
         let (told, ready) = mpsc::channel();
         thread::spawn(move || {
             evener_host::run(setup, &Cancel::default(), || told.send(()).expect("somebody waits"))

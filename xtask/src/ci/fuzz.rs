@@ -2,7 +2,7 @@
 //!
 //! Steps: flags that count what code was reached -> one build for all targets -> each target on a copy of its seeds,
 //! one per core -> passed, or failed with the path of what made it crash. Without AddressSanitizer, which wants a nightly
-//! compiler and stays by hand: CONTRIBUTING.md says how.
+//! compiler and stays by hand: CONTRIBUTING.md says how. A commit has the same bodies over spoilt seeds, as ordinary tests.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use std::thread;
 use super::Tally;
 use crate::tree::{cargo, root};
 
-/// Seconds for each target: long enough to come past the seeds, short enough for every commit.
+/// Seconds for each target: long enough to come past the seeds.
 const SECONDS: &str = "-max_total_time=10";
 
 /// What LLVM adds, as with cargo-fuzz: counters in place, their addresses, operands of comparisons.

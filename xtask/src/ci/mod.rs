@@ -1,6 +1,6 @@
 //! All checks in one run.
 //!
-//! Steps: formatting, lints, tidy, dependencies -> models -> fuzzing -> tests -> other programs ([`STEPS`]) -> one closing
+//! Steps: formatting, lints, tidy, dependencies -> models -> tests -> other programs ([`STEPS`]) -> one closing
 //! line `N passed, N failed`, which sums up what the test runners reported and counts every other failure as one. What failed is said
 //! once more before it.
 //! What is not installed is named as skipped, never as passed.
@@ -31,7 +31,7 @@ use tally::Tally;
 pub(crate) enum Depth {
     /// What fits into a commit.
     Commit,
-    /// What is long besides: tests marked as ignored, Miri, mutants, other systems, later versions of OpenSSL.
+    /// What is long besides: tests marked as ignored, fuzzing, Miri, mutants, other systems, later versions of OpenSSL.
     Full,
 }
 
@@ -55,7 +55,7 @@ const STEPS: [Step; 15] = [
     Step { name: "mutants", least: Depth::Full, run: |tally, _| mutants(tally) },
     Step { name: "miri", least: Depth::Full, run: |tally, _| miri(tally) },
     Step { name: "systems", least: Depth::Full, run: |tally, _| other_systems(tally) },
-    Step { name: "fuzz", least: Depth::Commit, run: |tally, _| fuzz::run(tally) },
+    Step { name: "fuzz", least: Depth::Full, run: |tally, _| fuzz::run(tally) },
     Step { name: "tests", least: Depth::Commit, run: suites::run },
     Step { name: "kernels", least: Depth::Commit, run: kernels },
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
@@ -319,10 +319,7 @@ mod tests {
         let names = |depth, wanted: &[&str]| -> Vec<&str> {
             chosen(depth, wanted).unwrap().iter().map(|step| step.name).collect()
         };
-        assert_eq!(
-            names(Depth::Commit, &[]),
-            ["rules", "models", "fuzz", "tests", "kernels", "tink", "python"]
-        );
+        assert_eq!(names(Depth::Commit, &[]), ["rules", "models", "tests", "kernels", "tink", "python"]);
         assert_eq!(names(Depth::Full, &[]).len(), STEPS.len());
         assert_eq!(names(Depth::Full, &["sanitizers", "miri"]), ["miri", "sanitizers"]);
         let refused = chosen(Depth::Full, &["miri", "mirri"]).err().unwrap();
