@@ -26,9 +26,9 @@ impl OnCore {
         self.means[method as usize][width].record(jobs as u64, bytes, core);
         let choice = &mut self.choices[width];
         if choice.method == method {
-            choice.record_own()
+            choice.record_own();
         } else {
-            choice.record_other()
+            choice.record_other();
         }
         (0..WIDTHS).for_each(|width| self.choose(width));
     }
