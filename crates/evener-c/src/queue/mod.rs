@@ -65,8 +65,10 @@ impl Queue {
     /// Where the depth is not one, or the runtime has no space or thread for it.
     pub fn open(runtime: &Arc<Runtime>, depth: usize) -> Result<Self, Failure> {
         if !(1..=abi::DEPTH_MAX as usize).contains(&depth) {
-            let text = format_args!("a queue is 1 to {} jobs deep, not {depth}", abi::DEPTH_MAX);
-            return Err(Failure::new(Error::Invalid, text));
+            return Err(Failure::new(
+                Error::Invalid,
+                format_args!("a queue is 1 to {} jobs deep, not {depth}", abi::DEPTH_MAX),
+            ));
         }
         runtime.check_usable()?;
         Ok(Self {
