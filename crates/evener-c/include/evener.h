@@ -9,7 +9,8 @@
  *   evener_reap(queue, jobs, n, min, ns)   gives back what is finished, in any order
  *
  * A job and its buffers are lent from evener_submit until evener_reap gives the job back: until then the program neither writes nor frees
- * them, and does not read dst.
+ * them, and does not read dst. What one job has as dst is meanwhile no other job's src, dst or aad, nor any job's struct; and no struct is
+ * submitted again before it came back. The library cannot see either, and two threads would write there at once.
  *
  * Runtime and session may be used by any thread at any time; a queue by one thread at a time. Calls answer 0 or a count, or a negative
  * enum evener_error; evener_error_text() says more about the calling thread's last one.
@@ -65,7 +66,7 @@ enum evener_direction {
 #define EVENER_THREADS_ALL (-1)
 
 struct evener_options {
-    size_t size;                         /* sizeof(struct evener_options) */
+    size_t size;                         /* sizeof(struct evener_options), up to 4096; what a later header adds is zero or refused */
     int32_t threads;                     /* worker threads; 0: evener_submit does the work itself */
     uint32_t flags;
     const char *const *modules;          /* names as `evener --module` takes them, NULL at the end; or NULL */
@@ -76,7 +77,7 @@ struct evener_options {
 
 struct evener_job {
     struct evener_session *session;
-    const void *src;                     /* plaintext, ciphertext or message */
+    const void *src;                     /* plaintext, ciphertext or message; jobs may share it, as they may aad */
     size_t src_len;
     void *dst;                           /* src itself: in place; else no byte of it may be src's or aad's. NULL for hashes */
     size_t dst_space;                    /* bytes that may be written there: evener_output_length() at least */
@@ -92,7 +93,7 @@ struct evener_job {
 };
 
 struct evener_statistics {
-    size_t size;                         /* sizeof(struct evener_statistics) */
+    size_t size;                         /* in: sizeof(struct evener_statistics), up to 4096; out: as much of it as the library knows */
     uint64_t jobs;                       /* finished well, by whatever did them */
     uint64_t bytes;                      /* input of those */
     uint64_t failed;                     /* finished badly */
@@ -107,15 +108,16 @@ struct evener_statistics {
 
 /* options may be NULL. Threads are started with the first queue. */
 int evener_runtime_open(struct evener_runtime **runtime, const struct evener_options *options);
-/* Finishes what was submitted and ends the threads. Queues and sessions that are left answer EVENER_ECLOSED and are still to be closed. */
+/* Finishes what was submitted and ends the threads. Queues and sessions that are left answer EVENER_ECLOSED and are still to be closed: keys
+ * go with their sessions and queues, as below. */
 int evener_runtime_close(struct evener_runtime *runtime);
 
 int evener_session_open(struct evener_runtime *runtime, struct evener_session **session, const char *algorithm, int direction,
                         unsigned flags, const void *key, size_t key_len);
 /* Also while jobs with it are under way: the key is wiped after the last, and what a queue's own thread made of it with that queue's next
- * evener_submit, evener_reap or evener_crypt, or its close. */
+ * evener_submit, evener_reap or evener_crypt, whatever they answer but EVENER_EFORK and EVENER_EPANIC, or its close. */
 int evener_session_close(struct evener_session *session);
-/* Bytes of the IV that count, of the tag or digest, and that a job of src_len may write at most. */
+/* Bytes of the IV that count, of the tag or digest, and that a job of src_len may write at most (SIZE_MAX where that is more than memory). */
 size_t evener_iv_length(const struct evener_session *session);
 size_t evener_tag_length(const struct evener_session *session);
 size_t evener_output_length(const struct evener_session *session, size_t src_len);
@@ -125,7 +127,8 @@ int evener_queue_open(struct evener_runtime *runtime, struct evener_queue **queu
 /* Waits for what is under way, whose statuses are written though nobody reaps it. */
 int evener_queue_close(struct evener_queue *queue);
 
-/* Hands over jobs from the front, as many as fit; answers how many. Does not wait where the runtime has threads. */
+/* Hands over jobs from the front, as many as fit; answers how many. Where the runtime has threads it does not wait: a job for which there is
+ * no space stays, with all behind it. */
 int evener_submit(struct evener_queue *queue, struct evener_job *const *jobs, unsigned n);
 /* Gives back up to n finished jobs; answers how many. Waits until min are there, or all that are under way where those are fewer, or
  * timeout_ns is over; a negative timeout is none. */
@@ -140,7 +143,8 @@ int evener_cancel(struct evener_queue *queue);
 /* Jobs handed over and not reaped. */
 int evener_in_flight(struct evener_queue *queue);
 
-/* What the runtime did so far. statistics->size says how much of the struct there is. */
+/* What the runtime did so far; what is counted never falls, but for lost_modules. statistics->size says how much of the struct there is; what
+ * the library does not know of it is zero afterwards. */
 int evener_statistics(struct evener_runtime *runtime, struct evener_statistics *statistics);
 /* What is known of the costs of such jobs, and what does them, as text. *length: space in, length of the text without its NUL out; as
  * much as fits is written. text may be NULL where *length is 0. */

@@ -101,8 +101,11 @@ fn the_examples_print_what_they_say() {
 
 #[test]
 fn the_examples_are_clean_under_the_compilers_sanitizers() {
-    check_examples(&["-fsanitize=address,undefined", "-fno-sanitize-recover=all"], &[]);
+    check_examples(&SANITIZERS, &[]);
 }
+
+/// What they find ends the program.
+const SANITIZERS: [&str; 2] = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
 
 const VALGRIND: [&str; 6] = [
     "valgrind",
@@ -132,11 +135,12 @@ fn the_examples_are_clean_under_valgrind() {
 #[test]
 fn threads_forks_and_what_cannot_be_are_answered_as_the_header_says() {
     let folder = Folder::temporary();
-    for name in ["fork", "threads", "misuse"] {
+    let has_valgrind = has_valgrind();
+    for name in ["alone", "cancel", "fork", "misuse", "threads"] {
         let source = here().join("tests/c").join(name).with_extension("c");
         run(&compiled(&source, &[], folder.path()), &[]);
-        run(&compiled(&source, &["-fsanitize=address,undefined"], folder.path()), &[]);
-        if name == "misuse" && has_valgrind() {
+        run(&compiled(&source, &SANITIZERS, folder.path()), &[]);
+        if has_valgrind {
             run(&compiled(&source, &[], folder.path()), &VALGRIND);
         }
     }

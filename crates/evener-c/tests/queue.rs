@@ -2,8 +2,9 @@
 #![allow(unsafe_code, reason = "room: memory lent as a program in C lends it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
 
-use std::ptr;
+use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
+use std::{fs, ptr};
 
 use evener::core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding};
 use evener_c::abi::Job;
@@ -331,6 +332,100 @@ fn a_module_does_what_a_program_hands_over_and_is_counted() {
         assert!(known.checked >= 4 && known.lost_modules == 0);
         let without_threads = Runtime::open(&request(0)).err().map(|failure| failure.error);
         assert_eq!(without_threads, Some(Error::Invalid));
+    });
+}
+
+/// A byte of a key that stands nowhere else.
+fn key_byte(at: usize) -> u8 {
+    u8::try_from((at * 37 + 101) % 256).unwrap()
+}
+
+/// How often that key lies in memory that this process writes, but for the stack of this thread, on which debug builds leave words.
+fn keys_in_memory() -> usize {
+    let (maps, memory) =
+        (fs::read_to_string("/proc/self/maps").unwrap(), fs::File::open("/proc/self/mem").unwrap());
+    let mut space = vec![0; 1 << 20];
+    let (own, on_stack) = (space.as_ptr_range(), (&raw const memory).addr());
+    let own = own.start.addr()..own.end.addr();
+    let mut count = 0;
+    for (start, end) in maps.lines().filter(|line| line.contains(" rw")).filter_map(|line| {
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+    }) {
+        if (start..end).contains(&on_stack) {
+            continue;
+        }
+        for at in (start..end).step_by(space.len() - 32) {
+            let wanted = space.len().min(end - at);
+            let Ok(read) = memory.read_at(&mut space[..wanted], at as u64) else { continue };
+            let found = space[..read].windows(32).enumerate().filter(|(_, bytes)| bytes[0] == key_byte(0));
+            let found =
+                found.filter(|(_, bytes)| bytes.iter().enumerate().all(|(at, byte)| *byte == key_byte(at)));
+            // What was read before lies in the space itself.
+            count += found.filter(|(offset, _)| !own.contains(&(at + offset))).count();
+        }
+    }
+    count
+}
+
+#[test]
+fn a_queue_that_is_left_wipes_what_it_made_of_a_session_that_ends_after_the_runtime() {
+    let runtime = runtime(0);
+    let mut queue = Queue::open(&runtime, 8).unwrap();
+    let mut key: Vec<u8> = (0..32).map(key_byte).collect();
+    let session = Session::open(&runtime, "AES-256-CTR", Direction::Encrypt, Padding::None, &key);
+    let session = Arc::new(session.unwrap());
+    key.iter_mut().for_each(|byte| *byte = 0);
+    drop(std::hint::black_box(key));
+    let mut text = [0; 64];
+    let place = (&raw mut text).cast();
+    let job = Job {
+        session: Arc::as_ptr(&session),
+        src: place,
+        src_len: 64,
+        dst: place,
+        dst_space: 64,
+        ..Job::ZERO
+    };
+    let mut job = Box::new(job);
+    // SAFETY: job and text are left alone until the call returns.
+    unsafe { queue.crypt(&[&raw mut *job]) }.unwrap();
+    assert!(job.status == 0 && keys_in_memory() >= 2, "the session's, and the drivers'");
+    runtime.close().unwrap();
+    drop(session);
+    assert!(keys_in_memory() > 0, "the drivers' own");
+    // SAFETY: nothing is taken.
+    assert_eq!(unsafe { queue.submit(&[&raw mut *job]) }, Err(Error::Closed));
+    assert_eq!(keys_in_memory(), 0);
+}
+
+#[test]
+fn statistics_never_fall_whichever_queue_goes_and_outlive_the_runtime() {
+    without_standstill(|| {
+        for threads in [0, 1] {
+            let runtime = runtime(threads);
+            let mut left = Queue::open(&runtime, 8).unwrap();
+            let mut known = 0;
+            for round in 1..=300 {
+                // Another size each, in homes that others had before.
+                let mut queue = Queue::open(&runtime, 1 << (round % 9)).unwrap();
+                crypt(&mut queue, &mut [cbc(&runtime, 64), cbc(&runtime, 64)]);
+                through(&mut queue, &mut [cbc(&runtime, 64)], 1);
+                for _ in 0..2 {
+                    let now = statistics(&runtime).unwrap().jobs;
+                    assert!(now >= known && now == 3 * round, "{now}, and {known} before");
+                    known = now;
+                    _ = queue.cancel();
+                }
+                drop(queue);
+                assert_eq!(statistics(&runtime).unwrap().jobs, known);
+            }
+            crypt(&mut left, &mut [cbc(&runtime, 64)]);
+            runtime.close().unwrap();
+            assert_eq!(statistics(&runtime).unwrap().jobs, known + 1);
+            drop(left);
+            assert_eq!(statistics(&runtime).unwrap().jobs, known + 1);
+        }
     });
 }
 

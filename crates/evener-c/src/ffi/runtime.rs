@@ -52,13 +52,16 @@ unsafe extern "C" fn evener_statistics(runtime: *const Runtime, statistics: *mut
         }
         // SAFETY: the program gives a struct whose first word says how much of it there is.
         let size = unsafe { statistics.cast::<usize>().read() };
-        if size < size_of::<usize>() + size_of::<u64>() {
+        if !(size_of::<usize>() + size_of::<u64>()..=SIZE_MAX).contains(&size) {
             return Err(invalid("statistics->size is none that a struct evener_statistics ever had"));
         }
-        let known = Statistics { size, ..crate::statistics(runtime)? };
         let length = size.min(size_of::<Statistics>());
+        let known = Statistics { size: length, ..crate::statistics(runtime)? };
+        let space = statistics.cast::<u8>();
         // SAFETY: so much of both is there, and they are two.
-        unsafe { statistics.cast::<u8>().copy_from_nonoverlapping((&raw const known).cast(), length) };
+        unsafe { space.copy_from_nonoverlapping((&raw const known).cast(), length) };
+        // SAFETY: so much of it is left, which may be nothing.
+        unsafe { space.add(length).write_bytes(0, size - length) };
         Ok(0)
     })
 }
@@ -99,6 +102,9 @@ unsafe extern "C" fn evener_explain(
     })
 }
 
+/// More bytes than any struct will ever have that begins with its size: who says so has not begun it, and what lies there is not looked at.
+const SIZE_MAX: usize = 4_096;
+
 /// # Safety
 ///
 /// A pointer to as much of a whole struct as its first word says; names in it are strings.
@@ -108,8 +114,9 @@ unsafe fn request(options: *const Options) -> Result<Request, Failure> {
     }
     // SAFETY: as the caller promised.
     let size = unsafe { options.cast::<usize>().read() };
+    let is_one = (size_of::<Options>()..=SIZE_MAX).contains(&size);
     // SAFETY: as the caller promised.
-    if size < size_of::<Options>() || !unsafe { is_zero_beyond(options, size) } {
+    if !is_one || !unsafe { is_zero_beyond(options, size) } {
         return Err(invalid("options is none that this library knows: it begins as EVENER_OPTIONS_INIT"));
     }
     // SAFETY: it is whole.
@@ -138,7 +145,7 @@ unsafe fn request(options: *const Options) -> Result<Request, Failure> {
 /// There are so many bytes.
 unsafe fn is_zero_beyond(options: *const Options, size: usize) -> bool {
     let known = size_of::<Options>();
-    // SAFETY: as the caller promised; a struct is not longer than memory.
+    // SAFETY: as the caller promised.
     let added = unsafe { slice::from_raw_parts(options.cast::<u8>().wrapping_add(known), size - known) };
     added.iter().all(|byte| *byte == 0)
 }

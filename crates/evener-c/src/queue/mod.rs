@@ -95,8 +95,7 @@ impl Queue {
     /// lengths that may be read and, at `dst`, written. From this call until the job is given back by [`Queue::reap`] or the queue is closed, no one
     /// else writes to the struct or its spans or reads `dst`.
     pub unsafe fn submit(&mut self, jobs: &[*mut abi::Job]) -> Result<usize, Error> {
-        self.check()?;
-        self.ways.caller.poll_ended();
+        self.begin()?;
         let taken = jobs.len().min(self.slots.free());
         let mut burst = mem::take(&mut self.burst);
         for &job in &jobs[..taken] {
@@ -110,9 +109,8 @@ impl Queue {
         burst.drain(..).for_each(|job| self.slots.take_back(job));
         self.burst = burst;
         for &job in &jobs[..taken] {
-            // SAFETY: as the caller promised; the reference ends here.
-            let job = unsafe { &mut *job };
-            job.status = crate::error::PENDING;
+            // SAFETY: as the caller promised. No reference to the struct is made: a worker may be reading what lies in it as source.
+            unsafe { (&raw mut (*job).status).write(crate::error::PENDING) };
         }
         Ok(taken)
     }
@@ -173,7 +171,7 @@ impl Queue {
     ///
     /// As [`Queue::submit`], for the time of the call.
     pub unsafe fn crypt(&mut self, jobs: &[*mut abi::Job]) -> Result<(), Error> {
-        self.check()?;
+        self.begin()?;
         for part in jobs.chunks(BURST_MAX) {
             let mut burst = mem::take(&mut self.burst);
             for &job in part {
@@ -283,9 +281,12 @@ impl Queue {
         true
     }
 
-    fn check(&self) -> Result<(), Error> {
-        self.runtime.check_usable()?;
-        self.check_whole()
+    /// What every call with jobs begins with: drivers wipe what they made of sessions that have ended, also where the runtime was closed.
+    fn begin(&mut self) -> Result<(), Error> {
+        self.runtime.check_process()?;
+        self.check_whole()?;
+        self.ways.caller.poll_ended();
+        self.runtime.check_usable()
     }
 
     const fn check_whole(&self) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use evener::core::{Direction, Job, Session as Keyed};
 
 use super::kept_sessions::KeptSessions;
 use crate::abi;
-use crate::error::{Error, OK};
+use crate::error::OK;
 use crate::runtime::Runtime;
 
 /// Arms a box for a job of the program; returns the row of its session, or `None` where the job cannot be done.
@@ -21,17 +21,21 @@ use crate::runtime::Runtime;
 #[inline]
 pub(super) unsafe fn arm(
     armed: &mut Job<'static>,
-    job: &abi::Job,
+    job: *mut abi::Job,
     runtime: &Arc<Runtime>,
     sessions: &mut KeptSessions,
 ) -> Option<usize> {
+    let place = (job.addr(), size_of::<abi::Job>());
+    // SAFETY: the caller promised that it is whole and that no other thread writes to it. Jobs under way may have it as source: it is read.
+    let job = unsafe { &*job };
     if job.session.is_null() || !are_reserved_zero(job) {
         return None;
     }
     // SAFETY: the caller promised that the session is open.
     let session = unsafe { &*job.session };
     let keyed = session.keyed();
-    if !Arc::ptr_eq(session.runtime(), runtime) || !Spans::of(job, keyed).fit(keyed) {
+    let spans = Spans::of(job, keyed);
+    if !Arc::ptr_eq(session.runtime(), runtime) || !spans.fit(keyed) || overlap(spans.dst, place) {
         return None;
     }
     // SAFETY: the caller promised that the spans are memory of these lengths, lent for as long as the job is under way. They were just
@@ -51,16 +55,28 @@ pub(super) unsafe fn arm(
     None
 }
 
-/// Writes what came of it into the program's struct.
+/// Writes what came of it into the program's struct: status, bytes written, and where the job was done and makes one, its tag.
+///
+/// # Safety
+///
+/// The struct is whole, and nobody else writes to it.
 #[inline]
-pub(super) fn settle(job: &Job<'_>, settled: &mut abi::Job) {
-    let (status, written) = Error::status(job.outcome());
-    (settled.status, settled.written) = (status, written);
-    let keyed = job.session();
-    if status == OK && !is_checked(keyed) {
-        let tag = job.tag();
-        settled.tag[..tag.len()].copy_from_slice(tag);
-    }
+pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usize), job: Option<&Job<'_>>) {
+    // Field by field, with no reference to the whole: other jobs under way may have some of it as source.
+    // SAFETY: as the caller promised.
+    unsafe { (&raw mut (*settled).status).write(status) };
+    // SAFETY: as the caller promised.
+    unsafe { (&raw mut (*settled).written).write(written) };
+    let Some(job) = job.filter(|job| status == OK && !is_checked(job.session())) else { return };
+    let tag = job.tag();
+    // SAFETY: as the caller promised.
+    let field = unsafe { &raw mut (*settled).tag };
+    // SAFETY: as the caller promised; the tag is the box's own, and no more of it is written than the field has space for.
+    unsafe {
+        field
+            .cast::<u8>()
+            .copy_from_nonoverlapping(tag.as_ptr(), tag.len().min(size_of_val(&abi::Job::ZERO.tag)))
+    };
 }
 
 /// Whether the tag goes in and not out.

@@ -51,8 +51,6 @@ impl Slots {
         let mut armed = self.take_idle();
         let row = &mut self.rows[usize::try_from(armed.mark).expect("a mark is a row")];
         row.job = job;
-        // SAFETY: as the caller promised; no other thread writes to it meanwhile.
-        let job = unsafe { &*job };
         // SAFETY: as the caller promised.
         row.session = unsafe { raw::arm(&mut armed, job, runtime, &mut self.sessions) };
         if row.session.is_none() {
@@ -84,12 +82,9 @@ impl Slots {
     pub(super) fn settle(&mut self, job: Box<Job<'static>>) -> *mut abi::Job {
         let row = &mut self.rows[usize::try_from(job.mark).expect("a mark is a row")];
         let (settled, session) = (row.job, row.session.take());
+        let (status, written) = session.map_or((Error::Invalid as i32, 0), |_| Error::status(job.outcome()));
         // SAFETY: who handed the job over promised that it is whole and that no one else writes to it until it is given back, which is now.
-        let written = unsafe { &mut *settled };
-        match session {
-            Some(_) => raw::settle(&job, written),
-            None => (written.status, written.written) = (Error::Invalid as i32, 0),
-        }
+        unsafe { raw::settle(settled, (status, written), session.is_some().then_some(&*job)) };
         self.put_idle(job, session);
         settled
     }

@@ -28,6 +28,8 @@ int main(void)
     DEMAND(evener_runtime_open(&runtime, &later.known) == EVENER_EINVAL);
     later.added = 0;
     DEMAND(evener_runtime_open(&runtime, &later.known) == EVENER_OK && evener_runtime_close(runtime) == EVENER_OK);
+    options.size = (size_t)1 << 40; /* nobody began it: what lies behind it is not looked at */
+    DEMAND(evener_runtime_open(&runtime, &options) == EVENER_EINVAL);
     options.size = sizeof options, options.threads = -2;
     DEMAND(evener_runtime_open(&runtime, &options) == EVENER_EINVAL && strstr(evener_error_text(), "threads"));
     options.threads = 0, options.flags = 1u << 31;
@@ -49,7 +51,7 @@ int main(void)
     DEMAND(!strstr(evener_error_text(), "0123456789abcdef"));
     DEMAND(evener_session_open(runtime, &session, "AES-128-CBC", 0, EVENER_PADDING, "0123456789abcdef", 16) == EVENER_OK);
     DEMAND(evener_iv_length(session) == 16 && evener_tag_length(session) == 0 && evener_output_length(session, 16) == 32);
-    DEMAND(evener_iv_length(NULL) == 0);
+    DEMAND(evener_iv_length(NULL) == 0 && evener_output_length(session, SIZE_MAX) == SIZE_MAX);
 
     DEMAND(evener_queue_open(runtime, &queue, 0) == EVENER_EINVAL && evener_queue_open(runtime, &queue, 65537) == EVENER_EINVAL);
     DEMAND(evener_queue_open(NULL, &queue, 1) == EVENER_EINVAL);
@@ -59,9 +61,19 @@ int main(void)
     DEMAND(evener_crypt(queue, &none, 1) == EVENER_EINVAL && evener_crypt(queue, NULL, 0) == 0);
     DEMAND(evener_reap(queue, NULL, 1, 0, 0) == EVENER_EINVAL && evener_reap(queue, NULL, 0, 5, -1) == 0);
     DEMAND(evener_crypt(queue, &one, 1) == 1 && job.status == EVENER_EINVAL); /* it has no session */
+    job = (struct evener_job){.session = session, .src = text, .src_len = 15, .dst = job.tag, .dst_space = 16};
+    DEMAND(evener_crypt(queue, &one, 1) == 1 && job.status == EVENER_EINVAL && job.tag[0] == 0); /* it would write over itself */
+    job = (struct evener_job){.session = session, .src = &job.user_data, .src_len = 8, .dst = text, .dst_space = 16};
+    DEMAND(evener_submit(queue, &one, 1) == 1 && evener_reap(queue, &one, 1, 1, -1) == 1);
+    DEMAND(job.status == EVENER_OK && job.written == 16); /* its own struct may be read */
     DEMAND(evener_queue_fd(queue) >= 0 && evener_queue_fd(queue) == evener_queue_fd(queue));
 
     DEMAND(evener_statistics(runtime, &statistics) == EVENER_OK && statistics.bytes == 77 && statistics.size == 16);
+    struct { struct evener_statistics known; uint64_t added[3]; } more = {{.size = sizeof more}, {7, 7, 7}};
+    DEMAND(evener_statistics(runtime, &more.known) == EVENER_OK && more.known.size == sizeof more.known);
+    DEMAND(more.known.jobs == 1 && more.known.failed == 2 && !more.added[0] && !more.added[2]);
+    statistics.size = 4097;
+    DEMAND(evener_statistics(runtime, &statistics) == EVENER_EINVAL && statistics.bytes == 77);
     statistics.size = 0;
     DEMAND(evener_statistics(runtime, &statistics) == EVENER_EINVAL && evener_statistics(runtime, NULL) == EVENER_EINVAL);
     DEMAND(evener_explain(runtime, "AES-128-CBC", 0, 4096, 1, text, &length) == EVENER_OK && length == strlen(text));

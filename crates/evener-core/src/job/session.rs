@@ -160,8 +160,8 @@ impl Session {
         }
         match (self.padding, self.direction) {
             (Padding::Pkcs7, Direction::Encrypt) => {
-                input_bytes / crate::units::BLOCK_BYTES * crate::units::BLOCK_BYTES
-                    + crate::units::BLOCK_BYTES
+                let whole = input_bytes / crate::units::BLOCK_BYTES * crate::units::BLOCK_BYTES;
+                whole.saturating_add(crate::units::BLOCK_BYTES)
             }
             _ => input_bytes,
         }
