@@ -4,6 +4,7 @@ import array
 import hashlib
 import hmac
 import random
+import threading
 
 import numpy
 import pytest
@@ -203,9 +204,34 @@ def test_a_session_refuses_what_is_no_key_and_shows_none():
 
 
 def test_lent_memory_is_given_back_and_not_resized_meanwhile():
-    space = bytearray(noise(64))
-    evener.crypt_many(evener.Session("AES-128-CBC", noise(16)), [space], noise(16), in_place=True)
+    space, out, ivs = bytearray(noise(64)), bytearray(64), bytes(16 * 256)
+
+    def resizing():
+        # Asked for IVs, and so in the middle of the call.
+        for lent in [space, out]:
+            with pytest.raises(BufferError):
+                lent.extend(b"more")
+        yield noise(16)
+
+    session = evener.Session("AES-128-CBC", noise(16))
+    evener.crypt_many(session, [space], resizing(), out=[out])
+    assert len(space) == len(out) == 64
+    out.extend(b"more")
     space.extend(b"more")
+    large, refused = bytearray(16 << 20), 0
+    pieces = [(at << 16, (at + 1) << 16) for at in range(256)]
+    for _ in range(100):
+        burst = threading.Thread(target=lambda: evener.crypt_many(session, large, ivs, ranges=pieces, in_place=True))
+        burst.start()
+        while burst.is_alive():
+            try:
+                large.append(0)
+            except BufferError:
+                refused += 1
+        burst.join()
+        if refused:
+            break
+    assert refused
     with pytest.raises(ValueError):
         evener.crypt_many(evener.Session("AES-128-CBC", noise(16)), [space], b"")
     space.extend(b"more")

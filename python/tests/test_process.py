@@ -291,4 +291,87 @@ except KeyboardInterrupt:
     assert os.listdir(tmp_path) == ["large"]
 
 
+def test_an_interrupt_ends_an_awaited_run_and_leaves_nothing_half(tmp_path):
+    with open(tmp_path / "large", "wb") as file:
+        file.truncate(8 << 30)
+    script = f"""
+import asyncio, evener.aio, signal, threading, os
+def interrupt():
+    while len(os.listdir({str(tmp_path)!r})) == 1:
+        os.sched_yield()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+try:
+    asyncio.run(evener.aio.encrypt({str(tmp_path / "large")!r}, {str(tmp_path / "out")!r}, recipient={RECIPIENT!r}))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    ran = run(script)
+    assert ran.stdout == "interrupted\n", ran.stderr
+    assert os.listdir(tmp_path) == ["large"]
+
+
+def test_a_cancelled_run_is_stopped_and_others_hear_of_progress(tmp_path):
+    from evener import aio
+
+    async def main():
+        with open(tmp_path / "large", "wb") as file:
+            file.truncate(8 << 30)
+        task = asyncio.create_task(aio.encrypt(tmp_path / "large", tmp_path / "out", recipient=RECIPIENT))
+        while len(os.listdir(tmp_path)) == 1:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert os.listdir(tmp_path) == ["large"]
+        told = []
+        (tmp_path / "small").write_bytes(b"x")
+        await aio.encrypt(tmp_path / "small", tmp_path / "out", recipient=RECIPIENT, progress=lambda *row: told.append(row))
+        assert told[-1][:2] == (1, 1)
+
+    asyncio.run(main())
+
+
+def test_other_threads_run_while_a_key_is_read_and_the_first_session_is_made(tmp_path):
+    # None runs unless the one before lets go by itself.
+    script = f"""
+import evener, os, sys, threading, time
+sys.setswitchinterval(60)
+open({str(tmp_path / "plain")!r}, "wb").close()
+os.mkfifo({str(tmp_path / "key")!r})
+def works(call):
+    def caught():
+        try:
+            call()
+        except evener.InvalidKeyError:
+            pass
+    return threading.Thread(target=caught)
+for call in (
+    lambda: evener.encrypt({str(tmp_path / "plain")!r}, {str(tmp_path / "out")!r}, key={str(tmp_path / "key")!r}),
+    lambda: evener.open({str(tmp_path / "plain")!r}, key={str(tmp_path / "key")!r}),
+    lambda: evener.open({str(tmp_path / "out")!r}, "wb", key={str(tmp_path / "key")!r}),
+):
+    worker = works(call)
+    worker.start()
+    time.sleep(0.05)
+    with open({str(tmp_path / "key")!r}, "wb") as key:
+        key.write(b"no keyset")
+    worker.join()
+ticks, is_over = 0, threading.Event()
+def tick():
+    global ticks
+    while not is_over.wait(0.001):
+        ticks += 1
+ticking = threading.Thread(target=tick)
+ticking.start()
+before = ticks
+evener.Session("AES-256-GCM", bytes(32))
+after = ticks
+is_over.set()
+print(after > before)
+"""
+    ran = run(script, EVENER_CACHE_DIR=str(tmp_path / "cache"))
+    assert (ran.returncode, ran.stdout) == (0, "True\n"), ran.stderr
+
+
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"

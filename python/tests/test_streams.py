@@ -3,6 +3,8 @@
 import io
 import os
 import random
+import threading
+import time
 
 import pytest
 
@@ -204,6 +206,63 @@ def test_a_forked_child_leaves_the_draft_of_its_parent(tmp_path, age_keys):
             os._exit(0)
         assert os.waitpid(child, 0)[1] == 0
     assert evener.open(tmp_path / "file", **unseal).read() == noise(100_000)
+
+
+def ended(call):
+    """What a call raised, or its result; one that stands still fails."""
+    answers = []
+
+    def work():
+        try:
+            answers.append(call())
+        except BaseException as error:
+            answers.append(error)
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    worker.join(60)
+    assert answers, "it stands still"
+    return answers[0]
+
+
+def test_a_file_object_that_uses_the_file_it_serves_is_told_so(sealed, age_keys):
+    seal, unseal = age_keys
+
+    class Curious(io.BytesIO):
+        use = None
+
+        def read(self, *count):
+            if self.use is not None:
+                self.use()
+            return super().read(*count)
+
+        def write(self, data):
+            if self.use is not None:
+                self.use()
+            return super().write(data)
+
+    source = Curious(sealed)
+    with evener.open(source, buffering=0, **unseal) as opened:
+        for use in [lambda: opened.bytes_read, lambda: opened.read(1)]:
+            source.use = use
+            raised = ended(lambda: opened.read(100))
+            assert isinstance(raised, RuntimeError) and "reentrant" in str(raised)
+        source.use = None
+        assert opened.read(100) == noise(1_000_000)[:100]
+        # Another thread waits for its turn, and needs no more.
+        source.use = lambda: (waiting.start(), time.sleep(0.05))
+        waiting = threading.Thread(target=lambda: opened.bytes_read)
+        opened.seek(700_000)
+        assert ended(lambda: opened.read(100)) == noise(1_000_000)[700_000:700_100]
+        waiting.join(60)
+        assert not waiting.is_alive()
+    sink = Curious()
+    file = evener.open(sink, "wb", **seal)
+    for use in [lambda: file.write(b"more"), file.close]:
+        sink.use = use
+        raised = ended(lambda: file.write(noise(1_000_000)))
+        assert isinstance(raised, (RuntimeError, ValueError)), raised
+    file.discard()
 
 
 def test_a_raw_file_object_that_takes_nothing_is_an_error(age_keys):

@@ -76,10 +76,11 @@ pub(crate) fn run_files<'py>(
         [("encrypt", Direction::Encrypt), ("decrypt", Direction::Decrypt), ("verify", Direction::Decrypt)];
     let direction = one_of("what", what, &directions)?;
     let format = keys.format()?;
-    let task = match direction {
-        Direction::Encrypt => Task::Encrypt(keys.sealer()?),
-        Direction::Decrypt => Task::Decrypt(keys.opener()?),
-    };
+    // A key file may be a pipe, and a passphrase takes its time.
+    let task = py.detach(|| match direction {
+        Direction::Encrypt => keys.sealer().map(Task::Encrypt),
+        Direction::Decrypt => keys.opener().map(Task::Decrypt),
+    })?;
     let choice = files.choice()?;
     let (policy, is_verification) = (files.policy()?, what == "verify");
     let request = Request {
@@ -117,7 +118,7 @@ fn watched<R: Send + 'static>(
     work: impl FnOnce(&Progress, &Cancel) -> R + Send + 'static,
 ) -> PyResult<R> {
     let progress = Arc::new(Progress::default());
-    progress.is_watched.store(callback.is_some(), Ordering::Relaxed);
+    progress.is_watched.store(callback.is_some_and(wants_total), Ordering::Relaxed);
     let cancel = Cancel::default();
     let (sender, mut receiver) = channel();
     let (told, stop) = (Arc::clone(&progress), cancel.clone());
@@ -150,6 +151,11 @@ fn watched<R: Send + 'static>(
             (None, left) => raised = left,
         }
     }
+}
+
+/// Whether a callback looks at the total: all do but those that say that they do not, as `evener/aio.py` does.
+fn wants_total(callback: &Bound<'_, PyAny>) -> bool {
+    !matches!(callback.getattr("wants_total").and_then(|wants| wants.is_truthy()), Ok(false))
 }
 
 /// Tells how far the work is: files, bytes, bytes in all or `None` while they are not known.

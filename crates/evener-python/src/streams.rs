@@ -5,8 +5,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSliceMut, Write};
+use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use evener::{Caller, DriverFactory as _, Resident, Setup};
@@ -28,7 +30,7 @@ use crate::process::enter;
 /// The plaintext of an encrypted source, at any place.
 #[pyclass(frozen, module = "evener._evener")]
 pub(crate) struct Reader {
-    opened: Mutex<SealedObject<'static, Box<dyn ReadAt + Send>>>,
+    opened: OneUser<SealedObject<'static, Box<dyn ReadAt + Send>>>,
     name: Option<PathBuf>,
     size: u64,
 }
@@ -41,7 +43,8 @@ impl Reader {
         if segments == 0 || segments > SEGMENTS_MAX {
             return Err(PyValueError::new_err(format!("segments is a number from 1 to {SEGMENTS_MAX}")));
         }
-        let opener = keys.opener()?;
+        // A key file may be a pipe, and a passphrase takes its time.
+        let opener = py.detach(|| keys.opener())?;
         if matches!(opener, Format::OpensslEnc(_)) {
             return Err(unauthenticated());
         }
@@ -50,7 +53,7 @@ impl Reader {
             py.detach(|| with_caller(|caller| SealedObject::open(&opener, source, segments, caller)))?;
         let opened = opened.map_err(|error| exceptions::of_file(name.as_deref(), &error))?;
         let size = opened.text_bytes();
-        Ok(Self { opened: Mutex::new(opened), name, size })
+        Ok(Self { opened: OneUser::new(opened), name, size })
     }
 
     /// Length of the plaintext.
@@ -61,8 +64,8 @@ impl Reader {
 
     /// Bytes of segments that were read from the source.
     #[getter]
-    fn bytes_read(&self, py: Python<'_>) -> u64 {
-        py.detach(|| locked(&self.opened).read_bytes())
+    fn bytes_read(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| Ok(self.opened.lock()?.read_bytes()))
     }
 
     /// Fills a buffer from a place on; how much there was. A small one is not filled beyond the end of a segment, so that none is opened that
@@ -72,7 +75,7 @@ impl Reader {
         let mut views = Views::with_room(1);
         let space = views.lend_space(buffer)?;
         let read = py.detach(|| {
-            let mut opened = locked(&self.opened);
+            let mut opened = self.opened.lock()?;
             let rest = usize::try_from(opened.segment_end(place).saturating_sub(place)).unwrap_or(usize::MAX);
             let len = if space.len() <= AHEAD_BYTES_MAX { space.len().min(rest) } else { space.len() };
             with_caller(|caller| opened.read_at(place, &mut space[..len], caller))
@@ -92,7 +95,7 @@ const BURST_SEGMENTS: usize = 4;
 #[pyclass(frozen, module = "evener._evener")]
 pub(crate) struct Writer {
     /// None once it is finished.
-    opened: Mutex<Option<SealedWriter<'static, Sink>>>,
+    opened: OneUser<Option<SealedWriter<'static, Sink>>>,
     name: Option<PathBuf>,
 }
 
@@ -101,14 +104,14 @@ impl Writer {
     #[new]
     fn new(py: Python<'_>, sink: &Bound<'_, PyAny>, keys: KeyArguments, armor: bool) -> PyResult<Self> {
         enter()?;
-        let sealer = keys.sealer()?;
+        let sealer = py.detach(|| keys.sealer())?;
         if matches!(sealer, Format::OpensslEnc(_)) {
             return Err(unauthenticated());
         }
         let (sink, name) = Sink::of(sink)?;
         let opened = py.detach(|| SealedWriter::new(&sealer, armor, BURST_SEGMENTS, sink));
         let opened = opened.map_err(|error| exceptions::of_file(name.as_deref(), &error))?;
-        Ok(Self { opened: Mutex::new(Some(opened)), name })
+        Ok(Self { opened: OneUser::new(Some(opened)), name })
     }
 
     /// Takes more plaintext; all of it.
@@ -116,7 +119,7 @@ impl Writer {
         enter()?;
         let mut views = Views::with_room(1);
         let text = views.lend_text(data)?;
-        let written = py.detach(|| match &mut *locked(&self.opened) {
+        let written = py.detach(|| match &mut *self.opened.lock()? {
             Some(opened) => with_caller(|caller| opened.write(text, caller)).map(Some),
             None => Ok(None),
         })?;
@@ -127,7 +130,7 @@ impl Writer {
     /// Seals the last segment; what went to a path is then on the disk.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         enter()?;
-        let finished = py.detach(|| match locked(&self.opened).take() {
+        let finished = py.detach(|| match self.opened.lock()?.take() {
             Some(opened) => with_caller(|caller| opened.finish(caller).and_then(Sink::settle)),
             None => Ok(Ok(())),
         })?;
@@ -135,15 +138,84 @@ impl Writer {
     }
 }
 
+// -- one user at a time ------------------------------------------------------------------------------------------
+
+/// What one thread uses at a time; the others wait, without the interpreter's lock. While it is used, code of Python's may run, that of a file
+/// object's calls and of signals: what comes back here from there would wait for itself.
+struct OneUser<T> {
+    value: Mutex<T>,
+    /// The thread that has it; 0 for none. Written by that thread.
+    user: AtomicUsize,
+}
+
+/// What its user has.
+struct Using<'a, T> {
+    value: MutexGuard<'a, T>,
+    user: &'a AtomicUsize,
+}
+
+impl<T> OneUser<T> {
+    const fn new(value: T) -> Self {
+        Self { value: Mutex::new(value), user: AtomicUsize::new(0) }
+    }
+
+    /// Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// `RuntimeError` where this thread has it already.
+    fn lock(&self) -> PyResult<Using<'_, T>> {
+        // Relaxed: a thread reads its own number only where it wrote it itself.
+        if self.user.load(Ordering::Relaxed) == this_thread() {
+            return Err(PyRuntimeError::new_err(
+                "reentrant call: the file is in use by this thread, which calls it again from a file object's own \
+                 method or from a signal handler",
+            ));
+        }
+        let value = locked(&self.value);
+        self.user.store(this_thread(), Ordering::Relaxed);
+        Ok(Using { value, user: &self.user })
+    }
+}
+
+impl<T> Drop for Using<'_, T> {
+    fn drop(&mut self) {
+        self.user.store(0, Ordering::Relaxed);
+    }
+}
+
+impl<T> Deref for Using<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Using<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+/// A number that no other living thread has, and not 0.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
+}
+
 // -- where bytes come from, and where they go --------------------------------------------------------------------
 
 /// A source of Python's, and its path where it has one.
 fn source_of(given: &Bound<'_, PyAny>) -> PyResult<(Box<dyn ReadAt + Send>, Option<PathBuf>)> {
     if let Ok(path) = given.extract::<PathBuf>() {
-        let refused = |error: io::Error| refused(&path, &error);
-        let file = open_named(&path, OFlags::RDONLY | OFlags::CLOEXEC).map(File::from).map_err(refused)?;
-        let bytes = file.metadata().map_err(refused)?.len();
-        return Ok((Box::new(FileSource { file, bytes }), Some(path)));
+        let opened = given.py().detach(|| {
+            let file = open_named(&path, OFlags::RDONLY | OFlags::CLOEXEC).map(File::from)?;
+            let bytes = file.metadata()?.len();
+            Ok(FileSource { file, bytes })
+        });
+        let source = opened.map_err(|error: io::Error| refused(&path, &error))?;
+        return Ok((Box::new(source), Some(path)));
     }
     if ffi::is_buffer(given) {
         return Ok((Box::new(BufferSource(LentText::of(given)?)), None));

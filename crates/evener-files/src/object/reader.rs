@@ -56,8 +56,8 @@ impl<'m, S: ReadAt> SealedObject<'m, S> {
     ///
     /// # Errors
     ///
-    /// Those of the source; [`FileError::Changed`] where it ends early; [`FileError::Format`] where a segment is not authentic: then `to`
-    /// holds what came before it.
+    /// Those of the source; [`FileError::Changed`] where it ends early; [`FileError::Format`] where a segment is not authentic. Segments are
+    /// opened in runs of as many as are kept: of the run that failed nothing is in `to`, and what was read before it is.
     pub fn read_at(
         &mut self,
         place: u64,

@@ -229,6 +229,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Says how bursts are run, before the first session.
 #[pyfunction]
 pub(crate) fn configure(
+    py: Python<'_>,
     threads: Option<usize>,
     modules: Vec<String>,
     policy: Option<String>,
@@ -239,16 +240,17 @@ pub(crate) fn configure(
             "there was a session already: configure comes before the first one",
         ));
     }
-    *locked(&REQUEST) = Some(Request { threads, modules, policy, no_cost_cache: false });
+    // The lock is held while another thread opens the runtime.
+    py.detach(|| *locked(&REQUEST) = Some(Request { threads, modules, policy, no_cost_cache: false }));
     Ok(())
 }
 
 /// What bursts have done so far.
 #[pyfunction]
-pub(crate) fn statistics() -> PyResult<HashMap<&'static str, u64>> {
+pub(crate) fn statistics(py: Python<'_>) -> PyResult<HashMap<&'static str, u64>> {
     crate::process::enter()?;
     let Some(runtime) = RUNTIME.get() else { return Ok(HashMap::new()) };
-    let it = evener_c::statistics(runtime).map_err(|failure| exception(&failure))?;
+    let it = py.detach(|| evener_c::statistics(runtime)).map_err(|failure| exception(&failure))?;
     Ok(HashMap::from([
         ("jobs", it.jobs),
         ("bytes", it.bytes),
