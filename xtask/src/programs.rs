@@ -59,7 +59,18 @@ pub(crate) fn built_of(package: &str, what: &[&str]) -> Result<PathBuf, String> 
     if !build.status().is_ok_and(|status| status.success()) {
         return Err(format!("{package} does not build"));
     }
-    Ok(crate::tree::root().join("target/release"))
+    Ok(target_folder()?.join("release"))
+}
+
+/// Where cargo puts what it builds: `target`, or what `CARGO_TARGET_DIR` or a configuration says.
+fn target_folder() -> Result<PathBuf, String> {
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]);
+    let known: Value = serde_json::from_str(&answer(metadata)?).map_err(|error| error.to_string())?;
+    known["target_directory"]
+        .as_str()
+        .map(PathBuf::from)
+        .ok_or_else(|| "cargo names no target folder".to_owned())
 }
 
 /// The shared library that cargo's messages name, one message a line.
