@@ -110,7 +110,9 @@ impl Queue {
         self.burst = burst;
         for &job in &jobs[..taken] {
             // SAFETY: as the caller promised. No reference to the struct is made: a worker may be reading what lies in it as source.
-            unsafe { (&raw mut (*job).status).write(crate::error::PENDING) };
+            let status = unsafe { &raw mut (*job).status };
+            // SAFETY: as above.
+            unsafe { status.write(crate::error::PENDING) };
         }
         Ok(taken)
     }

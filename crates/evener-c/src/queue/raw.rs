@@ -59,14 +59,18 @@ pub(super) unsafe fn arm(
 ///
 /// # Safety
 ///
-/// The struct is whole, and nobody else writes to it.
+/// The struct is whole, and no other thread writes to it.
 #[inline]
 pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usize), job: Option<&Job<'_>>) {
     // Field by field, with no reference to the whole: other jobs under way may have some of it as source.
     // SAFETY: as the caller promised.
-    unsafe { (&raw mut (*settled).status).write(status) };
+    let field = unsafe { &raw mut (*settled).status };
     // SAFETY: as the caller promised.
-    unsafe { (&raw mut (*settled).written).write(written) };
+    unsafe { field.write(status) };
+    // SAFETY: as the caller promised.
+    let field = unsafe { &raw mut (*settled).written };
+    // SAFETY: as the caller promised.
+    unsafe { field.write(written) };
     let Some(job) = job.filter(|job| status == OK && !is_checked(job.session())) else { return };
     let tag = job.tag();
     // SAFETY: as the caller promised.
@@ -75,7 +79,7 @@ pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usi
     unsafe {
         field
             .cast::<u8>()
-            .copy_from_nonoverlapping(tag.as_ptr(), tag.len().min(size_of_val(&abi::Job::ZERO.tag)))
+            .copy_from_nonoverlapping(tag.as_ptr(), tag.len().min(size_of_val(&abi::Job::ZERO.tag)));
     };
 }
 
