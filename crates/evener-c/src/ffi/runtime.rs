@@ -60,8 +60,9 @@ unsafe extern "C" fn evener_statistics(runtime: *const Runtime, statistics: *mut
         let space = statistics.cast::<u8>();
         // SAFETY: so much of both is there, and they are two.
         unsafe { space.copy_from_nonoverlapping((&raw const known).cast(), length) };
+        let rest = space.wrapping_add(length);
         // SAFETY: so much of it is left, which may be nothing.
-        unsafe { space.add(length).write_bytes(0, size - length) };
+        unsafe { rest.write_bytes(0, size - length) };
         Ok(0)
     })
 }
