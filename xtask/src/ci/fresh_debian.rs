@@ -166,11 +166,15 @@ impl Fresh {
 fn debootstrap(release: &str, base: &Path) -> Result<(), String> {
     finish(Command::new("rm").args(["-rf", "--one-file-system"]).arg(base))?;
     finish(Command::new("debootstrap").args(["--variant=minbase", release]).arg(base))?;
+    // It has named the archive that it took; updates and security stand beside it.
+    let list = base.join("etc/apt/sources.list");
+    let named = fs::read_to_string(&list).map_err(|error| error.to_string())?;
+    let archive = named.split_whitespace().nth(1).ok_or("debootstrap names no archive")?;
     let archives = format!(
-        "deb http://deb.debian.org/debian {release} main\ndeb http://deb.debian.org/debian {release}-updates main\n\
-         deb http://deb.debian.org/debian-security {release}-security main\n"
+        "deb {archive} {release} main\ndeb {archive} {release}-updates main\n\
+         deb {archive}-security {release}-security main\n"
     );
-    fs::write(base.join("etc/apt/sources.list"), archives).map_err(|error| error.to_string())?;
+    fs::write(list, archives).map_err(|error| error.to_string())?;
     let trusted = Path::new("/usr/local/share/ca-certificates");
     if trusted.exists() {
         finish(Command::new("cp").args(["-a"]).arg(trusted).arg(base.join("usr/local/share")))?;
