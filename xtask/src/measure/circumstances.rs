@@ -33,13 +33,15 @@ pub(crate) fn sleep(awake: Option<&Awake>) -> String {
     format!("- processors of the host: {state}\n")
 }
 
-/// Features that no processor so far lacks which has the others.
+/// Features that say nothing where all of them are there, for no processor so far has all of these and lacks the others.
 const IMPLIED: [&str; 6] = ["PCLMULQDQ", "VPCLMULQDQ", "AVX-512F", "AVX-512BW", "AVX-512IFMA", "GFNI"];
 
 fn processor(devices: &Value) -> String {
     let processor = &devices["processor"];
     let all = processor["features"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let features: Vec<_> = all.filter(|feature| !IMPLIED.contains(feature)).collect();
+    let all: Vec<_> = all.collect();
+    let are_all_there = IMPLIED.iter().all(|feature| all.contains(feature));
+    let features: Vec<_> = all.into_iter().filter(|it| !are_all_there || !IMPLIED.contains(it)).collect();
     let model = processor["model"].as_str().unwrap_or("unknown");
     format!("{model}, {} cores used; {}", devices["workers"]["count"], features.join(", "))
 }

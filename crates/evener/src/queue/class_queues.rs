@@ -93,6 +93,10 @@ impl<'m> ClassQueues<'m> {
     /// The same, but ends at the first for whose class there is no space, so that those that stay are the end of what came. A claim for each
     /// run of jobs of one class, where the other way has one for each class.
     pub(crate) fn push_front(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
+        let Some(first) = jobs.first().map(|job| job.class()) else { return 0 };
+        if jobs.iter().all(|job| job.class() == first) {
+            return self.rings[self.queue_of(first)].push_all(jobs);
+        }
         let (all, mut run) = (jobs.len(), Vec::new());
         let mut left = std::mem::take(jobs).into_iter().peekable();
         while let Some(class) = left.peek().map(|job| job.class()) {

@@ -5,9 +5,9 @@
 
 mod core_time;
 mod end;
-mod live;
 mod module_only;
 pub(crate) mod report;
+mod reports;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,9 +20,9 @@ use evener_core::{Budget, Class, Job};
 use evener_ring::CachePadded;
 
 pub(crate) use self::core_time::CoreTimeMeter;
-use self::live::Reports;
 use self::module_only::what_modules_do;
 use self::report::ModuleReport;
+use self::reports::Reports;
 use crate::adaptive::{AdaptivePolicy, RunFacts};
 use crate::queue::backlog::Backlog;
 use crate::queue::completions::Completions;
