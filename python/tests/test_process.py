@@ -271,29 +271,11 @@ except RuntimeError as error:
     assert "/no/such/socket" in first and "nonsense" in second and "before the first" in third
 
 
-def test_an_interrupt_ends_a_run_and_leaves_nothing_half(tmp_path):
+@pytest.mark.parametrize("call", ["evener.encrypt({})", "asyncio.run(evener.aio.encrypt({}))"])
+def test_an_interrupt_ends_a_run_and_leaves_nothing_half(tmp_path, call):
     with open(tmp_path / "large", "wb") as file:
         file.truncate(8 << 30)
-    script = f"""
-import evener, signal, threading, os
-def interrupt():
-    while len(os.listdir({str(tmp_path)!r})) == 1:
-        os.sched_yield()
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=interrupt, daemon=True).start()
-try:
-    evener.encrypt({str(tmp_path / "large")!r}, {str(tmp_path / "out")!r}, recipient={RECIPIENT!r})
-except KeyboardInterrupt:
-    print("interrupted")
-"""
-    ran = run(script)
-    assert ran.stdout == "interrupted\n", ran.stderr
-    assert os.listdir(tmp_path) == ["large"]
-
-
-def test_an_interrupt_ends_an_awaited_run_and_leaves_nothing_half(tmp_path):
-    with open(tmp_path / "large", "wb") as file:
-        file.truncate(8 << 30)
+    words = f"{str(tmp_path / 'large')!r}, {str(tmp_path / 'out')!r}, recipient={RECIPIENT!r}"
     script = f"""
 import asyncio, evener.aio, signal, threading, os
 def interrupt():
@@ -302,7 +284,7 @@ def interrupt():
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt, daemon=True).start()
 try:
-    asyncio.run(evener.aio.encrypt({str(tmp_path / "large")!r}, {str(tmp_path / "out")!r}, recipient={RECIPIENT!r}))
+    {call.format(words)}
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -1,7 +1,7 @@
 //! What the threads of a run share: the backlog, the adaptive policy, where finished jobs go, and what is reported in the end.
 //!
 //! [`Shared`] is made by `run.rs` and seen by all threads. `module_only.rs` has the jobs that only modules may do, `core_time.rs` the limit on core
-//! time, `reports.rs` what running threads did so far, `report.rs` what comes out, `end.rs` the end of a run that is outlived by those who use it.
+//! time, `reports.rs` what each did, `report.rs` what comes out, `end.rs` the end of a run that is outlived by those who use it.
 
 mod core_time;
 mod end;
