@@ -145,9 +145,10 @@ impl Facts<'_> {
     }
 }
 
-/// As `md5sum` writes them, by names below the root.
+/// As `md5sum` writes them, by names below the root; of files alone, for a link has what it points to.
 fn sums(tree: &Path, files: &[PathBuf]) -> Result<String, String> {
-    let names = files.iter().map(|file| file.strip_prefix(tree).unwrap_or(file));
+    let names =
+        files.iter().filter(|file| !file.is_symlink()).map(|file| file.strip_prefix(tree).unwrap_or(file));
     let mut command = Command::new("md5sum");
     command.current_dir(tree).arg("--").args(names);
     answer(command)

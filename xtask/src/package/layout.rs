@@ -25,7 +25,12 @@ impl Layout {
 
     /// The program behind `evener plan` and `evener run-shard`.
     pub(super) fn objects(&self) -> PathBuf {
-        self.file("lib/evener/evener-objects")
+        self.programs().join("evener-objects")
+    }
+
+    /// Programs that the command starts.
+    fn programs(&self) -> PathBuf {
+        self.file("lib/evener")
     }
 
     pub(super) fn module(&self) -> PathBuf {
@@ -81,7 +86,7 @@ impl Layout {
 
     /// Every file and directory that is Evener's alone.
     pub(super) fn all(&self) -> Vec<PathBuf> {
-        let mut all = vec![self.command(), self.objects(), self.module(), self.documents()];
+        let mut all = vec![self.command(), self.programs(), self.module(), self.documents()];
         all.extend(self.for_programs());
         all.extend(self.completions().map(|row| row.1));
         all.extend(self.units().map(|row| row.1));
