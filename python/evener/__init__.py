@@ -1,7 +1,8 @@
 """Symmetric encryption by all cores, and by crypto modules where they pay.
 
 Files and trees (:func:`encrypt`, :func:`decrypt`, :func:`verify`), encrypted files as file objects (:func:`open`), and bursts of thousands
-of buffers in one call (:class:`Session`, :func:`crypt_many`, :func:`hash_many`). :mod:`evener.aio` has files and bursts for asyncio.
+of buffers in one call (:class:`Session`, :func:`crypt_many`, :func:`hash_many`). :mod:`evener.aio` has files and bursts for asyncio,
+:mod:`evener.ray` trees of objects by the machines of a Ray cluster.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ._exceptions import (
     FilesError,
     FormatError,
     InvalidKeyError,
+    ObjectsError,
     OutputExistsError,
     UnsupportedError,
     WrongKeyError,
@@ -35,6 +37,7 @@ __all__ = [
     "FormatError",
     "InvalidKeyError",
     "KeyArguments",
+    "ObjectsError",
     "OutputExistsError",
     "ProgressCallback",
     "Report",

@@ -10,6 +10,7 @@ import typing
 
 if typing.TYPE_CHECKING:
     from ._report import Report
+    from ._shards import ShardsReport
 
 __all__ = [
     "AuthenticationError",
@@ -18,6 +19,7 @@ __all__ = [
     "FilesError",
     "FormatError",
     "InvalidKeyError",
+    "ObjectsError",
     "OutputExistsError",
     "UnsupportedError",
     "WrongKeyError",
@@ -74,3 +76,26 @@ class FilesError(Error):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self.args[0], self.report, self.failed))
+
+
+class ObjectsError(Error):
+    """Objects of a tree failed, or whole shards. ``failed`` has each object with the reason, ``failed_shards`` each shard that told of none."""
+
+    report: ShardsReport
+
+    def __init__(self, message: str, report: ShardsReport) -> None:
+        super().__init__(message)
+        self.report = report
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Objects that failed, by their names below the source."""
+        return self.report.failed
+
+    @property
+    def failed_shards(self) -> dict[int, str]:
+        """Shards that ended without a report, by their numbers in the plan."""
+        return self.report.failed_shards
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.args[0], self.report))

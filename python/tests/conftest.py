@@ -1,7 +1,10 @@
 """What tests share. Judges are libraries of other hands: cryptography, pyrage, Tink."""
 
+import contextlib
+import io
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -44,6 +47,19 @@ def keyset(tink_streaming):
     template = tink_streaming.streaming_aead_key_templates.AES256_GCM_HKDF_4KB
     handle = tink.new_keyset_handle(template)
     return handle, json_proto_keyset_format.serialize(handle, secret_key_access.TOKEN).encode()
+
+
+def shown_and_printed(page: str) -> int:
+    """Runs the Python blocks of a page, one after the other, and compares what they print; how many there are."""
+    blocks = re.findall(r"```python\n(.*?)```\n(?:```output\n(.*?)```\n)?", page, re.DOTALL)
+    names: dict[str, object] = {}
+    for script, shown in blocks:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(script, names)
+        pattern = ".*".join(map(re.escape, shown.split("…")))
+        assert re.fullmatch(pattern, printed.getvalue()), (script, printed.getvalue())
+    return len(blocks)
 
 
 def noise(count: int, seed: int = 1) -> bytes:

@@ -6,6 +6,9 @@ mod support;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use evener_files::keyset::{Keyset, Template};
 use evener_shards::{Ask, Direction, Keys, Planning, ShardRun, Wanted};
@@ -208,4 +211,49 @@ fn keys_that_are_none_are_refused_for_good_and_a_command_that_fails_for_the_mome
         ended_with(status, program(&Ask::RunShard(stage.asked(0, keys))));
     }
     assert!(!Path::new(&stage.folder.join("sealed")).join("a").exists());
+}
+
+#[test]
+fn a_run_ends_with_the_process_that_started_it_where_that_was_asked_for() {
+    let stage = Stage::new(&some_tree(1, 61), Wanted::Shards(1));
+    for with_parent in [true, false] {
+        let (name, wait) = (stage.folder.join("name"), stage.folder.join("wait"));
+        _ = (fs::remove_file(&name), fs::remove_file(&wait));
+        assert!(Command::new("mkfifo").arg(&wait).status().unwrap().success());
+        // It waits for its key, and says so by its number.
+        let command = format!(
+            "echo $PPID >'{0}.draft'; mv '{0}.draft' '{0}'; cat '{1}'",
+            name.display(),
+            wait.display()
+        );
+        let keys = Keys { key_command: Some(command), ..Keys::default() };
+        let ask = Ask::RunShard(ShardRun { with_parent, ..stage.asked(0, keys) });
+        let mut parent = Command::new("sh");
+        parent.args(["-c", "\"$0\" \"$1\" & wait", program(&ask).get_program().to_str().unwrap()]);
+        let mut parent = parent.args(program(&ask).get_args()).stderr(Stdio::null()).spawn().unwrap();
+        until(|| name.exists());
+        let process = Path::new("/proc").join(fs::read_to_string(&name).unwrap().trim());
+        let runs = || fs::read_to_string(process.join("stat")).is_ok_and(|stat| !stat.contains(") Z "));
+        assert!(runs());
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        if with_parent {
+            until(|| !runs());
+        } else {
+            thread::sleep(Duration::from_millis(100));
+            assert!(runs());
+        }
+        drop(fs::OpenOptions::new().write(true).open(&wait).unwrap());
+        until(|| !runs());
+    }
+}
+
+/// Waits until something is so; not for ever.
+#[track_caller]
+fn until(mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it never was");
+        thread::sleep(Duration::from_millis(5));
+    }
 }

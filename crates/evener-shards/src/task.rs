@@ -58,6 +58,8 @@ pub struct ShardRun {
     pub json: Option<PathBuf>,
     /// Whether nothing is said but failures.
     pub quiet: bool,
+    /// Whether it ends with the process that started it.
+    pub with_parent: bool,
 }
 
 /// What becomes of an output that stands there already and is not the finished result.

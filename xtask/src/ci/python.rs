@@ -12,6 +12,8 @@ use crate::tree::root;
 const STEP: &str = "the Python package";
 /// Calls of the test that memory stays flat, of a full run.
 const CALLS: &str = "1000000";
+/// Nodes that the test of a cluster of Ray's kills, of a full run.
+const KILLS: &str = "10";
 
 pub(super) fn run(tally: &mut Tally, depth: Depth) {
     let Some(python) = env::var_os("EVENER_TINK_PYTHON") else {
@@ -31,8 +33,13 @@ pub(super) fn run(tally: &mut Tally, depth: Depth) {
     // From the folder of the tests: the package's own sources, which lack the native half, are not to be found.
     tests.current_dir(root().join("python/tests")).env("PYTHONPATH", folder.join("packages"));
     tests.args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).env("PYTHONDONTWRITEBYTECODE", "1");
+    // Shards are done by the command, which the tests before this have built.
+    let command = env::current_exe().expect("xtask runs from a file");
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let paths = command.parent().map(Path::to_owned).into_iter().chain(env::split_paths(&paths));
+    tests.env("PATH", env::join_paths(paths).expect("they came from a list"));
     if depth == Depth::Full {
-        tests.env("EVENER_TEST_CALLS", CALLS);
+        tests.env("EVENER_TEST_CALLS", CALLS).env("EVENER_TEST_KILLS", KILLS);
     }
     tally.run_tests(STEP, tests);
 }

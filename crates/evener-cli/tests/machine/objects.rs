@@ -74,7 +74,7 @@ fn a_shard_is_asked_for_with_all_that_was_said() {
     };
     let expected = serde_json::json!({"run-shard": {
         "plan": "plan.json", "number": 17, "keys": keys(Some("k.json")), "existing": "keep", "transfers": null,
-        "memory_bytes": 256 << 20, "timeout_s": 120, "json": null, "quiet": false,
+        "memory_bytes": 256 << 20, "timeout_s": 120, "json": null, "quiet": false, "with_parent": false,
     }});
     assert_eq!(asked(run), expected);
     let mut run = evener(&place)
@@ -100,6 +100,7 @@ fn a_shard_is_asked_for_with_all_that_was_said() {
             "--json",
             "-",
             "--quiet",
+            "--with-parent",
         ]);
     run.command.env("JOB_COMPLETION_INDEX", "5");
     let mut all = keys(None);
@@ -111,7 +112,7 @@ fn a_shard_is_asked_for_with_all_that_was_said() {
     (all["key_env"], all["key_command"]) = ("KEY".into(), "kms".into());
     let expected = serde_json::json!({"run-shard": {
         "plan": "plan.json", "number": 5, "keys": all, "existing": "update", "transfers": 3,
-        "memory_bytes": 1 << 30, "timeout_s": 5, "json": "-", "quiet": true,
+        "memory_bytes": 1 << 30, "timeout_s": 5, "json": "-", "quiet": true, "with_parent": true,
     }});
     assert_eq!(asked(run), expected);
     let run = evener(&place).args(["run-shard", "plan.json", "0", "--key", "k.json", "--force"]);

@@ -23,6 +23,7 @@ use evener_files::Task;
 use evener_files::object::mark;
 use evener_machine::{Choice, Machine, Silent};
 use evener_shards::{Plan, ShardRun};
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use self::core::Core;
 use crate::keys;
@@ -46,6 +47,10 @@ const THREADS_PER_CORE: usize = 4;
 
 /// Does a shard.
 pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
+    if run.with_parent {
+        // A parent that has ended already is not noticed: then it is as without.
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(Failure::never)?;
+    }
     let name = run.plan.display();
     let text = std::fs::read_to_string(&run.plan);
     let text = text.map_err(|error| Failure::never(format_args!("cannot read {name}: {error}")))?;

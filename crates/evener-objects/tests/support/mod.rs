@@ -61,6 +61,7 @@ pub(crate) fn shard(plan: &Path, number: u32, keys: Keys) -> ShardRun {
         timeout_s: 60,
         json: Some("-".into()),
         quiet: true,
+        with_parent: false,
     }
 }
 

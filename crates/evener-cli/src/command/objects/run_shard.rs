@@ -107,6 +107,10 @@ pub(crate) struct RunShard {
     )]
     timeout: u32,
 
+    /// Ends, by SIGKILL, when the process that started it does: for programs that start shards elsewhere too.
+    #[arg(hide_short_help = true, long, help_heading = "Work")]
+    with_parent: bool,
+
     /// Writes a line of JSON for each object and one for the shard; `-` is standard output.
     #[arg(long, value_name = "REPORT", help_heading = "Report")]
     json: Option<PathBuf>,
@@ -140,6 +144,7 @@ pub(crate) fn run(arguments: &RunShard) -> anyhow::Result<Exit> {
         timeout_s: arguments.timeout,
         json: arguments.json.clone(),
         quiet: arguments.quiet,
+        with_parent: arguments.with_parent,
     }))
 }
 
