@@ -186,6 +186,10 @@ def make_plan(command: str | None, words: Sequence[str]) -> Planned:
     return Planned(_status(ran.returncode), b"", _reason(lines, ran.returncode))
 
 
+# Seconds until a task that waits for its shard hears that it is to end.
+_LOOK_S = 0.2
+
+
 def run_shard(command: str | None, plan: bytes, number: int, words: Sequence[str]) -> Ended:
     """Has ``evener run-shard`` do a shard. It reads the plan from standard input, so that nothing is left of it, and ends with this process."""
     program = _found(command)
@@ -197,21 +201,28 @@ def run_shard(command: str | None, plan: bytes, number: int, words: Sequence[str
     lines: collections.deque[str] = collections.deque(maxlen=_LINES_MAX)
     # It is read beside the report, for a pipe that is full stops the shard.
     listener = threading.Thread(target=lambda said: lines.extend(_said(said)), args=(process.stderr,), daemon=True)
+    reports: list[tuple[dict[str, typing.Any], dict[str, str]]] = []
+    reader = threading.Thread(target=lambda said: reports.append(_reported(said)), args=(process.stdout,), daemon=True)
     try:
         listener.start()
+        reader.start()
         try:
             process.stdin.write(plan)
             process.stdin.close()
         except BrokenPipeError:
             pass
-        totals, failed = _reported(process.stdout)
+        # An interrupted task hears of it between two steps of Python, and a thread that reads a pipe takes none.
+        while reader.is_alive():
+            reader.join(_LOOK_S)
         returned = process.wait()
         listener.join(5)
     finally:
         # Whoever interrupts a task wants the shard to end too.
         process.kill()
         process.wait()
-        process.stdout.close()
+    reader.join()
+    process.stdout.close()
+    totals, failed = reports[0]
     if not totals:
         return Ended(AGAIN if returned == DONE else _status(returned), {}, failed, _reason(lines, returned))
     # The report's word counts: where a host program ignores its children's ends, no status of theirs is to be had.
