@@ -23,6 +23,9 @@ import sys
 import tempfile
 import time
 
+# Before Ray is loaded: a machine's own address would stand for loopback, where it has one.
+os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+
 import ray
 from ray.cluster_utils import Cluster
 
