@@ -231,6 +231,19 @@ fn long_and_short_messages_in_one_call() {
     }
 }
 
+/// More text than the caches hold, of which fewer lanes are used where it goes from one place to another.
+#[test]
+fn bursts_that_fewer_lanes_take() {
+    let keys = keys(32, 3);
+    for (count, least) in [(7, 40_000), (33, 8_192), (70, 4_096)] {
+        let alike: Vec<Case> = (0..count).map(|it| case(it % 3, least, it as u64 * 2)).collect();
+        check(&keys, &alike, "alike");
+        let unlike: Vec<Case> =
+            (0..count).map(|it| case(it % 3, least + it * 7 % 5 * 1_040 + it % 2, it as u64 * 2)).collect();
+        check(&keys, &unlike, "unlike");
+    }
+}
+
 /// One after the other, with other keys and other sizes of keys in the same lanes, and after the lanes forgot.
 #[test]
 fn lanes_serve_one_burst_after_the_other() {

@@ -42,6 +42,8 @@ pub(super) struct Space {
     key_ids: [u64; LANES_MAX],
     /// Whether any message goes from one place to another.
     is_apart: bool,
+    /// Lanes that are used: so many messages further is probably the next of a lane.
+    used: usize,
 }
 
 // SAFETY: the addresses are followed in a call that was given them, and not later.
@@ -61,10 +63,11 @@ impl Space {
             last: [ptr::null(); LANES_MAX],
             key_ids: [0; LANES_MAX],
             is_apart: false,
+            used: 0,
         })
     }
 
-    /// Puts the first of these messages into a lane of so many, whose next one is probably as many further.
+    /// Puts the first of these messages into a lane of so many.
     ///
     /// Once in the program for all levels, as what follows.
     #[inline(never)]
@@ -87,7 +90,7 @@ impl Space {
         self.left[lane] = message.blocks;
         self.last[lane] = message.last.as_ref().map_or(ptr::null(), |last| last.as_ptr().cast());
         self.is_apart |= !ptr::eq(message.from, message.to);
-        self.look_ahead(lane, message, messages.get(lanes).unwrap_or(message));
+        self.look_ahead(lane, message, messages.get(self.used).unwrap_or(message));
         if message.blocks == 0 {
             self.take_last(lane);
         }
@@ -112,7 +115,7 @@ impl Space {
             }
         }
         // Only a burst's last ones have none of their own behind them.
-        let later = messages.get(lanes..).filter(|later| later.len() >= now.len()).unwrap_or(now);
+        let later = messages.get(self.used..).filter(|later| later.len() >= now.len()).unwrap_or(now);
         let Self { chain, from, to, ahead, .. } = self;
         let places = chain.iter_mut().zip(from).zip(to).zip(ahead);
         let mut is_apart = false;
@@ -185,9 +188,9 @@ impl Space {
         self.last[to] = self.last[from];
     }
 
-    /// Begins a burst.
-    pub(super) fn clear(&mut self) {
-        self.is_apart = false;
+    /// Begins a burst that uses so many lanes.
+    pub(super) fn clear(&mut self, used: usize) {
+        (self.is_apart, self.used) = (false, used);
     }
 
     /// Fewest blocks that are left in one of the first lanes.
