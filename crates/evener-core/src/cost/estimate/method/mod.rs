@@ -53,7 +53,9 @@ impl Estimator {
         let is_told = is_new
             && self.neighbour(class, width).is_some()
             && (!own.has_worked(other.other(), width) || cfg!(mutant = "neighbours_believed"));
-        let most = if is_new { TUNING.jobs_of_first_try } else { TUNING.jobs_of_try };
+        // A wide burst is tried by a part of it that is wide too: lanes that are filled once cost more than those that are filled again.
+        let wide = (jobs / 4).clamp(TUNING.jobs_of_try, TUNING.jobs_of_wide_try);
+        let most = if is_new { TUNING.jobs_of_first_try } else { wide };
         (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
     }
 

@@ -86,19 +86,26 @@ fn the_unknown_is_tried_with_four_jobs_first_and_not_for_ever() {
     record(&mut estimator, PLAIN, 100, 100);
     assert_eq!(estimator.method_try(class(64), 100), Some(4));
     record(&mut estimator, MULTI, 4, 90);
-    assert_eq!(estimator.method_try(class(64), 100), Some(16), "full lanes may be four times as good");
+    assert_eq!(estimator.method_try(class(64), 100), Some(25), "full lanes may be four times as good");
     record(&mut estimator, MULTI, 16, 500);
     assert_eq!(estimator.method_try(class(64), 100), None, "five times as dear is no question any more");
     // One that stays uncertain.
     let mut even = known(100, 92, 1);
     for _ in 0..TUNING.tries_max {
-        assert_eq!(even.method_try(class(64), 100), Some(16));
+        assert_eq!(even.method_try(class(64), 100), Some(25));
         even.tries_method(class(64), 100);
     }
     assert_eq!(even.method_try(class(64), 100), None);
     even.freeze();
-    assert_eq!(known(100, 92, 1).method_try(class(64), 100), Some(16));
+    assert_eq!(known(100, 92, 1).method_try(class(64), 100), Some(25));
     assert_eq!(even.method_try(class(64), 100), None);
+}
+
+#[test]
+fn a_wide_burst_is_tried_by_a_quarter_of_it_from_full_lanes_to_four_fillings() {
+    let even = known(100, 100, 1);
+    let tried = [16, 64, 128, 256, 4_000].map(|jobs| even.method_try(class(64), jobs));
+    assert_eq!(tried, [16, 16, 32, 64, 64].map(Some));
 }
 
 /// Tries the other method for as long as it is wanted, at this cost; how often that was.

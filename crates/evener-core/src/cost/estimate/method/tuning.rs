@@ -15,8 +15,11 @@ tuning! {
     ["M2"] tries_max: u32 = 4, 1, 100, "bursts", "Assumed, not measured: 4, because two that agree settle a mean and two may surprise";
     /// Jobs of a try while nothing at all is known of a class and method.
     ["M2"] jobs_of_first_try: usize = 4, 1, 64, "jobs", "Assumed, not measured: 4, because a method may be much dearer";
-    /// Jobs of other tries.
+    /// Jobs of other tries at least.
     ["M2"] jobs_of_try: usize = 16, 1, 64, "jobs", "full lanes of AVX-512 (libipsec-mb)";
+    /// Jobs of other tries at most: so many where the burst has four times as many.
+    ["M2"] jobs_of_wide_try: usize = 64, 1, 256, "jobs",
+        "SHA-256 of 256 B by 16 lanes takes 257 ns a job 16 at a time, 223 in bursts that fill the lanes again and again (Zen 4, 274 and 297 by libcrypto)";
     /// Samples from which on more of them make a mean hardly surer.
     ["M2"] samples_enough: u32 = 16, 1, 1_000, "samples", "one more than a mean is worth at most (L1)";
     /// Samples of the method in force after which a mean of the other that is made of few is doubted, however far off it is: first jobs touch
