@@ -49,13 +49,14 @@ impl Estimator {
         let own = self.cpu.get(&class).filter(|_| !self.is_frozen)?;
         let other = self.method(class, jobs).other();
         let is_new = own.known(other).next().is_none();
+        let near = if is_new { self.neighbour(class, width) } else { None };
         // What a neighbour knows is enough for a while.
-        let is_told = is_new
-            && self.neighbour(class, width).is_some()
-            && (!own.has_worked(other.other(), width) || cfg!(mutant = "neighbours_believed"));
+        let is_told =
+            near.is_some() && (!own.has_worked(other.other(), width) || cfg!(mutant = "neighbours_believed"));
+        let may_be_much_dearer = is_new && !near.is_some_and(|near| near.is_close(other, width));
         // A wide burst is tried by a part of it that is wide too: lanes that are filled once cost more than those that are filled again.
         let wide = (jobs / 4).clamp(TUNING.jobs_of_try, TUNING.jobs_of_wide_try);
-        let most = if is_new { TUNING.jobs_of_first_try } else { wide };
+        let most = if may_be_much_dearer { TUNING.jobs_of_first_try } else { wide };
         (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
     }
 

@@ -72,6 +72,12 @@ impl OnCore {
         Method::ALL.iter().all(|&method| self.mean(method, width).is_some())
     }
 
+    /// Whether `other` costs at most twice what the other one does.
+    pub(super) fn is_close(&self, other: Method, width: usize) -> bool {
+        let cost = |method| self.mean(method, width).map(|mean| mean.ns);
+        cost(other).zip(cost(other.other())).is_some_and(|(other, own)| other <= TUNING.close * own)
+    }
+
     /// Decides anew. What the method in force costs alone decides nothing: memory that was cold, a neighbour on the bus or
     /// a core that was lent out would have been as dear to the other.
     fn choose(&mut self, width: usize) {

@@ -101,6 +101,17 @@ fn the_unknown_is_tried_with_four_jobs_first_and_not_for_ever() {
     assert_eq!(even.method_try(class(64), 100), None);
 }
 
+/// Four jobs whose code is cold are no sample of what full lanes cost, and a class that believed them would stay plain for good.
+#[test]
+fn a_first_try_is_wide_where_a_neighbour_knows_that_it_is_not_much_dearer() {
+    for (multi, jobs) in [(110, 25), (190, 25), (210, 4)] {
+        let mut estimator = known(100, multi, 16);
+        let far = class(4_096);
+        (0..16).for_each(|_| estimator.saw_cpu(far, PLAIN, 100, 100 * 4_096, Nanos(100 * 5_000)));
+        assert_eq!(estimator.method_try(far, 100), Some(jobs), "{multi} where plain costs 100");
+    }
+}
+
 #[test]
 fn a_wide_burst_is_tried_by_a_quarter_of_it_from_full_lanes_to_four_fillings() {
     let even = known(100, 100, 1);

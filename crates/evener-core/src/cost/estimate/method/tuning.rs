@@ -15,6 +15,8 @@ tuning! {
     ["M2"] tries_max: u32 = 4, 1, 100, "bursts", "Assumed, not measured: 4, because two that agree settle a mean and two may surprise";
     /// Jobs of a try while nothing at all is known of a class and method.
     ["M2"] jobs_of_first_try: usize = 4, 1, 64, "jobs", "Assumed, not measured: 4, because a method may be much dearer";
+    /// Times what the method in force costs a neighbour, up to which a first try is as wide as others.
+    ["M2"] close: f64 = 2.0, 1.0, 10.0, "times", "Assumed, not measured: 2, for a wide try of what costs so much more takes as long as the part that it replaces";
     /// Jobs of other tries at least.
     ["M2"] jobs_of_try: usize = 16, 1, 64, "jobs", "full lanes of AVX-512 (libipsec-mb)";
     /// Jobs of other tries at most: so many where the burst has four times as many.
