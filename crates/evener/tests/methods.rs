@@ -147,8 +147,8 @@ fn calibration_finds_the_width_from_which_on_multi_buffer_wins() {
 #[test]
 fn calibration_sees_a_fixed_cost_in_small_jobs_only() {
     let multi = |_, bytes: u64| 1_000 + bytes / 4;
-    // 16 x 16 bytes: 256 against 1064; 16 x 64: 1024 against 1256; 256 bytes: from 8 jobs on 2048 against 1512.
-    assert_eq!(measured(|_, bytes| bytes, multi)[..5], [None, None, Some(8), Some(2), Some(1)]);
+    // 64 x 16 bytes: 1024 against 1256; 16 x 64: 1024 against 1256, 64 x 64: 4096 against 2024; 256 bytes: from 8 jobs on 2048 against 1512.
+    assert_eq!(measured(|_, bytes| bytes, multi)[..5], [None, Some(64), Some(8), Some(2), Some(1)]);
 }
 
 #[test]

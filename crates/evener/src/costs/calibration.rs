@@ -1,6 +1,6 @@
 //! Measures what both methods cost on the machine at hand, so that the first burst of a run is decided already.
 //!
-//! Each size is tried with bursts of 1 to 16 jobs in place, plain and multi-buffer in turn; the least of a few passes
+//! Each size is tried with bursts of 1 to 64 jobs in place, plain and multi-buffer in turn; the least of a few passes
 //! counts, because whatever disturbs a pass makes it longer, and of a pass no more than its core time. An algorithm takes 3 to 10 ms. Sizes between do as their
 //! neighbours (`evener_core::estimate`), until jobs of a run have shown more.
 
@@ -17,6 +17,9 @@ pub const SIZES: [usize; 6] = [16, 64, 256, 1_024, 4_096, 16_384];
 
 /// Passes of each kind; the shortest counts. Three left one cell in ten to chance on a busy machine.
 const PASSES: u32 = 5;
+
+/// Text of a burst up to which it is measured: 64 jobs fill the lanes again and again, which matters to short ones only. 16 of the longest.
+const BURST_BYTES_MAX: usize = 256 << 10;
 
 /// The classes of the sizes that are measured.
 pub fn classes(algorithm: Algorithm, direction: Direction) -> impl Iterator<Item = Class> {
@@ -40,14 +43,15 @@ pub fn measure(
     clock: &dyn Clock,
     learned: &mut Estimator,
 ) {
-    let mut memory = vec![0u8; SIZES[SIZES.len() - 1] * usize::from(LEAST_WIDTH[LEAST_WIDTH.len() - 1])];
+    let mut memory = vec![0u8; BURST_BYTES_MAX];
     for &(algorithm, direction) in kinds {
         if !multi.supports(algorithm, direction) || !plain.supports(algorithm, direction) {
             continue;
         }
         let (session, bytes_max) = (session(algorithm, direction), multi.job_bytes_max(algorithm, direction));
         for bytes in SIZES.into_iter().filter(|&bytes| bytes <= bytes_max) {
-            for (place, width) in LEAST_WIDTH.into_iter().enumerate() {
+            let fits = |&(_, width): &(usize, u16)| bytes * usize::from(width) <= BURST_BYTES_MAX;
+            for (place, width) in LEAST_WIDTH.into_iter().enumerate().filter(fits) {
                 let spaces = memory.chunks_exact_mut(bytes).take(width.into());
                 let mut jobs: Vec<_> = spaces.map(Job::in_place).collect();
                 let best = best(plain, multi, clock, &mut jobs, &session, bytes);

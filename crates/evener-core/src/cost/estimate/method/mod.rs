@@ -54,9 +54,9 @@ impl Estimator {
         let is_told =
             near.is_some() && (!own.has_worked(other.other(), width) || cfg!(mutant = "neighbours_believed"));
         let may_be_much_dearer = is_new && !near.is_some_and(|near| near.is_close(other, width));
-        // A wide burst is tried by a part of it that is wide too: lanes that are filled once cost more than those that are filled again.
-        let wide = (jobs / 4).clamp(TUNING.jobs_of_try, TUNING.jobs_of_wide_try);
-        let most = if may_be_much_dearer { TUNING.jobs_of_first_try } else { wide };
+        // So many that the sample is one of this width.
+        let full = TUNING.jobs_of_try.max(LEAST_WIDTH[width].into());
+        let most = if may_be_much_dearer { TUNING.jobs_of_first_try } else { full };
         (!is_told && own.wants_try(other, width)).then_some(jobs.min(most))
     }
 

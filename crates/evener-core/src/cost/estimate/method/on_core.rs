@@ -124,8 +124,7 @@ impl OnCore {
         if self.exact(Method::MultiBuffer, width).is_none() {
             // It may be as much cheaper as there are more jobs side by side.
             let bound = (0..width).rev().find(|&width| self.exact(Method::MultiBuffer, width).is_some());
-            let lanes =
-                bound.map_or(1.0, |bound| f64::from(LEAST_WIDTH[width]) / f64::from(LEAST_WIDTH[bound]));
+            let lanes = bound.map_or(1.0, |bound| fewer_times(LEAST_WIDTH[width], LEAST_WIDTH[bound]));
             return advantage(plain, multi) > TUNING.margin
                 || 1.0 - (1.0 - advantage(plain, multi)) / lanes > TUNING.margin;
         }
@@ -146,6 +145,15 @@ impl OnCore {
         few < TUNING.samples_enough
             && self.choices[width].tries < TUNING.looks_again * doublings
             && !cfg!(mutant = "cold_tries_believed")
+    }
+}
+
+/// How many times less a job may cost in the wider burst of two by multi-buffer.
+fn fewer_times(wide: u16, narrow: u16) -> f64 {
+    if usize::from(narrow) < TUNING.jobs_of_try {
+        f64::from(wide) / f64::from(narrow)
+    } else {
+        TUNING.filled_again
     }
 }
 

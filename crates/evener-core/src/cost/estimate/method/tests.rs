@@ -86,25 +86,25 @@ fn the_unknown_is_tried_with_four_jobs_first_and_not_for_ever() {
     record(&mut estimator, PLAIN, 100, 100);
     assert_eq!(estimator.method_try(class(64), 100), Some(4));
     record(&mut estimator, MULTI, 4, 90);
-    assert_eq!(estimator.method_try(class(64), 100), Some(25), "full lanes may be four times as good");
+    assert_eq!(estimator.method_try(class(64), 100), Some(64), "full lanes may be four times as good");
     record(&mut estimator, MULTI, 16, 500);
     assert_eq!(estimator.method_try(class(64), 100), None, "five times as dear is no question any more");
     // One that stays uncertain.
     let mut even = known(100, 92, 1);
     for _ in 0..TUNING.tries_max {
-        assert_eq!(even.method_try(class(64), 100), Some(25));
+        assert_eq!(even.method_try(class(64), 100), Some(64));
         even.tries_method(class(64), 100);
     }
     assert_eq!(even.method_try(class(64), 100), None);
     even.freeze();
-    assert_eq!(known(100, 92, 1).method_try(class(64), 100), Some(25));
+    assert_eq!(known(100, 92, 1).method_try(class(64), 100), Some(64));
     assert_eq!(even.method_try(class(64), 100), None);
 }
 
 /// Four jobs whose code is cold are no sample of what full lanes cost, and a class that believed them would stay plain for good.
 #[test]
 fn a_first_try_is_wide_where_a_neighbour_knows_that_it_is_not_much_dearer() {
-    for (multi, jobs) in [(110, 25), (190, 25), (210, 4)] {
+    for (multi, jobs) in [(110, 64), (190, 64), (210, 4)] {
         let mut estimator = known(100, multi, 16);
         let far = class(4_096);
         (0..16).for_each(|_| estimator.saw_cpu(far, PLAIN, 100, 100 * 4_096, Nanos(100 * 5_000)));
@@ -113,10 +113,19 @@ fn a_first_try_is_wide_where_a_neighbour_knows_that_it_is_not_much_dearer() {
 }
 
 #[test]
-fn a_wide_burst_is_tried_by_a_quarter_of_it_from_full_lanes_to_four_fillings() {
+fn a_burst_is_tried_by_so_many_jobs_that_the_sample_is_one_of_its_width() {
     let even = known(100, 100, 1);
-    let tried = [16, 64, 128, 256, 4_000].map(|jobs| even.method_try(class(64), jobs));
-    assert_eq!(tried, [16, 16, 32, 64, 64].map(Some));
+    let tried = [16, 63, 64, 4_000].map(|jobs| even.method_try(class(64), jobs));
+    assert_eq!(tried, [16, 16, 64, 64].map(Some));
+}
+
+#[test]
+fn lanes_that_are_filled_again_may_win_where_those_that_are_filled_once_lose() {
+    let mut estimator = known(100, 130, 16);
+    assert_eq!([16, 64].map(|jobs| estimator.method_try(class(64), jobs)), [None, Some(64)]);
+    (0..4).for_each(|_| record(&mut estimator, MULTI, 64, 70));
+    assert_eq!([16, 64].map(|jobs| estimator.method(class(64), jobs)), [PLAIN, MULTI]);
+    assert_eq!(known(100, 210, 16).method_try(class(64), 64), None, "more than twice as dear is no question");
 }
 
 /// Tries the other method for as long as it is wanted, at this cost; how often that was.
