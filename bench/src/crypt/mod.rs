@@ -4,6 +4,7 @@ pub mod bound;
 pub mod contender;
 mod experiment;
 pub mod neighbours;
+mod packets;
 pub mod report;
 mod round_budget;
 mod rounds;
@@ -50,7 +51,9 @@ pub fn measure(
         tell(&format!("{} {} {name}", experiment.work.algorithm, experiment.work.direction));
         results.push(measure_cell(experiment, &name, &sizes, driver_factory, learned)?);
     }
-    Ok(Results::new(experiment, results))
+    let mut results = Results::new(experiment, results);
+    results.modules = packets::of_modules(&experiment.work, driver_factory, learned);
+    Ok(results)
 }
 
 fn measure_cell(

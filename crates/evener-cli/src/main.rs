@@ -6,6 +6,7 @@
 mod activity;
 mod arguments;
 mod command;
+mod device_paths;
 mod key_files;
 mod machine;
 mod openssl;

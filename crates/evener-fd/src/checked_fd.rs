@@ -17,6 +17,8 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use crate::call_count::note_call;
+
 /// A descriptor that is looked at before it is used, and before it is closed when this is dropped.
 #[derive(Debug)]
 pub struct CheckedFd(KnownFd);
@@ -91,6 +93,7 @@ impl KnownFd {
     /// As there, and where its owner closed it.
     #[inline]
     pub fn checked(&self) -> io::Result<BorrowedFd<'_>> {
+        note_call();
         if !self.is_ours() {
             return Err(io::Error::from_raw_os_error(libc::EBADF));
         }

@@ -3,10 +3,11 @@
 //! [`CheckedFd`]: a descriptor that is looked at before it is used or closed, and [`close_in_children`], which closes it in what is forked. [`may_begin`]: whether the program has entered
 //! a filter of system calls meanwhile. [`may_extend_to`]: whether a file may be made so long, asked before the system answers with a signal that ends the program. [`Directories`]: the directories in which processes of one user meet, and [`open_private_file`], a file there. [`range_lock`]: locks that
 //! a death drops. [`Named`]: files that the user named, to which no stranger's link leads, and
-//! [`atomic_file`], files that are there whole or not at all. [`mod@text`]: paths and errors as one line. [`SystemError`]: a call of the system's that failed, with what was asked of it.
+//! [`atomic_file`], files that are there whole or not at all. [`mod@text`]: paths and errors as one line. [`SystemError`]: a call of the system's that failed, with what was asked of it. [`calls_made`]: how many calls drivers made for requests.
 #![allow(unsafe_code, reason = "room: descriptors by number, locks, and the limit of a file's length")]
 
 pub mod atomic_file;
+mod call_count;
 mod call_filter;
 mod checked_fd;
 mod ffi;
@@ -18,6 +19,7 @@ mod system_error;
 pub mod text;
 mod user_path;
 
+pub use call_count::{calls_made, note_call};
 pub use call_filter::{may_begin, note_filters};
 pub use checked_fd::{CheckedFd, KnownFd};
 pub use ffi::{close_in_children, not_in_children};

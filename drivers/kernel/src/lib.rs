@@ -18,7 +18,7 @@ mod pool;
 mod process;
 mod requests;
 
-pub use crate::afalg::{Standing, Survey, survey};
+pub use crate::afalg::{Listed, Standing, Survey, listed, survey, try_afalg};
 pub use crate::devcrypto::why_no_node;
 pub use crate::error::OpenError;
 pub use crate::module::{Module, ModuleName, NameError};

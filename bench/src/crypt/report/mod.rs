@@ -13,15 +13,19 @@ use crate::plot::{self, Scale, Series};
 
 mod contender;
 mod neighbours;
+mod packets;
 
 pub use contender::{ContenderResult, RequestTimes, RoundTimes};
 pub use neighbours::{BesideResult, HogResult, ProbeResult};
+pub use packets::{ModulePackets, Packets};
 
 /// Everything that a `bench crypt` measured.
 #[derive(Debug, Serialize)]
 pub struct Results {
     /// Name and version of this layout of the report.
     pub schema: &'static str,
+    /// Where: board, processor, system.
+    pub machine: String,
     /// What contenders did.
     #[serde(flatten)]
     pub work: WorkFacts,
@@ -33,6 +37,8 @@ pub struct Results {
     pub hog_percent: Option<u8>,
     /// Requests that modules behind AF_ALG answered this process in all, whatever for, by their names: what they count themselves.
     pub module_requests: Vec<(String, u64)>,
+    /// What requests take of the cores at each module, by themselves.
+    pub modules: Vec<ModulePackets>,
     /// One entry per size.
     pub cells: Vec<CellResult>,
 }
@@ -77,6 +83,7 @@ impl Results {
     pub fn new(experiment: &Experiment, cells: Vec<CellResult>) -> Self {
         Self {
             schema: "evener-bench-crypt/1",
+            machine: String::new(),
             work: WorkFacts {
                 algorithm: experiment.work.algorithm.to_string(),
                 direction: experiment.work.direction.to_string(),
@@ -86,6 +93,7 @@ impl Results {
             runs: experiment.visits.runs,
             hog_percent: experiment.beside.map(|spec| spec.hog_percent),
             module_requests: Vec::new(),
+            modules: Vec::new(),
             cells,
         }
     }
@@ -110,6 +118,7 @@ impl Results {
                 writeln!(text, "  {:width$}  {}", "nobody", nobody.to_text().trim_start()).ok();
             }
         }
+        self.modules.iter().for_each(|module| text.push_str(&module.to_text()));
         text
     }
 }

@@ -346,3 +346,60 @@ fn a_browser_that_is_a_script_is_read_behind_it() {
     assert_eq!(value["program"]["tls_library"], "BoringSSL");
     assert_eq!(traps(&value), ["never-sees-us"]);
 }
+
+/// A system with an engine, of which its Linux 7.3 tells nobody.
+fn shut_engine(place: &Place) -> PathBuf {
+    let files = [
+        ("proc/sys/kernel/osrelease", "7.3.1\n"),
+        ("proc/sys/crypto/af_alg_restrict", "1\n"),
+        (
+            "proc/crypto",
+            "name : cbc(aes)\ndriver : cbc-aes-omap\ninternal : no\ntype : skcipher\nasync : yes\n\n\
+             name : ctr(aes)\ndriver : ctr-aes-omap\ninternal : no\ntype : skcipher\nasync : yes\n\n",
+        ),
+    ];
+    for (name, text) in files {
+        let path = place.join("system").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    place.join("system")
+}
+
+#[test]
+fn an_engine_that_no_program_reaches_is_one_finding_with_its_cure_and_fails_nothing() {
+    let place = place();
+    let (root, openssl, config) = (shut_engine(&place), which("openssl"), good(&place));
+    let options = ["--program", openssl.to_str().unwrap(), "--system-root", root.to_str().unwrap()];
+    let ran = doctor(&place, &config, &[&options[..], &["--json"]].concat());
+    assert_eq!(ran.code(), Some(0), "what no program asked for fails nothing");
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    assert_eq!(misfits("doctor.schema.json", &value), [""; 0]);
+    let findings = value["findings"].as_array().unwrap();
+    let shut: Vec<&Value> = findings.iter().filter(|finding| finding["trap"] == "engine-shut").collect();
+    assert_eq!(shut.len(), 1, "{findings:#?}");
+    let fact = shut[0]["fact"].as_str().unwrap();
+    assert!(fact.starts_with("afalg:cbc-aes-omap, afalg:ctr-aes-omap cannot be used: "), "{fact}");
+    assert!(fact.contains("af_alg_restrict is 1") && fact.contains("7.3.1"), "{fact}");
+    let kinds: Vec<&str> = value["device_paths"].as_array().unwrap()[..3]
+        .iter()
+        .map(|path| path["obstacle"]["kind"].as_str().unwrap())
+        .collect();
+    assert_eq!(kinds, ["restriction"; 3]);
+    let text = doctor(&place, &config, &options).stdout_text().to_owned();
+    assert!(text.contains("\nengine-shut (perhaps): afalg:cbc-aes-omap, "), "{text}");
+    assert!(text.contains("\n  cure: build cryptodev-linux for this kernel"), "{text}");
+}
+
+#[test]
+fn a_module_that_the_configuration_names_and_no_way_leads_to_is_named_with_the_way_s_cure() {
+    let place = place();
+    let root = shut_engine(&place);
+    let config = good(&place).replace("combine = auto", "combine = auto\nmodules = afalg:cbc-aes-omap");
+    let ran = doctor(&place, &config, &["--json", "--system-root", root.to_str().unwrap()]);
+    let value: Value = serde_json::from_slice(ran.stdout()).unwrap();
+    let findings = value["findings"].as_array().unwrap();
+    let closed = findings.iter().find(|finding| finding["trap"] == "module-closed").unwrap();
+    let cure = closed["cure"].as_str().unwrap();
+    assert!(cure.starts_with("build cryptodev-linux") && cure.contains("since 7.2"), "{cure}");
+}

@@ -216,6 +216,36 @@ fn costs_lie_in_the_users_cache_and_nowhere_without_one() {
 }
 
 #[test]
+fn devices_says_what_is_in_the_way_of_each_engine() {
+    let place = Place::new();
+    let system = place.join("system");
+    fs::create_dir_all(system.join("proc/sys/kernel")).unwrap();
+    fs::write(system.join("proc/sys/kernel/osrelease"), "7.2.4\n").unwrap();
+    let listed = "name : cbc(aes)\ndriver : cbc-aes-caam\ninternal : no\ntype : skcipher\nasync : yes\n";
+    fs::write(system.join("proc/crypto"), listed).unwrap();
+    let devices = |option: &[&str]| {
+        let run =
+            place.evener().env("EVENER_CACHE_DIR", place.join("cache")).args(["devices", "--system-root"]);
+        run.args([&system]).args(option).run().succeeded().stdout_text().to_owned()
+    };
+    let shown: Value = serde_json::from_str(&devices(&["--json"])).unwrap();
+    assert_eq!(misfits("devices.schema.json", &shown), [""; 0]);
+    let names: Vec<&str> =
+        shown["device_paths"].as_array().unwrap().iter().map(|path| path["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["afalg", "afalg:cbc-aes-caam", "devcrypto", "virtio"]);
+    assert_eq!(shown["device_paths"][1]["obstacle"]["kind"], "kernel-version");
+    let text = devices(&[]);
+    let paths = text.split("\nDevice paths\n").nth(1).unwrap();
+    assert!(
+        paths.contains(
+            "  afalg:cbc-aes-caam (NXP i.MX6, 7, 8M, LS10xx, QorIQ, cbc(aes)): shut (kernel-version): "
+        ),
+        "{paths}"
+    );
+    assert!(paths.contains("    do: build cryptodev-linux"), "{paths}");
+}
+
+#[test]
 fn devices_shows_what_was_learned_and_forgets_it() {
     let place = Place::new();
     let devices = |option: &[&str]| {

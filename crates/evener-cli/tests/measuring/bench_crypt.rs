@@ -34,6 +34,26 @@ fn jobs_of(contender: &Value, is_meant: impl Fn(&str) -> bool) -> u64 {
     shares.filter(|share| is_meant(share[0].as_str().unwrap())).map(|share| share[1].as_u64().unwrap()).sum()
 }
 
+#[test]
+fn each_module_s_requests_are_measured_by_themselves_one_and_fifteen_together() {
+    // 200 us of a core for each request.
+    let module = "emulated:d=200000+0,h=1000+0,c=1000+0";
+    let options = ["--sizes", "1000,1008,128K", "--module", module, "--policies", "adaptive"];
+    let report = bench(&options);
+    assert!(report["machine"].as_str().unwrap().contains("Linux "), "{}", report["machine"]);
+    let [measured] = list(&report, "modules") else { panic!("{}", report["modules"]) };
+    assert_eq!((&measured["module"], &measured["emulated"]), (&module.into(), &true.into()));
+    let rows: Vec<_> =
+        list(measured, "packets").iter().map(|row| (row["bytes"].as_u64(), row["burst"].as_u64())).collect();
+    // 1000 bytes are no whole blocks, and 128 KiB more than a kernel takes in one piece.
+    assert_eq!(rows, [(Some(1_008), Some(1)), (Some(1_008), Some(15))]);
+    for row in list(measured, "packets") {
+        assert!(row["core_us_per_packet"].as_f64() >= Some(200.0), "{row}");
+        assert!(row["requests_per_system_call"].is_null(), "nothing is called: {row}");
+    }
+    assert!(list(&bench(&["--sizes", "1000"]), "modules").is_empty());
+}
+
 fn check(report: &Value) {
     for cell in list(report, "cells") {
         let (baselines, measured): (Vec<_>, Vec<_>) =

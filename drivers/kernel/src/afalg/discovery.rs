@@ -33,6 +33,40 @@ pub fn survey() -> Survey {
     survey_of(ffi::socket().map(drop), list, bind)
 }
 
+/// What the kernel lists and Evener has work for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name, as in `--module afalg:NAME`.
+    pub driver: String,
+    /// What it does, in the kernel's words: `cbc(aes)`.
+    pub does: String,
+    /// How AF_ALG calls its kind: `skcipher`, `hash` or `aead`.
+    pub door: &'static str,
+    /// Whether a device stands behind it, as far as the kernel shows.
+    pub is_hardware: bool,
+}
+
+/// Reads a text such as that of `/proc/crypto`, and leaves out what Evener has no work for.
+#[must_use]
+pub fn listed(text: &str) -> Vec<Listed> {
+    let useful = |entry: CryptoEntry| {
+        let door = entry.door().filter(|_| !entry.algorithms().is_empty())?;
+        let is_hardware = entry.is_hardware();
+        Some(Listed { driver: entry.driver, does: entry.name, door, is_hardware })
+    };
+    proc_crypto::parse(text).into_iter().filter_map(useful).collect()
+}
+
+/// Makes a socket of AF_ALG, and where a door and a driver are named binds it to these.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn try_afalg(bound: Option<(&str, &str)>) -> io::Result<()> {
+    let socket = ffi::socket()?;
+    bound.map_or(Ok(()), |(door, driver)| ffi::bind(socket.as_fd(), door, driver))
+}
+
 /// Asks for a driver at a door.
 pub(super) fn bind(door: &str, driver: &str) -> io::Result<()> {
     ffi::bind(ffi::socket()?.as_fd(), door, driver)

@@ -37,7 +37,7 @@ use evener_fd::not_in_children;
 
 #[cfg(target_os = "linux")]
 pub(crate) use self::deadline::DeadlineDriver;
-pub use self::discovery::{Standing, Survey, survey};
+pub use self::discovery::{Listed, Standing, Survey, listed, survey, try_afalg};
 use self::exchange::{WHOLE_BYTES_MAX, apart, chunk_bytes, run_on};
 #[cfg(test)]
 pub(crate) use self::ffi::put_over;

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use evener_core::Direction;
-use evener_fd::{CheckedFd, not_in_children};
+use evener_fd::{CheckedFd, not_in_children, note_call};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::ffi::{self, Operation};
@@ -109,6 +109,7 @@ pub(super) fn send_part(
     more: bool,
 ) -> Result<usize, Attempt> {
     loop {
+        note_call();
         match ffi::send(socket, order, data, more) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) if !data.is_empty() => return Err(Attempt::Short { is_intact: true }),
@@ -121,6 +122,7 @@ pub(super) fn send_part(
 pub(super) fn read_all(socket: BorrowedFd<'_>, space: &mut [u8]) -> Result<(), Attempt> {
     let mut filled = 0;
     while filled < space.len() {
+        note_call();
         match retry_on_intr(|| rustix::io::read(socket, &mut space[filled..]))? {
             0 => return Err(Attempt::Short { is_intact: filled == 0 }),
             read => filled += read,

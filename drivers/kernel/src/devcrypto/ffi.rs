@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::{io, mem};
 
-use evener_fd::CheckedFd;
+use evener_fd::{CheckedFd, note_call};
 use rustix::ioctl::{Getter, Setter, Updater, ioctl};
 use zeroize::Zeroizing;
 
@@ -68,6 +68,7 @@ pub(super) fn hash(node: BorrowedFd<'_>, session: u32, message: &[u8], digest: &
 fn call(node: BorrowedFd<'_>, mut op: CryptOp) -> io::Result<()> {
     // SAFETY: the number belongs to this record.
     let call = unsafe { Updater::<{ Call::Crypt.number() }, CryptOp>::new(&mut op) };
+    note_call();
     // SAFETY: the callers above lend the memory that the record names through the call, space for output exclusively.
     Ok(unsafe { ioctl(node, call) }?)
 }
@@ -121,6 +122,7 @@ impl<'n> LentMemory<'n> {
         let op = CryptOp { session, op, len, src: start, dst: start, iv, ..CryptOp::default() };
         // SAFETY: the number belongs to this record.
         let call = unsafe { Setter::<{ Call::Leave.number() }, CryptOp>::new(op) };
+        note_call();
         // SAFETY: the IV is read during the call. The part is the node's from now on: no thread reaches it through this type, and its
         // memory is not given back or freed before the node has.
         let left = unsafe { ioctl(node, call) };
@@ -136,6 +138,7 @@ impl<'n> LentMemory<'n> {
         let node = self.node.checked().inspect_err(|_| self.is_lost = true)?;
         // SAFETY: the number belongs to this record.
         let call = unsafe { Getter::<{ Call::Fetch.number() }, CryptOp>::new() };
+        note_call();
         // SAFETY: what the node writes besides the record are the parts that are out here.
         match unsafe { ioctl(node, call) } {
             Ok(op) if Some(&op.src) == self.out.front() => {

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
 use std::{hint, io, thread};
 
-use evener_fd::{CheckedFd, not_in_children};
+use evener_fd::{CheckedFd, not_in_children, note_call};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
@@ -102,6 +102,7 @@ pub(crate) fn event() -> Result<CheckedFd, ConnectionError> {
 /// Rings an event.
 pub(crate) fn ring(event: &CheckedFd) -> Result<(), ConnectionError> {
     let event = event.checked().map_err(|error| ConnectionError::system("a kick", error))?;
+    note_call();
     match rustix::io::retry_on_intr(|| rustix::io::write(event, &1_u64.to_ne_bytes())) {
         // An event that is full was rung.
         Ok(_) | Err(Errno::AGAIN) => Ok(()),
@@ -153,6 +154,7 @@ impl Waiter {
         };
         let epoll = self.epoll.checked().map_err(|error| ConnectionError::system("a wait", error))?;
         let mut space = [MaybeUninit::uninit(); 2];
+        note_call();
         match epoll::wait(epoll, &mut space, Some(&timeout)) {
             Ok((events, _)) if events.iter().any(|event| event.data.u64() == END) => {
                 Err(ConnectionError::Gone)

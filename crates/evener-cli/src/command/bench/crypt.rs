@@ -25,6 +25,9 @@ use crate::terminal::{Exit, output};
 /// Contenders take turns, run by run; ratios are taken within a run, with distribution-free bounds. The clock
 /// runs from a barrier, when all threads exist and the queue is full, to the end of the last job. Each
 /// contender's output is compared with libcrypto's. A run with an emulated module says nothing about speed.
+///
+/// Of each module that is named, requests of each size are measured by themselves behind all rounds, one at a time and fifteen together: core
+/// microseconds a packet, from handing over to taking back, and requests that a system call carries. These two tell engines apart.
 #[derive(clap::Args)]
 pub(crate) struct Crypt {
     /// What to run, such as AES-128-CBC, AES-256-GCM, SHA-256.
@@ -139,6 +142,7 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     let print_cell = |cell: &str| output::line(format_args!("measuring {cell}"));
     let mut results = measure(&experiment, &machine, &mut learned, print_cell)?;
     results.module_requests = machine.module_requests();
+    results.machine = whereabouts();
     if arguments.weighs() {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
         machine.save_costs(&learned).ok();
@@ -154,6 +158,16 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
         results.draw(path, &machine, arguments.bound(&experiment))?;
     }
     output::answer(results.to_text().as_bytes())
+}
+
+/// Board, where a device tree names it, processor and system.
+fn whereabouts() -> String {
+    let board = std::fs::read_to_string("/proc/device-tree/model").unwrap_or_default();
+    let (processor, system) = (this_processor(), rustix::system::uname());
+    let release = [system.sysname(), system.release(), system.machine()];
+    let parts = [board.trim_end_matches('\0').to_owned(), processor.model];
+    let release = release.map(|part| part.to_string_lossy().into_owned()).join(" ");
+    parts.into_iter().chain([release]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 impl Crypt {

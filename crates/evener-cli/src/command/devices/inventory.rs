@@ -45,6 +45,7 @@ pub(super) fn inventory(machine: &Machine, known: &MethodCosts) -> Inventory {
         afalg: Afalg::survey(),
         devcrypto_missing: why_no_node(Path::new(ocf::NODE))
             .or_else(|| opens(DEVCRYPTO).err().map(|error| format!("{error:#}"))),
+        device_paths: Vec::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `evener devices`: what this machine has to encrypt with, and what it lacks.
 //!
-//! Path: facts are gathered (`inventory.rs`, `afalg.rs`) -> [`Inventory`], as they stand in the JSON -> the same facts laid out for the eye
+//! Path: facts are gathered (`inventory.rs`, `afalg.rs`, `device_paths`) -> [`Inventory`], as they stand in the JSON -> the same facts laid out for the eye
 //! (`text.rs`).
 
 macro_rules! put {
@@ -15,6 +15,8 @@ mod inventory;
 mod module_check;
 mod text;
 
+use std::path::PathBuf;
+
 use evener::calibrate;
 use evener_machine::modules::ModuleSpec;
 use evener_machine::processor::Processor;
@@ -25,6 +27,7 @@ use self::cost_cache_view::CostCacheView;
 use self::inventory::{every_operation, inventory};
 use self::module_check::ModuleCheck;
 use self::text::text;
+use crate::device_paths::{self, DevicePath};
 use crate::machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::{Exit, output};
@@ -32,7 +35,8 @@ use crate::terminal::{Exit, output};
 /// Shows what this machine has to encrypt with.
 ///
 /// Processor and workers, drivers with their versions, from how many waiting jobs on the multi-buffer method
-/// is taken, what is missing and which package brings it, modules that stand behind the kernel, and those that can be emulated.
+/// is taken, what is missing and which package brings it, modules that stand behind the kernel, and those that can be emulated; and for each way to
+/// a crypto engine what shuts it (kernel option, module, version, restriction, permission) and what to do.
 #[derive(clap::Args)]
 pub(crate) struct Devices {
     /// Prints JSON.
@@ -50,6 +54,10 @@ pub(crate) struct Devices {
     /// Forgets what earlier runs learned of the costs of jobs on this processor, and does nothing else.
     #[arg(long, conflicts_with_all = ["json", "measure"])]
     forget: bool,
+
+    /// Looks for ways to crypto engines in the files of a system below this folder, and asks this machine's kernel nothing.
+    #[arg(long, hide = true, value_name = "DIR")]
+    system_root: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
@@ -60,6 +68,7 @@ pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
     let known = machine.load_or_measure_costs(&every_operation(), arguments.measure);
     let mut inventory = inventory(&machine, &known);
     inventory.asked = arguments.modules.iter().map(ModuleCheck::open).collect();
+    inventory.device_paths = device_paths::survey(arguments.system_root.as_deref());
     let answer =
         if arguments.json { serde_json::to_string_pretty(&inventory)? + "\n" } else { text(&inventory) };
     output::answer(output::without_numbers(&answer).as_bytes())
@@ -84,6 +93,8 @@ struct Inventory {
     /// Why there is no module behind OCF's node; absent where there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     devcrypto_missing: Option<String>,
+    /// Ways to crypto engines, and what shuts each.
+    device_paths: Vec<DevicePath>,
 }
 
 #[derive(Serialize)]

@@ -8,6 +8,7 @@ use evener_driver_kernel::ocf;
 
 use super::module_check::ModuleCheck;
 use super::{Inventory, MethodRow, Methods, Workers};
+use crate::device_paths;
 use crate::terminal::units;
 
 pub(super) fn text(inventory: &Inventory) -> String {
@@ -62,6 +63,8 @@ fn write_drivers(text: &mut String, inventory: &Inventory) {
     for module in &inventory.modules {
         put!(text, "  {}: {}", module.name, module.detail.as_deref().unwrap_or_default());
     }
+    put!(text, "\nDevice paths");
+    text.push_str(&device_paths::text(&inventory.device_paths));
 }
 
 fn side_by_side(width: Option<u32>) -> String {

@@ -8,16 +8,17 @@ use evener_machine::modules::{ModuleSpec, OpenModule};
 
 use super::Finding;
 use super::probe::Probe;
+use crate::device_paths::{DevicePath, Obstacle, obstacle_of};
 use crate::openssl::config::Cnf;
 use crate::openssl::system;
 use crate::terminal::PathDisplay;
 
 /// The configuration that OpenSSL reads here, and what is wrong with it.
-pub(super) fn of_configuration() -> (PathBuf, Vec<Finding>) {
+pub(super) fn of_configuration(paths: &[DevicePath]) -> (PathBuf, Vec<Finding>) {
     let set = env::var_os("OPENSSL_CONF").filter(|path| !path.is_empty()).map(PathBuf::from);
     let file = set.or_else(|| system::configuration().ok()).unwrap_or_else(|| "openssl.cnf".into());
     let findings = match Cnf::read(&file) {
-        Ok(cnf) => Reader { cnf: &cnf, file: &file }.findings(),
+        Ok(cnf) => Reader { cnf: &cnf, file: &file, paths }.findings(),
         Err(error) => {
             let fact = format!(
                 "OpenSSL's configuration {} cannot be read ({error}), so it loads nothing",
@@ -32,6 +33,8 @@ pub(super) fn of_configuration() -> (PathBuf, Vec<Finding>) {
 struct Reader<'a> {
     cnf: &'a Cnf,
     file: &'a Path,
+    /// Ways to crypto engines.
+    paths: &'a [DevicePath],
 }
 
 impl Reader<'_> {
@@ -167,8 +170,12 @@ impl Reader<'_> {
                 Err(fact) => return Some(Finding::new("no-such-module", fact, "correct `modules =`")),
             };
             let error = OpenModule::new(&named).err()?;
-            let cure =
+            let more =
                 format!("`evener devices --module {name}` says more; programs that run begin without it");
+            let cure = match obstacle_of(self.paths, name) {
+                Some(Obstacle { fact, cure, .. }) => format!("{cure} ({fact}); {more}"),
+                None => more,
+            };
             Some(Finding::new("module-closed", format!("the crypto module cannot be used: {error:#}"), cure))
         };
         names.split_whitespace().filter_map(finding).collect()

@@ -1,12 +1,13 @@
 //! `evener doctor`: which provider serves each algorithm, and if it is not Evener's provider, why.
 //!
 //! Steps: the configuration that OpenSSL would read ([`checks`]) -> a fresh process that fetches every algorithm
-//! ([`probe`]) -> a given program ([`program`]), the usual browsers and clients ([`clients`]), or Python and Node ([`runtimes`]) -> findings,
-//! each with its cure.
+//! ([`probe`]) -> a given program ([`program`]), the usual browsers and clients ([`clients`]), or Python and Node ([`runtimes`]) -> crypto
+//! engines ([`engines`]) -> findings, each with its cure.
 
 mod checks;
 mod clients;
 mod elf;
+mod engines;
 mod forecast;
 mod probe;
 mod program;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use evener::counts_file::{DIRECTORY_VARIABLE, Directories};
 use serde::Serialize;
 
+use crate::device_paths::{self, DevicePath};
 use crate::terminal::{Exit, PathDisplay, output};
 use clients::UsualClient;
 use forecast::Forecast;
@@ -28,8 +30,8 @@ use runtimes::Runtime;
 /// Says which OpenSSL programs Evener's provider serves, and what keeps it from others.
 ///
 /// In the environment in which it is started, it fetches each algorithm in a fresh process, by the system's OpenSSL or by the
-/// one that a program loads, asks Python and Node where they are installed, and explains what is in the way. Nothing of
-/// a program that is named is executed. What it asked for while it ran with the provider, or usual requests, is measured by both codes.
+/// one that a program loads, asks Python and Node where they are installed, and explains what is in the way, also of crypto engines that
+/// the machine has. Nothing of a program that is named is executed. What it asked for while it ran with the provider, or usual requests, is measured by both codes.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,6 +59,10 @@ pub(crate) struct Doctor {
     /// Measures what requests of this program take, in this process; what another fresh process is started with.
     #[arg(long, hide = true, exclusive = true, value_name = "PATH")]
     forecast: Option<PathBuf>,
+
+    /// Looks for ways to crypto engines in the files of a system below this folder, and asks this machine's kernel nothing.
+    #[arg(long, hide = true, value_name = "DIR")]
+    system_root: Option<PathBuf>,
 }
 
 /// One thing that is in the way.
@@ -87,6 +93,8 @@ struct Answer {
     openssl: Option<Probe>,
     runtimes: Vec<Runtime>,
     findings: Vec<Finding>,
+    /// Ways to crypto engines, and what shuts each.
+    device_paths: Vec<DevicePath>,
     /// What a named program's requests take here, where it may load the provider.
     forecast: Option<Forecast>,
 }
@@ -116,7 +124,8 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
     let clients = if asked.is_some_and(Option::is_none) { clients::installed() } else { Vec::new() };
     let mut findings = program.as_ref().map(program::findings).unwrap_or_default();
     let sees_us = program.as_ref().is_none_or(Inspection::may_see_us);
-    let (configuration, mut in_configuration) = checks::of_configuration();
+    let device_paths = device_paths::survey(arguments.system_root.as_deref());
+    let (configuration, mut in_configuration) = checks::of_configuration(&device_paths);
     let mut openssl = None;
     if sees_us {
         let probed = probe::query(program.as_ref().and_then(Inspection::libcrypto_directory));
@@ -138,6 +147,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
             "see docs/reference/counters.md; EVENER_STATISTICS_DIR names one",
         ));
     }
+    findings.extend(engines::findings(&device_paths));
     let directory = program.as_ref().and_then(Inspection::libcrypto_directory);
     let named = asked.and_then(Option::as_deref).filter(|_| sees_us);
     let forecast = named.and_then(|path| forecast::query(path, directory));
@@ -150,6 +160,7 @@ fn examine(arguments: &Doctor) -> anyhow::Result<Answer> {
         openssl,
         runtimes,
         findings,
+        device_paths,
         forecast,
     })
 }
