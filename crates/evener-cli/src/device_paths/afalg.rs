@@ -5,11 +5,11 @@
 
 use std::io;
 
-use evener_driver_kernel::{Listed, listed as parse};
+use evener_driver_kernel::Listed;
 
+use super::driver_list::DriverList;
 use super::engines::Engine;
 use super::kernel::{Kernel, Part};
-use super::system_root::SystemRoot;
 use super::{Calls, DevicePath, Kind, Obstacle};
 
 /// The first Linux whose AF_ALG takes no device.
@@ -25,20 +25,6 @@ const DOORS: [(&str, &str, &str); 3] = [
     ("hash", "CRYPTO_USER_API_HASH", "algif_hash"),
     ("aead", "CRYPTO_USER_API_AEAD", "algif_aead"),
 ];
-
-/// The kernel's own list: drivers with a device that do something for us, and how many others there are.
-pub(super) struct DriverList {
-    pub(super) hardware: Vec<Listed>,
-    software_count: usize,
-    is_readable: bool,
-}
-
-pub(super) fn listed(root: &SystemRoot) -> DriverList {
-    let text = root.text("/proc/crypto");
-    let all = text.as_deref().map(parse).unwrap_or_default();
-    let (hardware, software): (Vec<_>, Vec<_>) = all.into_iter().partition(|it| it.is_hardware);
-    DriverList { hardware, software_count: software.len(), is_readable: text.is_some() }
-}
 
 /// What shuts AF_ALG for every device.
 pub(super) fn family(kernel: &Kernel, calls: Option<&dyn Calls>) -> Option<Obstacle> {
@@ -110,7 +96,8 @@ pub(super) fn as_a_whole(listed: &DriverList, door: Option<&Obstacle>) -> Device
         let cure = "nothing where the machine has no engine; else load the engine's module and look into /proc/crypto";
         listed.hardware.is_empty().then(|| Obstacle::new(Kind::NoDevice, fact, cure))
     };
-    let obstacle = door.cloned().or_else(nothing);
+    // What is not there cannot be let through.
+    let obstacle = nothing().or_else(|| door.cloned());
     DevicePath { name: "afalg".to_owned(), what: None, has_device: !listed.hardware.is_empty(), obstacle }
 }
 

@@ -3,7 +3,7 @@
 //! Names are those of the kernel's sources (drivers/crypto, their Kconfig files and tables of compatible devices). What stands on
 //! the page about boards (docs/guide/boards.md) has a row here, and a test compares.
 
-use super::afalg::DriverList;
+use super::driver_list::DriverList;
 use super::kernel::{Kernel, Part};
 use super::system_root::SystemRoot;
 use super::{DevicePath, Kind, Obstacle};

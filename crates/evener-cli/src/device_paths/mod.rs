@@ -5,6 +5,7 @@
 //! where the root is this machine's own ([`Calls`]).
 
 mod afalg;
+mod driver_list;
 mod engines;
 mod kernel;
 mod node;
@@ -17,6 +18,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use self::driver_list::DriverList;
 use self::kernel::Kernel;
 pub(crate) use self::node::Caller;
 pub(crate) use self::system_root::SystemRoot;
@@ -124,7 +126,7 @@ pub(crate) fn survey(root: Option<&Path>) -> Vec<DevicePath> {
 
 fn survey_of(root: &SystemRoot, caller: &Caller, calls: Option<&dyn Calls>) -> Vec<DevicePath> {
     let kernel = Kernel::read(root);
-    let (listed, door) = (afalg::listed(root), afalg::family(&kernel, calls));
+    let (listed, door) = (DriverList::read(root), afalg::family(&kernel, calls));
     let mut paths = vec![afalg::as_a_whole(&listed, door.as_ref())];
     paths.extend(afalg::drivers(&kernel, &listed, door.as_ref(), calls));
     paths.extend(engines::undriven(root, &kernel, &listed));

@@ -140,6 +140,9 @@ fn a_restriction_that_was_taken_into_an_older_kernel_can_be_set_back() {
 fn an_option_that_the_kernel_was_built_without_is_named() {
     let planted = Planted::new("6.6.0", OMAP);
     planted.write("boot/config-6.6.0", "# CONFIG_CRYPTO_USER_API_SKCIPHER is not set\nCONFIG_CRYPTO=y\n");
+    let without = Planted::new("6.6.0", SOFTWARE);
+    without.write("boot/config-6.6.0", "CONFIG_CRYPTO=y\n");
+    says(without.shut("afalg"), Kind::NoDevice, &["no device"]);
     says(planted.shut("afalg"), Kind::KernelOption, &["CONFIG_CRYPTO_USER_API_SKCIPHER"]);
     // Hashes alone: the way is there, and not for this driver.
     planted.write("boot/config-6.6.0", "CONFIG_CRYPTO_USER_API=y\nCONFIG_CRYPTO_USER_API_HASH=y\n");

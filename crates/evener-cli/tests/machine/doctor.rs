@@ -347,7 +347,7 @@ fn a_browser_that_is_a_script_is_read_behind_it() {
     assert_eq!(traps(&value), ["never-sees-us"]);
 }
 
-/// A system with an engine, of which its Linux 7.3 tells nobody.
+/// A system with an engine, to which its Linux 7.3 lets no program.
 fn shut_engine(place: &Place) -> PathBuf {
     let files = [
         ("proc/sys/kernel/osrelease", "7.3.1\n"),

@@ -196,3 +196,23 @@ fn where_no_host_listens_that_is_said() {
     let run = encrypt(&place, "out").wait_with_output().unwrap();
     assert!(String::from_utf8_lossy(&run.stderr).contains("hosted:socket cannot be used"));
 }
+
+#[test]
+fn a_system_call_to_a_host_carries_several_requests_where_they_are_handed_over_together() {
+    let place = Place::new();
+    let _host = Host::start(&place, "cpu");
+    let small = ["bench", "crypt", "--sizes", "1K", "--count", "16", "--runs", "1", "--cell-time", "1"];
+    let run = place.evener().args(small).args(["--module", "hosted:socket", "--json", "report.json"]);
+    let printed = run.run().succeeded().stdout_text().to_owned();
+    assert!(
+        printed.contains("  1024 B, 15 together: ") && printed.contains(" core us a packet"),
+        "{printed}"
+    );
+    let report: Value = serde_json::from_slice(&fs::read(place.join("report.json")).unwrap()).unwrap();
+    assert_eq!(misfits("bench-crypt.schema.json", &report), [""; 0]);
+    let rows = report["modules"][0]["packets"].as_array().unwrap();
+    let carried = |row: &Value| row["requests_per_system_call"].as_f64().unwrap();
+    // One request costs a look and a ring at least.
+    assert!(carried(&rows[0]) <= 0.5, "{rows:#?}");
+    assert!(carried(&rows[1]) > 2.0 * carried(&rows[0]), "{rows:#?}");
+}
