@@ -12,6 +12,31 @@ use crate::{Error, Failure};
 pub struct Session {
     keyed: Keyed,
     runtime: Arc<Runtime>,
+    shape: Shape,
+}
+
+/// What a queue looks at of each job's session, found out once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Text is replaced and not only read.
+    pub(crate) is_cipher: bool,
+    /// There may be associated data.
+    pub(crate) has_aad: bool,
+    pub(crate) iv_bytes: usize,
+    /// Length of a tag that goes in.
+    pub(crate) tag_in: usize,
+    /// Length of a tag or digest that comes out.
+    pub(crate) tag_out: usize,
+}
+
+impl Shape {
+    const fn of(algorithm: Algorithm, direction: Direction) -> Self {
+        let is_checked = algorithm.is_aead() && matches!(direction, Direction::Decrypt);
+        let tag = algorithm.tag_bytes();
+        let (tag_in, tag_out) = if is_checked { (tag, 0) } else { (0, tag) };
+        let (is_cipher, has_aad) = (algorithm.is_cipher(), algorithm.is_aead());
+        Self { is_cipher, has_aad, iv_bytes: algorithm.iv_bytes(), tag_in, tag_out }
+    }
 }
 
 impl Session {
@@ -33,7 +58,7 @@ impl Session {
         let keyed = Keyed::new(algorithm, direction, padding, key)
             .map_err(|error| Failure::new(Error::Key, error))?;
         runtime.prepare(algorithm, direction);
-        Ok(Self { keyed, runtime: Arc::clone(runtime) })
+        Ok(Self { keyed, runtime: Arc::clone(runtime), shape: Shape::of(algorithm, direction) })
     }
 
     /// What jobs are armed with.
@@ -41,6 +66,12 @@ impl Session {
     #[inline]
     pub const fn keyed(&self) -> &Keyed {
         &self.keyed
+    }
+
+    /// What a queue looks at.
+    #[inline]
+    pub(crate) const fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// Whose it is.

@@ -5,15 +5,25 @@ use std::ffi::c_void;
 use std::slice;
 use std::sync::Arc;
 
+use evener::core::Job;
 use evener::core::job::Loan;
-use evener::core::{Direction, Job, Session as Keyed};
 
 use super::kept_sessions::KeptSessions;
 use crate::abi;
 use crate::error::OK;
 use crate::runtime::Runtime;
+use crate::session::Shape;
 
-/// Arms a box for a job of the program; returns the row of its session, or `None` where the job cannot be done.
+/// What a box was armed with.
+#[derive(Clone, Copy)]
+pub(super) struct Armed {
+    /// Row of the session.
+    pub(super) row: usize,
+    /// Length of the tag or digest that comes out.
+    pub(super) tag_out: usize,
+}
+
+/// Arms a box for a job of the program; `None` where the job cannot be done.
 ///
 /// # Safety
 ///
@@ -24,7 +34,7 @@ pub(super) unsafe fn arm(
     job: *mut abi::Job,
     runtime: &Arc<Runtime>,
     sessions: &mut KeptSessions,
-) -> Option<usize> {
+) -> Option<Armed> {
     let place = (job.addr(), size_of::<abi::Job>());
     // SAFETY: the caller promised that it is whole and that no other thread writes to it. Jobs under way may have it as source: it is read.
     let job = unsafe { &*job };
@@ -33,35 +43,36 @@ pub(super) unsafe fn arm(
     }
     // SAFETY: the caller promised that the session is open.
     let session = unsafe { &*job.session };
-    let keyed = session.keyed();
-    let spans = Spans::of(job, keyed);
-    if !Arc::ptr_eq(session.runtime(), runtime) || !spans.fit(keyed) || overlap(spans.dst, place) {
+    let shape = session.shape();
+    let spans = Spans::of(job, shape);
+    if !Arc::ptr_eq(session.runtime(), runtime) || !spans.fit(shape) || overlap(spans.dst, place) {
         return None;
     }
     // SAFETY: the caller promised that the spans are memory of these lengths, lent for as long as the job is under way. They were just
     // seen not to overlap.
-    unsafe { lend(armed, job, keyed) };
+    unsafe { lend(armed, job, spans) };
     // SAFETY: the session is open; the box is disarmed before the row is let go of.
     let (row, keyed) = unsafe { sessions.acquire(job.session) };
-    armed.arm(keyed, &job.iv[..keyed.algorithm().iv_bytes()], job.src_len);
-    if is_checked(keyed) {
-        armed.set_tag(&job.tag[..keyed.algorithm().tag_bytes()]);
+    armed.arm(keyed, &job.iv[..shape.iv_bytes], job.src_len);
+    if shape.tag_in > 0 {
+        armed.set_tag(&job.tag[..shape.tag_in]);
     }
     if armed.lengths_fit() {
-        return Some(row);
+        return Some(Armed { row, tag_out: shape.tag_out });
     }
     armed.disarm();
     sessions.release(row);
     None
 }
 
-/// Writes what came of it into the program's struct: status, bytes written, and where the job was done and makes one, its tag.
+/// Writes what came of it into the program's struct: status, bytes written, and where the job was done and makes one, its tag, which is empty
+/// where it makes none.
 ///
 /// # Safety
 ///
 /// The struct is whole, and no other thread writes to it.
 #[inline]
-pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usize), job: Option<&Job<'_>>) {
+pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usize), tag: &[u8]) {
     // Field by field, with no reference to the whole: other jobs under way may have some of it as source.
     // SAFETY: as the caller promised.
     let field = unsafe { &raw mut (*settled).status };
@@ -71,8 +82,9 @@ pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usi
     let field = unsafe { &raw mut (*settled).written };
     // SAFETY: as the caller promised.
     unsafe { field.write(written) };
-    let Some(job) = job.filter(|job| status == OK && !is_checked(job.session())) else { return };
-    let tag = job.tag();
+    if status != OK || tag.is_empty() {
+        return;
+    }
     // SAFETY: as the caller promised.
     let field = unsafe { &raw mut (*settled).tag };
     // SAFETY: as the caller promised; the tag is the box's own, and no more of it is written than the field has space for.
@@ -81,11 +93,6 @@ pub(super) unsafe fn settle(settled: *mut abi::Job, (status, written): (i32, usi
             .cast::<u8>()
             .copy_from_nonoverlapping(tag.as_ptr(), tag.len().min(size_of_val(&abi::Job::ZERO.tag)));
     };
-}
-
-/// Whether the tag goes in and not out.
-fn is_checked(keyed: &Keyed) -> bool {
-    keyed.algorithm().is_aead() && keyed.direction() == Direction::Decrypt
 }
 
 fn are_reserved_zero(job: &abi::Job) -> bool {
@@ -104,26 +111,25 @@ struct Spans {
 
 impl Spans {
     #[inline]
-    fn of(job: &abi::Job, keyed: &Keyed) -> Self {
-        let is_cipher = keyed.algorithm().is_cipher();
-        let dst_space = if is_cipher { job.dst_space } else { 0 };
+    fn of(job: &abi::Job, shape: Shape) -> Self {
+        let dst_space = if shape.is_cipher { job.dst_space } else { 0 };
         Self {
             src: (job.src.addr(), job.src_len),
             dst: (job.dst.addr(), dst_space),
             aad: (job.aad.addr(), job.aad_len),
-            in_place: is_cipher && job.src.addr() == job.dst.addr() && !job.dst.is_null(),
+            in_place: shape.is_cipher && job.src.addr() == job.dst.addr() && !job.dst.is_null(),
         }
     }
 
     /// Whether they are memory, and output overlaps nothing but input that it replaces.
     #[inline]
-    fn fit(self, keyed: &Keyed) -> bool {
+    fn fit(self, shape: Shape) -> bool {
         let Self { src, dst, aad, in_place } = self;
         let apart = match in_place {
             true => dst.1 >= src.1,
             false => !overlap(src, dst),
         };
-        let may_have_aad = aad.1 == 0 || keyed.algorithm().is_aead();
+        let may_have_aad = aad.1 == 0 || shape.has_aad;
         is_memory(src) && is_memory(dst) && is_memory(aad) && apart && !overlap(aad, dst) && may_have_aad
     }
 }
@@ -148,8 +154,7 @@ const fn overlap((one, one_length): (usize, usize), (other, other_length): (usiz
 ///
 /// The spans are memory of their lengths, lent for as long as the box is armed, and fit.
 #[inline]
-unsafe fn lend(armed: &mut Job<'static>, job: &abi::Job, keyed: &Keyed) {
-    let spans = Spans::of(job, keyed);
+unsafe fn lend(armed: &mut Job<'static>, job: &abi::Job, spans: Spans) {
     // SAFETY: as the caller promised.
     let dst = unsafe { written(job.dst, spans.dst.1) };
     armed.lend(match spans.in_place {

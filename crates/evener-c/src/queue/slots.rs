@@ -6,7 +6,7 @@ use evener::core::job::Loan;
 use evener::core::{Algorithm, Direction, Job, Padding, Session as Keyed};
 
 use super::kept_sessions::KeptSessions;
-use super::raw;
+use super::raw::{self, Armed};
 use crate::abi;
 use crate::error::Error;
 use crate::runtime::Runtime;
@@ -23,8 +23,8 @@ pub(super) struct Slots {
 
 struct Row {
     job: *mut abi::Job,
-    /// Of its session; `None` where the job cannot be done.
-    session: Option<usize>,
+    /// `None` where the job cannot be done.
+    armed: Option<Armed>,
 }
 
 impl Slots {
@@ -52,8 +52,8 @@ impl Slots {
         let row = &mut self.rows[usize::try_from(armed.mark).expect("a mark is a row")];
         row.job = job;
         // SAFETY: as the caller promised.
-        row.session = unsafe { raw::arm(&mut armed, job, runtime, &mut self.sessions) };
-        if row.session.is_none() {
+        row.armed = unsafe { raw::arm(&mut armed, job, runtime, &mut self.sessions) };
+        if row.armed.is_none() {
             armed.lend(Loan::InPlace(&mut []));
             armed.arm(impossible(), &[], 0);
         }
@@ -65,7 +65,7 @@ impl Slots {
         self.idle.pop().unwrap_or_else(|| {
             let mut made = Job::in_place(&mut []);
             made.mark = self.rows.len() as u64;
-            self.rows.push(Row { job: std::ptr::null_mut(), session: None });
+            self.rows.push(Row { job: std::ptr::null_mut(), armed: None });
             made
         })
     }
@@ -73,29 +73,30 @@ impl Slots {
     /// Takes back a box whose job was not taken.
     pub(super) fn take_back(&mut self, job: Box<Job<'static>>) {
         let row = &mut self.rows[usize::try_from(job.mark).expect("a mark is a row")];
-        let session = row.session.take();
-        self.put_idle(job, session);
+        let armed = row.armed.take();
+        self.put_idle(job, armed);
     }
 
     /// Writes what came of a job into the program's struct, which is returned.
     #[inline]
     pub(super) fn settle(&mut self, job: Box<Job<'static>>) -> *mut abi::Job {
         let row = &mut self.rows[usize::try_from(job.mark).expect("a mark is a row")];
-        let (settled, session) = (row.job, row.session.take());
-        let (status, written) = session.map_or((Error::Invalid as i32, 0), |_| Error::status(job.outcome()));
+        let (settled, armed) = (row.job, row.armed.take());
+        let (status, written) = armed.map_or((Error::Invalid as i32, 0), |_| Error::status(job.outcome()));
+        let tag = if armed.is_some_and(|armed| armed.tag_out > 0) { job.tag() } else { &[] };
         // SAFETY: who handed the job over promised that it is whole and that no one else writes to it until it is given back, which is now.
-        unsafe { raw::settle(settled, (status, written), session.is_some().then_some(&*job)) };
-        self.put_idle(job, session);
+        unsafe { raw::settle(settled, (status, written), tag) };
+        self.put_idle(job, armed);
         settled
     }
 
     #[inline]
-    fn put_idle(&mut self, mut job: Box<Job<'static>>, session: Option<usize>) {
+    fn put_idle(&mut self, mut job: Box<Job<'static>>, armed: Option<Armed>) {
         // Neither memory nor session is the box's any more.
         job.disarm();
         job.lend(Loan::InPlace(&mut []));
-        if let Some(session) = session {
-            self.sessions.release(session);
+        if let Some(armed) = armed {
+            self.sessions.release(armed.row);
         }
         self.used -= 1;
         self.idle.push(job);

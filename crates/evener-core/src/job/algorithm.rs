@@ -39,6 +39,7 @@ pub enum Hash {
 impl Hash {
     /// Length of the digest in bytes.
     #[must_use]
+    #[inline]
     pub const fn digest_bytes(self) -> usize {
         match self {
             Self::Sha1 => 20,
@@ -82,24 +83,28 @@ macro_rules! algorithms {
 
             /// The name as in configuration files: `AES-256-CBC`.
             #[must_use]
+            #[inline]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
 
             /// The construction.
             #[must_use]
+            #[inline]
             pub const fn family(self) -> Family {
                 match self { $(Self::$variant => $family),* }
             }
 
             /// Length of the key in bytes; `None` where any length will do (HMAC).
             #[must_use]
+            #[inline]
             pub const fn key_bytes(self) -> Option<usize> {
                 match self { $(Self::$variant => $key),* }
             }
 
             /// Length of the IV, nonce, counter or tweak in bytes, 0 where there is none.
             #[must_use]
+            #[inline]
             pub const fn iv_bytes(self) -> usize {
                 match self { $(Self::$variant => $iv),* }
             }
@@ -134,6 +139,7 @@ algorithms! {
 impl Algorithm {
     /// Length of the tag or digest in bytes, 0 where there is none.
     #[must_use]
+    #[inline]
     pub const fn tag_bytes(self) -> usize {
         match self.family() {
             Family::Gcm | Family::ChaCha20Poly1305 => 16,
@@ -144,24 +150,28 @@ impl Algorithm {
 
     /// Whether input must end on a block boundary unless padding is on.
     #[must_use]
+    #[inline]
     pub const fn needs_whole_blocks(self) -> bool {
         matches!(self.family(), Family::Ecb | Family::Cbc)
     }
 
     /// Whether the data is replaced (ciphers) or only read (hashes and MACs).
     #[must_use]
+    #[inline]
     pub const fn is_cipher(self) -> bool {
         !matches!(self.family(), Family::Digest(_) | Family::Hmac(_))
     }
 
     /// Whether a wrong tag makes decryption fail.
     #[must_use]
+    #[inline]
     pub const fn is_aead(self) -> bool {
         matches!(self.family(), Family::Gcm | Family::ChaCha20Poly1305)
     }
 
     /// Position in [`Algorithm::ALL`], for tables.
     #[must_use]
+    #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }

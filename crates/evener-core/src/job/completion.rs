@@ -63,6 +63,7 @@ impl Job<'_> {
     /// Whether a driver may work on it without writing past its memory: whole blocks where needed, space for
     /// the output, at least a block for XTS.
     #[must_use]
+    #[inline]
     pub fn lengths_fit(&self) -> bool {
         let session = self.session();
         let algorithm = session.algorithm();

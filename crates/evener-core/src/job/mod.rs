@@ -89,6 +89,7 @@ impl<'m> Job<'m> {
 
     /// Makes this a job over other memory, with nothing left of its last request but the session; what it had is let go of. So a box serves
     /// one request after the other.
+    #[inline]
     pub fn lend(&mut self, memory: Loan<'m>) {
         self.span = memory.into();
         (self.input_bytes, self.aad, self.outcome) = (0, &[], Outcome::Pending);
@@ -114,6 +115,7 @@ impl<'m> Job<'m> {
     /// # Panics
     ///
     /// Where the IV is longer than 16 bytes or the input longer than the span: bugs of the caller.
+    #[inline]
     pub fn arm(&mut self, session: impl Into<SessionRef<'m>>, iv: &[u8], input_bytes: usize) {
         assert!(input_bytes <= self.span.input_space(), "input of {input_bytes} bytes does not fit the span");
         self.iv = [0; 16];
@@ -124,12 +126,14 @@ impl<'m> Job<'m> {
     }
 
     /// Lets go of the session: a job that is kept for its memory keeps no key alive.
+    #[inline]
     pub fn disarm(&mut self) {
         self.session = None;
         self.outcome = Outcome::Pending;
     }
 
     /// Sets the associated data of the next run; empty by default and kept over [`Job::arm`].
+    #[inline]
     pub fn set_aad(&mut self, aad: &'m [u8]) {
         self.aad = aad;
     }
@@ -149,6 +153,7 @@ impl<'m> Job<'m> {
     ///
     /// Where the job was never armed.
     #[must_use]
+    #[inline]
     pub fn tag(&self) -> &[u8] {
         &self.tag[..self.session().algorithm().tag_bytes()]
     }
