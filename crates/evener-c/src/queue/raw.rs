@@ -53,7 +53,11 @@ pub(super) unsafe fn arm(
     unsafe { lend(armed, job, spans) };
     // SAFETY: the session is open; the box is disarmed before the row is let go of.
     let (row, keyed) = unsafe { sessions.acquire(job.session) };
-    armed.arm(keyed, &job.iv[..shape.iv_bytes], job.src_len);
+    match shape.iv_bytes {
+        // Copied without asking how long it is.
+        16 => armed.arm(keyed, &job.iv, job.src_len),
+        bytes => armed.arm(keyed, &job.iv[..bytes], job.src_len),
+    }
     if shape.tag_in > 0 {
         armed.set_tag(&job.tag[..shape.tag_in]);
     }
@@ -125,6 +129,10 @@ impl Spans {
     #[inline]
     fn fit(self, shape: Shape) -> bool {
         let Self { src, dst, aad, in_place } = self;
+        if in_place && aad.1 == 0 {
+            // As most are. What is read lies within what is written.
+            return is_memory(dst) && dst.1 >= src.1;
+        }
         let apart = match in_place {
             true => dst.1 >= src.1,
             false => !overlap(src, dst),

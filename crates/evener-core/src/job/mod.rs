@@ -89,7 +89,7 @@ impl<'m> Job<'m> {
 
     /// Makes this a job over other memory, with nothing left of its last request but the session; what it had is let go of. So a box serves
     /// one request after the other.
-    #[inline]
+    #[inline(always)]
     pub fn lend(&mut self, memory: Loan<'m>) {
         self.span = memory.into();
         (self.input_bytes, self.aad, self.outcome) = (0, &[], Outcome::Pending);
@@ -115,7 +115,7 @@ impl<'m> Job<'m> {
     /// # Panics
     ///
     /// Where the IV is longer than 16 bytes or the input longer than the span: bugs of the caller.
-    #[inline]
+    #[inline(always)]
     pub fn arm(&mut self, session: impl Into<SessionRef<'m>>, iv: &[u8], input_bytes: usize) {
         assert!(input_bytes <= self.span.input_space(), "input of {input_bytes} bytes does not fit the span");
         self.iv = [0; 16];
