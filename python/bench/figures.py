@@ -11,6 +11,7 @@ import argparse
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def files(folder, command, gib, rounds):
 
     identity = pyrage.x25519.Identity.generate()
     recipient = identity.to_public()
-    plain, sealed, theirs, back = (folder / name for name in ["plain", "sealed", "theirs", "back"])
+    plain, sealed, theirs, back, copied = (folder / name for name in ["plain", "sealed", "theirs", "back", "copied"])
     (folder / "id").write_text(str(identity))
     (folder / "id").chmod(0o600)
     with open(plain, "wb") as file:
@@ -109,6 +110,8 @@ def files(folder, command, gib, rounds):
         "evener": lambda: evener.decrypt(sealed, back, identity=folder / "id", force=True),
         "pyrage": lambda: pyrage.decrypt_file(str(theirs), str(back), [identity]),
     }
+    # What writing the same bytes takes without any cipher: the bound of both.
+    seal["a copy"] = unseal["a copy"] = lambda: shutil.copyfile(plain, copied)
     if command:
         run = lambda *words: subprocess.run([command, *map(str, words)], check=True, capture_output=True)
         seal["the command"] = lambda: run("encrypt", "--force", "-r", recipient, "-o", sealed, plain)
