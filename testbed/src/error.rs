@@ -15,7 +15,7 @@ pub enum Error {
     #[error("the test bed is not set up: cargo xtask testbed up")]
     NotUp,
     /// There is no compiler for the guest's processor.
-    #[error("no compiler for programs of this guest: cargo xtask testbed up --profile armv7 --toolchain")]
+    #[error("no compiler for programs of this guest: cargo xtask testbed up --profile PROFILE --toolchain")]
     NoToolchain,
     /// This QEMU lacks something that the guest needs.
     #[error("QEMU {version} has no {what}; QEMU 8 and newer have it")]

@@ -12,7 +12,7 @@ use std::process::Command;
 use crate::error::{Error, at};
 use crate::packages::apt::{self, Apt};
 use crate::paths;
-use crate::profile::{ARM64, Cross, Profile};
+use crate::profile::{Cross, Profile};
 use crate::programs::executable::write_program;
 
 /// Unpacked compilers for one profile.
@@ -51,19 +51,7 @@ impl Toolchain {
     /// [`Error::Packages`] where the archives have no rustc of one version for both; [`Error::NoToolchain`] as of
     /// [`Toolchain::find`].
     pub fn fetch(profile: Profile) -> Result<Self, Error> {
-        Self::fetched(profile.facts().cross.ok_or(Error::NoToolchain)?)
-    }
-
-    /// Those for AArch64, for which there is no guest.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Toolchain::fetch`].
-    pub fn fetch_for_aarch64() -> Result<Self, Error> {
-        Self::fetched(&ARM64)
-    }
-
-    fn fetched(cross: &Cross) -> Result<Self, Error> {
+        let cross = profile.facts().cross.ok_or(Error::NoToolchain)?;
         if let Ok(there) = Self::found(cross) {
             return Ok(there);
         }
@@ -139,6 +127,12 @@ impl Toolchain {
     #[must_use]
     pub fn built(&self) -> PathBuf {
         self.build.join(self.target).join("debug")
+    }
+
+    /// The folder of what cargo built by its profile `release`.
+    #[must_use]
+    pub fn built_with_optimisation(&self) -> PathBuf {
+        self.build.join(self.target).join("release")
     }
 }
 

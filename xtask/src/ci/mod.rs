@@ -9,7 +9,7 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use evener_testbed::{Error, Toolchain, write_program};
+use evener_testbed::{Error, Profile, Toolchain, write_program};
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
@@ -260,7 +260,7 @@ fn aarch64(tally: &mut Tally) {
     if !Command::new(EMULATOR).arg("--version").output().is_ok_and(|output| output.status.success()) {
         return tally.print(&format!("skipped: {step} (needs the package qemu-user)"));
     }
-    match Toolchain::fetch_for_aarch64() {
+    match Toolchain::fetch(Profile::Aarch64) {
         Err(error @ (Error::Packages(_) | Error::Program { .. })) => {
             tally.print(&format!("skipped: {step} ({error})"));
         }

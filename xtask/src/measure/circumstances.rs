@@ -14,14 +14,26 @@ use crate::tree::root;
 pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, String> {
     let mut devices = Command::new(evener);
     devices.args(["devices", "--json"]);
-    let devices: Value = serde_json::from_str(&answer(devices)?).map_err(|error| error.to_string())?;
+    let version = first_line_of(&evener.to_string_lossy(), &["--version"]);
+    let system = first_line_of("uname", &["-srm"]);
+    told(&answer(devices)?, &version, &system, load_before)
+}
+
+/// The same of a guest's processor, from what `evener devices --json` and `evener --version` printed there, in this order.
+pub(crate) fn circumstances_of(printed: &str, load_before: &str) -> Result<String, String> {
+    let (devices, version) = printed.trim_end().rsplit_once('\n').ok_or("the guest does not say what it is")?;
+    told(devices, version, "a guest of the test bed", load_before)
+}
+
+fn told(devices: &str, version: &str, system: &str, load_before: &str) -> Result<String, String> {
+    let devices: Value = serde_json::from_str(devices).map_err(|error| error.to_string())?;
     let lines = [
         format!("date: {}", first_line_of("date", &["-u", "+%Y-%m-%d"])),
         format!("processor: {}", processor(&devices)),
-        format!("system: {}", first_line_of("uname", &["-srm"])),
+        format!("system: {system}"),
         format!("libraries: {}", libraries(&devices)),
         format!("compiler: {}", first_line_of("rustc", &["--version"])),
-        format!("evener: {}, commit {}", first_line_of(&evener.to_string_lossy(), &["--version"]), commit()),
+        format!("evener: {version}, commit {}", commit()),
         format!("load: {load_before} before, {} after", load()),
     ];
     Ok(lines.map(|line| format!("- {line}\n")).concat())

@@ -3,26 +3,69 @@
 //! Steps: a row of [`REPORTS`] -> a guest of its own -> the command in it, on the module behind AF_ALG -> its report, with command and
 //! circumstances, in `docs/results/guest/NAME.json.gz` ([`keep`]) -> `guest_pages` of the bench draws all reports that are there ([`draw`]).
 //! `cargo xtask figures` takes the same names. Under `NAME-counted` a report is made in a guest whose clock counts instructions, under
-//! `virtio/NAME-counted` with a module that the command drives itself, kept and drawn beside these.
+//! `virtio/NAME-counted` with a module that the command drives itself, under `armv7/NAME-counted` and `aarch64/NAME-counted` in a guest of
+//! that profile, each kept and drawn in a folder of its own ([`PLACES`]).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use evener_testbed::{Awake, Guest, Icount, ModuleCounts, Qmp, USER_SPACE_MODULE};
+use evener_testbed::{Awake, Guest, Icount, ModuleCounts, Profile, Qmp, Toolchain, USER_SPACE_MODULE};
 use serde_json::{Value, json};
 
-use super::circumstances::{circumstances, commit, load, sleep};
+use super::circumstances::{circumstances, circumstances_of, commit, load, sleep};
 use super::packed;
 use crate::programs::{built_evener, run};
 use crate::tree::{cargo, root};
 
+/// A kind of guest, with a module.
+struct Place {
+    /// What begins the names of its reports.
+    prefix: &'static str,
+    /// Where they are kept, below `docs/results`.
+    folder: &'static str,
+    profile: Profile,
+    /// Whether programs drive the module themselves.
+    is_virtio: bool,
+    /// Whether there are reports by the guest's own clock, too.
+    has_own_clock: bool,
+}
+
+const PLACES: [Place; 4] = [
+    Place {
+        prefix: "",
+        folder: "guest",
+        profile: Profile::X86_64,
+        is_virtio: false,
+        has_own_clock: true,
+    },
+    Place {
+        prefix: "virtio/",
+        folder: "guest-virtio",
+        profile: Profile::X86_64,
+        is_virtio: true,
+        has_own_clock: false,
+    },
+    Place {
+        prefix: "armv7/",
+        folder: "guest-armv7",
+        profile: Profile::Armv7,
+        is_virtio: false,
+        has_own_clock: false,
+    },
+    Place {
+        prefix: "aarch64/",
+        folder: "guest-aarch64",
+        profile: Profile::Aarch64,
+        is_virtio: false,
+        has_own_clock: false,
+    },
+];
+
 /// The module, by its driver's name; the one that programs drive themselves, by its place.
 const MODULE: &str = "--module afalg:virtio_crypto_aes_cbc";
 const VIRTIO_MODULE: &str = "--module virtio:";
-/// What begins the names of reports with that one.
-const VIRTIO: &str = "virtio/";
 const SETTING: &str = "export HOME=/tmp EVENER_CACHE_DIR=/tmp/costs";
 /// Life of a guest: none of the reports takes so long.
 const LIFE: Duration = Duration::from_secs(900);
@@ -77,31 +120,30 @@ const COUNTED: &str = "-counted";
 /// Many pairs are for a clock that strays.
 const NEVER_COUNTED: [&str; 4] = ["aes-128-even", "aes-256-even", "aes-128-near", "aes-256-near"];
 
-/// One of [`REPORTS`], by the guest's own clock or by counted instructions, behind the kernel or not.
+/// One of [`REPORTS`] in one of [`PLACES`], by the guest's own clock or by counted instructions.
 struct Wanted {
     name: String,
     words: String,
     is_counted: bool,
-    is_virtio: bool,
+    place: &'static Place,
 }
 
 fn all() -> impl Iterator<Item = Wanted> {
-    let wanted = |is_counted: bool, is_virtio: bool| {
+    let clocks = |place: &'static Place| {
+        [false, true].into_iter().filter(|is_counted| *is_counted || place.has_own_clock).map(move |it| (place, it))
+    };
+    let wanted = |(place, is_counted): (&'static Place, bool)| {
         let rows = REPORTS.iter().filter(move |(name, ..)| !is_counted || !NEVER_COUNTED.contains(name));
         let module =
-            if is_virtio { format!("{VIRTIO_MODULE}{USER_SPACE_MODULE}") } else { MODULE.to_owned() };
+            if place.is_virtio { format!("{VIRTIO_MODULE}{USER_SPACE_MODULE}") } else { MODULE.to_owned() };
         rows.map(move |(name, words, more)| Wanted {
-            name: format!(
-                "{}{name}{}",
-                if is_virtio { VIRTIO } else { "" },
-                if is_counted { COUNTED } else { "" }
-            ),
+            name: format!("{}{name}{}", place.prefix, if is_counted { COUNTED } else { "" }),
             words: format!("{words} {} {module}", more.join(" ")),
             is_counted,
-            is_virtio,
+            place,
         })
     };
-    wanted(false, false).chain(wanted(true, false)).chain(wanted(true, true))
+    PLACES.iter().flat_map(clocks).flat_map(wanted)
 }
 
 /// The names of all reports.
@@ -121,13 +163,25 @@ pub(crate) fn make(names_given: &[&str]) -> Result<(), String> {
             names().collect::<Vec<_>>().join(", ")
         ));
     }
-    let evener = built_evener()?;
     for wanted in all().filter(|wanted| names_given.is_empty() || names_given.contains(&wanted.name.as_str()))
     {
         println!("== {}: evener {}", wanted.name, wanted.words);
+        let evener = built_for(wanted.place.profile)?;
         keep(&wanted.name, &report(&evener, &wanted)?)?;
     }
     draw()
+}
+
+/// The command for a guest's processor, built with optimisation.
+fn built_for(profile: Profile) -> Result<PathBuf, String> {
+    if profile == Profile::X86_64 {
+        return built_evener();
+    }
+    let toolchain = Toolchain::find(profile).map_err(|error| error.to_string())?;
+    let mut build = toolchain.cargo(cargo().get_program());
+    build.args(["build", "-q", "--release", "-p", "evener-cli"]);
+    run(build)?;
+    Ok(toolchain.built_with_optimisation().join("evener"))
 }
 
 /// Has the simulator predict once more the runs of the reports of these names, from the costs and live runs in them, and draws the page.
@@ -158,18 +212,15 @@ pub(crate) fn predict_again(names_given: &[&str]) -> Result<(), String> {
 /// Begins the last line of the circumstances of a report whose predictions were made later.
 const AGAIN: &str = "- predicted again, from the same costs and live runs: commit ";
 
-/// Where reports are kept: those with the module behind the kernel, and the others.
-fn folders() -> [PathBuf; 2] {
-    ["guest", "guest-virtio"].map(|name| root().join("docs/results").join(name))
+fn path_of(name: &str) -> PathBuf {
+    // The last whose prefix fits, for the first has none.
+    let place = PLACES.iter().rfind(|place| name.starts_with(place.prefix));
+    let Place { prefix, folder, .. } = place.unwrap_or(&PLACES[0]);
+    folder_of(folder).join(name.trim_start_matches(prefix)).with_extension("json")
 }
 
-fn path_of(name: &str) -> PathBuf {
-    let [behind_the_kernel, virtio] = folders();
-    let path = match name.strip_prefix(VIRTIO) {
-        Some(name) => virtio.join(name),
-        None => behind_the_kernel.join(name),
-    };
-    path.with_extension("json")
+fn folder_of(name: &str) -> PathBuf {
+    root().join("docs/results").join(name)
 }
 
 /// Keeps a report with how it came about.
@@ -185,18 +236,22 @@ pub(crate) fn keep(name: &str, report: &Value) -> Result<(), String> {
 fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
     let load_before = load();
     let awake = Awake::hold();
-    let builder = Guest::builder().program(evener).memory_mib(MEMORY_MIB).limit(LIFE);
+    let Place { profile, is_virtio, .. } = *wanted.place;
+    let builder = Guest::builder().profile(profile).program(evener).memory_mib(MEMORY_MIB).limit(LIFE);
     let builder = if wanted.is_counted { builder.icount(Icount::NEAR_AM3358) } else { builder };
-    let builder = if wanted.is_virtio { builder.user_space_module() } else { builder };
+    let builder = if is_virtio { builder.user_space_module() } else { builder };
     let mut guest = builder.boot().map_err(|error| error.to_string())?;
     // QEMU 7 does not count.
     let counts = |guest: &Guest| {
-        let counts = if wanted.is_virtio { Qmp::user_space_module_counts } else { Qmp::module_counts };
+        let counts = if is_virtio { Qmp::user_space_module_counts } else { Qmp::module_counts };
         guest.qmp().and_then(|mut qmp| counts(&mut qmp)).ok()
     };
     let before = counts(&guest);
     let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
-    let command = format!("{SETTING}; evener {} --json /out/report.json", wanted.words);
+    let command = format!(
+        "{SETTING}; {{ evener devices --json; evener --version; }} > /out/machine; evener {} --json /out/report.json",
+        wanted.words
+    );
     let outcome = guest.run(&command).map_err(|error| error.to_string())?;
     print!("{}", outcome.stdout);
     let bytes = outcome.files.get("report.json").filter(|_| outcome.status == 0);
@@ -207,10 +262,15 @@ fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
         must_agree(&report, before, after)?;
     }
     guest.shut_down().map_err(|error| error.to_string())?;
+    let machine = outcome.files.get("machine").map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
+    // A command for another processor does not run here.
+    let circumstances = match profile {
+        Profile::X86_64 => circumstances(evener, &load_before)?,
+        _ => circumstances_of(&machine, &load_before)?,
+    };
     Ok(json!({
         "command": format!("evener {}", wanted.words),
-        "circumstances":
-            circumstances(evener, &load_before)? + &sleep(awake.as_ref()) + apart(is_apart) + clock(&wanted.name),
+        "circumstances": circumstances + &sleep(awake.as_ref()) + apart(is_apart) + clock(&wanted.name),
         "module": after,
         "report": report,
     }))
@@ -247,9 +307,9 @@ fn must_agree(report: &Value, before: ModuleCounts, after: ModuleCounts) -> Resu
 
 /// Draws a page from each folder's reports.
 pub(crate) fn draw() -> Result<(), String> {
-    for folder in folders().iter().filter(|folder| folder.exists()) {
+    for folder in PLACES.iter().map(|place| folder_of(place.folder)).filter(|folder| folder.exists()) {
         let mut pages: Command = cargo();
-        pages.args(["run", "-q", "--release", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder);
+        pages.args(["run", "-q", "-p", "evener-bench", "--bin", "guest_pages"]).arg(folder);
         run(pages)?;
     }
     Ok(())
@@ -274,10 +334,21 @@ mod tests {
     }
 
     #[test]
+    fn a_report_is_kept_where_its_name_says() {
+        for (name, place) in [
+            ("hog-50", "guest/hog-50.json"),
+            ("virtio/hog-50-counted", "guest-virtio/hog-50-counted.json"),
+            ("aarch64/aes-128-encrypt-counted", "guest-aarch64/aes-128-encrypt-counted.json"),
+        ] {
+            assert!(path_of(name).ends_with(place), "{}", path_of(name).display());
+        }
+    }
+
+    #[test]
     fn every_report_has_a_name_of_its_own() {
         let different: std::collections::BTreeSet<_> = names().collect();
         assert_eq!(different.len(), names().count());
-        assert_eq!(names().count(), 3 * REPORTS.len() - 2 * NEVER_COUNTED.len());
+        assert_eq!(names().count(), 5 * REPORTS.len() - 4 * NEVER_COUNTED.len());
         let names_both = |reason: String| reason.contains("hog-100") && reason.contains("busy-1m-counted");
         assert!(make(&["hog-1"]).is_err_and(names_both));
     }

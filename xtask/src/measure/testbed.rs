@@ -25,13 +25,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const USAGE: &str = "\
 usage: cargo xtask testbed up [--profile PROFILE]  fetches QEMU, a kernel and busybox; boots a first guest
                               [--toolchain]        and before that what builds programs for it
-       cargo xtask testbed cargo WORD...           cargo with that, for armv7; it builds in target/testbed/armv7/build
+       cargo xtask testbed cargo [--profile PROFILE] WORD...  cargo with that, for armv7 or PROFILE; it builds in target/testbed/armv7/build
        cargo xtask testbed run [OPTION]... COMMAND runs a line of shell in a new guest; its exit status is ours
        cargo xtask testbed shell [OPTION]...       a shell in a new guest; Ctrl-D or Ctrl-A X ends it
        cargo xtask testbed papers [NAME]...        the papers' experiments in guests, and their page
        cargo xtask testbed papers again [NAME]...  only the simulator's predictions in those, from what was measured then
        cargo xtask testbed down                    removes target/testbed
-options: --profile x86_64|armv7  the machine
+options: --profile x86_64|armv7|aarch64  the machine
          --program FILE          a program of this machine, with its libraries, on the guest's search path
          --library FILE          a library that programs open at run time
          --file FILE:PATH        a file, at PATH in the guest
@@ -54,7 +54,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["up", "--profile", name, "--toolchain"] => {
             profile(name).and_then(|of| up(of, true)).map(|()| ExitCode::SUCCESS)
         }
-        ["cargo", rest @ ..] => build(rest),
+        ["cargo", "--profile", name, rest @ ..] => profile(name).and_then(|of| build(of, rest)),
+        ["cargo", rest @ ..] => build(Profile::Armv7, rest),
         ["down"] => evener_testbed::down().map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()),
         ["papers", "again", names @ ..] => papers::predict_again(names).map(|()| ExitCode::SUCCESS),
         ["papers", names @ ..] => papers::make(names).map(|()| ExitCode::SUCCESS),
@@ -105,9 +106,9 @@ fn probe(profile: Profile) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// Runs cargo with the compilers for the foreign profile.
-fn build(words: &[&str]) -> Result<ExitCode, String> {
-    let toolchain = Toolchain::find(Profile::Armv7).map_err(|error| error.to_string())?;
+/// Runs cargo with the compilers for a foreign profile.
+fn build(profile: Profile, words: &[&str]) -> Result<ExitCode, String> {
+    let toolchain = Toolchain::find(profile).map_err(|error| error.to_string())?;
     let status = toolchain.cargo(cargo().get_program()).args(words).status();
     let code = status.map_err(|error| error.to_string())?.code();
     Ok(ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
@@ -117,6 +118,7 @@ fn profile(name: &str) -> Result<Profile, String> {
     match name {
         "x86_64" => Ok(Profile::X86_64),
         "armv7" => Ok(Profile::Armv7),
+        "aarch64" => Ok(Profile::Aarch64),
         _ => Err(format!("no such profile: {name}")),
     }
 }

@@ -1,8 +1,8 @@
 //! Writes the page of the papers' experiments in the test bed's guest, from what `cargo xtask testbed papers` measured there.
 //!
 //! Steps: reports in a folder (`NAME.json.gz`, [`stored_report::StoredReport`]) -> a section for each kind (`policies`, `busy`, `neighbours`,
-//! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> a page above the folder, pictures inside: `guest-papers.md`,
-//! or `guest-virtio.md` of the folder of that name.
+//! `openssl`, `waits`, `simulated`), the papers' own figures beside ours -> a page above the folder, pictures inside: `guest-papers.md` of
+//! the folder `guest`, else a page of the folder's name ([`HEADS`]).
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -22,7 +22,7 @@ mod waits;
 /// Draws the page of the papers' experiments in the guest again, from reports that are there.
 #[derive(Parser)]
 struct Arguments {
-    /// Folder with the reports, `docs/results/guest` or `docs/results/guest-virtio`.
+    /// Folder with the reports: `docs/results/guest`, or that of one of the other heads.
     folder: PathBuf,
 }
 
@@ -30,9 +30,8 @@ fn main() -> anyhow::Result<()> {
     let Arguments { folder } = Arguments::parse();
     let all = stored_report::read(&folder)?;
     anyhow::ensure!(!all.is_empty(), "{} holds no report", folder.display());
-    let is_virtio = folder.ends_with(VIRTIO);
-    let (name, head) = if is_virtio { ("guest-virtio.md", HEAD_VIRTIO) } else { ("guest-papers.md", HEAD) };
-    let mut page = head.to_owned();
+    let named = HEADS.iter().find(|(name, _)| folder.ends_with(name));
+    let mut page = named.map_or(HEAD, |(_, head)| head).to_owned();
     page += &policies::section(&all, &folder)?;
     page += &busy::section(&all)?;
     page += &neighbours::section(&all, &folder)?;
@@ -40,15 +39,29 @@ fn main() -> anyhow::Result<()> {
     page += &waits::section(&all);
     page += &simulation::section(&all);
     page += &stored_report::circumstances(&all);
-    if is_virtio {
-        page = page.replace("(guest/", &format!("({VIRTIO}/"));
+    let name = named.map_or("guest-papers", |(name, _)| name);
+    if named.is_some() {
+        page = page.replace("(guest/", &format!("({name}/"));
     }
-    let path = folder.parent().context("the folder lies in another")?.join(name);
+    let path = folder.parent().context("the folder lies in another")?.join(name).with_extension("md");
     fs::write(&path, page).with_context(|| format!("{}", path.display()))
 }
 
-/// The folder of reports with a module that the command drives itself.
-const VIRTIO: &str = "guest-virtio";
+/// Folders of reports besides the first, each with how its page begins.
+const HEADS: [(&str, &str); 3] =
+    [("guest-virtio", HEAD_VIRTIO), ("guest-armv7", HEAD_ARMV7), ("guest-aarch64", HEAD_AARCH64)];
+
+const HEAD_ARMV7: &str = "\
+# The papers' experiments on a 32-bit processor of ARM
+
+As [guest-papers](guest-papers.md), which explains the columns, on an emulated `cortex-a7`, whose relative the papers' processor is: no instructions for AES. By counted instructions, 2 ns each, which is not what a processor takes for each; nothing was run on silicon. Again: `cargo xtask figures armv7/aes-128-encrypt-counted` and so on.
+";
+
+const HEAD_AARCH64: &str = "\
+# The papers' experiments on a 64-bit processor of ARM
+
+As [guest-papers](guest-papers.md), which explains the columns, on an emulated `cortex-a53` with instructions for AES, by which the core alone is quicker than the module at nearly all sizes. By counted instructions, 2 ns each, which is not what a processor takes for each; nothing was run on silicon. Again: `cargo xtask figures aarch64/aes-128-encrypt-counted` and so on.
+";
 
 const HEAD_VIRTIO: &str = "\
 # The papers' experiments with a module that programs drive themselves

@@ -1,5 +1,5 @@
-//! A 32-bit processor: the tests of what runs there are built for it and run in the test bed's ARM guest, whose kernel has
-//! a crypto module. OpenSSL's own tests of the provider do the same in conformance/openssl.
+//! ARM's processors, of 32 bits and of 64: the tests of what runs there are built for them and run in the test bed's guests, whose kernels
+//! have a crypto module. OpenSSL's own tests of the provider do the same in conformance/openssl.
 
 #![allow(clippy::print_stdout, reason = "what is skipped is said")]
 
@@ -25,14 +25,11 @@ const PACKAGES: [&str; 10] = [
     "evener-conformance",
 ];
 
-const LEFT_OUT: [LeftOut; 7] = [
+/// What neither guest runs.
+const LEFT_OUT: [LeftOut; 6] = [
     LeftOut::tests(kernel::SOURCE, &[kernel::IN_THE_GUEST], support::STARTS_GUESTS),
     LeftOut::program("crates/evener-ring/tests/loom.rs", HAS_NO_TESTS),
     LeftOut::program("crates/evener-ring/tests/loom_lend.rs", HAS_NO_TESTS),
-    LeftOut::program(
-        "crates/evener-ring/tests/virtqueue_mapped.rs",
-        "its judge is for 64-bit processors only",
-    ),
     LeftOut::tests(
         "drivers/emulated/tests/module.rs",
         &["d_is_core_time_and_everything_that_the_driver_does_is_in_it", "waiting_does_not_burn_the_core"],
@@ -53,6 +50,13 @@ const LEFT_OUT: [LeftOut; 7] = [
     ),
 ];
 
+/// What the one of 32 bits does not run besides.
+const LEFT_OUT_ON_32_BITS: [LeftOut; 1] = [LeftOut::program(
+    "crates/evener-ring/tests/virtqueue_mapped.rs",
+    "its judge is for 64-bit processors only",
+)];
+
+/// On ARM's processors they run where a processor alone is emulated: `./x test-full arm`.
 const NEEDS_A_CORE: &str = "its programmed times are for a core that changes threads in microseconds, not in tenths of a millisecond";
 
 /// An emulated processor takes up to a minute for what a real one does in a second.
@@ -61,12 +65,23 @@ const GUEST_LIFE: Duration = Duration::from_secs(1_800);
 #[test]
 #[ignore = "builds for another processor, and runs for minutes under emulation"]
 fn on_32_bit_arm_all_that_runs_there_does_what_it_does_here() {
-    let toolchain = match Toolchain::find(Profile::Armv7) {
+    does_what_it_does_here(Profile::Armv7, &LEFT_OUT_ON_32_BITS);
+}
+
+#[test]
+#[ignore = "builds for another processor, and runs for minutes under emulation"]
+fn on_aarch64_all_that_runs_there_does_what_it_does_here() {
+    does_what_it_does_here(Profile::Aarch64, &[]);
+}
+
+fn does_what_it_does_here(profile: Profile, more_left_out: &'static [LeftOut]) {
+    let toolchain = match Toolchain::find(profile) {
         Ok(toolchain) => toolchain,
         Err(reason) => return println!("skipped: {reason}"),
     };
-    let suite = Suite::build(toolchain.cargo(env!("CARGO")), &PACKAGES, &LEFT_OUT);
-    let builder = Guest::builder().profile(Profile::Armv7).limit(GUEST_LIFE).memory_mib(1_536);
+    let left_out = LEFT_OUT.iter().chain(more_left_out);
+    let suite = Suite::build(toolchain.cargo(env!("CARGO")), &PACKAGES, left_out);
+    let builder = Guest::builder().profile(profile).limit(GUEST_LIFE).memory_mib(1_536);
     let module = fs::read(toolchain.built().join("deps/libevener_provider.so")).expect("cargo built it");
     let builder = kernel::with_modules(builder.file("/payload/libevener_provider.so", module));
     let Some(mut guest) = suite.bring(builder).boot_or_skip() else { return };

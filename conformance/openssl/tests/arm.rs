@@ -1,4 +1,4 @@
-//! OpenSSL's own tests of its algorithms on a 32-bit processor, in the test bed's ARM guest.
+//! OpenSSL's own tests of its algorithms on ARM's processors, of 32 bits and of 64, in the test bed's guests.
 //!
 //! Path: the provider and the test that runs `evp_test` are built for that processor, `evp_test` by a C compiler for
 //! it -> both and the data files lie in the guest where they lie here -> that test runs there.
@@ -13,13 +13,22 @@ use evener_testbed::{Builder, Guest, Profile, Toolchain, build_tests};
 
 /// An emulated processor takes up to a minute for what a real one does in a second, and on a busy host several.
 const GUEST_LIFE: Duration = Duration::from_secs(4_000);
-/// Where libcrypto of Debian's armhf looks for its modules.
-const LEGACY: &str = "/usr/lib/arm-linux-gnueabihf/ossl-modules/legacy.so";
 
 #[test]
 #[ignore = "builds for another processor, and runs for minutes under emulation"]
 fn evp_test_says_the_same_with_evener_as_without_on_32_bit_arm() {
-    let toolchain = match Toolchain::find(Profile::Armv7) {
+    says_the_same(Profile::Armv7, "arm-linux-gnueabihf");
+}
+
+#[test]
+#[ignore = "builds for another processor, and runs for minutes under emulation"]
+fn evp_test_says_the_same_with_evener_as_without_on_aarch64() {
+    says_the_same(Profile::Aarch64, "aarch64-linux-gnu");
+}
+
+/// `gnu` names the folder in which Debian's libcrypto for it looks for its modules.
+fn says_the_same(profile: Profile, gnu: &str) {
+    let toolchain = match Toolchain::find(profile) {
         Ok(toolchain) => toolchain,
         Err(reason) => return skipped(&reason.to_string()),
     };
@@ -33,8 +42,8 @@ fn evp_test_says_the_same_with_evener_as_without_on_32_bit_arm() {
     let program = folder.path().join("evp_test");
     compile(toolchain.cc().as_os_str(), &sources, &program).expect("evp_test builds");
 
-    let builder = Guest::builder().profile(Profile::Armv7).limit(GUEST_LIFE).program(runner);
-    let builder = with_modules(builder, &toolchain);
+    let builder = Guest::builder().profile(profile).limit(GUEST_LIFE).program(runner);
+    let builder = with_modules(builder, &toolchain, &format!("/usr/lib/{gnu}/ossl-modules/legacy.so"));
     let builder = with_sources(builder, &sources);
     let place = fetched("openssl").expect("the sources lie there").join(format!("evp_test-{version}"));
     let Some(mut guest) = copied(builder, &program, &place).boot_or_skip() else { return };
@@ -46,13 +55,13 @@ fn evp_test_says_the_same_with_evener_as_without_on_32_bit_arm() {
 }
 
 /// Adds Evener's modules, beside the runner, and OpenSSL's own for old algorithms.
-fn with_modules(builder: Builder, toolchain: &Toolchain) -> Builder {
+fn with_modules(builder: Builder, toolchain: &Toolchain, legacy: &str) -> Builder {
     let built = toolchain.built().join("deps");
     let modules = ["libevener_provider.so", "libevener_provider_test.so"];
     let builder = modules.iter().fold(builder, |builder, module| {
         copied(builder, &built.join(module), &Path::new("/payload").join(module))
     });
-    copied(builder, &toolchain.root().join(LEGACY.trim_start_matches('/')), Path::new(LEGACY))
+    copied(builder, &toolchain.root().join(legacy.trim_start_matches('/')), Path::new(legacy))
 }
 
 /// Adds the data files, and what the runner knows sources by.
