@@ -213,7 +213,9 @@ pub(super) fn is_tmpfs(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| file_system(found.f_type) == TMPFS)
 }
 
-fn file_system(magic: i64) -> &'static str {
+/// On 32-bit processors a number has 32 bits, the first of which is its sign.
+fn file_system(magic: impl Into<i64>) -> &'static str {
+    let magic = magic.into() & 0xFFFF_FFFF;
     FILE_SYSTEMS.iter().find(|row| row.0 == magic).map_or("other", |row| row.1)
 }
 

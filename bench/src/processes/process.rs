@@ -196,11 +196,19 @@ impl Sessions {
     }
 }
 
+/// The kernel's words have 32 bits on some processors.
+fn wide(word: impl Into<i64>) -> i64 {
+    word.into()
+}
+
+fn count(word: impl Into<i64>) -> u32 {
+    u32::try_from(wide(word)).unwrap_or(u32::MAX)
+}
+
 impl Usage {
     fn now() -> Result<Self, BenchError> {
         let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|error| lost(error.to_string()))?;
-        let count = |count: i64| u32::try_from(count).unwrap_or(u32::MAX);
-        let micros = |time: nix::sys::time::TimeVal| time.tv_sec() * 1_000_000 + time.tv_usec();
+        let micros = |time: nix::sys::time::TimeVal| wide(time.tv_sec()) * 1_000_000 + wide(time.tv_usec());
         Ok(Self {
             voluntary: count(usage.voluntary_context_switches()),
             involuntary: count(usage.involuntary_context_switches()),

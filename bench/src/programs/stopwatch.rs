@@ -117,8 +117,12 @@ pub(crate) fn core_of_children() -> Duration {
 }
 
 fn duration(time: TimeVal) -> Duration {
-    let part = |value: i64| u64::try_from(value).unwrap_or(0);
     Duration::from_secs(part(time.tv_sec())) + Duration::from_micros(part(time.tv_usec()))
+}
+
+/// The kernel's words have 32 bits on some processors.
+fn part(word: impl Into<i64>) -> u64 {
+    u64::try_from(word.into()).unwrap_or(0)
 }
 
 #[cfg(test)]

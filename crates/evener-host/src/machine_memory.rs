@@ -9,9 +9,14 @@ use rustix::system::sysinfo;
 #[must_use]
 pub fn memory_of_machine() -> u64 {
     let about = sysinfo();
-    let machine = about.totalram.saturating_mul(u64::from(about.mem_unit).max(1));
+    let machine = wide(about.totalram).saturating_mul(u64::from(about.mem_unit).max(1));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     limit_of(&groups, Path::new("/sys/fs/cgroup")).map_or(machine, |limit| limit.min(machine))
+}
+
+/// The kernel's words have 32 bits on some processors.
+fn wide(word: impl Into<u64>) -> u64 {
+    word.into()
 }
 
 /// The least limit of the groups that are named as in `/proc/self/cgroup`, and of those that these are in; none where no file below `root` says one.

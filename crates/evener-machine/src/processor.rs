@@ -41,6 +41,7 @@ fn model(cpuinfo: &str) -> String {
     }
 }
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! detected {
     ($detect:ident: $($name:literal $feature:tt),* $(,)?) => {
         vec![$(($name, std::arch::$detect!($feature))),*]

@@ -69,13 +69,17 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// Longest unit of times in whole seconds: two seconds, of FAT.
 const COARSE_TICK_NS: i64 = 2_000_000_000;
 
+/// Of a time since 1970. On 32-bit processors the kernel's nanoseconds have 32 bits.
+fn nanoseconds(seconds: i64, more: impl Into<u64>) -> i64 {
+    seconds.wrapping_mul(1_000_000_000).wrapping_add_unsigned(more.into())
+}
+
 impl Stamp {
     pub(crate) fn of(stat: &Stat) -> Self {
-        let ns = |s: i64, ns: u64| s.wrapping_mul(1_000_000_000).wrapping_add_unsigned(ns);
         Self {
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
-            modified_ns: ns(stat.st_mtime, stat.st_mtime_nsec),
-            changed_ns: ns(stat.st_ctime, stat.st_ctime_nsec),
+            modified_ns: nanoseconds(stat.st_mtime, stat.st_mtime_nsec),
+            changed_ns: nanoseconds(stat.st_ctime, stat.st_ctime_nsec),
             inode: stat.st_ino,
         }
     }
