@@ -39,4 +39,4 @@ pub use profile::Profile;
 pub use programs::{TestProgram, Toolchain, build_tests, write_program};
 pub use qemu::lost;
 pub use readiness::{Ready, check};
-pub use setup::{Step, down, up};
+pub use setup::{Step, down, package, up};

@@ -175,7 +175,7 @@ const AARCH64: Facts = Facts {
     qemu: ("qemu-system-arm", "qemu-system-aarch64"),
     userland: &["openssl:arm64", "libssl3:arm64", "libc6:arm64", "libgcc-s1:arm64"],
     cross: Some(&ARM64),
-    machine: &["-machine", "virt", "-cpu", "cortex-a53"],
+    machine: &["-machine", "virt,highmem=off", "-cpu", "cortex-a53"],
     with_iommu: None,
     image_holds_elf: false,
     console: "ttyAMA0",

@@ -4,13 +4,13 @@
 //! module's driver by name. Only then `ready` is written, which guests ask for.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::error::{Error, at};
 use crate::guest::Guest;
 use crate::image::{initramfs, kernel};
-use crate::packages::apt::Apt;
+use crate::packages::apt::{self, Apt};
 use crate::packages::tools::Tools;
 use crate::paths;
 use crate::profile::Profile;
@@ -102,6 +102,24 @@ fn prove(profile: Profile, probe: Option<&Path>, choice: &kernel::Choice) -> Res
         return Err(Error::Packages(reason));
     }
     Ok(format!("{:.1}", guest.boot_s))
+}
+
+/// A package of the guest's own, fetched and unpacked unless it is there: the folder that it lies in.
+///
+/// # Errors
+///
+/// [`Error::Packages`] or [`Error::Program`] where it cannot be had.
+pub fn package(profile: Profile, name: &str) -> Result<PathBuf, Error> {
+    let folder = profile.folder().join("packages").join(name);
+    if !folder.exists() {
+        let architecture = profile.facts().architecture;
+        let file = Apt::with_new_lists(architecture)?.download(&[format!("{name}{architecture}")])?.remove(0);
+        // Under its name only when it is whole.
+        let unfinished = folder.with_extension("unfinished");
+        apt::unpack(&file, &unfinished, &[])?;
+        fs::rename(&unfinished, &folder).map_err(|error| at(&folder, error))?;
+    }
+    Ok(folder)
 }
 
 /// Removes all that was set up. Guests that still run keep what they have open.

@@ -9,11 +9,12 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use evener_testbed::{Error, Profile, Toolchain, write_program};
+use evener_testbed::write_program;
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
 
+mod arm;
 mod crates;
 mod fresh_debian;
 mod fuzz;
@@ -61,7 +62,7 @@ const STEPS: [Step; 15] = [
     Step { name: "tink", least: Depth::Commit, run: |tally, _| tink(tally) },
     Step { name: "python", least: Depth::Commit, run: python::run },
     Step { name: "later", least: Depth::Full, run: |tally, _| later_openssl::run(tally) },
-    Step { name: "aarch64", least: Depth::Full, run: |tally, _| aarch64(tally) },
+    Step { name: "arm", least: Depth::Full, run: |tally, _| arm::run(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
     Step { name: "sanitizers", least: Depth::Full, run: |tally, _| sanitizers::run(tally) },
     Step { name: "debian", least: Depth::Full, run: |tally, _| fresh_debian::run(tally) },
@@ -249,28 +250,6 @@ fn other_systems(tally: &mut Tally) {
             tally.check(&step, &["--version"], &words);
         } else {
             tally.print(&format!("skipped: {step} (`rustup target add {target}`)"));
-        }
-    }
-}
-
-/// Kernels by the instructions of ARMv8, on a processor that QEMU emulates: what they compute, and nothing of how fast.
-fn aarch64(tally: &mut Tally) {
-    const EMULATOR: &str = "qemu-aarch64";
-    let step = "kernels of AArch64, emulated";
-    if !Command::new(EMULATOR).arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return tally.print(&format!("skipped: {step} (needs the package qemu-user)"));
-    }
-    match Toolchain::fetch(Profile::Aarch64) {
-        Err(error @ (Error::Packages(_) | Error::Program { .. })) => {
-            tally.print(&format!("skipped: {step} ({error})"));
-        }
-        Err(error) => tally.fail(&format!("{step}: {error}")),
-        Ok(toolchain) => {
-            let mut command = toolchain.cargo("cargo");
-            command.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", toolchain.emulation(EMULATOR));
-            command.args(["test", "-p", "evener-kernels", "--lib", "--test", "gcm", "--test", "modes"]);
-            command.args(["--test", "lanes"]);
-            tally.run_tests(step, command);
         }
     }
 }

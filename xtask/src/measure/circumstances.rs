@@ -21,7 +21,8 @@ pub(crate) fn circumstances(evener: &Path, load_before: &str) -> Result<String, 
 
 /// The same of a guest's processor, from what `evener devices --json` and `evener --version` printed there, in this order.
 pub(crate) fn circumstances_of(printed: &str, load_before: &str) -> Result<String, String> {
-    let (devices, version) = printed.trim_end().rsplit_once('\n').ok_or("the guest does not say what it is")?;
+    let (devices, version) =
+        printed.trim_end().rsplit_once('\n').ok_or("the guest does not say what it is")?;
     told(devices, version, "a guest of the test bed", load_before)
 }
 

@@ -15,7 +15,7 @@ use evener_testbed::{Awake, Builder, Icount};
 use serde_json::{Value, json};
 
 use super::circumstances::{circumstances, load, sleep};
-use super::{papers, processes, provider_guest};
+use super::{guest_files, papers, processes, provider_guest};
 use crate::programs::{built_evener, built_of};
 
 const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
@@ -32,6 +32,8 @@ const USAGE: &str = "usage: cargo xtask guest speed [ROUNDS [CIPHER ...]]
            ways to wait for AF_ALG, bare, beside the engine and the provider; the guest's clock counts instructions
        cargo xtask guest count [ROUNDS]
            instructions of commands, updates and uploads, by each of these ways
+       cargo xtask guest files [ROUNDS]
+           instructions a byte of file encryption beside Debian's age, in the guests of ARM's processors
        cargo xtask guest processes [afalg|slow|virtio]
            paper 001: 1 to 1500 processes at a module, without an order, with the paper's lists and the arbiter's FIFO";
 
@@ -50,6 +52,8 @@ pub(crate) fn run(words: &[&str]) -> ExitCode {
         ["waits", rounds] => waits(rounds),
         ["count"] => count("3"),
         ["count", rounds] => count(rounds),
+        ["files"] => guest_files::measure("3"),
+        ["files", rounds] => guest_files::measure(rounds),
         ["processes"] => ["afalg", "slow", "virtio"].into_iter().try_for_each(processes::measure),
         ["processes", name] => processes::measure(name),
         _ => Err(USAGE.to_owned()),

@@ -4,6 +4,7 @@ mod browser;
 mod circumstances;
 pub(crate) mod figures;
 pub(crate) mod guest;
+mod guest_files;
 pub(crate) mod instructions;
 mod packed;
 mod papers;

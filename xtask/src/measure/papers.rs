@@ -33,13 +33,7 @@ struct Place {
 }
 
 const PLACES: [Place; 4] = [
-    Place {
-        prefix: "",
-        folder: "guest",
-        profile: Profile::X86_64,
-        is_virtio: false,
-        has_own_clock: true,
-    },
+    Place { prefix: "", folder: "guest", profile: Profile::X86_64, is_virtio: false, has_own_clock: true },
     Place {
         prefix: "virtio/",
         folder: "guest-virtio",
@@ -130,7 +124,10 @@ struct Wanted {
 
 fn all() -> impl Iterator<Item = Wanted> {
     let clocks = |place: &'static Place| {
-        [false, true].into_iter().filter(|is_counted| *is_counted || place.has_own_clock).map(move |it| (place, it))
+        [false, true]
+            .into_iter()
+            .filter(|is_counted| *is_counted || place.has_own_clock)
+            .map(move |it| (place, it))
     };
     let wanted = |(place, is_counted): (&'static Place, bool)| {
         let rows = REPORTS.iter().filter(move |(name, ..)| !is_counted || !NEVER_COUNTED.contains(name));
@@ -173,7 +170,11 @@ pub(crate) fn make(names_given: &[&str]) -> Result<(), String> {
 }
 
 /// The command for a guest's processor, built with optimisation.
-fn built_for(profile: Profile) -> Result<PathBuf, String> {
+///
+/// # Errors
+///
+/// Where there is no compiler for it, or it does not build.
+pub(crate) fn built_for(profile: Profile) -> Result<PathBuf, String> {
     if profile == Profile::X86_64 {
         return built_evener();
     }
@@ -262,7 +263,8 @@ fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
         must_agree(&report, before, after)?;
     }
     guest.shut_down().map_err(|error| error.to_string())?;
-    let machine = outcome.files.get("machine").map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
+    let machine =
+        outcome.files.get("machine").map(|bytes| String::from_utf8_lossy(bytes)).unwrap_or_default();
     // A command for another processor does not run here.
     let circumstances = match profile {
         Profile::X86_64 => circumstances(evener, &load_before)?,
