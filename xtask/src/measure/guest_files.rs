@@ -36,7 +36,7 @@ now() { sed -n '/^now at/{s/[^0-9]//g;p;q}' /proc/timer_list; }
 cd /tmp
 age-keygen -o key 2>/dev/null
 to=$(age-keygen -y key)
-for mib in SIZES; do head -c ${mib}M /dev/urandom > plain.$mib; done
+for mib in SIZES; do dd if=/dev/urandom of=plain.$mib bs=1M count=$mib 2>/dev/null; done
 for round in $(seq ROUNDS); do
     for mib in SIZES; do
         rm -f of.*
