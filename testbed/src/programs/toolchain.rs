@@ -82,12 +82,6 @@ impl Toolchain {
         &self.folder
     }
 
-    /// The folder of the guest's libraries below that root.
-    #[must_use]
-    pub fn libraries(&self) -> PathBuf {
-        self.folder.join("usr/lib").join(self.gnu)
-    }
-
     /// The C compiler, which also links.
     #[must_use]
     pub fn cc(&self) -> PathBuf {
@@ -107,7 +101,7 @@ impl Toolchain {
         // For the bindings of libssl, which compile a header to see which release it is of.
         command.env(format!("CC_{snake}"), self.cc());
         command.env(format!("{upper}_OPENSSL_INCLUDE_DIR"), self.folder.join("usr/include"));
-        command.env(format!("{upper}_OPENSSL_LIB_DIR"), self.libraries());
+        command.env(format!("{upper}_OPENSSL_LIB_DIR"), self.folder.join("usr/lib").join(self.gnu));
         command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
         // The program that started us may have been told of other compilers.
         for other in [
