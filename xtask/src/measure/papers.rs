@@ -259,7 +259,7 @@ fn report(evener: &Path, wanted: &Wanted) -> Result<Value, String> {
         guest.qmp().and_then(|mut qmp| counts(&mut qmp)).ok()
     };
     // Before it is used the first time the kernel may still be trying the module itself. What this learns of costs is not kept.
-    let look = "EVENER_CACHE_DIR=/tmp/looked HOME=/tmp evener devices --json && evener --version";
+    let look = "EVENER_CACHE_DIR=/tmp/looked HOME=/tmp evener devices --json && evener --version | head -n 1";
     let looked = guest.run(look).map_err(|error| error.to_string())?;
     let before = counts(&guest);
     let is_apart = guest.set_apart().map_err(|error| error.to_string())?;
