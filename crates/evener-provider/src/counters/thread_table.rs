@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use evener::counts_file::ThreadDigests;
 use evener_ring::{ThreadValue, hold_cancellation};
 
-use super as counters;
+use crate::counters;
 use crate::ffi::thread_end;
 
 /// What a thread hashes, in memory of a length that takes no multiplication.
