@@ -32,6 +32,9 @@ use self::survey::Survey;
 use crate::ffi::{self, AesKeys, GcmKeys, HmacKeys, KeySize, Manager, Work, load_first, load_first_of};
 use crate::unavailable::Unavailable;
 
+/// Whether the library exists for this processor. Said before anything of it is named, so that elsewhere nothing of it is linked.
+const IS_MADE_FOR_THIS: bool = cfg!(all(target_arch = "x86_64", target_pointer_width = "64"));
+
 /// libipsec-mb on one thread.
 ///
 /// Prepared keys of the last 128 sessions stay in it until they are [evicted](InlineDriver::evict); they and the
@@ -58,7 +61,7 @@ impl Multibuffer {
     ///
     /// As there, but for known answers.
     pub fn find() -> Result<(), Unavailable> {
-        ffi::find()
+        if IS_MADE_FOR_THIS { ffi::find() } else { Err(Unavailable::OtherProcessor) }
     }
 
     /// Loads the library that the system has and lets it answer what is known, the first time in a process.
@@ -67,6 +70,9 @@ impl Multibuffer {
     ///
     /// [`Unavailable`] with the reason; of the newest library, where none of several can be used.
     pub fn load() -> Result<Self, Unavailable> {
+        if !IS_MADE_FOR_THIS {
+            return Err(Unavailable::OtherProcessor);
+        }
         load_first(|name| Self::load_named(name, |driver| self_test::wrong_answers_of(name, driver)))
     }
 
