@@ -1,5 +1,5 @@
 //! Evener's own checks, its figures and its packages: `cargo xtask tidy`, `rooms`,
-//! `reference`, `docs`, `ci`, `figures`, `instructions`, `install`, `deb`, `libevener`, `guest`, `testbed`.
+//! `reference`, `docs`, `ci`, `figures`, `instructions`, `install`, `deb`, `small`, `libevener`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -33,7 +33,8 @@ fn main() -> ExitCode {
         ["instructions"] => instructions::run_instructions(),
         ["install"] => package::install(),
         ["uninstall"] => package::uninstall(),
-        ["deb"] => package::deb(),
+        ["deb", ref words @ ..] => package::deb(words),
+        ["small"] => package::small(),
         ["libevener", ref words @ ..] => package::libevener(words),
         ["guest", ref words @ ..] => guest::run(words),
         ["testbed", ref words @ ..] => testbed::run(words),
@@ -58,7 +59,10 @@ fn usage() -> ExitCode {
     eprintln!(
         "       cargo xtask install      puts command, provider, manual pages below $DESTDIR$PREFIX (/usr/local)"
     );
-    eprintln!("       cargo xtask deb          a Debian package of the same, in target/deb/");
+    eprintln!(
+        "       cargo xtask deb          a Debian package of the same, in target/deb/; --arch arm64|armhf for boards"
+    );
+    eprintln!("       cargo xtask small        command and provider for boards, held to their sizes");
     eprintln!("       cargo xtask libevener    the library for programs in C, in target/release/");
     eprintln!(
         "       cargo xtask guest        OpenSSL programs with the provider and a module, in the guest"

@@ -14,18 +14,18 @@ use crate::tree::cargo;
 ///
 /// Where it does not build; cargo has then printed why.
 pub(crate) fn built_evener() -> Result<PathBuf, String> {
-    built_program("evener-cli")
+    built_program(cargo(), &["-p", "evener-cli"])
 }
 
-/// The program of a package, built with optimisation.
-fn built_program(package: &str) -> Result<PathBuf, String> {
-    let mut build = cargo();
-    build.args(["build", "--release", "-p", package, "--message-format=json-render-diagnostics"]);
-    let output = build.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("{package} does not build"));
-    }
-    executable(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| "cargo names no executable".to_owned())
+/// The program of a package, built with optimisation by this `cargo`.
+fn built_program(cargo: Command, what: &[&str]) -> Result<PathBuf, String> {
+    executable(&messages(cargo, "release", what)?).ok_or_else(|| "cargo names no executable".to_owned())
+}
+
+/// What cargo says of what it builds.
+fn messages(mut cargo: Command, profile: &str, what: &[&str]) -> Result<String, String> {
+    cargo.args(["build", "--profile", profile, "--message-format=json-render-diagnostics"]).args(what);
+    answer(cargo).map_err(|_| format!("{} does not build", what.join(" ")))
 }
 
 /// The command, its program for stores, and the OpenSSL provider, built with optimisation.
@@ -41,11 +41,36 @@ pub(crate) struct Built {
 ///
 /// Where one does not build; cargo has then printed why.
 pub(crate) fn built() -> Result<Built, String> {
-    let (command, objects) = (built_evener()?, built_program("evener-objects")?);
-    let mut build = cargo();
-    build.args(["build", "--release", "-p", "evener-provider", "--message-format=json-render-diagnostics"]);
-    let module = shared_library(&answer(build)?).ok_or("cargo names no shared library")?;
-    Ok(Built { command, objects, module })
+    built_by(&cargo)
+}
+
+/// The same by another `cargo`.
+///
+/// # Errors
+///
+/// As of [`built`].
+pub(crate) fn built_by(cargo: &dyn Fn() -> Command) -> Result<Built, String> {
+    let command = built_program(cargo(), &["-p", "evener-cli"])?;
+    let objects = built_program(cargo(), &["-p", "evener-objects"])?;
+    Ok(Built { command, objects, module: built_library(cargo(), "release", "evener-provider", MODULE)? })
+}
+
+/// The provider's module, as cargo calls it.
+pub(crate) const MODULE: &str = "libevener_provider.so";
+
+/// Builds the library of a package: its file of this name.
+///
+/// # Errors
+///
+/// Where it does not build; cargo has then printed why.
+pub(crate) fn built_library(
+    cargo: Command,
+    profile: &str,
+    package: &str,
+    name: &str,
+) -> Result<PathBuf, String> {
+    let messages = messages(cargo, profile, &["-p", package, "--lib"])?;
+    file(&messages, name).ok_or_else(|| format!("cargo names no {name}"))
 }
 
 /// Builds a part of a package with optimisation: the folder that it is in.
@@ -73,12 +98,22 @@ fn target_folder() -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo names no target folder".to_owned())
 }
 
-/// The shared library that cargo's messages name, one message a line.
-fn shared_library(messages: &str) -> Option<PathBuf> {
+/// Builds the command without what small machines do without.
+///
+/// # Errors
+///
+/// Where it does not build; cargo has then printed why.
+pub(crate) fn built_small_command(cargo: Command) -> Result<PathBuf, String> {
+    let messages = messages(cargo, "small", &["-p", "evener-cli", "--no-default-features"])?;
+    executable(&messages).ok_or_else(|| "cargo names no executable".to_owned())
+}
+
+/// The file of this name among those that cargo's messages name, one message a line.
+fn file(messages: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let files = messages.filter_map(|message| message["filenames"].as_array().cloned()).flatten();
     let mut files = files.filter_map(|file| file.as_str().map(PathBuf::from));
-    files.rfind(|file| file.ends_with("libevener_provider.so"))
+    files.rfind(|file| file.ends_with(name))
 }
 
 /// The executable that cargo's messages name, one message a line.
@@ -110,6 +145,17 @@ pub(crate) fn answer(mut command: Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// What a program prints, without the space around it.
+///
+/// # Errors
+///
+/// Where it cannot be started or fails.
+pub(crate) fn output_of(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    answer(command).map(|text| text.trim().to_owned())
+}
+
 /// The first line that a program prints; `unknown` where the program is not there.
 pub(crate) fn first_line_of<A: AsRef<OsStr>>(program: &str, arguments: &[A]) -> String {
     let output = Command::new(program).args(arguments).stderr(Stdio::null()).output();
@@ -136,11 +182,11 @@ mod tests {
     }
 
     #[test]
-    fn the_shared_library_is_found_among_cargos_messages() {
+    fn a_library_is_found_among_cargos_messages() {
         let messages = "{\"filenames\":[\"/t/release/libevener_provider.rlib\",\"/t/release/libevener_provider.so\"]}\n\
                         {\"filenames\":[\"/t/release/deps/libserde_derive.so\"]}\n";
-        assert_eq!(shared_library(messages), Some(PathBuf::from("/t/release/libevener_provider.so")));
-        assert_eq!(shared_library("{}"), None);
+        assert_eq!(file(messages, MODULE), Some(PathBuf::from("/t/release/libevener_provider.so")));
+        assert_eq!(file("{}", MODULE), None);
     }
 
     #[test]

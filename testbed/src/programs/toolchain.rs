@@ -23,6 +23,8 @@ pub struct Toolchain {
     gnu: &'static str,
     folder: PathBuf,
     build: PathBuf,
+    /// As Debian's archives know it: `:armhf`.
+    architecture: &'static str,
     /// Package and version of rustc.
     pub rustc: String,
 }
@@ -41,7 +43,15 @@ impl Toolchain {
         let place = paths::root().join(cross.name);
         let folder = place.join("toolchain");
         let rustc = fs::read_to_string(folder.join(STAMP)).map_err(|_| Error::NoToolchain)?;
-        Ok(Self { target: cross.target, gnu: cross.gnu, folder, build: place.join("build"), rustc })
+        let build = place.join("build");
+        Ok(Self {
+            target: cross.target,
+            gnu: cross.gnu,
+            folder,
+            build,
+            architecture: cross.architecture,
+            rustc,
+        })
     }
 
     /// Fetches and unpacks the compilers for `profile`, unless they are there.
@@ -76,10 +86,51 @@ impl Toolchain {
         Self::found(cross)
     }
 
+    /// The same with the sources of the standard library beside rustc, for what is built with one of its own; fetched unless they are there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Program`] where the archives do not have them.
+    pub fn with_sources(self) -> Result<Self, Error> {
+        if self.folder.join("usr/lib/rustlib/src/rust/library").exists() {
+            return Ok(self);
+        }
+        let (package, version) = self.rustc.split_once(' ').unwrap_or((&self.rustc, ""));
+        // rustc-web's are those of rust-web-src.
+        let name = format!("{}-src={version}", package.replacen("rustc", "rust", 1));
+        let apt = Apt::with_new_lists(self.architecture)?;
+        let parts =
+            ["./usr/src/*/library/*", "./usr/src/*/Cargo.*", "./usr/lib/rustlib/*"].map(str::to_owned);
+        for package in apt.download(&[name])? {
+            apt::unpack(&package, &self.folder, &parts)?;
+        }
+        Ok(self)
+    }
+
     /// The folder that is the root of both compilers, with the libraries of the guest that programs were linked to.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.folder
+    }
+
+    /// Rust's name of what it builds for.
+    #[must_use]
+    pub const fn target(&self) -> &'static str {
+        self.target
+    }
+
+    /// GNU's, by which Debian also calls the folders of its libraries.
+    #[must_use]
+    pub const fn gnu(&self) -> &'static str {
+        self.gnu
+    }
+
+    /// A program beside the C compiler: `strip`.
+    #[must_use]
+    pub fn tool(&self, name: &str) -> Command {
+        let mut command = Command::new(self.folder.join("usr/bin").join(format!("{}-{name}", self.gnu)));
+        command.env("LD_LIBRARY_PATH", self.folder.join("usr/lib/x86_64-linux-gnu"));
+        command
     }
 
     /// The C compiler, which also links.

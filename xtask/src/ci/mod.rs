@@ -19,6 +19,7 @@ mod crates;
 mod fresh_debian;
 mod fuzz;
 mod later_openssl;
+mod packages;
 mod python;
 mod sanitizers;
 mod suites;
@@ -44,7 +45,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 17] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -65,6 +66,8 @@ const STEPS: [Step; 15] = [
     Step { name: "arm", least: Depth::Full, run: |tally, _| arm::run(tally) },
     Step { name: "valgrind", least: Depth::Full, run: |tally, _| valgrind::run(tally) },
     Step { name: "sanitizers", least: Depth::Full, run: |tally, _| sanitizers::run(tally) },
+    Step { name: "small", least: Depth::Full, run: |tally, _| small(tally) },
+    Step { name: "packages", least: Depth::Full, run: |tally, _| packages::run(tally) },
     Step { name: "debian", least: Depth::Full, run: |tally, _| fresh_debian::run(tally) },
 ];
 
@@ -252,6 +255,14 @@ fn other_systems(tally: &mut Tally) {
             tally.print(&format!("skipped: {step} (`rustup target add {target}`)"));
         }
     }
+}
+
+/// Sizes, memory and instructions of what is built for boards.
+fn small(tally: &mut Tally) {
+    if !Command::new("valgrind").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return tally.print("skipped: command and provider for boards (Debian: valgrind)");
+    }
+    tally.check("command and provider for boards", &["xtask", "tidy", "xtask"], &["xtask", "small"]);
 }
 
 /// Whether Rust's standard library for `target` is there.

@@ -1,28 +1,28 @@
-//! The Debian package: what is installed, packed, with a control file, sums, and what its removal takes back.
+//! The Debian package: what is installed, packed, with a control file, sums, a bill of materials, and what its removal takes back. The same
+//! commit gives the same bytes, wherever it is built by the same compiler.
 
-use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::{env, fs};
 
 use super::layout::Layout;
-use super::{files_below, installed, modules_directory, put, with_path};
-use crate::programs::{answer, run};
+use super::target::{Target, libc_of};
+use super::{bill, files_below, installed, put, with_path};
+use crate::programs::{answer, output_of, run};
 use crate::tree::root;
 
-/// Builds the package and says where it is.
-pub(super) fn package() -> Result<PathBuf, String> {
-    let architecture = output_of("dpkg", &["--print-architecture"])?;
-    let version = env!("CARGO_PKG_VERSION");
-    let work = root().join("target/deb");
+/// Builds the package for `target` and says where it is.
+pub(super) fn package(target: &Target) -> Result<PathBuf, String> {
+    let (architecture, version) = (target.architecture()?, env!("CARGO_PKG_VERSION"));
+    let (work, epoch) = (root().join("target/deb"), epoch()?);
     let tree = work.join("tree");
     if tree.exists() {
         fs::remove_dir_all(&tree).map_err(|error| with_path(&tree, &error))?;
     }
-    let libraries = Path::new("/usr/lib").join(output_of("cc", &["-print-multiarch"])?);
-    let modules = modules_directory()?;
+    let (modules, libraries) = (target.modules()?, target.libraries()?);
     let layout = Layout { destination: tree.clone(), prefix: "/usr".into(), modules, libraries };
-    installed(&layout)?;
+    let binaries = installed(&layout, target)?;
     let mut pages = Command::new("gzip");
     let files =
         fs::read_dir(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
@@ -30,22 +30,52 @@ pub(super) fn package() -> Result<PathBuf, String> {
     pages.arg(layout.library_page());
     run(pages)?;
     put(&layout.file("share/doc/evener/copyright"), 0o644, copyright()?.as_bytes())?;
-    put(&layout.file("share/doc/evener/changelog.gz"), 0o644, &packed(changelog(version)?.as_bytes())?)?;
+    put(
+        &layout.file("share/doc/evener/changelog.gz"),
+        0o644,
+        &packed(changelog(version, epoch)?.as_bytes())?,
+    )?;
+    put(&layout.file("share/doc/evener/evener.spdx.json"), 0o644, bill(target, epoch)?.as_bytes())?;
     put(&layout.file("share/lintian/overrides/evener"), 0o644, OVERRIDES.as_bytes())?;
-    let libc = output_of("dpkg-query", &["-W", "-f", "${Version}", "libc6"])?;
     let files = files_below(&tree)?;
     put(&tree.join("DEBIAN/md5sums"), 0o644, sums(&tree, &files)?.as_bytes())?;
-    let facts = Facts { version, architecture: &architecture, libc: &libc, installed_kib: kib(&files)? };
+    let facts = Facts {
+        version,
+        architecture: &architecture,
+        libc: &libc_of(&binaries)?,
+        installed_kib: kib(&files)?,
+    };
     put(&tree.join("DEBIAN/control"), 0o644, facts.control().as_bytes())?;
     put(&tree.join("DEBIAN/prerm"), 0o755, PRERM.as_bytes())?;
     put(&tree.join("DEBIAN/triggers"), 0o644, TRIGGERS.as_bytes())?;
     put(&tree.join("DEBIAN/shlibs"), 0o644, format!("libevener 0 evener (>= {version})\n").as_bytes())?;
     let file = work.join(format!("evener_{version}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
+    // Whatever is newer than the commit is as old as that.
+    build.env("SOURCE_DATE_EPOCH", epoch.to_string());
     build.args(["--root-owner-group", "--build"]).arg(&tree).arg(&file);
     run(build)?;
-    check(&file, &work.join("check"), &layout)?;
+    if target.is_this_machine() {
+        check(&file, &work.join("check"), &layout)?;
+    }
     Ok(file)
+}
+
+/// The second that the package is of: what the environment says, as reproducible builds have it, or the commit's.
+fn epoch() -> Result<u64, String> {
+    let told = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(told) => told,
+        Err(_) => {
+            let root = root().display().to_string();
+            output_of("git", &["-C", &root, "log", "-1", "--format=%ct"])?
+        }
+    };
+    told.trim().parse().map_err(|_| format!("{told:?} is no second: set SOURCE_DATE_EPOCH"))
+}
+
+fn bill(target: &Target, epoch: u64) -> Result<String, String> {
+    let created = output_of("date", &["-u", "-d", &format!("@{epoch}"), "+%Y-%m-%dT%H:%M:%SZ"])?;
+    bill::of(&target.triple()?, &target.architecture()?, &created)
 }
 
 /// Unpacks the package and lets OpenSSL load the module out of it.
@@ -65,12 +95,6 @@ fn check(file: &Path, folder: &Path, layout: &Layout) -> Result<(), String> {
         return Ok(());
     }
     Err(format!("OpenSSL does not load the module of the package:\n{providers}"))
-}
-
-fn output_of(program: &str, arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new(program);
-    command.args(arguments);
-    answer(command).map(|text| text.trim().to_owned())
 }
 
 /// The text of the MIT licence; that of the other is on every Debian system.
@@ -116,7 +140,7 @@ evener: initial-upload-closes-no-bugs *
 struct Facts<'a> {
     version: &'a str,
     architecture: &'a str,
-    /// The version of the C library that the files were linked with; an older one may lack a function.
+    /// The version of the C library of which the files ask for a function; an older one lacks it.
     libc: &'a str,
     installed_kib: u64,
 }
@@ -124,7 +148,6 @@ struct Facts<'a> {
 impl Facts<'_> {
     fn control(&self) -> String {
         let Self { version, architecture, libc, installed_kib } = self;
-        let libc = libc.split('-').next().unwrap_or(libc);
         format!(
             "Package: evener\n\
              Version: {version}\n\
@@ -162,10 +185,10 @@ fn kib(files: &[PathBuf]) -> Result<u64, String> {
 }
 
 /// The changes of this version, in Debian's form: the changelog's own headings and items, indented.
-fn changelog(version: &str) -> Result<String, String> {
+fn changelog(version: &str, epoch: u64) -> Result<String, String> {
     let path = root().join("CHANGELOG.md");
     let text = fs::read_to_string(&path).map_err(|error| with_path(&path, &error))?;
-    let date = output_of("date", &["-R", "-r", &path.display().to_string()])?;
+    let date = output_of("date", &["-R", "-u", "-d", &format!("@{epoch}")])?;
     let section = text.split("\n## ").nth(1).ok_or("CHANGELOG.md has no section")?;
     let lines: String = section.lines().skip(1).map(changelog_line).collect();
     Ok(format!(
@@ -226,8 +249,7 @@ mod tests {
 
     #[test]
     fn a_control_file_has_every_field_that_dpkg_demands() {
-        let facts =
-            Facts { version: "1.2.3", architecture: "amd64", libc: "2.36-9+deb12u13", installed_kib: 7 };
+        let facts = Facts { version: "1.2.3", architecture: "amd64", libc: "2.36", installed_kib: 7 };
         let text = facts.control();
         for field in
             ["Package: evener", "Version: 1.2.3", "Architecture: amd64", "Maintainer: ", "Description: "]

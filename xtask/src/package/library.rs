@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use super::{finish, put, read, with_path};
-use crate::programs::{built_of, run};
-use crate::tree::root;
+use crate::programs::{built_library, run};
+use crate::tree::{cargo, root};
 
 /// The name by which programs ask for it.
 pub(super) const SONAME: &str = "libevener.so.0";
@@ -25,8 +25,8 @@ const FOLDER: &str = "crates/evener-c";
 /// Links the library of a given archive into a folder, or of one that is built.
 pub(crate) fn libevener(words: &[&str]) -> ExitCode {
     let linked = match *words {
-        [] => built().map(|library| library.shared),
-        [archive, folder] => link(Path::new(archive), Path::new(folder)),
+        [] => built(cargo(), Command::new("cc")).map(|library| library.shared),
+        [archive, folder] => link(Command::new("cc"), Path::new(archive), Path::new(folder)),
         _ => Err("usage: cargo xtask libevener [ARCHIVE FOLDER]".to_owned()),
     };
     finish("libevener", linked.map(|shared| format!("{}\n", shared.display())))
@@ -40,19 +40,18 @@ pub(super) struct Library {
     pub(super) examples: PathBuf,
 }
 
-/// Builds it with optimisation.
-pub(super) fn built() -> Result<Library, String> {
-    let folder = built_of("evener-c", &["--lib"])?;
-    let archive = folder.join("libevener_c.a");
-    let shared = link(&archive, &folder)?;
+/// Builds it with optimisation, by this cargo and this C compiler.
+pub(super) fn built(cargo: Command, compiler: Command) -> Result<Library, String> {
+    let archive = built_library(cargo, "release", "evener-c", "libevener_c.a")?;
+    let folder = archive.parent().unwrap_or_else(|| Path::new("."));
+    let shared = link(compiler, &archive, folder)?;
     let of_crate = |name: &str| root().join(FOLDER).join(name);
     Ok(Library { shared, archive, header: of_crate("include/evener.h"), examples: of_crate("examples") })
 }
 
 /// Links `libevener.so.0`, and beside it the link by which the linker finds it.
-fn link(archive: &Path, folder: &Path) -> Result<PathBuf, String> {
+fn link(mut compiler: Command, archive: &Path, folder: &Path) -> Result<PathBuf, String> {
     let shared = folder.join(SONAME);
-    let mut compiler = Command::new("cc");
     compiler.args(["-shared", "-static-libgcc", "-o"]).arg(&shared);
     compiler.arg("-Wl,--whole-archive").arg(archive).arg("-Wl,--no-whole-archive");
     compiler.arg(format!("-Wl,-soname,{SONAME}"));

@@ -1,12 +1,15 @@
 //! `cargo xtask install` and `cargo xtask deb`: the command, the provider's module, the library for programs in C, manual pages, completions and the units by
-//! which systemd starts a host where they belong.
+//! which systemd starts a host where they belong. `cargo xtask small`: command and module for boards, held to their sizes.
 //!
 //! Steps: an optimised build -> what goes where ([`Layout`]) -> each file under a temporary name, renamed -> for the
 //! package also what dpkg wants to know ([`deb`](mod@deb)), and a look at what came of it: OpenSSL loads the module out of it.
 
+mod bill;
 mod deb;
 mod layout;
 mod library;
+mod small;
+mod target;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -14,13 +17,15 @@ use std::{env, fs, io};
 
 use self::layout::Layout;
 pub(crate) use self::library::libevener;
-use crate::programs::{Built, answer, built, run};
+pub(crate) use self::small::small;
+use self::target::Target;
+use crate::programs::{Built, answer, built_by, built_evener, run};
 use crate::tree::root;
 
 pub(crate) fn install() -> ExitCode {
     let installed = here().and_then(|layout| {
         refuse_what_dpkg_has(&layout)?;
-        installed(&layout).map(|()| layout)
+        installed(&layout, &Target::installed()).map(|_| layout)
     });
     finish("install", installed.map(|layout| summary(&layout)))
 }
@@ -30,8 +35,15 @@ pub(crate) fn uninstall() -> ExitCode {
     finish("uninstall", here().and_then(|layout| uninstalled(&layout)))
 }
 
-pub(crate) fn deb() -> ExitCode {
-    finish("deb", deb::package().map(|file| format!("{}\n", file.display())))
+/// Builds the package of an architecture, or of this machine's.
+pub(crate) fn deb(words: &[&str]) -> ExitCode {
+    let target = match *words {
+        [] => Ok(Target::like_this()),
+        ["--arch", architecture] => Target::of(architecture),
+        _ => Err("usage: cargo xtask deb [--arch amd64|arm64|armhf]".to_owned()),
+    };
+    let made = target.and_then(|target| deb::package(&target));
+    finish("deb", made.map(|file| format!("{}\n", file.display())))
 }
 
 /// Where the environment says.
@@ -99,12 +111,14 @@ fn finish(what: &str, outcome: Result<String, String>) -> ExitCode {
     }
 }
 
-/// Builds it and puts it there.
-fn installed(layout: &Layout) -> Result<(), String> {
-    let Built { command, objects, module } = built()?;
-    put(&layout.command(), 0o755, &stripped(&command)?)?;
-    put(&layout.objects(), 0o755, &stripped(&objects)?)?;
-    put(&layout.module(), 0o644, &stripped(&module)?)?;
+/// Builds it and puts it there; returns the files that ask for the C library.
+fn installed(layout: &Layout, target: &Target) -> Result<Vec<PathBuf>, String> {
+    let Built { command, objects, module } = built_by(&|| target.cargo())?;
+    put(&layout.command(), 0o755, &stripped(&command, target)?)?;
+    put(&layout.objects(), 0o755, &stripped(&objects, target)?)?;
+    put(&layout.module(), 0o644, &stripped(&module, target)?)?;
+    // What it says of itself is the same on every machine.
+    let command = if target.is_this_machine() { command } else { built_evener()? };
     fs::create_dir_all(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
     let mut manual = Command::new(&command);
     manual.arg("man").arg(layout.manual_pages());
@@ -118,20 +132,20 @@ fn installed(layout: &Layout) -> Result<(), String> {
         let source = root().join("packaging/systemd").join(name);
         put(&path, 0o644, unit(&read(&source)?, &layout.prefix).as_bytes())?;
     }
-    put_library(layout)?;
+    put_library(layout, target)?;
     let docs = root().join("docs");
     for page in [files_below(&docs.join("guide"))?, files_below(&docs.join("reference"))?].concat() {
         put(&layout.documents().join(page.strip_prefix(&docs).unwrap_or(&page)), 0o644, &read(&page)?)?;
     }
-    Ok(())
+    Ok(vec![layout.command(), layout.objects(), layout.module(), layout.library(library::SONAME)])
 }
 
 /// What there is for programs in C.
-fn put_library(layout: &Layout) -> Result<(), String> {
-    let library = library::built()?;
-    put(&layout.library(library::SONAME), 0o644, &stripped(&library.shared)?)?;
+fn put_library(layout: &Layout, target: &Target) -> Result<(), String> {
+    let library = library::built(target.cargo(), target.cc())?;
+    put(&layout.library(library::SONAME), 0o644, &stripped(&library.shared, target)?)?;
     library::point(&layout.library(library::LINK_NAME), library::SONAME)?;
-    put(&layout.library(library::ARCHIVE), 0o644, &stripped(&library.archive)?)?;
+    put(&layout.library(library::ARCHIVE), 0o644, &stripped(&library.archive, target)?)?;
     put(&layout.header(), 0o644, &read(&library.header)?)?;
     library::put_pkg_config(&layout.pkg_config(), &layout.prefix, &layout.libraries)?;
     let page = read(&root().join("packaging/libevener/libevener.3"))?;
@@ -193,9 +207,9 @@ fn put(path: &Path, mode: u32, bytes: &[u8]) -> Result<(), String> {
 }
 
 /// A program without what only a debugger reads, five parts in six of it; as it is where there is no `strip`.
-fn stripped(path: &Path) -> Result<Vec<u8>, String> {
+fn stripped(path: &Path, target: &Target) -> Result<Vec<u8>, String> {
     let draft = path.with_extension("stripped");
-    let mut strip = Command::new("strip");
+    let mut strip = target.strip();
     strip.args(["--strip-unneeded", "-o"]).arg(&draft).arg(path);
     if run(strip).is_err() {
         return read(path);
@@ -203,6 +217,16 @@ fn stripped(path: &Path) -> Result<Vec<u8>, String> {
     let bytes = read(&draft);
     fs::remove_file(&draft).map_err(|error| with_path(&draft, &error))?;
     bytes
+}
+
+/// How many bytes of it are left.
+fn stripped_size(path: &Path, mut strip: Command) -> Result<u64, String> {
+    let draft = path.with_extension("stripped");
+    strip.args(["--strip-unneeded", "-o"]).arg(&draft).arg(path);
+    run(strip)?;
+    let size = fs::metadata(&draft).map(|metadata| metadata.len());
+    fs::remove_file(&draft).map_err(|error| with_path(&draft, &error))?;
+    size.map_err(|error| with_path(&draft, &error))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

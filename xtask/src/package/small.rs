@@ -1,0 +1,182 @@
+//! `cargo xtask small`: command and module for boards, and what they may take: bytes, memory, instructions until the first message.
+//!
+//! Steps: the board's tool chain with the sources of its standard library -> both built by the profile `small`, the library with them, for that which
+//! comes compiled is half as large as all of ours: it can print backtraces, and is no Thumb code -> sizes without symbols, held to
+//! [`Limits`] -> on this machine also memory and instructions of a program with the module and without.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use evener_testbed::{Profile, Toolchain};
+
+use super::{finish, stripped_size, with_path};
+use crate::programs::{MODULE, answer, built_library, built_small_command, run};
+use crate::tree::{cargo, root};
+
+/// What the two files may take.
+struct Limits {
+    module_bytes: u64,
+    command_bytes: u64,
+}
+
+const ARMV7: Limits = Limits { module_bytes: 700_000, command_bytes: 3_000_000 };
+
+/// Of a module in a program: KiB of memory, and instructions from the start to the end of the first message, 1 ms of a core at 1 GHz.
+const RESIDENT_KIB_MAX: u64 = 600;
+const START_INSTRUCTIONS_MAX: u64 = 1_000_000;
+
+pub(crate) fn small() -> std::process::ExitCode {
+    finish("small", measured())
+}
+
+/// A line for each figure; an error where one is over its limit.
+fn measured() -> Result<String, String> {
+    let mut figures = Vec::new();
+    let toolchain = Toolchain::fetch(Profile::Armv7).and_then(Toolchain::with_sources);
+    let toolchain = toolchain.map_err(|error| format!("no tool chain for boards: {error}"))?;
+    let board = || for_board(&toolchain);
+    let module = built_library(board(), "small", "evener-provider", MODULE)?;
+    let strip = || toolchain.tool("strip");
+    figures.push(Figure {
+        of: "evener.so, ARMv7, bytes",
+        is: stripped_size(&module, strip())?,
+        most: ARMV7.module_bytes,
+    });
+    let command = built_small_command(board())?;
+    figures.push(Figure {
+        of: "evener, ARMv7, bytes",
+        is: stripped_size(&command, strip())?,
+        most: ARMV7.command_bytes,
+    });
+    let module = built_library(cargo(), "small", "evener-provider", MODULE)?;
+    figures.extend(in_a_program(&module)?);
+    let text: String = figures.iter().map(|figure| format!("{}: {}\n", figure.of, figure.is)).collect();
+    let over: Vec<String> = figures.iter().filter_map(Figure::excess).collect();
+    if over.is_empty() { Ok(text) } else { Err(format!("{text}{}", over.join("; "))) }
+}
+
+/// A count and its limit.
+struct Figure {
+    of: &'static str,
+    is: u64,
+    most: u64,
+}
+
+impl Figure {
+    fn excess(&self) -> Option<String> {
+        (self.is > self.most).then(|| format!("{}: {}, at most {}", self.of, self.is, self.most))
+    }
+}
+
+/// Cargo for a board whose flash and memory are short. The standard library is built from its sources by a flag that compilers of a release know only so.
+fn for_board(toolchain: &Toolchain) -> Command {
+    let mut command = toolchain.cargo(cargo().get_program());
+    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-C target-feature=+thumb-mode");
+    command.env("CARGO_UNSTABLE_BUILD_STD", "std,panic_unwind");
+    command.env("CARGO_UNSTABLE_BUILD_STD_FEATURES", "optimize_for_size");
+    command.env("CARGO_TARGET_DIR", root().join("target/small"));
+    command
+}
+
+/// What the module takes of memory and instructions in a program that loads it, as `evener provider install` has it loaded.
+fn in_a_program(module: &Path) -> Result<[Figure; 2], String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+    let program = folder.path().join("resident");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-o"]).arg(&program);
+    compiler.arg(root().join("conformance/openssl/programs/resident.c")).arg("-lcrypto");
+    run(compiler)?;
+    let configurations = [false, true].map(|with| configuration(folder.path(), module, with));
+    let [without, with] = configurations;
+    let (without, with) = (without?, with?);
+    let more = |count: &dyn Fn(&Path) -> Result<u64, String>| {
+        Ok::<_, String>(count(&with)?.saturating_sub(count(&without)?))
+    };
+    let resident = more(&|configuration| resident(&program, configuration))?;
+    let instructions = more(&|configuration| instructions(&program, configuration))?;
+    Ok([
+        Figure {
+            of: "memory of a program with evener.so, x86-64, KiB more",
+            is: resident,
+            most: RESIDENT_KIB_MAX,
+        },
+        Figure {
+            of: "start of a program with evener.so, x86-64, instructions more",
+            is: instructions,
+            most: START_INSTRUCTIONS_MAX,
+        },
+    ])
+}
+
+fn configuration(folder: &Path, module: &Path, with: bool) -> Result<PathBuf, String> {
+    let (line, section) = match with {
+        true => (
+            "evener = evener_sect\n",
+            format!(
+                "[evener_sect]\nidentity = evener\nmodule = {}\nactivate = 1\ncombine = auto\n",
+                module.display()
+            ),
+        ),
+        false => ("", String::new()),
+    };
+    let text = format!(
+        "openssl_conf = init\n[init]\nproviders = provider_sect\nalg_section = evp_properties\nrandom = random_sect\n\
+         [evp_properties]\ndefault_properties = ?provider=evener\n[random_sect]\nproperties = provider=default\n\
+         [provider_sect]\ndefault = default_sect\n{line}[default_sect]\nactivate = 1\n{section}"
+    );
+    let path = folder.join(format!("{with}.cnf"));
+    fs::write(&path, text).map_err(|error| with_path(&path, &error))?;
+    Ok(path)
+}
+
+/// The program under a configuration, with counts of its own: the usual folder may hold what has to be cleared away.
+fn under(command: &mut Command, configuration: &Path) {
+    command
+        .env("OPENSSL_CONF", configuration)
+        .env("EVENER_STATISTICS_DIR", configuration.with_file_name("counts"));
+}
+
+/// The least of nine: pages of files that others have read are no count of this program's.
+fn resident(program: &Path, configuration: &Path) -> Result<u64, String> {
+    let once = |_| {
+        let mut command = Command::new(program);
+        under(&mut command, configuration);
+        let text = answer(command)?;
+        let number = text.split_whitespace().next().and_then(|number| number.parse().ok());
+        number.ok_or_else(|| format!("resident printed {text:?}"))
+    };
+    (0..9).map(once).collect::<Result<Vec<u64>, _>>()?.into_iter().min().ok_or_else(|| "no run".to_owned())
+}
+
+fn instructions(program: &Path, configuration: &Path) -> Result<u64, String> {
+    let mut command = Command::new("valgrind");
+    command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(program);
+    under(&mut command, configuration);
+    let output = command.output().map_err(|error| format!("valgrind: {error}"))?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    let collected = report.lines().find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    collected.filter(|_| output.status.success()).ok_or_else(|| format!("valgrind counted nothing: {report}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_over_its_limit_is_named_and_one_at_it_is_not() {
+        let figure = |is| Figure { of: "evener.so, bytes", is, most: 700_000 };
+        assert_eq!(figure(700_000).excess(), None);
+        assert_eq!(figure(700_001).excess().as_deref(), Some("evener.so, bytes: 700001, at most 700000"));
+    }
+
+    #[test]
+    fn a_configuration_names_the_module_or_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = |with| {
+            let path = configuration(folder.path(), Path::new("/m/evener.so"), with).unwrap();
+            fs::read_to_string(path).unwrap()
+        };
+        assert!(text(true).contains("module = /m/evener.so\n") && !text(false).contains("evener.so"));
+    }
+}
