@@ -15,9 +15,14 @@ mod terminal;
 use std::process::ExitCode;
 
 use crate::arguments::Command;
+#[cfg(feature = "experiments")]
+use crate::command::{bench, demo, sim};
+#[cfg(feature = "manuals")]
+use crate::command::{completions, man};
+#[cfg(feature = "servers")]
+use crate::command::{cryptodev, host};
 use crate::command::{
-    bench, completions, cryptodev, demo, devices, doctor, encrypt, explain, host, inspect, keygen, keyset,
-    man, objects, provider, sim, status, sum, top,
+    devices, doctor, encrypt, explain, inspect, keygen, keyset, objects, provider, status, sum, top,
 };
 use crate::terminal::{output, signals};
 
@@ -44,16 +49,23 @@ fn main() -> ExitCode {
         Command::RunShard(arguments) => objects::run_shard::run(arguments),
         Command::Devices(arguments) => devices::run(arguments),
         Command::Explain(arguments) => explain::run(arguments),
+        #[cfg(feature = "experiments")]
         Command::Bench(bench) => bench::run(bench),
+        #[cfg(feature = "experiments")]
         Command::Sim(sim) => sim::run(sim),
+        #[cfg(feature = "experiments")]
         Command::Demo(arguments) => demo::run(arguments),
+        #[cfg(feature = "servers")]
         Command::Host(arguments) => host::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Top(arguments) => top::run(arguments),
         Command::Doctor(arguments) => doctor::run(arguments),
+        #[cfg(feature = "servers")]
         Command::Cryptodev(arguments) => cryptodev::run(arguments),
         Command::Provider(provider) => provider::run(provider),
+        #[cfg(feature = "manuals")]
         Command::Completions(arguments) => completions::run(arguments, arguments::definition()),
+        #[cfg(feature = "manuals")]
         Command::Man(arguments) => man::run(arguments, arguments::definition()),
     };
     signals::end(outcome.unwrap_or_else(|error| output::failure(&error)))

@@ -17,8 +17,12 @@ const GROUPS: [(&str, &[&str]); 4] = [
 ];
 
 /// Commands about the command itself, which the help names in a sentence.
+#[cfg(feature = "manuals")]
 const ABOUT_ITSELF: &str = "`evener help COMMAND` says more of each; `evener man` and `evener completions` make manual pages and \
                             completions for a shell.";
+#[cfg(not(feature = "manuals"))]
+const ABOUT_ITSELF: &str =
+    "`evener help COMMAND` says more of each; of this small build some commands are left out.";
 
 /// As clap's own, but for the place of examples.
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
@@ -52,15 +56,20 @@ fn examples_first(command: Command) -> Command {
 fn grouped(command: &Command) -> String {
     let mut text = String::new();
     for (title, names) in GROUPS {
-        text += &format!("{title}:\n");
-        for name in names {
-            let about = command.find_subcommand(name).and_then(Command::get_about);
-            let about = about.map(StyledStr::to_string).unwrap_or_default();
-            text += &wrapped(&format!("  {name:<11}"), &about, COLUMNS);
+        let commands = names.iter().filter_map(|name| command.find_subcommand(name));
+        let lines: String = commands.map(line).collect();
+        // A small build is without some of them.
+        if !lines.is_empty() {
+            text += &format!("{title}:\n{lines}\n");
         }
-        text.push('\n');
     }
     text + &wrapped("", ABOUT_ITSELF, COLUMNS) + "\n"
+}
+
+/// A command in its group.
+fn line(command: &Command) -> String {
+    let about = command.get_about().map(StyledStr::to_string).unwrap_or_default();
+    wrapped(&format!("  {:<11}", command.get_name()), &about, COLUMNS)
 }
 
 /// Columns that every terminal has.
@@ -73,6 +82,7 @@ mod tests {
     use super::*;
     use crate::arguments::Arguments;
 
+    #[cfg(all(feature = "experiments", feature = "servers", feature = "manuals"))]
     #[test]
     fn each_command_is_in_one_group_or_about_the_command_itself() {
         let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();

@@ -6,23 +6,30 @@ mod version;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
+#[cfg(feature = "experiments")]
 use crate::command::bench::Bench;
+#[cfg(feature = "manuals")]
 use crate::command::completions::Completions;
+#[cfg(feature = "servers")]
 use crate::command::cryptodev::Cryptodev;
+#[cfg(feature = "experiments")]
 use crate::command::demo::Demo;
 use crate::command::devices::Devices;
 use crate::command::doctor::Doctor;
 use crate::command::encrypt::verify::Verify;
 use crate::command::encrypt::{Decrypt, Encrypt};
 use crate::command::explain::Explain;
+#[cfg(feature = "servers")]
 use crate::command::host::Host;
 use crate::command::inspect::Inspect;
 use crate::command::keygen::Keygen;
 use crate::command::keyset::KeysetCommand;
+#[cfg(feature = "manuals")]
 use crate::command::man::Man;
 use crate::command::objects::plan::Plan;
 use crate::command::objects::run_shard::RunShard;
 use crate::command::provider::Provider;
+#[cfg(feature = "experiments")]
 use crate::command::sim::Sim;
 use crate::command::status::Status;
 use crate::command::sum::Sum;
@@ -64,19 +71,26 @@ pub(crate) enum Command {
     RunShard(Box<RunShard>),
     Devices(Devices),
     Explain(Box<Explain>),
+    #[cfg(feature = "experiments")]
     #[command(subcommand)]
     Bench(Bench),
+    #[cfg(feature = "experiments")]
     #[command(subcommand)]
     Sim(Sim),
+    #[cfg(feature = "experiments")]
     Demo(Demo),
+    #[cfg(feature = "servers")]
     Host(Box<Host>),
     Status(Status),
     Top(Top),
     Doctor(Doctor),
+    #[cfg(feature = "servers")]
     Cryptodev(Box<Cryptodev>),
     #[command(subcommand)]
     Provider(Box<Provider>),
+    #[cfg(feature = "manuals")]
     Completions(Completions),
+    #[cfg(feature = "manuals")]
     Man(Man),
 }
 

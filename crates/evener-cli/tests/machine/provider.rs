@@ -321,3 +321,85 @@ fn a_service_that_has_a_configuration_of_its_own_keeps_it() {
     let text = fs::read_to_string(place.join("root/etc/evener/a.service.cnf")).unwrap();
     assert!(text.contains(&format!(".include {}\n", place.join("base.cnf").display())));
 }
+
+/// OpenWrt's openssl.cnf as its package libopenssl-conf has it, in what matters here; `root` stands before what it includes.
+fn openwrt(root: &str) -> String {
+    format!(
+        "openssl_conf = openssl_init\n[openssl_init]\nproviders = provider_sect\nengines = engines_sect\n\
+         [provider_sect]\ndefault = default_sect\n.include {root}/var/etc/ssl/providers.cnf\n[default_sect]\nactivate = 1\n\
+         [engines_sect]\n.include {root}/var/etc/ssl/engines.cnf\n.include {root}/etc/ssl/modules.cnf.d\n\n[tsa]\ndefault_tsa = a\n"
+    )
+}
+
+#[test]
+fn on_openwrt_a_file_that_its_configuration_includes_does_it_and_goes_again() {
+    let place = Place::new();
+    let root = place.join("root");
+    place.write("root/etc/openwrt_release", "DISTRIB_ID='OpenWrt'\n");
+    place.write("root/etc/ssl/openssl.cnf", openwrt(""));
+    fs::create_dir(place.join("root/etc/ssl/modules.cnf.d")).unwrap();
+    place.write("root/usr/lib/ossl-modules/evener.so", "no module");
+    let before = tree(&root);
+    let provider = |words: &[&str]| place.evener().arg("provider").args(words).args(["--root", "root"]).run();
+    let said = provider(&["install", "--system", "--yes-system-wide"]).succeeded().stdout_text().to_owned();
+    assert!(said.contains("uci set openssl.evener=provider") && !said.contains("systemctl"), "{said}");
+    let text = fs::read_to_string(place.join("root/etc/ssl/modules.cnf.d/evener.cnf")).unwrap();
+    assert!(text.contains("\nmodule = /usr/lib/ossl-modules/evener.so\n"), "{text}");
+
+    // What its init script makes of /etc/config/openssl.
+    place.write("root/var/etc/ssl/providers.cnf", "evener = evener_sect\n");
+    let fragment = text
+        .replace("module = /usr/lib/ossl-modules/evener.so\n", "")
+        .replace("identity = evener", "identity = legacy");
+    place.write("root/etc/ssl/modules.cnf.d/evener.cnf", fragment);
+    place.write("read.cnf", openwrt(&root.display().to_string()));
+    let openssl = |words: &[&str]| {
+        let ran = place.program("openssl").args(words).env("OPENSSL_CONF", place.join("read.cnf")).run();
+        ran.succeeded().stdout_text().to_owned()
+    };
+    let output = openssl(&["list", "-providers"]);
+    let mut names = names_of_providers(&output);
+    names.sort_unstable();
+    assert_eq!(names, ["default", "legacy"]);
+
+    place.write("root/etc/ssl/modules.cnf.d/evener.cnf", text);
+    fs::remove_dir_all(place.join("root/var")).unwrap();
+    let said = provider(&["uninstall", "--all"]).succeeded().stdout_text().to_owned();
+    assert!(said.contains("uci delete openssl.evener"), "{said}");
+    assert_eq!(tree(&root), before);
+    // Its services have no environment of their own, and a package's own file is not ours.
+    provider(&["install", "--unit", "nginx.service"]).ended_with(2).saying("--system");
+    place.write("root/etc/ssl/modules.cnf.d/evener.cnf", "[evener_sect]\nactivate = 1\n");
+    provider(&["install", "--system", "--yes-system-wide"]).ended_with(2).saying("not Evener's");
+}
+
+#[test]
+fn on_alpine_sessions_get_it_by_their_profile_and_services_by_a_line_that_is_said() {
+    let place = Place::new();
+    let root = place.join("root");
+    place.write("root/etc/alpine-release", "3.22.0\n");
+    place.write("root/etc/ssl/openssl.cnf", DEBIAN);
+    place.write("root/usr/lib/ossl-modules/evener.so", "no module");
+    let before = tree(&root);
+    let provider = |words: &[&str]| place.evener().arg("provider").args(words).args(["--root", "root"]).run();
+    let said = provider(&["install", "--system", "--yes-system-wide"]).succeeded().stdout_text().to_owned();
+    assert!(said.contains("/etc/conf.d: export OPENSSL_CONF=") && !said.contains("systemctl"), "{said}");
+    let profile = fs::read_to_string(place.join("root/etc/profile.d/60-evener.sh")).unwrap();
+    place.write("profile.sh", &profile);
+    let shell = place.program("sh").args(["-c", ". ./profile.sh; echo $OPENSSL_CONF"]).run().succeeded();
+    assert_eq!(shell.stdout_text().trim(), "/etc/evener/openssl.cnf");
+    let cnf = fs::read_to_string(place.join("root/etc/evener/openssl.cnf")).unwrap();
+    assert!(cnf.contains("\n.include /etc/ssl/openssl.cnf\n"), "{cnf}");
+    assert!(cnf.contains("\nmodule = /usr/lib/ossl-modules/evener.so\n"), "{cnf}");
+    // The section is the one of that root's file, and not of this machine's.
+    assert!(cnf.contains("\n[openssl_init]\n"), "{cnf}");
+    provider(&["uninstall", "--system"]).succeeded();
+    assert_eq!(tree(&root), before);
+    let said = provider(&["install", "--unit", "nginx.service"]).succeeded().stdout_text().to_owned();
+    assert!(
+        said.contains("/etc/conf.d/nginx: export OPENSSL_CONF=\"/etc/evener/nginx.service.cnf\""),
+        "{said}"
+    );
+    provider(&["uninstall", "--all"]).succeeded();
+    assert_eq!(tree(&root), before);
+}

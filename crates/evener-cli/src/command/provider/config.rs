@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use evener_machine::modules::ModuleSpec;
 
+use super::scope::below;
 use crate::openssl::config::{Cnf, TOP};
-use crate::openssl::system;
+use crate::openssl::system::System;
 use crate::terminal::{Exit, PathDisplay, output};
 
 /// Prints a configuration for OpenSSL that includes the system's and adds Evener's provider.
@@ -76,16 +77,17 @@ fn real_module(text: &str) -> Result<ModuleSpec, String> {
 }
 
 pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
-    let text = arguments.options.text("evener provider config")?;
+    let root = Path::new("/");
+    let text = arguments.options.text("evener provider config", System::below(root), root)?;
     output::answer(text.as_bytes())
 }
 
 impl ConfigOptions {
     /// The provider's file, absolute.
-    pub(super) fn file(&self) -> anyhow::Result<PathBuf> {
+    pub(super) fn file(&self, system: System) -> anyhow::Result<PathBuf> {
         match &self.file {
             Some(file) => std::path::absolute(file).context("this directory is gone"),
-            None => Ok(system::modules_directory()?.join("evener.so")),
+            None => Ok(system.modules_directory()?.join("evener.so")),
         }
     }
 
@@ -93,22 +95,43 @@ impl ConfigOptions {
         self.base.is_some()
     }
 
-    /// The whole file, written by `writer`.
-    pub(super) fn text(&self, writer: &str) -> anyhow::Result<String> {
-        let base = match &self.base {
-            Some(base) => std::path::absolute(base).context("this directory is gone")?,
-            None => system::configuration()?,
-        };
-        let known = match Cnf::read(&base) {
-            Ok(known) => known,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Cnf::default(),
-            Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&base))),
-        };
-        let file = self.file()?;
+    /// The whole file, written by `writer`, for a system below `root`.
+    pub(super) fn text(&self, writer: &str, system: System, root: &Path) -> anyhow::Result<String> {
+        let (base, known) = self.base(system, root)?;
+        let file = self.file(system)?;
         for path in [&base, &file] {
             check_path(path)?;
         }
         Base { known: &known }.with_evener(writer, &base, &file, &self.keys()?)
+    }
+
+    /// Lines for a configuration that includes them, and lists the provider itself under the name of the section.
+    pub(super) fn fragment(&self, writer: &str, system: System, root: &Path) -> anyhow::Result<String> {
+        let (base, known) = self.base(system, root)?;
+        let file = self.file(system)?;
+        check_path(&file)?;
+        Base { known: &known }.fragment(writer, &base, &file, &self.keys()?)
+    }
+
+    /// The configuration that there is, by the name that programs have for it, and what it says.
+    fn base(&self, system: System, root: &Path) -> anyhow::Result<(PathBuf, Cnf)> {
+        let (base, there) = match &self.base {
+            Some(base) => {
+                let base = std::path::absolute(base).context("this directory is gone")?;
+                (base.clone(), base)
+            }
+            None => {
+                let base = system.configuration()?;
+                // Of another root only what is known to lie there is looked at there: paths of this machine's OpenSSL are this machine's.
+                let there = if system == System::Systemd { base.clone() } else { below(root, &base) };
+                (base, there)
+            }
+        };
+        match Cnf::read(&there) {
+            Ok(known) => Ok((base, known)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((base, Cnf::default())),
+            Err(error) => Err(error).with_context(|| format!("cannot read {}", PathDisplay(&there))),
+        }
     }
 
     /// Lines of the provider's own section.
@@ -156,10 +179,7 @@ impl Base<'_> {
         let (algorithms, random) =
             (section("alg_section", "evener_algorithms"), section("random", "evener_random"));
         let properties = self.properties(&algorithms)?;
-        let random_properties = match self.known.value(&random, "properties") {
-            None => "properties = provider=default\n".to_owned(),
-            Some(properties) => format!("# properties = {properties}, as the system has it\n"),
-        };
+        let random_properties = self.random_properties(&random);
         let node = match self.known.value(TOP, "nodejs_conf") {
             None => format!("nodejs_conf = {start}\n"),
             Some(_) => String::new(),
@@ -200,6 +220,47 @@ impl Base<'_> {
              [{random}]\n\
              {random_properties}"
         ))
+    }
+
+    /// The same for a configuration that includes it.
+    fn fragment(&self, writer: &str, base: &Path, module: &Path, keys: &str) -> anyhow::Result<String> {
+        let Some(start) = self.known.start() else {
+            bail!("{}: it has no line openssl_conf, so that nothing in it is read", PathDisplay(base));
+        };
+        let section =
+            |name: &str, ours: &'static str| self.known.value(start, name).unwrap_or(ours).to_owned();
+        let (algorithms, random) =
+            (section("alg_section", "evener_algorithms"), section("random", "evener_random"));
+        let (properties, random_properties) =
+            (self.properties(&algorithms)?, self.random_properties(&random));
+        let (base, module) = (base.display(), module.display());
+        Ok(format!(
+            "# Written by `{writer}`. {base} includes it.\n\
+             [{start}]\n\
+             alg_section = {algorithms}\n\
+             random = {random}\n\
+             \n\
+             [evener_sect]\n\
+             identity = evener\n\
+             module = {module}\n\
+             activate = 1\n\
+             {keys}\
+             \n\
+             # Without this line it is left to chance who serves an algorithm that both have.\n\
+             [{algorithms}]\n\
+             default_properties = {properties}\n\
+             \n\
+             # OpenSSL 3.0 would otherwise draw random numbers through evener.\n\
+             [{random}]\n\
+             {random_properties}"
+        ))
+    }
+
+    fn random_properties(&self, random: &str) -> String {
+        match self.known.value(random, "properties") {
+            None => "properties = provider=default\n".to_owned(),
+            Some(properties) => format!("# properties = {properties}, as the system has it\n"),
+        }
     }
 
     /// The system's own properties, and evener's where they leave a choice.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use evener_fd::atomic_file;
 
-use super::scope::{DROP_IN, below};
+use super::scope::{DROP_IN, FRAGMENT, PROFILE, below};
+use crate::openssl::system::OPENWRT_FRAGMENTS;
 use crate::terminal::PathDisplay;
 
 /// The first line of every file that is written here, and of none that is not.
@@ -104,6 +105,10 @@ pub(super) fn all(root: &Path) -> Vec<PathBuf> {
     let others = ["etc/systemd/system.conf.d", "etc/environment.d"].map(|folder| root.join(folder));
     let folders = units.chain(others).filter(is_folder);
     let mut all: Vec<_> = folders.map(|folder| folder.join(DROP_IN)).collect();
+    all.extend(
+        [Path::new(PROFILE).to_owned(), Path::new(OPENWRT_FRAGMENTS).join(FRAGMENT)]
+            .map(|path| below(root, &path)),
+    );
     all.extend(Some(root.join("etc/evener")).filter(is_folder).into_iter().flat_map(entries));
     all.retain(|path| matches!(standing(path), Ok(Standing::Ours)));
     all

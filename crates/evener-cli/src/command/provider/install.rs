@@ -10,6 +10,7 @@ use anyhow::bail;
 use super::config::ConfigOptions;
 use super::dropin::{File, WRITER, sets_openssl_conf};
 use super::scope::{Scope, Whom, below};
+use crate::openssl::system::System;
 use crate::terminal::{Exit, PathDisplay, output};
 
 /// Lets programs load Evener's provider: writes a configuration and a drop-in that sets OPENSSL_CONF, and says how to undo it.
@@ -40,15 +41,15 @@ pub(crate) struct Install {
 }
 
 pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
-    let whom = arguments.whom()?;
-    let there = below(&arguments.root, &arguments.options.file()?);
+    let (whom, system) = (arguments.whom()?, System::below(&arguments.root));
+    let there = below(&arguments.root, &arguments.options.file(system)?);
     if !there.is_file() {
         bail!("{} is not there: install it first, or name it with --file", PathDisplay(&there));
     }
-    let files = arguments.files(&whom)?;
+    let files = arguments.files(&whom, system)?;
     files.iter().try_for_each(File::check)?;
     files.iter().try_for_each(|file| file.write(&arguments.root))?;
-    output::answer(text(&whom, &files, &arguments.root).as_bytes())
+    output::answer(text(&whom, system, &files, &arguments.root).as_bytes())
 }
 
 impl Install {
@@ -74,9 +75,20 @@ impl Install {
     }
 
     /// The configuration, then the drop-ins: what names a file comes after it.
-    fn files(&self, whom: &Whom) -> anyhow::Result<Vec<File>> {
-        let mut files = vec![File { path: below(&self.root, &whom.cnf()), text: self.options.text(WRITER)? }];
-        files.extend(whom.drop_ins()?.into_iter().map(|(path, text)| File {
+    fn files(&self, whom: &Whom, system: System) -> anyhow::Result<Vec<File>> {
+        let text = match system {
+            System::OpenWrt if matches!(whom, Whom::Unit(_)) => {
+                bail!(
+                    "OpenWrt gives its services no environment: --system, whose openssl.cnf all of them read"
+                )
+            }
+            System::OpenWrt if matches!(whom, Whom::System) => {
+                self.options.fragment(WRITER, system, &self.root)?
+            }
+            _ => self.options.text(WRITER, system, &self.root)?,
+        };
+        let mut files = vec![File { path: below(&self.root, &whom.cnf(system)), text }];
+        files.extend(whom.drop_ins(system)?.into_iter().map(|(path, text)| File {
             path: below(&self.root, &path),
             text: format!("# Written by `{WRITER}`.\n{text}"),
         }));
@@ -85,13 +97,13 @@ impl Install {
 }
 
 /// What was done, what makes it work, how to see that it does, and how to undo it.
-fn text(whom: &Whom, files: &[File], root: &Path) -> String {
+fn text(whom: &Whom, system: System, files: &[File], root: &Path) -> String {
     let root = if root == Path::new("/") { String::new() } else { format!(" --root '{}'", root.display()) };
     let undo = format!("evener provider uninstall {}{root}", whom.option());
     let paths = files.iter().map(|file| PathDisplay(&file.path).to_string()).collect();
     [
         paragraph("wrote", paths),
-        paragraph("to make it work", [whom.afterwards(), whom.elsewhere()].concat()),
+        paragraph("to make it work", [whom.afterwards(system), whom.elsewhere(system)].concat()),
         paragraph("to see that it works", vec!["evener doctor".into(), "evener status".into()]),
         paragraph("to undo it", vec![undo]),
     ]

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use crate::openssl::system::{OPENWRT_FRAGMENTS, System};
+
 /// Programs that are meant.
 #[derive(clap::Args)]
 #[group(multiple = false)]
@@ -54,17 +56,28 @@ impl Whom {
     }
 
     /// The configuration that its programs get.
-    pub(super) fn cnf(&self) -> PathBuf {
+    pub(super) fn cnf(&self, system: System) -> PathBuf {
         match self {
             Self::Unit(unit) => format!("/etc/evener/{unit}.cnf").into(),
             Self::User { config } => config.join("evener/openssl.cnf"),
+            Self::System if system == System::OpenWrt => Path::new(OPENWRT_FRAGMENTS).join(FRAGMENT),
             Self::System => "/etc/evener/openssl.cnf".into(),
         }
     }
 
     /// Files that set OPENSSL_CONF, with what each says.
-    pub(super) fn drop_ins(&self) -> anyhow::Result<Vec<(PathBuf, String)>> {
-        let cnf = self.cnf();
+    pub(super) fn drop_ins(&self, system: System) -> anyhow::Result<Vec<(PathBuf, String)>> {
+        match system {
+            System::Systemd => self.systemd_drop_ins(),
+            System::Alpine if matches!(self, Self::System) => {
+                Ok(vec![(PROFILE.into(), format!("export {}", environment_d(&self.cnf(system))?))])
+            }
+            System::Alpine | System::OpenWrt => Ok(Vec::new()),
+        }
+    }
+
+    fn systemd_drop_ins(&self) -> anyhow::Result<Vec<(PathBuf, String)>> {
+        let cnf = self.cnf(System::Systemd);
         let path = cnf.display();
         Ok(match self {
             Self::Unit(unit) => {
@@ -85,29 +98,72 @@ impl Whom {
         })
     }
 
-    /// What makes programs see it, and see that it is gone.
-    pub(super) fn afterwards(&self) -> Vec<String> {
-        match self {
-            Self::Unit(unit) => vec!["systemctl daemon-reload".into(), format!("systemctl restart {unit}")],
-            Self::User { .. } => vec!["log out of the desktop and in again".into()],
-            Self::System => {
+    /// What makes programs see it.
+    pub(super) fn afterwards(&self, system: System) -> Vec<String> {
+        let cnf = self.cnf(system);
+        let line = format!("export OPENSSL_CONF=\"{}\"", cnf.display());
+        match (self, system) {
+            (Self::Unit(unit), System::Alpine) => {
+                let name = unit.trim_end_matches(".service");
+                vec![format!("add to /etc/conf.d/{name}: {line}"), format!("rc-service {name} restart")]
+            }
+            (Self::Unit(unit), _) => {
+                vec!["systemctl daemon-reload".into(), format!("systemctl restart {unit}")]
+            }
+            (Self::User { .. }, System::Systemd) => vec!["log out of the desktop and in again".into()],
+            (Self::User { .. }, _) => vec![format!("in the profile of a shell: {line}")],
+            (Self::System, System::Systemd) => {
                 vec!["systemctl daemon-reexec".into(), "restart services, log out and in again".into()]
             }
+            (Self::System, System::Alpine) => vec![
+                "log in again".into(),
+                format!("for a service, add to its file in /etc/conf.d: {line}"),
+                "rc-service NAME restart".into(),
+            ],
+            (Self::System, System::OpenWrt) => vec![
+                "uci set openssl.evener=provider".into(),
+                "uci set openssl.evener.enabled=1".into(),
+                "uci commit openssl".into(),
+                "/etc/init.d/openssl reload".into(),
+                "restart services".into(),
+            ],
+        }
+    }
+
+    /// What makes programs see that it is gone.
+    pub(super) fn undone(&self, system: System) -> Vec<String> {
+        match (self, system) {
+            (Self::System, System::OpenWrt) => vec![
+                "uci delete openssl.evener".into(),
+                "uci commit openssl".into(),
+                "/etc/init.d/openssl reload".into(),
+                "restart services".into(),
+            ],
+            (Self::System, System::Alpine) => {
+                vec!["log in again".into(), "take OPENSSL_CONF out of files in /etc/conf.d".into()]
+            }
+            _ => self.afterwards(system),
         }
     }
 
     /// Where that is not enough, and what helps.
-    pub(super) fn elsewhere(&self) -> Vec<String> {
+    pub(super) fn elsewhere(&self, system: System) -> Vec<String> {
         match self {
-            Self::User { .. } => vec![
+            Self::User { .. } if system == System::Systemd => vec![
                 "shells of a login by ssh or on a console read no environment.d; there, or in their profile:"
                     .into(),
-                format!("export OPENSSL_CONF='{}'", self.cnf().display()),
+                format!("export OPENSSL_CONF='{}'", self.cnf(system).display()),
             ],
             _ => Vec::new(),
         }
     }
 }
+
+/// Evener's lines in OpenWrt's folder.
+pub(super) const FRAGMENT: &str = "evener.cnf";
+
+/// What shells of Alpine's sessions read.
+pub(super) const PROFILE: &str = "/etc/profile.d/60-evener.sh";
 
 /// The name of every drop-in of Evener's.
 pub(super) const DROP_IN: &str = "60-evener.conf";

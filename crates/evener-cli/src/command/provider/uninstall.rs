@@ -10,6 +10,7 @@ use anyhow::bail;
 use super::dropin::{self, Standing, standing};
 use super::install::paragraph;
 use super::scope::{Scope, Whom, below};
+use crate::openssl::system::System;
 use crate::terminal::{Exit, PathDisplay, output};
 
 /// Takes back what `evener provider install` wrote; programs that run keep the provider until they end.
@@ -32,9 +33,9 @@ pub(crate) struct Uninstall {
 }
 
 pub(crate) fn run(arguments: &Uninstall) -> anyhow::Result<Exit> {
-    let whom = arguments.scope.whom()?;
+    let (whom, system) = (arguments.scope.whom()?, System::below(&arguments.root));
     let found = match &whom {
-        Some(whom) => arguments.files_of(whom)?,
+        Some(whom) => arguments.files_of(whom, system)?,
         None if arguments.all => dropin::all(&arguments.root),
         None => bail!("for which programs? --unit NAME.service, --user, --system or --all"),
     };
@@ -44,8 +45,8 @@ pub(crate) fn run(arguments: &Uninstall) -> anyhow::Result<Exit> {
     dropin::remove(&found, &arguments.root)?;
     let paths = found.iter().map(|path| PathDisplay(path).to_string()).collect();
     let afterwards = match &whom {
-        Some(whom) => whom.afterwards(),
-        None => vec!["systemctl daemon-reexec".into(), "restart services, log out and in again".into()],
+        Some(Whom::System) | None => Whom::System.undone(system),
+        Some(whom) => whom.afterwards(system),
     };
     let text = [paragraph("removed", paths), paragraph("programs see it after", afterwards)].concat();
     output::answer(text.as_bytes())
@@ -53,10 +54,10 @@ pub(crate) fn run(arguments: &Uninstall) -> anyhow::Result<Exit> {
 
 impl Uninstall {
     /// What is there, drop-ins before the configuration that they name. A file of another's in such a place is left, and said.
-    fn files_of(&self, whom: &Whom) -> anyhow::Result<Vec<PathBuf>> {
-        let drop_ins = whom.drop_ins()?.into_iter().map(|(path, _)| path);
+    fn files_of(&self, whom: &Whom, system: System) -> anyhow::Result<Vec<PathBuf>> {
+        let drop_ins = whom.drop_ins(system)?.into_iter().map(|(path, _)| path);
         let mut found = Vec::new();
-        for path in drop_ins.chain([whom.cnf()]).map(|path| below(&self.root, &path)) {
+        for path in drop_ins.chain([whom.cnf(system)]).map(|path| below(&self.root, &path)) {
             match standing(&path)? {
                 Standing::Ours => found.push(path),
                 Standing::Others => {
