@@ -14,12 +14,21 @@ use crate::tree::cargo;
 ///
 /// Where it does not build; cargo has then printed why.
 pub(crate) fn built_evener() -> Result<PathBuf, String> {
-    built_program(cargo(), &["-p", "evener-cli"])
+    built_program(cargo(), "release", &["-p", "evener-cli"])
 }
 
-/// The program of a package, built with optimisation by this `cargo`.
-fn built_program(cargo: Command, what: &[&str]) -> Result<PathBuf, String> {
-    executable(&messages(cargo, "release", what)?).ok_or_else(|| "cargo names no executable".to_owned())
+/// The command as tests have it: for what it says of itself.
+///
+/// # Errors
+///
+/// As of [`built_evener`].
+pub(crate) fn built_quickly() -> Result<PathBuf, String> {
+    built_program(cargo(), "dev", &["-p", "evener-cli"])
+}
+
+/// The program of a package, built by this `cargo`.
+fn built_program(cargo: Command, profile: &str, what: &[&str]) -> Result<PathBuf, String> {
+    executable(&messages(cargo, profile, what)?).ok_or_else(|| "cargo names no executable".to_owned())
 }
 
 /// What cargo says of what it builds.
@@ -50,8 +59,8 @@ pub(crate) fn built() -> Result<Built, String> {
 ///
 /// As of [`built`].
 pub(crate) fn built_by(cargo: &dyn Fn() -> Command) -> Result<Built, String> {
-    let command = built_program(cargo(), &["-p", "evener-cli"])?;
-    let objects = built_program(cargo(), &["-p", "evener-objects"])?;
+    let command = built_program(cargo(), "release", &["-p", "evener-cli"])?;
+    let objects = built_program(cargo(), "release", &["-p", "evener-objects"])?;
     Ok(Built { command, objects, module: built_library(cargo(), "release", "evener-provider", MODULE)? })
 }
 
@@ -104,8 +113,7 @@ fn target_folder() -> Result<PathBuf, String> {
 ///
 /// Where it does not build; cargo has then printed why.
 pub(crate) fn built_small_command(cargo: Command) -> Result<PathBuf, String> {
-    let messages = messages(cargo, "small", &["-p", "evener-cli", "--no-default-features"])?;
-    executable(&messages).ok_or_else(|| "cargo names no executable".to_owned())
+    built_program(cargo, "small", &["-p", "evener-cli", "--no-default-features"])
 }
 
 /// The file of this name among those that cargo's messages name, one message a line.

@@ -2,6 +2,10 @@
 //! into ready objects and hands them to a library.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
+#![cfg_attr(
+    not(all(feature = "experiments", feature = "servers")),
+    allow(dead_code, reason = "a small build is without some that use it")
+)]
 
 mod activity;
 mod arguments;

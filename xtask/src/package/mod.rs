@@ -19,7 +19,7 @@ use self::layout::Layout;
 pub(crate) use self::library::libevener;
 pub(crate) use self::small::small;
 use self::target::Target;
-use crate::programs::{Built, answer, built_by, built_evener, run};
+use crate::programs::{Built, answer, built_by, built_quickly, run};
 use crate::tree::root;
 
 pub(crate) fn install() -> ExitCode {
@@ -118,7 +118,7 @@ fn installed(layout: &Layout, target: &Target) -> Result<Vec<PathBuf>, String> {
     put(&layout.objects(), 0o755, &stripped(&objects, target)?)?;
     put(&layout.module(), 0o644, &stripped(&module, target)?)?;
     // What it says of itself is the same on every machine.
-    let command = if target.is_this_machine() { command } else { built_evener()? };
+    let command = if target.is_this_machine() { command } else { built_quickly()? };
     fs::create_dir_all(layout.manual_pages()).map_err(|error| with_path(&layout.manual_pages(), &error))?;
     let mut manual = Command::new(&command);
     manual.arg("man").arg(layout.manual_pages());
