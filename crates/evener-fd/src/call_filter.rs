@@ -45,7 +45,8 @@ fn filters() -> io::Result<u32> {
 /// What the lines of a `status` say (proc_pid_status(5)).
 fn counted(text: &[u8]) -> Option<u32> {
     let number = |name: &[u8]| {
-        let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+        // From the end, where they stand.
+        let line = text.rsplit(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
         std::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
     };
     let mode = number(b"Seccomp:")?;

@@ -22,9 +22,12 @@ struct Limits {
 
 const ARMV7: Limits = Limits { module_bytes: 700_000, command_bytes: 3_000_000 };
 
-/// Of a module in a program: KiB of memory, and instructions from the start to the end of the first message, 1 ms of a core at 1 GHz.
-const RESIDENT_KIB_MAX: u64 = 600;
+/// Of a module in a program: KiB of memory that no other process has, and instructions from the start to the end of the first message, 1 ms of a core at 1 GHz.
+const OWN_KIB_MAX: u64 = 600;
 const START_INSTRUCTIONS_MAX: u64 = 1_000_000;
+
+/// Relocations in a form that is a tenth as long and quicker to do: C libraries know it from glibc 2.36 and musl 1.2.4 on.
+const PACKED: &str = "-C link-arg=-Wl,-z,pack-relative-relocs";
 
 pub(crate) fn small() -> std::process::ExitCode {
     finish("small", measured())
@@ -49,7 +52,9 @@ fn measured() -> Result<String, String> {
         is: stripped_size(&command, strip())?,
         most: ARMV7.command_bytes,
     });
-    let module = built_library(cargo(), "small", "evener-provider", MODULE)?;
+    let mut here = cargo();
+    here.env("RUSTFLAGS", PACKED).env("CARGO_TARGET_DIR", root().join("target/small"));
+    let module = built_library(here, "small", "evener-provider", MODULE)?;
     figures.extend(in_a_program(&module)?);
     let text: String = figures.iter().map(|figure| format!("{}: {}\n", figure.of, figure.is)).collect();
     let over: Vec<String> = figures.iter().filter_map(Figure::excess).collect();
@@ -72,7 +77,7 @@ impl Figure {
 /// Cargo for a board whose flash and memory are short. The standard library is built from its sources by a flag that compilers of a release know only so.
 fn for_board(toolchain: &Toolchain) -> Command {
     let mut command = toolchain.cargo(cargo().get_program());
-    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", "-C target-feature=+thumb-mode");
+    command.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", format!("-C target-feature=+thumb-mode {PACKED}"));
     command.env("CARGO_UNSTABLE_BUILD_STD", "std,panic_unwind");
     command.env("CARGO_UNSTABLE_BUILD_STD_FEATURES", "optimize_for_size");
     command.env("CARGO_TARGET_DIR", root().join("target/small"));
@@ -93,13 +98,13 @@ fn in_a_program(module: &Path) -> Result<[Figure; 2], String> {
     let more = |count: &dyn Fn(&Path) -> Result<u64, String>| {
         Ok::<_, String>(count(&with)?.saturating_sub(count(&without)?))
     };
-    let resident = more(&|configuration| resident(&program, configuration))?;
+    let own = more(&|configuration| own_kib(&program, configuration))?;
     let instructions = more(&|configuration| instructions(&program, configuration))?;
     Ok([
         Figure {
-            of: "memory of a program with evener.so, x86-64, KiB more",
-            is: resident,
-            most: RESIDENT_KIB_MAX,
+            of: "memory of a program with evener.so that no other has, x86-64, KiB more",
+            is: own,
+            most: OWN_KIB_MAX,
         },
         Figure {
             of: "start of a program with evener.so, x86-64, instructions more",
@@ -137,13 +142,13 @@ fn under(command: &mut Command, configuration: &Path) {
         .env("EVENER_STATISTICS_DIR", configuration.with_file_name("counts"));
 }
 
-/// The least of nine: pages of files that others have read are no count of this program's.
-fn resident(program: &Path, configuration: &Path) -> Result<u64, String> {
+/// The least of nine: what it has of its own. How much of a file is mapped with it is the kernel's choice.
+fn own_kib(program: &Path, configuration: &Path) -> Result<u64, String> {
     let once = |_| {
         let mut command = Command::new(program);
         under(&mut command, configuration);
         let text = answer(command)?;
-        let number = text.split_whitespace().next().and_then(|number| number.parse().ok());
+        let number = text.split_whitespace().nth(1).and_then(|number| number.parse().ok());
         number.ok_or_else(|| format!("resident printed {text:?}"))
     };
     (0..9).map(once).collect::<Result<Vec<u64>, _>>()?.into_iter().min().ok_or_else(|| "no run".to_owned())

@@ -36,7 +36,7 @@ static TABLE: [Typo; count()] = table();
 
 /// Every misspelling that is looked for; none is a key.
 pub(super) fn all() -> impl Iterator<Item = &'static CStr> {
-    TABLE.iter().filter_map(Typo::name).filter(|name| KEYS.iter().all(|key| key.name != *name))
+    TABLE.iter().filter_map(Typo::name)
 }
 
 /// The key that was meant by `name`, if that is such a misspelling.
@@ -46,9 +46,9 @@ pub(super) fn intended_key(name: &CStr) -> Option<&'static CStr> {
 }
 
 impl Typo {
+    /// Nothing where the table has left one out.
     fn name(&self) -> Option<&CStr> {
-        // OpenSSL's own key in the same section is no misspelling of `modules`.
-        CStr::from_bytes_until_nul(&self.text).ok().filter(|name| *name != c"module")
+        CStr::from_bytes_until_nul(&self.text).ok().filter(|name| !name.is_empty())
     }
 }
 
@@ -85,13 +85,34 @@ const fn table() -> [Typo; count()] {
         let name = KEYS[meant].name.to_bytes();
         let mut number = 0;
         while number < slips(name.len()) {
-            table[next] = Typo { text: spelt(name, slip(name.len(), number)), meant };
+            let text = spelt(name, slip(name.len(), number));
+            if !is_used(&text) {
+                table[next] = Typo { text, meant };
+            }
             number += 1;
             next += 1;
         }
         meant += 1;
     }
     table
+}
+
+/// Whether it is another key, or OpenSSL's own in the same section, which is no misspelling of `modules`. Asked here and not of each program that starts.
+const fn is_used(text: &[u8; ROOM]) -> bool {
+    let (mut is_used, mut key) = (is(text, b"module"), 0);
+    while key < KEYS.len() {
+        is_used |= is(text, KEYS[key].name.to_bytes());
+        key += 1;
+    }
+    is_used
+}
+
+const fn is(text: &[u8; ROOM], name: &[u8]) -> bool {
+    let mut at = 0;
+    while at < name.len() && text[at] == name[at] {
+        at += 1;
+    }
+    at == name.len() && text[at] == 0
 }
 
 /// `name` as it comes out.
