@@ -1,7 +1,7 @@
 //! What is built for: this machine, or a board by a tool chain of its own (`testbed`'s, unpacked from Debian's packages).
 //!
-//! A package is built in a folder of its own, with the paths of this machine taken out: whoever builds the same commit elsewhere, with the
-//! same compiler, gets the same bytes.
+//! A package is built in a folder of its own, with the paths of this machine taken out: the same commit gives the same bytes elsewhere, by the
+//! same compiler.
 
 use std::env;
 use std::path::{Path, PathBuf};

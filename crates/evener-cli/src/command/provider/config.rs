@@ -178,8 +178,7 @@ impl Base<'_> {
         let default = self.known.value(&providers, "default").unwrap_or("evener_default");
         let (algorithms, random) =
             (section("alg_section", "evener_algorithms"), section("random", "evener_random"));
-        let properties = self.properties(&algorithms)?;
-        let random_properties = self.random_properties(&random);
+        let choice = self.choice(&algorithms, &random)?;
         let node = match self.known.value(TOP, "nodejs_conf") {
             None => format!("nodejs_conf = {start}\n"),
             Some(_) => String::new(),
@@ -212,13 +211,7 @@ impl Base<'_> {
              activate = 1\n\
              {keys}\
              \n\
-             # Without this line it is left to chance who serves an algorithm that both have.\n\
-             [{algorithms}]\n\
-             default_properties = {properties}\n\
-             \n\
-             # OpenSSL 3.0 would otherwise draw random numbers through evener.\n\
-             [{random}]\n\
-             {random_properties}"
+             {choice}"
         ))
     }
 
@@ -231,8 +224,7 @@ impl Base<'_> {
             |name: &str, ours: &'static str| self.known.value(start, name).unwrap_or(ours).to_owned();
         let (algorithms, random) =
             (section("alg_section", "evener_algorithms"), section("random", "evener_random"));
-        let (properties, random_properties) =
-            (self.properties(&algorithms)?, self.random_properties(&random));
+        let choice = self.choice(&algorithms, &random)?;
         let (base, module) = (base.display(), module.display());
         Ok(format!(
             "# Written by `{writer}`. {base} includes it.\n\
@@ -240,13 +232,25 @@ impl Base<'_> {
              alg_section = {algorithms}\n\
              random = {random}\n\
              \n\
+             {choice}\
+             \n\
              [evener_sect]\n\
              identity = evener\n\
              module = {module}\n\
              activate = 1\n\
-             {keys}\
-             \n\
-             # Without this line it is left to chance who serves an algorithm that both have.\n\
+             {keys}"
+        ))
+    }
+
+    /// The sections by which OpenSSL chooses between providers.
+    fn choice(&self, algorithms: &str, random: &str) -> anyhow::Result<String> {
+        let properties = self.properties(algorithms)?;
+        let random_properties = match self.known.value(random, "properties") {
+            None => "properties = provider=default\n".to_owned(),
+            Some(properties) => format!("# properties = {properties}, as the system has it\n"),
+        };
+        Ok(format!(
+            "# Without this line it is left to chance who serves an algorithm that both have.\n\
              [{algorithms}]\n\
              default_properties = {properties}\n\
              \n\
@@ -254,13 +258,6 @@ impl Base<'_> {
              [{random}]\n\
              {random_properties}"
         ))
-    }
-
-    fn random_properties(&self, random: &str) -> String {
-        match self.known.value(random, "properties") {
-            None => "properties = provider=default\n".to_owned(),
-            Some(properties) => format!("# properties = {properties}, as the system has it\n"),
-        }
     }
 
     /// The system's own properties, and evener's where they leave a choice.
