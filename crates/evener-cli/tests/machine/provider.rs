@@ -323,7 +323,7 @@ fn a_service_that_has_a_configuration_of_its_own_keeps_it() {
 }
 
 /// Names of all that lies below `root`.
-fn entries(root: &Path) -> Vec<PathBuf> {
+fn paths_below(root: &Path) -> Vec<PathBuf> {
     tree(root).into_keys().collect()
 }
 
@@ -344,7 +344,7 @@ fn on_openwrt_a_file_that_its_configuration_includes_does_it_and_goes_again() {
     place.write("root/etc/ssl/openssl.cnf", openwrt(""));
     fs::create_dir(place.join("root/etc/ssl/modules.cnf.d")).unwrap();
     place.write("root/usr/lib/ossl-modules/evener.so", "no module");
-    let before = entries(&root);
+    let before = paths_below(&root);
     let provider = |words: &[&str]| place.evener().arg("provider").args(words).args(["--root", "root"]).run();
     let said = provider(&["install", "--system", "--yes-system-wide"]).succeeded().stdout_text().to_owned();
     assert!(said.contains("uci set openssl.evener=provider") && !said.contains("systemctl"), "{said}");
@@ -371,7 +371,7 @@ fn on_openwrt_a_file_that_its_configuration_includes_does_it_and_goes_again() {
     fs::remove_dir_all(place.join("root/var")).unwrap();
     let said = provider(&["uninstall", "--all"]).succeeded().stdout_text().to_owned();
     assert!(said.contains("uci delete openssl.evener"), "{said}");
-    assert_eq!(entries(&root), before);
+    assert_eq!(paths_below(&root), before);
     // Its services have no environment of their own, and a package's own file is not ours.
     provider(&["install", "--unit", "nginx.service"]).ended_with(2).saying("--system");
     place.write("root/etc/ssl/modules.cnf.d/evener.cnf", "[evener_sect]\nactivate = 1\n");
@@ -385,7 +385,7 @@ fn on_alpine_sessions_get_it_by_their_profile_and_services_by_a_line_that_is_sai
     place.write("root/etc/alpine-release", "3.22.0\n");
     place.write("root/etc/ssl/openssl.cnf", DEBIAN);
     place.write("root/usr/lib/ossl-modules/evener.so", "no module");
-    let before = entries(&root);
+    let before = paths_below(&root);
     let provider = |words: &[&str]| place.evener().arg("provider").args(words).args(["--root", "root"]).run();
     let said = provider(&["install", "--system", "--yes-system-wide"]).succeeded().stdout_text().to_owned();
     assert!(said.contains("/etc/conf.d: export OPENSSL_CONF=") && !said.contains("systemctl"), "{said}");
@@ -399,12 +399,12 @@ fn on_alpine_sessions_get_it_by_their_profile_and_services_by_a_line_that_is_sai
     // The section is the one of that root's file, and not of this machine's.
     assert!(cnf.contains("\n[openssl_init]\n"), "{cnf}");
     provider(&["uninstall", "--system"]).succeeded();
-    assert_eq!(entries(&root), before);
+    assert_eq!(paths_below(&root), before);
     let said = provider(&["install", "--unit", "nginx.service"]).succeeded().stdout_text().to_owned();
     assert!(
         said.contains("/etc/conf.d/nginx: export OPENSSL_CONF=\"/etc/evener/nginx.service.cnf\""),
         "{said}"
     );
     provider(&["uninstall", "--all"]).succeeded();
-    assert_eq!(entries(&root), before);
+    assert_eq!(paths_below(&root), before);
 }
