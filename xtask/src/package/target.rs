@@ -38,7 +38,7 @@ impl Target {
         let this = Self::like_this();
         let toolchain = match architecture {
             name if this.architecture()? == name => return Ok(this),
-            "arm64" => Toolchain::fetch_for_aarch64(),
+            "arm64" => Toolchain::fetch(Profile::Aarch64),
             "armhf" => Toolchain::fetch(Profile::Armv7),
             other => return Err(format!("{other}: packages are built for amd64, arm64 and armhf")),
         };
