@@ -139,7 +139,11 @@ fn core_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator) -
     let mut ways = Vec::new();
     for (method, driver) in Method::ALL.into_iter().zip(machine.drivers()) {
         let Some(mut driver) = driver else { continue };
-        let mean = |learned: &Estimator| learned.cpu(kind.class(), method, kind.burst).copied();
+        // Of the longest jobs no burst is measured that is wider than the lanes: what those take stands for it.
+        let mean = |learned: &Estimator| {
+            let at = |jobs| learned.cpu(kind.class(), method, jobs).copied();
+            at(kind.burst).or_else(|| at(trial.burst))
+        };
         let is_new = mean(learned).is_none();
         let limit = Nanos(TRIALS_MAX.0 / 2);
         let untried = match is_new {
