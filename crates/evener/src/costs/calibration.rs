@@ -26,12 +26,11 @@ pub fn classes(algorithm: Algorithm, direction: Direction) -> impl Iterator<Item
     SIZES.into_iter().map(move |bytes| Class::of(algorithm, direction, bytes, false))
 }
 
-/// Whether costs of multi-buffer are known of these jobs.
+/// Whether costs of multi-buffer are known of these jobs, in the widest bursts too: what an earlier version kept may know of none.
 #[must_use]
 pub fn is_known(learned: &Estimator, (algorithm, direction): (Algorithm, Direction)) -> bool {
-    let widths = || LEAST_WIDTH.into_iter().map(usize::from);
-    classes(algorithm, direction)
-        .any(|class| widths().any(|width| learned.cpu(class, Method::MultiBuffer, width).is_some()))
+    let widest = LEAST_WIDTH.into_iter().next_back().map_or(1, usize::from);
+    classes(algorithm, direction).any(|class| learned.cpu(class, Method::MultiBuffer, widest).is_some())
 }
 
 /// Puts the costs of these kinds of jobs into `learned`, in place of what it knows of these sizes. Those that `multi`
