@@ -136,7 +136,6 @@ mod tests {
             assert!(packets.requests >= burst as u64 && packets.requests % burst as u64 == 0);
             // Beside others on the machine a clock runs a little longer, never shorter.
             assert!((300.0..900.0).contains(&packets.core_us_per_packet), "{packets:?}");
-            assert_eq!(packets.requests_per_system_call, None, "nothing is called");
         }
     }
 
