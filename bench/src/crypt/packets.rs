@@ -5,9 +5,7 @@ use std::sync::Arc;
 use evener::core::driver::{Clock as _, SILENCE_MAX};
 use evener::core::known::ask;
 use evener::{DriverFactory, SystemClock};
-use evener_core::{
-    Algorithm, Direction, Estimator, Family, Job, Nanos, Outcome, Padding, QueuedDriver, Session,
-};
+use evener_core::{Algorithm, Direction, Estimator, Job, Nanos, Outcome, Padding, QueuedDriver, Session};
 use evener_fd::calls_made;
 
 use zeroize::Zeroizing;
@@ -34,7 +32,7 @@ pub(crate) fn of_modules(
         Sizes::Each(sizes) => sizes,
         Sizes::LogNormal | Sizes::Uniform => &USUAL[..],
     };
-    let mut lengths: Vec<usize> = sizes.iter().map(|&bytes| fitting(work.algorithm, bytes)).collect();
+    let mut lengths: Vec<usize> = sizes.iter().map(|&bytes| work.algorithm.fitting(bytes)).collect();
     lengths.retain(|&bytes| bytes <= BYTES_MAX);
     lengths.dedup();
     let of_module = |(number, mut driver): (usize, Box<dyn QueuedDriver<'static>>)| {
@@ -50,15 +48,6 @@ pub(crate) fn of_modules(
     };
     let modules = driver_factory.modules().into_iter().map(|setup| setup.driver);
     modules.enumerate().map(of_module).collect()
-}
-
-/// The least length of at least `bytes` that is taken without padding.
-fn fitting(algorithm: Algorithm, bytes: usize) -> usize {
-    match algorithm.family() {
-        Family::Ecb | Family::Cbc => bytes.max(1).next_multiple_of(16),
-        Family::Xts => bytes.max(16),
-        _ => bytes.max(1),
-    }
 }
 
 fn measure(
@@ -143,8 +132,8 @@ mod tests {
     fn what_a_module_does_not_do_is_left_out_and_lengths_fit_the_algorithm() {
         let mut module = driver("emulated:am3358");
         assert!(measure(&mut module, (Algorithm::Aes128Gcm, Direction::Decrypt), 1_024, 1).is_none());
-        assert_eq!(fitting(Algorithm::Aes128Cbc, 100), 112);
-        assert_eq!(fitting(Algorithm::Aes128Xts, 1), 16);
-        assert_eq!(fitting(Algorithm::Sha256, 0), 1);
+        assert_eq!(Algorithm::Aes128Cbc.fitting(100), 112);
+        assert_eq!(Algorithm::Aes128Xts.fitting(1), 16);
+        assert_eq!(Algorithm::Sha256.fitting(0), 1);
     }
 }

@@ -155,6 +155,16 @@ impl Algorithm {
         matches!(self.family(), Family::Ecb | Family::Cbc)
     }
 
+    /// The least length of at least `bytes` that is taken without padding.
+    #[must_use]
+    pub fn fitting(self, bytes: usize) -> usize {
+        match self.family() {
+            Family::Ecb | Family::Cbc => bytes.max(1).next_multiple_of(16),
+            Family::Xts => bytes.max(16),
+            _ => bytes.max(1),
+        }
+    }
+
     /// Whether the data is replaced (ciphers) or only read (hashes and MACs).
     #[must_use]
     #[inline]

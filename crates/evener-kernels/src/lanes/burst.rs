@@ -13,7 +13,7 @@ const LONG: u32 = 192;
 
 /// Lanes for long messages that go from one place to another, too many of them for the caches: memory serves eight places that are read and eight
 /// that are written faster than twice as many. On Zen 4 (both cores, 64 MB) eight lanes of 256 or 512 bits took 0.6 to 0.8 of the time of sixteen from
-/// 4 KiB on; out of the caches, by 256 and 512 bits, 1.15 and 1.45 times as long.
+/// 4 KiB on; where all lay in the caches, 1.15 times as long by 256 bits and 1.45 times by 512.
 const APART: usize = 8;
 
 /// Blocks of a burst that the caches next to a core do not hold twice: 256 KiB.

@@ -10,7 +10,7 @@ mod kernel_module;
 use evener::SystemClock;
 use evener::core::cost::Line;
 use evener::core::driver::Clock as _;
-use evener::core::{Algorithm, Class, Direction, Estimator, Family, InlineDriver, Method, Nanos};
+use evener::core::{Algorithm, Class, Direction, Estimator, InlineDriver, Method, Nanos};
 
 use crate::modules::OpenModule;
 use input::{Input, session};
@@ -64,11 +64,7 @@ impl JobKind {
 
     /// The least size of at least `bytes` that the algorithm takes without padding.
     fn fitting(&self, bytes: usize) -> usize {
-        match self.operation.0.family() {
-            Family::Ecb | Family::Cbc => bytes.max(1).next_multiple_of(16),
-            Family::Xts => bytes.max(16),
-            _ => bytes.max(1),
-        }
+        self.operation.0.fitting(bytes)
     }
 
     /// The size to try where a job of `probed` bytes took `took`, and `jobs` may take `limit` together.
