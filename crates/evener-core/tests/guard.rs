@@ -469,6 +469,28 @@ fn requests_that_nobody_asked_about_count_for_control_and_are_not_kept_inline() 
     assert_eq!(guard.total().kept_inline_jobs, 1);
 }
 
+/// Sends requests of 10 us in bursts of sixteen, whose first pays `burst` and the others one, until the class is locked or 10,000 were.
+fn sent_on_core(burst: Nanos, interrupted: Nanos) -> usize {
+    let (mut guard, load, now) = (BySize::new(1), RequestSize { kind: 0, bytes: 16_384 }, Nanos(SECOND));
+    (0..TUNING.control_jobs_first).for_each(|_| guard.stayed(load, Nanos(10_000)));
+    (0..10_000)
+        .find(|sent| {
+            let lost_core = if sent % 1_000 == 999 { interrupted } else { Nanos::ZERO };
+            let cost = if sent % 16 == 0 { burst } else { Nanos(1_000) };
+            guard.went_on_core(load, 16, cost + lost_core, now)
+        })
+        .unwrap_or(10_000)
+}
+
+#[test]
+fn a_request_that_lost_its_core_does_not_lock_its_way_and_lanes_that_are_slow_do() {
+    let (one_by_one, fast) = (Nanos(16 * 10_000), Nanos(30_000));
+    assert_eq!(sent_on_core(fast, Nanos(20 * MS)), 10_000);
+    // 40 % dearer: 64 us and the others' share a burst until 5 ms are lost.
+    assert!((900..1_700).contains(&sent_on_core(one_by_one + Nanos(64_000), Nanos::ZERO)));
+    assert!((200..600).contains(&sent_on_core(Nanos(100 * one_by_one.0), Nanos::ZERO)));
+}
+
 #[test]
 fn a_kind_that_loses_is_kept_on_the_direct_path_and_another_goes_on() {
     let (mut guard, mut now) = (BySize::new(2), Nanos::ZERO);

@@ -74,20 +74,21 @@ impl Class {
         self.index() % 2 == 1
     }
 
-    /// The other classes of its algorithm and direction: the nearest size first, its own layout before the other.
-    pub fn neighbours(self) -> impl Iterator<Item = Self> {
-        let own = self.index() / 2 % SIZES;
-        let with = move |size: usize, flip: usize| {
-            let index = ((self.index() / (2 * SIZES) * SIZES + size) * 2 + self.index() % 2) ^ flip;
-            Self::from_index(index).unwrap_or(self)
-        };
-        let nearest = (0..SIZES).flat_map(move |far| {
-            let below = own.checked_sub(far);
-            let above = (own + far < SIZES && far > 0).then_some(own + far);
-            [below, above].into_iter().flatten()
-        });
-        let of_layout = move |flip: usize| nearest.clone().map(move |size| with(size, flip));
-        of_layout(0).skip(1).chain(of_layout(1))
+    /// The classes of its algorithm and direction, itself among them.
+    #[must_use]
+    pub const fn kind(self) -> RangeInclusive<Self> {
+        #[expect(clippy::cast_possible_truncation, reason = "COUNT is below 2^16, asserted below")]
+        const CLASSES: u16 = 2 * SIZES as u16;
+        let first = self.0 / CLASSES * CLASSES;
+        Self(first)..=Self(first + CLASSES - 1)
+    }
+
+    /// How far it is from another class of its [kind](Self::kind), for comparison: its own layout before the other, then the nearest size, of
+    /// two the smaller one.
+    #[must_use]
+    pub const fn distance(self, other: Self) -> (bool, usize, bool) {
+        let (own, its) = (self.index() / 2, other.index() / 2);
+        (self.is_apart() != other.is_apart(), own.abs_diff(its), its > own)
     }
 
     /// The sizes in bytes that belong to it.
@@ -139,19 +140,18 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_all_others_of_the_kind_the_nearest_first() {
+    fn the_classes_of_a_kind_are_all_sizes_of_both_layouts_and_the_nearest_comes_first() {
         let class = |bytes, is_apart| Class::of(Algorithm::Aes128Cbc, Direction::Decrypt, bytes, is_apart);
-        let near: Vec<Class> = class(64, true).neighbours().collect();
-        assert_eq!(near[..4], [class(32, true), class(128, true), class(16, true), class(256, true)]);
-        assert_eq!(near[SIZES - 1..SIZES + 2], [class(64, false), class(32, false), class(128, false)]);
-        let mut all = near.clone();
-        all.push(class(64, true));
-        all.sort();
-        all.dedup();
-        assert_eq!((near.len(), all.len()), (2 * SIZES - 1, 2 * SIZES));
+        let kind = class(64, true).kind();
+        let mut near: Vec<Class> =
+            (kind.start().index()..=kind.end().index()).filter_map(Class::from_index).collect();
         let is_alike =
             |near: &Class| near.algorithm() == Algorithm::Aes128Cbc && near.direction() == Direction::Decrypt;
-        assert!(all.iter().all(is_alike));
+        assert!(near.len() == 2 * SIZES && near.iter().all(is_alike));
+        near.sort_by_key(|near| class(64, true).distance(*near));
+        let nearest = [class(64, true), class(32, true), class(128, true), class(16, true), class(256, true)];
+        assert_eq!(near[..5], nearest);
+        assert_eq!(near[SIZES..SIZES + 3], [class(64, false), class(32, false), class(128, false)]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use std::sync::Mutex;
 
+use evener_core::combine::TOGETHER_MAX;
 use evener_core::counts::Kind;
 use evener_core::driver::Clock as _;
 use evener_core::guard::{BySize, RequestSize};
@@ -35,6 +36,15 @@ impl Way {
             Self::Module(direction) => direction as usize,
             Self::Job => 2,
             Self::Pipeline => 3,
+        }
+    }
+
+    /// How many requests one may pay for, whose way is a core's; `None` where it waits for a module.
+    const fn pays_for(self) -> Option<u64> {
+        match self {
+            Self::Module(_) => None,
+            Self::Job => Some(TOGETHER_MAX as u64),
+            Self::Pipeline => Some(1),
         }
     }
 }
@@ -76,13 +86,14 @@ impl Regret {
         let begun = SystemClock.now();
         // No thread waits for what another is looking at: the direct path is always right.
         let stays = self.guard.try_lock().map_or(true, |mut guard| guard.stays(size, begun));
-        Measurement { regret: self, size, begun, stays }
+        Measurement { regret: self, way, size, begun, stays }
     }
 }
 
 /// A request that was begun.
 pub struct Measurement {
     regret: &'static Regret,
+    way: Way,
     size: RequestSize,
     begun: Nanos,
     stays: bool,
@@ -110,6 +121,9 @@ impl Measurement {
             guard.stayed(self.size, took);
             return false;
         }
-        guard.went(self.size, took, now)
+        match self.way.pays_for() {
+            Some(requests) => guard.went_on_core(self.size, requests, took, now),
+            None => guard.went(self.size, took, now),
+        }
     }
 }

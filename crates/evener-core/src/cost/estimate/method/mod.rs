@@ -39,7 +39,9 @@ impl Estimator {
 
     /// The class of the nearest size, of this layout before the other, that can compare the methods.
     fn neighbour(&self, class: Class, width: usize) -> Option<&OnCore> {
-        class.neighbours().filter_map(|near| self.cpu.get(&near)).find(|known| known.is_comparable(width))
+        let of_kind = self.cpu.range(class.kind());
+        let comparable = of_kind.filter(|(near, known)| **near != class && known.is_comparable(width));
+        comparable.min_by_key(|(near, _)| class.distance(**near)).map(|(_, known)| known)
     }
 
     /// How many jobs of such a burst are to try the method that is not in force, where too little is known of it.
