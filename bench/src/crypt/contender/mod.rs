@@ -78,7 +78,7 @@ pub enum Contender {
         /// Threads.
         workers: usize,
     },
-    /// No cipher: input is copied to where output lies, which bounds what goes through memory.
+    /// No cipher: input is copied to where output lies, or changed where it is, which bounds what goes through memory.
     Copy {
         /// Threads.
         workers: usize,
@@ -153,7 +153,7 @@ impl Contender {
                     && BareLoop::load(session.key()).is_ok()
             }
             Self::Kernel { by, .. } => by.can_do(load),
-            Self::Copy { .. } => load.layout == Layout::OutOfPlace,
+            Self::Copy { .. } => load.layout != Layout::Cache,
             Self::OpenSsl { .. } | Self::Evener { .. } => true,
         }
     }

@@ -69,13 +69,13 @@ pub(super) fn bare(
     Ok(run_rounds(&chunks, work.collect(), load.turns, budget, || ()))
 }
 
-/// Copies the input of all jobs to where their output lies.
+/// Copies the input of all jobs to where their output lies; what is encrypted in place is read, changed and written back, for a copy onto itself
+/// would be left out.
 pub(super) fn copy(load: &Workload, memory: &mut Memory, workers: usize, budget: Nanos) -> Visit {
     let chunks = chunks_of(load.spans(memory), CHUNK_JOBS);
-    let copy = |span: &mut Span<'_>| {
-        if let Some(source) = span.source {
-            span.space[..source.len()].copy_from_slice(source);
-        }
+    let copy = |span: &mut Span<'_>| match span.source {
+        Some(source) => span.space[..source.len()].copy_from_slice(source),
+        None => span.space.iter_mut().for_each(|byte| *byte = !*byte),
     };
     let work = (0..workers).map(|_| |chunk: &mut Vec<Span<'_>>| chunk.iter_mut().for_each(copy));
     run_rounds(&chunks, work.collect(), load.turns, budget, || ())
