@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         ["install"] => package::install(),
         ["uninstall"] => package::uninstall(),
         ["deb", ref words @ ..] => package::deb(words),
+        #[cfg(feature = "tarball")]
+        ["tarball"] => package::tarball(),
         ["small"] => package::small(),
         ["libevener", ref words @ ..] => package::libevener(words),
         ["guest", ref words @ ..] => guest::run(words),
@@ -61,6 +63,9 @@ fn usage() -> ExitCode {
     );
     eprintln!(
         "       cargo xtask deb          a Debian package of the same, in target/deb/; --arch arm64|armhf for boards"
+    );
+    eprintln!(
+        "       cargo run -p xtask --features tarball -- tarball  the command alone, for any Linux, in target/tarball/"
     );
     eprintln!("       cargo xtask small        command and provider for boards, held to their sizes");
     eprintln!("       cargo xtask libevener    the library for programs in C, in target/release/");

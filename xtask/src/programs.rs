@@ -116,6 +116,18 @@ pub(crate) fn built_small_command(cargo: Command) -> Result<PathBuf, String> {
     built_program(cargo, "small", &["-p", "evener-cli", "--no-default-features"])
 }
 
+/// Builds the command for a C library that is linked in; without the measurements, of which some need a second program's libraries.
+///
+/// # Errors
+///
+/// Where it does not build; cargo has then printed why.
+#[cfg(feature = "tarball")]
+pub(crate) fn built_static_command(cargo: Command, triple: &str) -> Result<PathBuf, String> {
+    let what =
+        ["-p", "evener-cli", "--target", triple, "--no-default-features", "--features", "servers,manuals"];
+    built_program(cargo, "release", &what)
+}
+
 /// The file of this name among those that cargo's messages name, one message a line.
 fn file(messages: &str, name: &str) -> Option<PathBuf> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());

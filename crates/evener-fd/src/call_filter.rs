@@ -44,13 +44,19 @@ fn filters() -> io::Result<u32> {
 
 /// What the lines of a `status` say (proc_pid_status(5)).
 fn counted(text: &[u8]) -> Option<u32> {
-    let number = |name: &[u8]| {
-        // From the end, where they stand.
-        let line = text.rsplit(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
-        std::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
-    };
-    let mode = number(b"Seccomp:")?;
-    Some(number(b"Seccomp_filters:").unwrap_or_else(|| u32::from(mode > 0)))
+    // The first line alone holds words of the program's.
+    let name_end = text.iter().position(|byte| *byte == b'\n')?;
+    let text = std::str::from_utf8(&text[name_end..]).ok()?;
+    // From the end, near which they stand, one after the other.
+    let (before, mode) = text.rsplit_once("\nSeccomp:").map(|(before, rest)| (before, first_line(rest)))?;
+    let mode: u32 = mode.trim().parse().ok()?;
+    let after = text[before.len() + 1..].lines().nth(1);
+    let filters = after.and_then(|line| line.strip_prefix("Seccomp_filters:")?.trim().parse().ok());
+    Some(filters.unwrap_or_else(|| u32::from(mode > 0)))
+}
+
+fn first_line(text: &str) -> &str {
+    text.split_once('\n').map_or(text, |(line, _)| line)
 }
 
 #[cfg(test)]
@@ -60,8 +66,9 @@ mod tests {
     #[test]
     fn filters_are_counted_where_the_system_counts_them_and_seen_where_it_does_not() {
         assert_eq!(counted(b"Name:\tsshd\nSeccomp:\t0\nSeccomp_filters:\t0\nx:\t1\n"), Some(0));
-        assert_eq!(counted(b"NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n"), Some(3));
-        assert_eq!(counted(b"Seccomp:\t2\n"), Some(1));
+        assert_eq!(counted(b"Name:\t\xFF\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n"), Some(3));
+        assert_eq!(counted(b"NoNewPrivs:\t1\nSeccomp:\t2\n"), Some(1));
+        assert_eq!(counted(b"NoNewPrivs:\t1\nSeccomp:\t2\nSpeculation_Store_Bypass:\tvulnerable\n"), Some(1));
         assert_eq!(counted(b"Name:\tSeccomp:\n"), None);
     }
 

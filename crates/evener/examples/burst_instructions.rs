@@ -1,15 +1,17 @@
 //! Bursts of AES-128-CBC encryption by lanes, for counting what a job costs beside its bytes: by the driver alone, by a core's drivers, by a
-//! caller of a run, or through the queue of one with one worker.
+//! caller of a run, or through the queue of one with one worker; *adaptive*: through the queue, beside a module that never pays.
 //!
-//! `valgrind --tool=callgrind .../burst_instructions driver|core|caller|queue BYTES BURST BURSTS`: what two runs differ by that have unlike numbers of
+//! `valgrind --tool=callgrind .../burst_instructions driver|core|caller|queue|adaptive BYTES BURST BURSTS`: what two runs differ by that have unlike numbers of
 //! bursts, over the jobs of the difference, is what a job takes, arming in it. Valgrind has no VAES, so the lanes are AES-NI's.
 #![allow(clippy::vec_box, reason = "a job travels as a box of eight bytes through every queue")]
 
 use std::env;
+use std::time::Duration;
 
 use evener::{CoreDrivers, Setup, Submitted, SystemClock, run};
+use evener_core::plan::Policy;
 use evener_core::{Algorithm, Direction, InlineDriver as _, Job, Padding, Session};
-use evener_testing::drivers::lanes;
+use evener_testing::drivers::{Fault, Scripted, lanes, scripted};
 
 fn main() {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -41,9 +43,16 @@ fn main() {
                 });
             });
         }
-        _ => {
+        way => {
             let (workers, backlog_jobs) = (vec![in_plain_s_place()], burst);
-            _ = run(Setup { workers, backlog_jobs, home_jobs: burst, ..Setup::default() }, |runtime| {
+            let slow = || scripted(Scripted::new(Fault::Slow(0)).with_pause(Duration::from_millis(5)), 0);
+            let (policy, modules) = match way {
+                "adaptive" => (Policy::Adaptive, vec![slow()]),
+                _ => (Policy::CpuOnly, Vec::new()),
+            };
+            let setup =
+                Setup { workers, backlog_jobs, home_jobs: burst, policy, modules, ..Setup::default() };
+            _ = run(setup, |runtime| {
                 let (mut sender, mut receiver) = runtime.stream();
                 (0..bursts).for_each(|_| {
                     arm(&mut jobs, &session, bytes);

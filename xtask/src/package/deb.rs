@@ -61,8 +61,8 @@ pub(super) fn package(target: &Target) -> Result<PathBuf, String> {
     Ok(file)
 }
 
-/// The second that the package is of: what the environment says, as reproducible builds have it, or the commit's.
-fn epoch() -> Result<u64, String> {
+/// The second that a package is of: what the environment says, as reproducible builds have it, or the commit's.
+pub(super) fn epoch() -> Result<u64, String> {
     let told = match env::var("SOURCE_DATE_EPOCH") {
         Ok(told) => told,
         Err(_) => {

@@ -9,6 +9,8 @@ mod deb;
 mod layout;
 mod library;
 mod small;
+#[cfg(feature = "tarball")]
+mod tarball;
 mod target;
 
 use std::path::{Path, PathBuf};
@@ -44,6 +46,12 @@ pub(crate) fn deb(words: &[&str]) -> ExitCode {
     };
     let made = target.and_then(|target| deb::package(&target));
     finish("deb", made.map(|file| format!("{}\n", file.display())))
+}
+
+/// Builds the command with all that it asks for inside.
+#[cfg(feature = "tarball")]
+pub(crate) fn tarball() -> ExitCode {
+    finish("tarball", tarball::tarball().map(|file| format!("{}\n", file.display())))
 }
 
 /// Where the environment says.

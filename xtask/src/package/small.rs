@@ -86,6 +86,9 @@ fn for_board(toolchain: &Toolchain) -> Command {
 
 /// What the module takes of memory and instructions in a program that loads it, as `evener provider install` has it loaded.
 fn in_a_program(module: &Path) -> Result<[Figure; 2], String> {
+    // Pages of a file that are not on the disk yet count as the program's own.
+    let synced = fs::File::open(module).and_then(|file| file.sync_all());
+    synced.map_err(|error| with_path(module, &error))?;
     let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
     let program = folder.path().join("resident");
     let mut compiler = Command::new("cc");

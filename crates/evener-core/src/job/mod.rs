@@ -214,6 +214,19 @@ impl<'m> Job<'m> {
         self.class_of(self.input_bytes)
     }
 
+    /// Whether another job has the session of this one, told by its address, and its length and layout, and so its class.
+    ///
+    /// # Panics
+    ///
+    /// Where one of them was never armed.
+    #[must_use]
+    #[inline]
+    pub fn is_like(&self, other: &Self) -> bool {
+        std::ptr::eq(self.session(), other.session())
+            && self.input_bytes == other.input_bytes
+            && self.span.is_like(&other.span)
+    }
+
     /// The class that it would belong to with so many bytes.
     ///
     /// # Panics

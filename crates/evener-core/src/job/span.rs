@@ -100,6 +100,15 @@ impl<'m> Span<'m> {
         }
     }
 
+    /// Whether both are in place, or both apart.
+    #[inline]
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::InPlace { .. }, Self::InPlace { .. }) | (Self::Apart { .. }, Self::Apart { .. }) => true,
+            _ => self.is_apart() == other.is_apart(),
+        }
+    }
+
     /// All that output may take; none of what is shared.
     #[inline]
     pub(super) fn output(&self) -> &[u8] {

@@ -34,22 +34,29 @@ enum TypoKind {
 
 static TABLE: [Typo; count()] = table();
 
+/// Of each row of the table, measured when this is compiled and not in each program that starts; empty where the table has left one out.
+static NAMES: [&CStr; count()] = names();
+
 /// Every misspelling that is looked for; none is a key.
 pub(super) fn all() -> impl Iterator<Item = &'static CStr> {
-    TABLE.iter().filter_map(Typo::name)
+    NAMES.iter().copied().filter(|name| !name.is_empty())
 }
 
 /// The key that was meant by `name`, if that is such a misspelling.
 pub(super) fn intended_key(name: &CStr) -> Option<&'static CStr> {
-    let found = TABLE.iter().find(|typo| typo.name() == Some(name))?;
-    Some(KEYS[found.meant].name)
+    let at = NAMES.iter().position(|typo| *typo == name && !name.is_empty())?;
+    Some(KEYS[TABLE[at].meant].name)
 }
 
-impl Typo {
-    /// Nothing where the table has left one out.
-    fn name(&self) -> Option<&CStr> {
-        CStr::from_bytes_until_nul(&self.text).ok().filter(|name| !name.is_empty())
+const fn names() -> [&'static CStr; count()] {
+    let (mut names, mut at) = ([c""; count()], 0);
+    while at < names.len() {
+        if let Ok(name) = CStr::from_bytes_until_nul(&TABLE[at].text) {
+            names[at] = name;
+        }
+        at += 1;
     }
+    names
 }
 
 const fn count() -> usize {

@@ -78,8 +78,10 @@ unsafe fn up_to<'p, T>(first: *const T, is_end: impl Fn(&T) -> bool) -> &'p [T] 
 /// The first of an algorithm's names; empty where it is no text.
 pub(crate) fn first_name(algorithm: &Algorithm) -> &str {
     // SAFETY: a provider's names are constant text that ends in nul, and `list_of` ended before null.
-    let names = unsafe { CStr::from_ptr(algorithm.names) };
-    names.to_str().unwrap_or_default().split(':').next().unwrap_or_default()
+    let names = unsafe { CStr::from_ptr(algorithm.names) }.to_bytes();
+    // Byte by byte: a first name is a fifth of all names of an algorithm, of which every program that starts reads some 130.
+    let end = names.iter().position(|byte| *byte == b':').unwrap_or(names.len());
+    std::str::from_utf8(&names[..end]).unwrap_or_default()
 }
 
 /// Whether this process has rights that its user has not (set-user-id and the like).

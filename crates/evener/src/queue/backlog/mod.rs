@@ -116,10 +116,10 @@ impl<'m> Backlog<'m> {
             // The monitor is busy and needs no doorbell.
             Dispatch::Monitor => self.shared.push_all(jobs),
             Dispatch::SharedQueue => self.submit_to_all(jobs, self.longest_first),
-            Dispatch::ByCost if jobs.iter().all(|job| self.class_queues().is_alone(job.class())) => {
-                self.submit_to_all(jobs, true)
-            }
             Dispatch::ByCost => {
+                if let Some(are_alike) = self.are_alike_for_cores(jobs) {
+                    return self.submit_to_all(jobs, !are_alike);
+                }
                 let came = push(self.class_queues(), jobs);
                 if came > 0 {
                     // The worker that hears it first may not be the one that takes it.
@@ -131,6 +131,14 @@ impl<'m> Backlog<'m> {
                 came
             }
         }
+    }
+
+    /// Where cores alone do all jobs: whether these are alike, as mostly, for then one class was to be looked up, and none is longer.
+    fn are_alike_for_cores(&self, jobs: &[Box<Job<'m>>]) -> Option<bool> {
+        let is_for_cores = |job: &Job<'_>| self.class_queues().is_alone(job.class());
+        let first = jobs.first().filter(|first| is_for_cores(first))?;
+        let are_alike = jobs.iter().all(|job| job.is_like(first));
+        (are_alike || jobs.iter().all(|job| is_for_cores(job))).then_some(are_alike)
     }
 
     /// Into the queue that all cores pull from.
