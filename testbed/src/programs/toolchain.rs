@@ -113,6 +113,12 @@ impl Toolchain {
         &self.folder
     }
 
+    /// The compiler, which builds for this machine too.
+    #[must_use]
+    pub fn compiler(&self) -> PathBuf {
+        self.folder.join("rustc")
+    }
+
     /// Rust's name of what it builds for.
     #[must_use]
     pub const fn target(&self) -> &'static str {
@@ -153,7 +159,7 @@ impl Toolchain {
         command.env(format!("CC_{snake}"), self.cc());
         command.env(format!("{upper}_OPENSSL_INCLUDE_DIR"), self.folder.join("usr/include"));
         command.env(format!("{upper}_OPENSSL_LIB_DIR"), self.folder.join("usr/lib").join(self.gnu));
-        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         // The program that started us may have been told of other compilers.
         for other in [
             "RUSTFLAGS",

@@ -9,7 +9,7 @@ use std::io;
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-use evener_testbed::write_program;
+use evener_testbed::{Profile, Toolchain, write_program};
 
 use crate::tidy;
 use crate::tree::{Tree, cargo, root};
@@ -45,7 +45,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -57,6 +57,7 @@ const STEPS: [Step; 17] = [
     Step { name: "mutants", least: Depth::Full, run: |tally, _| mutants(tally) },
     Step { name: "miri", least: Depth::Full, run: |tally, _| miri(tally) },
     Step { name: "systems", least: Depth::Full, run: |tally, _| other_systems(tally) },
+    Step { name: "oldest", least: Depth::Full, run: |tally, _| oldest_compiler(tally) },
     Step { name: "fuzz", least: Depth::Full, run: |tally, _| fuzz::run(tally) },
     Step { name: "tests", least: Depth::Commit, run: suites::run },
     Step { name: "kernels", least: Depth::Commit, run: kernels },
@@ -128,6 +129,21 @@ fn lints(tally: &mut Tally, depth: Depth) {
         &["clippy", "--version"],
         &[&["clippy", "--workspace", "--all-targets"], words].concat(),
     );
+}
+
+/// Builds what is released, and what measures it, by Debian 12's compiler, which ARM's tool chain has: a newer one refuses no feature of its own.
+fn oldest_compiler(tally: &mut Tally) {
+    let Ok(toolchain) = Toolchain::find(Profile::Armv7) else {
+        return tally.print("skipped: the oldest compiler (`cargo xtask testbed up --profile armv7 --toolchain` fetches it)");
+    };
+    let step = format!("programs and libraries by {}", toolchain.rustc);
+    tally.begin(&step);
+    let mut command = cargo();
+    command.args(["check", "-q", "--workspace", "--lib", "--bins", "--examples"]);
+    command.env("RUSTC", toolchain.compiler()).env("CARGO_TARGET_DIR", root().join("target/oldest"));
+    if !command.status().is_ok_and(|status| status.success()) {
+        tally.fail(&step);
+    }
 }
 
 fn tidy(tally: &mut Tally) {

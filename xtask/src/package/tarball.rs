@@ -60,7 +60,7 @@ fn built_libcrypto(folder: &Path, triple: &str) -> Result<PathBuf, String> {
 fn for_musl(work: &Path, libraries: &Path) -> Command {
     let mut command = cargo();
     let flags = format!("{} -L native={}", without_paths(), libraries.display());
-    command.env("RUSTFLAGS", flags).env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+    command.env("RUSTFLAGS", flags).env("CARGO_INCREMENTAL", "0");
     command.env("CARGO_TARGET_DIR", work.join("build"));
     command
 }

@@ -91,7 +91,7 @@ impl Target {
         };
         if self.is_packed {
             command.env("RUSTFLAGS", without_paths());
-            command.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_RELEASE_DEBUG", "false");
+            command.env("CARGO_INCREMENTAL", "0");
             let place = self.toolchain.as_ref().map_or("here", Toolchain::gnu);
             command.env("CARGO_TARGET_DIR", root().join("target/deb/build").join(place));
         }

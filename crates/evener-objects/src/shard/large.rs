@@ -61,9 +61,8 @@ impl Large {
 
     /// Does a part; the one that is ended last ends the object.
     pub(super) fn do_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) {
-        if self.failure().is_none()
-            && let Err(failure) = self.try_part(shard, core, number)
-        {
+        let tried = if self.failure().is_none() { self.try_part(shard, core, number) } else { Ok(()) };
+        if let Err(failure) = tried {
             self.failure().get_or_insert(failure);
         }
         // AcqRel: who ends the last part comes behind all that the others did.

@@ -293,8 +293,9 @@ fn of_io(error: &std::io::Error) -> Failure {
         | ErrorKind::ReadOnlyFilesystem
         | ErrorKind::NotADirectory
         | ErrorKind::IsADirectory
-        | ErrorKind::InvalidInput
-        | ErrorKind::InvalidFilename => Kind::Never,
+        | ErrorKind::InvalidInput => Kind::Never,
+        // Its kind has no name before Rust 1.87.
+        _ if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) => Kind::Never,
         // A full disk may be emptied, a server of files may come back.
         _ => Kind::Transient,
     };
