@@ -16,6 +16,8 @@ pub(crate) struct Failure {
 pub(crate) enum Kind {
     /// A server that is busy, a connection that broke: another try may do it.
     Transient,
+    /// The same, where it was tried for as long as it was to be: another run may do it.
+    Exhausted,
     /// Another try meets the same.
     Never,
     /// There is no such object.
@@ -39,7 +41,7 @@ impl Failure {
 
     /// Whether the same shard is worth another run for its sake: what is gone or has changed is listed otherwise then.
     pub(crate) const fn is_for_again(&self) -> bool {
-        matches!(self.kind, Kind::Transient | Kind::Absent | Kind::Changed)
+        matches!(self.kind, Kind::Transient | Kind::Exhausted | Kind::Absent | Kind::Changed)
     }
 }
 
@@ -88,17 +90,21 @@ impl Retries {
         mut tried_again: impl FnMut(),
         mut work: impl FnMut() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let (start, mut pause) = (Instant::now(), PAUSES.0);
+        let (start, mut tries) = (Instant::now(), 0);
         loop {
-            match work() {
-                Err(failure) if failure.kind == Kind::Transient && start.elapsed() + pause < self.timeout => {
-                    std::thread::sleep(pause.mul_f64(jitter()));
-                    pause = (pause * 2).min(PAUSES.1);
-                    tried_again();
-                }
-                ended => return ended,
-            }
+            let ended = work();
+            let is_over = !matches!(&ended, Err(failure) if failure.kind == Kind::Transient);
+            let Some(pause) = self.pause(start, tries).filter(|_| !is_over) else { return ended };
+            std::thread::sleep(pause);
+            tries += 1;
+            tried_again();
         }
+    }
+
+    /// The pause after so many tries since `start`, where there is time for a further one.
+    pub(crate) fn pause(self, start: Instant, tries: u32) -> Option<Duration> {
+        let pause = PAUSES.0.saturating_mul(2_u32.saturating_pow(tries)).min(PAUSES.1);
+        (start.elapsed() + pause < self.timeout).then(|| pause.mul_f64(jitter()))
     }
 }
 

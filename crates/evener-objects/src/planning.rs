@@ -3,6 +3,7 @@
 //! Stores list in the order of bytes, nearly all of them; what does not is listed once more, whole, and put in order here.
 
 use std::path::Path;
+use std::time::Duration;
 
 use evener_shards::{Cuts, Direction, Plan, Planning, SALT_BYTES, Shard};
 
@@ -15,8 +16,9 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
     let [source, destination] = store::places(&planning.source, &planning.destination)?;
     let (direction, suffix) = (planning.direction, planning.suffix.clone());
     let salt = salt(&planning.output, &source, &destination)?;
-    let store = store::open(&source, false)?;
-    let (shards, is_ordered) = shards(&*store, planning)?;
+    let retries = Retries { timeout: Duration::from_secs(60) };
+    let store = store::open(&source, false, retries)?;
+    let (shards, is_ordered) = shards(&*store, planning, retries)?;
     let plan = Plan { direction, source, destination, suffix, salt, is_ordered, shards };
     let text = plan.written();
     write(&planning.output, text.as_bytes())?;
@@ -33,8 +35,7 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
 }
 
 /// The shards, and whether the store lists in order.
-fn shards(store: &dyn Store, planning: &Planning) -> Result<(Vec<Shard>, bool), Failure> {
-    let retries = Retries { timeout: std::time::Duration::from_secs(60) };
+fn shards(store: &dyn Store, planning: &Planning, retries: Retries) -> Result<(Vec<Shard>, bool), Failure> {
     let mut is_ordered = true;
     retries
         .until_done(

@@ -59,7 +59,6 @@ fn processes_that_are_killed_leave_nothing_half_done_and_the_rest_is_done_once()
     for round in 0..10 {
         kill_at_work(
             program(&Ask::RunShard(stage.asked(round % 2, person.as_recipient()))),
-            &stage.folder.join("sealed"),
             1 + random.below(15),
         );
         // What has a name is whole.

@@ -1,17 +1,14 @@
 //! The names of a shard, as its part of the listing has them.
 
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
-use crate::outcome::{Failure, Kind};
+use crate::outcome::{Failure, Kind, Retries};
 use crate::report::{Ended, Report};
 use crate::store::{Found, Listing, Store, Unlisted};
 
-/// How often a listing that broke is taken up again without a further name, and the first pause, which doubles.
-const TRIES_MAX: u32 = 8;
 /// What stands for a name where the listing failed.
 const LISTING: &str = "(listing)";
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A listing from one name to another.
 pub(super) struct Feed<'a> {
@@ -22,7 +19,9 @@ pub(super) struct Feed<'a> {
     upto: Option<&'a str>,
     is_ordered: bool,
     listing: Option<Listing>,
-    /// Since the last name.
+    retries: Retries,
+    /// Since the last name: when it came, and how often the listing has broken.
+    last: Instant,
     tries: u32,
 }
 
@@ -32,10 +31,12 @@ impl<'a> Feed<'a> {
         after: &str,
         upto: Option<&'a str>,
         is_ordered: bool,
+        retries: Retries,
         report: &'a Report,
     ) -> Self {
         let listing = Some(source.list(if is_ordered { after } else { "" }));
-        Self { source, report, after: after.to_owned(), upto, is_ordered, listing, tries: 0 }
+        let (after, last) = (after.to_owned(), Instant::now());
+        Self { source, report, after, upto, is_ordered, listing, retries, last, tries: 0 }
     }
 
     /// The next object of the shard. What cannot be listed is reported.
@@ -50,7 +51,7 @@ impl<'a> Feed<'a> {
                     }
                 }
                 Some(Ok(found)) => {
-                    self.tries = 0;
+                    (self.last, self.tries) = (Instant::now(), 0);
                     if self.is_ordered {
                         self.after.clone_from(&found.name);
                     }
@@ -69,9 +70,10 @@ impl<'a> Feed<'a> {
 
     /// Takes a listing up again behind the last name, or reports why not.
     fn broke(&mut self, failure: Failure) {
-        if failure.kind == Kind::Transient && self.is_ordered && self.tries < TRIES_MAX {
+        let may_come = failure.kind == Kind::Transient && self.is_ordered;
+        if let Some(pause) = self.retries.pause(self.last, self.tries).filter(|_| may_come) {
             self.report.tried_again();
-            thread::sleep(PAUSE * 2_u32.pow(self.tries));
+            thread::sleep(pause);
             self.tries += 1;
             self.listing = Some(self.source.list(&self.after));
             return;

@@ -64,6 +64,7 @@ impl Large {
         let tried = if self.failure().is_none() { self.try_part(shard, core, number) } else { Ok(()) };
         if let Err(failure) = tried {
             self.failure().get_or_insert(failure);
+            self.upload.give_up();
         }
         // AcqRel: who ends the last part comes behind all that the others did.
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -95,8 +96,8 @@ impl Large {
         }
         let bytes_out = self.work.output(&(0..self.work.segment_count())).end;
         let done = Ended::Done { bytes_in: self.found.bytes, bytes_out };
-        // Not every store refuses to complete what has come there meanwhile, so it is looked at once more.
-        if !self.making.replaces && shard.is_finished(&self.making)? {
+        // No store is asked to complete only where nothing stands, so it is looked at once more.
+        if !self.making.replaces && shard.unless_finished(self.making.clone())?.is_none() {
             self.upload.abort();
             return Ok(Ended::Already);
         }

@@ -60,12 +60,12 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
     let task = keys::task(plan.direction, &run.keys)?;
     mark(&task, &plan.salt, &[])
         .ok_or_else(|| Failure::never("passphrases are for people: shards take keys"))?;
-    let source = store::open(&plan.source, false)?;
-    let destination = store::open(&plan.destination, true)?;
+    let retries = Retries { timeout: Duration::from_secs(run.timeout_s.into()) };
+    let source = store::open(&plan.source, false, retries)?;
+    let destination = store::open(&plan.destination, true, retries)?;
     let report = Report::new(run.number, run.json.as_deref(), run.quiet);
     let report = report.map_err(|error| Failure::never(format_args!("cannot write the report: {error}")))?;
-    let retries = Retries { timeout: Duration::from_secs(run.timeout_s.into()) };
-    let feed = Feed::new(&*source, &shard.after, upto, plan.is_ordered, &report);
+    let feed = Feed::new(&*source, &shard.after, upto, plan.is_ordered, retries, &report);
     let queue = Queue::new(feed);
     let shard = Order {
         plan: &plan,

@@ -1,8 +1,11 @@
 //! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
 //!
-//! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`; `local.rs` directories, by descriptors and without following links.
+//! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`, `blocks.rs` what is Azure's only,
+//! `errors.rs` what they fail with; `local.rs` directories, by descriptors and without following links.
 //! Either way an output appears under its name when all of it is there, together with its mark.
 
+mod blocks;
+mod errors;
 mod local;
 mod remote;
 mod signing;
@@ -12,7 +15,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Retries};
 
 /// An object that a listing had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,21 +74,25 @@ pub(crate) trait Store: Send + Sync {
 
 /// An output that is being made of parts, by several threads. Nothing of it is seen before it is complete.
 pub(crate) trait Upload: Send + Sync {
-    /// Takes a part: its number, counted from 0, its place in the whole, and its bytes. The same part may come again.
+    /// Takes a part: its number, counted from 0, its place in the whole, and its bytes. The same part may come again, and each comes, unless
+    /// [`Upload::give_up`] is called.
     fn part(&self, number: usize, place: u64, bytes: Bytes) -> Result<(), Failure>;
 
     /// Gives the output its name. All parts are there.
     fn complete(&self) -> Result<(), Failure>;
+
+    /// Hears that parts may be missing, so that none is waited for.
+    fn give_up(&self) {}
 
     /// Takes back what was sent.
     fn abort(&self);
 }
 
 /// The store that a URI names. A directory that is not there is made where it `is_made` for outputs.
-pub(crate) fn open(place: &str, is_made: bool) -> Result<Arc<dyn Store>, Failure> {
+pub(crate) fn open(place: &str, is_made: bool, retries: Retries) -> Result<Arc<dyn Store>, Failure> {
     match place.strip_prefix("file://") {
         Some(path) => Ok(Arc::new(local::Local::open(path, is_made)?)),
-        None => Ok(Arc::new(remote::Remote::open(place)?)),
+        None => Ok(Arc::new(remote::Remote::open(place, retries)?)),
     }
 }
 

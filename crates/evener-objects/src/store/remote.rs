@@ -21,9 +21,11 @@ use object_store::{
 use tokio::runtime::Runtime;
 use url::Url;
 
+use super::blocks::Blocks;
+use super::errors::of;
 use super::signing::Libcrypto;
 use super::{Found, Listing, Making, Standing, Store, Unlisted, Upload};
-use crate::outcome::{Failure, Kind};
+use crate::outcome::{Failure, Kind, Retries};
 
 /// The attribute that holds a mark. Letters only: some stores take identifiers, some proxies drop what has an underscore.
 const MARK: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("evenermark"));
@@ -40,20 +42,28 @@ static RUNTIME: LazyLock<std::io::Result<Runtime>> = LazyLock::new(|| {
 /// Part of a bucket or container.
 pub(super) struct Remote {
     objects: Arc<dyn ObjectStore>,
-    multipart: Arc<dyn MultipartStore>,
+    uploads: Uploads,
     prefix: Path,
     runtime: &'static Runtime,
 }
 
+/// How a store takes an output by parts.
+enum Uploads {
+    /// Parts have numbers, and the mark comes before them.
+    Parts(Arc<dyn MultipartStore>),
+    /// Azure's way, by a client that tries for long itself.
+    Blocks(Arc<dyn ObjectStore>),
+}
+
 impl Remote {
     /// The place that a URI names, with what the environment says of credentials and endpoints.
-    pub(super) fn open(place: &str) -> Result<Self, Failure> {
+    pub(super) fn open(place: &str, retries: Retries) -> Result<Self, Failure> {
         let refused = |error: &dyn std::fmt::Display| Failure::never(format_args!("{place}: {error}"));
         let url = Url::parse(place).map_err(|error| refused(&error))?;
         let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| refused(&error))?;
         let runtime = RUNTIME.as_ref().map_err(|error| refused(error))?;
-        let (objects, multipart) = connected(&scheme, place).map_err(|error| refused(&error))?;
-        Ok(Self { objects, multipart, prefix, runtime })
+        let (objects, uploads) = connected(&scheme, place, retries).map_err(|error| refused(&error))?;
+        Ok(Self { objects, uploads, prefix, runtime })
     }
 
     fn path(&self, name: &str) -> Result<Path, Failure> {
@@ -68,12 +78,15 @@ impl Remote {
 }
 
 /// Both faces of one store.
-type Faces = (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>);
+type Faces = (Arc<dyn ObjectStore>, Uploads);
 
-fn connected(scheme: &ObjectStoreScheme, place: &str) -> Result<Faces, Error> {
+/// How long a request is sent again as it was signed: stores take a signature for some minutes.
+const SIGNATURE_AGE_MAX: Duration = Duration::from_secs(240);
+
+fn connected(scheme: &ObjectStoreScheme, place: &str, retries: Retries) -> Result<Faces, Error> {
     fn faces(store: impl ObjectStore + MultipartStore) -> Faces {
         let store = Arc::new(store);
-        (Arc::clone(&store) as Arc<dyn ObjectStore>, store)
+        (Arc::clone(&store) as Arc<dyn ObjectStore>, Uploads::Parts(store))
     }
     // Short tries: the long ones are ours, over the whole of a request.
     let backoff = BackoffConfig { max_backoff: Duration::from_secs(2), ..BackoffConfig::default() };
@@ -88,8 +101,15 @@ fn connected(scheme: &ObjectStoreScheme, place: &str) -> Result<Faces, Error> {
             builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
         }
         ObjectStoreScheme::MicrosoftAzure => {
-            let builder = MicrosoftAzureBuilder::from_env().with_url(place).with_retry(retry);
-            builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
+            let builder = MicrosoftAzureBuilder::from_env().with_url(place);
+            let builder = builder.with_crypto_provider(Arc::new(Libcrypto));
+            let long = RetryConfig {
+                max_retries: usize::MAX,
+                retry_timeout: retries.timeout.min(SIGNATURE_AGE_MAX),
+                ..retry.clone()
+            };
+            let blocks = builder.clone().with_retry(long).build()?;
+            Ok((Arc::new(builder.with_retry(retry).build()?), Uploads::Blocks(Arc::new(blocks))))
         }
         _ => Err(Error::NotSupported { source: "stores are s3://, gs://, az:// and file://".into() }),
     }
@@ -112,7 +132,7 @@ impl Store for Remote {
             return Ok(Bytes::new());
         }
         let wanted = range.end - range.start;
-        let if_match = found.version.strip_prefix(BY_ETAG).map(str::to_owned);
+        let if_match = found.version.strip_prefix(BY_ETAG).map(quoted);
         let options = GetOptions { range: Some(range.into()), if_match, ..GetOptions::default() };
         let read = async { self.objects.get_opts(&path, options).await?.bytes().await };
         let bytes = self.wait(read)?;
@@ -147,15 +167,29 @@ impl Store for Remote {
         let path = self.path(&making.name)?;
         let options =
             PutMultipartOptions { attributes: attributes(making), ..PutMultipartOptions::default() };
-        let id = self.wait(self.multipart.create_multipart_opts(&path, options))?;
-        let (multipart, runtime) = (Arc::clone(&self.multipart), self.runtime);
-        Ok(Arc::new(Parts { multipart, runtime, path, id, done: Mutex::default() }))
+        let runtime = self.runtime;
+        match &self.uploads {
+            Uploads::Parts(store) => {
+                let id = self.wait(store.create_multipart_opts(&path, options))?;
+                let multipart = Arc::clone(store);
+                Ok(Arc::new(Parts { multipart, runtime, path, id, done: Mutex::default() }))
+            }
+            Uploads::Blocks(store) => {
+                let upload = self.wait(store.put_multipart_opts(&path, options))?;
+                Ok(Arc::new(Blocks::new(upload, runtime)))
+            }
+        }
     }
 }
 
 /// A version that the store takes as a condition, and one that it only tells.
 const BY_ETAG: &str = "etag ";
 const BY_TIME: &str = "time ";
+
+/// An entity tag as conditions have it. Azure lists it bare.
+fn quoted(etag: &str) -> String {
+    if etag.ends_with('"') { etag.to_owned() } else { format!("\"{etag}\"") }
+}
 
 /// A listing under way.
 struct Objects {
@@ -237,40 +271,12 @@ fn attributes(making: &Making) -> Attributes {
     [(MARK, making.mark.clone())].into_iter().collect()
 }
 
-/// Codes of errors, as the stores' interfaces define them, that another try meets again.
-const REFUSALS: [&str; 9] = [
-    "AccessDenied",
-    "AuthenticationFailed",
-    "AuthorizationFailure",
-    "ContainerNotFound",
-    "InvalidAccessKeyId",
-    "InvalidBucketName",
-    "NoSuchBucket",
-    "PermanentRedirect",
-    "SignatureDoesNotMatch",
-];
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Longest text of an error in a message. Servers send pages.
-const TEXT_BYTES_MAX: usize = 400;
-
-fn shortened(text: &str) -> &str {
-    let end = text.char_indices().map(|(place, _)| place).take_while(|place| *place <= TEXT_BYTES_MAX).last();
-    if text.len() <= TEXT_BYTES_MAX { text } else { &text[..end.unwrap_or(0)] }
-}
-
-/// What an error of the store's means for the object.
-fn of(error: &Error) -> Failure {
-    let kind = match error {
-        Error::NotFound { .. } => Kind::Absent,
-        Error::AlreadyExists { .. } => Kind::Exists,
-        Error::Precondition { .. } | Error::NotModified { .. } => Kind::Changed,
-        Error::Generic { .. } | Error::JoinError { .. } => Kind::Transient,
-        _ => Kind::Never,
-    };
-    let text = error.to_string();
-    // Of listings the crate tells no status, but what the store said.
-    let says = |code: &str| text.contains(&format!("<Code>{code}</Code>"));
-    let kind =
-        if kind == Kind::Transient && REFUSALS.iter().any(|code| says(code)) { Kind::Never } else { kind };
-    Failure::new(kind, shortened(&text))
+    #[test]
+    fn a_condition_has_its_entity_tag_in_quotes_as_listings_of_azure_have_not() {
+        assert_eq!(["0x8DE1", "\"0x8DE1\"", "W/\"1\""].map(quoted), ["\"0x8DE1\"", "\"0x8DE1\"", "W/\"1\""]);
+    }
 }

@@ -1,10 +1,12 @@
-//! A proxy that errs: it answers some requests with 503 and cuts the connection in the middle of some uploads; everything else it passes on.
+//! A proxy that errs: it answers some requests with 503 and cuts the connection in the middle of some uploads; everything else it passes on. And
+//! one that holds a request until something else has happened.
 
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use evener_testing::Random;
 
@@ -20,18 +22,58 @@ pub(crate) struct Faults {
 pub(crate) struct Counts {
     pub(crate) requests: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) uploads: AtomicU64,
     pub(crate) cut: AtomicU64,
 }
 
 /// Starts one before the server at `port`; returns its own port and its counts.
 pub(crate) fn start(port: u16, faults: Faults, seed: u64) -> (u16, Arc<Counts>) {
+    serving(port, faults, seed, Arc::new(|_| {}))
+}
+
+/// Starts one that errs not, but holds the first request that begins with `method` and has `word` in its first line, and those behind it.
+pub(crate) fn start_held(port: u16, method: &'static str, word: &'static str) -> (u16, Held) {
+    let ((came, held), (go_on, waits)) = (mpsc::channel(), mpsc::channel());
+    let gate = Mutex::new(Some((came, waits)));
+    let before = move |line: &str| {
+        if line.starts_with(method)
+            && line.contains(word)
+            && let Some((came, waits)) = gate.lock().unwrap().take()
+        {
+            came.send(()).and_then(|()| waits.recv().map_err(|_| mpsc::SendError(()))).ok();
+        }
+    };
+    let (own, _) = serving(port, Faults { refused: 0, cut: 0 }, 0, Arc::new(before));
+    (own, Held { came: held, go_on })
+}
+
+/// A request that waits until something else has happened.
+pub(crate) struct Held {
+    came: mpsc::Receiver<()>,
+    go_on: mpsc::Sender<()>,
+}
+
+impl Held {
+    /// Waits for the request, has `event` happen and lets it go on.
+    pub(crate) fn after(self, event: impl FnOnce()) {
+        self.came.recv_timeout(Duration::from_secs(60)).expect("such a request came");
+        event();
+        self.go_on.send(()).ok();
+    }
+}
+
+/// What happens before a request whose first line this is.
+type Before = dyn Fn(&str) + Send + Sync;
+
+fn serving(port: u16, faults: Faults, seed: u64, before: Arc<Before>) -> (u16, Arc<Counts>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = listener.local_addr().unwrap().port();
     let (counts, random) = (Arc::new(Counts::default()), Arc::new(Mutex::new(Random::new(seed))));
     let shared = Arc::clone(&counts);
     thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
-            let proxy = Proxy { port, faults, counts: Arc::clone(&shared), random: Arc::clone(&random) };
+            let (counts, random, before) = (Arc::clone(&shared), Arc::clone(&random), Arc::clone(&before));
+            let proxy = Proxy { port, faults, counts, random, before };
             // A client that goes away in the middle is none of a proxy's business.
             thread::spawn(move || proxy.serve(&client).ok());
         }
@@ -44,15 +86,16 @@ struct Proxy {
     faults: Faults,
     counts: Arc<Counts>,
     random: Arc<Mutex<Random>>,
+    before: Arc<Before>,
 }
 
 /// The head of a message.
-struct Head {
-    text: Vec<u8>,
+pub(crate) struct Head {
+    pub(crate) text: Vec<u8>,
 }
 
 impl Head {
-    fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
         let mut text = Vec::new();
         loop {
             let start = text.len();
@@ -65,19 +108,32 @@ impl Head {
         }
     }
 
-    fn value(&self, name: &str) -> Option<String> {
+    pub(crate) fn value(&self, name: &str) -> Option<String> {
         let text = String::from_utf8_lossy(&self.text);
         let lines = text.lines().filter_map(|line| line.split_once(':'));
         let mut found = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
         found.next().map(|(_, value)| value.trim().to_owned())
     }
 
-    fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.value("content-length").and_then(|length| length.parse().ok()).unwrap_or(0)
     }
 
-    fn starts_with(&self, word: &[u8]) -> bool {
+    pub(crate) fn starts_with(&self, word: &[u8]) -> bool {
         self.text.starts_with(word)
+    }
+
+    /// With other beginnings of its lines.
+    pub(crate) fn renamed(&self, names: &[(&str, &str)]) -> Self {
+        let renamed = |line: &str| {
+            let is_so = |name: &str| line.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name));
+            match names.iter().find(|(old, _)| is_so(old)) {
+                Some((old, new)) => format!("{new}{}", &line[old.len()..]),
+                None => line.to_owned(),
+            }
+        };
+        let text = String::from_utf8_lossy(&self.text);
+        Self { text: text.split_inclusive('\n').map(renamed).collect::<String>().into() }
     }
 
     /// The status of an answer.
@@ -94,8 +150,10 @@ impl Proxy {
         let (mut to_client, mut to_server) = (client, &server);
         while let Some(head) = Head::read(&mut requests)? {
             self.counts.requests.fetch_add(1, Ordering::Relaxed);
+            (self.before)(String::from_utf8_lossy(&head.text).lines().next().unwrap_or_default());
             let errs = |rate: usize| self.random.lock().unwrap().below(1000) < rate;
             let is_upload = head.starts_with(b"PUT ") && head.length() > 0;
+            self.counts.uploads.fetch_add(is_upload.into(), Ordering::Relaxed);
             if is_upload && errs(self.faults.cut) {
                 self.counts.cut.fetch_add(1, Ordering::Relaxed);
                 to_server.write_all(&head.text)?;
@@ -117,19 +175,29 @@ impl Proxy {
             to_server.write_all(&head.text)?;
             io::copy(&mut (&mut requests).take(head.length()), &mut to_server)?;
             let Some(answer) = Head::read(&mut answers)? else { return Ok(()) };
-            to_client.write_all(&answer.text)?;
-            let is_bare = head.starts_with(b"HEAD ") || matches!(answer.status(), 204 | 304);
-            match answer.value("transfer-encoding") {
-                _ if is_bare => {}
-                Some(_) => pass_chunks(&mut answers, &mut to_client)?,
-                None => {
-                    io::copy(&mut (&mut answers).take(answer.length()), &mut to_client)?;
-                }
-            }
-            to_client.flush()?;
+            pass_answer(&head, &answer, &mut answers, &mut to_client)?;
         }
         Ok(())
     }
+}
+
+/// Passes the answer to a request on, with the body that follows its head.
+pub(crate) fn pass_answer(
+    request: &Head,
+    answer: &Head,
+    from: &mut impl BufRead,
+    to: &mut impl Write,
+) -> io::Result<()> {
+    to.write_all(&answer.text)?;
+    let is_bare = request.starts_with(b"HEAD ") || matches!(answer.status(), 204 | 304);
+    match answer.value("transfer-encoding") {
+        _ if is_bare => {}
+        Some(_) => pass_chunks(from, to)?,
+        None => {
+            io::copy(&mut from.take(answer.length()), to)?;
+        }
+    }
+    to.flush()
 }
 
 /// Passes a body in chunks on, to its last one and the line behind it.

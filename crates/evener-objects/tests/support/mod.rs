@@ -3,15 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "support of tests")]
 
 pub(crate) mod faults;
+pub(crate) mod google;
 pub(crate) mod server;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use evener_files::age_keys::generate_identity;
 use evener_shards::{Ask, Direction, Existing, Keys, Plan, Planning, ShardRun, Wanted};
@@ -163,19 +163,11 @@ pub(crate) fn folder() -> Folder {
     Folder::new_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
-/// Names of files below a directory.
-fn count(folder: &Path) -> usize {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| if entry.path().is_dir() { count(&entry.path()) } else { 1 }).sum()
-}
-
-/// Starts a command and kills it when a few more outputs stand in `folder` than before, if it has not ended by then.
-pub(crate) fn kill_at_work(mut command: Command, folder: &Path, more: usize) {
-    let before = count(folder);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    while child.try_wait().unwrap().is_none() && count(folder) < before + more {
-        thread::sleep(Duration::from_millis(1));
-    }
+/// Starts a command and kills it when it has reported some more outputs, if it has not ended by then.
+pub(crate) fn kill_at_work(mut command: Command, more: usize) {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    lines.filter(|line| line.contains(r#""outcome":"done""#)).take(more).for_each(drop);
     child.kill().unwrap();
     child.wait().unwrap();
 }
