@@ -145,6 +145,73 @@ fn another_key_is_told_by_the_exit_status_and_so_is_damage() {
     assert!(read(&stage.folder.join("opened")) == expected, "nothing of a damaged object is there");
 }
 
+/// What an Indexed Job does with an index by the rules of packaging/kubernetes/shards.yaml, where `pod` starts a pod of so many failures before it:
+/// how each ended, and whether the index was done.
+fn indexed_job(pod: impl Fn(usize) -> Option<i32>) -> (Vec<Option<i32>>, bool) {
+    const MANIFEST: &str = include_str!("../../../packaging/kubernetes/shards.yaml");
+    let number = |name: &str| -> usize {
+        let (_, after) = MANIFEST.split_once(name).unwrap();
+        after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+    };
+    let (failures_max, fail_index) = (number("backoffLimitPerIndex: "), number("values: ["));
+    let mut ended = Vec::new();
+    while ended.len() <= failures_max {
+        ended.push(pod(ended.len()));
+        match ended.last() {
+            Some(Some(0)) => return (ended, true),
+            Some(Some(status)) if usize::try_from(*status) == Ok(fail_index) => break,
+            _ => {}
+        }
+    }
+    (ended, false)
+}
+
+#[test]
+fn an_indexed_job_tries_again_what_may_come_and_gives_an_index_up_for_what_never_will() {
+    let (tree, person) = (some_tree(40, 71), Person::new());
+    let stage = Stage::new(&tree, Wanted::Shards(1));
+    stage.all(&person.as_recipient());
+    let back = Planning {
+        direction: Direction::Decrypt,
+        ..stage.planning("sealed", "opened", Wanted::Shards(4), "plan.json")
+    };
+    ended_with(0, program(&Ask::Plan(back)));
+    let shards = plan_of(&stage.folder.join("plan.json")).shards;
+    assert_eq!(shards.len(), 4);
+    // The first object of the third shard is damaged.
+    let damaged = tree.keys().find(|name| name.as_str() > shards[2].after.as_str()).unwrap();
+    let path = stage.folder.join("sealed").join(damaged);
+    let mut file = fs::read(&path).unwrap();
+    *file.last_mut().unwrap() ^= 1;
+    fs::write(&path, file).unwrap();
+    let identity = stage.folder.join("identity");
+    fs::write(&identity, &person.text).unwrap();
+    let with = |number: u32, key_command: String| {
+        let keys = Keys { key_command: Some(key_command), ..Keys::default() };
+        program(&Ask::RunShard(stage.asked(number, keys)))
+    };
+    let key = format!("cat '{}'", identity.display());
+    let ran =
+        |number, key_command: &str| with(number, key_command.to_owned()).output().unwrap().status.code();
+    // A server of keys that is busy at first, a pod that is killed at work, damage, a server of keys that never answers.
+    let busy_at_first = indexed_job(|failures| ran(0, if failures < 2 { "exit 1" } else { &key }));
+    assert_eq!(busy_at_first, (vec![Some(1), Some(1), Some(0)], true));
+    let killed = indexed_job(|failures| {
+        if failures == 0 {
+            kill_at_work(with(1, key.clone()), 1);
+            return None;
+        }
+        ran(1, &key)
+    });
+    assert_eq!(killed, (vec![None, Some(0)], true));
+    assert_eq!(indexed_job(|_| ran(2, &key)), (vec![Some(2)], false));
+    assert_eq!(indexed_job(|_| ran(3, "exit 1")), (vec![Some(1); 6], false));
+    // All was done that could be.
+    let mut expected = tree.clone();
+    expected.retain(|name, _| name != damaged && name.as_str() <= shards[3].after.as_str());
+    assert!(read(&stage.folder.join("opened")) == expected);
+}
+
 #[test]
 fn links_are_named_and_not_followed_on_either_side() {
     let person = Person::new();

@@ -59,7 +59,9 @@ mod tests {
     fn what_a_store_says_is_told_apart_from_what_another_try_may_do() {
         let says = |text: &str| Error::Generic { store: "a store", source: text.to_owned().into() };
         let status = |text: &str| says(&format!("Server returned non-2xx status code: {text}"));
-        let token = |text: &str| says(&format!("Error performing token request: status code: {text}"));
+        let token = |text: &str| {
+            says(&format!("Error performing token request: Server returned non-2xx status code: {text}"))
+        };
         for (error, kind) in [
             (status("503 Service Unavailable: <Code>SlowDown</Code>"), Kind::Transient),
             (status("400 Bad Request: <Code>RequestTimeout</Code>"), Kind::Transient),
