@@ -20,9 +20,8 @@ pub(super) struct Feed<'a> {
     is_ordered: bool,
     listing: Option<Listing>,
     retries: Retries,
-    /// Since the last name: when it came, and how often the listing has broken.
-    last: Instant,
-    tries: u32,
+    /// Since when it breaks without a further name, and how often it did.
+    broken: Option<(Instant, u32)>,
 }
 
 impl<'a> Feed<'a> {
@@ -35,8 +34,8 @@ impl<'a> Feed<'a> {
         report: &'a Report,
     ) -> Self {
         let listing = Some(source.list(if is_ordered { after } else { "" }));
-        let (after, last) = (after.to_owned(), Instant::now());
-        Self { source, report, after, upto, is_ordered, listing, retries, last, tries: 0 }
+        let after = after.to_owned();
+        Self { source, report, after, upto, is_ordered, listing, retries, broken: None }
     }
 
     /// The next object of the shard. What cannot be listed is reported.
@@ -51,7 +50,7 @@ impl<'a> Feed<'a> {
                     }
                 }
                 Some(Ok(found)) => {
-                    (self.last, self.tries) = (Instant::now(), 0);
+                    self.broken = None;
                     if self.is_ordered {
                         self.after.clone_from(&found.name);
                     }
@@ -70,11 +69,12 @@ impl<'a> Feed<'a> {
 
     /// Takes a listing up again behind the last name, or reports why not.
     fn broke(&mut self, failure: Failure) {
+        let (start, tries) = self.broken.unwrap_or_else(|| (Instant::now(), 0));
         let may_come = failure.kind == Kind::Transient && self.is_ordered;
-        if let Some(pause) = self.retries.pause(self.last, self.tries).filter(|_| may_come) {
+        if let Some(pause) = self.retries.pause(start, tries).filter(|_| may_come) {
+            self.broken = Some((start, tries + 1));
             self.report.tried_again();
             thread::sleep(pause);
-            self.tries += 1;
             self.listing = Some(self.source.list(&self.after));
             return;
         }
@@ -82,5 +82,65 @@ impl<'a> Feed<'a> {
         let kind = if failure.kind == Kind::Absent { Kind::Never } else { failure.kind };
         self.report.object(LISTING, &Ended::Failed(Failure { kind, ..failure }));
         self.listing = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::outcome::Exit;
+    use crate::store::{Making, Standing, Upload};
+
+    /// A store whose listings have these names, one after the other, and then break, but for the last one.
+    struct Breaking(Mutex<Vec<Option<&'static str>>>);
+
+    impl Store for Breaking {
+        fn list(&self, _: &str) -> Listing {
+            let mut listings = self.0.lock().unwrap();
+            let name = listings.remove(0);
+            let found =
+                name.map(|name| Ok(Found { name: name.to_owned(), bytes: 0, version: String::new() }));
+            let busy = || Err(Unlisted { name: None, failure: Failure::new(Kind::Transient, "busy") });
+            Box::new(found.into_iter().chain((!listings.is_empty()).then(busy)))
+        }
+
+        fn read(&self, _: &Found, _: Range<u64>) -> Result<Bytes, Failure> {
+            unreachable!()
+        }
+
+        fn standing(&self, _: &str) -> Result<Option<Standing>, Failure> {
+            unreachable!()
+        }
+
+        fn put(&self, _: &Making, _: Bytes) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn begin(&self, _: &Making) -> Result<Arc<dyn Upload>, Failure> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn a_listing_that_breaks_is_taken_up_for_as_long_as_was_said_from_then_on() {
+        let listings = [Some("a"), None, Some("b"), None, None, None, None];
+        let (source, report) = (Breaking(Mutex::new(listings.into())), Report::new(0, None, true).unwrap());
+        let retries = Retries { timeout: Duration::from_millis(500) };
+        let mut feed = Feed::new(&source, "", None, true, retries, &report);
+        assert_eq!(feed.next().unwrap().name, "a");
+        // Work on large objects takes longer than a listing may be broken.
+        thread::sleep(retries.timeout + Duration::from_millis(100));
+        assert_eq!(feed.next().unwrap().name, "b");
+        // Pauses of 100, 200 and 400 ms are more than half a second.
+        assert_eq!(feed.next(), None);
+        assert!(!source.0.lock().unwrap().is_empty(), "it was not asked for ever");
+        drop(feed);
+        assert_eq!(report.finish().unwrap(), Exit::Again);
     }
 }
