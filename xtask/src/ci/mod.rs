@@ -134,7 +134,9 @@ fn lints(tally: &mut Tally, depth: Depth) {
 /// Builds what is released, and what measures it, by Debian 12's compiler, which ARM's tool chain has: a newer one refuses no feature of its own.
 fn oldest_compiler(tally: &mut Tally) {
     let Ok(toolchain) = Toolchain::find(Profile::Armv7) else {
-        return tally.print("skipped: the oldest compiler (`cargo xtask testbed up --profile armv7 --toolchain` fetches it)");
+        return tally.print(
+            "skipped: the oldest compiler (`cargo xtask testbed up --profile armv7 --toolchain` fetches it)",
+        );
     };
     let step = format!("programs and libraries by {}", toolchain.rustc);
     tally.begin(&step);

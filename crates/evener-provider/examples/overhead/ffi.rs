@@ -38,7 +38,9 @@ pub(crate) enum Operation {
     Update,
     /// A whole message in a context that is there: init with a new IV, update, final.
     Message,
-    /// As that, with a new context, key included.
+    /// As that, with another key than the last message had.
+    NewKey,
+    /// As that, with a new context besides.
     Context,
     /// As that, where the message is decrypted.
     Decryption,
@@ -173,6 +175,10 @@ impl Subject {
         match operation {
             Operation::Update => self.update(self.context, size),
             Operation::Message => self.message(self.context, size, false),
+            Operation::NewKey => {
+                self.key[0] = self.key[0].wrapping_add(1);
+                self.message(self.context, size, true);
+            }
             _ => self.in_new_context(size),
         }
     }

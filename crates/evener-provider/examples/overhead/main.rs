@@ -1,6 +1,6 @@
 //! What evener.so adds to a call, in one process: `cargo run --release -p evener-provider --example overhead`. A folder
-//! that holds `evener.so` may be given, and a part of an algorithm's name; without them it is the module that cargo
-//! built with this program, and all. It takes a few seconds.
+//! that holds `evener.so` may be given, a part of an algorithm's name, the name of an operation and a size; without them it is the module that
+//! cargo built with this program, and all. It takes a few seconds.
 //!
 //! Path: both providers are loaded, this thread stays on one core -> per algorithm, operation and size the default
 //! provider and evener.so take turns, some tens of microseconds each, the first mover changing -> best and lower
@@ -26,6 +26,7 @@ const ALGORITHMS: &[&str] = &["AES-128-CBC", "AES-128-CTR", "AES-128-GCM", "SHA2
 const OPERATIONS: &[Operation] = &[
     Operation::Update,
     Operation::Message,
+    Operation::NewKey,
     Operation::Context,
     Operation::Decryption,
     Operation::ContextCold,
@@ -76,8 +77,11 @@ fn table(part: &str) -> Result<(), String> {
     for name in ALGORITHMS.iter().filter(|name| name.contains(part)) {
         // Of GCM there is no tag, and a digest has nothing to decrypt.
         let decrypts = name.ends_with("-CBC") || name.ends_with("-CTR");
-        for operation in OPERATIONS.iter().filter(|operation| decrypts || !operation.decrypts()) {
-            for &size in SIZES {
+        let (only, size_told) = (argument(2, ""), argument(3, "").parse::<usize>().ok());
+        let is_wanted = |operation: &Operation| only.is_empty() || format!("{operation:?}") == only;
+        let operations = OPERATIONS.iter().filter(|operation| decrypts || !operation.decrypts());
+        for operation in operations.filter(|operation| is_wanted(operation)) {
+            for &size in SIZES.iter().filter(|size| size_told.is_none_or(|told| told == **size)) {
                 print_row(name, *operation, size)?;
             }
         }

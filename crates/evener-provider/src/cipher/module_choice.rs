@@ -63,10 +63,12 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
     // Before any query: most requests of a program that no module pays for end here.
     let policy = policy()?;
-    match policy.is_unsampled(wanted.class(), concurrency) {
-        true => Some(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }),
+    let chosen = match policy.is_unsampled(wanted.class(), concurrency) {
+        true => None,
         false => choose(ctx, policy, &wanted),
-    }
+    };
+    // Where no module takes it, nothing is to be learned of it either.
+    Some(chosen.unwrap_or(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }))
 }
 
 /// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for a leader of a module's queue, and
@@ -114,6 +116,7 @@ impl Request {
     }
 }
 
+/// Who does it; `None` where no engine takes such work.
 fn choose(ctx: &CipherCtx, policy: &'static Policy, wanted: &Request) -> Option<ModuleChoice> {
     let &Request { algorithm, direction, longest, bytes, concurrency } = wanted;
     let (mut ahead, mut shared) = ([None; CHOICE_MAX], [None; CHOICE_MAX]);

@@ -11,6 +11,7 @@ use evener_core::Family;
 use evener_core::counts::Count;
 
 use super::context::CipherCtx;
+use super::engine::choice::ModuleChoice;
 use super::message::State;
 use super::module_choice::choose_for_update;
 use super::{blocks, buffering, combining, gcm, record, split};
@@ -64,6 +65,11 @@ pub(super) fn is_split(ctx: &CipherCtx) -> bool {
     ctx.pending.split.as_ref().is_some_and(|split| split.helpers().is_some())
 }
 
+/// Whether guard or policy keep an update that is long enough for an engine, or no engine takes it.
+fn is_kept(ctx: &CipherCtx) -> bool {
+    ctx.pending.module.as_ref().is_some_and(ModuleChoice::stays)
+}
+
 /// Who does an update.
 enum Way {
     /// No one does: part of its message is gone.
@@ -106,7 +112,8 @@ fn way(ctx: &CipherCtx, call: &Update) -> Way {
         _ if has_records => Way::Record,
         _ if ctx.family() == Some(Family::Xts) => Way::DataUnit,
         State::Owned => Way::Buffered,
-        State::Direct => Way::Together { else_buffered: is_split || is_block_work },
+        // What is kept on the direct path needs no context of ours, which costs as much as some KiB.
+        State::Direct => Way::Together { else_buffered: is_split || is_block_work && !is_kept(ctx) },
     }
 }
 

@@ -69,7 +69,7 @@ impl BySize {
         self.went_together(load, 1, cost, now)
     }
 
-    /// As [`went`](Self::went), by a way that works on a core and waits for nobody, where one request may have paid for `requests` like it. What is
+    /// As [`went`](Self::went), by a way that works on a core and waits for no other, where one request may have paid for `requests` like it. What is
     /// beyond twice what those take on the direct path its thread lost its core for, which is no verdict: lanes half as fast are seen whole.
     pub fn went_on_core(&mut self, load: RequestSize, requests: u64, cost: Nanos, now: Nanos) -> bool {
         let most = self.direct_mean(load).map_or(cost, |direct| Nanos(direct.0.saturating_mul(2 * requests)));
