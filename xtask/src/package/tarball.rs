@@ -81,7 +81,7 @@ fn check(command: &Path, folder: &Path) -> Result<(), String> {
     put(&folder.join("plain"), 0o600, &text)?;
     // A namespace of one's own, where changing the root needs no right; /proc and /dev are not there either.
     for words in [
-        &["keygen", "-o", "/key"][..],
+        &["keygen", "--age", "/key"][..],
         &["encrypt", "-i", "/key", "/plain"],
         &["decrypt", "-i", "/key", "-o", "/again", "/plain.age"],
     ] {

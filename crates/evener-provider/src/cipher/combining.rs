@@ -18,6 +18,7 @@ use evener_core::job::Memory;
 use evener_core::{Algorithm, BLOCK_BYTES, Family, Nanos};
 
 use super::context::CipherCtx;
+use super::engine::choice::ModuleChoice;
 use super::in_flight::{self, Paused};
 use super::lane::check;
 use super::lane::source::LaneSource;
@@ -131,8 +132,9 @@ impl<'p> Group<'p> {
         }
         let judged = paused.as_ref().and_then(|_| ctx.guard_turn(Way::Job, len));
         if judged.as_ref().is_some_and(Measurement::stays) {
-            // A module that wants the update has a turn of its own.
-            ctx.pending.job_turn = judged.filter(|_| ctx.pending.module.is_none());
+            // A module that has the update has a turn of its own.
+            ctx.pending.job_turn =
+                judged.filter(|_| ctx.pending.module.as_ref().is_none_or(ModuleChoice::stays));
             return None;
         }
         let turn = match &paused {

@@ -11,7 +11,6 @@ use evener_core::Family;
 use evener_core::counts::Count;
 
 use super::context::CipherCtx;
-use super::engine::choice::ModuleChoice;
 use super::message::State;
 use super::module_choice::choose_for_update;
 use super::{blocks, buffering, combining, gcm, record, split};
@@ -65,11 +64,6 @@ pub(super) fn is_split(ctx: &CipherCtx) -> bool {
     ctx.pending.split.as_ref().is_some_and(|split| split.helpers().is_some())
 }
 
-/// Whether guard or policy keep an update that is long enough for an engine, or no engine takes it.
-fn is_kept(ctx: &CipherCtx) -> bool {
-    ctx.pending.module.as_ref().is_some_and(ModuleChoice::stays)
-}
-
 /// Who does an update.
 enum Way {
     /// No one does: part of its message is gone.
@@ -92,7 +86,7 @@ enum Way {
 /// |---|---|---|
 /// | failed | any | none does |
 /// | the inner context's for good | any | the inner function |
-/// | any, but of TLS records | shorter than helpers and engines are used for | the inner function, to whose context the message goes back: a context of our own costs more |
+/// | any, but of TLS records | shorter than helpers and engines are used for, or kept by guard or policy, or no engine's | the inner function, to whose context the message goes back: a context of our own costs more |
 /// | any | its lengths or its spaces do not fit | the same, which refuses it |
 /// | of TLS records | shorter than block work, and than what threads encrypt together | the inner function |
 /// | of TLS records | any | `record.rs` |
@@ -112,8 +106,7 @@ fn way(ctx: &CipherCtx, call: &Update) -> Way {
         _ if has_records => Way::Record,
         _ if ctx.family() == Some(Family::Xts) => Way::DataUnit,
         State::Owned => Way::Buffered,
-        // What is kept on the direct path needs no context of ours, which costs as much as some KiB.
-        State::Direct => Way::Together { else_buffered: is_split || is_block_work && !is_kept(ctx) },
+        State::Direct => Way::Together { else_buffered: is_split || is_block_work },
     }
 }
 

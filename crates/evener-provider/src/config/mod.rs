@@ -268,12 +268,12 @@ const OPENSSLS: &[&CStr] = &[c"openssl-version", c"provider-name", c"identity", 
 
 /// Reads section and variables. The core is queried once, for all keys and all usual misspellings of them.
 pub(crate) fn read(core: &Core) -> (Settings, Vec<Complaint>) {
-    let names = OPENSSLS.iter().copied().chain(KEYS.iter().map(|key| key.name)).chain(typos::all());
-    let section = core.settings(names);
-    let section = section[OPENSSLS.len()..]
-        .iter()
-        .filter_map(|(name, value)| Some((*name, (*value)?.to_string_lossy())));
-    let section: Vec<_> = section.map(|(name, value)| (name, value.into_owned())).collect();
+    let mut names = Vec::with_capacity(OPENSSLS.len() + KEYS.len() + typos::COUNT);
+    names.extend_from_slice(OPENSSLS);
+    names.extend(KEYS.iter().map(|key| key.name));
+    names.extend(typos::all());
+    let said = core.settings(&names).into_iter().filter(|(name, _)| !OPENSSLS.contains(name));
+    let section: Vec<_> = said.map(|(name, value)| (name, value.to_string_lossy().into_owned())).collect();
     let variable = |name: &str| env::var_os(name).as_deref().map(OsStr::to_string_lossy).map(Into::into);
     settings(&section, variable, crate::ffi::has_raised_rights())
 }

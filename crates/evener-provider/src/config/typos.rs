@@ -32,10 +32,13 @@ enum TypoKind {
     Plural,
 }
 
-static TABLE: [Typo; count()] = table();
+/// How many there are at most.
+pub(super) const COUNT: usize = count();
+
+static TABLE: [Typo; COUNT] = table();
 
 /// Of each row of the table, measured when this is compiled and not in each program that starts; empty where the table has left one out.
-static NAMES: [&CStr; count()] = names();
+static NAMES: [&CStr; COUNT] = names();
 
 /// Every misspelling that is looked for; none is a key.
 pub(super) fn all() -> impl Iterator<Item = &'static CStr> {
@@ -48,8 +51,8 @@ pub(super) fn intended_key(name: &CStr) -> Option<&'static CStr> {
     Some(KEYS[TABLE[at].meant].name)
 }
 
-const fn names() -> [&'static CStr; count()] {
-    let (mut names, mut at) = ([c""; count()], 0);
+const fn names() -> [&'static CStr; COUNT] {
+    let (mut names, mut at) = ([c""; COUNT], 0);
     while at < names.len() {
         if let Ok(name) = CStr::from_bytes_until_nul(&TABLE[at].text) {
             names[at] = name;
@@ -85,8 +88,8 @@ const fn slip(letters: usize, number: usize) -> TypoKind {
     }
 }
 
-const fn table() -> [Typo; count()] {
-    let mut table = [Typo { text: [0; ROOM], meant: 0 }; count()];
+const fn table() -> [Typo; COUNT] {
+    let mut table = [Typo { text: [0; ROOM], meant: 0 }; COUNT];
     let (mut next, mut meant) = (0, 0);
     while meant < KEYS.len() {
         let name = KEYS[meant].name.to_bytes();

@@ -96,25 +96,23 @@ impl Core {
 
     /// The value of `key` in this provider's section of the configuration.
     pub(crate) fn setting(&self, key: &CStr) -> Option<&CStr> {
-        self.settings([key].into_iter()).pop()?.1
+        Some(self.settings(&[key]).pop()?.1)
     }
 
-    /// What this provider's section of the configuration says for each of `names`, in their order. One question: the core's
+    /// What this provider's section of the configuration says for those of `names` that it has, in their order. One question: the core's
     /// answer takes it as long as it takes to look for each key of the section in the list.
-    pub(crate) fn settings<'n>(
-        &self,
-        names: impl Iterator<Item = &'n CStr>,
-    ) -> Vec<(&'n CStr, Option<&CStr>)> {
-        let names: Vec<&CStr> = names.collect();
+    pub(crate) fn settings<'n>(&self, names: &[&'n CStr]) -> Vec<(&'n CStr, &CStr)> {
         let mut values: Vec<*const c_char> = vec![ptr::null(); names.len()];
-        let questions = names.iter().zip(&mut values).map(|(name, value)| Param {
+        // In one piece: each program that starts comes here.
+        let mut params = Vec::with_capacity(names.len() + 1);
+        params.extend(names.iter().zip(&mut values).map(|(name, value)| Param {
             key: name.as_ptr(),
             data_type: PARAM_UTF8_PTR,
             data: ptr::from_mut(value).cast(),
             data_size: 0,
             return_size: PARAM_UNMODIFIED,
-        });
-        let mut params: Vec<Param> = questions.chain([Param::END]).collect();
+        }));
+        params.push(Param::END);
         let answered = self.get_params.is_some_and(|get_params| {
             // SAFETY: the handle is ours, and the list is ended and asks for addresses with space for one each.
             unsafe { get_params(self.handle, params.as_mut_ptr()) == 1 }
@@ -124,6 +122,7 @@ impl Core {
             // SAFETY: the core answered with text of its own, which lives as long as the provider.
             is_there.then(|| unsafe { CStr::from_ptr(value) })
         };
-        names.into_iter().zip(params.iter().zip(values).map(value)).collect()
+        let said = names.iter().zip(params.iter().zip(values).map(value));
+        said.filter_map(|(name, value)| Some((*name, value?))).collect()
     }
 }

@@ -69,19 +69,20 @@ impl BySize {
         self.went_together(load, 1, cost, now)
     }
 
-    /// As [`went`](Self::went), by a way that works on a core and waits for no other, where one request may have paid for `requests` like it. What is
-    /// beyond twice what those take on the direct path its thread lost its core for, which is no verdict: lanes half as fast are seen whole.
-    pub fn went_on_core(&mut self, load: RequestSize, requests: u64, cost: Nanos, now: Nanos) -> bool {
-        let most = self.direct_mean(load).map_or(cost, |direct| Nanos(direct.0.saturating_mul(2 * requests)));
-        self.went(load, cost.min(most), now)
-    }
-
     /// The same of several, with their mean length and what they took together.
     pub fn went_together(&mut self, load: RequestSize, requests: u64, cost: Nanos, now: Nanos) -> bool {
         let (guard, class) = (self.of(load), class(load));
         let before = guard.counters(class).locks;
         guard.routed(class, requests, at_class_size(load, cost), now);
         guard.counters(class).locks > before
+    }
+
+    /// As [`went`](Self::went), by a way that works on a core and waits for no other, where one request may have paid for `requests` like it. What is
+    /// beyond twice what those take on the direct path its thread lost its core for, which is no verdict, where that is rare.
+    pub fn went_on_core(&mut self, load: RequestSize, requests: u64, cost: Nanos, now: Nanos) -> bool {
+        let most = self.direct_mean(load).map_or(cost, |direct| Nanos(direct.0.saturating_mul(2 * requests)));
+        let is_excused = cost > most && self.of(load).excuses(class(load));
+        self.went(load, if is_excused { most } else { cost }, now)
     }
 
     /// Whether the load's class is locked at `now`.

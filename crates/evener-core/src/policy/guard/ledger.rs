@@ -36,6 +36,8 @@ pub(super) struct Ledger {
     pub(super) is_told: bool,
     /// Jobs that [`Guard::is_control`] chose from.
     eligible_jobs: u64,
+    /// From so many routed jobs on the next one may be excused.
+    excuse_from: u64,
     /// Loss since the class last stood even.
     lost: Nanos,
     /// What its routed jobs would have cost inline in that time.
@@ -56,6 +58,7 @@ impl Default for Ledger {
             assumed: None,
             is_told: false,
             eligible_jobs: 0,
+            excuse_from: 0,
             lost: Nanos::ZERO,
             inline: Nanos::ZERO,
             locked_until: Nanos::ZERO,
@@ -111,6 +114,15 @@ impl Ledger {
         let dearer = (inline - routed).0.saturating_mul(TUNING.control_share / TUNING.control_period)
             / routed.0.max(1);
         dearer.clamp(1, TUNING.control_stretch_max).next_power_of_two()
+    }
+
+    pub(super) fn excuses(&mut self) -> bool {
+        let routed = self.counters.routed_jobs;
+        let may = routed >= self.excuse_from;
+        if may {
+            self.excuse_from = routed + TUNING.excuse_period;
+        }
+        may
     }
 
     pub(super) fn book(&mut self, entry: &Entry, now: Nanos) {

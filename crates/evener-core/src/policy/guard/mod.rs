@@ -98,6 +98,12 @@ impl Guard {
         ledger.book(&Entry { jobs, inline, cost }, now);
     }
 
+    /// Whether a routed job of `class` that took far too long may be taken for one that lost its core: one in so many
+    /// (`Tuning::excuse_period`) may.
+    pub fn excuses(&mut self, class: usize) -> bool {
+        self.ledgers[class].excuses()
+    }
+
     /// Takes core time, ending at `now`, in which a CPU worker slept and left waiting jobs of `class` to a module.
     pub fn idled(&mut self, class: usize, time: Nanos, now: Nanos) {
         self.ledgers[class].book(&Entry { jobs: 0, inline: Nanos::ZERO, cost: time }, now);

@@ -49,6 +49,9 @@ tuning! {
     /// Requests of more bytes than two to this are entered at their share of that: one that lost its core for a slice is no verdict on its
     /// class. So many bytes take about half a millisecond, a tenth of what a class may always lose.
     ["G4"] entered_whole: u32 = 22, 4, 30, "power of two, bytes", "Assumed, not measured: 22, because 4 MiB take half a millisecond at 8 GB/s";
+    /// Of so many routed jobs one may be excused that took more than twice what is paid for on the direct path: it is taken for one that lost its core.
+    /// A way that is always so slow is seen whole with the second.
+    ["G2"] excuse_period: u64 = 1_024, 64, 1 << 20, "routed jobs", "Assumed, not measured: 1024, because 64 bursts of sixteen messages of 16 KiB take 2 ms, the shortest slice of a scheduler";
 }
 
 // A control lies at a place of each period that follows from the leading bits of a product; and a period's share is whole.

@@ -200,7 +200,8 @@ impl CipherCtx {
         self.inner.row = row;
     }
 
-    /// From which length on the update under way is block work that a module may do.
+    /// From which length on the update under way is block work that a module may do: from none on where guard or policy keep it, or no engine
+    /// takes it, for a context of ours costs as much as some KiB.
     pub(crate) fn block_thresh(&self) -> usize {
         if self.pending.module.as_ref().is_some_and(ModuleChoice::stays) {
             usize::MAX
