@@ -3,7 +3,9 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -213,7 +215,7 @@ fn an_indexed_job_tries_again_what_may_come_and_gives_an_index_up_for_what_never
 }
 
 #[test]
-fn links_are_named_and_not_followed_on_either_side() {
+fn links_and_names_that_are_no_text_are_named_and_links_not_followed_on_either_side() {
     let person = Person::new();
     let tree: Tree =
         [("one", 10), ("two/three", 20)].map(|(name, bytes)| (name.to_owned(), vec![7; bytes])).into();
@@ -221,6 +223,10 @@ fn links_are_named_and_not_followed_on_either_side() {
     fs::write(stage.folder.join("secret"), b"of others").unwrap();
     symlink("../secret", stage.folder.join("plain/link")).unwrap();
     symlink("..", stage.folder.join("plain/up")).unwrap();
+    let no_text = OsStr::from_bytes(b"z\xff");
+    for folder in ["plain", "plain/two"] {
+        fs::write(stage.folder.join(folder).join(no_text), b"no text").unwrap();
+    }
     fs::create_dir_all(stage.folder.join("sealed")).unwrap();
     fs::create_dir_all(stage.folder.join("elsewhere")).unwrap();
     symlink("../elsewhere", stage.folder.join("sealed/two")).unwrap();
@@ -230,7 +236,7 @@ fn links_are_named_and_not_followed_on_either_side() {
         .filter(|(_, line)| line["outcome"] == "failed")
         .map(|(name, _)| name.as_str())
         .collect();
-    assert_eq!(failed, ["link", "two/three", "up"]);
+    assert_eq!(failed, ["link", "two/three", "two/z\\xff", "up", "z\\xff"]);
     assert_eq!(fs::read_dir(stage.folder.join("elsewhere")).unwrap().count(), 0);
 }
 

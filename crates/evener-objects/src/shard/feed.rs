@@ -56,10 +56,11 @@ impl<'a> Feed<'a> {
                     }
                     return Some(found);
                 }
+                // A folder that could not be read may begin before this shard.
                 Some(Err(Unlisted { name: Some(name), failure })) => {
-                    let is_before = |upto: &str| name.as_str() <= upto;
-                    if name.as_str() > self.after.as_str() && self.upto.is_none_or(is_before) {
-                        self.report.object(&name, &Ended::Failed(failure));
+                    if self.upto.is_none_or(|upto| name.as_str() <= upto) {
+                        let name = if name.is_empty() { "." } else { &name };
+                        self.report.object(name, &Ended::Failed(failure));
                     }
                 }
                 Some(Err(Unlisted { name: None, failure })) => self.broke(failure),

@@ -9,12 +9,14 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use evener_fd::open_named;
+use evener_fd::text::PathDisplay;
 use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, XattrFlags};
 use rustix::io::Errno;
 
@@ -129,7 +131,8 @@ impl Store for Local {
     }
 }
 
-/// Adds the files below a directory whose names are greater than `after`; what cannot be read is among them as a failure.
+/// Adds the files below a directory whose names are greater than `after`; what cannot be read is among them as a failure, and so is a directory
+/// that cannot be, if such names may lie below it.
 fn walk(root: &OwnedFd, folder: &str, after: &str, found: &mut Vec<Result<Found, Unlisted>>) {
     let unlisted = |name: &str, failure: Failure| Err(Unlisted { name: Some(name.to_owned()), failure });
     let entries = beneath(root, folder, DIRECTORY).and_then(|fd| Dir::read_from(&fd).map_err(of));
@@ -142,20 +145,27 @@ fn walk(root: &OwnedFd, folder: &str, after: &str, found: &mut Vec<Result<Found,
             Ok(entry) => entry,
             Err(errno) => return found.push(unlisted(folder, of(errno))),
         };
+        let below = |own: &str| if folder.is_empty() { own.to_owned() } else { format!("{folder}/{own}") };
         let Ok(own) = entry.file_name().to_str() else {
-            found.push(unlisted(folder, Failure::never("a name in it is no text")));
+            let own = OsStr::from_bytes(entry.file_name().to_bytes());
+            let name = below(&PathDisplay(Path::new(own)).to_string());
+            if name.as_str() > after {
+                found.push(unlisted(&name, Failure::never("its name is no text")));
+            }
             continue;
         };
         if matches!(own, "." | "..") || own.starts_with(DRAFT) {
             continue;
         }
-        let name = if folder.is_empty() { own.to_owned() } else { format!("{folder}/{own}") };
+        let name = below(own);
+        // Names below it, if it is a directory, begin with its own and a slash; none is greater if the greatest of these is not.
+        let is_past = format!("{name}0").as_str() <= after;
         match seen(root, &name) {
-            // Names below it begin with its own and a slash; none is greater if the greatest of these is not.
-            Ok((FileType::Directory, _)) if format!("{name}0").as_str() > after => {
-                walk(root, &name, after, found);
-            }
-            Ok((FileType::Directory, _)) => {}
+            _ if is_past => {}
+            Ok((FileType::Directory, _)) => walk(root, &name, after, found),
+            // It has gone since.
+            Err(failure) if failure.kind == Kind::Absent => {}
+            Err(failure) => found.push(unlisted(&name, failure)),
             _ if name.as_str() <= after => {}
             Ok((FileType::RegularFile, stat)) => {
                 let bytes = u64::try_from(stat.st_size).unwrap_or(0);
@@ -167,9 +177,6 @@ fn walk(root: &OwnedFd, folder: &str, after: &str, found: &mut Vec<Result<Found,
                     Failure::never("neither file nor directory; links are not followed"),
                 ));
             }
-            // It has gone since.
-            Err(failure) if failure.kind == Kind::Absent => {}
-            Err(failure) => found.push(unlisted(&name, failure)),
         }
     }
 }

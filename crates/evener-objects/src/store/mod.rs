@@ -49,14 +49,15 @@ pub(crate) type Listing = Box<dyn Iterator<Item = Result<Found, Unlisted>> + Sen
 /// What a listing does not have.
 #[derive(Debug)]
 pub(crate) struct Unlisted {
-    /// What stands under this name, or all that would follow.
+    /// What stands under this name or below it, or all that would follow. The name of the place itself is empty.
     pub(crate) name: Option<String>,
     pub(crate) failure: Failure,
 }
 
 /// A place with objects below it.
 pub(crate) trait Store: Send + Sync {
-    /// Objects whose names are greater than `after`, in the order that the store has. It may give others besides.
+    /// Objects whose names are greater than `after`, in the order that the store has. It may give others besides, but names nothing as unlisted
+    /// that has no part in these.
     fn list(&self, after: &str) -> Listing;
 
     /// Bytes of an object that is still as it was found.
