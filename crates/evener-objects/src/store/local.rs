@@ -1,8 +1,9 @@
 //! Directories as a store: names below them lead through no link, whatever changes the tree meanwhile, and an output gets its name when it is
 //! whole and durable.
 //!
-//! An output is a file without a name (`O_TMPFILE`) until then, so that a process that dies leaves nothing; where the file system has no
-//! such files, a draft with a name that listings leave out. The mark is an extended attribute.
+//! An output is a file without a name (`O_TMPFILE`) until then, so that a process that dies leaves nothing. It is a draft with a name, which
+//! listings leave out, where the file system has no such files, and for the moment in which it replaces what stands there: such a draft goes
+//! with a try that fails, and stays only if the process dies. The mark is an extended attribute.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -30,6 +31,9 @@ const MARK_BYTES_MAX: usize = 256;
 /// What names of drafts begin with.
 const DRAFT: &str = ".evener-draft-";
 
+const DRAFTED: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
+/// The umask takes from it.
+const DRAFT_MODE: Mode = Mode::from_raw_mode(0o666);
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 const READ: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -204,22 +208,24 @@ struct Draft {
     draft_name: Option<String>,
 }
 
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // The name is gone where the output has got its own.
+        if let Some(draft) = &self.draft_name {
+            fs::unlinkat(&self.folder, draft, AtFlags::empty()).ok();
+        }
+    }
+}
+
 impl Local {
     fn draft(&self, making: &Making) -> Result<Draft, Failure> {
         let (folder, _) = making.name.rsplit_once('/').unwrap_or(("", &making.name));
         let folder = self.made_folder(folder)?;
-        let mode = Mode::from_raw_mode(0o666);
-        let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        let (fd, draft_name) = match fs::openat(&folder, ".", flags | OFlags::TMPFILE, mode) {
-            Ok(fd) => (fd, None),
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-                let name = random_name()?;
-                let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-                (fs::openat(&folder, &name, flags, mode).map_err(of)?, Some(name))
-            }
-            Err(errno) => return Err(of(errno)),
-        };
-        Ok(Draft { file: File::from(fd), folder, making: making.clone(), draft_name })
+        match fs::openat(&folder, ".", DRAFTED | OFlags::TMPFILE, DRAFT_MODE) {
+            Ok(fd) => Ok(Draft { file: File::from(fd), folder, making: making.clone(), draft_name: None }),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => named_draft(folder, making),
+            Err(errno) => Err(of(errno)),
+        }
     }
 
     /// The directory `folder`, made with those above it where there is none.
@@ -237,6 +243,14 @@ impl Local {
         fs::fsync(&above).map_err(of)?;
         beneath(&self.root, folder, DIRECTORY)
     }
+}
+
+/// A draft where the file system has no files without names.
+fn named_draft(folder: OwnedFd, making: &Making) -> Result<Draft, Failure> {
+    let name = random_name()?;
+    let flags = DRAFTED | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let fd = fs::openat(&folder, &name, flags, DRAFT_MODE).map_err(of)?;
+    Ok(Draft { file: File::from(fd), folder, making: making.clone(), draft_name: Some(name) })
 }
 
 impl Upload for Draft {
@@ -258,18 +272,18 @@ impl Upload for Draft {
             (None, true) => {
                 let draft = random_name()?;
                 self.link(&draft)?;
-                fs::renameat(&self.folder, &draft, &self.folder, own).map_err(of)?;
+                if let Err(errno) = fs::renameat(&self.folder, &draft, &self.folder, own) {
+                    fs::unlinkat(&self.folder, &draft, AtFlags::empty()).ok();
+                    return Err(of(errno));
+                }
             }
             (Some(draft), true) => fs::renameat(&self.folder, draft, &self.folder, own).map_err(of)?,
         }
         fs::fsync(&self.folder).map_err(of)
     }
 
-    fn abort(&self) {
-        if let Some(draft) = &self.draft_name {
-            fs::unlinkat(&self.folder, draft, AtFlags::empty()).ok();
-        }
-    }
+    // A draft goes when it is dropped.
+    fn abort(&self) {}
 }
 
 impl Draft {
@@ -307,4 +321,45 @@ fn of_io(error: &std::io::Error) -> Failure {
         _ => Kind::Transient,
     };
     Failure::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use evener_testing::Folder;
+
+    use super::*;
+
+    /// Names in a directory.
+    fn names(folder: &Path) -> Vec<String> {
+        std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_try_that_fails_leaves_no_draft_with_or_without_a_name() {
+        let folder = Folder::temporary();
+        std::fs::create_dir(folder.join("output")).unwrap();
+        let local = Local::open(folder.path().to_str().unwrap(), false).unwrap();
+        for replaces in [true, false] {
+            let making = Making { name: "output".to_owned(), mark: "mark".to_owned(), replaces };
+            // No file takes the place of a directory.
+            local.put(&making, Bytes::from_static(b"sealed")).unwrap_err();
+            let draft = named_draft(local.made_folder("").unwrap(), &making).unwrap();
+            assert_eq!(names(folder.path()).len(), 2);
+            draft.part(0, 0, Bytes::from_static(b"sealed")).unwrap();
+            draft.complete().unwrap_err();
+            drop(draft);
+            assert_eq!(names(folder.path()), ["output"]);
+            // One that goes well leaves its output alone.
+            let making = Making { name: format!("other-{replaces}"), ..making };
+            let draft = named_draft(local.made_folder("").unwrap(), &making).unwrap();
+            draft.complete().unwrap();
+            drop(draft);
+            assert_eq!(names(folder.path()).len(), 2);
+            assert_eq!(local.standing(&making.name).unwrap().unwrap().mark.as_deref(), Some("mark"));
+            std::fs::remove_file(folder.join(&making.name)).unwrap();
+        }
+    }
 }
