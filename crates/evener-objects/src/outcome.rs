@@ -108,6 +108,25 @@ impl Retries {
     }
 }
 
+/// What goes on for long and is taken up again where it breaks: since when it breaks without having gone on, and how often it did.
+#[derive(Debug, Default)]
+pub(crate) struct Breaks(Option<(Instant, u32)>);
+
+impl Breaks {
+    /// The pause before it is taken up again, where there is time for that.
+    pub(crate) fn pause(&mut self, retries: Retries) -> Option<Duration> {
+        let (start, tries) = self.0.unwrap_or_else(|| (Instant::now(), 0));
+        let pause = retries.pause(start, tries)?;
+        self.0 = Some((start, tries + 1));
+        Some(pause)
+    }
+
+    /// It goes on.
+    pub(crate) const fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
 /// Half of a pause to all of it, so that those who failed together do not come back together.
 fn jitter() -> f64 {
     let mut byte = [0];

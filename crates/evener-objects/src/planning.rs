@@ -3,22 +3,26 @@
 //! Stores list in the order of bytes, nearly all of them; what does not is listed once more, whole, and put in order here.
 
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 
-use evener_shards::{Cuts, Direction, Plan, Planning, SALT_BYTES, Shard};
+use evener_shards::{Cuts, Direction, Plan, Planning, SALT_BYTES, Shard, Wanted};
 
-use crate::outcome::{Exit, Failure, Kind, Retries};
+use crate::outcome::{Breaks, Exit, Failure, Kind, Retries};
 use crate::report::say;
-use crate::store::{self, Found, Store, Unlisted};
+use crate::store::{self, Found, Step, Store, Walk};
+
+/// How long a listing is tried again from when it broke.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Makes a plan.
 pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
     let [source, destination] = store::places(&planning.source, &planning.destination)?;
     let (direction, suffix) = (planning.direction, planning.suffix.clone());
     let salt = salt(&planning.output, &source, &destination)?;
-    let retries = Retries { timeout: Duration::from_secs(60) };
+    let retries = Retries { timeout: TIMEOUT };
     let store = store::open(&source, false, retries)?;
-    let (shards, is_ordered) = shards(&*store, planning, retries)?;
+    let (shards, is_ordered) = shards(&*store, planning.wanted, retries)?;
     let plan = Plan { direction, source, destination, suffix, salt, is_ordered, shards };
     let text = plan.written();
     write(&planning.output, text.as_bytes())?;
@@ -35,51 +39,70 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
 }
 
 /// The shards, and whether the store lists in order.
-fn shards(store: &dyn Store, planning: &Planning, retries: Retries) -> Result<(Vec<Shard>, bool), Failure> {
-    let mut is_ordered = true;
-    retries
-        .until_done(
-            || {},
-            || {
-                let mut cuts = Cuts::new(planning.wanted);
-                for found in listed(store) {
-                    let found = found?;
-                    if cuts.add(&found.name, found.bytes).is_err() {
-                        is_ordered = false;
-                        return sorted(store, planning).map(Cuts::finish);
-                    }
-                }
-                Ok(cuts.finish())
-            },
-        )
-        .map(|shards| (shards, is_ordered))
+fn shards(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<(Vec<Shard>, bool), Failure> {
+    let (mut cuts, mut is_ordered) = (Cuts::new(wanted), true);
+    let unlisted = each(store, true, retries, |found| {
+        is_ordered = cuts.add(&found.name, found.bytes).is_ok();
+        Ok(is_ordered)
+    })?;
+    if !is_ordered {
+        cuts = sorted(store, wanted, retries)?;
+    }
+    let shards = cuts.finish();
+    match unlisted {
+        // Else the run that meets it names it.
+        Some((name, failure)) if shards.is_empty() => {
+            let name = if name.is_empty() { "." } else { &name };
+            Err(Failure { text: format!("there are no objects; {name}: {failure}"), ..failure })
+        }
+        _ => Ok((shards, is_ordered)),
+    }
 }
 
-/// The cuts of a listing that is in no order.
-fn sorted(store: &dyn Store, planning: &Planning) -> Result<Cuts, Failure> {
-    let mut all = Vec::new();
-    for found in listed(store) {
-        let found = found?;
-        all.push((found.name, found.bytes));
-    }
+/// The cuts of a listing that is in no order, which begins anew where it breaks.
+fn sorted(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<Cuts, Failure> {
+    let mut breaks = Breaks::default();
+    let mut all = loop {
+        let mut all = Vec::new();
+        let listed = each(store, false, retries, |found| {
+            all.push((found.name, found.bytes));
+            Ok(true)
+        });
+        match listed {
+            Ok(_) => break all,
+            Err(failure) if failure.kind != Kind::Transient => return Err(failure),
+            Err(failure) => thread::sleep(breaks.pause(retries).ok_or(failure)?),
+        }
+    };
     all.sort_unstable();
     all.dedup_by(|one, other| one.0 == other.0);
-    let mut cuts = Cuts::new(planning.wanted);
+    let mut cuts = Cuts::new(wanted);
     all.iter().try_for_each(|(name, bytes)| cuts.add(name, *bytes)).map_err(Failure::never)?;
     Ok(cuts)
 }
 
-/// All objects, or why there are no more. What is no object is named by the run that meets it.
-fn listed(store: &dyn Store) -> impl Iterator<Item = Result<Found, Failure>> {
-    store.list("").filter_map(|found| match found {
-        Ok(found) => Some(Ok(found)),
-        Err(Unlisted { name: Some(_), .. }) => None,
-        // There is no such bucket.
-        Err(Unlisted { failure, .. }) if failure.kind == Kind::Absent => {
-            Some(Err(Failure { kind: Kind::Never, ..failure }))
+/// Has `take` see each object, for as long as it wants to; the first thing that could not be listed.
+fn each(
+    store: &dyn Store,
+    is_ordered: bool,
+    retries: Retries,
+    mut take: impl FnMut(Found) -> Result<bool, Failure>,
+) -> Result<Option<(String, Failure)>, Failure> {
+    let mut walk = Walk::new(store, "", is_ordered, retries);
+    let mut unlisted = None;
+    loop {
+        match walk.next() {
+            Step::Found(found) => {
+                if !take(found)? {
+                    return Ok(unlisted);
+                }
+            }
+            Step::End => return Ok(unlisted),
+            Step::Unlisted(name, failure) => _ = unlisted.get_or_insert((name, failure)),
+            Step::Pause(pause) => thread::sleep(pause),
+            Step::Broken(failure) => return Err(failure),
         }
-        Err(Unlisted { failure, .. }) => Some(Err(failure)),
-    })
+    }
 }
 
 /// The random number of the plan: that of the plan that stands there already, if it is of the same places, so that its outputs are known
@@ -108,4 +131,24 @@ fn write(output: &Path, text: &[u8]) -> Result<(), Failure> {
     draft.push(".draft");
     let written = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, output));
     written.map_err(|error| Failure::never(format_args!("cannot write {}: {error}", output.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::breaking::Breaking;
+
+    #[test]
+    fn a_listing_that_breaks_is_taken_up_behind_its_last_name_and_for_as_long_from_then_on() {
+        let retries = Retries { timeout: Duration::from_millis(500) };
+        // Each break costs 50 ms at least, all of them more than half a second; the store gives each name once.
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"];
+        let source = Breaking::new(names.map(Some));
+        let (shards, is_ordered) = shards(&source, Wanted::Shards(1), retries).unwrap();
+        assert_eq!((shards[0].objects, is_ordered), (names.len() as u64, true));
+        // And no longer than that.
+        let source = Breaking::new([None; 9]);
+        assert_eq!(super::shards(&source, Wanted::Shards(1), retries).unwrap_err().kind, Kind::Transient);
+        assert!(source.left() > 0);
+    }
 }

@@ -1,5 +1,6 @@
 //! A large object: parts of whole segments, which threads read, work on and send in any order; who ends the last one completes it.
 
+use std::cell::Cell;
 use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use evener_files::object::{ObjectWork, ReadAt};
 use super::core::Core;
 use super::order::Order;
 use super::{PART_BYTES, PARTS_MAX};
-use crate::outcome::{Failure, Kind};
+use crate::outcome::Failure;
 use crate::report::Ended;
 use crate::store::{Found, Making, Upload};
 
@@ -35,11 +36,11 @@ impl Large {
         found: Found,
         making: Making,
     ) -> Result<Self, Failure> {
-        let source = Stored { shard, found: &found };
-        let work = core.begin(&source)?;
+        let source = Stored { shard, found: &found, failure: Cell::default() };
+        // Why the header could not be read says more than that it could not be.
+        let work = core.begin(&source).map_err(|failure| source.failure.take().unwrap_or(failure))?;
         let upload = shard.patiently(|| shard.destination.begin(&making))?;
-        let part_bytes = PART_BYTES.max(found.bytes.div_ceil(PARTS_MAX));
-        let segments_per_part = (part_bytes / work.segment_bytes_out()).max(1);
+        let segments_per_part = segments_per_part(work.segment_bytes_out(), work.segment_count());
         let mut large = Self {
             found,
             making,
@@ -57,6 +58,12 @@ impl Large {
     pub(super) fn part_count(&self) -> usize {
         let count = self.work.segment_count().div_ceil(self.segments_per_part);
         usize::try_from(count).expect("no more than a few thousand")
+    }
+
+    /// Bytes of a part, read and made.
+    pub(super) fn part_bytes(&self) -> u64 {
+        let run = self.run(0);
+        [self.work.input(&run), self.work.output(&run)].iter().map(|space| space.end - space.start).sum()
     }
 
     /// Does a part; the one that is ended last ends the object.
@@ -96,7 +103,7 @@ impl Large {
         }
         let bytes_out = self.work.output(&(0..self.work.segment_count())).end;
         let done = Ended::Done { bytes_in: self.found.bytes, bytes_out };
-        // No store is asked to complete only where nothing stands, so it is looked at once more.
+        // Stores behind HTTP are not asked to complete only where nothing stands, so it is looked at once more. Directories are.
         if !self.making.replaces && shard.unless_finished(self.making.clone())?.is_none() {
             self.upload.abort();
             return Ok(Ended::Already);
@@ -116,10 +123,17 @@ impl Large {
     }
 }
 
+/// Whole segments, so many that a part is not less than a store takes, and parts are not more.
+fn segments_per_part(segment_bytes_out: u64, segment_count: u64) -> u64 {
+    PART_BYTES.div_ceil(segment_bytes_out).max(segment_count.div_ceil(PARTS_MAX))
+}
+
 /// An object in its store, of which a header is read.
 struct Stored<'a> {
     shard: &'a Order<'a>,
     found: &'a Found,
+    /// Why a read failed.
+    failure: Cell<Option<Failure>>,
 }
 
 impl ReadAt for Stored<'_> {
@@ -130,10 +144,34 @@ impl ReadAt for Stored<'_> {
     fn read_exact_at(&self, parts: &mut [IoSliceMut<'_>], place: u64) -> io::Result<()> {
         let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let read = || self.shard.source.read(self.found, place..place + wanted);
-        let bytes = self.shard.patiently(read).map_err(|failure| match failure.kind {
-            Kind::Changed => io::Error::from(io::ErrorKind::UnexpectedEof),
-            _ => io::Error::other(failure.text),
+        let bytes = self.shard.patiently(read).map_err(|failure| {
+            let error = io::Error::other(failure.text.clone());
+            self.failure.set(Some(failure));
+            error
         })?;
         bytes[..].read_exact_at(parts, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_as_many_and_as_large_as_stores_take_them() {
+        const MIB: u64 = 1 << 20;
+        // Tink's templates, age, and segments of which a few make a part.
+        for segment in [4096, 65_536, 65_552, MIB, 3 * MIB, 4 * MIB, 5 * MIB - 1, 7 * MIB, 20 * MIB] {
+            for bytes in [9 * MIB, 1000 * MIB, 79 << 30, 5 << 40] {
+                let count = u64::div_ceil(bytes, segment);
+                let each = segments_per_part(segment, count);
+                assert!(count.div_ceil(each) <= 10_000, "{segment} {bytes}");
+                assert!(each * segment >= 5 * MIB, "{segment} {bytes}");
+                assert!(
+                    each * segment < (PART_BYTES.max(bytes / PARTS_MAX) + 2 * segment),
+                    "no larger than it has to be"
+                );
+            }
+        }
     }
 }

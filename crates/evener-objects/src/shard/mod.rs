@@ -10,9 +10,11 @@ mod core;
 mod feed;
 mod large;
 mod order;
+mod parts;
 mod queue;
 mod worker;
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -31,6 +33,7 @@ use crate::outcome::{Exit, Failure, Retries};
 use crate::report::Report;
 use crate::store;
 use feed::Feed;
+use large::Large;
 use order::Order;
 use queue::Queue;
 use worker::Worker;
@@ -66,7 +69,9 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
     let report = Report::new(run.number, run.json.as_deref(), run.quiet);
     let report = report.map_err(|error| Failure::never(format_args!("cannot write the report: {error}")))?;
     let feed = Feed::new(&*source, &shard.after, upto, plan.is_ordered, retries, &report);
-    let queue = Queue::new(feed);
+    let threads = threads(&task, run);
+    let extra_bytes = run.memory_bytes.saturating_sub(thread_bytes(&task).saturating_mul(threads as u64));
+    let queue = Queue::new(feed, extra_bytes);
     let shard = Order {
         plan: &plan,
         task: &task,
@@ -76,13 +81,13 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
         retries,
         report: &report,
     };
-    on_threads(&shard, &queue, run)?;
+    on_threads(&shard, &queue, threads)?;
     drop(queue);
     report.finish()
 }
 
 /// Has threads work on the shard; this one is among them.
-fn on_threads(shard: &Order<'_>, queue: &Queue<'_>, run: &ShardRun) -> Result<(), Failure> {
+fn on_threads(shard: &Order<'_>, queue: &Queue<'_, Arc<Large>>, threads: usize) -> Result<(), Failure> {
     let (way, algorithms) = match shard.task {
         Task::Encrypt(sealer) => (Way::Encrypt, sealer.algorithms()),
         Task::Decrypt(opener) => (Way::Decrypt, opener.algorithms()),
@@ -90,7 +95,7 @@ fn on_threads(shard: &Order<'_>, queue: &Queue<'_>, run: &ShardRun) -> Result<()
     let operations: Vec<_> = algorithms.into_iter().map(|algorithm| (algorithm, way)).collect();
     let machine =
         Machine::only_for(&operations, &Choice::default(), false, &Silent).map_err(Failure::never)?;
-    let (slots, threads) = (slots(shard.task), threads(shard.task, run));
+    let slots = slots(shard.task);
     let drivers: Vec<CoreDrivers> = (0..threads).map(|_| machine.core_drivers()).collect();
     let setup = Setup {
         policy: Policy::CpuOnly,
@@ -124,13 +129,27 @@ fn on_threads(shard: &Order<'_>, queue: &Queue<'_>, run: &ShardRun) -> Result<()
     work.map(drop).map_err(Failure::never)
 }
 
-/// Segments that a thread works on at once.
-fn slots(task: &Task) -> usize {
-    let segment = match task {
+/// Bytes of a segment.
+fn segment_bytes(task: &Task) -> u64 {
+    match task {
         Task::Encrypt(sealer) => sealer.slot_bytes(),
         Task::Decrypt(opener) => opener.slot_bytes(),
-    };
-    usize::try_from(SLOTS_BYTES / segment.max(1)).unwrap_or(1).clamp(1, 64)
+    }
+}
+
+/// Segments that a thread works on at once.
+fn slots(task: &Task) -> usize {
+    usize::try_from(SLOTS_BYTES / segment_bytes(task).max(1)).unwrap_or(1).clamp(1, 64)
+}
+
+/// Bytes for a part of usual size, read and made: whole segments of [`PART_BYTES`].
+fn part_memory(task: &Task) -> u64 {
+    PART_BYTES.saturating_add(segment_bytes(task)).saturating_mul(2)
+}
+
+/// What a thread takes.
+fn thread_bytes(task: &Task) -> u64 {
+    part_memory(task).saturating_add(segment_bytes(task).saturating_mul(slots(task) as u64))
 }
 
 /// As many threads as were asked for, or as are good and fit the memory.
@@ -138,11 +157,6 @@ fn threads(task: &Task, run: &ShardRun) -> usize {
     if let Some(threads) = run.transfers {
         return threads.get().into();
     }
-    let segment = match task {
-        Task::Encrypt(sealer) => sealer.slot_bytes(),
-        Task::Decrypt(opener) => opener.slot_bytes(),
-    };
-    let each = 2 * PART_BYTES + segment.saturating_mul(slots(task) as u64);
-    let affordable = usize::try_from(run.memory_bytes / each).unwrap_or(usize::MAX);
+    let affordable = usize::try_from(run.memory_bytes / thread_bytes(task)).unwrap_or(usize::MAX);
     (THREADS_PER_CORE * evener::core_budget().workers()).min(affordable).max(1)
 }

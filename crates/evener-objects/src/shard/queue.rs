@@ -1,79 +1,111 @@
 //! What threads take next: parts of large objects first, then objects of the listing, until both are at their end.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::mem;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use super::feed::Feed;
-use super::large::Large;
+use super::feed::{Feed, Next};
+use super::parts::{Part, Parts};
 use crate::store::Found;
 
 /// Something to do.
-pub(super) enum Work {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Work<T> {
     /// An object that no thread has looked at. The one that takes it calls [`Queue::looked_at`].
     Object(Found),
-    /// A part of a large one.
-    Part(Arc<Large>, usize),
+    /// A part of a large one. The one that takes it calls [`Queue::part_ended`].
+    Part(Part<T>),
 }
 
-/// The queue of a shard.
-pub(super) struct Queue<'a> {
-    /// Held while the store is asked for names.
-    feed: Mutex<Feed<'a>>,
-    state: Mutex<State>,
+/// The queue of a shard; `T` is a large object.
+pub(super) struct Queue<'a, T> {
+    state: Mutex<State<'a, T>>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct State {
-    large: VecDeque<(Arc<Large>, usize)>,
+struct State<'a, T> {
+    names: Names<'a>,
+    parts: Parts<T>,
     /// Objects that threads look at, any of which may turn out to be large.
     looked_at: usize,
-    is_listed: bool,
 }
 
-impl<'a> Queue<'a> {
-    pub(super) fn new(feed: Feed<'a>) -> Self {
-        Self { feed: Mutex::new(feed), state: Mutex::default(), changed: Condvar::new() }
+/// Names that no thread has taken.
+enum Names<'a> {
+    /// A thread may ask for the next one, but not before this.
+    Feed(Feed<'a>, Option<Instant>),
+    /// A thread asks; it has the feed, so that all others may take parts meanwhile.
+    Asked,
+    End,
+}
+
+impl<'a, T: Clone> Queue<'a, T> {
+    /// Parts in work may have so many bytes beyond what each thread has anyway.
+    pub(super) fn new(feed: Feed<'a>, extra_bytes_max: u64) -> Self {
+        let names = Names::Feed(feed, None);
+        let state = State { names, parts: Parts::new(extra_bytes_max), looked_at: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The next thing to do; waits where one may still come.
-    pub(super) fn next(&self) -> Option<Work> {
+    pub(super) fn next(&self) -> Option<Work<T>> {
+        let mut state = self.state();
         loop {
-            let mut state = self.state();
-            if let Some(part) = state.next_part() {
-                return Some(part);
+            if let Some(part) = state.parts.next() {
+                return Some(Work::Part(part));
             }
-            if state.is_listed && state.looked_at == 0 {
-                return None;
-            }
-            if state.is_listed {
-                drop(self.changed.wait(state).unwrap_or_else(PoisonError::into_inner));
-                continue;
-            }
-            drop(state);
-            if let Some(found) = self.next_object() {
-                return Some(Work::Object(found));
+            match mem::replace(&mut state.names, Names::Asked) {
+                Names::Feed(feed, Some(until)) if until > Instant::now() => {
+                    state.names = Names::Feed(feed, Some(until));
+                    let pause = until.saturating_duration_since(Instant::now());
+                    state = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                Names::Feed(feed, _) => {
+                    drop(state);
+                    if let Some(found) = self.next_object(feed) {
+                        return Some(Work::Object(found));
+                    }
+                    state = self.state();
+                }
+                Names::End if state.looked_at == 0 && state.parts.is_empty() => {
+                    state.names = Names::End;
+                    return None;
+                }
+                names => {
+                    state.names = names;
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
     }
 
     /// Takes the next name. It counts as looked at before another thread may see the end of the listing.
-    fn next_object(&self) -> Option<Found> {
-        let mut feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = feed.next();
+    fn next_object(&self, mut feed: Feed<'a>) -> Option<Found> {
+        let next = feed.next();
         let mut state = self.state();
-        match &found {
-            Some(_) => state.looked_at += 1,
-            None => state.is_listed = true,
-        }
+        let found = match next {
+            Next::Object(found) => {
+                state.looked_at += 1;
+                state.names = Names::Feed(feed, None);
+                Some(found)
+            }
+            Next::Pause(pause) => {
+                state.names = Names::Feed(feed, Some(Instant::now() + pause));
+                None
+            }
+            Next::End => {
+                state.names = Names::End;
+                None
+            }
+        };
         drop(state);
         self.changed.notify_all();
         found
     }
 
-    /// Has all threads work on a large object.
-    pub(super) fn share(&self, large: Arc<Large>) {
-        self.state().large.push_back((large, 0));
+    /// Has all threads work on a large object, by so many parts.
+    pub(super) fn share(&self, large: T, part_count: usize, extra_bytes: u64) {
+        self.state().parts.share(large, part_count, extra_bytes);
         self.changed.notify_all();
     }
 
@@ -83,19 +115,69 @@ impl<'a> Queue<'a> {
         self.changed.notify_all();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    /// A part is done, and its memory free.
+    pub(super) fn part_ended(&self, part: &Part<T>) {
+        self.state().parts.ended(part);
+        self.changed.notify_all();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<'a, T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn next_part(&mut self) -> Option<Work> {
-        let (large, next) = self.large.front_mut()?;
-        let part = Work::Part(Arc::clone(large), *next);
-        *next += 1;
-        if *next == large.part_count() {
-            self.large.pop_front();
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::outcome::Retries;
+    use crate::report::Report;
+    use crate::store::breaking::Breaking;
+
+    const RETRIES: Retries = Retries { timeout: Duration::from_secs(60) };
+
+    fn taken(queue: &Queue<'_, &'static str>) -> Option<Part<&'static str>> {
+        match queue.next() {
+            Some(Work::Part(part)) => Some(part),
+            None => None,
+            Some(Work::Object(found)) => panic!("{found:?}"),
         }
-        Some(part)
+    }
+
+    #[test]
+    fn parts_are_taken_while_a_broken_listing_pauses() {
+        let (source, report) = (Breaking::new([None; 20]), Report::new(0, None, true).unwrap());
+        let queue = Queue::new(Feed::new(&source, "", None, true, RETRIES, &report), 0);
+        thread::scope(|scope| {
+            let part = scope.spawn(|| taken(&queue).unwrap());
+            // The next pause is of 800 ms at least.
+            while source.left() > 15 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(50));
+            queue.share("large", 1, 0);
+            assert_eq!(part.join().unwrap().of, "large");
+            assert_eq!(source.left(), 15, "it was not listed again first");
+        });
+    }
+
+    #[test]
+    fn who_finds_no_memory_for_a_part_waits_until_another_has_ended() {
+        let (source, report) = (Breaking::new([None]), Report::new(0, None, true).unwrap());
+        let queue = Queue::new(Feed::new(&source, "", None, true, RETRIES, &report), 10);
+        queue.share("large", 2, 9);
+        let first = taken(&queue).unwrap();
+        thread::scope(|scope| {
+            let second = scope.spawn(|| taken(&queue));
+            thread::sleep(Duration::from_millis(100));
+            assert!(!second.is_finished());
+            queue.part_ended(&first);
+            let second = second.join().unwrap().expect("a part was left");
+            assert_eq!(second.number, 1);
+            queue.part_ended(&second);
+        });
+        assert_eq!(queue.next(), None);
     }
 }

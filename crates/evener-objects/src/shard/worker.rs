@@ -1,17 +1,19 @@
 //! A thread: it takes objects and parts to their end, each on its own core.
 
-use super::PART_BYTES;
+use std::sync::Arc;
+
 use super::core::Core;
 use super::large::Large;
 use super::order::Order;
 use super::queue::{Queue, Work};
+use super::{PART_BYTES, part_memory};
 use crate::outcome::{Failure, Kind};
 use crate::report::Ended;
 use crate::store::{Found, Making};
 
 pub(super) struct Worker<'a, 'q, 'r> {
     pub(super) shard: &'a Order<'a>,
-    pub(super) queue: &'a Queue<'q>,
+    pub(super) queue: &'a Queue<'q, Arc<Large>>,
     pub(super) core: Core<'a, 'r>,
 }
 
@@ -20,7 +22,10 @@ impl Worker<'_, '_, '_> {
     pub(super) fn run(&mut self) {
         while let Some(work) = self.queue.next() {
             match work {
-                Work::Part(large, number) => large.do_part(self.shard, &mut self.core, number),
+                Work::Part(part) => {
+                    part.of.do_part(self.shard, &mut self.core, part.number);
+                    self.queue.part_ended(&part);
+                }
                 Work::Object(found) => {
                     let ended = self.object(&found).unwrap_or_else(|failure| Some(Ended::Failed(failure)));
                     if let Some(ended) = ended {
@@ -38,7 +43,9 @@ impl Worker<'_, '_, '_> {
         let Some(making) = self.shard.unless_finished(making)? else { return Ok(Some(Ended::Already)) };
         if found.bytes > PART_BYTES {
             let large = Large::open(self.shard, &mut self.core, found.clone(), making)?;
-            self.queue.share(large.into());
+            let extra_bytes = large.part_bytes().saturating_sub(part_memory(self.shard.task));
+            let part_count = large.part_count();
+            self.queue.share(large.into(), part_count, extra_bytes);
             return Ok(None);
         }
         self.small(found, &making).map(Some)

@@ -1,14 +1,17 @@
 //! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
 //!
 //! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`, `blocks.rs` what is Azure's only,
-//! `errors.rs` what they fail with; `local.rs` directories, by descriptors and without following links.
+//! `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local.rs` directories, by descriptors and without following links.
 //! Either way an output appears under its name when all of it is there, together with its mark.
 
 mod blocks;
+#[cfg(test)]
+pub(crate) mod breaking;
 mod errors;
 mod local;
 mod remote;
 mod signing;
+mod walk;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +19,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::outcome::{Failure, Retries};
+
+pub(crate) use walk::{Step, Walk};
 
 /// An object that a listing had.
 #[derive(Clone, Debug, PartialEq, Eq)]
