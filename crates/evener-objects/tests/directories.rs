@@ -147,15 +147,23 @@ fn another_key_is_told_by_the_exit_status_and_so_is_damage() {
     assert!(read(&stage.folder.join("opened")) == expected, "nothing of a damaged object is there");
 }
 
+/// A number in packaging/kubernetes/shards.yaml, by what stands before it.
+fn in_manifest(name: &str) -> usize {
+    let (_, after) = include_str!("../../../packaging/kubernetes/shards.yaml").split_once(name).unwrap();
+    after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_pod_may_read_its_key_as_its_group() {
+    // The secret is root's and of the group that the pod names; its mode is octal.
+    assert_eq!(in_manifest("defaultMode: "), 440);
+    assert_eq!(in_manifest("fsGroup: "), in_manifest("runAsUser: "));
+}
+
 /// What an Indexed Job does with an index by the rules of packaging/kubernetes/shards.yaml, where `pod` starts a pod of so many failures before it:
 /// how each ended, and whether the index was done.
 fn indexed_job(pod: impl Fn(usize) -> Option<i32>) -> (Vec<Option<i32>>, bool) {
-    const MANIFEST: &str = include_str!("../../../packaging/kubernetes/shards.yaml");
-    let number = |name: &str| -> usize {
-        let (_, after) = MANIFEST.split_once(name).unwrap();
-        after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
-    };
-    let (failures_max, fail_index) = (number("backoffLimitPerIndex: "), number("values: ["));
+    let (failures_max, fail_index) = (in_manifest("backoffLimitPerIndex: "), in_manifest("values: ["));
     let mut ended = Vec::new();
     while ended.len() <= failures_max {
         ended.push(pod(ended.len()));
@@ -238,6 +246,17 @@ fn links_and_names_that_are_no_text_are_named_and_links_not_followed_on_either_s
         .collect();
     assert_eq!(failed, ["link", "two/three", "two/z\\xff", "up", "z\\xff"]);
     assert_eq!(fs::read_dir(stage.folder.join("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_tree_with_nothing_but_what_is_no_object_is_no_plan_of_no_shards() {
+    let stage = Stage { folder: folder() };
+    fs::create_dir(stage.folder.join("plain")).unwrap();
+    fs::write(stage.folder.join("plain").join(OsStr::from_bytes(b"\xff")), b"no text").unwrap();
+    let planning = stage.planning("plain", "sealed", Wanted::Shards(1), "plan.json");
+    let output = ended_with(2, program(&Ask::Plan(planning)));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(r"\xff: its name is no text"));
+    assert!(!stage.folder.join("plan.json").exists());
 }
 
 #[test]
