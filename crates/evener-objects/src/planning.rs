@@ -42,7 +42,7 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
 fn shards(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<(Vec<Shard>, bool), Failure> {
     let (mut cuts, mut is_ordered) = (Cuts::new(wanted), true);
     let unlisted = each(store, true, retries, |found| {
-        is_ordered = cuts.add(&found.name, found.bytes).is_ok();
+        is_ordered = cuts.add(&found.name, found.bytes).is_ok() || is_marker(store, &found, retries)?;
         Ok(is_ordered)
     })?;
     if !is_ordered {
@@ -57,6 +57,11 @@ fn shards(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<(Vec<Sh
         }
         _ => Ok((shards, is_ordered)),
     }
+}
+
+/// Whether this is a marker of a folder, whose place in the listing is that of its name with a slash behind it.
+fn is_marker(store: &dyn Store, found: &Found, retries: Retries) -> Result<bool, Failure> {
+    retries.until_done(|| {}, || store.is_marker(found))
 }
 
 /// The cuts of a listing that is in no order, which begins anew where it breaks.

@@ -12,7 +12,7 @@ use std::thread;
 
 use evener_shards::{Ask, Direction, Existing, Keys, Planning, ShardRun, Wanted};
 use evener_testing::{Random, noise};
-use support::faults::{Faults, start, start_held};
+use support::faults::{Faults, start, start_forbidding, start_held};
 use support::server::{Kind, Server};
 use support::{
     Person, Tree, ended_with, folder, kill_at_work, plan_of, planning, program, read, report, shard,
@@ -46,6 +46,8 @@ of_each_store! {
     what_changes_or_comes_while_it_is_worked_on_is_neither_mixed_nor_replaced
     damage_at_the_beginning_of_a_large_object_leaves_nothing_of_it_and_stops_nobody
     a_store_that_refuses_or_is_not_there_is_told_from_one_that_is_busy
+    an_object_that_may_not_be_read_is_refused_for_good_whatever_its_length
+    markers_of_folders_are_no_objects_and_leave_the_listing_in_order
 }
 
 /// The program with what it is asked, in an environment.
@@ -262,6 +264,51 @@ fn a_store_that_refuses_or_is_not_there_is_told_from_one_that_is_busy(server: &S
     ended_with(0, at(&good, &Ask::Plan(to)));
     let (_, totals) = report(&ended_with(2, at(&good, &asked(&plan))));
     assert_eq!(totals["try_again"], 0);
+}
+
+fn an_object_that_may_not_be_read_is_refused_for_good_whatever_its_length(server: &Server) {
+    let (place, person) = (folder(), Person::new());
+    let environment = server.environment(server.port);
+    let tree: Tree = [("secretsmall", 1000), ("secretlarge", 9_000_000), ("other", 10)]
+        .map(|(name, bytes)| (name.to_owned(), noise(13, bytes)))
+        .into();
+    server.put("plain", &tree);
+    let (to, back) = (place.join("to.json"), place.join("back.json"));
+    ended_with(0, at(&environment, &Ask::Plan(sealing(server, Wanted::Shards(1), &to))));
+    ended_with(0, at(&environment, &Ask::RunShard(shard(&to, 0, person.as_recipient()))));
+    let opening = planning(&server.place("sealed"), &server.place("opened"), Wanted::Shards(1), &back);
+    ended_with(0, at(&environment, &Ask::Plan(Planning { direction: Direction::Decrypt, ..opening })));
+    fs::write(place.join("identity"), &person.text).unwrap();
+    let identity = Keys { identities: vec![place.join("identity")], ..Keys::default() };
+    let forbidding = server.environment(start_forbidding(server.port, "GET ", "secret"));
+    let run = at(&forbidding, &Ask::RunShard(shard(&back, 0, identity)));
+    let (objects, totals) = report(&ended_with(2, run));
+    assert_eq!((&totals["done"], &totals["failed"]), (&1.into(), &2.into()), "{objects:?}");
+    assert_eq!((&totals["try_again"], &totals["retries"]), (&0.into(), &0.into()), "{objects:?}");
+}
+
+/// Consoles and file systems over stores leave objects without bytes whose names end in a slash. The client leaves the slash out.
+fn markers_of_folders_are_no_objects_and_leave_the_listing_in_order(server: &Server) {
+    let (place, person) = (folder(), Person::new());
+    let environment = server.environment(server.port);
+    let tree: Tree = [("empty", 0), ("sub-x", 10), ("sub/a", 20), ("sub/deep/b", 30)]
+        .map(|(name, bytes)| (name.to_owned(), noise(13, bytes)))
+        .into();
+    server.put("plain", &tree);
+    for marker in ["plain/", "plain/sub/", "plain/sub/deep/", "plain/void/"] {
+        server.put_marker(marker);
+    }
+    let (plan, sealed) = (place.join("plan.json"), place.join("sealed"));
+    // To a directory, where no file has the name of a folder.
+    let planned = planning(&server.place("plain"), sealed.to_str().unwrap(), Wanted::Shards(1), &plan);
+    ended_with(0, at(&environment, &Ask::Plan(planned)));
+    assert!(plan_of(&plan).is_ordered);
+    let run = at(&environment, &Ask::RunShard(shard(&plan, 0, person.as_recipient())));
+    let (objects, totals) = report(&ended_with(0, run));
+    assert_eq!((&totals["done"], &totals["objects"]), (&4.into(), &4.into()), "{objects:?}");
+    let sealed = read(&sealed);
+    assert_eq!(sealed.keys().collect::<Vec<_>>(), tree.keys().collect::<Vec<_>>());
+    assert!(sealed.iter().all(|(name, file)| person.opens(file) == tree[name]));
 }
 
 /// fake-gcs-server ignores conditions and takes nothing by this interface, so outputs go to a directory.

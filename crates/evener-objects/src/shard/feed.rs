@@ -87,9 +87,13 @@ impl<'a> Feed<'a> {
 mod tests {
     use std::thread;
 
+    use evener_testing::Folder;
+    use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+
     use super::*;
     use crate::outcome::Exit;
     use crate::store::breaking::Breaking;
+    use crate::store::open;
 
     #[test]
     fn a_listing_that_breaks_is_taken_up_for_as_long_as_was_said_from_then_on() {
@@ -116,5 +120,33 @@ mod tests {
         assert_eq!(next(), None);
         assert!(source.left() > 0, "it was not asked for ever");
         assert_eq!(report.finish().unwrap(), Exit::Again);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_read_is_a_failure_of_each_shard_that_may_have_names_below_it() {
+        let folder = Folder::temporary();
+        // Its whole name is longer than the system takes, whoever asks.
+        let own = "d".repeat(250);
+        let mut above = openat(CWD, folder.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
+        for _ in 0..17 {
+            mkdirat(&above, &own, Mode::RWXU).unwrap();
+            above = openat(&above, &own, OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        let source =
+            open(&format!("file://{}", folder.path().display()), false, Retries { timeout: Duration::ZERO });
+        let (source, deep) = (source.unwrap(), vec![own; 17].join("/"));
+        let below = |last: &str| format!("{deep}/{last}");
+        for (after, upto, exit) in [
+            (below("5"), Some(below("6")), Exit::Never),
+            (String::new(), Some("d".to_owned()), Exit::Done),
+            ("e".to_owned(), None, Exit::Done),
+        ] {
+            let report = Report::new(0, None, true).unwrap();
+            let retries = Retries { timeout: Duration::ZERO };
+            let mut feed = Feed::new(&*source, &after, upto.as_deref(), true, retries, &report);
+            assert_eq!(feed.next(), Next::End);
+            drop(feed);
+            assert_eq!(report.finish().unwrap(), exit, "{after:?} {upto:?}");
+        }
     }
 }

@@ -37,8 +37,11 @@ impl Worker<'_, '_, '_> {
         }
     }
 
-    /// Does an object, or shares it with all threads where it is large.
+    /// Does an object, or shares it with all threads where it is large. Nothing is said of what is no object.
     fn object(&mut self, found: &Found) -> Result<Option<Ended>, Failure> {
+        if self.shard.patiently(|| self.shard.source.is_marker(found))? {
+            return Ok(None);
+        }
         let making = self.shard.making(found)?;
         let Some(making) = self.shard.unless_finished(making)? else { return Ok(Some(Ended::Already)) };
         if found.bytes > PART_BYTES {

@@ -71,6 +71,12 @@ pub(crate) trait Store: Send + Sync {
     /// What stands under a name.
     fn standing(&self, name: &str) -> Result<Option<Standing>, Failure>;
 
+    /// Whether what was found marks a folder only: an object without bytes whose name ends in a slash, which no listing here shows. One that
+    /// has gone since is taken for such a marker.
+    fn is_marker(&self, found: &Found) -> Result<bool, Failure> {
+        Ok(found.bytes == 0 && self.standing(&found.name)?.is_none())
+    }
+
     /// Makes an output at once.
     fn put(&self, making: &Making, output: Bytes) -> Result<(), Failure>;
 

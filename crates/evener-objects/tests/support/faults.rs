@@ -28,7 +28,13 @@ pub(crate) struct Counts {
 
 /// Starts one before the server at `port`; returns its own port and its counts.
 pub(crate) fn start(port: u16, faults: Faults, seed: u64) -> (u16, Arc<Counts>) {
-    serving(port, faults, seed, Arc::new(|_| {}))
+    serving(port, faults, seed, Arc::new(|_| false))
+}
+
+/// Starts one that refuses each request that begins with `method` and has `word` in its first line, for who asks has no right to it.
+pub(crate) fn start_forbidding(port: u16, method: &'static str, word: &'static str) -> u16 {
+    let before = move |line: &str| line.starts_with(method) && line.contains(word);
+    serving(port, Faults { refused: 0, cut: 0 }, 0, Arc::new(before)).0
 }
 
 /// Starts one that errs not, but holds the first request that begins with `method` and has `word` in its first line, and those behind it.
@@ -42,6 +48,7 @@ pub(crate) fn start_held(port: u16, method: &'static str, word: &'static str) ->
         {
             came.send(()).and_then(|()| waits.recv().map_err(|_| mpsc::SendError(()))).ok();
         }
+        false
     };
     let (own, _) = serving(port, Faults { refused: 0, cut: 0 }, 0, Arc::new(before));
     (own, Held { came: held, go_on })
@@ -62,8 +69,8 @@ impl Held {
     }
 }
 
-/// What happens before a request whose first line this is.
-type Before = dyn Fn(&str) + Send + Sync;
+/// What happens before a request whose first line this is, and whether it is forbidden.
+type Before = dyn Fn(&str) -> bool + Send + Sync;
 
 fn serving(port: u16, faults: Faults, seed: u64, before: Arc<Before>) -> (u16, Arc<Counts>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -150,7 +157,12 @@ impl Proxy {
         let (mut to_client, mut to_server) = (client, &server);
         while let Some(head) = Head::read(&mut requests)? {
             self.counts.requests.fetch_add(1, Ordering::Relaxed);
-            (self.before)(String::from_utf8_lossy(&head.text).lines().next().unwrap_or_default());
+            let forbidden =
+                (self.before)(String::from_utf8_lossy(&head.text).lines().next().unwrap_or_default());
+            if forbidden {
+                refuse(&head, "403 Forbidden", "AccessDenied", &mut requests, &mut to_client)?;
+                continue;
+            }
             let errs = |rate: usize| self.random.lock().unwrap().below(1000) < rate;
             let is_upload = head.starts_with(b"PUT ") && head.length() > 0;
             self.counts.uploads.fetch_add(is_upload.into(), Ordering::Relaxed);
@@ -162,14 +174,7 @@ impl Proxy {
             }
             if errs(self.faults.refused) {
                 self.counts.refused.fetch_add(1, Ordering::Relaxed);
-                io::copy(&mut (&mut requests).take(head.length()), &mut io::sink())?;
-                let body = "<Error><Code>SlowDown</Code></Error>";
-                let length = if head.starts_with(b"HEAD ") { "" } else { body };
-                write!(
-                    to_client,
-                    "HTTP/1.1 503 Slow Down\r\ncontent-length: {}\r\n\r\n{length}",
-                    length.len()
-                )?;
+                refuse(&head, "503 Slow Down", "SlowDown", &mut requests, &mut to_client)?;
                 continue;
             }
             to_server.write_all(&head.text)?;
@@ -179,6 +184,20 @@ impl Proxy {
         }
         Ok(())
     }
+}
+
+/// Answers a request with an error, past its body.
+fn refuse(
+    head: &Head,
+    status: &str,
+    code: &str,
+    from: &mut impl BufRead,
+    to: &mut impl Write,
+) -> io::Result<()> {
+    io::copy(&mut from.take(head.length()), &mut io::sink())?;
+    let body = format!("<Error><Code>{code}</Code></Error>");
+    let body = if head.starts_with(b"HEAD ") { "" } else { &body };
+    write!(to, "HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
 /// Passes the answer to a request on, with the body that follows its head.

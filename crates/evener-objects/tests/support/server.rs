@@ -194,6 +194,12 @@ impl Server {
         fs::remove_dir_all(local).unwrap();
     }
 
+    /// Puts an object without bytes whose name ends in a slash.
+    pub(crate) fn put_marker(&self, place: &str) {
+        let url = self.url(&format!("/{place}"), "");
+        self.curl(&format!("request = PUT\nheader = \"content-length: 0\"\nurl = {url:?}\n"));
+    }
+
     /// What lies below a place in the bucket.
     pub(crate) fn read(&self, place: &str) -> Tree {
         let local = self.folder.join("read");
