@@ -151,6 +151,7 @@ mod tests {
         let source = Breaking::new(names.map(Some));
         let (shards, is_ordered) = shards(&source, Wanted::Shards(1), retries).unwrap();
         assert_eq!((shards[0].objects, is_ordered), (names.len() as u64, true));
+        assert_eq!(source.after(), [&[""], &names[..names.len() - 1]].concat());
         // And no longer than that.
         let source = Breaking::new([None; 9]);
         assert_eq!(super::shards(&source, Wanted::Shards(1), retries).unwrap_err().kind, Kind::Transient);

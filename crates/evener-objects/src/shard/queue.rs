@@ -157,8 +157,13 @@ mod tests {
                 thread::sleep(Duration::from_millis(1));
             }
             thread::sleep(Duration::from_millis(50));
+            let start = Instant::now();
             queue.share("large", 1, 0);
             assert_eq!(part.join().unwrap().of, "large");
+            assert!(
+                start.elapsed() < Duration::from_millis(500),
+                "it was not waited for the end of the pause"
+            );
             assert_eq!(source.left(), 15, "it was not listed again first");
         });
     }
