@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_folder_that_cannot_be_read_is_a_failure_of_each_shard_that_may_have_names_below_it() {
         let folder = Folder::temporary();
-        // Its whole name is longer than the system takes, whoever asks.
+        // Its whole name is longer than the system takes, also for root.
         let own = "d".repeat(250);
         let mut above = openat(CWD, folder.path(), OFlags::DIRECTORY, Mode::empty()).unwrap();
         for _ in 0..17 {
