@@ -132,7 +132,7 @@ fn lanes_that_are_too_slow_are_locked_out_of_jobs() {
     });
 }
 
-/// Does nothing for anybody.
+/// Does nothing for any caller.
 struct Elsewhere;
 
 impl Engine for Elsewhere {
