@@ -131,17 +131,20 @@ impl Run<'_> {
                 let mut workers_left = all_core_drivers.into_iter().zip(slots).rev();
                 // The last one is this thread's.
                 let own = workers_left.next();
+                let mut others = Vec::new();
                 for (core_drivers, slots) in workers_left {
                     let (pool, caller) = (&pool, runtime.caller(core_drivers));
                     let thread = thread::Builder::new().name("evener-files".to_owned());
-                    if thread.spawn_scoped(scope, move || pool.work(caller, slots)).is_err() {
-                        // No further thread is to be had: those there are do all of it.
+                    // Where no further thread is to be had, those there are do all of it.
+                    let Ok(begun) = thread.spawn_scoped(scope, move || pool.work(caller, slots)) else {
                         break;
-                    }
+                    };
+                    others.push(begun);
                 }
                 if let Some((core_drivers, slots)) = own {
                     pool.work(runtime.caller(core_drivers), slots);
                 }
+                evener::join_all(others);
             });
         })
         .map_err(RequestError::NoThread)?;

@@ -5,7 +5,7 @@ use std::mem::take;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::{fmt, io};
 
 use evener_core::plan::{Dispatch, Plan};
@@ -18,7 +18,7 @@ use crate::submit::stream::{self, StreamReceiver, StreamSender};
 use crate::worker::cpu_worker::{cpu_worker, cpu_worker_name};
 use crate::worker::module_worker::ModuleWorker;
 use crate::worker::monitor;
-use crate::{Caller, CoreDrivers, ModuleSetup, Report, Setup};
+use crate::{Caller, CoreDrivers, ModuleSetup, Report, Setup, join_all};
 
 /// The handle to a run. Lives as long as the body of [`run`].
 pub struct Runtime<'r, 'm> {
@@ -79,7 +79,7 @@ pub(crate) fn run_around<'m, R>(
     // The threads come first: queues are laid out for as many workers as there are.
     let shared = OnceLock::new();
     let answer = thread::scope(|scope| {
-        let mut threads = Threads { scope, idle: Vec::new() };
+        let mut threads = Threads { scope, idle: Vec::new(), started: Vec::new() };
         for number in 0..all_core_drivers.len() {
             if threads.start(format!("evener-cpu-{number}")).is_err() {
                 all_core_drivers.truncate(number);
@@ -99,9 +99,12 @@ pub(crate) fn run_around<'m, R>(
             Arc::new(if is_resident { shared.resident() } else { shared })
         });
         // Closes also when `body` panics, or the scope would wait for workers that wait for work.
-        let _closing = CloseOnDrop(&shared.backlog);
-        hand_out(threads, shared, all_core_drivers, modules);
-        Ok(body(&Runtime { shared, workers }))
+        let closing = CloseOnDrop(&shared.backlog);
+        let started = hand_out(threads, shared, all_core_drivers, modules);
+        let answer = body(&Runtime { shared, workers });
+        drop(closing);
+        join_all(started);
+        Ok(answer)
     })?;
     let shared = shared.get().expect("it was set before `body` was called");
     Ok((answer, shared.report_of_all()))
@@ -123,13 +126,13 @@ impl fmt::Display for NoThread {
 
 impl std::error::Error for NoThread {}
 
-/// Gives each thread its worker, and one the monitor where the plan wants it.
+/// Gives each thread its worker, and one the monitor where the plan wants it; returns all that were started.
 fn hand_out<'scope, 'm>(
     threads: Threads<'scope, '_>,
     shared: &'scope Shared<'m>,
     all_core_drivers: Vec<CoreDrivers>,
     modules: Vec<ModuleSetup<'m>>,
-) {
+) -> Vec<ScopedJoinHandle<'scope, ()>> {
     let mut idle = threads.idle.into_iter();
     let mut give = |worker: Option<usize>, body: Work<'scope>| {
         let work: Work<'scope> = Box::new(move || {
@@ -151,6 +154,7 @@ fn hand_out<'scope, 'm>(
     if shared.plan.dispatch == Dispatch::Monitor {
         give(None, Box::new(move || monitor::run(shared)));
     }
+    threads.started
 }
 
 /// What a thread does all its life.
@@ -160,6 +164,7 @@ type Work<'scope> = Box<dyn FnOnce() + Send + 'scope>;
 struct Threads<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     idle: Vec<Sender<Work<'scope>>>,
+    started: Vec<ScopedJoinHandle<'scope, ()>>,
 }
 
 impl Threads<'_, '_> {
@@ -170,7 +175,8 @@ impl Threads<'_, '_> {
                 work();
             }
         };
-        thread::Builder::new().name(name).spawn_scoped(self.scope, life).map_err(NoThread)?;
+        let started = thread::Builder::new().name(name).spawn_scoped(self.scope, life).map_err(NoThread)?;
+        self.started.push(started);
         self.idle.push(give);
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use evener::{Cancel, CoreDrivers, Setup, Submitted, run};
 use evener_core::plan::Policy;
@@ -196,6 +197,37 @@ fn a_cancelled_job_is_as_it_was_submitted() {
         }
         assert_eq!(report.total().failed, 20);
     });
+}
+
+/// What a thread leaves to its own end, and takes long for.
+struct Last;
+
+static LAST_DONE: AtomicU64 = AtomicU64::new(0);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        thread::sleep(Duration::from_millis(50));
+        LAST_DONE.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+thread_local! {
+    static LAST: Last = const { Last };
+}
+
+#[test]
+fn a_run_that_has_ended_has_no_thread_left_that_is_about_to_end() {
+    let cases = cbc_cases(20);
+    let mut spaces = spaces(&cases);
+    let mut armed = jobs(&cases, &mut spaces);
+    // As libcrypto has memory for each thread, which it frees with it, and once more with the process.
+    let driver = watched(|_| LAST.with(|_| ()));
+    let workers = vec![CoreDrivers::new(Box::new(driver), None)];
+    run(Setup { workers, ..Setup::default() }, |runtime| {
+        let (mut sender, _outlet) = runtime.stream();
+        assert_eq!(sender.submit_all(&mut armed), Submitted::Yes);
+    });
+    assert_eq!(LAST_DONE.load(Ordering::SeqCst), 1);
 }
 
 #[test]

@@ -88,26 +88,30 @@ pub fn digest_all<E: From<FileError>>(
     let worker = || Worker::new(&inputs, method, &alone, files);
     thread::scope(|scope| {
         // Whatever the way out, no thread waits for a window that moves no more, or reads on.
-        let _end = inputs.ended_at_last();
+        let end = inputs.ended_at_last();
         let (sender, receiver) = mpsc::channel();
         let mut told = InOrder { next: 0, waiting: BTreeMap::new(), due: None, inputs: &inputs };
-        let mut are_begun = false;
+        let mut begun = Vec::new();
         for _ in 0..workers {
             let (sender, worker) = (sender.clone(), worker());
             let thread = thread::Builder::new().name("evener-sum".to_owned());
-            let begun = thread.spawn_scoped(scope, move || worker.run(&mut |done| sender.send(done).is_ok()));
-            are_begun |= begun.is_ok();
+            begun.extend(
+                thread.spawn_scoped(scope, move || worker.run(&mut |done| sender.send(done).is_ok())),
+            );
         }
         drop(sender);
-        if are_begun {
-            return told.take_all(&receiver, &mut tell);
+        if begun.is_empty() {
+            // Not one thread more can be had.
+            let mut outcome = Ok(());
+            worker().run(&mut |done| {
+                outcome = told.take(done, &mut tell).and_then(|()| tell(Told::Flush));
+                outcome.is_ok()
+            });
+            return outcome;
         }
-        // Not one thread more can be had.
-        let mut outcome = Ok(());
-        worker().run(&mut |done| {
-            outcome = told.take(done, &mut tell).and_then(|()| tell(Told::Flush));
-            outcome.is_ok()
-        });
+        let outcome = told.take_all(&receiver, &mut tell);
+        drop((end, receiver));
+        evener::join_all(begun);
         outcome
     })
 }

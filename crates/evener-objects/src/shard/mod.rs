@@ -108,22 +108,20 @@ fn on_threads(shard: &Order<'_>, queue: &Queue<'_, Arc<Large>>, threads: usize) 
         thread::scope(|scope| {
             let mut drivers = drivers.into_iter();
             let own = drivers.next();
+            let mut others = Vec::new();
             for drivers in drivers {
                 let core = Core::new(shard.task, slots, runtime.caller(drivers));
                 let work = move || Worker { shard, queue, core }.run();
+                let thread = thread::Builder::new().name("evener-transfer".to_owned());
                 // Where no further thread is to be had, those there are do all of it.
-                if thread::Builder::new()
-                    .name("evener-transfer".to_owned())
-                    .spawn_scoped(scope, work)
-                    .is_err()
-                {
-                    break;
-                }
+                let Ok(begun) = thread.spawn_scoped(scope, work) else { break };
+                others.push(begun);
             }
             if let Some(drivers) = own {
                 let core = Core::new(shard.task, slots, runtime.caller(drivers));
                 Worker { shard, queue, core }.run();
             }
+            evener::join_all(others);
         });
     });
     work.map(drop).map_err(Failure::never)
