@@ -185,8 +185,9 @@ mod tests {
 
     #[test]
     fn an_open_file_is_named_by_its_descriptor() {
-        let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
-        io::Write::write_all(&mut { writer }, b"text").unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&writer, b"text").unwrap();
+        drop(writer);
         let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
         let [text, _] = read(Path::new(&path));
         assert_eq!(text.unwrap(), "text");

@@ -137,7 +137,8 @@ fn each_kernel_of_our_own_is_a_contender_by_the_instructions_that_it_is_forced_t
     assert_eq!(kernels(&["--algorithm", "CHACHA20-POLY1305"], ""), [""; 0], "there is no kernel for it");
     assert_eq!(kernels(&[], "lanes"), [""; 0], "they are left out");
     let has_copy = |options: &[&str]| contenders(options, "").contains(&"copy, 2 cores".to_owned());
-    assert!(has_copy(&[]) && !has_copy(&["--layout", "in-place"]), "a copy bounds what lies apart");
+    assert!(has_copy(&[]) && has_copy(&["--layout", "in-place"]), "a copy bounds what goes through memory");
+    assert!(!has_copy(&["--layout", "cache"]), "and nothing in the caches");
 }
 
 #[test]
