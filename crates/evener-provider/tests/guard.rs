@@ -110,26 +110,27 @@ fn lanes_that_are_too_slow_are_locked_out_of_jobs() {
         DEFAULT.add_builtin("evener", OSSL_provider_init);
         let (_default, evener) = (DEFAULT.load("default").unwrap(), DEFAULT.load("evener").unwrap());
         drop(std::panic::take_hook());
-        // Sixteen jobs at a time.
-        let bursts = |count: u64| {
-            for burst in 0..count {
-                let job = |number| {
-                    let message = Message::new(burst * 16 + number);
-                    Fibre::new(move || message.encrypt())
-                };
-                let mut jobs: Vec<_> = (0..16).map(job).collect();
-                while !jobs.is_empty() {
-                    jobs.retain_mut(|job| job.step() == Step::Paused);
-                }
-            }
-        };
-        bursts(50);
+        in_sixteen_jobs(50);
         let tried = BURSTS.load(Relaxed);
         // The first is taken for one that lost its core; each other one loses more than a class may, and the first lock lasts a second.
         assert!((2..10).contains(&tried), "{tried}");
         assert_eq!(counted("AES-128-CBC", LEN, Count::Locked), u64::from(tried) - 1);
         assert!(evener.count(c"evener-paused").unwrap() <= 16 * tried);
     });
+}
+
+/// Encrypts so many times sixteen messages in as many jobs at a time.
+fn in_sixteen_jobs(times: u64) {
+    for burst in 0..times {
+        let job = |number| {
+            let message = Message::new(burst * 16 + number);
+            Fibre::new(move || message.encrypt())
+        };
+        let mut jobs: Vec<_> = (0..16).map(job).collect();
+        while !jobs.is_empty() {
+            jobs.retain_mut(|job| job.step() == Step::Paused);
+        }
+    }
 }
 
 /// Does nothing for any caller.
@@ -159,16 +160,7 @@ fn jobs_go_together_beside_a_module_that_takes_none_of_them() {
             return;
         }
         add_engine(&Elsewhere);
-        for burst in 0..TUNING.control_jobs_first {
-            let job = |number| {
-                let message = Message::new(burst * 16 + number);
-                Fibre::new(move || message.encrypt())
-            };
-            let mut jobs: Vec<_> = (0..16).map(job).collect();
-            while !jobs.is_empty() {
-                jobs.retain_mut(|job| job.step() == Step::Paused);
-            }
-        }
+        in_sixteen_jobs(TUNING.control_jobs_first);
         let combined = evener.count(c"evener-combined").unwrap();
         assert!(combined > 16, "{combined}");
     });
