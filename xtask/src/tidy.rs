@@ -10,6 +10,7 @@ use self::table::{DOCUMENT, with_tables};
 use crate::tree::{Tree, root};
 
 mod directions;
+mod let_chains;
 mod lock;
 mod options;
 mod pages;
@@ -109,6 +110,7 @@ fn findings(tree: &Tree) -> Vec<Finding> {
     all.extend(room_order::check(&tree.packages, &tree.files));
     all.extend(unsafe_code::check(&tree.packages, &tree.files));
     all.extend(sentences::check(&tree.packages, &tree.files));
+    all.extend(let_chains::check(&tree.files));
     all.extend(passages::check(&tree.files));
     all.extend(pages::check(&tree.files));
     all.extend(places::check(&tree.files));

@@ -66,7 +66,8 @@ impl<'a> Walk<'a> {
 
     fn broke(&mut self, failure: Failure) -> Step {
         let may_come = failure.kind == Kind::Transient && self.is_ordered;
-        if may_come && let Some(pause) = self.breaks.pause(self.retries) {
+        let pause = if may_come { self.breaks.pause(self.retries) } else { None };
+        if let Some(pause) = pause {
             self.listing = None;
             return Step::Pause(pause);
         }

@@ -42,10 +42,9 @@ pub(crate) fn start_held(port: u16, method: &'static str, word: &'static str) ->
     let ((came, held), (go_on, waits)) = (mpsc::channel(), mpsc::channel());
     let gate = Mutex::new(Some((came, waits)));
     let before = move |line: &str| {
-        if line.starts_with(method)
-            && line.contains(word)
-            && let Some((came, waits)) = gate.lock().unwrap().take()
-        {
+        let is_first = line.starts_with(method) && line.contains(word);
+        let taken = if is_first { gate.lock().unwrap().take() } else { None };
+        if let Some((came, waits)) = taken {
             came.send(()).and_then(|()| waits.recv().map_err(|_| mpsc::SendError(()))).ok();
         }
         false
