@@ -51,7 +51,7 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
         return None;
     }
     registry::prepare(fork::generation());
-    if ctx.prov().settings.guard == Guard::Off || registry::all().is_empty() {
+    if ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     // What comes of it is whole blocks: a record's padding makes it longer.
@@ -63,12 +63,13 @@ pub(super) fn choose_for_update(ctx: &CipherCtx, call: &Update) -> Option<Module
     let wanted = Request { algorithm, direction, longest: whole, bytes: whole, concurrency };
     // Before any query: most requests of a program that no module pays for end here.
     let policy = policy()?;
-    let chosen = match policy.is_unsampled(wanted.class(), concurrency) {
-        true => None,
-        false => choose(ctx, policy, &wanted),
-    };
-    // Where no module takes it, nothing is to be learned of it either.
-    Some(chosen.unwrap_or(ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency }))
+    let kept = ModuleChoice { turn: None, engine: None, core: Nanos::ZERO, concurrency };
+    if policy.is_unsampled(wanted.class(), concurrency) {
+        return Some(kept);
+    }
+    let chosen = choose(ctx, policy, &wanted);
+    // Where no engine takes it nothing is to be learned; where there is none at all, messages are cut into blocks as `threshold` says.
+    if chosen.is_none() && registry::all().is_empty() { None } else { chosen.or(Some(kept)) }
 }
 
 /// The same about jobs of a pipeline. Inside an `ASYNC_JOB` they stay: its stack is too small for a leader of a module's queue, and
