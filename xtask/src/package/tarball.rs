@@ -1,4 +1,4 @@
-//! `cargo xtask tarball`: the command alone, with its C library and libcrypto inside, for any Linux of this machine's processor: to copy to where
+//! `./x tarball`: the command alone, with its C library and libcrypto inside, for any Linux of this machine's processor: to copy to where
 //! no package fits and nothing is to be installed. No provider: programs load that into their own libcrypto.
 //!
 //! Steps: libcrypto by the crate `openssl-src` for musl -> the command against it -> a look whether it asks for any library, and encrypts in a root

@@ -38,6 +38,9 @@ tuning! {
     /// Inline cost after which loss and inline cost are halved, so that no class ever has more than 2 % of it to lose at a stroke.
     ["G2"] loss_window: Nanos = Nanos::from_millis(10_000), Nanos::from_millis(100), Nanos::from_millis(1_000_000), "inline cost",
         "Assumed, not measured: 10 s, because 2 % of it are 0.2 s";
+    /// Of so many routed jobs one may be excused that took more than twice what is paid for on the direct path: it is taken for one that lost its core.
+    /// A way that is always so slow is seen whole with the second.
+    ["G2"] excuse_period: u64 = 1_024, 64, 1 << 20, "routed jobs", "Assumed, not measured: 1024, because 64 bursts of sixteen messages of 16 KiB take 2 ms, the shortest slice of a scheduler";
     /// Length of the first lock of a class; each one after it is twice as long. A trial may lose less than a hundredth of that, and one
     /// request that met a stall of 6 ms, of a module that takes a thirteenth of a core's time, costs no second of its gain.
     ["G3"] lock_first: Nanos = Nanos::from_millis(125), Nanos::from_millis(1), Nanos::from_millis(10_000), "time", "a hundred times what a trial may lose, and more";
@@ -49,9 +52,6 @@ tuning! {
     /// Requests of more bytes than two to this are entered at their share of that: one that lost its core for a slice is no verdict on its
     /// class. So many bytes take about half a millisecond, a tenth of what a class may always lose.
     ["G4"] entered_whole: u32 = 22, 4, 30, "power of two, bytes", "Assumed, not measured: 22, because 4 MiB take half a millisecond at 8 GB/s";
-    /// Of so many routed jobs one may be excused that took more than twice what is paid for on the direct path: it is taken for one that lost its core.
-    /// A way that is always so slow is seen whole with the second.
-    ["G2"] excuse_period: u64 = 1_024, 64, 1 << 20, "routed jobs", "Assumed, not measured: 1024, because 64 bursts of sixteen messages of 16 KiB take 2 ms, the shortest slice of a scheduler";
 }
 
 // A control lies at a place of each period that follows from the leading bits of a product; and a period's share is whole.
