@@ -7,9 +7,8 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::ptr;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 
 use crate::{CheckedFd, KnownFd};
 
@@ -30,10 +29,7 @@ pub fn not_in_children(fd: OwnedFd) -> io::Result<CheckedFd> {
 ///
 /// `OutOfMemory` where the C library takes no handlers.
 pub fn close_in_children(descriptor: &CheckedFd) -> io::Result<()> {
-    static IS_REGISTERED: OnceLock<bool> = OnceLock::new();
-    // SAFETY: the handler is a function of this library that needs no arguments, and is as safe as one for a signal.
-    let register = || unsafe { libc::pthread_atfork(None, None, Some(close_all)) } == 0;
-    if !IS_REGISTERED.get_or_init(register) {
+    if !has_handler() {
         return Err(io::ErrorKind::OutOfMemory.into());
     }
     let known = descriptor.known();
@@ -46,6 +42,21 @@ pub fn close_in_children(descriptor: &CheckedFd) -> io::Result<()> {
         })));
     }
     Ok(())
+}
+
+/// Has children call [`close_all`], once it was asked for; whether they do.
+///
+/// Nothing that blocks: a thread that registers a handler waits in the C library while another forks, and a child that waited in turn for that thread, which it has not,
+/// would wait for ever. Two threads may register one each; the second handler finds all closed.
+fn has_handler() -> bool {
+    static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+    if IS_REGISTERED.load(Acquire) {
+        return true;
+    }
+    // SAFETY: the handler is a function of this library that needs no arguments, and is as safe as one for a signal.
+    let is_registered = unsafe { libc::pthread_atfork(None, None, Some(close_all)) } == 0;
+    IS_REGISTERED.fetch_or(is_registered, Release);
+    is_registered
 }
 
 fn add(entry: &'static mut Entry) {

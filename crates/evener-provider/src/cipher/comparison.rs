@@ -25,12 +25,12 @@ const PART_BYTES_MIN: usize = 1_024;
 const FIRST_BYTES: usize = 16 << 10;
 
 /// Results so far of one module, or of lanes, by algorithm and direction.
-pub(crate) struct Sampler(Vec<[AtomicU32; 2]>);
+pub(crate) struct Sampler([[AtomicU32; 2]; Algorithm::ALL.len()]);
 
 impl Sampler {
     /// None yet.
-    pub(crate) fn new() -> Self {
-        Self(Algorithm::ALL.iter().map(|_| Default::default()).collect())
+    pub(crate) const fn new() -> Self {
+        Self([const { [const { AtomicU32::new(0) }; 2] }; Algorithm::ALL.len()])
     }
 
     /// What of a result of `len` bytes is to be compared, where it is its turn.

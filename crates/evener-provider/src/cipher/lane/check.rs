@@ -4,7 +4,6 @@
 //! another result, and the right one takes its place, and lanes are out of service in this process (`evener::lanes`), which `evener status` shows.
 
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use evener::counts_file::Statistics;
 use evener::lanes;
@@ -19,7 +18,7 @@ use crate::cipher::engine::Fallback;
 use crate::ffi::reserve::zeroed;
 
 /// Requests of this process that lanes encrypted.
-static REQUESTS: OnceLock<Sampler> = OnceLock::new();
+static REQUESTS: Sampler = Sampler::new();
 
 /// A request as it was before lanes had it.
 pub(in crate::cipher) struct LaneSample {
@@ -31,7 +30,7 @@ pub(in crate::cipher) struct LaneSample {
 
 /// Keeps a request that lanes are to encrypt, where it is its turn and there is memory for it.
 pub(in crate::cipher) fn sample(algorithm: Algorithm, iv: &[u8; 16], input: &[u8]) -> Option<LaneSample> {
-    let part = REQUESTS.get_or_init(Sampler::new).part_of(algorithm, Direction::Encrypt, input.len())?;
+    let part = REQUESTS.part_of(algorithm, Direction::Encrypt, input.len())?;
     let mut copy = Zeroizing::new(zeroed(input.len())?);
     copy.copy_from_slice(input);
     Some(LaneSample { algorithm, iv: *iv, part, input: copy })
