@@ -75,6 +75,18 @@ impl InlineDriver for Both {
         }
     }
 
+    fn run_alike(&mut self, burst: &mut [Box<Job<'_>>]) {
+        let Some((algorithm, direction)) =
+            burst.first().map(|job| (job.session().algorithm(), job.session().direction()))
+        else {
+            return;
+        };
+        match self.lanes.supports(algorithm, direction) {
+            true => self.lanes.run_alike(burst),
+            false => self.library.run_alike(burst),
+        }
+    }
+
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         self.lanes.evict(has_ended);
         self.library.evict(has_ended);

@@ -207,6 +207,10 @@ impl InlineDriver for Lanes {
         burst.chunk_by_mut(|one, next| are_alike(one, next)).for_each(|group| self.run_group(group, 0));
     }
 
+    fn run_alike(&mut self, burst: &mut [Box<Job<'_>>]) {
+        self.run_group(burst, burst.len());
+    }
+
     fn evict(&mut self, has_ended: HasEnded<'_>) {
         match &mut self.ciphers {
             Ciphers::ByInstructions { aead, cbc, modes, .. } => {

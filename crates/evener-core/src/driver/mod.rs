@@ -61,6 +61,11 @@ pub trait InlineDriver: Send {
     /// support, or whose [lengths do not fit](Job::lengths_fit), leaves as `Failed` with its memory untouched.
     fn run(&mut self, burst: &mut [Box<Job<'_>>]);
 
+    /// The same for jobs that have one session, told by its address, and one length, so that a driver need not look at each of them to know it.
+    fn run_alike(&mut self, burst: &mut [Box<Job<'_>>]) {
+        self.run(burst);
+    }
+
     /// Drops, and wipes, what it has made of sessions that `has_ended` names (key schedules, contexts). Such a session may
     /// still come again; it is then prepared anew. Nothing to do for a driver that keeps nothing between bursts.
     fn evict(&mut self, has_ended: HasEnded<'_>);

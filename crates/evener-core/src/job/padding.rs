@@ -9,6 +9,9 @@ pub const fn padded_bytes(text_bytes: usize) -> usize {
     text_bytes - text_bytes % BLOCK_BYTES + BLOCK_BYTES
 }
 
+/// Padding behind a text of whole blocks: each byte is how many there are.
+const WHOLE_BLOCK: [u8; BLOCK_BYTES] = [16; BLOCK_BYTES];
+
 /// Fills `space` with padding from `text_bytes` on.
 ///
 /// # Panics
@@ -17,6 +20,11 @@ pub const fn padded_bytes(text_bytes: usize) -> usize {
 pub fn pad(space: &mut [u8], text_bytes: usize) {
     assert_eq!(space.len(), padded_bytes(text_bytes), "space for the text and its padding");
     let padding = &mut space[text_bytes..];
+    // Behind whole blocks, where most texts end: one store, where a fill of any length is a call.
+    if let Ok(block) = <&mut [u8; BLOCK_BYTES]>::try_from(&mut *padding) {
+        *block = WHOLE_BLOCK;
+        return;
+    }
     let value = u8::try_from(padding.len()).expect("at most a block");
     padding.fill(value);
 }

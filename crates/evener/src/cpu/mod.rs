@@ -1,8 +1,8 @@
 //! What one core runs jobs with: the plain driver and the multi-buffer driver where there is one. One set of drivers per thread; which
 //! of the two a burst goes to says the run's table (`costs/`).
 //!
-//! Path of a burst: [`CoreDrivers::run`] -> jobs for modules only are failed -> parts of one length that stay in the nearest cache (`parts.rs`)
-//! -> the method in force, or a few jobs by the other one (`group.rs`) -> the driver -> one burst in some is sampled (`sampling.rs`), of
+//! Path of a burst: [`CoreDrivers::run`] -> parts of one session and length that stay in the nearest cache (`parts.rs`); from the first job on that is another's,
+//! jobs for modules only are failed, and the others sorted into groups -> the method in force, or a few jobs by the other one (`group.rs`) -> the driver -> one burst in some is sampled (`sampling.rs`), of
 //! some that lanes did a job is done again (`lane_check.rs`) -> tallies.
 
 mod capture;
@@ -20,8 +20,8 @@ use evener_core::{HasEnded, InlineDriver, Job, JobError, Method, Tally};
 pub(crate) use self::capture::Capture;
 use self::lane_check::LaneCheck;
 pub(crate) use self::live_tallies::LiveTallies;
+use self::parts::{Group, are_alike, is_uniform, kind, part_jobs};
 pub(crate) use self::parts::{count, is_module_only};
-use self::parts::{is_of_one_session, is_uniform, kind, part_jobs};
 use self::sampling::Sampling;
 use crate::Costs;
 use crate::costs::CostSample;
@@ -84,24 +84,32 @@ impl CoreDrivers {
     pub fn run(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
         let Some(first) = burst.first() else { return };
         self.sampling.count_work(burst.len(), first.input_bytes());
-        // Most bursts: then nothing has to be asked of a job twice.
-        let is_one_kind = is_of_one_session(burst) && !is_module_only(first);
-        let mut rest = if is_one_kind { burst } else { self.reject_module_only(burst) };
-        // Alike and of one length: part by part, so that jobs are still in the nearest cache when the driver, and
-        // then the tally, come to them.
+        let mut rest = burst;
+        // Part by part, so that jobs are still in the nearest cache when the driver, and then the tally, come to them.
+        while let Some(first) = rest.first() {
+            let part_jobs = part_jobs(first.input_bytes()).min(rest.len());
+            if is_module_only(first) || !are_alike(&rest[..part_jobs]) {
+                return self.run_mixed(rest, clock);
+            }
+            let (part, others) = rest.split_at_mut(part_jobs);
+            self.run_group(Group::alike(part), clock);
+            rest = others;
+        }
+    }
+
+    /// Runs jobs of several sessions or lengths, those of one length part by part.
+    fn run_mixed(&mut self, burst: &mut [Box<Job<'_>>], clock: &dyn Clock) {
+        let mut rest = self.reject_module_only(burst);
         while let Some(first) = rest.first() {
             let part_jobs = part_jobs(first.input_bytes());
-            if rest.len() <= part_jobs || !(is_one_kind || is_uniform(&rest[..part_jobs])) {
+            if rest.len() <= part_jobs || !is_uniform(&rest[..part_jobs]) {
                 break;
             }
             let (part, others) = rest.split_at_mut(part_jobs);
-            self.run_alike(part, clock);
+            self.run_group(Group::of_one_kind(part), clock);
             rest = others;
         }
-        match is_one_kind {
-            true => self.run_alike(rest, clock),
-            false => self.run_whole(rest, clock),
-        }
+        self.run_whole(rest, clock);
     }
 
     /// Fails jobs whose sessions are for modules only; returns the others.
@@ -124,9 +132,9 @@ impl CoreDrivers {
             burst.sort_by_key(|job| (kind(job).0.index(), kind(job).1));
             burst
                 .chunk_by_mut(|one, next| kind(one) == kind(next))
-                .for_each(|group| self.run_alike(group, clock));
+                .for_each(|group| self.run_group(Group::of_one_kind(group), clock));
         } else if !burst.is_empty() {
-            self.run_alike(burst, clock);
+            self.run_group(Group::of_one_kind(burst), clock);
         }
     }
 
