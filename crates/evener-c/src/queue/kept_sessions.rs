@@ -21,23 +21,25 @@ struct Kept {
     jobs: usize,
 }
 
+impl Kept {
+    #[inline]
+    fn is_of(&self, handle: *const Session) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.session), handle)
+    }
+}
+
 impl KeptSessions {
     /// Counts one more job of a session; returns its row and what the job is armed with.
     ///
     /// # Safety
     ///
     /// The handle is that of an open session. What is returned is used only until the job is [let go of](Self::release).
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn acquire(&mut self, handle: *const Session) -> (usize, &'static Keyed) {
-        let is_it = |row: &Option<Kept>| {
-            row.as_ref().is_some_and(|kept| std::ptr::eq(Arc::as_ptr(&kept.session), handle))
-        };
+        let is_it = |row: &Option<Kept>| row.as_ref().is_some_and(|kept| kept.is_of(handle));
         if !self.rows.get(self.last).is_some_and(is_it) {
-            self.last = match self.rows.iter().position(is_it) {
-                Some(row) => row,
-                // SAFETY: as the caller promised.
-                None => unsafe { self.add(handle) },
-            };
+            // SAFETY: as the caller promised.
+            self.last = unsafe { self.find(handle) };
         }
         let kept = self.rows[self.last].as_mut().expect("the row was just found or made");
         kept.jobs += 1;
@@ -46,11 +48,17 @@ impl KeptSessions {
         (self.last, unsafe { &*keyed })
     }
 
+    /// The row of a session, which is made where there is none.
+    ///
     /// # Safety
     ///
     /// As [`Self::acquire`].
     #[cold]
-    unsafe fn add(&mut self, handle: *const Session) -> usize {
+    unsafe fn find(&mut self, handle: *const Session) -> usize {
+        let is_it = |row: &Option<Kept>| row.as_ref().is_some_and(|kept| kept.is_of(handle));
+        if let Some(row) = self.rows.iter().position(is_it) {
+            return row;
+        }
         // SAFETY: the handle came from `Arc::into_raw`, and is open, so that it has a count.
         unsafe { Arc::increment_strong_count(handle) };
         // SAFETY: the count that was just added is this one's.
