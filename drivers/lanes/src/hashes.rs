@@ -29,9 +29,9 @@ struct UnderWay {
 }
 
 impl UnderWay {
-    /// What is under a key goes on under its outer one.
-    fn around(&mut self) -> Option<Span<'_>> {
-        Some(self.key.as_ref()?.outer(&mut self.running))
+    /// What is under a key goes on under its outer one. The job's tag is the inner digest until then.
+    fn around<'a>(&'a mut self, job: &'a mut Job<'_>) -> Option<Span<'a>> {
+        Some(self.key.as_ref()?.outer(&mut self.running, job.tag_mut()))
     }
 }
 
@@ -59,7 +59,8 @@ impl Hashes {
         spans.extend(each.map(|(job, under_way)| span(job, &mut under_way.running)));
         self.lanes.run(&mut spans);
         let mut spans = emptied(spans);
-        spans.extend(self.under_way.iter_mut().filter_map(UnderWay::around));
+        let each = jobs.iter_mut().zip(&mut self.under_way);
+        spans.extend(each.filter_map(|(job, under_way)| under_way.around(job)));
         self.lanes.run(&mut spans);
         self.spans = emptied(spans);
         for (job, under_way) in jobs.iter_mut().zip(&self.under_way) {

@@ -3,17 +3,25 @@
 use super::Span;
 use super::entries::Kernels;
 use super::space::Space;
+use super::tail::Tails;
 
 /// Takes spans of one width into what they go on with, in this order. Each has blocks.
 ///
 /// # Safety
 /// The processor has the kernels' instructions.
-pub(super) unsafe fn run(space: &mut Space, kernels: &Kernels, spans: &mut [Span<'_>], order: &[u32]) {
-    let (mut waiting, mut active) = (order.iter().copied(), 0);
+pub(super) unsafe fn run(
+    space: &mut Space,
+    tails: &mut Tails,
+    kernels: &Kernels,
+    spans: &mut [Span<'_>],
+    order: &[u32],
+) {
+    let (mut waiting, mut active, tails) = (order.iter().copied(), 0, tails.places());
     loop {
         while active < kernels.lanes {
             let Some(number) = waiting.next() else { break };
-            space.begin(active, number, &spans[number as usize]);
+            // SAFETY: the lane is not in use, and its place neither, for none has moved yet.
+            unsafe { space.begin(active, number, &spans[number as usize], tails) };
             active += 1;
         }
         if active == 0 {
@@ -29,7 +37,8 @@ pub(super) unsafe fn run(space: &mut Space, kernels: &Kernels, spans: &mut [Span
             }
             spans[space.span(lane) as usize].running.state = space.state(lane, kernels.width);
             if let Some(number) = waiting.next() {
-                space.begin(lane, number, &spans[number as usize]);
+                // SAFETY: what was in the lane is at its end, and none has moved yet.
+                unsafe { space.begin(lane, number, &spans[number as usize], tails) };
                 continue;
             }
             active -= 1;

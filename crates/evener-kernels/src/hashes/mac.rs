@@ -1,6 +1,5 @@
 //! HMAC (RFC 2104): the states behind the key's two blocks are kept, so that a MAC costs a block beside its text.
 
-use std::mem;
 use std::sync::Arc;
 
 use zeroize::{Zeroize as _, Zeroizing};
@@ -55,12 +54,17 @@ impl MacKey {
         Running { hash: self.hash, state: self.inner, bytes: self.hash.block_bytes() as u64 }
     }
 
-    /// Puts the hash around an inner one, whose last span was run, into its place: what it takes is its last span, and its digest is the MAC.
+    /// Puts the hash around an inner one, whose last span was run, into its place: what it takes is its last span, and its digest is the MAC. The inner digest goes
+    /// to the front of `place`, and is the caller's to overwrite.
+    ///
+    /// # Panics
+    /// Where the place is shorter than the digest.
     #[must_use]
-    pub fn outer<'m>(&self, running: &'m mut Running) -> Span<'m> {
-        let bytes = self.hash.block_bytes() as u64;
-        let inner = mem::replace(running, Running { hash: self.hash, state: self.outer, bytes });
-        Span::last_digest(running, &inner)
+    pub fn outer<'m>(&self, running: &'m mut Running, place: &'m mut [u8]) -> Span<'m> {
+        let bytes = running.digest(place);
+        running.state = self.outer;
+        running.bytes = self.hash.block_bytes() as u64;
+        Span::last(running, &place[..bytes])
     }
 }
 

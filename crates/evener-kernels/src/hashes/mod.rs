@@ -20,18 +20,19 @@ mod sha1;
 #[cfg(hash_kernels)]
 mod sha2;
 mod space;
+mod tail;
 #[cfg(hash_kernels)]
 mod words;
 
 use std::cmp::Reverse;
 use std::marker::PhantomData;
-use std::ptr;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::AtomicU8;
 
 use zeroize::Zeroize as _;
 
 use self::entries::Kernels;
 use self::space::{STATE_WORDS, Space};
+use self::tail::Tails;
 pub use crate::stack::with_stack_wiped;
 pub use mac::MacKey;
 pub use means::Means;
@@ -141,6 +142,11 @@ impl Width {
     const fn word_bytes(self) -> usize {
         self.block_bytes() / 16
     }
+
+    /// Of the message's length, behind its padding.
+    const fn length_bytes(self) -> usize {
+        2 * self.word_bytes()
+    }
 }
 
 /// A hash on its way. Wiped when it goes.
@@ -164,13 +170,21 @@ impl Running {
     /// # Panics
     /// Where the place is shorter than the digest.
     pub fn digest(&self, place: &mut [u8]) -> usize {
-        let (word_bytes, place) = (self.hash.width().word_bytes(), &mut place[..self.hash.digest_bytes()]);
-        for (bytes, word) in place.chunks_mut(word_bytes).zip(&self.state) {
-            let word = word.to_be_bytes();
-            bytes.copy_from_slice(&word[word.len() - word_bytes..][..bytes.len()]);
+        let place = &mut place[..self.hash.digest_bytes()];
+        match self.hash.width() {
+            Width::Narrow => {
+                put_words(place, self.state.map(|word| ((word & 0xffff_ffff) as u32).to_be_bytes()));
+            }
+            Width::Long => put_words(place, self.state.map(u64::to_be_bytes)),
         }
-        self.hash.digest_bytes()
+        place.len()
     }
+}
+
+/// Writes as much of words as there is space for.
+fn put_words<const BYTES: usize>(place: &mut [u8], words: [[u8; BYTES]; STATE_WORDS]) {
+    let words = words.as_flattened();
+    place.copy_from_slice(&words[..place.len()]);
 }
 
 impl Drop for Running {
@@ -179,19 +193,19 @@ impl Drop for Running {
     }
 }
 
-/// What a running hash takes next. What it has of the message itself, its end, is wiped when it goes.
+/// What a running hash takes next.
 pub struct Span<'m> {
     running: &'m mut Running,
     from: *const u8,
     blocks: usize,
-    /// What is left behind whole blocks, with padding.
-    tail: [u8; TAIL_BYTES],
+    /// Bytes behind whole blocks, where nothing comes behind them.
+    rest: usize,
+    /// Blocks of those and their padding.
     tail_blocks: usize,
+    /// Whether another process may change it.
+    is_shared: bool,
     memory: PhantomData<&'m [u8]>,
 }
-
-/// Two blocks of the longest.
-const TAIL_BYTES: usize = 256;
 
 // SAFETY: it is what it was made of: borrowed memory.
 unsafe impl Send for Span<'_> {}
@@ -209,52 +223,34 @@ impl<'m> Span<'m> {
 
     /// What is left of the message: any number of bytes.
     #[must_use]
+    #[inline]
     pub fn last(running: &'m mut Running, text: &'m [u8]) -> Self {
-        let rest = text.len() % running.hash.block_bytes();
-        let mut span = Self::of(running, text.as_ptr(), text.len());
-        span.tail[..rest].copy_from_slice(&text[text.len() - rest..]);
-        span.pad(rest);
-        span
+        Self::of(running, text.as_ptr(), text.len()).ended(text.len())
     }
 
     /// The same in memory that another process may change at any time: what is changed there spoils this hash and nothing else. Whole blocks are read
     /// by plain loads of vectors, as there are no atomic ones; nothing is decided by what they hold.
     #[must_use]
     pub fn last_shared(running: &'m mut Running, text: &'m [AtomicU8]) -> Self {
-        let rest = text.len() % running.hash.block_bytes();
-        let mut span = Self::of(running, text.as_ptr().cast(), text.len());
-        for (to, from) in span.tail.iter_mut().zip(&text[text.len() - rest..]) {
-            *to = from.load(Ordering::Relaxed);
-        }
-        span.pad(rest);
-        span
+        let span = Self::of(running, text.as_ptr().cast(), text.len()).ended(text.len());
+        Self { is_shared: true, ..span }
     }
 
-    /// The digest of another hash, as what is left of the message.
-    fn last_digest(running: &'m mut Running, inner: &Running) -> Self {
-        let mut span = Self::of(running, ptr::null(), 0);
-        let bytes = inner.digest(&mut span.tail);
-        span.running.bytes = span.running.bytes.wrapping_add(bytes as u64);
-        span.pad(bytes);
-        span
-    }
-
+    #[inline]
     fn of(running: &'m mut Running, from: *const u8, bytes: usize) -> Self {
         running.bytes = running.bytes.wrapping_add(bytes as u64);
         let blocks = bytes / running.hash.block_bytes();
-        Self { running, from, blocks, tail: [0; TAIL_BYTES], tail_blocks: 0, memory: PhantomData }
+        Self { running, from, blocks, rest: 0, tail_blocks: 0, is_shared: false, memory: PhantomData }
     }
 
-    /// Pads the tail, which has so many bytes (FIPS 180-4, 5.1).
-    fn pad(&mut self, rest: usize) {
+    /// Whose text of so many bytes is the message's last.
+    #[inline]
+    fn ended(self, bytes: usize) -> Self {
         let width = self.running.hash.width();
-        let (block_bytes, length_bytes) = (width.block_bytes(), 2 * width.word_bytes());
-        self.tail[rest] = 0x80;
-        let fits = rest < block_bytes - length_bytes || cfg!(mutant = "hashes_padding_in_one_block");
-        self.tail_blocks = if fits { 1 } else { 2 };
-        let end = self.tail_blocks * block_bytes;
-        let bits = u128::from(self.running.bytes) << 3;
-        self.tail[end - length_bytes..end].copy_from_slice(&bits.to_be_bytes()[16 - length_bytes..]);
+        let rest = bytes % width.block_bytes();
+        let fits =
+            rest < width.block_bytes() - width.length_bytes() || cfg!(mutant = "hashes_padding_in_one_block");
+        Self { rest, tail_blocks: if fits { 1 } else { 2 }, ..self }
     }
 
     fn all_blocks(&self) -> usize {
@@ -262,20 +258,10 @@ impl<'m> Span<'m> {
     }
 }
 
-impl Drop for Span<'_> {
-    fn drop(&mut self) {
-        let written = &mut self.tail[..self.tail_blocks * self.running.hash.block_bytes()];
-        // SAFETY: words are bytes. A store for each byte would take as long as a block's rounds by the SHA extensions.
-        let (front, words, end) = unsafe { written.align_to_mut::<u64>() };
-        front.zeroize();
-        words.zeroize();
-        end.zeroize();
-    }
-}
-
 /// Lanes, which keep states of what they had until they [forget](Self::forget) them, or go.
 pub struct Lanes {
     space: Box<Space>,
+    tails: Box<Tails>,
     means: Means,
     /// Kept for its memory.
     order: Vec<u32>,
@@ -285,7 +271,7 @@ impl Lanes {
     /// Lanes by these instructions.
     #[must_use]
     pub fn new(means: Means) -> Self {
-        Self { space: Space::new(), means, order: Vec::new() }
+        Self { space: Space::new(), tails: Box::default(), means, order: Vec::new() }
     }
 
     /// Messages of a hash that go side by side by these instructions; 0 where there is no kernel for it.
@@ -312,39 +298,34 @@ impl Lanes {
             self.order.sort_unstable_by_key(|number| Reverse(spans[*number as usize].all_blocks()));
         }
         // SAFETY: means exist only where the processor has them.
-        unsafe { burst::run(&mut self.space, &kernels, spans, &self.order) }
+        unsafe { burst::run(&mut self.space, &mut self.tails, &kernels, spans, &self.order) }
+        self.tails.wipe(kernels.lanes.min(self.order.len()), kernels.width);
     }
 
     /// Wipes the states that it still has.
     pub fn forget(&mut self) {
         self.space.forget();
+        self.tails.forget();
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, hash_kernels))]
 mod tests {
-    use std::mem::ManuallyDrop;
-
     use super::*;
 
-    /// What a span that is gone has of its tail.
-    fn left(span: Span<'_>) -> [u8; TAIL_BYTES] {
-        assert_ne!(span.tail, [0; TAIL_BYTES], "there is something to wipe");
-        let mut span = ManuallyDrop::new(span);
-        // SAFETY: once, and what is looked at then is bytes.
-        unsafe { ManuallyDrop::drop(&mut span) };
-        span.tail
-    }
-
     #[test]
-    fn a_span_that_goes_has_no_byte_of_its_tail() {
-        for hash in Hash::ALL {
-            for bytes in 0..=2 * hash.block_bytes() {
-                let tail = left(Span::last(&mut Running::new(hash), &vec![7; bytes]));
-                assert_eq!(tail, [0; TAIL_BYTES], "{hash:?}, {bytes} bytes");
+    fn lanes_have_no_byte_of_a_message_s_end_behind_a_run() {
+        let Some(means) = Means::best() else { return };
+        for hash in Hash::ALL.into_iter().filter(|hash| Lanes::count(*hash, means) > 0) {
+            let text = vec![7; 2 * hash.block_bytes()];
+            for count in 1..40 {
+                let mut lanes = Lanes::new(means);
+                let mut running: Vec<_> = (0..count).map(|_| Running::new(hash)).collect();
+                let spans = running.iter_mut().zip(0..);
+                let spans = spans.map(|(running, it)| Span::last(running, &text[it * 37 % text.len()..]));
+                lanes.run(&mut spans.collect::<Vec<_>>());
+                assert!(lanes.tails.is_empty(), "{hash:?}, {count} messages");
             }
-            let (mut running, inner) = (Running::new(hash), Running::new(hash));
-            assert_eq!(left(Span::last_digest(&mut running, &inner)), [0; TAIL_BYTES], "{hash:?}, a digest");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::{mem, ptr};
 
 use zeroize::Zeroize as _;
 
+use super::tail::Places;
 use super::{Span, Width};
 
 /// Most lanes.
@@ -50,8 +51,11 @@ impl Space {
         })
     }
 
-    /// Puts a span that has blocks into a lane.
-    pub(super) fn begin(&mut self, lane: usize, number: u32, span: &Span<'_>) {
+    /// Puts a span that has blocks into a lane, and its tail, where it has one, into the lane's place for it.
+    ///
+    /// # Safety
+    /// As [`Places::put`].
+    pub(super) unsafe fn begin(&mut self, lane: usize, number: u32, span: &Span<'_>, tails: Places) {
         self.span[lane] = number;
         self.put_state(lane, span.running.hash.width(), &span.running.state);
         let least_here = self.left[lane ^ 1].max(1);
@@ -61,7 +65,11 @@ impl Space {
             span.blocks
         };
         (self.from[lane], self.left[lane]) = (span.from, blocks);
-        self.tail[lane] = (span.tail.as_ptr(), span.tail_blocks);
+        self.tail[lane] = match span.tail_blocks {
+            0 => (ptr::null(), 0),
+            // SAFETY: as the caller says.
+            blocks => (unsafe { tails.put(lane, span) }, blocks),
+        };
         if span.blocks == 0 {
             self.take_tail(lane);
         }
@@ -90,7 +98,7 @@ impl Space {
         })
     }
 
-    /// Moves a lane to the place of another.
+    /// Moves a lane to the place of another. Its tail stays where it is: lanes move only when no span is waiting for one.
     pub(super) fn relocate(&mut self, from: usize, to: usize, width: Width) {
         let state = self.state(from, width);
         self.put_state(to, width, &state);

@@ -229,7 +229,9 @@ impl Subject for Macs {
         let texts = (0..).map(|number| &self.text[number * 31..]);
         let spans = running.iter_mut().zip(texts).map(|(running, text)| Span::last(running, text));
         self.lanes.run(&mut spans.collect::<Vec<_>>());
-        let spans = running.iter_mut().map(|running| self.made.outer(running));
+        let mut places = [[0; Hash::DIGEST_BYTES_MAX]; 20];
+        let spans = running.iter_mut().zip(&mut places);
+        let spans = spans.map(|(running, place)| self.made.outer(running, place));
         self.lanes.run(&mut spans.collect::<Vec<_>>());
         running.iter().for_each(|running| _ = black_box(running.digest(&mut [0; Hash::DIGEST_BYTES_MAX])));
     }
