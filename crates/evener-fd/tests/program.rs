@@ -7,14 +7,21 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Barrier;
+use std::thread;
 
-use evener_fd::{CheckedFd, may_extend_to};
+use evener_fd::{CheckedFd, close_in_children, may_extend_to};
+
+/// Assumed, not measured: a minute, because claims take milliseconds.
+const ALONE_SECONDS_MAX: u32 = 60;
 
 /// Runs `claim` in a child, which has all numbers to itself, and says whether it held.
 fn alone(claim: impl FnOnce() -> bool) {
     // SAFETY: the child runs the claim, which uses system calls and its own memory, and ends without destructors of the parent's.
     let child = unsafe { libc::fork() };
     if child == 0 {
+        // SAFETY: takes a number. What stands still is ended.
+        unsafe { libc::alarm(ALONE_SECONDS_MAX) };
         let held = std::panic::catch_unwind(std::panic::AssertUnwindSafe(claim)).unwrap_or(false);
         // SAFETY: ends the child.
         unsafe { libc::_exit(i32::from(!held)) };
@@ -200,6 +207,28 @@ fn a_twin_is_known_by_the_same_file() {
 fn a_child_s_copy_is_known_in_the_child() {
     let all = KINDS.map(|make| CheckedFd::new(make()).unwrap());
     alone(|| all.iter().all(|checked| checked.checked().is_ok()));
+}
+
+/// Processes that have not asked before: only in such a one the handler is still to be registered.
+const NEW_PROCESSES: u32 = 200;
+
+#[test]
+fn a_child_that_is_forked_while_a_thread_asks_for_the_first_time_asks_and_goes_on() {
+    let asks = || close_in_children(&CheckedFd::new(node()).unwrap()).is_ok();
+    for _ in 0..NEW_PROCESSES {
+        alone(|| {
+            let both = Barrier::new(2);
+            thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    both.wait();
+                    asks()
+                });
+                both.wait();
+                (0..4).for_each(|_| alone(asks));
+                other.join().unwrap()
+            })
+        });
+    }
 }
 
 #[test]

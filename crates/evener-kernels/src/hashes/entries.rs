@@ -1,8 +1,8 @@
 //! The kernels by means: each names its register or its number of chains and switches the instructions on for all that is inlined into it.
 
-use super::space::{LANES_MAX, LONG_STRIDE, STRIDE, Space};
+use super::space::{LONG_STRIDE, STRIDE, Space};
 use super::words::{Eight, EightLong, FourLong, Sixteen};
-use super::{Hash, Kind, Means, Width, extensions, sha1, sha2};
+use super::{Hash, Kind, LANES_MAX, Means, Width, extensions, sha1, sha2};
 
 /// Takes so many blocks of each of its lanes, from this one on, into their states. Called only where the processor has the instructions.
 type Kernel = unsafe fn(space: &mut Space, first: usize, blocks: usize);

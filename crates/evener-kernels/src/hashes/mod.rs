@@ -37,6 +37,9 @@ pub use crate::stack::with_stack_wiped;
 pub use mac::MacKey;
 pub use means::Means;
 
+/// Most lanes.
+const LANES_MAX: usize = 16;
+
 /// A hash of FIPS 180-4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each name says what it is")]

@@ -5,10 +5,7 @@ use std::{mem, ptr};
 use zeroize::Zeroize as _;
 
 use super::tail::Places;
-use super::{Span, Width};
-
-/// Most lanes.
-pub(super) const LANES_MAX: usize = 16;
+use super::{LANES_MAX, Span, Width};
 
 /// Words of a state.
 pub(super) const STATE_WORDS: usize = 8;

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use zeroize::Zeroize as _;
 
-use super::space::LANES_MAX;
-use super::{Span, Width};
+use super::{LANES_MAX, Span, Width};
 
 /// Words of a tail: two blocks of the longest.
 const TAIL_WORDS: usize = 256 / size_of::<u64>();
@@ -89,7 +88,7 @@ impl Span<'_> {
             // SAFETY: the span has so many bytes behind its blocks, borrowed while it lives, which no one changes.
             return to.copy_from_slice(unsafe { slice::from_raw_parts(from, to.len()) });
         }
-        // SAFETY: as above; whoever changes it does so by atomic stores, or is another process.
+        // SAFETY: as above; it is changed by atomic stores, or in another process.
         let shared = unsafe { slice::from_raw_parts(from.cast::<AtomicU8>(), to.len()) };
         for (to, from) in to.iter_mut().zip(shared) {
             *to = from.load(Ordering::Relaxed);
