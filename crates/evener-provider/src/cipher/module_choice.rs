@@ -18,7 +18,7 @@ use crate::state::rows::CipherRow;
 /// Most engines between which a request has the choice.
 const CHOICE_MAX: usize = 8;
 
-/// Whether an update of `len` bytes is the inner function's because the policy keeps it without a look, and only a module could have it otherwise. Nearly all updates of a program that
+/// Whether an update of `len` bytes is the inner function's because only a module could have it otherwise, and none takes such work, or the policy keeps it without a look. Nearly all updates of a program that
 /// no module pays for end here, so whether they run in a job is not asked.
 pub(crate) fn stays_unseen(ctx: &mut CipherCtx, len: usize) -> bool {
     if ctx.message.state != State::Direct || ctx.message.record_mode.is_some() {
@@ -27,13 +27,17 @@ pub(crate) fn stays_unseen(ctx: &mut CipherCtx, len: usize) -> bool {
     ctx.hot.unseen.take(len) || begins_unseen_run(ctx, len).unwrap_or_default()
 }
 
-/// Has the policy keep some updates like this one, which is the first of them.
+/// Looks whether modules take such work, and has the policy keep some updates like this one, which is the first of them.
 fn begins_unseen_run(ctx: &mut CipherCtx, len: usize) -> Option<bool> {
     let (row, message) = (ctx.row(), &ctx.message);
     if !row.is_for_modules_alone(message.encrypts, len) || ctx.prov().settings.guard == Guard::Off {
         return None;
     }
-    let class = Class::of(row.algorithm?, message.direction(), whole_blocks(row, len), false);
+    let (algorithm, direction, bytes) = (row.algorithm?, message.direction(), whole_blocks(row, len));
+    if registry::is_unwanted(algorithm, direction, bytes, fork::generation()) {
+        return Some(true);
+    }
+    let class = Class::of(algorithm, direction, bytes, false);
     let granted = policy()?.take_unsampled(class, ctx.hot.unseen.next());
     Some(ctx.hot.unseen.begin(len, granted))
 }

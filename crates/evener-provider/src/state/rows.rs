@@ -141,6 +141,8 @@ impl CipherRow {
     /// Whether an update of `len` bytes is block work that a module alone may take over.
     pub(crate) fn is_for_modules_alone(&self, encrypts: bool, len: usize) -> bool {
         let Thresholds { combined_from, block_from, gcm_from, .. } = self.thresholds;
+        // Threads' decryption never goes together.
+        let combined_from = if encrypts { combined_from } else { usize::MAX };
         let others_from = combined_from.min(gcm_from).min(self.split_from(encrypts));
         block_from <= len && len < others_from
     }

@@ -46,6 +46,14 @@ pub(crate) fn all() -> RwLockReadGuard<'static, Vec<&'static dyn Engine>> {
     ENGINES.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether there are engines, ready ones, and none of them wants work of this kind and length now.
+pub(crate) fn is_unwanted(algorithm: Algorithm, direction: Direction, len: usize, generation: u32) -> bool {
+    let engines = all();
+    // Relaxed, as above.
+    let are_ready = PREPARED.load(Relaxed) == u64::from(generation) && !engines.is_empty();
+    are_ready && !engines.iter().any(|engine| engine.takes(algorithm, direction, len))
+}
+
 /// The engine that wants work of this kind and length now.
 pub(crate) fn engine(algorithm: Algorithm, direction: Direction, len: usize) -> Option<&'static dyn Engine> {
     all().iter().copied().find(|engine| engine.takes(algorithm, direction, len))
