@@ -123,6 +123,41 @@ fn raw_work_may_be_done_by_another_thread() {
     });
 }
 
+/// Wants nothing.
+struct Idle;
+
+impl Engine for Idle {
+    fn takes(&self, _: Algorithm, _: Direction, _: usize) -> bool {
+        false
+    }
+
+    fn run(&self, _: &mut BlockRequest<'_>) -> Result<(), BlockError> {
+        Err(BlockError::Lost)
+    }
+}
+
+#[test]
+fn a_stream_stands_where_one_shot_calls_left_it_that_no_engine_wanted() {
+    let variables = &[("EVENER_THRESHOLD", "4096"), ("EVENER_THREADS", "auto")];
+    in_program("a_stream_stands_where_one_shot_calls_left_it_that_no_engine_wanted", "", variables, || {
+        let (_default, evener) = providers();
+        add_engine(&Idle);
+        let run = |provider: &str| {
+            let ctx = started("AES-128-CTR", provider, true, true);
+            let one = |len: usize| {
+                let mut data = bytes(len as u64, len);
+                assert!(ctx.one_shot(&mut data) > 0);
+                data
+            };
+            // Of the long ones the first of each power of two is split untried.
+            [8192, 5000, 4 << 20, 8, 8 << 20, 5001, 7, 8192, 16 << 20].map(one)
+        };
+        let (ours, right) = (run("evener"), run("default"));
+        assert_eq!(ours.iter().zip(&right).position(|(one, other)| one != other), None);
+        assert!(evener.count(c"evener-split").unwrap() > 0);
+    });
+}
+
 #[test]
 fn what_an_engine_leaves_undone_is_done_and_counted() {
     in_program("what_an_engine_leaves_undone_is_done_and_counted", "", FROM_4096, || {
