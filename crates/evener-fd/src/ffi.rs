@@ -122,7 +122,8 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 
 extern "C" fn close_all() {
     for entry in entries() {
-        if entry.take() != Some(WATCHED) {
+        // What is free for another stays so.
+        if entry.state.compare_exchange(WATCHED, TAKEN, Acquire, Relaxed).is_err() {
             continue;
         }
         // SAFETY: this thread, the only one here, took the entry.

@@ -121,7 +121,7 @@ fn a_request_that_would_wait_longer_than_a_core_takes_stays_and_one_that_would_n
         assert!(went.iter().filter(|went| **went != Went::Stayed).count() <= 1, "{went:?}");
         drop(held);
         assert!((0..400).any(|_| request(shared) == Went::Module));
-        // It is said to be over soon, and is so in most rounds: where this thread loses its core, the wait may pass the time that a core takes.
+        // It is said to be over soon, and is so but where this thread loses its core: then the wait may pass the time that a core takes.
         let waits_and_goes = || {
             let held = other.try_acquire(Nanos::from_micros(200)).expect("it is free");
             thread::scope(|scope| {

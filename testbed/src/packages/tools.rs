@@ -1,6 +1,6 @@
 //! Programs of the host that setting up needs: fetched like everything else, so that none has to be installed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::error::Error;
@@ -17,12 +17,20 @@ pub(crate) struct Tools {
     xz: PathBuf,
 }
 
+/// Where a package has it: below `bin`, from Debian 13 on below `usr/bin`.
+const BUSYBOX: &str = "*bin/busybox";
+
+fn busybox_below(folder: &Path) -> PathBuf {
+    let merged = folder.join("usr/bin/busybox");
+    if merged.exists() { merged } else { folder.join("bin/busybox") }
+}
+
 impl Tools {
     /// Where they are unpacked to.
     pub(crate) fn unpacked(profile: Profile) -> Self {
         let folder = paths::root().join("tools");
-        let host_busybox = folder.join("bin/busybox");
-        let foreign = || profile.folder().join("busybox/bin/busybox");
+        let host_busybox = busybox_below(&folder);
+        let foreign = || busybox_below(&profile.folder().join("busybox"));
         let is_foreign = !profile.facts().architecture.is_empty();
         let busybox = if is_foreign { foreign() } else { host_busybox.clone() };
         Self { busybox, host_busybox, xz: folder.join("usr/bin/xz") }
@@ -32,12 +40,12 @@ impl Tools {
     pub(crate) fn fetch(apt: &Apt, profile: Profile) -> Result<Self, Error> {
         let folder = paths::folder("tools")?;
         let packages = apt.download(&["busybox-static", "xz-utils"])?;
-        apt::unpack(&packages[0], &folder, &["./bin/busybox".to_owned()])?;
+        apt::unpack(&packages[0], &folder, &[BUSYBOX.to_owned()])?;
         apt::unpack(&packages[1], &folder, &["./usr/bin/xz".to_owned()])?;
         let architecture = profile.facts().architecture;
         if !architecture.is_empty() {
             let package = apt.download(&[&format!("busybox-static{architecture}")])?.remove(0);
-            apt::unpack(&package, &profile.folder().join("busybox"), &["./bin/busybox".to_owned()])?;
+            apt::unpack(&package, &profile.folder().join("busybox"), &[BUSYBOX.to_owned()])?;
         }
         for package in apt.download(profile.facts().userland)? {
             apt::unpack(&package, &profile.userland(), &[])?;

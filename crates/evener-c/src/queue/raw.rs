@@ -61,8 +61,12 @@ pub(super) unsafe fn arm(
     if shape.tag_in > 0 {
         armed.set_tag(&job.tag[..shape.tag_in]);
     }
-    // Whether the lengths fit what the session does is asked by who does it.
-    Some(Armed { row, tag_out: shape.tag_out })
+    if armed.lengths_fit() {
+        return Some(Armed { row, tag_out: shape.tag_out });
+    }
+    armed.disarm();
+    sessions.release(row);
+    None
 }
 
 /// Writes what came of it into the program's struct: status, bytes written, and where the job was done and makes one, its tag, which is empty

@@ -106,7 +106,8 @@ pub enum BlockError {
 
 /// Another way to do block work.
 pub trait Engine: Sync {
-    /// Whether it wants work of this kind and length now; called for each update of at least the threshold.
+    /// Whether it wants work of this kind and length now; called for each update of at least the threshold. It takes no lock that is held for long, and does not
+    /// panic: nothing catches that here.
     fn takes(&self, algorithm: Algorithm, direction: Direction, len_bytes: usize) -> bool;
 
     /// Requests that a new one would find before it.

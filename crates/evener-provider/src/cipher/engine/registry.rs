@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use evener_core::{Algorithm, Direction, SessionId};
+use evener_ring::hold_cancellation;
 
 use super::Engine;
 
@@ -48,6 +49,8 @@ pub(crate) fn all() -> RwLockReadGuard<'static, Vec<&'static dyn Engine>> {
 
 /// Whether there are engines, ready ones, and none of them wants work of this kind and length now.
 pub(crate) fn is_unwanted(algorithm: Algorithm, direction: Direction, len: usize, generation: u32) -> bool {
+    // A thread that is cancelled with the lock would leave it locked.
+    let _held = hold_cancellation();
     let engines = all();
     // Relaxed, as above.
     let are_ready = PREPARED.load(Relaxed) == u64::from(generation) && !engines.is_empty();
