@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Figures of the package beside others', both sides of a ratio in turns.
 
-usage: figures.py [--folder FOLDER] [--command EVENER] [--gib N] [--rounds N]
+usage: figures.py [--folder FOLDER] [--command EVENER] [--library LIBEVENER] [--gib N] [--rounds N]
 
 Needs the package itself, cryptography and pyrage. FOLDER is where files are made: one in memory, such as /dev/shm. EVENER is the command to
-compare with. Each row is the median of rounds, with the least and the greatest ratio of a round.
+compare with, LIBEVENER the library for C (libevener.so.0), called from as many threads over the same memory. Each row is the median of rounds, with the least and the greatest ratio of a round.
 """
 
 import argparse
+import ctypes
 import os
 import pathlib
 import random
@@ -34,13 +35,14 @@ def timed(work):
 
 
 def row(name, unit, amount, sides, rounds):
-    """Runs all sides in turns; the first is ours."""
+    """Runs all sides in turns, another one first in each round; the first of them is ours."""
     for work in sides.values():
         work()
-    times = {side: [] for side in sides}
+    times, order = {side: [] for side in sides}, list(sides.items())
     for _ in range(rounds):
-        for side, work in sides.items():
+        for side, work in order:
             times[side].append(timed(work))
+        order.append(order.pop(0))
     ours = next(iter(sides))
     print(f"{name}")
     for side, taken in times.items():
@@ -51,7 +53,51 @@ def row(name, unit, amount, sides, rounds):
         print(text, flush=True)
 
 
-def bursts(rounds):
+class CJob(ctypes.Structure):
+    """struct evener_job of evener.h."""
+
+    _fields_ = [
+        ("session", ctypes.c_void_p), ("src", ctypes.c_void_p), ("src_len", ctypes.c_size_t),
+        ("dst", ctypes.c_void_p), ("dst_space", ctypes.c_size_t), ("aad", ctypes.c_void_p), ("aad_len", ctypes.c_size_t),
+        ("iv", ctypes.c_ubyte * 16), ("tag", ctypes.c_ubyte * 64), ("user_data", ctypes.c_uint64),
+        ("written", ctypes.c_size_t), ("status", ctypes.c_int32), ("reserved0", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint64 * 4),
+    ]
+
+
+def by_c(library, algorithm, key, space, ivs):
+    """The same burst by evener_crypt, 64 jobs a call, from THREADS threads with a queue each; what is reported."""
+    c = ctypes.CDLL(library)
+    here, iv_bytes = ctypes.addressof(ctypes.c_char.from_buffer(space)), len(ivs) // COUNT
+    runtime, session = ctypes.c_void_p(), ctypes.c_void_p()
+    answers = [c.evener_runtime_open(ctypes.byref(runtime), None)]
+    answers.append(c.evener_session_open(runtime, ctypes.byref(session), algorithm.encode(), 0, 0, key, len(key)))
+    jobs, queues = (CJob * COUNT)(), [ctypes.c_void_p() for _ in range(THREADS)]
+    answers += [c.evener_queue_open(runtime, ctypes.byref(queue), 64) for queue in queues]
+    assert not any(answers), answers
+    for number, job in enumerate(jobs):
+        job.session, job.src, job.dst = session, here + number * SIZE, here + number * SIZE
+        job.src_len, job.dst_space = SIZE, SIZE
+        ctypes.memmove(job.iv, ivs[number * iv_bytes :], iv_bytes)
+    places = (ctypes.c_void_p * COUNT)(*(ctypes.addressof(job) for job in jobs))
+    step, pool = ctypes.sizeof(ctypes.c_void_p), ThreadPoolExecutor(THREADS)
+
+    def part(number):
+        first, many = number * COUNT // THREADS, 64
+        for at in range(first, first + COUNT // THREADS, many):
+            c.evener_crypt(queues[number], ctypes.byref(places, at * step), many)
+
+    def run():
+        list(pool.map(part, range(THREADS)))
+
+    run()
+    assert not any(job.status for job in jobs)
+    # They live as long as what names them.
+    run.jobs = jobs
+    return run
+
+
+def bursts(rounds, library):
     key = os.urandom(16)
     space, iv = bytearray(COUNT * SIZE), os.urandom(16)
     ivs, nonces = iv * COUNT, os.urandom(12 * COUNT)
@@ -75,18 +121,24 @@ def bursts(rounds):
         judge = AESGCM(key)
         return [judge.encrypt(nonces[number * 12 : number * 12 + 12], pages[number], None) for number in numbers]
 
+    in_c = {name: {} for name in ("AES-128-CBC", "AES-128-GCM")}
+    if library:
+        for name, values in (("AES-128-CBC", ivs), ("AES-128-GCM", nonces)):
+            in_c[name] = {f"evener_crypt, {THREADS} threads": by_c(library, name, key, space, values)}
     gigabytes = COUNT * SIZE / 1e9
     row("4096 x 4 KiB AES-128-CBC, encryption", "GB/s", gigabytes, {
         "evener, one buffer in place": lambda: evener.crypt_many(cbc, space, ivs, size=SIZE, in_place=True),
         "evener, a list in place": lambda: evener.crypt_many(cbc, table, ivs, in_place=True),
         "evener, new bytes": lambda: evener.crypt_many(cbc, pages, ivs),
         f"cryptography, {THREADS} threads": halves(cipher_of),
+        **in_c["AES-128-CBC"],
     }, rounds)
     row("4096 x 4 KiB AES-128-GCM, encryption", "GB/s", gigabytes, {
         "evener, one buffer in place": lambda: evener.crypt_many(gcm, space, nonces, size=SIZE, in_place=True),
         "evener, a list in place": lambda: evener.crypt_many(gcm, table, nonces, in_place=True),
         "evener, new bytes": lambda: evener.crypt_many(gcm, pages, nonces),
         f"cryptography, {THREADS} threads": halves(aead_of),
+        **in_c["AES-128-GCM"],
     }, rounds)
 
 
@@ -149,11 +201,12 @@ def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--folder", default="/dev/shm")
     arguments.add_argument("--command")
+    arguments.add_argument("--library")
     arguments.add_argument("--gib", type=int, default=1)
     arguments.add_argument("--rounds", type=int, default=9)
     given = arguments.parse_args()
     print(f"load {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores, Python {sys.version.split()[0]}, evener {evener.__version__}")
-    bursts(given.rounds)
+    bursts(given.rounds, given.library)
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         files(pathlib.Path(folder), given.command, given.gib, max(3, given.rounds // 3))
         if given.command:

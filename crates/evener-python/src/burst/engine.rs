@@ -136,21 +136,26 @@ struct Burst<'w> {
 impl Burst<'_> {
     fn take_parts<'w>(&self, parts: &Mutex<impl Iterator<Item = Part<'w>>>) -> Result<(), Failure> {
         // Longer there than the queue, which gives back what it has of them where it ends early.
-        let mut jobs = Vec::with_capacity(PART_JOBS_MAX);
+        let mut jobs = Vec::new();
         let mut queue = borrow_queue()?;
         loop {
             let Some(part) = locked(parts).next() else { break };
+            // The first part is as long as any.
+            jobs.resize_with(part.results.len().max(jobs.len()), || Job::ZERO);
             self.run(part, &mut queue, &mut jobs)?;
         }
         locked(&QUEUES).push(queue);
         Ok(())
     }
 
-    fn run(&self, part: Part<'_>, queue: &mut Queue, jobs: &mut Vec<Job>) -> Result<(), Error> {
-        jobs.clear();
-        let numbers = part.first..part.first + part.results.len();
-        jobs.extend(numbers.clone().map(|number| self.job(number)));
-        let tags = || (0..numbers.len()).map(|place| place * self.tag_bytes..(place + 1) * self.tag_bytes);
+    /// Runs a part by structures that were used for others, or are zero.
+    fn run(&self, part: Part<'_>, queue: &mut Queue, jobs: &mut [Job]) -> Result<(), Error> {
+        let jobs = &mut jobs[..part.results.len()];
+        for (number, job) in (part.first..).zip(jobs.iter_mut()) {
+            self.fill(job, number);
+        }
+        let count = jobs.len();
+        let tags = || (0..count).map(|place| place * self.tag_bytes..(place + 1) * self.tag_bytes);
         for (job, tag) in jobs.iter_mut().zip(tags()) {
             job.tag[..self.tag_bytes].copy_from_slice(&part.tags[tag]);
         }
@@ -171,20 +176,17 @@ impl Burst<'_> {
         Ok(())
     }
 
-    fn job(&self, number: usize) -> Job {
+    /// Makes a structure that of a job of the burst. Field by field, for it is three lines of the cache.
+    fn fill(&self, job: &mut Job, number: usize) {
         let (span, aad) = (self.spans[number], self.aads.get(number));
-        let mut job = Job {
-            session: Arc::as_ptr(&self.session.0),
-            src: span.input.start.cast::<c_void>().cast_const(),
-            src_len: span.input.len,
-            dst: span.output.start.cast(),
-            dst_space: span.output.len,
-            aad: aad.map_or(std::ptr::null(), |aad| aad.start.cast::<c_void>().cast_const()),
-            aad_len: aad.map_or(0, |aad| aad.len),
-            ..Job::ZERO
-        };
+        job.session = Arc::as_ptr(&self.session.0);
+        job.src = span.input.start.cast::<c_void>().cast_const();
+        job.src_len = span.input.len;
+        job.dst = span.output.start.cast();
+        job.dst_space = span.output.len;
+        job.aad = aad.map_or(std::ptr::null(), |aad| aad.start.cast::<c_void>().cast_const());
+        job.aad_len = aad.map_or(0, |aad| aad.len);
         job.iv[..self.iv_bytes].copy_from_slice(&self.ivs[number * self.iv_bytes..][..self.iv_bytes]);
-        job
     }
 }
 
