@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn lanes_have_no_byte_of_a_message_s_end_behind_a_run() {
-        let Some(means) = Means::best() else { return };
+        let Some(means) = Means::best() else { return println!("skipped: this processor has no kernels") };
         for hash in Hash::ALL.into_iter().filter(|hash| Lanes::count(*hash, means) > 0) {
             let text = vec![7; 2 * hash.block_bytes()];
             for count in 1..40 {

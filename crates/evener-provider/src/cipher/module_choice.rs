@@ -27,18 +27,18 @@ pub(crate) fn stays_unseen(ctx: &mut CipherCtx, len: usize) -> bool {
     ctx.hot.unseen.take(len) || begins_unseen_run(ctx, len).unwrap_or_default()
 }
 
-/// Looks whether modules take such work, and has the policy keep some updates like this one, which is the first of them.
+/// Keeps some updates like this one, which is the first of them: those that no module takes, or so many as the policy says.
 fn begins_unseen_run(ctx: &mut CipherCtx, len: usize) -> Option<bool> {
     let (row, message) = (ctx.row(), &ctx.message);
     if !row.is_for_modules_alone(message.encrypts, len) || ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     let (algorithm, direction, bytes) = (row.algorithm?, message.direction(), whole_blocks(row, len));
-    if registry::is_unwanted(algorithm, direction, bytes, fork::generation()) {
-        return Some(true);
-    }
-    let class = Class::of(algorithm, direction, bytes, false);
-    let granted = policy()?.take_unsampled(class, ctx.hot.unseen.next());
+    let wanted = ctx.hot.unseen.next();
+    let granted = match registry::is_unwanted(algorithm, direction, bytes, fork::generation()) {
+        true => wanted,
+        false => policy()?.take_unsampled(Class::of(algorithm, direction, bytes, false), wanted),
+    };
     Some(ctx.hot.unseen.begin(len, granted))
 }
 
