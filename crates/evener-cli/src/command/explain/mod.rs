@@ -133,30 +133,33 @@ impl Explain {
     }
 }
 
-/// Plain and multi-buffer, as far as they are there. What is not known is measured.
+/// Plain and multi-buffer, as far as they are there. What is not known is measured, and all of it before any is shown:
+/// what one method took may change what is known of the other.
 fn core_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator) -> Vec<Candidate> {
     let trial = JobKind { burst: kind.burst.min(TRIAL_BURST_MAX), ..*kind };
+    // Of the longest jobs no burst is measured that is wider than the lanes: what those take stands for it.
+    let mean = |learned: &Estimator, method| {
+        let at = |jobs| learned.cpu(kind.class(), method, jobs).copied();
+        at(kind.burst).or_else(|| at(trial.burst))
+    };
     let mut ways = Vec::new();
     for (method, driver) in Method::ALL.into_iter().zip(machine.drivers()) {
         let Some(mut driver) = driver else { continue };
-        // Of the longest jobs no burst is measured that is wider than the lanes: what those take stands for it.
-        let mean = |learned: &Estimator| {
-            let at = |jobs| learned.cpu(kind.class(), method, jobs).copied();
-            at(kind.burst).or_else(|| at(trial.burst))
-        };
-        let is_new = mean(learned).is_none();
+        let is_new = mean(learned, method).is_none();
         let limit = Nanos(TRIALS_MAX.0 / 2);
         let untried = match is_new {
             true => microbench::measure_core(&mut *driver, method, &trial, limit, learned).err(),
             false => None,
         };
-        let mut way = Candidate::new(method.name(), is_new, untried);
-        if let Some(c) = mean(learned) {
+        ways.push((method, Candidate::new(method.name(), is_new, untried)));
+    }
+    let shown = |(method, mut way): (Method, Candidate)| {
+        if let Some(c) = mean(learned, method) {
             (way.samples, way.cost.c) = (c.samples, c.at(kind.bytes));
         }
-        ways.push(way);
-    }
-    ways
+        way
+    };
+    ways.into_iter().map(shown).collect()
 }
 
 fn module_candidates(machine: &Machine, kind: &JobKind, learned: &mut Estimator) -> Vec<Candidate> {
