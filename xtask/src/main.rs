@@ -37,6 +37,7 @@ fn main() -> ExitCode {
         #[cfg(feature = "tarball")]
         ["tarball"] => package::tarball(),
         ["small"] => package::small(),
+        ["small", "early"] => package::small_early(),
         ["libevener", ref words @ ..] => package::libevener(words),
         ["guest", ref words @ ..] => guest::run(words),
         ["testbed", ref words @ ..] => testbed::run(words),
@@ -68,6 +69,7 @@ fn usage() -> ExitCode {
         "       cargo run -p xtask --features tarball -- tarball  the command alone, for any Linux, in target/tarball/"
     );
     eprintln!("       cargo xtask small        command and provider for boards, held to their sizes");
+    eprintln!("       cargo xtask small early  what of the provider lies together in its file, found anew");
     eprintln!("       cargo xtask libevener    the library for programs in C, in target/release/");
     eprintln!(
         "       cargo xtask guest        OpenSSL programs with the provider and a module, in the guest"

@@ -33,7 +33,8 @@ fn built_program(cargo: Command, profile: &str, what: &[&str]) -> Result<PathBuf
 
 /// What cargo says of what it builds.
 fn messages(mut cargo: Command, profile: &str, what: &[&str]) -> Result<String, String> {
-    cargo.args(["build", "--profile", profile, "--message-format=json-render-diagnostics"]).args(what);
+    let verb = if what.contains(&"--") { "rustc" } else { "build" };
+    cargo.args([verb, "--profile", profile, "--message-format=json-render-diagnostics"]).args(what);
     answer(cargo).map_err(|_| format!("{} does not build", what.join(" ")))
 }
 
@@ -78,7 +79,27 @@ pub(crate) fn built_library(
     package: &str,
     name: &str,
 ) -> Result<PathBuf, String> {
-    let messages = messages(cargo, profile, &["-p", package, "--lib"])?;
+    built_linked(cargo, profile, package, name, &[])
+}
+
+/// The same with arguments to rustc for this library alone.
+///
+/// # Errors
+///
+/// As of [`built_library`].
+pub(crate) fn built_linked(
+    cargo: Command,
+    profile: &str,
+    package: &str,
+    name: &str,
+    arguments: &[String],
+) -> Result<PathBuf, String> {
+    let mut what = vec!["-p", package, "--lib"];
+    if !arguments.is_empty() {
+        what.push("--");
+        what.extend(arguments.iter().map(String::as_str));
+    }
+    let messages = messages(cargo, profile, &what)?;
     file(&messages, name).ok_or_else(|| format!("cargo names no {name}"))
 }
 

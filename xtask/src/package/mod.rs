@@ -19,7 +19,7 @@ use std::{env, fs, io};
 
 use self::layout::Layout;
 pub(crate) use self::library::libevener;
-pub(crate) use self::small::small;
+pub(crate) use self::small::{small, small_early};
 use self::target::Target;
 use crate::programs::{Built, answer, built_by, built_quickly, run};
 use crate::tree::root;

@@ -1,0 +1,64 @@
+//! Memory of a program that loads the module on a board: all of its resident pages, in the guest `armv7`, where every file lies in memory, so that the
+//! kernel maps as much around each page that is touched as it ever does.
+
+use std::path::Path;
+use std::time::Duration;
+
+use evener_testbed::{Guest, Profile, Toolchain};
+
+/// Runs with the module and as many without; where a file's pages begin in the address space is chance, and with it how many come along.
+const RUNS: usize = 15;
+/// Assumed, not measured: beyond what a guest takes for them on a busy host.
+const LIFE: Duration = Duration::from_secs(300);
+
+/// KiB that the program has more with the module: the difference of medians.
+pub(super) fn more_kib(toolchain: &Toolchain, module: &Path) -> Result<u64, String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+    let program = super::program(folder.path(), &toolchain.cc())?;
+    let inside = Path::new("/payload/evener.so");
+    let [without, with] = [false, true].map(|with| super::configuration(folder.path(), inside, with));
+    let libraries = toolchain.root().join("usr").join(toolchain.gnu()).join("lib");
+    let file = |path: &Path| std::fs::read(path).map_err(|error| super::with_path(path, &error));
+    let builder = Guest::builder().profile(Profile::Armv7).limit(LIFE).program(program);
+    let builder = builder.file("/payload/evener.so", file(module)?);
+    let builder = builder.file("/lib/libgcc_s.so.1", file(&libraries.join("libgcc_s.so.1"))?);
+    let builder = builder.file("/without.cnf", file(&without?)?).file("/with.cnf", file(&with?)?);
+    let mut guest = builder.boot().map_err(|error| error.to_string())?;
+    let script = format!(
+        "for round in $(seq {RUNS}); do for with in without with; do \
+         echo $with $(OPENSSL_CONF=/$with.cnf resident); done; done"
+    );
+    let outcome = guest.run(&script).map_err(|error| error.to_string())?;
+    guest.shut_down().map_err(|error| error.to_string())?;
+    let medians = ["without", "with"].map(|name| median(&outcome.stdout, name));
+    let [Some(without), Some(with)] = medians else {
+        return Err(format!("resident printed {:?} {:?}", outcome.stdout, outcome.stderr));
+    };
+    Ok(with.saturating_sub(without))
+}
+
+/// The median of the first numbers in lines that this word begins; `None` where there are fewer than [`RUNS`].
+fn median(printed: &str, name: &str) -> Option<u64> {
+    let number = |line: &str| {
+        let mut words = line.split(' ');
+        if words.next() == Some(name) { words.next()?.parse().ok() } else { None }
+    };
+    let mut numbers: Vec<u64> = printed.lines().filter_map(number).collect();
+    numbers.sort_unstable();
+    (numbers.len() == RUNS).then(|| numbers[RUNS / 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_of_all_runs_of_its_name() {
+        let line = |number: usize| format!("with {number} 7\nwithout 1 1\n");
+        let all: String = (1..=RUNS).map(line).collect();
+        assert_eq!(median(&all, "with"), Some(RUNS as u64 / 2 + 1));
+        assert_eq!(median(&all, "neither"), None);
+        let all_but_one: String = (2..=RUNS).map(line).collect();
+        assert_eq!(median(&all_but_one, "with"), None);
+    }
+}
