@@ -261,9 +261,10 @@ fn a_class_that_modules_have_to_themselves_is_measured_on_a_core_now_and_then() 
         let (costs, objective) = ("emulated:d=20000+0,h=20000+0,c=1000000+0", Objective::Cpu);
         let machine = Machine { costs, workers: 1, cores: 1, objective, learned: informed(known, &cases) };
         let guarded = machine.run(&cases, 4).guarded;
-        // Of each of two classes; without any the guard would take all that the module costs for lost.
+        // Of each of two classes; without any the guard would take all that the module costs for lost. A core that another program
+        // has for a while loses something, too.
         assert!(guarded.control_jobs >= 2, "{guarded:?}");
-        assert_eq!(guarded.locks, 0, "{guarded:?}");
+        assert!(guarded.lost.0 < guarded.gained.0 / 4, "{guarded:?}");
     });
 }
 
