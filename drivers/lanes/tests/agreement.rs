@@ -60,7 +60,8 @@ fn every_length_comes_out_as_by_libcrypto_and_back_at_every_level() {
 
 #[test]
 fn what_is_not_authentic_is_refused_and_cleared() {
-    let Some(mut lanes) = Lanes::new() else {
+    let has_gcm = |lanes: &Lanes| lanes.supports(Algorithm::Aes256Gcm, Direction::Decrypt);
+    let Some(mut lanes) = Lanes::new().filter(has_gcm) else {
         println!("skipped: this processor lacks the instructions");
         return;
     };

@@ -93,7 +93,8 @@ fn counters_wrap_as_libcryptos() {
 
 #[test]
 fn a_unit_that_is_none_is_refused() {
-    let Some(lanes) = Lanes::new() else {
+    let has_xts = |lanes: &Lanes| lanes.supports(Algorithm::Aes128Xts, Direction::Encrypt);
+    let Some(lanes) = Lanes::new().filter(has_xts) else {
         println!("skipped: this processor lacks the instructions");
         return;
     };
