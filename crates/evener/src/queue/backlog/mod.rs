@@ -103,7 +103,8 @@ impl<'m> Backlog<'m> {
 
     /// The same from the front: those that stay are the end of what came, as they came.
     pub(crate) fn submit_front(&self, jobs: &mut Vec<Box<Job<'m>>>) -> usize {
-        self.submit_by(jobs, ClassQueues::push_front)
+        let overtakes = cfg!(mutant = "front_overtaken");
+        self.submit_by(jobs, if overtakes { ClassQueues::push_all } else { ClassQueues::push_front })
     }
 
     fn submit_by(

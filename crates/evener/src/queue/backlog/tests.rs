@@ -54,6 +54,29 @@ fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
     assert_eq!((backlog.shared.len(), waits(0)), (0, 5));
 }
 
+/// Who is told how many were taken keeps the others, and knows them by that alone.
+#[test]
+fn what_is_submitted_from_the_front_leaves_the_end_as_it_came() {
+    let session = crate::queue::test_support::session();
+    let job = |bytes: usize| {
+        let mut job = job_of(bytes);
+        job.arm(session, &[0; 16], bytes);
+        job
+    };
+    for dispatch in [Dispatch::ByCost, Dispatch::SharedQueue, Dispatch::RoundRobin] {
+        let backlog = Backlog::new(&plan(dispatch), 2, 1, 1);
+        let came = [100, 101, 102, 5_000, 103];
+        let mut jobs: Vec<_> = came.map(job).into();
+        let taken = backlog.submit_front(&mut jobs);
+        assert!((1..came.len()).contains(&taken), "{dispatch:?}: {taken}");
+        assert_eq!(
+            jobs.iter().map(|job| job.input_bytes()).collect::<Vec<_>>(),
+            came[taken..],
+            "{dispatch:?}"
+        );
+    }
+}
+
 #[test]
 fn a_job_that_was_given_to_a_module_is_seen_by_nobody_else() {
     let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 2);
