@@ -130,6 +130,11 @@ fn calibration_never_chooses_multi_buffer_where_it_is_slower_or_better_by_a_hair
 }
 
 #[test]
+fn calibration_chooses_what_is_cheaper_by_a_sixth_without_a_sample_of_a_run() {
+    assert_eq!(measured(|_, bytes| 600 * bytes, |_, bytes| 500 * bytes), [Some(1); 6]);
+}
+
+#[test]
 fn calibration_does_not_charge_a_method_for_what_others_do_on_its_core() {
     let lent = Nanos::from_micros(800);
     assert_eq!(measured_beside_others(|_, bytes| bytes, |_, bytes| 2 * bytes, lent), [None; 6]);

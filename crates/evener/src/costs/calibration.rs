@@ -18,6 +18,10 @@ pub const SIZES: [usize; 6] = [16, 64, 256, 1_024, 4_096, 16_384];
 /// Passes of each kind; the shortest counts. Three left one cell in ten to chance on a busy machine.
 const PASSES: u32 = 5;
 
+/// Samples of a run that the least of them is worth. Assumed, not measured: 15, the most that a mean is worth (L1), because what disturbs a pass only makes
+/// it longer, and passes of both methods alternate: calibrations of short hashes on an idle machine were 3 % apart.
+const WORTH: u32 = 15;
+
 /// Text of a burst up to which it is measured: 64 jobs fill the lanes again and again, which matters to short ones only. 16 of the longest.
 const BURST_BYTES_MAX: usize = 256 << 10;
 
@@ -58,7 +62,7 @@ pub fn measure(
                 for (method, best) in Method::ALL.into_iter().zip(best) {
                     // To a tenth, as it is kept between runs: else two that are a hair apart would be judged otherwise then.
                     let each = (best / f64::from(width) * 10.0).round() / 10.0;
-                    learned.keep_cpu(class, method, place, Learned::kept(each, float(bytes), PASSES));
+                    learned.keep_cpu(class, method, place, Learned::kept(each, float(bytes), WORTH));
                 }
             }
         }
