@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::job::algorithm::Direction;
+use crate::named::is_same_name;
 
 /// First word of a file. In another byte order it reads otherwise, so that no reader takes such a file for its own.
 pub const MAGIC: u32 = 0x4556_5331;
@@ -102,10 +103,10 @@ impl Kind {
     /// Whatever has no name of its own.
     pub const OTHER: Self = Self(22);
 
-    /// The kind with this name, [`Kind::OTHER`] where there is none.
+    /// The kind with this name, in any case, [`Kind::OTHER`] where there is none.
     #[must_use]
     pub fn named(name: &str) -> Self {
-        let found = Self::NAMES.iter().position(|known| *known == name);
+        let found = Self::NAMES.iter().position(|known| is_same_name(known, name));
         found.and_then(|index| u8::try_from(index).ok()).map_or(Self::OTHER, Self)
     }
 

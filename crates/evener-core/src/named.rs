@@ -1,6 +1,22 @@
 //! Types whose values have names: variants and names stand in one table ([`named!`](crate::named)); where people write the names, `names!` shows and finds
 //! values by them and says of a name that none has which there are.
 
+/// Whether two names are the same but for the case of letters, compared from their ends, where names of ciphers differ soonest: a program that starts asks
+/// this of all that is offered. A loop, which a compiler that saves space leaves as it stands.
+pub(crate) const fn is_same_name(one: &str, other: &str) -> bool {
+    let (one, other, mut left) = (one.as_bytes(), other.as_bytes(), one.len());
+    if other.len() != left {
+        return false;
+    }
+    while left > 0 {
+        left -= 1;
+        if !one[left].eq_ignore_ascii_case(&other[left]) {
+            return false;
+        }
+    }
+    true
+}
+
 /// Writes an enum from a table of its variants and their names, `Variant = "name",`, with `ALL`, all variants in the order of the table, and
 /// `name`. Discriminants count from 0.
 #[macro_export]

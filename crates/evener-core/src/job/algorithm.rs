@@ -7,6 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::named::is_same_name;
+
 /// What a session does with its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Direction {
@@ -214,7 +216,7 @@ impl FromStr for Algorithm {
 
     /// Finds an algorithm by name, in any case.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let found = Self::ALL.iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(name));
+        let found = Self::ALL.iter().find(|algorithm| is_same_name(algorithm.name(), name));
         found.copied().ok_or_else(|| UnknownAlgorithm(name.to_owned()))
     }
 }

@@ -16,8 +16,8 @@ use crate::state::rows::{Beneath, CipherFunctions, CipherRow, Native, Thresholds
 
 /// The ciphers that we offer.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
-    Offer::new(inner, number::OP_CIPHER, |name, functions, slot| {
-        let row = offered(name).then(|| row(prov, inner.provider_ctx, name, functions)).flatten()?;
+    Offer::new(inner, (number::OP_CIPHER, offered), |name, functions, slot| {
+        let row = row(prov, inner.provider_ctx, name, functions)?;
         let is_cbc = row.algorithm.is_some_and(|algorithm| algorithm.family() == Family::Cbc);
         let added = if is_cbc && prov.offers_pipelines() { pipelines::added() } else { Vec::new() };
         // A context of our own is for what has to be known about messages.
@@ -95,9 +95,11 @@ const MODES: &[&str] = &["ECB", "CBC", "CTR", "GCM", "XTS"];
 /// Modes whose messages can be cut into block work. GCM cannot: its tag needs powers of H.
 const RAW: &[Family] = &[Family::Ecb, Family::Cbc, Family::Ctr, Family::Xts];
 
-fn offered(name: &str) -> bool {
-    let mode = ["AES-128-", "AES-192-", "AES-256-"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
-    mode.is_some_and(|mode| MODES.contains(&mode))
+fn offered(name: &[u8]) -> bool {
+    let rest = name.strip_prefix(b"AES-").and_then(|rest| rest.split_at_checked(4));
+    rest.is_some_and(|(key, mode)| {
+        matches!(key, b"128-" | b"192-" | b"256-") && MODES.iter().any(|offered| offered.as_bytes() == mode)
+    })
 }
 
 /// Numbers that [`cipher`] has a function for, and 9, which takes no context. Pipelines (15 to 18) are our own.

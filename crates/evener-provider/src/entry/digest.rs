@@ -19,8 +19,8 @@ use crate::state::rows::{DigestFunctions, PassedRow};
 /// The digests that we offer: to count them, where anything else is counted, for else no file is made; and where the program has no others.
 pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<PassedRow<DigestFunctions>> {
     let counts = prov.statistics.is_some() && prov.settings.has_ways();
-    Offer::new(inner, number::OP_DIGEST, |name, functions, slot| {
-        let is_wanted = (counts || inner.is_private()) && known(name);
+    Offer::new(inner, (number::OP_DIGEST, known), |name, functions, slot| {
+        let is_wanted = counts || inner.is_private();
         let row = is_wanted.then(|| row(inner.provider_ctx, functions)).flatten()?;
         let mut replaced = replacements(slot);
         if counts {
@@ -31,8 +31,8 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<PassedRow<Di
 }
 
 /// SHA-1, the SHA-2 family and MD5, by OpenSSL's first names.
-fn known(name: &str) -> bool {
-    matches!(name, "SHA1" | "MD5") || name.starts_with("SHA2-")
+fn known(name: &[u8]) -> bool {
+    matches!(name, b"SHA1" | b"MD5") || name.starts_with(b"SHA2-")
 }
 
 passed_through! {

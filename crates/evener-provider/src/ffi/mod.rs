@@ -1,7 +1,6 @@
 //! OpenSSL's C interface as the rest of the provider sees it: tables and lists as slices, parameters, what libcrypto has by name, and the
 //! macro that writes each function for C.
 
-use std::ffi::CStr;
 use std::slice;
 
 use evener::counts_file::{DIRECTORY_VARIABLE, Directories};
@@ -75,13 +74,16 @@ unsafe fn up_to<'p, T>(first: *const T, is_end: impl Fn(&T) -> bool) -> &'p [T] 
     unsafe { slice::from_raw_parts(first, count) }
 }
 
-/// The first of an algorithm's names; empty where it is no text.
-pub(crate) fn first_name(algorithm: &Algorithm) -> &str {
-    // SAFETY: a provider's names are constant text that ends in nul, and `list_of` ended before null.
-    let names = unsafe { CStr::from_ptr(algorithm.names) }.to_bytes();
-    // Byte by byte: a first name is a fifth of all names of an algorithm, of which every program that starts reads some 130.
-    let end = names.iter().position(|byte| *byte == b':').unwrap_or(names.len());
-    std::str::from_utf8(&names[..end]).unwrap_or_default()
+/// The first of an algorithm's names. A loop, and to its end only: a program that starts reads some 130, and a first name is a fifth of all names.
+pub(crate) fn first_name(algorithm: &Algorithm) -> &[u8] {
+    let names = algorithm.names.cast::<u8>();
+    let mut length = 0;
+    // SAFETY: a provider's names are constant text that ends in nul, where this ends, too, and `list_of` ended before null.
+    while !matches!(unsafe { *names.add(length) }, b':' | 0) {
+        length += 1;
+    }
+    // SAFETY: so many were just read.
+    unsafe { slice::from_raw_parts(names, length) }
 }
 
 /// Whether this process has rights that its user has not (set-user-id and the like).

@@ -57,22 +57,27 @@ pub(crate) struct Wrapped<R> {
 }
 
 impl<R> Offer<R> {
-    /// Wraps what `wrap` accepts of the inner provider's algorithms: by first name, inner functions and slot.
+    /// Wraps what `wrap` accepts of the inner provider's algorithms whose first names are wanted: by first name, inner functions and slot.
     pub(crate) fn new(
         inner: &InnerProvider,
-        operation: c_int,
+        (operation, is_wanted): (c_int, fn(&[u8]) -> bool),
         wrap: impl Fn(&str, &[Dispatch], usize) -> Option<Wrapped<R>>,
     ) -> Self {
         let (mut rows, mut algorithms, mut tables) = (Vec::new(), Vec::new(), Vec::new());
         // SAFETY: a provider's list lives as long as the provider, which `inner` holds.
         for algorithm in unsafe { list_of(inner.query(operation)) } {
+            let name = first_name(algorithm);
+            if !is_wanted(name) {
+                continue;
+            }
             // SAFETY: as above.
             let functions = unsafe { table_of(algorithm.implementation) };
             let slot = rows.len();
             if slot == SLOTS {
                 break;
             }
-            let Some(wrapped) = wrap(first_name(algorithm), functions, slot) else { continue };
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            let Some(wrapped) = wrap(name, functions, slot) else { continue };
             let table = replaced(functions, &wrapped);
             algorithms.push(Algorithm {
                 properties: PROPERTIES.as_ptr(),
@@ -98,7 +103,7 @@ impl<R> Offer<R> {
         row: fn(*mut c_void, &[Dispatch]) -> Option<R>,
         replacements: fn(usize) -> Vec<(c_int, Function)>,
     ) -> Self {
-        Self::new(inner, operation, |_, functions, slot| {
+        Self::new(inner, (operation, |_| true), |_, functions, slot| {
             let (row, replaced) = (row(inner.provider_ctx, functions)?, replacements(slot));
             Some(Wrapped { row, known, replaced, added: Vec::new() })
         })

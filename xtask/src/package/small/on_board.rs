@@ -1,10 +1,14 @@
-//! Memory of a program that loads the module on a board: all of its resident pages, in the guest `armv7`, where every file lies in memory, so that the
-//! kernel maps as much around each page that is touched as it ever does.
+//! What a program that loads the module takes on a board: all of its resident pages, in the guest `armv7`, where every file lies in memory, so that the
+//! kernel maps as much around each page that is touched as it ever does; and the instructions from its start to the end of its first message, by qemu-arm,
+//! which is told to translate them one by one and to name each that it runs.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use evener_testbed::{Guest, Profile, Toolchain};
+
+use crate::programs::answer;
 
 /// Runs with the module and as many without; where a file's pages begin in the address space is chance, and with it how many come along.
 const RUNS: usize = 15;
@@ -46,6 +50,25 @@ fn median(printed: &str, name: &str) -> Option<u64> {
     let mut numbers: Vec<u64> = printed.lines().filter_map(number).collect();
     numbers.sort_unstable();
     (numbers.len() == RUNS).then(|| numbers[RUNS / 2])
+}
+
+/// Instructions that the program runs more with the module.
+pub(super) fn more_instructions(toolchain: &Toolchain, module: &Path) -> Result<u64, String> {
+    let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
+    let program = super::program(folder.path(), &toolchain.cc())?;
+    let count = |with: bool| {
+        let mut shell = Command::new("sh");
+        // The third descriptor is the pipe, for the program prints, too.
+        let line = format!(
+            "{} -singlestep -d exec,nochain -D /dev/fd/3 \"$1\" 3>&1 >/dev/null | grep -c ^Trace",
+            toolchain.emulation("qemu-arm")
+        );
+        shell.args(["-c", &line, "sh"]).arg(&program);
+        super::under(&mut shell, &super::configuration(folder.path(), module, with)?);
+        let text = answer(shell).map_err(|reason| format!("qemu-arm (Debian: qemu-user): {reason}"))?;
+        text.trim().parse::<u64>().map_err(|_| format!("qemu-arm named {text:?} instructions"))
+    };
+    Ok(count(true)?.saturating_sub(count(false)?))
 }
 
 #[cfg(test)]
