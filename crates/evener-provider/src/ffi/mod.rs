@@ -77,9 +77,14 @@ unsafe fn up_to<'p, T>(first: *const T, is_end: impl Fn(&T) -> bool) -> &'p [T] 
 /// The first of an algorithm's names. A loop, and to its end only: a program that starts reads some 130, and a first name is a fifth of all names.
 pub(crate) fn first_name(algorithm: &Algorithm) -> &[u8] {
     let names = algorithm.names.cast::<u8>();
+    let byte = |at: usize| {
+        // SAFETY: a provider's names are constant text that ends in nul, where reading ends, too; `list_of` ended before null.
+        let place = unsafe { names.add(at) };
+        // SAFETY: as above.
+        unsafe { *place }
+    };
     let mut length = 0;
-    // SAFETY: a provider's names are constant text that ends in nul, where this ends, too, and `list_of` ended before null.
-    while !matches!(unsafe { *names.add(length) }, b':' | 0) {
+    while !matches!(byte(length), b':' | 0) {
         length += 1;
     }
     // SAFETY: so many were just read.
