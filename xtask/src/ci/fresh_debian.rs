@@ -166,12 +166,7 @@ impl Fresh {
 fn debootstrap(release: &str, base: &Path) -> Result<(), String> {
     finish(Command::new("rm").args(["-rf", "--one-file-system"]).arg(base))?;
     finish(Command::new("debootstrap").args(["--variant=minbase", release]).arg(base))?;
-    archives(release, base)?;
-    trust(base)
-}
-
-/// Has apt know updates and security beside the archive that debootstrap has named.
-pub(super) fn archives(release: &str, base: &Path) -> Result<(), String> {
+    // It has named the archive that it took; updates and security stand beside it.
     let list = base.join("etc/apt/sources.list");
     let named = fs::read_to_string(&list).map_err(|error| error.to_string())?;
     let archive = named.split_whitespace().nth(1).ok_or("debootstrap names no archive")?;
@@ -179,11 +174,7 @@ pub(super) fn archives(release: &str, base: &Path) -> Result<(), String> {
         "deb {archive} {release} main\ndeb {archive} {release}-updates main\n\
          deb {archive}-security {release}-security main\n"
     );
-    fs::write(list, archives).map_err(|error| error.to_string())
-}
-
-/// Certificates that this machine trusts besides.
-pub(super) fn trust(base: &Path) -> Result<(), String> {
+    fs::write(list, archives).map_err(|error| error.to_string())?;
     let trusted = Path::new("/usr/local/share/ca-certificates");
     if trusted.exists() {
         finish(Command::new("cp").args(["-a"]).arg(trusted).arg(base.join("usr/local/share")))?;
@@ -192,7 +183,7 @@ pub(super) fn trust(base: &Path) -> Result<(), String> {
 }
 
 /// What it printed, where it succeeds.
-pub(super) fn finish(command: &mut Command) -> Result<String, String> {
+fn finish(command: &mut Command) -> Result<String, String> {
     let output =
         command.output().map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
     let text =

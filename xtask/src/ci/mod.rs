@@ -16,7 +16,6 @@ use crate::tree::{Tree, cargo, root};
 
 mod arm;
 mod crates;
-mod fresh_arm;
 mod fresh_debian;
 mod fuzz;
 mod later_openssl;
@@ -46,7 +45,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 18] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -71,7 +70,6 @@ const STEPS: [Step; 19] = [
     Step { name: "small", least: Depth::Full, run: |tally, _| small(tally) },
     Step { name: "packages", least: Depth::Full, run: |tally, _| packages::run(tally) },
     Step { name: "debian", least: Depth::Full, run: |tally, _| fresh_debian::run(tally) },
-    Step { name: "boards", least: Depth::Full, run: |tally, _| fresh_arm::run(tally) },
 ];
 
 /// Runs all steps of this depth, or those named, also what comes after a failure; fails if anything did.

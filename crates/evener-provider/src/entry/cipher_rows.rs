@@ -70,14 +70,14 @@ fn before_kernel(
             native: None,
             inner: CipherFunctions::of(functions)?,
             beneath: None,
-            before_kernel: None,
+            before_decryption: None,
             kernels_slot: None,
             is_beneath: false,
         })
     };
-    // No kernel encrypts CBC, and many a context of CTR has one short message.
-    let before_kernel = match algorithm.map(Algorithm::family) {
-        Some(Family::Cbc | Family::Ctr) => {
+    // No kernel encrypts CBC.
+    let before_decryption = match algorithm.map(Algorithm::family) {
+        Some(Family::Cbc) => {
             Some(Box::new(CipherRow { kernels_slot: Some(slot), ..ways(row.provider, functions)? }))
         }
         _ => None,
@@ -85,7 +85,7 @@ fn before_kernel(
     // Their `newctx` is the core's, with the core's argument.
     let provider = std::ptr::from_ref(prov).cast_mut().cast();
     let beneath = Some(Beneath { row: Box::new(row), is_by_kernel });
-    Some(CipherRow { beneath, before_kernel, ..ways(provider, &table)? })
+    Some(CipherRow { beneath, before_decryption, ..ways(provider, &table)? })
 }
 
 /// Modes of AES that may go another way, after `AES-128-` and its siblings. All others come from the default provider: each algorithm
@@ -125,7 +125,7 @@ fn row(prov: &ProvCtx, provider: *mut c_void, name: &str, functions: &[Dispatch]
         native: native(prov, name),
         inner: CipherFunctions::of(functions)?,
         beneath: None,
-        before_kernel: None,
+        before_decryption: None,
         kernels_slot: None,
         is_beneath: false,
     })

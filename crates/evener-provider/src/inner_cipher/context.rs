@@ -108,13 +108,6 @@ impl<'r> InnerContext<'r> {
         unsafe { iv.as_ref() }.copied()
     }
 
-    /// Of CTR: bytes of the current block's key stream that were used.
-    pub(crate) fn used_key_stream(self) -> Option<c_uint> {
-        let mut value: c_uint = 0;
-        self.query(param(c"num", PARAM_UNSIGNED_INTEGER, &raw mut value))?;
-        Some(value)
-    }
-
     /// The length of the answer to one question.
     fn query(self, request: Param) -> Option<usize> {
         let mut params = [request, Param::END];

@@ -18,12 +18,6 @@ use crate::core::functions;
 /// 1763, -512 (examples/overhead, `Decryption` and `DecryptionCold`).
 pub(crate) const DECRYPTED_BYTES_MIN: usize = 8_192;
 
-/// Bytes of a stream (CTR) that the inner cipher does before a kernel gets the context: as many as make up for another context. Assumed, not measured:
-/// 8 KiB, because a message of CBC needs as many.
-pub(crate) const STREAM_BYTES_MIN: usize = 8_192;
-/// The shortest update that counts for that, and so is looked at: in a shorter one a look would be felt, and a kernel gains little.
-pub(crate) const STREAM_UPDATE_BYTES_MIN: usize = 1_024;
-
 /// One inner cipher.
 pub(crate) struct CipherRow {
     /// The provider that this row belongs to and goes with.
@@ -40,8 +34,8 @@ pub(crate) struct CipherRow {
     pub(crate) inner: CipherFunctions,
     /// Where other ways stand before a kernel's entry points, which are the inner functions here.
     pub(crate) beneath: Option<Beneath>,
-    /// Where a context of the inner cipher alone is cheaper at first: its row until it has something long for the kernel beneath.
-    pub(crate) before_kernel: Option<Box<Self>>,
+    /// Where the kernel beneath does one direction only: the row of a context until it has a long message of that.
+    pub(crate) before_decryption: Option<Box<Self>>,
     /// Of such a row: the slot of the one with the kernel.
     pub(crate) kernels_slot: Option<usize>,
     /// Whether this is the row of such a kernel: what it does is counted by the ways before it.
@@ -139,16 +133,9 @@ impl CipherRow {
     pub(crate) fn context_thresh(&self, encrypts: bool) -> usize {
         // Only encryption is combined.
         let asked_from = if encrypts { self.thresholds.asked_from() } else { self.thresholds.block_from };
-        asked_from.min(self.split_from(encrypts)).min(self.kernel_from(encrypts))
-    }
-
-    /// Shortest update that may take the context to the kernel.
-    fn kernel_from(&self, encrypts: bool) -> usize {
-        match self.algorithm.map(Algorithm::family).filter(|_| self.kernels_slot.is_some()) {
-            Some(Family::Ctr) => STREAM_UPDATE_BYTES_MIN,
-            Some(_) if !encrypts => DECRYPTED_BYTES_MIN,
-            _ => usize::MAX,
-        }
+        let has_kernel = self.kernels_slot.is_some() && !encrypts;
+        let kernel_from = if has_kernel { DECRYPTED_BYTES_MIN } else { usize::MAX };
+        asked_from.min(self.split_from(encrypts)).min(kernel_from)
     }
 
     /// Whether an update of `len` bytes is block work that a module alone may take over.
@@ -162,7 +149,7 @@ impl CipherRow {
 
     /// The row of a context without a key.
     pub(crate) fn first(&self) -> &Self {
-        self.before_kernel.as_deref().unwrap_or(self)
+        self.before_decryption.as_deref().unwrap_or(self)
     }
 
     /// The row of the inner cipher itself.

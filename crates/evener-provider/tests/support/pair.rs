@@ -32,7 +32,7 @@ pub fn in_both(name: &str, body: impl Fn()) {
     }
 }
 
-/// Whether kernels do a stream, from its first long update on, and GCM here.
+/// Whether kernels do short messages of a stream and of GCM here.
 fn kernels_work() -> bool {
     let evener = evener();
     ["AES-128-CTR", "AES-128-GCM"].iter().all(|name| {
@@ -40,7 +40,7 @@ fn kernels_work() -> bool {
         let cipher = DEFAULT.cipher(name, "provider=evener").unwrap();
         let context = CipherCtx::new();
         assert!(context.init(Some(&cipher), Some(&[1; 16]), Some(&[2; 16][..cipher.iv_bytes()]), Some(true)));
-        context.update(&[3; 8_192]).unwrap();
+        context.update(&[3; 10]).unwrap();
         drop(context);
         evener.count(c"evener-native").unwrap() > before
     })

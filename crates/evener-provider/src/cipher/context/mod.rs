@@ -29,7 +29,7 @@ use crate::cipher::pipelines::state::PipelineState;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::InnerContext;
-use crate::state::rows::{CipherRow, DECRYPTED_BYTES_MIN, STREAM_BYTES_MIN, STREAM_UPDATE_BYTES_MIN};
+use crate::state::rows::{CipherRow, DECRYPTED_BYTES_MIN};
 use crate::state::{Counts, ProvCtx};
 
 /// What C holds for a cipher in use.
@@ -93,8 +93,6 @@ pub(crate) struct Inner {
     row: *const CipherRow,
     /// Whether no parameter and no key object was given to the inner context, but whether it pads.
     pub(crate) is_usual: bool,
-    /// Bytes of a stream's long updates, before a kernel has it.
-    long_bytes: usize,
 }
 
 /// The update under way, while there is one.
@@ -146,8 +144,7 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             unseen: PolicySkips::default(),
         };
-        let cipher = row.inner.cipher.unwrap_or(row.inner.update);
-        let inner = Inner { cipher, row, is_usual: true, long_bytes: 0 };
+        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row, is_usual: true };
         if hot.is_tracked {
             // Not with the first count, which many messages may precede.
             // SAFETY: as in `prov`.
@@ -156,33 +153,17 @@ impl CipherCtx {
         Self { hot, inner, message: Message::default(), pending: Pending::default(), gcm: None, pipes: None }
     }
 
-    /// An update of so many bytes comes. Where it is long, or the last of several that are, the context goes to a kernel, where there is one for
-    /// later, and for good; where there is no memory for it the inner cipher stays.
+    /// An update of so many bytes comes. A message for decryption that begins with a long one goes to a kernel, where there is one for that alone, and
+    /// the context with it for good; where there is no memory for it the inner cipher stays.
     pub(crate) fn choose_kernel(&mut self, len: usize) {
-        let Some(slot) = self.row().kernels_slot.filter(|_| self.inner.is_usual) else { return };
-        let is_direct = self.message.state == State::Direct && self.message.record_mode.is_none();
-        let is_due = match self.family() {
-            Some(Family::Ctr) => self.is_long_stream(len),
-            _ => self.is_long_decryption(len),
-        };
-        if is_due && is_direct {
+        let is_whole_message = self.hot.taken == 0 && self.hot.elsewhere.get() == 0;
+        if len < DECRYPTED_BYTES_MIN || self.message.encrypts || !is_whole_message || !self.inner.is_usual {
+            return;
+        }
+        let Some(slot) = self.row().kernels_slot else { return };
+        if self.message.state == State::Direct && self.message.record_mode.is_none() {
             self.go_to_kernel(slot);
         }
-    }
-
-    /// Whether a message for decryption begins with a long update.
-    fn is_long_decryption(&self, len: usize) -> bool {
-        let is_whole_message = self.hot.taken == 0 && self.hot.elsewhere.get() == 0;
-        len >= DECRYPTED_BYTES_MIN && !self.message.encrypts && is_whole_message
-    }
-
-    /// Whether a stream has had long updates enough and is at a block's first byte, which single calls are not told of here.
-    fn is_long_stream(&mut self, len: usize) -> bool {
-        if len < STREAM_UPDATE_BYTES_MIN {
-            return false;
-        }
-        self.inner.long_bytes = self.inner.long_bytes.saturating_add(len);
-        self.inner.long_bytes >= STREAM_BYTES_MIN && self.inner().used_key_stream() == Some(0)
     }
 
     fn go_to_kernel(&mut self, slot: usize) {
@@ -198,7 +179,7 @@ impl CipherCtx {
         let made = unsafe { InnerContext::of(row, inner) };
         let is_told = made.set_padding(self.message.padding);
         debug_assert!(is_told, "every kernel's context takes whether it pads");
-        if !made.init(self.message.encrypts, Some(self.message.key()), Some(&chain)) {
+        if !made.init(false, Some(self.message.key()), Some(&chain)) {
             // SAFETY: just made, and this is the last call with it.
             return unsafe { (row.inner.freectx)(inner) };
         }
@@ -209,7 +190,7 @@ impl CipherCtx {
             self.message.iv_moved = true;
         }
         self.hot.first_thresh = [row.context_thresh(false), row.context_thresh(true)];
-        self.hot.thresh = row.context_thresh(self.message.encrypts);
+        self.hot.thresh = row.context_thresh(false);
         self.hot.inner = inner;
         self.hot.update = row.inner.update;
         self.hot.encrypt_init = row.inner.encrypt_init;
