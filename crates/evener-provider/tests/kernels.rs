@@ -329,6 +329,33 @@ fn a_context_of_cbc_is_a_kernels_from_its_first_long_message_on_that_is_decrypte
     });
 }
 
+/// A context counts messages that are over now and then only: those of before are not taken for the kernel's.
+#[test]
+fn messages_from_before_a_kernel_had_the_context_are_counted_as_the_inner_ciphers() {
+    let name = "messages_from_before_a_kernel_had_the_context_are_counted_as_the_inner_ciphers";
+    if !has_kernels() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("counts").display().to_string();
+    let variables =
+        [("EVENER_KERNELS", "on"), ("EVENER_THRESHOLD", "65536"), ("EVENER_STATISTICS_DIR", &*directory)];
+    in_program(name, "", &variables, || {
+        let (_default, _evener) = both_providers(OSSL_provider_init);
+        let cipher = DEFAULT.cipher("AES-256-CBC", "provider=evener").unwrap();
+        let context = unpadded(&cipher);
+        assert!(context.init(None, Some(&bytes(5, 32)), Some(&bytes(7, 16)), Some(false)));
+        for message in 0..20 {
+            assert!(context.init(None, None, Some(&bytes(message, 16)), None));
+            context.update(&bytes(message, 512)).unwrap();
+        }
+        assert!(context.init(None, None, Some(&bytes(9, 16)), None));
+        context.update(&bytes(8, 4 * WHOLE)).unwrap();
+        drop(context);
+        assert_eq!(counted(), [1, 20]);
+    });
+}
+
 #[test]
 fn what_begins_with_a_short_piece_is_not_a_kernels_and_what_comes_behind_single_calls_is() {
     let name = "what_begins_with_a_short_piece_is_not_a_kernels_and_what_comes_behind_single_calls_is";

@@ -139,6 +139,12 @@ fn in_a_program(module: &Path) -> Result<[Figure; 2], String> {
     ])
 }
 
+/// What a program has more with the module, which is at least so much where it is loaded: a program that goes on without would be small indeed.
+fn more(with: u64, without: u64, least: u64) -> Result<u64, String> {
+    let more = with.checked_sub(without).filter(|more| *more >= least);
+    more.ok_or_else(|| format!("the module is not loaded: {with} with it, {without} without"))
+}
+
 /// A program that encrypts one message and says what memory it has, compiled into `folder`.
 fn program(folder: &Path, compiler: &Path) -> Result<PathBuf, String> {
     let program = folder.join("resident");
@@ -208,6 +214,12 @@ mod tests {
         let figure = |is| Figure { of: "evener.so, bytes", is, most: 700_000 };
         assert_eq!(figure(700_000).excess(), None);
         assert_eq!(figure(700_001).excess().as_deref(), Some("evener.so, bytes: 700001, at most 700000"));
+    }
+
+    #[test]
+    fn a_module_that_takes_nothing_was_not_loaded() {
+        assert_eq!(more(500, 100, 100), Ok(400));
+        assert!(more(150, 100, 100).is_err() && more(90, 100, 1).is_err());
     }
 
     #[test]

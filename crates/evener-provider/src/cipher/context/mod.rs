@@ -19,7 +19,7 @@ use evener::combine::{Combiner, TimedCall};
 use evener::counts_file::{LocalCounter, Statistics};
 use evener::regret::Measurement;
 use evener_core::{Algorithm, Family};
-use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate};
+use evener_ossl_sys::{CipherFinal, CipherInit, CipherUpdate, FreeCtx};
 
 use self::policy_skips::PolicySkips;
 use crate::cipher::engine::choice::ModuleChoice;
@@ -93,6 +93,21 @@ pub(crate) struct Inner {
     row: *const CipherRow,
     /// Whether no parameter and no key object was given to the inner context, but whether it pads.
     pub(crate) is_usual: bool,
+    /// The inner context that a kernel's has taken the place of.
+    left: Option<Left>,
+}
+
+/// An inner context that is asked nothing more. It lives as long as ours: a program may hold the address of its IV (`EVP_CIPHER_CTX_iv`).
+struct Left {
+    ctx: *mut c_void,
+    free: FreeCtx,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // SAFETY: ours alone, and this is the last call with it.
+        unsafe { (self.free)(self.ctx) }
+    }
 }
 
 /// The update under way, while there is one.
@@ -144,7 +159,8 @@ impl CipherCtx {
             is_tracked: row.is_tracked(),
             unseen: PolicySkips::default(),
         };
-        let inner = Inner { cipher: row.inner.cipher.unwrap_or(row.inner.update), row, is_usual: true };
+        let cipher = row.inner.cipher.unwrap_or(row.inner.update);
+        let inner = Inner { cipher, row, is_usual: true, left: None };
         if hot.is_tracked {
             // Not with the first count, which many messages may precede.
             // SAFETY: as in `prov`.
@@ -183,8 +199,9 @@ impl CipherCtx {
             // SAFETY: just made, and this is the last call with it.
             return unsafe { (row.inner.freectx)(inner) };
         }
-        // SAFETY: ours alone, and this is the last call with it.
-        unsafe { (self.row().inner.freectx)(self.hot.inner) };
+        // What is over was the inner cipher's.
+        self.flush_requests();
+        self.inner.left = Some(Left { ctx: self.hot.inner, free: self.row().inner.freectx });
         if chain != self.message.iv {
             self.end_iv_only();
             self.message.iv_moved = true;
