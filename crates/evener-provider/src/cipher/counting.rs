@@ -68,7 +68,7 @@ impl CipherCtx {
     }
 
     /// Shows requests that are no messages: calls that were counted one by one.
-    pub(super) fn flush_requests(&mut self) {
+    pub(crate) fn flush_requests(&mut self) {
         if self.hot.is_tracked {
             self.flush();
         }

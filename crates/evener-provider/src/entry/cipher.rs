@@ -113,7 +113,7 @@ dispatch! {
         if let Some(answer) = gcm::unsplit::update(ctx, &call) {
             return answer;
         }
-        ctx.choose_kernel(len);
+        choose_kernel(ctx, len);
         if len < ctx.hot.thresh || combining::waits_for_no_job(ctx, len) || module_choice::stays_unseen(ctx, len) {
             return ctx.forward(&call);
         }
@@ -149,7 +149,7 @@ dispatch! {
     fn slow_cipher(
         ctx: &mut CipherCtx, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        ctx.choose_kernel(len);
+        choose_kernel(ctx, len);
         let inner = |ctx: &CipherCtx| {
             // SAFETY: the inner function with its own context; the rest is the caller's.
             unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, space, input, len) }
@@ -190,6 +190,14 @@ dispatch! {
             return original.map_or(1, |param| c_int::from(params::answer_octets(param, &ctx.message.iv)));
         }
         answer
+    }
+}
+
+/// An update of so many bytes comes, with which a kernel may have the context from here on.
+fn choose_kernel(ctx: &mut CipherCtx, len: usize) {
+    if ctx.is_for_kernel(len) {
+        ctx.flush_requests();
+        ctx.go_to_kernel();
     }
 }
 

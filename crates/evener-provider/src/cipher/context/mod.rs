@@ -169,20 +169,19 @@ impl CipherCtx {
         Self { hot, inner, message: Message::default(), pending: Pending::default(), gcm: None, pipes: None }
     }
 
-    /// An update of so many bytes comes. A message for decryption that begins with a long one goes to a kernel, where there is one for that alone, and
-    /// the context with it for good; where there is no memory for it the inner cipher stays.
-    pub(crate) fn choose_kernel(&mut self, len: usize) {
+    /// Whether an update of so many bytes takes the context to a kernel: a message for decryption that begins with a long one, where there is a kernel for that
+    /// alone.
+    pub(crate) fn is_for_kernel(&self, len: usize) -> bool {
         let is_whole_message = self.hot.taken == 0 && self.hot.elsewhere.get() == 0;
-        if len < DECRYPTED_BYTES_MIN || self.message.encrypts || !is_whole_message || !self.inner.is_usual {
-            return;
-        }
-        let Some(slot) = self.row().kernels_slot else { return };
-        if self.message.state == State::Direct && self.message.record_mode.is_none() {
-            self.go_to_kernel(slot);
-        }
+        let is_long = len >= DECRYPTED_BYTES_MIN && !self.message.encrypts && is_whole_message;
+        let is_direct = self.message.state == State::Direct && self.message.record_mode.is_none();
+        is_long && self.inner.is_usual && self.row().kernels_slot.is_some() && is_direct
     }
 
-    fn go_to_kernel(&mut self, slot: usize) {
+    /// The context is a kernel's from here on, for good; where there is no memory for it the inner cipher stays. Its requests were shown: they are the inner
+    /// cipher's.
+    pub(crate) fn go_to_kernel(&mut self) {
+        let Some(slot) = self.row().kernels_slot else { return };
         // Of single calls there may have been some before.
         let chain = self.inner().updated_iv();
         let (Some(row), Some(chain)) = (self.prov().cipher_row(slot), chain) else { return };
@@ -199,8 +198,6 @@ impl CipherCtx {
             // SAFETY: just made, and this is the last call with it.
             return unsafe { (row.inner.freectx)(inner) };
         }
-        // What is over was the inner cipher's.
-        self.flush_requests();
         self.inner.left = Some(Left { ctx: self.hot.inner, free: self.row().inner.freectx });
         if chain != self.message.iv {
             self.end_iv_only();
