@@ -34,7 +34,7 @@ pub(super) fn run(tally: &mut Tally) {
     }
 }
 
-pub(super) fn is_root() -> bool {
+fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
