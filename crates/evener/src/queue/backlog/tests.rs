@@ -8,6 +8,13 @@ pub(super) fn job_of(bytes: usize) -> Box<Job<'static>> {
     Job::apart(vec![0; bytes].leak(), &mut [])
 }
 
+/// The same, armed.
+fn armed(bytes: usize) -> Box<Job<'static>> {
+    let mut job = job_of(bytes);
+    job.arm(crate::queue::test_support::session(), &[0; 16], bytes);
+    job
+}
+
 pub(super) fn plan(dispatch: Dispatch) -> Plan {
     Plan { dispatch, cpu: Take::ONE, module: Take::ONE }
 }
@@ -26,21 +33,15 @@ fn nobody_sleeps_over_jobs_or_space_that_are_there() {
 
 #[test]
 fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
-    let session = crate::queue::test_support::session();
-    let job = |bytes: usize| {
-        let mut job = job_of(bytes);
-        job.arm(session, &[0; 16], bytes);
-        job
-    };
     let backlog = Backlog::new(&plan(Dispatch::ByCost), 8, 1, 1);
-    let small = job(100).class();
+    let small = armed(100).class();
     let waits = |queue: usize| backlog.class_queues().waiting(queue);
-    backlog.submit(&mut vec![job(100)]);
+    backlog.submit(&mut vec![armed(100)]);
     assert_eq!((backlog.shared.len(), waits(0)), (0, 1), "nothing is known of a new class");
     backlog.class_queues().leave_alone(small, true);
-    backlog.submit(&mut vec![job(100), job(90)]);
+    backlog.submit(&mut vec![armed(100), armed(90)]);
     assert_eq!((backlog.shared.len(), waits(0)), (2, 1));
-    backlog.submit(&mut vec![job(100), job(5_000)]);
+    backlog.submit(&mut vec![armed(100), armed(5_000)]);
     assert_eq!(
         (backlog.shared.len(), waits(0), waits(1)),
         (2, 2, 1),
@@ -50,23 +51,17 @@ fn what_no_module_takes_goes_the_way_of_cpu_only_until_modules_matter() {
     backlog.publish_to_modules(&mut rest);
     assert_eq!((backlog.shared.len(), waits(0), rest.len()), (0, 4, 0));
     backlog.class_queues().leave_alone(small, false);
-    backlog.submit(&mut vec![job(100)]);
+    backlog.submit(&mut vec![armed(100)]);
     assert_eq!((backlog.shared.len(), waits(0)), (0, 5));
 }
 
 /// Who is told how many were taken keeps the others, and knows them by that alone.
 #[test]
 fn what_is_submitted_from_the_front_leaves_the_end_as_it_came() {
-    let session = crate::queue::test_support::session();
-    let job = |bytes: usize| {
-        let mut job = job_of(bytes);
-        job.arm(session, &[0; 16], bytes);
-        job
-    };
     for dispatch in [Dispatch::ByCost, Dispatch::SharedQueue, Dispatch::RoundRobin] {
         let backlog = Backlog::new(&plan(dispatch), 2, 1, 1);
         let came = [100, 101, 102, 5_000, 103];
-        let mut jobs: Vec<_> = came.map(job).into();
+        let mut jobs: Vec<_> = came.map(armed).into();
         let taken = backlog.submit_front(&mut jobs);
         assert!((1..came.len()).contains(&taken), "{dispatch:?}: {taken}");
         assert_eq!(
