@@ -12,9 +12,6 @@ use crate::programs::answer;
 
 /// Runs with the module and as many without; where a file's pages begin in the address space is chance, and with it how many come along.
 const RUNS: usize = 15;
-/// A program that has loaded the module has, and does, more than so much more: fifth and tenth parts of what was measured.
-const LEAST_KIB: u64 = 100;
-const LEAST_INSTRUCTIONS: u64 = 100_000;
 /// Assumed, not measured: beyond what a guest takes for them on a busy host.
 const LIFE: Duration = Duration::from_secs(300);
 
@@ -41,7 +38,7 @@ pub(super) fn more_kib(toolchain: &Toolchain, module: &Path) -> Result<u64, Stri
     let [Some(without), Some(with)] = medians else {
         return Err(format!("resident printed {:?} {:?}", outcome.stdout, outcome.stderr));
     };
-    super::more(with, without, LEAST_KIB)
+    super::more(with, without, super::LEAST_KIB)
 }
 
 /// The median of the first numbers in lines that this word begins; `None` where there are fewer than [`RUNS`].
@@ -70,7 +67,7 @@ pub(super) fn more_instructions(toolchain: &Toolchain, module: &Path) -> Result<
         let text = answer(shell)?;
         text.trim().parse::<u64>().map_err(|_| format!("qemu-arm named {text:?} instructions"))
     };
-    super::more(count(true)?, count(false)?, LEAST_INSTRUCTIONS)
+    super::more(count(true)?, count(false)?, super::LEAST_INSTRUCTIONS)
 }
 
 /// By which option qemu translates one instruction at a time: QEMU 8.1 gave it another name, and 9 knows no other.
