@@ -1,7 +1,7 @@
 //! Messages that this provider cuts itself come out as the default provider's, whatever the program does with them.
 
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 use std::ffi::CStr;
 
@@ -52,10 +52,10 @@ impl Pair {
 }
 
 /// One step of a program, chosen by `random`; a line that says which.
-fn step(pair: &mut Pair, random: &mut Random) -> String {
+fn step(pair: &mut Pair, random: &mut Random, overlaps: bool) -> String {
     let (key_bytes, iv_bytes) = (pair.ciphers[0].key_bytes(), pair.ciphers[0].iv_bytes());
     let seed = random.next();
-    match random.below(24) {
+    match random.below(25) {
         0..=2 => {
             let (key, iv) = (bytes(seed, key_bytes), bytes(seed + 1, iv_bytes));
             let (with_key, with_iv) = (random.below(4) > 0, random.below(4) > 0);
@@ -97,7 +97,12 @@ fn step(pair: &mut Pair, random: &mut Random) -> String {
             });
             format!("one-shot {len}")
         }
-        9..=12 => {
+        24 => {
+            let used = u32::try_from(random.below(16)).unwrap();
+            pair.both("num", |ctx, _| ctx.set_numbers([(c"num", used), (c"use-bits", 0)]));
+            format!("num {used}")
+        }
+        9..=12 if overlaps => {
             let (len, shift) = (length(random), [0, 0, 16, 5][random.below(4)]);
             let way = pair.both("within", |ctx, _| {
                 let mut space = bytes(seed, len + 64);
@@ -142,32 +147,69 @@ fn length(random: &mut Random) -> usize {
     }
 }
 
+/// A program of so many steps, by both providers.
+fn program(name: &str, seed: u64, steps: usize, overlaps: bool) {
+    let mut random = Random::new(seed);
+    let mut pair = Pair::new(&DEFAULT, name);
+    let mut story = vec![format!("{name} seed {seed}")];
+    let (key, iv) = (bytes(seed, pair.ciphers[0].key_bytes()), bytes(seed + 1, pair.ciphers[0].iv_bytes()));
+    let encrypts = seed % 2 == 0;
+    pair.both("start", |ctx, cipher| ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts)));
+    for _ in 0..steps {
+        let outcome =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| step(&mut pair, &mut random, overlaps)));
+        story.push(outcome.unwrap_or_else(|_| panic!("after {story:#?}")));
+    }
+}
+
 #[test]
 fn whatever_a_program_does_comes_out_as_by_default() {
     in_program("whatever_a_program_does_comes_out_as_by_default", "", ALL, || {
         let (_default, evener) = providers();
         for (at, name) in NAMES.iter().enumerate() {
             let before = routed(&evener);
-            for run in 0..1000 {
-                let mut random = Random::new(1000 * at as u64 + run);
-                let mut pair = Pair::new(&DEFAULT, name);
-                let mut story = vec![format!("{name} run {run}")];
-                let (key, iv) =
-                    (bytes(run, pair.ciphers[0].key_bytes()), bytes(run + 1, pair.ciphers[0].iv_bytes()));
-                let encrypts = run % 2 == 0;
-                pair.both("start", |ctx, cipher| {
-                    ctx.init(Some(cipher), Some(&key), Some(&iv), Some(encrypts))
-                });
-                for _ in 0..30 {
-                    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                        step(&mut pair, &mut random)
-                    }));
-                    story.push(outcome.unwrap_or_else(|_| panic!("after {story:#?}")));
-                }
-            }
+            (0..1000).for_each(|run| program(name, 1000 * at as u64 + run, 30, true));
             let count = routed(&evener) - before;
             assert!(count > 1000, "{name}: only {count} pieces were routed");
         }
+    });
+}
+
+/// Ciphers whose contexts are a kernel's, before which other ways come with the first long update.
+const LATE: &[&str] = &["AES-128-CTR", "AES-256-CTR", "AES-128-XTS", "AES-256-XTS", "AES-128-ECB"];
+
+/// Runs programs of [`LATE`] ciphers, of which some updates are long enough for another way; what was routed, and what kernels did.
+fn late_programs(name: &str, kernels: &str, check: impl Fn(&str, u32, u32)) {
+    let variables = [("EVENER_THRESHOLD", "160"), ("EVENER_KERNELS", kernels), ("EVENER_STATISTICS", "off")];
+    in_program(name, "", &variables, || {
+        let (_default, evener) = providers();
+        for (at, cipher) in LATE.iter().enumerate() {
+            let before = [c"evener-routed", c"evener-native"].map(|name| evener.count(name).unwrap());
+            // What overlaps comes out otherwise by kernels.
+            (0..600).for_each(|run| program(cipher, 7000 * at as u64 + run, 40, kernels != "on"));
+            let [routed, native] =
+                [c"evener-routed", c"evener-native"].map(|name| evener.count(name).unwrap());
+            check(cipher, routed - before[0], native - before[1]);
+        }
+    });
+}
+
+#[test]
+fn a_context_of_a_kernels_before_which_other_ways_come_gives_what_it_gives_by_default() {
+    let name = "a_context_of_a_kernels_before_which_other_ways_come_gives_what_it_gives_by_default";
+    if evener_kernels::Level::best().is_none() {
+        return evener_testing::programs::skipped("this processor has no kernels");
+    }
+    late_programs(name, "on", |cipher, routed, native| {
+        assert!(routed > 100 && native > 100, "{cipher}: {routed} routed, {native} by kernels");
+    });
+}
+
+#[test]
+fn a_context_of_the_inner_ciphers_before_which_other_ways_come_gives_what_it_gives_by_default() {
+    let name = "a_context_of_the_inner_ciphers_before_which_other_ways_come_gives_what_it_gives_by_default";
+    late_programs(name, "auto", |cipher, routed, native| {
+        assert!(routed > 100 && native == 0, "{cipher}: {routed} routed, {native} by kernels");
     });
 }
 

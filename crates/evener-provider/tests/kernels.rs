@@ -356,6 +356,45 @@ fn messages_from_before_a_kernel_had_the_context_are_counted_as_the_inner_cipher
     });
 }
 
+/// As [`messages_from_before_a_kernel_had_the_context_are_counted_as_the_inner_ciphers`], of contexts before which other ways come late.
+#[test]
+fn messages_from_before_other_ways_came_are_counted_as_whose_they_were() {
+    let name = "messages_from_before_other_ways_came_are_counted_as_whose_they_were";
+    if !has_kernels() {
+        return;
+    }
+    for (kernels, expected) in [("on", [21, 0]), ("auto", [0, 21])] {
+        // The program that was started for one of them is none for the other.
+        if env::var("EVENER_KERNELS").is_ok_and(|set| set != kernels) {
+            continue;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("counts").display().to_string();
+        let variables = [
+            ("EVENER_KERNELS", kernels),
+            ("EVENER_THRESHOLD", "16384"),
+            ("EVENER_STATISTICS_DIR", &*directory),
+        ];
+        in_program(name, "", &variables, || {
+            let (_default, evener) = both_providers(OSSL_provider_init);
+            let cipher = DEFAULT.cipher("AES-256-CTR", "provider=evener").unwrap();
+            let context = unpadded(&cipher);
+            assert!(context.init(None, Some(&bytes(5, 32)), Some(&bytes(7, 16)), Some(true)));
+            for message in 0..20 {
+                assert!(context.init(None, None, Some(&bytes(message, 16)), None));
+                context.update(&bytes(message, 512)).unwrap();
+            }
+            assert!(context.init(None, None, Some(&bytes(9, 16)), None));
+            context.update(&bytes(8, 160)).unwrap();
+            context.update(&bytes(8, 32_768)).unwrap();
+            drop(context);
+            assert_eq!(evener.count(c"evener-routed"), Some(1));
+            // Of the last message what was not routed.
+            assert_eq!(counted(), expected);
+        });
+    }
+}
+
 #[test]
 fn what_begins_with_a_short_piece_is_not_a_kernels_and_what_comes_behind_single_calls_is() {
     let name = "what_begins_with_a_short_piece_is_not_a_kernels_and_what_comes_behind_single_calls_is";

@@ -47,17 +47,23 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut 
     if inner.is_null() {
         return inner;
     }
-    let space = key_memory::allocated::<CipherCtx>();
-    if space.is_null() {
+    let made = around(row, inner);
+    if made.is_null() {
         // SAFETY: the inner context is ours alone.
         unsafe { (row.inner.freectx)(inner) };
-        return ptr::null_mut();
     }
-    // SAFETY: just allocated with this layout.
-    unsafe { space.write(CipherCtx::new(row, inner)) };
-    if let Some(message) = message {
-        // SAFETY: as above; a message was just written there.
-        unsafe { (*space).message.clone_from(message) };
+    if let (Some(ctx), Some(message)) = (context_of(made), message) {
+        ctx.message.clone_from(message);
+    }
+    made
+}
+
+/// A context around `inner`, which is left alone where there is no memory.
+pub(super) fn around(row: &CipherRow, inner: *mut c_void) -> *mut c_void {
+    let space = key_memory::allocated::<CipherCtx>();
+    if !space.is_null() {
+        // SAFETY: just allocated with this layout.
+        unsafe { space.write(CipherCtx::new(row, inner)) };
     }
     space.cast()
 }
@@ -67,7 +73,7 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut 
 /// # Safety
 ///
 /// The arguments are those of OpenSSL's core, and the key object is the inner provider's (`skey.rs`).
-unsafe fn skey_init(
+pub(super) unsafe fn skey_init(
     ctx: *mut c_void,
     of: fn(&CipherRow) -> Option<CipherSkeyInit>,
     call: KeyObjectInit,
@@ -236,7 +242,7 @@ dispatch! {
         wrap(row, unsafe { (row.inner.newctx)(row.provider) }, None)
     }
 
-    fn freectx(ctx: *mut c_void) {
+    pub(super) fn freectx(ctx: *mut c_void) {
         let Some(known) = context_of(ctx) else { return };
         known.end_and_flush();
         // SAFETY: ours alone, and this is the last call with it.
@@ -245,7 +251,7 @@ dispatch! {
         unsafe { key_memory::drop_context(ctx.cast::<CipherCtx>()) };
     }
 
-    fn dupctx(ctx: *mut c_void) -> *mut c_void {
+    pub(super) fn dupctx(ctx: *mut c_void) -> *mut c_void {
         let Some(ctx) = context_of(ctx) else { return ptr::null_mut() };
         let Some(dup) = ctx.row().inner.dupctx else { return ptr::null_mut() };
         for_c(core_of(ctx.row()), || {
@@ -267,7 +273,7 @@ dispatch! {
         })
     }
 
-    fn init[ENCRYPTS](
+    pub(super) fn init[ENCRYPTS](
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
@@ -283,7 +289,7 @@ dispatch! {
         unsafe { inner(ctx.hot.inner, key, key_len, iv, iv_len, params) }
     }
 
-    fn update(
+    pub(super) fn update(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
@@ -296,7 +302,7 @@ dispatch! {
         unsafe { slow_update(ctx, out, written, space, input, len) }
     }
 
-    fn cipher(
+    pub(super) fn cipher(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
@@ -312,7 +318,7 @@ dispatch! {
         unsafe { (ctx.inner.cipher)(ctx.hot.inner, out, written, space, input, len) }
     }
 
-    fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize) -> c_int {
+    pub(super) fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, space: usize) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         if ctx.hot.thresh == 0 {
             // SAFETY: the caller's arguments, as they came.
@@ -324,7 +330,7 @@ dispatch! {
         unsafe { (ctx.hot.last)(ctx.hot.inner, out, written, space) }
     }
 
-    fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
+    pub(super) fn get_ctx_params(ctx: *mut c_void, params: *mut Param) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         // Each init through EVP of OpenSSL 3.0 queries this first, by a search through all parameters, and it never
         // changes (`EVP_CIPHER_CTX_get_iv_length`, crypto/evp/evp_lib.c; later versions query once per context).
@@ -342,7 +348,7 @@ dispatch! {
         unsafe { slow_get(ctx, params) }
     }
 
-    fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
+    pub(super) fn set_ctx_params(ctx: *mut c_void, params: *const Param) -> c_int {
         let Some(ctx) = context_of(ctx) else { return 0 };
         let Some(set) = ctx.row().inner.set_ctx_params else { return 0 };
         if ctx.row().splits_gcm() {
@@ -389,7 +395,7 @@ dispatch! {
         unsafe { gettable(row.provider) }
     }
 
-    fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
+    pub(super) fn settable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT).map(CipherRow::lowest) else { return ptr::null() };
         let Some(settable) = row.inner.settable_ctx_params else { return ptr::null() };
         let inner = inner_of(ctx);
@@ -397,7 +403,7 @@ dispatch! {
         unsafe { settable(inner, row.provider) }
     }
 
-    fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
+    pub(super) fn gettable_ctx_params[SLOT](ctx: *mut c_void, provctx: *mut c_void) -> *const Param {
         let Some(row) = row_of(provctx, SLOT).map(CipherRow::lowest) else { return ptr::null() };
         let Some(gettable) = row.inner.gettable_ctx_params else { return ptr::null() };
         let inner = inner_of(ctx);

@@ -6,7 +6,7 @@ use evener_core::counts::Kind;
 use evener_core::{Algorithm, Family};
 use evener_ossl_sys::{Dispatch, Function, number};
 
-use super::native::{blocks, gcm};
+use super::native::{blocks, front, gcm};
 use super::{cipher, passthrough, pipelines};
 use crate::cipher::combining;
 use crate::inner_provider::InnerProvider;
@@ -27,11 +27,12 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<CipherRow> {
             Some(native) if !row.has_other_ways() && added.is_empty() => {
                 (row, kernel_functions(&native, slot).0)
             }
-            // What asks for messages besides stands before the kernel.
-            Some(native) => (
-                before_kernel(prov, row, functions, (kernel_functions(&native, slot), slot))?,
-                cipher::replacements(slot),
-            ),
+            // What asks for messages besides stands before the kernel: for CBC and GCM from the first call on, else once it is asked.
+            Some(native) => {
+                let row = before_kernel(prov, row, functions, (kernel_functions(&native, slot), slot))?;
+                let is_early = matches!(native.family, Family::Cbc | Family::Gcm);
+                (row, if is_early { cipher::replacements(slot) } else { front::replacements(slot) })
+            }
             None if is_passed => (row, passthrough::replacements(slot)),
             None => (row, cipher::replacements(slot)),
         };

@@ -5,6 +5,7 @@
 pub(crate) mod blocks;
 mod choice_file;
 mod class;
+pub(crate) mod front;
 pub(crate) mod gcm;
 pub(crate) mod kernel_check;
 pub(crate) mod kernel_choice;

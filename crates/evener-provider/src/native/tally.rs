@@ -12,6 +12,10 @@ use crate::state::rows::CipherRow;
 /// Messages and bytes of one context and one direction.
 #[derive(Default)]
 pub(super) struct Tally {
+    /// Whether they are the inner cipher's, which works in the kernel's place.
+    is_direct: bool,
+    /// Whether they are counted by the ways before the kernel.
+    is_hidden: bool,
     /// Bytes of text of this message, which is counted when it is over.
     taken: usize,
     /// Messages that are over and not in the process's counts yet.
@@ -20,15 +24,50 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    pub(super) fn of(row: &CipherRow) -> Self {
+        Self { is_hidden: row.is_beneath, ..Self::default() }
+    }
+
     /// Makes what counts are shown in: not with the first count, which many messages may precede.
-    pub(super) fn prepare(row: &CipherRow) {
-        statistics(row).into_iter().for_each(Statistics::prepare);
+    pub(super) fn prepare(&self, row: &CipherRow) {
+        self.statistics(row).into_iter().for_each(Statistics::prepare);
+    }
+
+    /// From here on messages are the inner cipher's, or the kernel's.
+    pub(super) fn set_direct(&mut self, row: &CipherRow, encrypts: bool, is_direct: bool) {
+        if self.is_direct != is_direct {
+            self.flush(row, encrypts);
+            self.is_direct = is_direct;
+        }
+    }
+
+    /// From here on messages are counted by the ways before the kernel, or here.
+    pub(super) fn set_hidden(&mut self, row: &CipherRow, encrypts: bool, is_hidden: bool) {
+        if self.is_hidden != is_hidden {
+            self.flush(row, encrypts);
+            self.is_hidden = is_hidden;
+        }
+    }
+
+    /// What it has is not counted again in a copy.
+    pub(super) fn forget(&mut self) {
+        *self = Self { is_direct: self.is_direct, is_hidden: self.is_hidden, ..Self::default() };
+    }
+
+    /// The text of the message under way, which is counted elsewhere from here on.
+    pub(super) fn give_up(&mut self) -> usize {
+        std::mem::take(&mut self.taken)
     }
 
     /// More text of this message.
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) {
         self.taken = self.taken.wrapping_add(bytes);
+    }
+
+    /// Text of this message so far, in bytes.
+    pub(super) fn taken(&self) -> usize {
+        self.taken
     }
 
     /// Of the text that is taken next so much is counted elsewhere.
@@ -41,7 +80,7 @@ impl Tally {
     pub(super) fn end_message(&mut self, row: &CipherRow, encrypts: bool) {
         if self.taken > 0 {
             let is_due = self.counter.record(self.taken);
-            (self.taken, self.uncounted) = (0, self.uncounted + 1);
+            (self.taken, self.uncounted) = (0, self.uncounted + u32::from(!self.is_direct));
             if is_due {
                 self.show(row, encrypts);
             }
@@ -58,14 +97,15 @@ impl Tally {
         let prov = prov(row);
         prov.counts.native.fetch_add(std::mem::take(&mut self.uncounted), Relaxed);
         let direction = if encrypts { Direction::Encrypt } else { Direction::Decrypt };
-        match statistics(row).filter(|_| !self.counter.is_empty()) {
-            Some(statistics) => statistics.flush(row.kind, direction, Count::Kernel, &mut self.counter),
+        let way = if self.is_direct { Count::Direct } else { Count::Kernel };
+        match self.statistics(row).filter(|_| !self.counter.is_empty()) {
+            Some(statistics) => statistics.flush(row.kind, direction, way, &mut self.counter),
             None => self.counter = LocalCounter::default(),
         }
     }
-}
 
-/// Where a row's messages are shown, unless the ways before it do.
-fn statistics(row: &CipherRow) -> Option<&'static Statistics> {
-    prov(row).statistics.filter(|_| !row.is_beneath)
+    /// Where a row's messages are shown, unless the ways before it do.
+    fn statistics(&self, row: &CipherRow) -> Option<&'static Statistics> {
+        prov(row).statistics.filter(|_| !self.is_hidden)
+    }
 }

@@ -14,6 +14,7 @@ use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
+use zeroize::Zeroizing;
 
 use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
@@ -23,7 +24,8 @@ use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::InnerContext;
 use crate::native::Refused;
-use crate::native::blocks::BlockContext;
+use crate::native::blocks::{BLOCK, BlockContext, KEY_BYTES_MAX};
+use crate::native::front::Front;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
 use crate::state::rows::{CipherRow, Native};
 
@@ -31,8 +33,8 @@ cipher_functions!();
 place_functions!();
 
 /// What C holds: a context of ours, and the inner one once that was needed.
-struct Place {
-    native: BlockContext,
+pub(super) struct Place {
+    pub(super) native: BlockContext,
     inner: *mut c_void,
     /// Whether the inner cipher works.
     is_inner: bool,
@@ -44,6 +46,8 @@ struct Place {
     /// Whether the inner context has an IV.
     has_inner_iv: bool,
     work: Work,
+    /// The ways that may come before the kernel.
+    pub(super) front: Front,
 }
 
 impl Place {
@@ -59,12 +63,28 @@ impl Place {
             is_usual: true,
             has_inner_iv: false,
             work: Work::default(),
+            front: Front::NONE,
         }
     }
 
     /// Whether the inner cipher works.
-    fn is_inner(&self) -> bool {
+    pub(super) fn is_inner(&self) -> bool {
         self.is_inner
+    }
+
+    /// Whether nothing was told to this context that is not known here, and which key and IV it has of its message; `None` where that is not known.
+    pub(super) fn known_message(&self) -> Option<(Zeroizing<[u8; KEY_BYTES_MAX]>, [u8; BLOCK])> {
+        if !self.is_usual {
+            return None;
+        }
+        if !self.is_inner {
+            return self.native.known_message();
+        }
+        let mut iv = [0; BLOCK];
+        let has_iv = self.native.iv_bytes() > 0;
+        // SAFETY: ours, and a context of this row.
+        let inner = unsafe { InnerContext::of(self.native.row(), self.inner) };
+        (!has_iv || inner.nonce(&mut iv)).then_some((self.native.kept_key()?, iv))
     }
 
     /// Adds up what the inner cipher did while it was open who does it.
@@ -163,6 +183,9 @@ impl Place {
             // What it refuses here, it refuses of the call that is behind it.
             _ = self.native.bring(inner, where_all_comes_anew);
             self.is_inner = true;
+            if self.front.is_there() {
+                self.native.leave_kernel();
+            }
         }
         Some(inner)
     }
@@ -173,7 +196,7 @@ impl Place {
 /// # Safety
 ///
 /// The arguments are those of OpenSSL's core, and the key object is the inner provider's.
-unsafe fn skey_init(
+pub(super) unsafe fn skey_init(
     ctx: *mut c_void,
     of: fn(&CipherRow) -> Option<CipherSkeyInit>,
     call: KeyObjectInit,
@@ -200,6 +223,9 @@ dispatch! {
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
         if place.takes(&call) && place.begins(&call) {
+            if place.is_inner && place.front.is_there() {
+                place.native.enter_kernel();
+            }
             place.is_inner = false;
             if call.params().is_empty() || place.native.set(call.params()).is_some() {
                 return 1;
@@ -216,7 +242,8 @@ dispatch! {
         place.work.begin();
         let answer = call.inner(place.native.row(), place.inner);
         if call.key.is_some() {
-            place.native.keep_key(call.key.filter(|_| place.is_open && answer == 1));
+            let is_kept = place.is_open || place.front.is_there();
+            place.native.keep_key(call.key.filter(|_| is_kept && answer == 1));
         }
         answer
     }
@@ -280,7 +307,7 @@ dispatch! {
 }
 
 dispatch! {
-    fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
+    pub(super) fn newctx[SLOT](provctx: *mut c_void) -> *mut c_void {
         let Some(row) = row_of(provctx, SLOT) else { return ptr::null_mut() };
         let Some(native) = row.native else { return ptr::null_mut() };
         let place = key_memory::allocated::<Place>();
@@ -291,7 +318,7 @@ dispatch! {
         place.cast()
     }
 
-    fn dupctx(ctx: *mut c_void) -> *mut c_void {
+    pub(super) fn dupctx(ctx: *mut c_void) -> *mut c_void {
         let Some(place) = place_of(ctx) else { return ptr::null_mut() };
         let copy = key_memory::allocated::<Place>();
         if copy.is_null() {
@@ -307,6 +334,7 @@ dispatch! {
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
+        made.front.become_copy(made.native.taken());
         made.native.become_copy();
         made.work = Work::default();
         if place.is_inner && inner.is_null() {
@@ -317,7 +345,7 @@ dispatch! {
         copy.cast()
     }
 
-    fn init[ENCRYPTS](
+    pub(super) fn init[ENCRYPTS](
         ctx: *mut c_void, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
@@ -333,7 +361,7 @@ dispatch! {
         unsafe { init(place.inner, key, key_len, iv, iv_len, params) }
     }
 
-    fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
+    pub(super) fn last(ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         if !place.is_inner {
             // SAFETY: the caller's arguments, as they came.
@@ -343,7 +371,7 @@ dispatch! {
         unsafe { (place.native.row().inner.last)(place.inner, out, written, room) }
     }
 
-    fn get_ctx_params(ctx: *mut c_void, list: *mut Param) -> c_int {
+    pub(super) fn get_ctx_params(ctx: *mut c_void, list: *mut Param) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         // Each init through EVP of OpenSSL 3.0 queries this first, by a search through all parameters, and it never changes.
         // SAFETY: the core's list, lent for the call.
@@ -367,7 +395,7 @@ dispatch! {
         unsafe { get(place.inner, list) }
     }
 
-    fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {
+    pub(super) fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         // SAFETY: the core's list, lent for the call.
         let asked = unsafe { params::list(list) };

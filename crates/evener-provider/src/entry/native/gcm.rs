@@ -25,7 +25,7 @@ cipher_functions!();
 place_functions!();
 
 /// What C holds: a context of ours, and the inner one where that has taken over.
-struct Place {
+pub(super) struct Place {
     native: GcmContext,
     inner: *mut c_void,
     /// What the inner cipher does.

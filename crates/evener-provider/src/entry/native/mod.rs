@@ -2,6 +2,7 @@
 //! entry point goes to the kernel where that works, and else is a jump into the inner function.
 
 pub(super) mod blocks;
+pub(super) mod front;
 pub(super) mod gcm;
 
 use std::ffi::{c_int, c_void};
@@ -45,7 +46,7 @@ fn on_message(row: &CipherRow, is_guarded: bool, call: impl FnOnce() -> c_int) -
 macro_rules! place_functions {
     () => {
         /// The place that an entry point was called for; `None` for null.
-        fn place_of<'c>(ctx: *mut c_void) -> Option<&'c mut Place> {
+        pub(super) fn place_of<'c>(ctx: *mut c_void) -> Option<&'c mut Place> {
             let ctx: *mut Place = ctx.cast();
             // SAFETY: the core passes null or what `newctx` or `dupctx` gave, to one call at a time.
             unsafe { ctx.as_mut() }
@@ -59,7 +60,7 @@ macro_rules! place_functions {
         const _: () = assert!(size_of::<Place>() <= key_memory::CONTEXT_BYTES, "a place fits into a block");
 
         dispatch! {
-            fn freectx(ctx: *mut c_void) {
+            pub(super) fn freectx(ctx: *mut c_void) {
                 let Some(place) = place_of(ctx) else { return };
                 place.native.end_and_flush();
                 place.add_up();
@@ -71,7 +72,7 @@ macro_rules! place_functions {
                 unsafe { key_memory::drop_context(ctx.cast::<Place>()) };
             }
 
-            fn update(
+            pub(super) fn update(
                 ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
             ) -> c_int {
                 let Some(place) = place_of(ctx) else { return 0 };
@@ -98,7 +99,7 @@ macro_rules! place_functions {
                 unsafe { (place.native.row().inner.update)(place.inner, out, written, room, input, len) }
             }
 
-            fn cipher(
+            pub(super) fn cipher(
                 ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
             ) -> c_int {
                 let Some(place) = place_of(ctx) else { return 0 };

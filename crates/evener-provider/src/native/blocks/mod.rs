@@ -15,7 +15,8 @@ mod sharing;
 mod stream;
 
 use evener_core::Family;
-use evener_kernels::modes::{BLOCK, Key, Mode};
+pub(crate) use evener_kernels::modes::BLOCK;
+use evener_kernels::modes::{Key, Mode};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use self::stream::Stream;
@@ -28,7 +29,7 @@ use crate::inner_cipher::call::{Init, Update};
 use crate::state::rows::{CipherRow, Native};
 
 /// The longest key: two of AES-256 for XTS.
-const KEY_BYTES_MAX: usize = 64;
+pub(crate) const KEY_BYTES_MAX: usize = 64;
 /// The longest data unit of XTS in bytes, 2^20 blocks (IEEE 1619-2018, 5.1).
 const UNIT_BYTES_MAX: usize = BLOCK << 20;
 
@@ -77,7 +78,7 @@ impl BlockContext {
             pads: true,
             held: [0; BLOCK],
             held_bytes: 0,
-            tally: Tally::default(),
+            tally: Tally::of(row),
             turn: Turn::default(),
             native,
             row,
@@ -169,7 +170,7 @@ impl BlockContext {
             return None;
         }
         // With the first key and no earlier: a program for which the inner cipher works has no counts of these.
-        Tally::prepare(self.row());
+        self.tally.prepare(self.row());
         self.key_copy.get_mut(..key.len())?.copy_from_slice(key);
         (self.has_key, self.is_lost) = (true, false);
         self.turn.take_due(Class::of(&self.native, encrypts));
@@ -195,6 +196,17 @@ impl BlockContext {
     /// That key, and what is behind it.
     pub(crate) fn kept_key(&self) -> Option<Zeroizing<[u8; KEY_BYTES_MAX]>> {
         self.keeps_key.then(|| Zeroizing::new(self.key_copy))
+    }
+
+    /// The key and the IV of the message that the kernel has; `None` without a key, or an IV where there must be one.
+    pub(crate) fn known_message(&self) -> Option<(Zeroizing<[u8; KEY_BYTES_MAX]>, [u8; BLOCK])> {
+        let is_known = self.has_key && !self.is_lost && (self.has_iv || self.iv_bytes() == 0);
+        is_known.then(|| (Zeroizing::new(self.key_copy), self.first_iv))
+    }
+
+    /// Whether it pads the last block.
+    pub(crate) fn pads(&self) -> bool {
+        self.pads
     }
 
     /// Whether the next piece is one to be computed again ([`update_beside`](Self::update_beside)).
@@ -365,9 +377,53 @@ impl BlockContext {
         self.turn.end(self.class());
     }
 
+    /// Bytes of this message so far.
+    pub(crate) fn taken(&self) -> usize {
+        self.tally.taken()
+    }
+
+    /// The inner cipher has what was the kernel's, and messages are counted as its from here on. It has the key as well.
+    pub(crate) fn leave_kernel(&mut self) {
+        self.keeps_key |= self.has_key;
+        self.tally.prepare(self.row());
+        self.tally.set_direct(self.row(), self.encrypts, true);
+    }
+
+    /// The kernel has what was the inner cipher's.
+    pub(crate) fn enter_kernel(&mut self) {
+        self.tally.set_direct(self.row(), self.encrypts, false);
+    }
+
+    /// More text by the inner cipher, which is counted here.
+    #[inline]
+    pub(crate) fn take_direct(&mut self, bytes: usize) {
+        self.tally.take(bytes);
+    }
+
+    /// The next message is the inner cipher's.
+    pub(crate) fn next_direct(&mut self, encrypts: bool) {
+        self.tally.end_message(self.row(), self.encrypts);
+        if encrypts != self.encrypts {
+            self.tally.flush(self.row(), self.encrypts);
+            self.encrypts = encrypts;
+        }
+    }
+
+    /// Messages are counted here, also where they might be by ways before the kernel.
+    pub(crate) fn take_counts(&mut self) {
+        self.tally.set_hidden(self.row(), self.encrypts, false);
+    }
+
+    /// From here on the ways before the kernel count. Bytes of this message so far.
+    pub(crate) fn give_counts_up(&mut self) -> usize {
+        let taken = self.tally.give_up();
+        self.tally.set_hidden(self.row(), self.encrypts, true);
+        taken
+    }
+
     /// What was counted is not counted again.
     pub(crate) fn forget_counts(&mut self) {
-        self.tally = Tally::default();
+        self.tally.forget();
     }
 
     /// This context is timed, or asked a known question.

@@ -91,7 +91,8 @@ pub(crate) struct GcmContext {
 impl GcmContext {
     /// A context of `row`, without a key.
     pub(crate) fn new(row: &CipherRow, native: Native) -> Self {
-        Tally::prepare(row);
+        let tally = Tally::of(row);
+        tally.prepare(row);
         let Native { level, key_bytes, .. } = native;
         Self {
             key: Key::new(level),
@@ -110,7 +111,7 @@ impl GcmContext {
             is_record_due: false,
             record_padding: 0,
             records: 0,
-            tally: Tally::default(),
+            tally,
             turn: Turn::default(),
             class: Class::of(&native, true),
             shadow: None,
@@ -322,7 +323,7 @@ impl GcmContext {
 
     /// What was counted is not counted again.
     pub(crate) fn forget_counts(&mut self) {
-        self.tally = Tally::default();
+        self.tally.forget();
     }
 
     /// This context is timed, or asked a known question.
