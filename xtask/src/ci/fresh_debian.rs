@@ -22,7 +22,7 @@ const OFF_MAX: f64 = 1.3;
 
 /// Runs it for each release.
 pub(super) fn run(tally: &mut Tally) {
-    if !is_root() || Command::new("debootstrap").arg("--version").output().is_err() {
+    if !is_root() || !debootstrap_is_here() {
         return tally.print("skipped: the README on a fresh Debian (needs root and the package debootstrap)");
     }
     for release in RELEASES {
@@ -34,7 +34,11 @@ pub(super) fn run(tally: &mut Tally) {
     }
 }
 
-fn is_root() -> bool {
+pub(super) fn debootstrap_is_here() -> bool {
+    Command::new("debootstrap").arg("--version").output().is_ok()
+}
+
+pub(super) fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n")
 }
 
@@ -48,7 +52,7 @@ fn paste(tally: &mut Tally, fresh: &Fresh) {
         // Each line by itself, for each takes minutes.
         for line in block.commands.lines() {
             let begun = Instant::now();
-            judge(tally, block.line, line, fresh.shell(line).map(|text| (true, text)));
+            judge(tally, &at(block), line, fresh.shell(line).map(|text| (true, text)));
             let words = line.split('#').next().unwrap_or(line).trim();
             tally.print(&format!(
                 "{}: `{words}` {:.1} min",
@@ -63,21 +67,26 @@ fn paste(tally: &mut Tally, fresh: &Fresh) {
     }
     for block in others {
         let outcome = fresh.shell(&block.commands).map(|text| (block.shows(&text), text));
-        judge(tally, block.line, &block.commands, outcome);
+        judge(tally, &at(&block), &block.commands, outcome);
     }
     let begun = Instant::now();
     let outcome = fresh.shell("./x prepare").map(|text| (!text.contains("going on without"), text));
-    judge(tally, 0, "./x prepare", outcome);
+    judge(tally, fresh.release, "./x prepare", outcome);
     tally.print(&format!("{}: `./x prepare` {:.1} min", fresh.release, begun.elapsed().as_secs_f64() / 60.0));
 }
 
+/// Where a block stands.
+fn at(block: &Block) -> String {
+    format!("README.md:{}", block.line)
+}
+
 /// Counts what was pasted; shows what it printed where that is not what the page says.
-fn judge(tally: &mut Tally, at: usize, commands: &str, outcome: Result<(bool, String), String>) {
+pub(super) fn judge(tally: &mut Tally, at: &str, commands: &str, outcome: Result<(bool, String), String>) {
     match outcome {
         Ok((true, _)) => tally.passed += 1,
         Ok((false, text)) | Err(text) => {
             tally.print(&text);
-            tally.fail(&format!("README.md:{at}: {commands}"));
+            tally.fail(&format!("{at}: {commands}"));
         }
     }
 }
@@ -183,7 +192,7 @@ fn debootstrap(release: &str, base: &Path) -> Result<(), String> {
 }
 
 /// What it printed, where it succeeds.
-fn finish(command: &mut Command) -> Result<String, String> {
+pub(super) fn finish(command: &mut Command) -> Result<String, String> {
     let output =
         command.output().map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()))?;
     let text =

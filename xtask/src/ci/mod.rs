@@ -16,6 +16,7 @@ use crate::tree::{Tree, cargo, root};
 
 mod arm;
 mod crates;
+mod fresh_arm;
 mod fresh_debian;
 mod fuzz;
 mod later_openssl;
@@ -45,7 +46,7 @@ struct Step {
 }
 
 /// All of them, in their order: what fails soonest comes first.
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     Step { name: "rules", least: Depth::Commit, run: rules },
     Step {
         name: "models",
@@ -70,6 +71,7 @@ const STEPS: [Step; 18] = [
     Step { name: "small", least: Depth::Full, run: |tally, _| small(tally) },
     Step { name: "packages", least: Depth::Full, run: |tally, _| packages::run(tally) },
     Step { name: "debian", least: Depth::Full, run: |tally, _| fresh_debian::run(tally) },
+    Step { name: "boards", least: Depth::Full, run: |tally, _| fresh_arm::run(tally) },
 ];
 
 /// Runs all steps of this depth, or those named, also what comes after a failure; fails if anything did.

@@ -55,7 +55,7 @@ fn made_twice(architecture: &str) -> Result<PathBuf, Reason> {
 }
 
 /// Builds the package of a checkout.
-fn made(checkout: &Path, architecture: &str) -> Result<PathBuf, String> {
+pub(super) fn made(checkout: &Path, architecture: &str) -> Result<PathBuf, String> {
     let mut command = cargo();
     command.current_dir(checkout).args(["xtask", "deb", "--arch", architecture]);
     // Which would be of this checkout.
