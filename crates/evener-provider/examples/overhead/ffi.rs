@@ -9,6 +9,7 @@ pub(crate) mod full_caches;
 #[path = "../../tests/support/ffi/libcrypto.rs"]
 mod libcrypto;
 
+use evener_ossl_sys::{PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param};
 use full_caches::OtherThings;
 use libcrypto::Opaque;
 
@@ -20,6 +21,8 @@ libcrypto! {
     fn EVP_CIPHER_CTX_new() -> Opaque;
     fn EVP_CIPHER_CTX_free(Opaque);
     fn EVP_CIPHER_CTX_set_padding(Opaque, c_int) -> c_int;
+    fn EVP_CIPHER_CTX_set_params(Opaque, *const Param) -> c_int;
+    fn EVP_CIPHER_CTX_ctrl(Opaque, c_int, c_int, *mut c_void) -> c_int;
     fn EVP_CipherInit_ex2(Opaque, Opaque, *const c_uchar, *const c_uchar, c_int, *const c_void) -> c_int;
     fn EVP_CipherUpdate(Opaque, *mut c_uchar, *mut c_int, *const c_uchar, c_int) -> c_int;
     fn EVP_CipherFinal_ex(Opaque, *mut c_uchar, *mut c_int) -> c_int;
@@ -44,6 +47,8 @@ pub(crate) enum Operation {
     Context,
     /// As that, where the message is decrypted.
     Decryption,
+    /// A record as libssl sends it: of TLS 1.3 by GCM, of TLS 1.2 with its MAC outside by CBC.
+    Record,
     /// As [`Self::Context`] and [`Self::Decryption`], each behind other things that fill the caches.
     ContextCold,
     DecryptionCold,
@@ -52,6 +57,14 @@ pub(crate) enum Operation {
 impl Operation {
     pub(crate) const fn decrypts(self) -> bool {
         matches!(self, Self::Decryption | Self::DecryptionCold)
+    }
+
+    /// Whether the algorithm has it. Of GCM there is no tag to decrypt by here, and a digest has nothing to decrypt.
+    pub(crate) fn is_of(self, name: &str) -> bool {
+        match self {
+            Self::Record => name.ends_with("-CBC") || name.ends_with("-GCM"),
+            _ => !self.decrypts() || name.ends_with("-CBC") || name.ends_with("-CTR"),
+        }
     }
 
     pub(crate) const fn is_cold(self) -> bool {
@@ -90,6 +103,14 @@ pub(crate) fn pin() {
     unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) };
 }
 
+/// `EVP_CTRL_AEAD_GET_TAG` (openssl/evp.h).
+const GET_TAG: c_int = 0x10;
+
+fn number(key: &'static std::ffi::CStr, data: *mut c_void, data_size: usize) -> Param {
+    let key = key.as_ptr();
+    Param { key, data_type: PARAM_UNSIGNED_INTEGER, data, data_size, return_size: PARAM_UNMODIFIED }
+}
+
 /// A cache line. Buffers of all subjects begin on one, wherever the heap has space: of 1 KiB at 8 GB/s half a line is felt.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
@@ -104,6 +125,7 @@ pub(crate) struct Subject {
     method: Opaque,
     context: Opaque,
     is_digest: bool,
+    is_aead: bool,
     decrypts: bool,
     key: [u8; 64],
     iv: [u8; 16],
@@ -136,6 +158,7 @@ impl Subject {
             method,
             context,
             is_digest,
+            is_aead: name.ends_with("-GCM"),
             decrypts: false,
             key: std::array::from_fn(|at| u8::try_from(at).unwrap_or(0)),
             iv: [7; 16],
@@ -150,6 +173,21 @@ impl Subject {
     pub(crate) fn is_usable(&self) -> bool {
         // SAFETY: fetched.
         self.is_digest || unsafe { EVP_CIPHER_get_key_length(self.method) } <= 64
+    }
+
+    /// Has the context do records, which it does from then on: of CBC as libssl says it, once for a connection.
+    pub(crate) fn begin_records(&mut self) {
+        if self.is_aead {
+            return;
+        }
+        let (mut version, mut mac_bytes): (c_uint, usize) = (0x0303, 0);
+        let params = [
+            number(c"tls-version", (&raw mut version).cast(), size_of_val(&version)),
+            number(c"tls-mac-size", (&raw mut mac_bytes).cast(), size_of_val(&mac_bytes)),
+            Param::END,
+        ];
+        // SAFETY: a list that ends.
+        unsafe { EVP_CIPHER_CTX_set_params(self.context, params.as_ptr()) };
     }
 
     /// Nanoseconds that one `operation` on `size` bytes takes, over `count` of them.
@@ -179,6 +217,8 @@ impl Subject {
                 self.key[0] = self.key[0].wrapping_add(1);
                 self.message(self.context, size, true);
             }
+            Operation::Record if self.is_aead => self.sealed_record(size),
+            Operation::Record => self.record(size),
             _ => self.in_new_context(size),
         }
     }
@@ -197,6 +237,30 @@ impl Subject {
         self.message(context, size, true);
         // SAFETY: made above.
         unsafe { free(context) };
+    }
+
+    /// Of TLS 1.3 (`tls13_enc` of libssl): a nonce, the header, the text, the end and the tag.
+    fn sealed_record(&mut self, size: usize) {
+        let (mut len, mut tag) = (0, [0_u8; 16]);
+        self.init(self.context, false);
+        // SAFETY: five bytes are there.
+        unsafe {
+            EVP_CipherUpdate(self.context, ptr::null_mut(), &raw mut len, self.input.as_ptr().cast(), 5)
+        };
+        self.update(self.context, size);
+        // SAFETY: nothing comes out.
+        unsafe { EVP_CipherFinal_ex(self.context, self.out.as_mut_ptr().cast(), &raw mut len) };
+        // SAFETY: space for a tag.
+        unsafe { EVP_CIPHER_CTX_ctrl(self.context, GET_TAG, 16, (&raw mut tag).cast()) };
+    }
+
+    /// Of TLS 1.2 (`tls1_enc` of libssl): an IV and the text, in place, padded by the provider.
+    fn record(&mut self, size: usize) {
+        let mut len = 0;
+        let place: *mut c_uchar = self.out.as_mut_ptr().cast();
+        let bytes = c_int::try_from(16 + size).unwrap_or(0);
+        // SAFETY: there is space for an IV, the text and a block of padding.
+        unsafe { EVP_CipherUpdate(self.context, place, &raw mut len, place, bytes) };
     }
 
     fn message(&mut self, context: Opaque, size: usize, is_new: bool) {

@@ -29,6 +29,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::NewKey,
     Operation::Context,
     Operation::Decryption,
+    Operation::Record,
     Operation::ContextCold,
     Operation::DecryptionCold,
 ];
@@ -75,11 +76,9 @@ fn table(part: &str) -> Result<(), String> {
     );
     println!("|---|---|---|---|---|---|---|");
     for name in ALGORITHMS.iter().filter(|name| name.contains(part)) {
-        // Of GCM there is no tag, and a digest has nothing to decrypt.
-        let decrypts = name.ends_with("-CBC") || name.ends_with("-CTR");
         let (only, size_told) = (argument(2, ""), argument(3, "").parse::<usize>().ok());
         let is_wanted = |operation: &Operation| only.is_empty() || format!("{operation:?}") == only;
-        let operations = OPERATIONS.iter().filter(|operation| decrypts || !operation.decrypts());
+        let operations = OPERATIONS.iter().filter(|operation| operation.is_of(name));
         for operation in operations.filter(|operation| is_wanted(operation)) {
             for &size in SIZES.iter().filter(|size| size_told.is_none_or(|told| told == **size)) {
                 print_row(name, *operation, size)?;
@@ -123,6 +122,9 @@ fn measure(name: &str, operation: Operation, size: usize) -> Result<[Vec<f64>; 2
     let mut sides = [Subject::new(name, "default", size)?, Subject::new(name, "evener", size)?];
     if !sides.iter().all(Subject::is_usable) {
         return Err(format!("{name} takes no key of this program's"));
+    }
+    if operation == Operation::Record {
+        sides.iter_mut().for_each(Subject::begin_records);
     }
     if operation.is_cold() {
         return Ok(measure_cold(&mut sides, operation, size));

@@ -6,6 +6,7 @@
 //! own. What runs first lies together in the module ([`early`]).
 
 mod early;
+mod musl;
 mod on_board;
 
 use std::fs;
@@ -45,7 +46,7 @@ pub(crate) fn small() -> std::process::ExitCode {
 
 /// Makes the script anew by which the module for boards is linked.
 pub(crate) fn small_early() -> std::process::ExitCode {
-    finish("small", toolchain().and_then(|toolchain| early::write(&toolchain, for_board(&toolchain))))
+    finish("small", toolchain().and_then(|toolchain| early::write(&toolchain, for_board(&toolchain, THUMB))))
 }
 
 fn toolchain() -> Result<Toolchain, String> {
@@ -53,41 +54,51 @@ fn toolchain() -> Result<Toolchain, String> {
     toolchain.map_err(|error| format!("no tool chain for boards: {error}"))
 }
 
+/// Code of half the length, which every ARMv7 has.
+const THUMB: &str = "+thumb-mode";
+
 /// A line for each figure; an error where one is over its limit.
 fn measured() -> Result<String, String> {
-    let mut figures = Vec::new();
     let toolchain = toolchain()?;
-    let board = || for_board(&toolchain);
-    let module = built_linked(board(), "small", "evener-provider", MODULE, &early::link_arguments())?;
-    let strip = || toolchain.tool("strip");
-    figures.push(Figure {
-        of: "evener.so, ARMv7, bytes",
-        is: stripped_size(&module, strip())?,
-        most: ARMV7.module_bytes,
-    });
-    figures.push(Figure {
-        of: "memory of a program with evener.so, ARMv7, KiB more",
-        is: on_board::more_kib(&toolchain, &module)?,
-        most: RESIDENT_KIB_MAX,
-    });
-    figures.push(Figure {
-        of: "start of a program with evener.so, ARMv7, instructions more",
-        is: on_board::more_instructions(&toolchain, &module)?,
-        most: START_INSTRUCTIONS_MAX,
-    });
-    let command = built_small_command(board())?;
-    figures.push(Figure {
-        of: "evener, ARMv7, bytes",
-        is: stripped_size(&command, strip())?,
-        most: ARMV7.command_bytes,
-    });
+    let mut figures = on_arm(&toolchain)?;
+    let mut note = String::new();
+    match musl::module_bytes(&toolchain) {
+        Ok(is) => {
+            figures.push(Figure { of: "evener.so, ARMv7, musl, bytes", is, most: ARMV7.module_bytes });
+        }
+        Err(musl::Reason::NotHere(reason)) => note = format!("skipped: evener.so with musl ({reason})\n"),
+        Err(musl::Reason::Fault(reason)) => return Err(reason),
+    }
     let mut here = cargo();
     here.env("RUSTFLAGS", PACKED).env("CARGO_TARGET_DIR", root().join("target/small"));
     let module = built_library(here, "small", "evener-provider", MODULE)?;
     figures.extend(in_a_program(&module)?);
-    let text: String = figures.iter().map(|figure| format!("{}: {}\n", figure.of, figure.is)).collect();
+    let lines = figures.iter().map(|figure| format!("{}: {}\n", figure.of, figure.is));
+    let text: String = lines.chain([note]).collect();
     let over: Vec<String> = figures.iter().filter_map(Figure::excess).collect();
     if over.is_empty() { Ok(text) } else { Err(format!("{text}{}", over.join("; "))) }
+}
+
+/// Both files for ARMv7 with glibc, and what the module takes there.
+fn on_arm(toolchain: &Toolchain) -> Result<Vec<Figure>, String> {
+    let board = || for_board(toolchain, THUMB);
+    let module = built_linked(board(), "small", "evener-provider", MODULE, &early::link_arguments())?;
+    let command = built_small_command(board())?;
+    let size = |path: &Path| stripped_size(path, toolchain.tool("strip"));
+    Ok(vec![
+        Figure { of: "evener.so, ARMv7, bytes", is: size(&module)?, most: ARMV7.module_bytes },
+        Figure { of: "evener, ARMv7, bytes", is: size(&command)?, most: ARMV7.command_bytes },
+        Figure {
+            of: "memory of a program with evener.so, ARMv7, KiB more",
+            is: on_board::more_kib(toolchain, &module)?,
+            most: RESIDENT_KIB_MAX,
+        },
+        Figure {
+            of: "start of a program with evener.so, ARMv7, instructions more",
+            is: on_board::more_instructions(toolchain, &module)?,
+            most: START_INSTRUCTIONS_MAX,
+        },
+    ])
 }
 
 /// A count and its limit.
@@ -104,11 +115,11 @@ impl Figure {
 }
 
 /// Cargo for a board whose flash and memory are short. The standard library is built from its sources by a flag that compilers of a release know only so.
-fn for_board(toolchain: &Toolchain) -> Command {
+fn for_board(toolchain: &Toolchain, features: &str) -> Command {
     let mut command = toolchain.cargo(cargo().get_program());
     command
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTFLAGS", format!("-C target-feature=+thumb-mode -C symbol-mangling-version=v0 {PACKED}"));
+        .env("RUSTFLAGS", format!("-C target-feature={features} -C symbol-mangling-version=v0 {PACKED}"));
     command.env("CARGO_UNSTABLE_BUILD_STD", "std,panic_unwind");
     command.env("CARGO_UNSTABLE_BUILD_STD_FEATURES", "optimize_for_size");
     command.env("CARGO_TARGET_DIR", root().join("target/small"));
