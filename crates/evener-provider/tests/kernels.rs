@@ -329,6 +329,44 @@ fn a_context_of_cbc_is_a_kernels_from_its_first_long_message_on_that_is_decrypte
     });
 }
 
+/// An inner context that is left has its IV elsewhere.
+#[test]
+fn where_the_inner_cipher_was_found_quicker_a_long_message_brings_no_other_context() {
+    let name = "where_the_inner_cipher_was_found_quicker_a_long_message_brings_no_other_context";
+    if !has_kernels() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("choices");
+    let text = directory.display().to_string();
+    for (word, is_left) in [(None, "true"), (Some(1), "false"), (Some(2), "true")] {
+        if env::var_os(EXPECTED).is_none() && word.is_some() {
+            kept(&directory, word);
+        }
+        let variables = [
+            ("EVENER_KERNELS", "auto"),
+            ("EVENER_COMBINE", "auto"),
+            ("EVENER_STATISTICS_DIR", &*text),
+            (EXPECTED, is_left),
+        ];
+        in_program(name, "", &variables, || {
+            let (_default, _evener) = both_providers(OSSL_provider_init);
+            // The first key of any class looks at what is kept.
+            messages();
+            let cipher = DEFAULT.cipher("AES-256-CBC", "provider=evener").unwrap();
+            let context = unpadded(&cipher);
+            assert!(context.init(None, Some(&bytes(5, 32)), Some(&bytes(7, 16)), Some(false)));
+            let before = context.address(c"iv").unwrap();
+            context.update(&bytes(8, 4 * WHOLE)).unwrap();
+            let is_left = context.address(c"iv").unwrap() != before;
+            assert_eq!(is_left.to_string(), env::var(EXPECTED).unwrap());
+        });
+        if env::var_os(EXPECTED).is_some() {
+            return;
+        }
+    }
+}
+
 /// A context counts messages that are over now and then only: those of before are not taken for the kernel's.
 #[test]
 fn messages_from_before_a_kernel_had_the_context_are_counted_as_the_inner_ciphers() {

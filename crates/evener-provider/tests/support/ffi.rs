@@ -4,7 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_uint, c_ulong, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{
-    PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param, ProviderInit,
+    PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, PARAM_UTF8_PTR, Param,
+    ProviderInit,
 };
 
 #[macro_use]
@@ -305,6 +306,15 @@ impl CipherCtx {
             [param(key, PARAM_OCTET_STRING, value.as_ptr().cast_mut().cast(), value.len()), Param::END];
         // SAFETY: a list that ends; the value is read only.
         unsafe { EVP_CIPHER_CTX_set_params(self.0, params.as_ptr()) == 1 }
+    }
+
+    /// Where the context has an octet parameter.
+    pub fn address(&self, key: &CStr) -> Option<usize> {
+        let mut place: *const c_void = ptr::null();
+        let mut params = [param(key, PARAM_OCTET_PTR, (&raw mut place).cast(), 16), Param::END];
+        // SAFETY: a list that ends, with space for an address.
+        let answered = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
+        (answered == 1).then_some(place.addr())
     }
 
     /// The answer for an octet parameter of `len` bytes.
