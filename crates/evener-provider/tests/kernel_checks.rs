@@ -101,6 +101,34 @@ fn shown_wrong() -> [u64; 2] {
     [record.wrong_kernels().into(), redone]
 }
 
+/// The piece that shows it ends within a block, the next is long enough for another way and ends a block, and the third may go it.
+#[test]
+fn a_message_whose_kernel_is_found_wrong_goes_on_where_it_stood_by_other_ways() {
+    let name = "a_message_whose_kernel_is_found_wrong_goes_on_where_it_stood_by_other_ways";
+    if !has_kernels() {
+        return;
+    }
+    in_program(name, "", &[("EVENER_KERNELS", "on"), ("EVENER_THRESHOLD", "160")], || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let answer = |name: &str, provider: &str| {
+            let cipher = DEFAULT.cipher(name, &format!("provider={provider}")).unwrap();
+            let context = CipherCtx::new();
+            let (key, iv) = (bytes(1, cipher.key_bytes()), bytes(2, cipher.iv_bytes()));
+            assert!(context.init(Some(&cipher), Some(&key), Some(&iv), Some(true)));
+            [21, 4_107, 1_000].map(|bytes_of| context.update(&bytes(3, bytes_of)).unwrap())
+        };
+        // Known answers are right.
+        assert_eq!(answer("AES-128-CTR", "evener"), answer("AES-128-CTR", "default"));
+        plant_wrong_kernels();
+        for name in ["AES-128-CTR", "AES-256-CTR", "AES-128-ECB"] {
+            assert_eq!(answer(name, "evener"), answer(name, "default"), "{name}");
+        }
+        assert!(
+            evener.count(c"evener-routed").unwrap() > 3 && evener.count(c"evener-wrong-kernels").unwrap() > 0
+        );
+    });
+}
+
 #[test]
 fn what_a_wrong_kernel_computes_is_computed_again_and_it_is_used_no_more() {
     let name = "what_a_wrong_kernel_computes_is_computed_again_and_it_is_used_no_more";

@@ -176,13 +176,27 @@ fn a_context_settles_who_works_at_its_next_key() {
 #[test]
 fn a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled() {
     let name = "a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled";
+    one_key_for_ever(name, &[]);
+}
+
+/// And longer messages the other way.
+#[test]
+fn the_same_context_does_so_where_other_ways_may_come_before_it() {
+    let name = "the_same_context_does_so_where_other_ways_may_come_before_it";
+    one_key_for_ever(name, &[("EVENER_THRESHOLD", LONG)]);
+}
+
+const LONG: &str = "131072";
+
+fn one_key_for_ever(name: &str, ways: &[(&str, &str)]) {
     let place = tempfile::tempdir().unwrap();
     let directory = &place.path().join("choices");
     if !has_kernels() {
         return;
     }
     let text = directory.display().to_string();
-    in_program(name, "", &[("EVENER_KERNELS", "auto"), ("EVENER_STATISTICS_DIR", &text)], || {
+    let usual = [("EVENER_KERNELS", "auto"), ("EVENER_STATISTICS_DIR", &*text)];
+    in_program(name, "", &[&usual, ways].concat(), || {
         let (_default, evener) = both_providers(OSSL_provider_init);
         let directory = PathBuf::from(env::var_os("EVENER_STATISTICS_DIR").unwrap());
         let modes = [
@@ -197,7 +211,7 @@ fn a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled() {
         });
         // A tag is set of one that decrypts, as each message has it.
         let text = bytes(3, 100_000);
-        let next = |(name, pair, encrypts): &(&str, [CipherCtx; 2], bool), seed| {
+        let message = |(name, pair, encrypts): &(&str, [CipherCtx; 2], bool), seed, text: &[u8]| {
             let cipher = DEFAULT.cipher(name, "provider=default").unwrap();
             let iv = bytes(seed, cipher.iv_bytes());
             let iv = Some(&iv[..]).filter(|iv| !iv.is_empty());
@@ -209,7 +223,7 @@ fn a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled() {
                 } else {
                     vec![]
                 };
-                out.extend(context.update(&text).unwrap());
+                out.extend(context.update(text).unwrap());
                 out.push(context.last().is_some().into());
                 out.extend(
                     Some(context)
@@ -222,6 +236,7 @@ fn a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled() {
             assert!(ours == theirs, "{name}, message {seed}");
             evener.count(c"evener-native").unwrap()
         };
+        let next = |pair, seed| message(pair, seed, &text);
         assert_eq!(pairs.each_ref().map(|pair| next(pair, 2)), [0; 5], "nothing is settled");
         kept(&directory, Some(2));
         let mut before = 0;
@@ -231,6 +246,12 @@ fn a_context_with_one_key_for_ever_goes_by_a_kernel_once_that_is_settled() {
             assert!(count >= before + 256, "{}: {before}, {count}", pair.0);
             before = count;
         }
+        // Where other ways may come, they do in the middle of a life as well, and of a message.
+        let long = bytes(5, 200_000);
+        pairs.iter().for_each(|pair| _ = [message(pair, 7, &long), next(pair, 8)]);
+        let routed = evener.count(c"evener-routed").unwrap();
+        let is_routable = env::var_os("EVENER_THRESHOLD").is_some();
+        assert_eq!(routed > 1, is_routable, "{routed}");
     });
 }
 

@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
+use crate::native::kernel_choice::{self, Choice, Class};
 use crate::state::rows::CipherRow;
 
 cipher_functions!();
@@ -199,12 +200,20 @@ dispatch! {
     }
 }
 
-/// An update of so many bytes comes, with which a kernel may have the context from here on.
+/// An update of so many bytes comes, with which a kernel may have the context from here on: unless the inner cipher was found to be quicker.
 fn choose_kernel(ctx: &mut CipherCtx, len: usize) {
-    if ctx.is_for_kernel(len) {
+    if ctx.is_for_kernel(len) && may_be_quicker(ctx) {
         ctx.flush_requests();
         ctx.go_to_kernel();
     }
+}
+
+fn may_be_quicker(ctx: &CipherCtx) -> bool {
+    let row = ctx.row().kernels_slot.and_then(|slot| ctx.prov().cipher_row(slot));
+    let native = row.and_then(|row| row.lowest().native);
+    native.is_some_and(|native| {
+        kernel_choice::at_once(&native, Class::of(&native, false)) != Some(Choice::Inner)
+    })
 }
 
 /// The IV of a short init; `None` where it is none.

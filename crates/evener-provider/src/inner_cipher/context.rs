@@ -98,9 +98,18 @@ impl<'r> InnerContext<'r> {
 
     /// The IV, counter or tweak that the next block is worked on with.
     pub(crate) fn updated_iv(self) -> Option<[u8; 16]> {
+        self.iv_named(c"updated-iv")
+    }
+
+    /// That of the message's beginning.
+    pub(crate) fn original_iv(self) -> Option<[u8; 16]> {
+        self.iv_named(c"iv")
+    }
+
+    fn iv_named(self, name: &'static CStr) -> Option<[u8; 16]> {
         let mut iv: *const [u8; 16] = ptr::null();
         // By its address: OpenSSL 3.2 to 3.5 try that first, and leave an error on the queue where it is not wanted.
-        let answer = Param { data_size: 0, ..param(c"updated-iv", PARAM_OCTET_PTR, &raw mut iv) };
+        let answer = Param { data_size: 0, ..param(name, PARAM_OCTET_PTR, &raw mut iv) };
         if self.query(answer)? != size_of::<[u8; 16]>() {
             return None;
         }

@@ -78,9 +78,21 @@ impl Tally {
     /// The message is over.
     #[inline]
     pub(super) fn end_message(&mut self, row: &CipherRow, encrypts: bool) {
-        if self.taken > 0 {
-            let is_due = self.counter.record(self.taken);
-            (self.taken, self.uncounted) = (0, self.uncounted + u32::from(!self.is_direct));
+        let bytes = std::mem::take(&mut self.taken);
+        self.record(row, encrypts, bytes);
+    }
+
+    /// A call that is a request of its own is over, before which the message had so many bytes.
+    pub(super) fn end_call(&mut self, row: &CipherRow, encrypts: bool, before: usize, bytes: usize) {
+        let elsewhere = before.wrapping_sub(std::mem::replace(&mut self.taken, before));
+        self.record(row, encrypts, bytes.saturating_sub(elsewhere));
+    }
+
+    #[inline]
+    fn record(&mut self, row: &CipherRow, encrypts: bool, bytes: usize) {
+        if bytes > 0 {
+            let is_due = self.counter.record(bytes);
+            self.uncounted += u32::from(!self.is_direct);
             if is_due {
                 self.show(row, encrypts);
             }

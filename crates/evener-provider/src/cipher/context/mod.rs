@@ -29,7 +29,6 @@ use crate::cipher::pipelines::state::PipelineState;
 use crate::core::errors::Reason;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::InnerContext;
-use crate::native::kernel_choice::{self, Choice, Class};
 use crate::state::rows::{CipherRow, DECRYPTED_BYTES_MIN};
 use crate::state::{Counts, ProvCtx};
 
@@ -171,21 +170,12 @@ impl CipherCtx {
     }
 
     /// Whether an update of so many bytes takes the context to a kernel: a message for decryption that begins with a long one, where there is a kernel for that
-    /// alone, and it is not known that the inner cipher is quicker.
+    /// alone.
     pub(crate) fn is_for_kernel(&self, len: usize) -> bool {
         let is_whole_message = self.hot.taken == 0 && self.hot.elsewhere.get() == 0;
         let is_long = len >= DECRYPTED_BYTES_MIN && !self.message.encrypts && is_whole_message;
         let is_direct = self.message.state == State::Direct && self.message.record_mode.is_none();
-        is_long && self.inner.is_usual && is_direct && self.may_have_kernel()
-    }
-
-    /// Whether a kernel for decryption stands behind this row, and may be chosen.
-    fn may_have_kernel(&self) -> bool {
-        let row = self.row().kernels_slot.and_then(|slot| self.prov().cipher_row(slot));
-        let native = row.and_then(|row| row.lowest().native);
-        native.is_some_and(|native| {
-            kernel_choice::at_once(&native, Class::of(&native, false)) != Some(Choice::Inner)
-        })
+        is_long && self.inner.is_usual && self.row().kernels_slot.is_some() && is_direct
     }
 
     /// The context is a kernel's from here on, for good; where there is no memory for it the inner cipher stays. Its requests were shown: they are the inner

@@ -14,7 +14,6 @@ use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
-use zeroize::Zeroizing;
 
 use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
@@ -24,7 +23,7 @@ use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::InnerContext;
 use crate::native::Refused;
-use crate::native::blocks::{BLOCK, BlockContext, KEY_BYTES_MAX};
+use crate::native::blocks::{BLOCK, BlockContext};
 use crate::native::front::Front;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
 use crate::state::rows::{CipherRow, Native};
@@ -72,19 +71,19 @@ impl Place {
         self.is_inner
     }
 
-    /// Whether nothing was told to this context that is not known here, and which key and IV it has of its message; `None` where that is not known.
-    pub(super) fn known_message(&self) -> Option<(Zeroizing<[u8; KEY_BYTES_MAX]>, [u8; BLOCK])> {
-        if !self.is_usual {
-            return None;
-        }
+    /// The key of the message under way; `None` where that is not known.
+    pub(super) fn known_key(&self) -> Option<&[u8]> {
+        if self.is_inner { self.native.kept_key_bytes() } else { self.native.known_key() }
+    }
+
+    /// Its IV, zeros where the cipher has none; `None` where that is not known.
+    pub(super) fn known_iv(&self) -> Option<[u8; BLOCK]> {
         if !self.is_inner {
-            return self.native.known_message();
+            return self.native.known_iv();
         }
-        let mut iv = [0; BLOCK];
-        let has_iv = self.native.iv_bytes() > 0;
         // SAFETY: ours, and a context of this row.
         let inner = unsafe { InnerContext::of(self.native.row(), self.inner) };
-        (!has_iv || inner.nonce(&mut iv)).then_some((self.native.kept_key()?, iv))
+        if self.native.iv_bytes() == 0 { Some([0; BLOCK]) } else { inner.original_iv() }
     }
 
     /// Adds up what the inner cipher did while it was open who does it.
@@ -207,6 +206,7 @@ pub(super) unsafe fn skey_init(
         return 0;
     }
     place.is_usual = false;
+    place.native.keep_key(None);
     // SAFETY: the inner function with its own context; the rest is the caller's.
     unsafe { init(place.inner, call.key, call.iv, call.iv_len, call.params) }
 }
@@ -334,7 +334,7 @@ dispatch! {
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
-        made.front.become_copy(made.native.taken());
+        made.front.become_copy();
         made.native.become_copy();
         made.work = Work::default();
         if place.is_inner && inner.is_null() {

@@ -12,34 +12,44 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
+use evener_core::Algorithm;
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::super::cipher::{self, core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, key_object_inits};
 use super::super::refusal::for_c;
 use super::blocks::{self, Place, place_of};
+use super::has_memory;
 use crate::cipher::message::State;
 use crate::ffi::{dispatch, params};
+use crate::native::blocks::BLOCK;
 use crate::native::front::Front;
 use crate::state::rows::CipherRow;
 
 cipher_functions!();
 
-/// Puts a context of the ways before a kernel's, which has told what it knows; where that is not enough, or there is no memory, the message stays.
-fn put_before(place: &mut Place) {
+/// Puts a context of the ways before the kernel's at `ctx`, which has told what it knows; where that is not enough, or there is no memory, the message stays.
+fn put_before(ctx: *mut c_void) {
+    let Some(place) = place_of(ctx) else { return };
     place.front.thresh = usize::MAX;
-    let Some((key, iv)) = place.known_message() else { return };
     let Some((row, encrypts)) = place.front.row_and_direction() else { return };
     // SAFETY: a row goes with its provider, which the core keeps while a context of it lives.
     let row = unsafe { &*row };
-    let Some(key) = row.algorithm.and_then(|algorithm| key.get(..algorithm.key_bytes()?)) else { return };
-    let Some(ctx) = cipher::context_of(cipher::around(row, (&raw mut *place).cast())) else { return };
-    ctx.message.started(encrypts, Some(key), row.has_iv().then_some(&iv[..]));
-    ctx.message.padding = place.native.pads();
-    ctx.message.state = State::Direct;
-    ctx.settle();
-    ctx.hot.taken = place.native.give_counts_up();
-    (place.front.ways, place.front.thresh) = ((&raw mut *ctx).cast(), 0);
+    let key_bytes = row.algorithm.and_then(Algorithm::key_bytes);
+    let is_that = place.is_inner() || place.native.encrypts() == encrypts;
+    let (Some(key), Some(iv), true) = (place.known_key(), place.known_iv(), is_that) else { return };
+    if key_bytes != Some(key.len()) {
+        return;
+    }
+    let Some(made) = cipher::context_of(cipher::around(row, ctx)) else { return };
+    made.message.started(encrypts, Some(key), row.has_iv().then_some(&iv[..]));
+    made.message.padding = place.native.pads();
+    made.message.state = State::Direct;
+    made.settle();
+    // What was counted here, or in the context that this is a copy of, is not counted again.
+    made.hot.taken = place.front.taken;
+    made.hot.elsewhere.set(place.front.taken.saturating_sub(place.native.give_counts_up()));
+    (place.front.ways, place.front.thresh) = ((&raw mut *made).cast(), 0);
 }
 
 /// The context before the kernel's; `None` where there is none.
@@ -61,59 +71,84 @@ unsafe fn skey_init(
         // SAFETY: the caller's arguments, as they came.
         return unsafe { cipher::skey_init(ways, of, call) };
     }
-    // What came is not known here.
-    place_of(ctx).into_iter().for_each(|place| place.front.thresh = usize::MAX);
+    place_of(ctx).into_iter().for_each(|place| place.front.lose_key());
     // SAFETY: as above.
     unsafe { blocks::skey_init(ctx, of, call) }
 }
 
 key_object_inits!(encrypt_skey_init, decrypt_skey_init);
 
+// Kept out of the entry points: one whose own code needs no stack jumps on.
 dispatch! {
+    /// A first long update.
     #[cold]
     #[inline(never)]
-    fn long_update(
+    fn first_long(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        match before(ctx, len) {
-            // SAFETY: the caller's arguments, as they came.
-            Some(ways) => unsafe { cipher::update(ways, out, written, room, input, len) },
-            // SAFETY: as above.
-            None => unsafe { blocks::update(ctx, out, written, room, input, len) },
-        }
+        come_before(ctx);
+        // Where none came, none does in this message.
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { update(ctx, out, written, room, input, len) }
     }
 
+    /// A first long call of its own.
     #[cold]
     #[inline(never)]
-    fn long_cipher(
+    fn first_long_call(
         ctx: *mut c_void, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
     ) -> c_int {
-        match before(ctx, len) {
-            // SAFETY: the caller's arguments, as they came.
-            Some(ways) => unsafe { cipher::cipher(ways, out, written, room, input, len) },
-            // SAFETY: as above.
-            None => unsafe { blocks::cipher(ctx, out, written, room, input, len) },
+        come_before(ctx);
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { cipher(ctx, out, written, room, input, len) }
+    }
+
+    /// An init with parameters, or of what the inner cipher works on, which is counted here.
+    #[inline(never)]
+    fn other_init[ENCRYPTS](
+        place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
+    ) -> c_int {
+        if !params.is_null() {
+            told(place, params);
         }
+        if place.is_inner() {
+            place.native.next_direct(ENCRYPTS == 1);
+        }
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { blocks::init::<ENCRYPTS>((&raw mut *place).cast(), key, key_len, iv, iv_len, params) }
+    }
+
+    /// A call of its own by the inner cipher, which is counted here.
+    #[inline(never)]
+    fn inner_call(
+        place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize, input: *const c_uchar, len: usize,
+    ) -> c_int {
+        place.native.count_direct_call(len);
+        // SAFETY: the caller's arguments, as they came.
+        unsafe { blocks::cipher((&raw mut *place).cast(), out, written, room, input, len) }
     }
 }
 
-/// The context before the kernel's for an update of `len` bytes, for which it is made where there is none; `None` where the kernel keeps it, and what the
-/// inner cipher does of it is counted.
-fn before(ctx: *mut c_void, len: usize) -> Option<*mut c_void> {
-    let place = place_of(ctx)?;
-    if place.front.ways.is_null() {
-        let core = core_of(place.native.row());
-        _ = for_c::<c_int>(core, || {
-            put_before(place);
-            Ok(1)
+/// Has a context of the ways come before the kernel's, where there is memory for it.
+fn come_before(ctx: *mut c_void) {
+    let Some(place) = place_of(ctx) else { return };
+    place.front.thresh = usize::MAX;
+    let core = core_of(place.native.row());
+    if has_memory() {
+        for_c::<()>(core, || {
+            put_before(ctx);
+            Ok(())
         });
     }
-    let place = place_of(ctx)?;
-    let ways = place.front.ways;
-    if ways.is_null() && place.is_inner() {
-        place.native.take_direct(len);
-    }
-    (!ways.is_null()).then_some(ways)
+}
+
+/// Parameters come.
+fn told(place: &mut Place, list: *const Param) {
+    // SAFETY: the core's list, lent for the call.
+    let list = unsafe { params::list(list) };
+    place.front.told(list, place.native.native().key_bytes);
+    let paddings = list.iter().filter(|param| params::key(param) == c"padding");
+    paddings.filter_map(params::number).take(1).for_each(|padding| place.native.note_padding(padding != 0));
 }
 
 dispatch! {
@@ -162,10 +197,12 @@ dispatch! {
             // SAFETY: the caller's arguments, as they came.
             return unsafe { cipher::init::<ENCRYPTS>(ways, key, key_len, iv, iv_len, params) };
         }
-        let iv_bytes = (!iv.is_null()).then_some(iv_len);
-        place.front.begin(ENCRYPTS == 1, !key.is_null(), iv_bytes, !params.is_null());
-        if place.is_inner() {
-            place.native.next_direct(ENCRYPTS == 1);
+        // Of a cipher without one EVP passes on what the program has.
+        let iv_bytes = (!iv.is_null() && iv_len > 0).then_some(iv_len);
+        place.front.begin(ENCRYPTS == 1, !key.is_null(), iv_bytes);
+        if place.is_inner() || !params.is_null() {
+            // SAFETY: as above.
+            return unsafe { other_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
         // SAFETY: as above.
         unsafe { blocks::init::<ENCRYPTS>(ctx, key, key_len, iv, iv_len, params) }
@@ -176,9 +213,15 @@ dispatch! {
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         if len >= place.front.thresh {
-            // SAFETY: the caller's arguments, as they came.
-            return unsafe { long_update(ctx, out, written, room, input, len) };
+            let ways = place.front.ways;
+            if ways.is_null() {
+                // SAFETY: the caller's arguments, as they came.
+                return unsafe { first_long(ctx, out, written, room, input, len) };
+            }
+            // SAFETY: as above.
+            return unsafe { cipher::update(ways, out, written, room, input, len) };
         }
+        place.front.taken = place.front.taken.wrapping_add(len);
         if place.is_inner() {
             place.native.take_direct(len);
         }
@@ -191,11 +234,21 @@ dispatch! {
     ) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         if len >= place.front.thresh {
-            // SAFETY: the caller's arguments, as they came.
-            return unsafe { long_cipher(ctx, out, written, room, input, len) };
+            let ways = place.front.ways;
+            if ways.is_null() {
+                // SAFETY: the caller's arguments, as they came.
+                return unsafe { first_long_call(ctx, out, written, room, input, len) };
+            }
+            // SAFETY: as above.
+            return unsafe { cipher::cipher(ways, out, written, room, input, len) };
+        }
+        if !place.native.row().is_padded() {
+            // A stream stands elsewhere in its block; all else leaves the message where it was.
+            place.front.taken = place.front.taken.wrapping_add(len % BLOCK);
         }
         if place.is_inner() {
-            place.native.take_direct(len);
+            // SAFETY: the caller's arguments, as they came.
+            return unsafe { inner_call(place, out, written, room, input, len) };
         }
         // SAFETY: as above.
         unsafe { blocks::cipher(ctx, out, written, room, input, len) }
@@ -229,12 +282,7 @@ dispatch! {
             return unsafe { cipher::set_ctx_params(ways, list) };
         }
         let Some(place) = place_of(ctx) else { return 0 };
-        // EVP repeats it at each init of a context that does not pad.
-        // SAFETY: the core's list, lent for the call.
-        let is_padding = unsafe { params::number_alone(list, c"padding") }.is_some();
-        if !is_padding || place.native.taken() > 0 {
-            place.front.thresh = usize::MAX;
-        }
+        told(place, list);
         // SAFETY: as above.
         unsafe { blocks::set_ctx_params(ctx, list) }
     }

@@ -25,11 +25,12 @@ use super::class::Class;
 use super::kernel_check::{self, Sample, Turn};
 use super::split::{Place, Split};
 use super::tally::Tally;
+use crate::ffi::key_copy::copy_key;
 use crate::inner_cipher::call::{Init, Update};
 use crate::state::rows::{CipherRow, Native};
 
 /// The longest key: two of AES-256 for XTS.
-pub(crate) const KEY_BYTES_MAX: usize = 64;
+const KEY_BYTES_MAX: usize = 64;
 /// The longest data unit of XTS in bytes, 2^20 blocks (IEEE 1619-2018, 5.1).
 const UNIT_BYTES_MAX: usize = BLOCK << 20;
 
@@ -171,7 +172,7 @@ impl BlockContext {
         }
         // With the first key and no earlier: a program for which the inner cipher works has no counts of these.
         self.tally.prepare(self.row());
-        self.key_copy.get_mut(..key.len())?.copy_from_slice(key);
+        copy_key(self.key_copy.get_mut(..key.len())?, key);
         (self.has_key, self.is_lost) = (true, false);
         self.turn.take_due(Class::of(&self.native, encrypts));
         Some(())
@@ -181,7 +182,7 @@ impl BlockContext {
     pub(crate) fn keep_key(&mut self, key: Option<&[u8]>) {
         let place = self.key_copy.get_mut(..self.native.key_bytes);
         let places = key.zip(place).filter(|(key, place)| key.len() == place.len());
-        let is_kept = places.map(|(key, place)| place.copy_from_slice(key)).is_some();
+        let is_kept = places.map(|(key, place)| copy_key(place, key)).is_some();
         if self.keeps_key && !is_kept {
             self.key_copy.zeroize();
         }
@@ -198,10 +199,24 @@ impl BlockContext {
         self.keeps_key.then(|| Zeroizing::new(self.key_copy))
     }
 
-    /// The key and the IV of the message that the kernel has; `None` without a key, or an IV where there must be one.
-    pub(crate) fn known_message(&self) -> Option<(Zeroizing<[u8; KEY_BYTES_MAX]>, [u8; BLOCK])> {
-        let is_known = self.has_key && !self.is_lost && (self.has_iv || self.iv_bytes() == 0);
-        is_known.then(|| (Zeroizing::new(self.key_copy), self.first_iv))
+    /// The key that the kernel has.
+    pub(crate) fn known_key(&self) -> Option<&[u8]> {
+        (self.has_key && !self.is_lost).then(|| self.key_bytes())
+    }
+
+    /// The key that is kept.
+    pub(crate) fn kept_key_bytes(&self) -> Option<&[u8]> {
+        self.keeps_key.then(|| self.key_bytes())
+    }
+
+    /// The IV of the message that the kernel has, zeros where the cipher has none; `None` where none came.
+    pub(crate) fn known_iv(&self) -> Option<[u8; BLOCK]> {
+        (self.has_iv || self.iv_bytes() == 0).then_some(self.first_iv)
+    }
+
+    /// What the kernel's key is for.
+    pub(crate) fn encrypts(&self) -> bool {
+        self.encrypts
     }
 
     /// Whether it pads the last block.
@@ -297,31 +312,42 @@ impl BlockContext {
 
     /// A piece of text; bytes written.
     pub(crate) fn update(&mut self, call: &Update) -> Option<usize> {
-        if !self.goes_on() {
-            return None;
-        }
-        let written = match self.family() {
-            Family::Ctr => self.stream(call),
-            Family::Xts => self.unit(call),
-            _ => self.blocks(call),
-        }?;
+        let written = self.text(call)?;
         self.tally.take(call.len());
         Some(written)
     }
 
-    /// The same in one call, which holds nothing back; bytes written.
+    /// The same in one call, which is a request of its own and holds nothing back; bytes written.
     pub(crate) fn one_shot(&mut self, call: &Update) -> Option<usize> {
-        if matches!(self.family(), Family::Ctr | Family::Xts) {
-            return self.update(call);
+        let before = self.tally.taken();
+        let written = if matches!(self.family(), Family::Ctr | Family::Xts) {
+            self.text(call)?
+        } else {
+            self.raw_blocks(call)?
+        };
+        self.tally.end_call(self.row(), self.encrypts, before, call.len());
+        Some(written)
+    }
+
+    fn text(&mut self, call: &Update) -> Option<usize> {
+        if !self.goes_on() {
+            return None;
         }
+        match self.family() {
+            Family::Ctr => self.stream(call),
+            Family::Xts => self.unit(call),
+            _ => self.blocks(call),
+        }
+    }
+
+    /// Of ECB a part of a block stays as it is; what is done with one of CBC is the inner cipher's.
+    fn raw_blocks(&mut self, call: &Update) -> Option<usize> {
         let (from, to, bytes) = call.both().filter(|_| self.goes_on())?;
-        // Of ECB a part of a block stays as it is; what is done with one of CBC is the inner cipher's.
         if bytes % BLOCK != 0 && self.family() == Family::Cbc {
             return None;
         }
         // SAFETY: the caller lends both for the call.
         unsafe { self.crypt((from, to, bytes / BLOCK * BLOCK)) }?;
-        self.tally.take(bytes);
         Some(bytes)
     }
 
@@ -377,11 +403,6 @@ impl BlockContext {
         self.turn.end(self.class());
     }
 
-    /// Bytes of this message so far.
-    pub(crate) fn taken(&self) -> usize {
-        self.tally.taken()
-    }
-
     /// The inner cipher has what was the kernel's, and messages are counted as its from here on. It has the key as well.
     pub(crate) fn leave_kernel(&mut self) {
         self.keeps_key |= self.has_key;
@@ -400,6 +421,12 @@ impl BlockContext {
         self.tally.take(bytes);
     }
 
+    /// A call of its own by the inner cipher, which is counted here.
+    #[inline]
+    pub(crate) fn count_direct_call(&mut self, bytes: usize) {
+        self.tally.end_call(self.row(), self.encrypts, self.tally.taken(), bytes);
+    }
+
     /// The next message is the inner cipher's.
     pub(crate) fn next_direct(&mut self, encrypts: bool) {
         self.tally.end_message(self.row(), self.encrypts);
@@ -414,7 +441,7 @@ impl BlockContext {
         self.tally.set_hidden(self.row(), self.encrypts, false);
     }
 
-    /// From here on the ways before the kernel count. Bytes of this message so far.
+    /// From here on the ways before the kernel count. Bytes of this message that are not counted yet.
     pub(crate) fn give_counts_up(&mut self) -> usize {
         let taken = self.tally.give_up();
         self.tally.set_hidden(self.row(), self.encrypts, true);
