@@ -36,6 +36,7 @@ pub(super) struct Round {
     bytes_in: u64,
     bytes_out: u64,
     begun_count: u32,
+    sent_count: u32,
 }
 
 /// What is done in this round.
@@ -80,7 +81,8 @@ impl Round {
             }));
         };
         let object = object.clone();
-        let round = Self { found, making, object, own, notes, bytes_in: 0, bytes_out: 0, begun_count: 0 };
+        let (bytes_in, bytes_out, begun_count, sent_count) = (0, 0, 0, 0);
+        let round = Self { found, making, object, own, notes, bytes_in, bytes_out, begun_count, sent_count };
         round.go_on(shard, core)
     }
 
@@ -134,12 +136,17 @@ impl Round {
 
     /// The parts of a range for all threads.
     fn parts(
-        self,
+        mut self,
         shard: &Order<'_>,
         core: &mut Core<'_, '_>,
         agreement: Agreement,
         range: u32,
     ) -> Result<Step, Failure> {
+        self.sent_count += 1;
+        // Where a store shows no note that it has taken, this would never end.
+        if self.sent_count > self.object.count.saturating_mul(BEGUN_MAX) {
+            return Err(Failure::new(Kind::Exhausted, "the store does not show what it was given"));
+        }
         let Self { object, found, making, .. } = &self;
         let large = Large::open_range(shard, core, (found, making), &agreement.upload, |parts| {
             object.parts(range, parts)

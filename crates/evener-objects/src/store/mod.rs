@@ -41,9 +41,12 @@ impl Found {
         Self { name: name.to_owned(), bytes, version: format!("{BY_ETAG}{tag}") }
     }
 
-    /// Its entity tag, where that is a strong one, as reads can demand it: another one is told of each change of a byte.
+    /// Its entity tag, where that is a strong one, and one alone, as reads can demand it: the store gives another to other bytes.
     pub(crate) fn strong_tag(&self) -> Option<&str> {
-        self.version.strip_prefix(BY_ETAG).filter(|tag| !tag.starts_with("W/"))
+        let tag = self.version.strip_prefix(BY_ETAG)?;
+        let bare = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag);
+        let is_one = !bare.is_empty() && !bare.contains('"') && !tag.starts_with("W/");
+        is_one.then_some(tag)
     }
 }
 
@@ -155,4 +158,24 @@ fn absolute(place: &str) -> Result<String, Failure> {
         std::path::absolute(place).map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
     let path = path.to_str().ok_or_else(|| Failure::never(format_args!("{place} is no text")))?;
     Ok(format!("file://{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_strong_where_it_is_one_that_names_one_state() {
+        let strong = |version: &str| {
+            let found = Found { name: String::new(), bytes: 0, version: version.to_owned() };
+            found.strong_tag().map(str::to_owned)
+        };
+        // Azure lists them bare.
+        for tag in ["\"1\"", "0x8DE1", "\"a,b\""] {
+            assert_eq!(strong(&format!("etag {tag}")).as_deref(), Some(tag));
+        }
+        for other in ["etag W/\"1\"", "etag \"1\", \"2\"", "etag \"\"", "etag ", "time 7", "file 1 2 3"] {
+            assert_eq!(strong(other), None, "{other}");
+        }
+    }
 }
