@@ -97,17 +97,29 @@ class ShardsReport(typing.NamedTuple):
 
 
 class Plan:
-    """What ``evener plan`` wrote: both places and, for each shard, after which name it begins, its objects and their bytes."""
+    """What ``evener plan`` wrote: both places and, for each shard of names, after which name it begins, its objects and their bytes; then each object
+    that is cut into ranges, its bytes, its entity tag and how many ranges it has, each of which is a shard."""
 
     def __init__(self, text: bytes) -> None:
         try:
             self._facts: dict[str, typing.Any] = json.loads(text)
             self.shards: list[tuple[str, int, int]] = [(str(a), int(n), int(b)) for a, n, b in self._facts["shards"]]
+            self._cut: list[tuple[str, int, str, int]] = [(str(a), int(b), str(t), int(n)) for a, b, t, n in self._facts.get("ranges", [])]
             version = self._facts["evener-plan"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError("this is no plan of evener") from error
-        if version != 1:
-            raise ValueError(f"a plan of version {version}, and this package reads version 1")
+        if version not in (1, 2):
+            raise ValueError(f"a plan of version {version}, and this package reads versions 1 and 2")
+        #: Bytes of each shard, and what it weighs.
+        self.sizes = [size for _, _, size in self.shards]
+        self._weights = [size + objects * _OBJECT_WEIGHT for _, objects, size in self.shards]
+        for _, size, _, count in self._cut:
+            borders = [size * number // count for number in range(count + 1)]
+            self.sizes += [end - start for start, end in zip(borders, borders[1:])]
+            self._weights += [-(-size // count) + _OBJECT_WEIGHT] * count
+
+    def __len__(self) -> int:
+        return len(self.sizes)
 
     @property
     def text(self) -> bytes:
@@ -117,18 +129,36 @@ class Plan:
     @property
     def byte_count(self) -> int:
         """Bytes of all objects."""
-        return sum(size for _, _, size in self.shards)
+        return sum(self.sizes)
 
     def by_weight(self) -> list[int]:
         """Numbers of shards, the heaviest first: so those that are done last are small, and workers end together."""
-        return sorted(range(len(self.shards)), key=lambda number: -self.shards[number][2] - self.shards[number][1] * _OBJECT_WEIGHT)
+        return sorted(range(len(self)), key=lambda number: -self._weights[number])
 
     def only(self, number: int) -> tuple[bytes, int]:
         """A plan of a few lines in which this shard is the same, and its number there: what crosses the wire does not grow with the plan."""
+        if number >= len(self.shards):
+            return self._only_range(number - len(self.shards))
         first, behind = self.shards[number], self.shards[number + 1 : number + 2]
         before = [["", 0, 0]] if first[0] else []
         facts = dict(self._facts, shards=[*before, list(first), *([after, 0, 0] for after, _, _ in behind)])
-        return json.dumps(facts, ensure_ascii=False).encode(), len(before)
+        # Objects among its names that are none of its own.
+        cut = [row for row in self._cut if row[0] > first[0] and all(row[0] <= after for after, _, _ in behind)]
+        return self._written(facts, cut), len(before)
+
+    def _only_range(self, number: int) -> tuple[bytes, int]:
+        for row in self._cut:
+            if number < row[3]:
+                return self._written(dict(self._facts, shards=[]), [row]), number
+            number -= row[3]
+        raise IndexError("the plan has no such shard")
+
+    @staticmethod
+    def _written(facts: dict[str, typing.Any], cut: list[tuple[str, int, str, int]]) -> bytes:
+        facts.pop("ranges", None)
+        if cut:
+            facts["ranges"] = cut
+        return json.dumps(facts, ensure_ascii=False).encode()
 
     def keep_salt(self, earlier: Plan) -> None:
         """Takes the random number of a plan of the same places, so that outputs of its shards are known again."""

@@ -314,18 +314,21 @@ class _Shards:
 
     def report(self, seconds: float) -> ShardsReport:
         told = [ended.totals for ended in self._ended.values() if ended.totals]
+        ended = sorted(self._ended.items())
+        failed = {name: reason for _, one in ended for name, reason in one.failed.items()}
+        # Ranges of one object that failed are one object.
+        repeated = sum(len(one.failed) for _, one in ended) - len(failed)
         finished = sum(int(totals["done"]) + int(totals["already_done"]) for totals in told)
         done, bytes_in, bytes_out = self._made
-        ended = sorted(self._ended.items())
         return ShardsReport(
-            objects=sum(int(totals["objects"]) for totals in told),
+            objects=sum(int(totals["objects"]) for totals in told) - repeated,
             done=done,
             already_done=max(0, finished - done),
-            failed={name: reason for _, one in ended for name, reason in one.failed.items()},
+            failed=failed,
             failed_shards={number: one.reason for number, one in ended if not one.totals},
             bytes_in=bytes_in,
             bytes_out=bytes_out,
-            shards=len(self._plan.shards),
+            shards=len(self._plan),
             starts=self._starts,
             seconds=seconds,
             plan=self._plan.text,
@@ -371,7 +374,7 @@ class _Shards:
     def _told(self) -> None:
         if self._tell is not None:
             objects = sum(int(ended.totals.get("objects", 0)) for ended in self._ended.values())
-            size = sum(self._plan.shards[number][2] for number in self._ended)
+            size = sum(self._plan.sizes[number] for number in self._ended)
             self._tell(objects, size, self._plan.byte_count)
 
 

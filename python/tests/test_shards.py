@@ -75,9 +75,27 @@ def test_a_plan_of_one_shard_does_not_grow_and_heavy_shards_go_first():
         assert (facts["ordered"], facts["suffix"], facts["salt"]) == (False, ".age", "00" * 16)
     many = Plan(written([["" if at == 0 else f"{at:07}", 1, 1] for at in range(100_000)]))
     assert len(many.only(70_000)[0]) < 400
-    for nonsense in (b"", b"{}", b"[]", written([["", "x", 0]]), written([], **{"evener-plan": 2})):
+    for nonsense in (b"", b"{}", b"[]", written([["", "x", 0]]), written([], **{"evener-plan": 3}), written([], ranges=[["a", 1]])):
         with pytest.raises(ValueError):
             Plan(nonsense)
+
+
+def test_a_plan_of_one_range_has_its_object_alone_and_names_leave_out_what_is_cut_among_them():
+    ranges = [["a", 900_000, '"1"', 3], ["c", 500_001, '"2"', 2], ["d", 10, '"3"', 2]]
+    plan = Plan(written([["", 3, 1000], ["b", 1, 800_000]], ranges=ranges, **{"evener-plan": 2}))
+    assert (len(plan), plan.byte_count, sum(plan.sizes)) == (9, 900_000 + 500_001 + 10 + 801_000, plan.byte_count)
+    # Of ranges a third or half of the object counts.
+    assert plan.by_weight() == [1, 2, 3, 4, 5, 6, 0, 7, 8]
+    places = []
+    for number in range(len(plan)):
+        text, place = plan.only(number)
+        alone = json.loads(text)
+        places.append((alone.get("ranges", []), len(alone["shards"]), place))
+        assert alone["evener-plan"] == 2 and len(text) < 400
+    one, two, three = [[row] for row in ranges]
+    assert places == [(one, 2, 0), (two + three, 2, 1), (one, 0, 0), (one, 0, 1), (one, 0, 2), (two, 0, 0), (two, 0, 1), (three, 0, 0), (three, 0, 1)]
+    with pytest.raises(IndexError):
+        plan.only(9)
 
 
 def test_a_plan_of_the_same_places_keeps_its_random_number():

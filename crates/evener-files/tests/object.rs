@@ -346,6 +346,74 @@ fn runs_of_segments_in_any_order_are_together_what_other_hands_open_and_seal() {
     }
 }
 
+/// The output of some runs of segments by a machine that knows nothing of others, each with its place.
+fn by_one_machine(
+    task: &Task,
+    source: &[u8],
+    about: &[&[u8]],
+    is_own: impl Fn(u64) -> bool,
+) -> Result<Vec<(u64, Vec<u8>)>, FileError> {
+    with_caller(|caller| {
+        let mut slots = Slots::new(task, 2);
+        let work = ObjectWork::begin_shared(task, source, about, &mut slots, caller)?;
+        let own = (0..work.segment_count()).filter(|segment| is_own(*segment));
+        own.map(|segment| {
+            let (run, mut part) = (segment..segment + 1, Vec::new());
+            work.crypt(&run, &source[common::range(&work.input(&run))], &mut part, &mut slots, caller)?;
+            Ok((work.output(&run).start, part))
+        })
+        .collect()
+    })
+}
+
+#[test]
+fn machines_that_know_nothing_of_each_other_seal_and_open_one_object() {
+    for form in [tink("AES256_GCM_HKDF_4KB"), tink("AES128_CTR_HMAC_SHA256_4KB")] {
+        let (plain, about): (_, [&[u8]; 2]) = (pattern(100_000), [b"object", b"upload"]);
+        let (task, opening) = (Task::Encrypt(form.sealer), Task::Decrypt(form.opener));
+        let Task::Decrypt(opener) = &opening else { unreachable!() };
+        let by_three = |task: &Task, source: &[u8], about: &[&[u8]]| {
+            let parts =
+                (0..3).map(|own| by_one_machine(task, source, about, |segment| segment % 3 == own).unwrap());
+            let mut parts: Vec<_> = parts.flatten().collect();
+            parts.sort();
+            parts.into_iter().flat_map(|(_, part)| part).collect::<Vec<u8>>()
+        };
+        let file = by_three(&task, &plain, &about);
+        assert_eq!(common::open(opener, &file).unwrap(), plain, "{}", form.name);
+        assert_eq!(by_three(&opening, &file, &[]), plain, "{}", form.name);
+        assert_eq!(by_three(&task, &plain, &about), file, "twice the same");
+        // Neither another object nor another try has a header in common with it.
+        let others: [&[&[u8]]; 4] =
+            [&[b"object", b"later"], &[b"other", b"upload"], &[b"object"], &[b"objectupload"]];
+        let mut headers: Vec<_> =
+            others.iter().map(|about| by_three(&task, &plain, about)[..24].to_vec()).collect();
+        headers.extend([file[..24].to_vec(), common::seal(sealer_of(&task), &plain)[..24].to_vec()]);
+        headers.sort();
+        headers.dedup();
+        assert_eq!(headers.len(), 6, "{}", form.name);
+        // What was cut off on the border of a segment is found out by the machine that has the last one, and by no other.
+        let cut_off = &file[..file.len() / 4096 * 4096 - 4096];
+        let last = cut_off.len() as u64 / 4096 - 1;
+        assert!(by_one_machine(&opening, cut_off, &[], |segment| segment < last).is_ok());
+        let refused = by_one_machine(&opening, cut_off, &[], |segment| segment == last);
+        assert!(matches!(refused, Err(FileError::Format(FormatError::NotAuthentic { .. }))), "{refused:?}");
+    }
+    for other in [age().sealer, openssl("aes-128-ctr").sealer] {
+        let task = Task::Encrypt(other);
+        assert!(!ObjectWork::can_be_shared(&task));
+        let refused = by_one_machine(&task, b"text", &[], |_| true);
+        assert!(matches!(refused, Err(FileError::Format(FormatError::Unsupported(_)))), "{refused:?}");
+    }
+}
+
+fn sealer_of(task: &Task) -> &Sealer {
+    match task {
+        Task::Encrypt(sealer) => sealer,
+        Task::Decrypt(_) => unreachable!(),
+    }
+}
+
 #[test]
 fn a_run_with_a_damaged_segment_is_refused_and_so_is_a_format_without_order() {
     let form = tink("AES256_GCM_HKDF_4KB");

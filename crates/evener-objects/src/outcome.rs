@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     Exists,
     /// The object is another one than it was.
     Changed,
+    /// The store has no such upload any more, or a part of it is another one: it is to be begun anew.
+    Lost,
 }
 
 impl Failure {
@@ -41,7 +43,7 @@ impl Failure {
 
     /// Whether the same shard is worth another run for its sake: what is gone or has changed is listed otherwise then.
     pub(crate) const fn is_for_again(&self) -> bool {
-        matches!(self.kind, Kind::Transient | Kind::Exhausted | Kind::Absent | Kind::Changed)
+        !matches!(self.kind, Kind::Never | Kind::Exists)
     }
 }
 

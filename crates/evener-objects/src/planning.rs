@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use evener_shards::{Cuts, Direction, Plan, Planning, SALT_BYTES, Shard, Wanted};
+use evener_shards::{Cuts, Direction, Plan, Planning, RANGE_BYTES_MIN, Ranged, SALT_BYTES, Shard, Wanted};
 
 use crate::outcome::{Breaks, Exit, Failure, Kind, Retries};
 use crate::report::say;
@@ -22,14 +22,17 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
     let salt = salt(&planning.output, &source, &destination)?;
     let retries = Retries { timeout: TIMEOUT };
     let store = store::open(&source, false, retries)?;
-    let (shards, is_ordered) = shards(&*store, planning.wanted, retries)?;
-    let plan = Plan { direction, source, destination, suffix, salt, is_ordered, shards };
+    // Whether keys are of a format that can be cut is not known here; where they are not, the first range is the whole.
+    let is_cut = !planning.no_ranges && can_share(&destination, retries);
+    let ((shards, ranged), is_ordered) = shards(&*store, planning.wanted, is_cut, retries)?;
+    let plan = Plan { direction, source, destination, suffix, salt, is_ordered, shards, ranged };
     let text = plan.written();
     write(&planning.output, text.as_bytes())?;
     if !planning.quiet {
-        let (objects, bytes) =
-            plan.shards.iter().fold((0, 0), |sum, shard| (sum.0 + shard.objects, sum.1 + shard.bytes));
-        let (count, size) = (plan.shards.len(), text.len());
+        let names = plan.shards.iter().map(|shard| (shard.objects, shard.bytes));
+        let all = names.chain(plan.ranged.iter().map(|object| (1, object.bytes)));
+        let (objects, bytes) = all.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        let (count, size) = (plan.shard_count(), text.len());
         let verb = if direction == Direction::Encrypt { "encrypt" } else { "decrypt" };
         say(format_args!(
             "{count} shards to {verb} {objects} objects ({bytes} bytes); the plan has {size} bytes"
@@ -38,25 +41,44 @@ pub(crate) fn run(planning: &Planning) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Whether the store of outputs takes one from several machines. One that cannot be opened now is a failure of who writes to it.
+fn can_share(destination: &str, retries: Retries) -> bool {
+    store::open(destination, false, retries).is_ok_and(|store| store.sharing().is_some())
+}
+
+/// Shards of names and objects that are cut into ranges, if any is to be.
+type Made = (Vec<Shard>, Vec<Ranged>);
+
 /// The shards, and whether the store lists in order.
-fn shards(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<(Vec<Shard>, bool), Failure> {
+fn shards(
+    store: &dyn Store,
+    wanted: Wanted,
+    is_cut: bool,
+    retries: Retries,
+) -> Result<(Made, bool), Failure> {
     let (mut cuts, mut is_ordered) = (Cuts::new(wanted), true);
     let unlisted = each(store, true, retries, |found| {
-        is_ordered = cuts.add(&found.name, found.bytes).is_ok() || is_marker(store, &found, retries)?;
+        let tag = tag(&found, is_cut);
+        is_ordered = cuts.add(&found.name, found.bytes, tag).is_ok() || is_marker(store, &found, retries)?;
         Ok(is_ordered)
     })?;
     if !is_ordered {
-        cuts = sorted(store, wanted, retries)?;
+        cuts = sorted(store, wanted, is_cut, retries)?;
     }
     let shards = cuts.finish();
     match unlisted {
         // Else the run that meets it names it.
-        Some((name, failure)) if shards.is_empty() => {
+        Some((name, failure)) if shards.0.is_empty() && shards.1.is_empty() => {
             let name = if name.is_empty() { "." } else { &name };
             Err(Failure { text: format!("there are no objects; {name}: {failure}"), ..failure })
         }
         _ => Ok((shards, is_ordered)),
     }
+}
+
+/// The entity tag of an object that may be cut. Where no one state of it can be demanded, as in directories, ranges could be of two.
+fn tag(found: &Found, is_cut: bool) -> Option<&str> {
+    found.strong_tag().filter(|_| is_cut && found.bytes > RANGE_BYTES_MIN)
 }
 
 /// Whether this is a marker of a folder, whose place in the listing is that of its name with a slash behind it.
@@ -65,12 +87,13 @@ fn is_marker(store: &dyn Store, found: &Found, retries: Retries) -> Result<bool,
 }
 
 /// The cuts of a listing that is in no order, which begins anew where it breaks.
-fn sorted(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<Cuts, Failure> {
+fn sorted(store: &dyn Store, wanted: Wanted, is_cut: bool, retries: Retries) -> Result<Cuts, Failure> {
     let mut breaks = Breaks::default();
     let mut all = loop {
         let mut all = Vec::new();
         let listed = each(store, false, retries, |found| {
-            all.push((found.name, found.bytes));
+            let tag = tag(&found, is_cut).map(str::to_owned);
+            all.push((found.name, found.bytes, tag));
             Ok(true)
         });
         match listed {
@@ -82,7 +105,8 @@ fn sorted(store: &dyn Store, wanted: Wanted, retries: Retries) -> Result<Cuts, F
     all.sort_unstable();
     all.dedup_by(|one, other| one.0 == other.0);
     let mut cuts = Cuts::new(wanted);
-    all.iter().try_for_each(|(name, bytes)| cuts.add(name, *bytes)).map_err(Failure::never)?;
+    let mut added = all.iter().map(|(name, bytes, tag)| cuts.add(name, *bytes, tag.as_deref()));
+    added.try_for_each(|added| added).map_err(Failure::never)?;
     Ok(cuts)
 }
 
@@ -149,12 +173,13 @@ mod tests {
         // Each break costs 50 ms at least, all of them more than half a second; the store gives each name once.
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"];
         let source = Breaking::new(names.map(Some));
-        let (shards, is_ordered) = shards(&source, Wanted::Shards(1), retries).unwrap();
+        let ((shards, _), is_ordered) = shards(&source, Wanted::Shards(1), true, retries).unwrap();
         assert_eq!((shards[0].objects, is_ordered), (names.len() as u64, true));
         assert_eq!(source.after(), [&[""], &names[..names.len() - 1]].concat());
         // And no longer than that.
         let source = Breaking::new([None; 9]);
-        assert_eq!(super::shards(&source, Wanted::Shards(1), retries).unwrap_err().kind, Kind::Transient);
+        let broken = super::shards(&source, Wanted::Shards(1), true, retries);
+        assert_eq!(broken.unwrap_err().kind, Kind::Transient);
         assert!(source.left() > 0);
     }
 }

@@ -16,6 +16,8 @@ pub(crate) enum Ended {
     Done { bytes_in: u64, bytes_out: u64 },
     /// Its finished output was there.
     Already,
+    /// A range of it was made, or was there; the object itself is counted where it is completed.
+    Range { bytes_in: u64, bytes_out: u64 },
     /// It was not made.
     Failed(Failure),
 }
@@ -46,12 +48,20 @@ pub(crate) struct Totals {
     pub(crate) failed: u64,
     /// Of those, how many another run may do.
     pub(crate) try_again: u64,
+    /// Ranges of objects that are completed elsewhere, or were.
+    #[serde(skip_serializing_if = "is_none")]
+    pub(crate) ranges: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     /// Requests that were tried again.
     pub(crate) retries: u64,
     pub(crate) elapsed_s: f64,
     pub(crate) exit_status: u8,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A report that is being written, by several threads.
@@ -84,7 +94,7 @@ impl Report {
     pub(crate) fn object(&self, name: &str, ended: &Ended) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = &mut state.totals;
-        totals.objects += 1;
+        totals.objects += u64::from(!matches!(ended, Ended::Range { .. }));
         let line = ObjectLine {
             object: name,
             outcome: "done",
@@ -98,6 +108,12 @@ impl Report {
                 (totals.done, totals.bytes_in) = (totals.done + 1, totals.bytes_in + bytes_in);
                 totals.bytes_out += bytes_out;
                 ObjectLine { bytes_in: Some(*bytes_in), bytes_out: Some(*bytes_out), ..line }
+            }
+            Ended::Range { bytes_in, bytes_out } => {
+                (totals.ranges, totals.bytes_in) = (totals.ranges + 1, totals.bytes_in + bytes_in);
+                totals.bytes_out += bytes_out;
+                let (bytes_in, bytes_out) = (Some(*bytes_in), Some(*bytes_out));
+                ObjectLine { outcome: "range-done", bytes_in, bytes_out, ..line }
             }
             Ended::Already => {
                 totals.already_done += 1;
@@ -132,9 +148,10 @@ impl Report {
         let totals = state.totals.clone();
         state.write(&totals);
         if !self.is_quiet {
-            let Totals { shard, done, already_done, failed, bytes_in, elapsed_s, .. } = totals;
+            let Totals { shard, done, already_done, failed, ranges, bytes_in, elapsed_s, .. } = totals;
+            let ranges = if ranges > 0 { ", its range is" } else { "" };
             say(format_args!(
-                "shard {shard}: {done} objects done ({bytes_in} bytes), {already_done} were done, {failed} failed; {elapsed_s:.1} s"
+                "shard {shard}: {done} objects done ({bytes_in} bytes), {already_done} were done{ranges}, {failed} failed; {elapsed_s:.1} s"
             ));
         }
         match state.broken {

@@ -13,41 +13,26 @@ use std::thread;
 use evener_shards::{Ask, Direction, Existing, Keys, Planning, ShardRun, Wanted};
 use evener_testing::{Random, noise};
 use support::faults::{Faults, start, start_forbidding, start_held};
+use support::of_each;
 use support::server::{Kind, Server};
 use support::{
     Person, Tree, ended_with, folder, kill_at_work, plan_of, planning, program, read, report, shard,
     some_tree,
 };
 
-/// The same for each interface.
-macro_rules! of_each_store {
-    ($($test:ident)+) => {
-        of_each_store!(s3: S3, $($test)+);
-        of_each_store!(azure: Azure, $($test)+);
-        of_each_store!(google: Google, $($test)+);
-    };
-    ($store:ident: $kind:ident, $($test:ident)+) => {
-        mod $store {
-            $(#[test]
-            fn $test() {
-                if let Some(server) = super::Server::start(super::Kind::$kind) {
-                    super::$test(&server);
-                }
-            })+
-        }
-    };
-}
-
-of_each_store! {
-    a_tree_survives_kills_errors_and_cut_uploads_and_a_second_run_changes_nothing
-    what_was_sealed_is_opened_again_under_its_old_names_by_shards_of_its_own
-    two_runs_of_one_shard_at_once_make_each_object_once
-    a_changed_object_is_made_again_where_that_is_wished_and_is_an_error_else
-    what_changes_or_comes_while_it_is_worked_on_is_neither_mixed_nor_replaced
-    damage_at_the_beginning_of_a_large_object_leaves_nothing_of_it_and_stops_nobody
-    a_store_that_refuses_or_is_not_there_is_told_from_one_that_is_busy
-    an_object_that_may_not_be_read_is_refused_for_good_whatever_its_length
-    markers_of_folders_are_no_objects_and_leave_the_listing_in_order
+of_each! {
+    s3: S3, azure: Azure, google: Google;
+    {
+        a_tree_survives_kills_errors_and_cut_uploads_and_a_second_run_changes_nothing
+        what_was_sealed_is_opened_again_under_its_old_names_by_shards_of_its_own
+        two_runs_of_one_shard_at_once_make_each_object_once
+        a_changed_object_is_made_again_where_that_is_wished_and_is_an_error_else
+        what_changes_or_comes_while_it_is_worked_on_is_neither_mixed_nor_replaced
+        damage_at_the_beginning_of_a_large_object_leaves_nothing_of_it_and_stops_nobody
+        a_store_that_refuses_or_is_not_there_is_told_from_one_that_is_busy
+        an_object_that_may_not_be_read_is_refused_for_good_whatever_its_length
+        markers_of_folders_are_no_objects_and_leave_the_listing_in_order
+    }
 }
 
 /// The program with what it is asked, in an environment.

@@ -2,10 +2,10 @@
 //!
 //! Names come in order, one by one; neighbours are kept as pieces, and two neighbouring pieces become one when there are too many. At the end pieces
 //! become shards of about equal weight. A cut is the shortest text between two names, as separators are in a prefix B-tree (Bayer and
-//! Unterauer, 1977), so that it takes few bytes and names nothing more than it must.
+//! Unterauer, 1977), so that it takes few bytes and names nothing more than it must. An object that weighs more than a shard's fair share becomes
+//! shards of its own where it may be cut ([`Ranged`]).
 
-/// What an object weighs beside its bytes. Assumed, not measured: 64 KiB, what a store sends in the time of a request.
-const OBJECT_WEIGHT: u64 = 64 << 10;
+use crate::ranges::{Candidates, OBJECT_WEIGHT, Ranged, by_bytes};
 
 /// Pieces that are kept for each shard, so that no shard is off by more than a thirtieth.
 const PIECES_PER_SHARD: usize = 32;
@@ -14,9 +14,9 @@ const PIECES_PER_SHARD: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
-    /// So many, or one for each object where there are fewer.
+    /// So many, or fewer where objects are: one for each, and for each 64 MiB of one that may be cut.
     Shards(u32),
-    /// Each of about so many bytes, of which an object counts 64 KiB more than its own; an object that is larger is a shard by itself.
+    /// Each of about so many bytes, of which an object counts 64 KiB more than its own; an object that is larger is cut, or a shard by itself.
     Bytes(u64),
 }
 
@@ -51,6 +51,9 @@ pub struct Cuts {
     /// A piece that weighs so much takes no further object.
     grain: u64,
     last: Option<String>,
+    /// Those in pieces that may be cut, and those that are, which are in none.
+    candidates: Candidates,
+    ranged: Vec<Ranged>,
 }
 
 /// A name came that is not greater than the one before it: the listing is not in the order of bytes.
@@ -61,23 +64,41 @@ pub struct OutOfOrder(pub String);
 impl Cuts {
     /// Begins a listing.
     #[must_use]
-    pub const fn new(wanted: Wanted) -> Self {
+    pub fn new(wanted: Wanted) -> Self {
         let grain = match wanted {
             Wanted::Shards(_) => 0,
             Wanted::Bytes(bytes) => bytes,
         };
-        Self { wanted, pieces: Vec::new(), grain, last: None }
+        let (candidates, ranged) = (Candidates::default(), Vec::new());
+        Self { wanted, pieces: Vec::new(), grain, last: None, candidates, ranged }
     }
 
-    /// Takes the next object.
+    /// Takes the next object, which may be cut where it has a `tag`, a strong entity tag.
     ///
     /// # Errors
     ///
     /// [`OutOfOrder`] where its name is not greater than the last one.
-    pub fn add(&mut self, name: &str, bytes: u64) -> Result<(), OutOfOrder> {
+    pub fn add(&mut self, name: &str, bytes: u64, tag: Option<&str>) -> Result<(), OutOfOrder> {
         if self.last.as_deref().is_some_and(|last| name <= last) {
             return Err(OutOfOrder(name.to_owned()));
         }
+        self.candidates.count(bytes);
+        match (self.wanted, tag) {
+            (Wanted::Shards(count), Some(tag)) => self.candidates.add(name, bytes, tag, count),
+            (Wanted::Bytes(shard_bytes), Some(tag)) => {
+                if let Some(ranged) = by_bytes(name, bytes, tag, shard_bytes) {
+                    self.ranged.push(ranged);
+                    self.last = Some(name.to_owned());
+                    return Ok(());
+                }
+            }
+            (_, None) => {}
+        }
+        self.add_whole(name, bytes);
+        Ok(())
+    }
+
+    fn add_whole(&mut self, name: &str, bytes: u64) {
         let object = Shard { after: String::new(), objects: 1, bytes };
         let grain = self.grain;
         match self.pieces.last_mut() {
@@ -92,13 +113,37 @@ impl Cuts {
         }
         self.last = Some(name.to_owned());
         self.thin_out();
-        Ok(())
     }
 
-    /// The shards; none of an empty listing. Their first begins before every name.
+    /// The shards of names, of which the first begins before every name, and the objects that are cut, in order, which are in none of these. There
+    /// are none of an empty listing.
     #[must_use]
-    pub fn finish(self) -> Vec<Shard> {
-        let Wanted::Shards(count) = self.wanted else { return self.pieces };
+    pub fn finish(mut self) -> (Vec<Shard>, Vec<Ranged>) {
+        let Wanted::Shards(count) = self.wanted else { return (self.pieces, self.ranged) };
+        let object_count = self.pieces.iter().map(|piece| piece.objects).sum();
+        let ranged = std::mem::take(&mut self.candidates).finish(count, object_count);
+        self.leave_out(&ranged);
+        let ranges: u32 = ranged.iter().map(|object| object.count).sum();
+        (self.shards(count.saturating_sub(ranges)), ranged)
+    }
+
+    /// Takes objects out of their pieces.
+    fn leave_out(&mut self, ranged: &[Ranged]) {
+        for object in ranged {
+            let behind = self.pieces.partition_point(|piece| piece.after < object.name);
+            if let Some(piece) = behind.checked_sub(1).and_then(|place| self.pieces.get_mut(place)) {
+                piece.objects -= 1;
+                piece.bytes = piece.bytes.saturating_sub(object.bytes);
+            }
+        }
+        self.pieces.retain(|piece| piece.objects > 0);
+        if let Some(first) = self.pieces.first_mut() {
+            first.after.clear();
+        }
+    }
+
+    /// So many shards of the pieces.
+    fn shards(self, count: u32) -> Vec<Shard> {
         let total: u128 = self.pieces.iter().map(|piece| u128::from(piece.weight())).sum();
         let (mut shards, mut weight): (Vec<Shard>, u128) = (Vec::new(), 0);
         let pieces_count = self.pieces.len();

@@ -1,14 +1,18 @@
-//! The plan: which tree goes where, and where it is cut. It holds no key, and two numbers and a short name for each shard.
+//! The plan: which tree goes where, and where it is cut. It holds no key, and two numbers and a short name for each shard of names, and for each
+//! object that is cut its name and entity tag.
 
 use serde::{Deserialize, Serialize};
 
 use crate::cuts::Shard;
+use crate::ranges::Ranged;
 
 /// Bytes of the random number of a plan.
 pub const SALT_BYTES: usize = 16;
 
-/// The version of the file.
-const VERSION: u32 = 1;
+/// The newest version of the file.
+const VERSION: u32 = 2;
+/// That of a plan in which no object is cut, which earlier commands read too.
+const VERSION_OF_NAMES: u32 = 1;
 
 /// Which way objects go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,8 +39,19 @@ pub struct Plan {
     pub salt: [u8; SALT_BYTES],
     /// Whether the store lists in the order of bytes, so that a shard need not list more than its own names.
     pub is_ordered: bool,
-    /// The shards, in the order of their names.
+    /// The shards of names, in the order of these.
     pub shards: Vec<Shard>,
+    /// Objects that are in none of these, in the order of their names: their ranges are the shards behind.
+    pub ranged: Vec<Ranged>,
+}
+
+/// What one shard has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Portion<'p> {
+    /// Names: its own begin behind a name of its, and end with this one, where they end before the last; but not those of objects that are cut.
+    Names(&'p Shard, Option<&'p str>),
+    /// A range of an object, by its number, counted from 0.
+    Range(&'p Ranged, u32),
 }
 
 /// Why a file is no plan, or has no such shard.
@@ -47,16 +62,19 @@ pub enum PlanError {
     #[error("no plan of evener: {0}")]
     Malformed(String),
     /// It is a plan of another version.
-    #[error("a plan of version {0}, and this command reads version {VERSION}")]
+    #[error("a plan of version {0}, and this command reads versions {VERSION_OF_NAMES} and {VERSION}")]
     Version(u32),
     /// Its shards are not in order, so that a name would be in two of them or in none.
     #[error("its shards are not in order")]
     Order,
+    /// An object is cut into no ranges, or too many.
+    #[error("its ranges are none")]
+    Ranges,
     /// It has fewer shards.
     #[error("it has {shards} shards, counted from 0, and none of number {number}")]
     NoSuchShard {
         /// How many there are.
-        shards: usize,
+        shards: u32,
         /// Which one was asked for.
         number: u32,
     },
@@ -78,6 +96,9 @@ struct File {
     is_ordered: bool,
     /// After which name each begins, its objects and their bytes.
     shards: Vec<(String, u64, u64)>,
+    /// The name of each object that is cut, its bytes, its entity tag and its ranges.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ranges: Vec<(String, u64, String, u32)>,
 }
 
 impl File {
@@ -107,8 +128,10 @@ impl Plan {
     #[must_use]
     pub fn written(&self) -> String {
         let shards = self.shards.iter().map(|shard| (shard.after.clone(), shard.objects, shard.bytes));
+        let ranges = self.ranged.iter();
+        let ranges = ranges.map(|one| (one.name.clone(), one.bytes, one.tag.clone(), one.count));
         let file = File {
-            version: VERSION,
+            version: if self.ranged.is_empty() { VERSION_OF_NAMES } else { VERSION },
             direction: self.direction,
             source: self.source.clone(),
             destination: self.destination.clone(),
@@ -116,6 +139,7 @@ impl Plan {
             is_ordered: self.is_ordered,
             salt: self.salt.iter().map(|byte| format!("{byte:02x}")).collect(),
             shards: shards.collect(),
+            ranges: ranges.collect(),
         };
         file.text()
     }
@@ -124,11 +148,11 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] where it is no plan of this version, or its shards overlap.
+    /// [`PlanError`] where it is no plan of a version that is known, or its shards overlap.
     pub fn read(text: &str) -> Result<Self, PlanError> {
         let malformed = |error: serde_json::Error| PlanError::Malformed(error.to_string());
         let Version { version } = serde_json::from_str(text).map_err(malformed)?;
-        if version != VERSION {
+        if !(VERSION_OF_NAMES..=VERSION).contains(&version) {
             return Err(PlanError::Version(version));
         }
         let file: File = serde_json::from_str(text).map_err(malformed)?;
@@ -137,24 +161,59 @@ impl Plan {
         let shards: Vec<_> = shards.collect();
         let is_in_order = shards.windows(2).all(|pair| pair[0].after < pair[1].after)
             && shards.first().is_none_or(|first| first.after.is_empty());
-        if !is_in_order {
+        let ranged = ranged(file.ranges)?;
+        if !is_in_order || !ranged.is_sorted_by(|one, next| one.name < next.name) {
             return Err(PlanError::Order);
         }
         let File { direction, source, destination, suffix, is_ordered, .. } = file;
-        Ok(Self { direction, source, destination, suffix, salt, is_ordered, shards })
+        let plan = Self { direction, source, destination, suffix, salt, is_ordered, shards, ranged };
+        plan.counted().map(|_| plan).ok_or(PlanError::Ranges)
     }
 
-    /// A shard and the last name that may be its own; there is none for the last shard.
+    /// How many shards there are, those of names and ranges.
+    #[must_use]
+    pub fn shard_count(&self) -> u32 {
+        self.counted().unwrap_or(u32::MAX)
+    }
+
+    fn counted(&self) -> Option<u32> {
+        let names = u32::try_from(self.shards.len()).ok()?;
+        self.ranged.iter().try_fold(names, |count, object| count.checked_add(object.count))
+    }
+
+    /// What a shard has.
     ///
     /// # Errors
     ///
     /// [`PlanError::NoSuchShard`].
-    pub fn shard(&self, number: u32) -> Result<(&Shard, Option<&str>), PlanError> {
+    pub fn shard(&self, number: u32) -> Result<Portion<'_>, PlanError> {
         let place = usize::try_from(number).unwrap_or(usize::MAX);
-        let no_such = PlanError::NoSuchShard { shards: self.shards.len(), number };
-        let shard = self.shards.get(place).ok_or(no_such)?;
-        Ok((shard, self.shards.get(place + 1).map(|next| next.after.as_str())))
+        if let Some(shard) = self.shards.get(place) {
+            return Ok(Portion::Names(shard, self.shards.get(place + 1).map(|next| next.after.as_str())));
+        }
+        let mut range = number - u32::try_from(self.shards.len()).unwrap_or(number);
+        for object in &self.ranged {
+            match range.checked_sub(object.count) {
+                None => return Ok(Portion::Range(object, range)),
+                Some(behind) => range = behind,
+            }
+        }
+        Err(PlanError::NoSuchShard { shards: self.shard_count(), number })
     }
+
+    /// Whether an object is cut, so that no shard of names has it.
+    #[must_use]
+    pub fn is_ranged(&self, name: &str) -> bool {
+        self.ranged.binary_search_by(|object| object.name.as_str().cmp(name)).is_ok()
+    }
+}
+
+fn ranged(rows: Vec<(String, u64, String, u32)>) -> Result<Vec<Ranged>, PlanError> {
+    let object = |(name, bytes, tag, count): (String, u64, String, u32)| {
+        let is_sound = count > 0 && !name.is_empty() && !tag.is_empty();
+        is_sound.then_some(Ranged { name, bytes, tag, count }).ok_or(PlanError::Ranges)
+    };
+    rows.into_iter().map(object).collect()
 }
 
 fn salt_of(digits: &str) -> Option<[u8; SALT_BYTES]> {

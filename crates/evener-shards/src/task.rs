@@ -31,6 +31,8 @@ pub struct Planning {
     pub suffix: String,
     /// How many shards.
     pub wanted: Wanted,
+    /// Whether no object is cut, however large.
+    pub no_ranges: bool,
     /// Where the plan goes.
     pub output: PathBuf,
     /// Whether nothing is said but failures.

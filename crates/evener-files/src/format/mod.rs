@@ -6,6 +6,8 @@
 //! no associated data, and a tag that stands behind the segment's ciphertext ([`Cut::tag_bytes`]).
 
 use evener_core::Algorithm;
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::armor::Armor;
@@ -63,6 +65,19 @@ impl KeyFacts {
         let parts = parts.map(|part| Zeroizing::new(part.as_bytes().to_vec())).collect();
         Self { secret: None, parts, is_by_passphrase: false }
     }
+
+    /// A digest of these and of `about` for one `purpose`, under what is secret, or under `salt` where nothing is.
+    pub(crate) fn digest(&self, purpose: &[u8], salt: &[u8], about: &[&[u8]]) -> [u8; 32] {
+        let key = self.secret.as_ref().map_or(salt, |secret| &secret[..]);
+        let mut digest = Hmac::<Sha256>::new_from_slice(key).expect("it takes keys of any length");
+        digest.update(purpose);
+        // Each part with its length, so that no two are one text.
+        for part in self.parts.iter().map(|part| &part[..]).chain(about.iter().copied()) {
+            digest.update(&(part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        digest.finalize().into_bytes().into()
+    }
 }
 
 impl<A> Format<A> {
@@ -112,6 +127,21 @@ impl Sealer {
             Self::Tink(tink) => tink.seal(),
             Self::Age(recipients) => age::seal(recipients),
             Self::OpensslEnc(enc) => enc.seal(),
+        }
+    }
+
+    /// As [`Sealer::seal`], but under values that the key and `about` decide, so that who has both begins the same file. `about` tells the plaintext
+    /// from any other that was or will be sealed so under this key, and pins each byte of it: else two texts go under one nonce.
+    ///
+    /// # Errors
+    ///
+    /// [`FormatError::Unsupported`] where the format has a key for each file that no one else could make.
+    pub(crate) fn seal_about(&self, about: &[&[u8]]) -> Result<Sealing, FormatError> {
+        match self {
+            Self::Tink(tink) => tink.seal_about(about),
+            Self::Age(_) | Self::OpensslEnc(_) => {
+                Err(FormatError::Unsupported("a file of this format that several machines begin".into()))
+            }
         }
     }
 

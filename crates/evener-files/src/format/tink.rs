@@ -67,10 +67,28 @@ impl Tink {
     }
 
     pub(super) fn seal(&self) -> Result<Sealing, FormatError> {
+        self.sealing(fill_random)
+    }
+
+    /// As [`Tink::seal`], but with a pseudorandom salt and nonce prefix: the key's HMAC of `about`, expanded.
+    pub(super) fn seal_about(&self, about: &[&[u8]]) -> Result<Sealing, FormatError> {
+        let digest = Zeroizing::new(self.key_facts("seal").digest(b"evener shared header 1", &[], about));
+        let library = |error: &dyn std::fmt::Display| FormatError::Library(error.to_string());
+        self.sealing(|header| {
+            let expander = Hkdf::<Sha256>::from_prk(&digest[..]).map_err(|error| library(&error))?;
+            expander.expand(b"salt and nonce prefix", header).map_err(|error| library(&error))
+        })
+    }
+
+    /// A file whose header has what `fill` makes, behind its first byte.
+    fn sealing(
+        &self,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), FormatError>,
+    ) -> Result<Sealing, FormatError> {
         let key = self.keyset.primary()?;
         let header_bytes = header_bytes(key.derived_key_bytes());
         let mut header = vec![0; header_bytes];
-        fill_random(&mut header)?;
+        fill(&mut header)?;
         header[0] = u8::try_from(header_bytes).expect("24 or 40");
         let body = self.body(key, &header, Direction::Encrypt)?;
         Ok(Sealing { header, body })

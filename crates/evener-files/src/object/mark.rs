@@ -1,8 +1,5 @@
 //! A mark that tells a finished output from any other: of which source it was made, and for which key.
 
-use hmac::{Hmac, Mac as _};
-use sha2::Sha256;
-
 use crate::request::Task;
 
 /// Bytes of a mark. Half a digest: as hard to meet by chance as an object's own random values.
@@ -20,18 +17,6 @@ pub fn mark(task: &Task, salt: &[u8], about: &[&[u8]]) -> Option<String> {
     if facts.is_by_passphrase {
         return None;
     }
-    let key = facts.secret.as_ref().map_or(salt, |secret| &secret[..]);
-    let mut mark = hmac(key);
-    mark.update(b"evener object 1");
-    // Each part with its length, so that no two are one text.
-    for part in facts.parts.iter().map(|part| &part[..]).chain(about.iter().copied()) {
-        mark.update(&(part.len() as u64).to_le_bytes());
-        mark.update(part);
-    }
-    let digest = mark.finalize().into_bytes();
+    let digest = facts.digest(b"evener object 1", salt, about);
     Some(digest[..MARK_BYTES].iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn hmac(key: &[u8]) -> Hmac<Sha256> {
-    Hmac::new_from_slice(key).expect("it takes keys of any length")
 }

@@ -8,7 +8,7 @@ use evener_core::{Direction, Job};
 
 use super::{ReadAt, slots};
 use crate::error::{FileError, FormatError};
-use crate::format::{Body, Layout};
+use crate::format::{Body, Layout, Sealer, Sealing};
 use crate::input::bytes::{Bytes, Foreign};
 use crate::request::Task;
 use crate::segments::{KeyTrial, choose, input_of, job, read_header, span};
@@ -48,10 +48,44 @@ impl ObjectWork {
         slots: &mut Slots<'m>,
         caller: &mut Caller<'_, 'm>,
     ) -> Result<Self, FileError> {
+        Self::begin_with(task, source, Sealer::seal, slots, caller)
+    }
+
+    /// As [`ObjectWork::begin`], for an object of which several machines have runs: where the header is made, it is not random, but the same for
+    /// all who have the key and say the same `about`. No other plaintext that is or will be sealed under this key may have the same `about`, so
+    /// this tells which object it is, pins its bytes, and has a random part of the try.
+    ///
+    /// # Errors
+    ///
+    /// As [`ObjectWork::begin`]; [`FileError::Format`] where [`ObjectWork::can_be_shared`] says no.
+    pub fn begin_shared<'m>(
+        task: &Task,
+        source: impl ReadAt,
+        about: &[&[u8]],
+        slots: &mut Slots<'m>,
+        caller: &mut Caller<'_, 'm>,
+    ) -> Result<Self, FileError> {
+        Self::begin_with(task, source, |sealer| sealer.seal_about(about), slots, caller)
+    }
+
+    /// Whether several machines that know nothing of each other can have runs of one object: always where it is opened, and where it is sealed in the
+    /// Tink format, whose key all have. A file of age's has a key of its own, which only who made it has.
+    #[must_use]
+    pub const fn can_be_shared(task: &Task) -> bool {
+        matches!(task, Task::Decrypt(_) | Task::Encrypt(Sealer::Tink(_)))
+    }
+
+    fn begin_with<'m>(
+        task: &Task,
+        source: impl ReadAt,
+        seal: impl FnOnce(&Sealer) -> Result<Sealing, FormatError>,
+        slots: &mut Slots<'m>,
+        caller: &mut Caller<'_, 'm>,
+    ) -> Result<Self, FileError> {
         let (source, direction) = (Foreign(source), direction(task));
         let (header, body) = match task {
             Task::Encrypt(sealer) => {
-                let sealing = sealer.seal()?;
+                let sealing = seal(sealer)?;
                 (sealing.header, sealing.body)
             }
             Task::Decrypt(opener) => {

@@ -27,6 +27,15 @@ impl<'a, 'r> Core<'a, 'r> {
         ObjectWork::begin(self.task, source, &mut self.slots, &mut self.caller).map_err(of)
     }
 
+    /// Begins the work on an object of which other machines have other runs.
+    pub(super) fn begin_shared(
+        &mut self,
+        source: &(impl ReadAt + ?Sized),
+        about: &[&[u8]],
+    ) -> Result<ObjectWork, Failure> {
+        ObjectWork::begin_shared(self.task, source, about, &mut self.slots, &mut self.caller).map_err(of)
+    }
+
     /// The output of a run of segments.
     pub(super) fn crypt(
         &mut self,

@@ -1,4 +1,4 @@
-//! The names of a shard, as its part of the listing has them.
+//! The names of a shard, as its part of the listing has them; or the one object of which it has a range.
 
 use std::time::Duration;
 
@@ -9,8 +9,15 @@ use crate::store::{Found, Step, Store, Walk};
 /// What stands for a name where the listing failed.
 const LISTING: &str = "(listing)";
 
+/// What a shard has.
+pub(super) enum Feed<'a> {
+    Names(Names<'a>),
+    /// At most one object, which no listing is asked for.
+    One(Option<Found>),
+}
+
 /// A listing from one name to another.
-pub(super) struct Feed<'a> {
+pub(super) struct Names<'a> {
     walk: Walk<'a>,
     report: &'a Report,
     /// Greater than this, and no greater than that.
@@ -38,11 +45,20 @@ impl<'a> Feed<'a> {
         report: &'a Report,
     ) -> Self {
         let walk = Walk::new(source, if is_ordered { after } else { "" }, is_ordered, retries);
-        Self { walk, report, after: after.to_owned(), upto, is_ordered }
+        Self::Names(Names { walk, report, after: after.to_owned(), upto, is_ordered })
     }
 
     /// The next object of the shard. What cannot be listed is reported.
     pub(super) fn next(&mut self) -> Next {
+        match self {
+            Self::Names(names) => names.next(),
+            Self::One(found) => found.take().map_or(Next::End, Next::Object),
+        }
+    }
+}
+
+impl Names<'_> {
+    fn next(&mut self) -> Next {
         loop {
             match self.walk.next() {
                 Step::End => return Next::End,

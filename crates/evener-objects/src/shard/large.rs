@@ -1,4 +1,5 @@
-//! A large object: parts of whole segments, which threads read, work on and send in any order; who ends the last one completes it.
+//! A large object, or a range of one: parts of whole segments, which threads read, work on and send in any order; the thread that ends the last one
+//! completes the object, or goes on with the range.
 
 use std::cell::Cell;
 use std::io::{self, IoSliceMut};
@@ -7,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use evener_files::object::{ObjectWork, ReadAt};
+use evener_shards::Plan;
 
 use super::core::Core;
 use super::order::Order;
 use super::{PART_BYTES, PARTS_MAX};
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Kind};
 use crate::report::Ended;
 use crate::store::{Found, Making, Upload};
 
@@ -22,6 +24,8 @@ pub(super) struct Large {
     work: ObjectWork,
     upload: Arc<dyn Upload>,
     segments_per_part: u64,
+    /// Numbers of the parts that are done here: all, or those of a range.
+    parts: Range<usize>,
     /// Parts not yet ended, well or badly.
     left: AtomicUsize,
     /// The first failure.
@@ -36,51 +40,107 @@ impl Large {
         found: Found,
         making: Making,
     ) -> Result<Self, Failure> {
-        let source = Stored { shard, found: &found, failure: Cell::default() };
-        // Why the header could not be read says more than that it could not be.
-        let work = core.begin(&source).map_err(|failure| source.failure.take().unwrap_or(failure))?;
+        let source = Stored::new(shard, &found);
+        let work = source.or_why(core.begin(&source))?;
         let upload = shard.patiently(|| shard.destination.begin(&making))?;
-        let segments_per_part = segments_per_part(work.segment_bytes_out(), work.segment_count());
-        let mut large = Self {
-            found,
-            making,
-            work,
-            upload,
-            segments_per_part,
-            left: AtomicUsize::default(),
-            failure: Mutex::default(),
-        };
-        large.left = AtomicUsize::new(large.part_count());
-        Ok(large)
+        Ok(Self::new(found, making, work, upload, |parts| 0..parts))
     }
 
-    /// Parts, at least one.
+    /// The same for the parts of a range, which is given by `range` of how many the object has, in an upload that several machines share.
+    pub(super) fn open_range(
+        shard: &Order<'_>,
+        core: &mut Core<'_, '_>,
+        (found, making): (&Found, &Making),
+        upload: &str,
+        range: impl FnOnce(usize) -> Range<usize>,
+    ) -> Result<Self, Failure> {
+        let source = Stored::new(shard, found);
+        let Plan { salt, source: place, .. } = shard.plan;
+        let bytes = found.bytes.to_le_bytes();
+        // What the object is, as each read demands it; and the upload, so that no later one has the same header.
+        let about: [&[u8]; 6] = [
+            salt,
+            place.as_bytes(),
+            found.name.as_bytes(),
+            found.version.as_bytes(),
+            &bytes,
+            upload.as_bytes(),
+        ];
+        let work = source.or_why(core.begin_shared(&source, &about))?;
+        let upload = shard.sharing()?.join(making, upload)?;
+        Ok(Self::new(found.clone(), making.clone(), work, upload, range))
+    }
+
+    fn new(
+        found: Found,
+        making: Making,
+        work: ObjectWork,
+        upload: Arc<dyn Upload>,
+        range: impl FnOnce(usize) -> Range<usize>,
+    ) -> Self {
+        let segments_per_part = segments_per_part(work.segment_bytes_out(), work.segment_count());
+        let count = work.segment_count().div_ceil(segments_per_part);
+        let parts = range(usize::try_from(count).expect("no more than a few thousand"));
+        let (left, failure) = (AtomicUsize::new(parts.len()), Mutex::default());
+        Self { found, making, work, upload, segments_per_part, parts, left, failure }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.found.name
+    }
+
+    /// Parts that are done here, at least one of a whole object.
     pub(super) fn part_count(&self) -> usize {
-        let count = self.work.segment_count().div_ceil(self.segments_per_part);
-        usize::try_from(count).expect("no more than a few thousand")
+        self.parts.len()
     }
 
     /// Bytes of a part, read and made.
     pub(super) fn part_bytes(&self) -> u64 {
-        let run = self.run(0);
+        let run = self.run(self.parts.start);
         [self.work.input(&run), self.work.output(&run)].iter().map(|space| space.end - space.start).sum()
     }
 
-    /// Does a part; the one that is ended last ends the object.
-    pub(super) fn do_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) {
+    /// Bytes of all parts that are done here, read and made.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        if self.parts.is_empty() {
+            return (0, 0);
+        }
+        let run = self.run(self.parts.start).start..self.run(self.parts.end - 1).end;
+        let [read, made] =
+            [self.work.input(&run), self.work.output(&run)].map(|space| space.end - space.start);
+        (read, made)
+    }
+
+    /// What the store calls the parts that were done here.
+    pub(super) fn sent(&self) -> Result<Vec<String>, Failure> {
+        let none = || (self.parts.is_empty()).then(Vec::new);
+        let sent = none().or_else(|| self.upload.sent(&self.parts));
+        sent.ok_or_else(|| Failure::new(Kind::Transient, "a part was not sent"))
+    }
+
+    /// Does the part `number` of those that are done here; whether it was the one that is ended last.
+    pub(super) fn do_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) -> bool {
+        let number = self.parts.start + number;
         let tried = if self.failure().is_none() { self.try_part(shard, core, number) } else { Ok(()) };
         if let Err(failure) = tried {
             self.failure().get_or_insert(failure);
             self.upload.give_up();
         }
         // AcqRel: who ends the last part comes behind all that the others did.
-        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            let ended = self.end(shard).unwrap_or_else(|failure| {
-                self.upload.abort();
-                Ended::Failed(failure)
-            });
-            shard.report.object(&self.found.name, &ended);
-        }
+        self.left.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Ends a whole object, all of whose parts have ended.
+    pub(super) fn end(&self, shard: &Order<'_>) -> Ended {
+        self.completed(shard).unwrap_or_else(|failure| {
+            self.upload.abort();
+            Ended::Failed(failure)
+        })
+    }
+
+    /// Whether all parts ended well.
+    pub(super) fn outcome(&self) -> Result<(), Failure> {
+        self.failure().take().map_or(Ok(()), Err)
     }
 
     fn try_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) -> Result<(), Failure> {
@@ -97,10 +157,8 @@ impl Large {
         first..(first + self.segments_per_part).min(self.work.segment_count())
     }
 
-    fn end(&self, shard: &Order<'_>) -> Result<Ended, Failure> {
-        if let Some(failure) = self.failure().take() {
-            return Err(failure);
-        }
+    fn completed(&self, shard: &Order<'_>) -> Result<Ended, Failure> {
+        self.outcome()?;
         let bytes_out = self.work.output(&(0..self.work.segment_count())).end;
         let done = Ended::Done { bytes_in: self.found.bytes, bytes_out };
         // Stores behind HTTP are not asked to complete only where nothing stands, so it is looked at once more. Directories are.
@@ -134,6 +192,17 @@ struct Stored<'a> {
     found: &'a Found,
     /// Why a read failed.
     failure: Cell<Option<Failure>>,
+}
+
+impl<'a> Stored<'a> {
+    const fn new(shard: &'a Order<'a>, found: &'a Found) -> Self {
+        Self { shard, found, failure: Cell::new(None) }
+    }
+
+    /// Why the header could not be read, which says more than that it could not be.
+    fn or_why<T>(&self, read: Result<T, Failure>) -> Result<T, Failure> {
+        read.map_err(|failure| self.failure.take().unwrap_or(failure))
+    }
 }
 
 impl ReadAt for Stored<'_> {

@@ -5,13 +5,16 @@
 //!                                └──> parts of large objects, before new objects
 //! ```
 //! A thread takes an object, or a part of a large one, to its end. There are more threads than cores, for most of the time each waits for a store.
+//! A shard that is a range of an object has the parts of that alone; `round.rs` has how machines make one output of theirs.
 
 mod core;
 mod feed;
 mod large;
+mod notes;
 mod order;
 mod parts;
 mod queue;
+mod round;
 mod worker;
 
 use std::sync::Arc;
@@ -22,24 +25,25 @@ use evener::core::Direction as Way;
 use evener::core::plan::Policy;
 use evener::{CoreDrivers, DriverFactory as _, Setup};
 use evener_files::Task;
-use evener_files::object::mark;
+use evener_files::object::{ObjectWork, mark};
 use evener_machine::{Choice, Machine, Silent};
-use evener_shards::{Plan, ShardRun};
+use evener_shards::{Plan, Portion, Ranged, ShardRun};
 use rustix::process::{Signal, set_parent_process_death_signal};
 
 use self::core::Core;
 use crate::keys;
 use crate::outcome::{Exit, Failure, Retries};
 use crate::report::Report;
-use crate::store;
+use crate::store::{self, Found, Store};
 use feed::Feed;
-use large::Large;
 use order::Order;
 use queue::Queue;
-use worker::Worker;
+use worker::{InParts, Worker};
 
 /// What an object may have to be read and written at once, and what a part of a larger one has: more than the 5 MiB that stores want, and a few
 /// of them fit the memory of a small pod.
+///
+/// Where this, the next one or what is made of them changes, names of notes have to (`notes.rs`): machines that share an object cut it alike.
 const PART_BYTES: u64 = 8 << 20;
 /// Parts of one object; stores take 10000.
 const PARTS_MAX: u64 = 9_000;
@@ -58,8 +62,7 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
     let text = std::fs::read_to_string(&run.plan);
     let text = text.map_err(|error| Failure::never(format_args!("cannot read {name}: {error}")))?;
     let plan = Plan::read(&text).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
-    let (shard, upto) =
-        plan.shard(run.number).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
+    let portion = plan.shard(run.number).map_err(|error| Failure::never(format_args!("{name}: {error}")))?;
     let task = keys::task(plan.direction, &run.keys)?;
     mark(&task, &plan.salt, &[])
         .ok_or_else(|| Failure::never("passphrases are for people: shards take keys"))?;
@@ -68,12 +71,24 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
     let destination = store::open(&plan.destination, true, retries)?;
     let report = Report::new(run.number, run.json.as_deref(), run.quiet);
     let report = report.map_err(|error| Failure::never(format_args!("cannot write the report: {error}")))?;
-    let feed = Feed::new(&*source, &shard.after, upto, plan.is_ordered, retries, &report);
+    let shared = shared(portion, &task, &*destination);
+    let feed = match portion {
+        Portion::Names(shard, upto) => {
+            Feed::new(&*source, &shard.after, upto, plan.is_ordered, retries, &report)
+        }
+        // What cannot be shared is done whole, by the first of its shards.
+        Portion::Range(object, number) => {
+            let is_here = shared.is_some() || number == 0;
+            Feed::One(is_here.then(|| Found::by_tag(&object.name, object.bytes, &object.tag)))
+        }
+    };
     let threads = threads(&task, run);
     let extra_bytes = run.memory_bytes.saturating_sub(thread_bytes(&task).saturating_mul(threads as u64));
     let queue = Queue::new(feed, extra_bytes);
     let shard = Order {
         plan: &plan,
+        portion,
+        shared,
         task: &task,
         source: &*source,
         destination: &*destination,
@@ -86,8 +101,17 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
     report.finish()
 }
 
+/// The range that a shard is, where it can be done beside others: where their parts can become one output, under a header that all can make,
+/// of one state of the source.
+fn shared<'p>(portion: Portion<'p>, task: &Task, destination: &dyn Store) -> Option<(&'p Ranged, u32)> {
+    let Portion::Range(object, number) = portion else { return None };
+    let is_pinned = Found::by_tag(&object.name, object.bytes, &object.tag).strong_tag().is_some();
+    let can_be = is_pinned && ObjectWork::can_be_shared(task) && destination.sharing().is_some();
+    can_be.then_some((object, number))
+}
+
 /// Has threads work on the shard; this one is among them.
-fn on_threads(shard: &Order<'_>, queue: &Queue<'_, Arc<Large>>, threads: usize) -> Result<(), Failure> {
+fn on_threads(shard: &Order<'_>, queue: &Queue<'_, Arc<InParts>>, threads: usize) -> Result<(), Failure> {
     let (way, algorithms) = match shard.task {
         Task::Encrypt(sealer) => (Way::Encrypt, sealer.algorithms()),
         Task::Decrypt(opener) => (Way::Decrypt, opener.algorithms()),

@@ -2,15 +2,18 @@
 
 use evener_files::Task;
 use evener_files::object::mark;
-use evener_shards::{Direction, Existing, Plan};
+use evener_shards::{Direction, Existing, Plan, Portion, Ranged};
 
-use crate::outcome::{Failure, Retries};
-use crate::report::Report;
-use crate::store::{Found, Making, Standing, Store};
+use crate::outcome::{Failure, Kind, Retries};
+use crate::report::{Ended, Report};
+use crate::store::{Found, Making, Sharing, Standing, Store};
 
 /// What all threads of a shard are to do, with what they do it.
 pub(super) struct Order<'a> {
     pub(super) plan: &'a Plan,
+    pub(super) portion: Portion<'a>,
+    /// The range that is done beside those of other machines.
+    pub(super) shared: Option<(&'a Ranged, u32)>,
     pub(super) task: &'a Task,
     pub(super) source: &'a dyn Store,
     pub(super) destination: &'a dyn Store,
@@ -19,7 +22,31 @@ pub(super) struct Order<'a> {
     pub(super) report: &'a Report,
 }
 
-impl Order<'_> {
+impl<'a> Order<'a> {
+    /// What several machines need to make one output.
+    pub(super) fn sharing(&self) -> Result<&'a dyn Sharing, Failure> {
+        let none = || Failure::never("this store takes an output from one machine only");
+        self.destination.sharing().ok_or_else(none)
+    }
+
+    /// Whether an object is in no shard of names, of which this is one.
+    pub(super) fn is_of_others(&self, found: &Found) -> bool {
+        matches!(self.portion, Portion::Names(..)) && self.plan.is_ranged(&found.name)
+    }
+
+    /// Says how an object ended. One that the plan has in one state only is not listed again by another run of the shard.
+    pub(super) fn report(&self, name: &str, ended: Ended) {
+        let ended = match (self.portion, ended) {
+            (Portion::Range(..), Ended::Failed(Failure { kind: Kind::Changed | Kind::Absent, .. })) => {
+                Ended::Failed(Failure::never(
+                    "it has changed since the plan was made, or is gone: plan again",
+                ))
+            }
+            (_, ended) => ended,
+        };
+        self.report.object(name, &ended);
+    }
+
     /// Tries while it fails for the moment only.
     pub(super) fn patiently<T>(&self, work: impl FnMut() -> Result<T, Failure>) -> Result<T, Failure> {
         self.retries.until_done(|| self.report.tried_again(), work)

@@ -1,19 +1,27 @@
 //! A thread: it takes objects and parts to their end, each on its own core.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::core::Core;
 use super::large::Large;
 use super::order::Order;
 use super::queue::{Queue, Work};
+use super::round::{Doing, Round, Step};
 use super::{PART_BYTES, part_memory};
 use crate::outcome::{Failure, Kind};
 use crate::report::Ended;
 use crate::store::{Found, Making};
 
+/// What has parts for all threads.
+pub(super) struct InParts {
+    large: Large,
+    /// What a range goes on with, once.
+    doing: Mutex<Option<Box<Doing>>>,
+}
+
 pub(super) struct Worker<'a, 'q, 'r> {
     pub(super) shard: &'a Order<'a>,
-    pub(super) queue: &'a Queue<'q, Arc<Large>>,
+    pub(super) queue: &'a Queue<'q, Arc<InParts>>,
     pub(super) core: Core<'a, 'r>,
 }
 
@@ -23,32 +31,71 @@ impl Worker<'_, '_, '_> {
         while let Some(work) = self.queue.next() {
             match work {
                 Work::Part(part) => {
-                    part.of.do_part(self.shard, &mut self.core, part.number);
+                    let is_last = part.of.large.do_part(self.shard, &mut self.core, part.number);
                     self.queue.part_ended(&part);
-                }
-                Work::Object(found) => {
-                    let ended = self.object(&found).unwrap_or_else(|failure| Some(Ended::Failed(failure)));
-                    if let Some(ended) = ended {
-                        self.shard.report.object(&found.name, &ended);
+                    if is_last {
+                        self.end(&part.of);
                     }
-                    self.queue.looked_at();
                 }
+                Work::Object(found) => match self.shard.shared {
+                    Some((object, number)) => {
+                        let step = Round::begin(self.shard, &mut self.core, object, number);
+                        self.step(&found.name, step);
+                    }
+                    None => {
+                        let ended =
+                            self.object(&found).unwrap_or_else(|failure| Some(Ended::Failed(failure)));
+                        if let Some(ended) = ended {
+                            self.shard.report(&found.name, ended);
+                        }
+                        self.queue.looked_at();
+                    }
+                },
             }
         }
     }
 
-    /// Does an object, or shares it with all threads where it is large. Nothing is said of what is no object.
+    /// All parts have ended of a large object, or of a range.
+    fn end(&mut self, InParts { large, doing }: &InParts) {
+        let doing = doing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match doing {
+            None => self.shard.report(large.name(), large.end(self.shard)),
+            Some(doing) => {
+                let step = doing.end(self.shard, &mut self.core, large);
+                self.step(large.name(), step);
+            }
+        }
+    }
+
+    /// A range goes on, and counts as looked at only when it has ended: until then more parts may come.
+    fn step(&self, name: &str, step: Result<Step, Failure>) {
+        let ended = match step {
+            Ok(Step::Parts(large, doing)) => return self.share(*large, Some(doing)),
+            Ok(Step::Ended(ended)) => ended,
+            Err(failure) => Ended::Failed(failure),
+        };
+        self.shard.report(name, ended);
+        self.queue.looked_at();
+    }
+
+    /// Has all threads work on a large object, or a range.
+    fn share(&self, large: Large, doing: Option<Box<Doing>>) {
+        let extra_bytes = large.part_bytes().saturating_sub(part_memory(self.shard.task));
+        let part_count = large.part_count();
+        let of = InParts { large, doing: Mutex::new(doing) };
+        self.queue.share(of.into(), part_count, extra_bytes);
+    }
+
+    /// Does an object, or shares it with all threads where it is large. Nothing is said of what is no object, or a range's elsewhere.
     fn object(&mut self, found: &Found) -> Result<Option<Ended>, Failure> {
-        if self.shard.patiently(|| self.shard.source.is_marker(found))? {
+        if self.shard.is_of_others(found) || self.shard.patiently(|| self.shard.source.is_marker(found))? {
             return Ok(None);
         }
         let making = self.shard.making(found)?;
         let Some(making) = self.shard.unless_finished(making)? else { return Ok(Some(Ended::Already)) };
         if found.bytes > PART_BYTES {
             let large = Large::open(self.shard, &mut self.core, found.clone(), making)?;
-            let extra_bytes = large.part_bytes().saturating_sub(part_memory(self.shard.task));
-            let part_count = large.part_count();
-            self.queue.share(large.into(), part_count, extra_bytes);
+            self.share(large, None);
             return Ok(None);
         }
         self.small(found, &making).map(Some)

@@ -24,6 +24,11 @@ fn is_refused(text: &str) -> bool {
     }
 }
 
+/// Whether an upload was ended, or has other parts than it is to be completed of.
+fn is_lost(text: &str) -> bool {
+    ["NoSuchUpload", "InvalidPart"].iter().any(|code| text.contains(&format!("<Code>{code}</Code>")))
+}
+
 /// Longest text of an error in a message. Servers send pages.
 const TEXT_BYTES_MAX: usize = 400;
 
@@ -44,8 +49,7 @@ pub(super) fn of(error: &Error) -> Failure {
     let text = error.to_string();
     let kind = match kind {
         Kind::Transient | Kind::Absent if is_refused(&text) => Kind::Never,
-        // The store ended the upload: it is begun anew by another run.
-        Kind::Transient if text.contains("<Code>NoSuchUpload</Code>") => Kind::Absent,
+        Kind::Transient | Kind::Absent if is_lost(&text) => Kind::Lost,
         kind => kind,
     };
     Failure::new(kind, shortened(&text))
@@ -65,7 +69,8 @@ mod tests {
         for (error, kind) in [
             (status("503 Service Unavailable: <Code>SlowDown</Code>"), Kind::Transient),
             (status("400 Bad Request: <Code>RequestTimeout</Code>"), Kind::Transient),
-            (status("404 Not Found: <Code>NoSuchUpload</Code>"), Kind::Absent),
+            (status("404 Not Found: <Code>NoSuchUpload</Code>"), Kind::Lost),
+            (status("400 Bad Request: <Code>InvalidPart</Code>"), Kind::Lost),
             (status("404 Not Found: <Code>NoSuchBucket</Code>"), Kind::Never),
             (status("403 Forbidden: <Code>AuthorizationPermissionMismatch</Code>"), Kind::Never),
             (status("400 Bad Request: <Code>InvalidAuthenticationInfo</Code>"), Kind::Never),

@@ -1,7 +1,7 @@
 //! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
 //!
-//! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`, `blocks.rs` what is Azure's only,
-//! `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local.rs` directories, by descriptors and without following links.
+//! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`, `parts.rs` and `blocks.rs` their two kinds of uploads, `sharing.rs`
+//! what several machines need to make one output, `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local.rs` directories, by descriptors and without following links.
 //! Either way an output appears under its name when all of it is there, together with its mark.
 
 mod blocks;
@@ -9,7 +9,9 @@ mod blocks;
 pub(crate) mod breaking;
 mod errors;
 mod local;
+mod parts;
 mod remote;
+mod sharing;
 mod signing;
 mod walk;
 
@@ -20,6 +22,7 @@ use bytes::Bytes;
 
 use crate::outcome::{Failure, Retries};
 
+pub(crate) use sharing::{RESERVED, Sharing};
 pub(crate) use walk::{Step, Walk};
 
 /// An object that a listing had.
@@ -31,6 +34,24 @@ pub(crate) struct Found {
     /// What the store tells this state of it from others by.
     pub(crate) version: String,
 }
+
+impl Found {
+    /// An object that has this entity tag.
+    pub(crate) fn by_tag(name: &str, bytes: u64, tag: &str) -> Self {
+        Self { name: name.to_owned(), bytes, version: format!("{BY_ETAG}{tag}") }
+    }
+
+    /// Its entity tag, where that is a strong one, and one alone, as reads can demand it: the store gives another to other bytes.
+    pub(crate) fn strong_tag(&self) -> Option<&str> {
+        let tag = self.version.strip_prefix(BY_ETAG)?;
+        let bare = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).unwrap_or(tag);
+        let is_one = !bare.is_empty() && !bare.contains('"') && !tag.starts_with("W/");
+        is_one.then_some(tag)
+    }
+}
+
+/// What a version begins with that the store takes as a condition.
+const BY_ETAG: &str = "etag ";
 
 /// An output that stands under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +103,11 @@ pub(crate) trait Store: Send + Sync {
 
     /// Begins an output that is made of parts.
     fn begin(&self, making: &Making) -> Result<Arc<dyn Upload>, Failure>;
+
+    /// The same for several machines, where the store can.
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        None
+    }
 }
 
 /// An output that is being made of parts, by several threads. Nothing of it is seen before it is complete.
@@ -98,6 +124,11 @@ pub(crate) trait Upload: Send + Sync {
 
     /// Takes back what was sent.
     fn abort(&self);
+
+    /// What the store calls the parts of these numbers, in order, where it has them all and others may send more of the same output.
+    fn sent(&self, _: &Range<usize>) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// The store that a URI names. A directory that is not there is made where it `is_made` for outputs.
@@ -127,4 +158,24 @@ fn absolute(place: &str) -> Result<String, Failure> {
         std::path::absolute(place).map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
     let path = path.to_str().ok_or_else(|| Failure::never(format_args!("{place} is no text")))?;
     Ok(format!("file://{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_strong_where_it_is_one_that_names_one_state() {
+        let strong = |version: &str| {
+            let found = Found { name: String::new(), bytes: 0, version: version.to_owned() };
+            found.strong_tag().map(str::to_owned)
+        };
+        // Azure lists them bare.
+        for tag in ["\"1\"", "0x8DE1", "\"a,b\""] {
+            assert_eq!(strong(&format!("etag {tag}")).as_deref(), Some(tag));
+        }
+        for other in ["etag W/\"1\"", "etag \"1\", \"2\"", "etag \"\"", "etag ", "time 7", "file 1 2 3"] {
+            assert_eq!(strong(other), None, "{other}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::ops::Range;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,16 +15,17 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    Attribute, Attributes, BackoffConfig, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreScheme,
-    PutMode, PutMultipartOptions, PutOptions, RetryConfig,
+    Attribute, Attributes, BackoffConfig, Error, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt as _,
+    ObjectStoreScheme, PutMode, PutMultipartOptions, PutOptions, RetryConfig,
 };
 use tokio::runtime::Runtime;
 use url::Url;
 
 use super::blocks::Blocks;
 use super::errors::of;
+use super::parts::Parts;
 use super::signing::Libcrypto;
-use super::{Found, Listing, Making, Standing, Store, Unlisted, Upload};
+use super::{BY_ETAG, Found, Listing, Making, Sharing, Standing, Store, Unlisted, Upload};
 use crate::outcome::{Failure, Kind, Retries};
 
 /// The attribute that holds a mark. Letters only: some stores take identifiers, some proxies drop what has an underscore.
@@ -93,7 +94,9 @@ fn connected(scheme: &ObjectStoreScheme, place: &str, retries: Retries) -> Resul
     let retry = RetryConfig { backoff, max_retries: 3, retry_timeout: Duration::from_secs(60) };
     match scheme {
         ObjectStoreScheme::AmazonS3 => {
+            // What removes many objects with one request is not in all servers.
             let builder = AmazonS3Builder::from_env().with_url(place).with_retry(retry);
+            let builder = builder.with_disable_bulk_delete(true);
             builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
         }
         ObjectStoreScheme::GoogleCloudStorage => {
@@ -164,15 +167,11 @@ impl Store for Remote {
     }
 
     fn begin(&self, making: &Making) -> Result<Arc<dyn Upload>, Failure> {
-        let path = self.path(&making.name)?;
-        let options =
-            PutMultipartOptions { attributes: attributes(making), ..PutMultipartOptions::default() };
-        let runtime = self.runtime;
+        let (path, options, runtime) = (self.path(&making.name)?, with_mark(making), self.runtime);
         match &self.uploads {
             Uploads::Parts(store) => {
                 let id = self.wait(store.create_multipart_opts(&path, options))?;
-                let multipart = Arc::clone(store);
-                Ok(Arc::new(Parts { multipart, runtime, path, id, done: Mutex::default() }))
+                Ok(Arc::new(Parts::new(Arc::clone(store), runtime, path, id)))
             }
             Uploads::Blocks(store) => {
                 let upload = self.wait(store.put_multipart_opts(&path, options))?;
@@ -180,10 +179,79 @@ impl Store for Remote {
             }
         }
     }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        match &self.uploads {
+            Uploads::Parts(_) => Some(self),
+            // A list of blocks is sent by one, and the mark with it.
+            Uploads::Blocks(_) => None,
+        }
+    }
 }
 
-/// A version that the store takes as a condition, and one that it only tells.
-const BY_ETAG: &str = "etag ";
+impl Remote {
+    /// The upload of this name, one of several machines.
+    fn shared(&self, making: &Making, upload: &str) -> Result<Parts, Failure> {
+        let Uploads::Parts(store) = &self.uploads else { return Err(unshared()) };
+        Ok(Parts::new(Arc::clone(store), self.runtime, self.path(&making.name)?, upload.to_owned()))
+    }
+}
+
+fn unshared() -> Failure {
+    Failure::never("this store takes an output from one machine only")
+}
+
+impl Sharing for Remote {
+    fn begin_shared(&self, making: &Making) -> Result<String, Failure> {
+        let Uploads::Parts(store) = &self.uploads else { return Err(unshared()) };
+        self.wait(store.create_multipart_opts(&self.path(&making.name)?, with_mark(making)))
+    }
+
+    fn join(&self, making: &Making, upload: &str) -> Result<Arc<dyn Upload>, Failure> {
+        Ok(Arc::new(self.shared(making, upload)?))
+    }
+
+    fn complete_shared(&self, making: &Making, upload: &str, parts: Vec<String>) -> Result<(), Failure> {
+        let parts = parts.into_iter().map(|content_id| PartId { content_id });
+        self.shared(making, upload)?.complete_of(parts.collect())
+    }
+
+    fn abort_shared(&self, making: &Making, upload: &str) -> Result<(), Failure> {
+        self.shared(making, upload)?.take_back()
+    }
+
+    fn notes(&self, folder: &str) -> Result<Vec<String>, Failure> {
+        let stream = self.objects.list(Some(&self.path(folder)?));
+        let listed = Objects { stream, prefix: self.prefix.clone(), runtime: self.runtime };
+        let named = |found: Result<Found, Unlisted>| match found {
+            Ok(found) => Ok(found.name),
+            Err(unlisted) => Err(unlisted.failure),
+        };
+        listed.map(named).collect()
+    }
+
+    fn note(&self, name: &str) -> Result<Option<Bytes>, Failure> {
+        let path = self.path(name)?;
+        let read = async { self.objects.get_opts(&path, GetOptions::default()).await?.bytes().await };
+        match self.wait(read) {
+            Ok(text) => Ok(Some(text)),
+            Err(failure) if failure.kind == Kind::Absent => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    fn leave(&self, name: &str, text: Bytes, first: bool) -> Result<(), Failure> {
+        let mode = if first { PutMode::Create } else { PutMode::Overwrite };
+        self.wait(self.objects.put_opts(&self.path(name)?, text.into(), mode.into())).map(drop)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Failure> {
+        let path = self.path(name)?;
+        self.wait(async { self.objects.delete(&path).await })
+    }
+}
+
+/// What a version begins with that the store only tells.
 const BY_TIME: &str = "time ";
 
 /// An entity tag as conditions have it. Azure lists it bare.
@@ -231,40 +299,8 @@ impl Objects {
     }
 }
 
-/// An upload by parts.
-struct Parts {
-    multipart: Arc<dyn MultipartStore>,
-    runtime: &'static Runtime,
-    path: Path,
-    id: String,
-    /// What the store calls each part that it has.
-    done: Mutex<Vec<Option<PartId>>>,
-}
-
-impl Upload for Parts {
-    fn part(&self, number: usize, _: u64, bytes: Bytes) -> Result<(), Failure> {
-        let put = self.multipart.put_part(&self.path, &self.id, number, bytes.into());
-        let id = self.runtime.block_on(put).map_err(|error| of(&error))?;
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        if done.len() <= number {
-            done.resize(number + 1, None);
-        }
-        done[number] = Some(id);
-        Ok(())
-    }
-
-    fn complete(&self) -> Result<(), Failure> {
-        let done = self.done.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let parts: Option<Vec<PartId>> = done.into_iter().collect();
-        let parts = parts.ok_or_else(|| Failure::new(Kind::Transient, "a part was not sent"))?;
-        let complete = self.multipart.complete_multipart(&self.path, &self.id, parts);
-        self.runtime.block_on(complete).map(drop).map_err(|error| of(&error))
-    }
-
-    fn abort(&self) {
-        // What cannot be taken back is not seen either; the store's own rule for such uploads ends it.
-        self.runtime.block_on(self.multipart.abort_multipart(&self.path, &self.id)).ok();
-    }
+fn with_mark(making: &Making) -> PutMultipartOptions {
+    PutMultipartOptions { attributes: attributes(making), ..PutMultipartOptions::default() }
 }
 
 fn attributes(making: &Making) -> Attributes {

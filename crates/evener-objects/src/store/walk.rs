@@ -1,7 +1,8 @@
-//! A listing that is taken up behind its last name where it breaks.
+//! A listing that is taken up behind its last name where it breaks, and has no notes of machines.
 
 use std::time::Duration;
 
+use super::sharing::is_reserved;
 use super::{Found, Listing, Store, Unlisted};
 use crate::outcome::{Breaks, Failure, Kind, Retries};
 
@@ -50,6 +51,7 @@ impl<'a> Walk<'a> {
                 }
                 // Stores may give others besides, first.
                 Some(Ok(found)) if self.before.as_ref().is_some_and(|before| found.name <= *before) => {}
+                Some(Ok(found)) if is_reserved(&found.name) => {}
                 Some(Ok(found)) => {
                     self.breaks.end();
                     self.before = None;

@@ -3,6 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::Child;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -39,10 +40,20 @@ pub(crate) fn start_forbidding(port: u16, method: &'static str, word: &'static s
 
 /// Starts one that errs not, but holds the first request that begins with `method` and has `word` in its first line, and those behind it.
 pub(crate) fn start_held(port: u16, method: &'static str, word: &'static str) -> (u16, Held) {
+    start_held_where(port, move |line| line.starts_with(method) && line.contains(word))
+}
+
+/// Starts one that errs not, but holds the request of this number, counted from 0, and those behind it of the same connection.
+pub(crate) fn start_held_at(port: u16, number: u64) -> (u16, Held) {
+    let count = AtomicU64::new(0);
+    start_held_where(port, move |_| count.fetch_add(1, Ordering::Relaxed) == number)
+}
+
+fn start_held_where(port: u16, is_it: impl Fn(&str) -> bool + Send + Sync + 'static) -> (u16, Held) {
     let ((came, held), (go_on, waits)) = (mpsc::channel(), mpsc::channel());
     let gate = Mutex::new(Some((came, waits)));
     let before = move |line: &str| {
-        let is_first = line.starts_with(method) && line.contains(word);
+        let is_first = is_it(line);
         let taken = if is_first { gate.lock().unwrap().take() } else { None };
         if let Some((came, waits)) = taken {
             came.send(()).and_then(|()| waits.recv().map_err(|_| mpsc::SendError(()))).ok();
@@ -64,6 +75,23 @@ impl Held {
     pub(crate) fn after(self, event: impl FnOnce()) {
         self.came.recv_timeout(Duration::from_secs(60)).expect("such a request came");
         event();
+        self.go_on();
+    }
+
+    /// Waits for the request, or until who would make it has ended; whether it came.
+    pub(crate) fn or_ended(&self, run: &mut Child) -> bool {
+        loop {
+            if self.came.recv_timeout(Duration::from_millis(20)).is_ok() {
+                return true;
+            }
+            if run.try_wait().unwrap().is_some() {
+                return false;
+            }
+        }
+    }
+
+    /// Lets it go on.
+    pub(crate) fn go_on(&self) {
         self.go_on.send(()).ok();
     }
 }

@@ -1,5 +1,5 @@
 //! What tests of shards share: the program and what it is asked, trees, and a judge of other hands.
-#![allow(dead_code, reason = "each test uses its part")]
+#![allow(dead_code, unused_imports, unused_macros, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "support of tests")]
 
 pub(crate) mod faults;
@@ -16,6 +16,24 @@ use std::time::SystemTime;
 use evener_files::age_keys::generate_identity;
 use evener_shards::{Ask, Direction, Existing, Keys, Plan, Planning, ShardRun, Wanted};
 use evener_testing::{Folder, Random, noise};
+
+/// The same tests for servers of several kinds, as far as there are such.
+macro_rules! of_each {
+    ($($store:ident: $kind:ident),+; $tests:tt) => {
+        $(of_each!(@ $store $kind $tests);)+
+    };
+    (@ $store:ident $kind:ident { $($test:ident)+ }) => {
+        mod $store {
+            $(#[test]
+            fn $test() {
+                if let Some(server) = super::Server::start(super::Kind::$kind) {
+                    super::$test(&server);
+                }
+            })+
+        }
+    };
+}
+pub(crate) use of_each;
 
 /// Objects by their names.
 pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
@@ -44,6 +62,7 @@ pub(crate) fn planning(source: &str, destination: &str, wanted: Wanted, output: 
         destination: destination.to_owned(),
         suffix: String::new(),
         wanted,
+        no_ranges: false,
         output: output.to_owned(),
         quiet: true,
     }

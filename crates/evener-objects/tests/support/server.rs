@@ -194,6 +194,18 @@ impl Server {
         fs::remove_dir_all(local).unwrap();
     }
 
+    /// Takes an object away.
+    pub(crate) fn remove(&self, name: &str) {
+        let url = self.url(&format!("/{name}"), "");
+        self.curl(&format!("request = DELETE\nurl = {url:?}\n"));
+    }
+
+    /// Ends an upload by parts, if it is there, as a rule of a bucket does.
+    pub(crate) fn end_upload(&self, name: &str, upload: &str) {
+        let url = self.url(&format!("/{name}"), &format!("uploadId={}", encoded(upload)));
+        self.curl_with(&[], &format!("request = DELETE\nurl = {url:?}\n"));
+    }
+
     /// Puts an object without bytes whose name ends in a slash.
     pub(crate) fn put_marker(&self, place: &str) {
         let url = self.url(&format!("/{place}"), "");
@@ -248,8 +260,12 @@ impl Server {
 
     /// Transfers, as curl's configuration has them.
     fn curl(&self, transfers: &str) {
+        self.curl_with(&["--fail"], transfers);
+    }
+
+    fn curl_with(&self, options: &[&str], transfers: &str) {
         let mut curl = Command::new("curl");
-        curl.args(["-sS", "--fail", "-K", "-"]);
+        curl.args(["-sS", "-K", "-"]).args(options);
         match self.kind {
             Kind::S3 | Kind::Google => {
                 // Not all curls sign what they send.

@@ -12,7 +12,8 @@ use crate::terminal::{Exit, units};
 /// Cuts a tree of objects into shards, for many machines.
 ///
 /// `evener run-shard` does one of them. SOURCE and DEST are places in a store: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX, file:///DIR or a directory; credentials
-/// and endpoints come from the environment. The plan is a small file without keys: both places and, for each shard, after which name it begins.
+/// and endpoints come from the environment. The plan is a small file without keys: both places and, for each shard, after which name it begins. An object that weighs more than a
+/// shard becomes several, each a range of it, where the stores allow it; encryption in ranges takes a Tink key, and else the first range is the whole.
 #[derive(clap::Args)]
 #[command(
     group = ArgGroup::new("wanted").required(true),
@@ -38,6 +39,10 @@ pub(crate) struct Plan {
     /// Cuts shards of about SIZE, such as 50G; an object counts 64 KiB more than its bytes.
     #[arg(long, value_name = "SIZE", group = "wanted", value_parser = units::parse_bytes)]
     shard_bytes: Option<u64>,
+
+    /// Leaves each object whole, however large.
+    #[arg(long)]
+    no_ranges: bool,
 
     /// Plans decryption; unless given, encryption.
     #[arg(long)]
@@ -70,6 +75,7 @@ pub(crate) fn run(arguments: &Plan) -> anyhow::Result<Exit> {
         destination: text("DEST", &arguments.destination)?.to_owned(),
         suffix: text("SUFFIX", &suffix)?.to_owned(),
         wanted,
+        no_ranges: arguments.no_ranges,
         output: arguments.output.clone(),
         quiet: arguments.quiet,
     }))
