@@ -4,6 +4,7 @@
 //! the inner context -> of the whole blocks ([`blocks`]) the chaining value comes out of it, the burst follows, and the last block goes back into
 //! it -> so does what is held of the rest. It stays the one that holds the truth about the message. A TLS record (`record.rs`) is whole blocks.
 
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,6 +24,7 @@ use super::in_flight::{self, Paused};
 use super::lane::check;
 use super::lane::source::LaneSource;
 use super::message::State;
+use super::module_choice;
 use super::spans::{Cut, input_of, last_block, output_mut, output_of};
 use crate::config::Combine;
 use crate::core::errors::Reason;
@@ -72,6 +74,31 @@ pub(crate) fn waits_for_no_job(ctx: &CipherCtx, len: usize) -> bool {
     (row.thresholds.combined_from..BYTES_MIN.min(others_from)).contains(&len)
         && ctx.message.state == State::Direct
         && in_flight::way(ctx.prov()).is_none()
+}
+
+/// Has the inner function do an update that might go together with others, and counts it for them, where none does now and it stays from modules; `None` where it
+/// has to be looked at. Nearly all updates of a program whose threads do not combine end here.
+pub(crate) fn forward_alone(ctx: &mut CipherCtx, call: &Update) -> Option<c_int> {
+    let (row, len) = (ctx.row(), call.len());
+    let is_direct = ctx.message.state == State::Direct && ctx.message.record_mode.is_none();
+    let may_combine = ctx.message.encrypts && (row.thresholds.combined_from..=BYTES_MAX).contains(&len);
+    if !is_direct || !may_combine || !lanes::are_in_service() {
+        return None;
+    }
+    let combiner = ctx.combiner().filter(|combiner| !combiner.is_combining(fork::generation()))?;
+    let has_module = len >= row.thresholds.block_from;
+    if in_flight::way(ctx.prov()).is_some() || has_module && !module_choice::stays_from_modules(ctx, len) {
+        return None;
+    }
+    // Shorter ones only go together within jobs. Who begins to combine at this moment does without this one.
+    let turn = if len < BYTES_MIN {
+        Turn::default()
+    } else {
+        combiner.wants(fork::generation(), len - len % BLOCK_BYTES)
+    };
+    let answer = ctx.forward(call);
+    turn.timed.into_iter().for_each(|timed| combiner.leave(fork::generation(), timed));
+    Some(answer)
 }
 
 /// One update of a message that is the inner context's; `None` where it is to go another way, and nothing was done.

@@ -21,16 +21,19 @@ const CHOICE_MAX: usize = 8;
 /// Whether an update of `len` bytes is the inner function's because only a module could have it otherwise, and none takes such work, or the policy keeps it without a look. Nearly all updates of a program that
 /// no module pays for end here, so whether they run in a job is not asked.
 pub(crate) fn stays_unseen(ctx: &mut CipherCtx, len: usize) -> bool {
-    if ctx.message.state != State::Direct || ctx.message.record_mode.is_some() {
-        return false;
-    }
+    let is_direct = ctx.message.state == State::Direct && ctx.message.record_mode.is_none();
+    is_direct && ctx.row().is_for_modules_alone(ctx.message.encrypts, len) && stays_from_modules(ctx, len)
+}
+
+/// Whether no module takes an update of `len` bytes, or the policy keeps it without a look.
+pub(super) fn stays_from_modules(ctx: &mut CipherCtx, len: usize) -> bool {
     ctx.hot.unseen.take(len) || begins_unseen_run(ctx, len).unwrap_or_default()
 }
 
 /// Keeps some updates like this one, which is the first of them: those that no module takes, or so many as the policy says.
 fn begins_unseen_run(ctx: &mut CipherCtx, len: usize) -> Option<bool> {
     let (row, message) = (ctx.row(), &ctx.message);
-    if !row.is_for_modules_alone(message.encrypts, len) || ctx.prov().settings.guard == Guard::Off {
+    if ctx.prov().settings.guard == Guard::Off {
         return None;
     }
     let (algorithm, direction, bytes) = (row.algorithm?, message.direction(), whole_blocks(row, len));

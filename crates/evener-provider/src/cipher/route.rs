@@ -91,6 +91,7 @@ enum Way {
 /// | of TLS records | shorter than block work, and than what threads encrypt together | the inner function |
 /// | of TLS records | any | `record.rs` |
 /// | of XTS | any | [`data_unit`] |
+/// | owned | kept by guard or policy, or no engine's, and not split | the inner function, to whose context the message goes back |
 /// | owned | any | `buffering.rs` |
 /// | direct | any, from and to any byte of a block | `combining.rs` where threads combine; else block work and what helpers come for `buffering.rs`, and the rest the inner function |
 fn way(ctx: &CipherCtx, call: &Update) -> Way {
@@ -105,6 +106,7 @@ fn way(ctx: &CipherCtx, call: &Update) -> Way {
         _ if has_records && !is_block_work && !may_combine => Way::Inner,
         _ if has_records => Way::Record,
         _ if ctx.family() == Some(Family::Xts) => Way::DataUnit,
+        State::Owned if !is_block_work && !is_split => Way::InnerAgain,
         State::Owned => Way::Buffered,
         State::Direct => Way::Together { else_buffered: is_split || is_block_work },
     }

@@ -124,6 +124,9 @@ dispatch! {
         if len < ctx.hot.thresh || combining::waits_for_no_job(ctx, len) || module_choice::stays_unseen(ctx, len) {
             return ctx.forward(&call);
         }
+        if let Some(answer) = combining::forward_alone(ctx, &call) {
+            return answer;
+        }
         ctx.end_iv_only();
         let answer = for_c(core_of(ctx.row()), || route::update(ctx, &call));
         if answer == 0 {

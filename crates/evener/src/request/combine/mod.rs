@@ -132,6 +132,13 @@ impl Combiner {
         Turn { combined, timed }
     }
 
+    /// Whether callers wait for each other now.
+    #[must_use]
+    #[inline]
+    pub fn is_combining(&self, generation: u32) -> bool {
+        self.group(generation).throughput.group_size() > 0
+    }
+
     /// Tells that a call is over whose end was to be told, whichever thread did its work. Below saturation nothing is combined for callers that
     /// never do.
     pub fn leave(&self, generation: u32, call: TimedCall) {
