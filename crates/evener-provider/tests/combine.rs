@@ -15,6 +15,7 @@ mod support;
 
 use evener_testing::programs::in_child;
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider, clear_errors};
+use support::told::has_told;
 use support::{Random, both_providers, bytes, in_program, usual};
 
 /// Kernels beneath would be taken once they were measured, and what overlaps comes out otherwise by them (docs/guide/limits.md).
@@ -231,6 +232,19 @@ fn parent_and_children_go_on_when_a_process_forks_while_its_threads_combine() {
             drop(end);
         });
         assert!(combined(evener) > 40);
+    });
+}
+
+/// Without which no trial begins: the controller judges by what it is told of calls that go alone.
+#[test]
+fn calls_that_go_alone_are_told_with_their_ends_to_who_decides() {
+    in_program("calls_that_go_alone_are_told_with_their_ends_to_who_decides", "", AUTO, || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        let says = evener.says(c"buildinfo").unwrap();
+        if says.contains("combine = auto:") {
+            return println!("skipped: {says}");
+        }
+        assert!(has_told(&evener, 16_384));
     });
 }
 

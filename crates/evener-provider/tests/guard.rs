@@ -26,6 +26,7 @@ use support::ffi::job::{Fibre, Step};
 use support::ffi::pipe::{Library, PipelineContext};
 use support::ffi::{CipherCtx, DEFAULT};
 use support::lanes::{ours_and_judge, with_lanes_of};
+use support::told::has_told;
 use support::{both_providers, bytes, in_program};
 
 const LEN: usize = 16_384;
@@ -163,6 +164,21 @@ fn jobs_go_together_beside_a_module_that_takes_none_of_them() {
         in_sixteen_jobs(TUNING.control_jobs_first);
         let combined = evener.count(c"evener-combined").unwrap();
         assert!(combined > 16, "{combined}");
+    });
+}
+
+#[test]
+fn calls_that_no_module_takes_are_told_with_their_ends_to_who_decides_whether_threads_combine() {
+    let name = "calls_that_no_module_takes_are_told_with_their_ends_to_who_decides_whether_threads_combine";
+    let variables = [("EVENER_THRESHOLD", "4096"), ("EVENER_COMBINE", "auto")];
+    in_program(name, "", &variables, || {
+        let (_default, evener) = both_providers(OSSL_provider_init);
+        if evener.says(c"buildinfo").unwrap().contains("combine = auto:") {
+            println!("skipped: no lanes here");
+            return;
+        }
+        add_engine(&Elsewhere);
+        assert!(has_told(&evener, 16_384));
     });
 }
 

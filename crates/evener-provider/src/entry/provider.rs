@@ -17,6 +17,7 @@ use super::{offers, provider_of, siblings};
 use crate::core::Core;
 use crate::counters::{self, thread_table};
 use crate::ffi::dispatch;
+use crate::fork;
 use crate::setup;
 use crate::state::{Binding, ProvCtx};
 
@@ -59,10 +60,18 @@ static GETTABLE: Table<Param> = Table(&[
     gettable(c"evener-native", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-wrong-kernels", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-pipelined", PARAM_UNSIGNED_INTEGER),
+    gettable(c"evener-timed", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-redone", PARAM_UNSIGNED_INTEGER),
     gettable(c"evener-split", PARAM_UNSIGNED_INTEGER),
     Param::END,
 ]);
+
+/// Calls that might have been combined and whose ends were told.
+fn timed(prov: &ProvCtx) -> u32 {
+    let combiner = prov.ways().combiner.as_ref();
+    let timed = combiner.map_or(0, |combiner| combiner.counts(fork::generation()).timed);
+    timed.try_into().unwrap_or(u32::MAX)
+}
 
 /// A panic that is caught would still be printed, by a hook of this module's own copy of the standard library.
 fn silence_panics() {
@@ -142,7 +151,10 @@ dispatch! {
                 if matches!(crate::ffi::params::key(param).to_bytes(), b"buildinfo" | b"evener-modules") {
                     setup::open_ways(prov);
                 }
-                prov.describe(param);
+                match crate::ffi::params::key(param).to_bytes() {
+                    b"evener-timed" => _ = crate::ffi::params::answer_number(param, timed(prov)),
+                    _ => prov.describe(param),
+                }
             }
             Ok(1)
         })

@@ -14,6 +14,7 @@ pub mod ffi;
 pub mod kernels;
 pub mod lanes;
 pub mod pair;
+pub mod told;
 
 /// Set in the process that a test starts to run its body in.
 const CHILD: &str = "PROVIDER_TEST_CHILD";

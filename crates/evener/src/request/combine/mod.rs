@@ -49,6 +49,8 @@ pub struct Counts {
     pub bursts: u64,
     /// Epochs in which callers combined, and all epochs.
     pub epochs: [u64; 2],
+    /// Calls in them of which beginning and end were told ([`Combiner::leave`]), one in four.
+    pub timed: u64,
 }
 
 /// What callers share in one generation of the process.
@@ -150,7 +152,8 @@ impl Combiner {
     pub fn counts(&self, generation: u32) -> Counts {
         let group = self.group(generation);
         let [combined, bursts] = [&*group.combined, &group.bursts].map(|count| count.load(Ordering::Relaxed));
-        Counts { combined, bursts, epochs: group.throughput.epochs() }
+        let (epochs, timed) = group.throughput.ended();
+        Counts { combined, bursts, epochs, timed }
     }
 
     /// How often the guard ended combining since this was asked last, by any thread.

@@ -69,6 +69,7 @@ struct EpochState {
     /// Core time of the process at that moment.
     core: Nanos,
     epochs_on: u64,
+    timed: u64,
 }
 
 /// What a thread knows of itself. It belongs to the monitor that it entered last: a thread that uses two by turns is counted
@@ -132,6 +133,7 @@ impl ThroughputMonitor {
             began: Nanos::ZERO,
             core: Nanos::ZERO,
             epochs_on: 0,
+            timed: 0,
         };
         Self {
             id: NAMES.fetch_add(1, Ordering::Relaxed),
@@ -263,6 +265,7 @@ impl ThroughputMonitor {
         let waiting = state.controller.end_epoch(&seen);
         self.setting.locks.fetch_add(state.controller.failures() - failures, Ordering::Relaxed);
         state.epochs_on += u64::from(self.group_size() > 0);
+        state.timed += timed;
         (state.began, state.core) = (now, core);
         if let Some(waiting) = waiting {
             self.setting.yields.store(waiting.yields, Ordering::Relaxed);
@@ -272,10 +275,10 @@ impl ThroughputMonitor {
         self.setting.ends.store((now + EPOCH).0, Ordering::Relaxed);
     }
 
-    /// Epochs in which callers combined, and all.
-    pub(super) fn epochs(&self) -> [u64; 2] {
-        let on = self.state.lock().map_or(0, |state| state.epochs_on);
-        [on, u64::from(self.setting.epoch.load(Ordering::Relaxed))]
+    /// Epochs in which callers combined, and all; and the calls in them that were timed.
+    pub(super) fn ended(&self) -> ([u64; 2], u64) {
+        let (on, timed) = self.state.lock().map_or((0, 0), |state| (state.epochs_on, state.timed));
+        ([on, u64::from(self.setting.epoch.load(Ordering::Relaxed))], timed)
     }
 }
 
