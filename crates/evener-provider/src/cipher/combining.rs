@@ -80,7 +80,8 @@ pub(crate) fn waits_for_no_job(ctx: &CipherCtx, len: usize) -> bool {
 /// has to be looked at. Nearly all updates of a program whose threads do not combine end here.
 pub(crate) fn forward_alone(ctx: &mut CipherCtx, call: &Update) -> Option<c_int> {
     let (row, len) = (ctx.row(), call.len());
-    let is_direct = ctx.message.state == State::Direct && ctx.message.record_mode.is_none();
+    // A TLS record, too, is whole by the inner function.
+    let is_direct = ctx.message.state == State::Direct;
     let may_combine = ctx.message.encrypts && (row.thresholds.combined_from..=BYTES_MAX).contains(&len);
     if !is_direct || !may_combine || !lanes::are_in_service() {
         return None;
