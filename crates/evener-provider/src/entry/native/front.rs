@@ -31,7 +31,6 @@ cipher_functions!();
 /// Puts a context of the ways before the kernel's at `ctx`, which has told what it knows; where that is not enough, or there is no memory, the message stays.
 fn put_before(ctx: *mut c_void) {
     let Some(place) = place_of(ctx) else { return };
-    place.front.thresh = usize::MAX;
     let Some((row, encrypts)) = place.front.row_and_direction() else { return };
     // SAFETY: a row goes with its provider, which the core keeps while a context of it lives.
     let row = unsafe { &*row };
@@ -132,6 +131,7 @@ dispatch! {
 /// Has a context of the ways come before the kernel's, where there is memory for it.
 fn come_before(ctx: *mut c_void) {
     let Some(place) = place_of(ctx) else { return };
+    // Asked once for a message.
     place.front.thresh = usize::MAX;
     let core = core_of(place.native.row());
     if has_memory() {
