@@ -254,7 +254,7 @@ fn requests_that_the_driver_refuses_go_back_to_their_callers() {
     });
 }
 
-/// Two threads, or four, that stand in the driver for as long as the flag is up: all permits are held.
+/// Two threads for each permit, of which one stands in the driver for as long as the flag is up: all permits are held.
 fn with_all_permits_held(then: impl FnOnce(&Combiner) + Send + 'static) {
     without_standstill(|| hold_all_permits(then));
 }
@@ -275,9 +275,12 @@ fn hold_all_permits(then: impl FnOnce(&Combiner)) {
                 _ = encrypt(&combiner, 0, &session(1), &mut space);
             }
         };
-        (0..4).for_each(|_| drop(scope.spawn(stand)));
-        while held.load(Ordering::Relaxed) < CORES {
-            thread::yield_now();
+        // One pair after the other: the first burst might take three of four, and the fourth would find nobody.
+        for permits in 1..=CORES {
+            (0..2).for_each(|_| drop(scope.spawn(stand)));
+            while held.load(Ordering::Relaxed) < permits {
+                thread::yield_now();
+            }
         }
         then(&combiner);
         hold.store(false, Ordering::Relaxed);
