@@ -36,11 +36,19 @@ impl Identity {
                 let same_start = self.start == 0 || self.start == found.identity.start;
                 same_start && (self.boot == 0 || found.identity.boot == 0 || self.boot == found.identity.boot)
             }
-            Err(error) => {
-                error.kind() != io::ErrorKind::NotFound || !fs::exists("/proc/self/stat").unwrap_or(false)
-            }
+            Err(error) => error.kind() != io::ErrorKind::NotFound || !are_shown(),
         }
     }
+}
+
+/// Whether the system says anything of processes here: where it does not, none seems to be there.
+fn are_shown() -> bool {
+    fs::exists("/proc/self/stat").unwrap_or(false)
+}
+
+/// Whether there is no process `pid`. Where the system does not say, there is one.
+pub(super) fn is_gone(pid: u32) -> bool {
+    look(pid).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) && are_shown()
 }
 
 /// Looks at process `pid`; `NotFound` where there is none, or one that has ended and waits to be reaped.
@@ -76,8 +84,9 @@ fn boot(id: &[u8]) -> u32 {
 }
 
 fn read_start(path: &str) -> io::Result<Vec<u8>> {
+    let file = fs::File::open(path)?;
     let mut text = Vec::with_capacity(512);
-    fs::File::open(path)?.take(4_096).read_to_end(&mut text)?;
+    file.take(4_096).read_to_end(&mut text)?;
     Ok(text)
 }
 

@@ -179,7 +179,7 @@ pub fn remove_ended(places: &Directories, uid: u32) -> usize {
         for pid in pids(directory.as_fd()) {
             let has_ended = match read(directory.as_fd(), uid, pid) {
                 Ok(record) => record.has_ended(),
-                Err(_) => is_gone(pid),
+                Err(_) => process::is_gone(pid),
             };
             if has_ended && fs::unlinkat(&directory, file_name(pid), AtFlags::empty()).is_ok() {
                 removed += 1;
@@ -199,7 +199,7 @@ pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, own: u32) {
     // From one place to the next by the process's number, for the same ones always come first.
     let first = own as usize / LEFTOVERS_EVERY as usize * LEFTOVERS_MAX;
     let some = (0..pids.len().min(LEFTOVERS_MAX)).map(|index| pids[(first + index) % pids.len()]);
-    for pid in some.filter(|pid| is_gone(*pid)) {
+    for pid in some.filter(|pid| process::is_gone(*pid)) {
         fs::unlinkat(directory, file_name(pid), AtFlags::empty()).ok();
     }
 }
@@ -217,11 +217,6 @@ pub(super) fn file_name(pid: u32) -> String {
 fn own_view(pid: u32) -> Option<PathBuf> {
     let root = Path::new("/proc").join(pid.to_string()).join("root");
     root.is_dir().then_some(root)
-}
-
-fn is_gone(pid: u32) -> bool {
-    let is_missing = process::look(pid).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    is_missing && process::look(std::process::id()).is_ok()
 }
 
 /// The processes whose files lie there.
@@ -266,10 +261,11 @@ fn each_name(directory: BorrowedFd<'_>, goes_on: &mut impl FnMut(&CStr) -> bool)
 #[cfg(target_os = "linux")]
 const NAMES_BYTES: usize = 4_096;
 
-/// The process in a file's name, if it is such a name.
+/// The process in a file's name, if it is such a name. Takes no memory: a process that looks for leftovers goes through thousands of names.
 fn pid_of(name: &CStr) -> Option<u32> {
-    let pid: u32 = name.to_str().ok()?.strip_suffix(".stats")?.parse().ok()?;
-    (file_name(pid).as_bytes() == name.to_bytes()).then_some(pid)
+    let digits = name.to_str().ok()?.strip_suffix(".stats")?;
+    let is_as_we_write_it = digits.starts_with(|first| matches!(first, '1'..='9'));
+    digits.parse().ok().filter(|_| is_as_we_write_it)
 }
 
 fn read(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<Record, RecordError> {
@@ -301,6 +297,16 @@ mod tests {
 
     /// Numbers beyond every process's (`pid_max` is 2^22 at most), so that all of them are gone.
     const GONE: u32 = 1 << 23;
+
+    #[test]
+    fn the_names_that_count_are_those_that_processes_write() {
+        let odd = ["", ".stats", "007.stats", "+7.stats", "-7.stats", "7", "7.stats2", "4294967296.stats", "7 .stats"];
+        let written = [1, 42, 4_194_304, u32::MAX].map(file_name);
+        for name in odd.iter().copied().chain(written.iter().map(String::as_str)) {
+            let read = pid_of(&std::ffi::CString::new(name).unwrap());
+            assert_eq!(read.map(file_name), written.iter().find(|text| *text == name).cloned(), "{name:?}");
+        }
+    }
 
     #[test]
     fn a_process_looks_at_no_neighbour_unless_it_is_its_turn_and_then_at_some() {
