@@ -275,7 +275,7 @@ fn hold_all_permits(then: impl FnOnce(&Combiner)) {
                 _ = encrypt(&combiner, 0, &session(1), &mut space);
             }
         };
-        // One pair after the other: the first burst might take three of four, and the fourth would find nobody.
+        // One pair after the other: the first burst might take three of four, and the fourth would be alone for ever.
         for permits in 1..=CORES {
             (0..2).for_each(|_| drop(scope.spawn(stand)));
             while held.load(Ordering::Relaxed) < permits {

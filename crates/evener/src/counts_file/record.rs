@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_names_that_count_are_those_that_processes_write() {
-        let odd = ["", ".stats", "007.stats", "+7.stats", "-7.stats", "7", "7.stats2", "4294967296.stats", "7 .stats"];
+        let odd = [".stats", "007.stats", "+7.stats", "-7.stats", "7", "7.stats2", "4294967296.stats"];
         let written = [1, 42, 4_194_304, u32::MAX].map(file_name);
         for name in odd.iter().copied().chain(written.iter().map(String::as_str)) {
             let read = pid_of(&std::ffi::CString::new(name).unwrap());
