@@ -5,7 +5,7 @@
 //! would first unpack itself, which takes six seconds under emulation (measured).
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +17,9 @@ use crate::profile::{Facts, Profile};
 
 /// Start of an xz stream (xz file format, 2.1.1.1), in which the kernel lies.
 const XZ: &[u8] = b"\xfd7zXZ\0";
+
+/// How names of kernels start that come before newer ones where there is none of a profile's own series: Debian 13's.
+const NEXT_SERIES: &str = "linux-image-6.12.";
 
 /// What of the package is unpacked for every profile; the rest is 300 MB of drivers for other hardware.
 const PARTS: [&str; 11] = [
@@ -79,7 +82,9 @@ pub(crate) fn choose(apt: &Apt, profile: Profile) -> Result<Choice, Error> {
 fn newest(names: &[String], series: &str, flavour: &str) -> Option<String> {
     let numbered = names.iter().filter_map(|name| Some((numbers(name, flavour)?, name)));
     numbered
-        .max_by_key(|(numbers, name)| (name.starts_with(series), numbers.clone()))
+        .max_by_key(|(numbers, name)| {
+            (name.starts_with(series), name.starts_with(NEXT_SERIES), numbers.clone())
+        })
         .map(|(_, name)| name.clone())
 }
 
@@ -117,8 +122,10 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
     }
     let package = apt.download(&[&format!("{}={}", choice.package, choice.version)])?.remove(0);
     let parts = parts(profile);
-    let patterns: Vec<String> = parts.iter().map(|part| format!("./lib/modules/*/{part}")).collect();
+    // From Debian 13 on they lie below `usr/lib`.
+    let patterns: Vec<String> = parts.iter().map(|part| format!("./*lib/modules/*/{part}")).collect();
     apt::unpack(&package, &folder, &[vec!["./boot/*".to_owned()], patterns].concat())?;
+    lay_out_as_of_old(&folder, tools)?;
     let mut depmod = tools.busybox("depmod");
     depmod.arg("-b").arg(&folder).arg(release(profile)?);
     apt::succeed("busybox depmod", &mut depmod)?;
@@ -128,6 +135,34 @@ pub(crate) fn prepare(apt: &Apt, profile: Profile, choice: &Choice, tools: &Tool
     let stamp_of_it = Stamp { choice: choice.clone(), parts };
     let text = serde_json::to_vec(&stamp_of_it).map_err(std::io::Error::from)?;
     Ok(paths::write_whole(&stamp(profile), &text)?)
+}
+
+/// Modules where busybox's depmod and modprobe look for them, and not compressed, as packages had them until Debian 12.
+fn lay_out_as_of_old(folder: &Path, tools: &Tools) -> Result<(), Error> {
+    let merged = folder.join("usr/lib");
+    if merged.exists() {
+        let place = folder.join("lib");
+        fs::rename(&merged, &place).map_err(|error| at(&place, error))?;
+    }
+    let packed = packed_modules(&folder.join("lib/modules"))?;
+    if packed.is_empty() {
+        return Ok(());
+    }
+    apt::succeed("xz", tools.unxz().args(&packed)).map(drop)
+}
+
+/// All files below `folder` whose names end as xz names them.
+fn packed_modules(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| at(folder, error))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(packed_modules(&path)?);
+        } else if path.extension().is_some_and(|end| end == "xz") {
+            found.push(path);
+        }
+    }
+    Ok(found)
 }
 
 /// Written last, so that a kernel that was prepared in part is prepared again.
@@ -209,5 +244,8 @@ mod tests {
         assert_eq!(newest(&names, "linux-image-6.1.0-", "amd64").as_ref(), Some(&names[0]));
         assert_eq!(newest(&names, "linux-image-6.2.0-", "amd64").as_ref(), Some(&names[1]));
         assert_eq!(newest(&names, "linux-image-6.1.0-", "armmp"), None);
+        let later =
+            ["linux-image-6.19.14+deb13-amd64", "linux-image-6.12.118+deb13-amd64"].map(str::to_owned);
+        assert_eq!(newest(&later, "linux-image-6.1.0-", "amd64").as_ref(), Some(&later[1]));
     }
 }

@@ -68,6 +68,13 @@ impl Tools {
         command
     }
 
+    /// A command that unpacks the files that it is given, which it replaces.
+    pub(crate) fn unxz(&self) -> Command {
+        let mut command = Command::new(&self.xz);
+        command.args(["--decompress", "--threads=0"]);
+        command
+    }
+
     /// Names of busybox's commands.
     pub(crate) fn applets(&self) -> Result<Vec<String>, Error> {
         let output = apt::succeed("busybox", &mut self.busybox("--list"))?;

@@ -190,6 +190,24 @@ impl Place {
     }
 }
 
+/// Whether the inner cipher takes parameters with a place within a block (`num`): OpenSSL from 3.0.20 on takes none of a counter's. Asked of a context that is
+/// made for it, for what is refused leaves the message as it was.
+#[cold]
+fn takes_num(place: &Place, list: *const Param) -> bool {
+    let row = place.native.row();
+    let Some(set) = row.inner.set_ctx_params else { return false };
+    // SAFETY: the inner function with the inner provider's context.
+    let probe = unsafe { (row.inner.newctx)(row.provider) };
+    if probe.is_null() {
+        return false;
+    }
+    // SAFETY: the inner function with a context that it made; the list is the caller's.
+    let answer = unsafe { set(probe, list) };
+    // SAFETY: as above; it is used no more.
+    unsafe { (row.inner.freectx)(probe) };
+    answer == 1
+}
+
 /// Starts a message with a key object, by the inner function that `of` names, whose context this is from then on.
 ///
 /// # Safety
@@ -399,6 +417,9 @@ dispatch! {
         let Some(place) = place_of(ctx) else { return 0 };
         // SAFETY: the core's list, lent for the call.
         let asked = unsafe { params::list(list) };
+        if !place.is_inner && asked.iter().any(|param| params::key(param) == c"num") && !takes_num(place, list) {
+            return 0;
+        }
         if !place.is_inner && place.native.set(asked).is_some() {
             return 1;
         }
