@@ -154,7 +154,9 @@ fn a_stream_stands_where_one_shot_calls_left_it_that_no_engine_wanted() {
         };
         let (ours, right) = (run("evener"), run("default"));
         assert_eq!(ours.iter().zip(&right).position(|(one, other)| one != other), None);
-        assert!(evener.count(c"evener-split").unwrap() > 0);
+        // Where there is one core alone, none is left for a helper.
+        let has_helpers = thread::available_parallelism().unwrap().get() > 1;
+        assert_eq!(evener.count(c"evener-split").unwrap() > 0, has_helpers);
     });
 }
 
