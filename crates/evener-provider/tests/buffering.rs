@@ -109,6 +109,9 @@ fn step(pair: &mut Pair, random: &mut Random, overlaps: bool) -> String {
             // Of CBC a part of a block is OpenSSL's own affair, by whatever it has held.
             let is_cbc = pair.ciphers[0].iv_bytes() == 16 && pair.is_padded;
             let len = if is_cbc || seed % 2 == 0 { random.below(24) * 16 } else { random.below(200) };
+            // Of ECB's block and a part of the next, OpenSSL's code for AArch64 does the next one (seen with 3.0.20).
+            let is_ecb = pair.ciphers[0].iv_bytes() == 0;
+            let len = if cfg!(target_arch = "aarch64") && is_ecb && len < 32 { len / 16 * 16 } else { len };
             pair.both("one-shot", |ctx, _| {
                 let mut data = bytes(seed, len);
                 (ctx.one_shot(&mut data), data)
