@@ -1,7 +1,7 @@
 //! The guest's kernel: the distribution's own package, unpacked and never installed.
 //!
-//! Steps: the pinned version, else the newest of its flavour -> unpacked -> modules indexed by busybox's depmod
-//! -> the ELF kernel taken out of the compressed image. QEMU boots that through its PVH note at once, where the image
+//! Steps: the pinned version, else the newest of its flavour -> unpacked -> modules laid out as of Debian 12
+//! and indexed by busybox's depmod -> the ELF kernel taken out of the compressed image. QEMU boots that through its PVH note at once, where the image
 //! would first unpack itself, which takes six seconds under emulation (measured).
 
 use std::fs;
