@@ -6,9 +6,10 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-use evener_testbed::{Guest, Profile, Toolchain};
+use evener_testbed::{Builder, Guest, Profile, Toolchain};
 
 use support::{HAS_NO_TESTS, LeftOut, Suite, kernel};
 
@@ -26,7 +27,7 @@ const PACKAGES: [&str; 10] = [
 ];
 
 /// What neither guest runs.
-const LEFT_OUT: [LeftOut; 6] = [
+const LEFT_OUT: [LeftOut; 8] = [
     LeftOut::tests(kernel::SOURCE, &[kernel::IN_THE_GUEST], support::STARTS_GUESTS),
     LeftOut::program("crates/evener-ring/tests/loom.rs", HAS_NO_TESTS),
     LeftOut::program("crates/evener-ring/tests/loom_lend.rs", HAS_NO_TESTS),
@@ -44,20 +45,48 @@ const LEFT_OUT: [LeftOut; 6] = [
         "crates/evener/tests/adaptive.rs",
         &[
             "a_class_that_modules_have_to_themselves_is_measured_on_a_core_now_and_then",
+            "a_module_that_is_new_is_tried_by_jobs_that_come_at_once_though_cores_know_what_they_take",
             "a_module_that_saves_core_time_gets_its_share",
         ],
         NEEDS_A_CORE,
     ),
+    LeftOut::tests(
+        "crates/evener/tests/shared_modules.rs",
+        &["a_process_that_is_told_that_a_module_does_not_pay_asks_it_nothing_before_it_has_worked_a_while"],
+        NEEDS_A_CORE,
+    ),
+    LeftOut::tests("drivers/virtio/tests/module.rs", &["a_host_that_is_awake_is_not_kicked"], NEEDS_A_CORE),
 ];
 
 /// What the one of 32 bits does not run besides.
-const LEFT_OUT_ON_32_BITS: [LeftOut; 1] = [LeftOut::program(
-    "crates/evener-ring/tests/virtqueue_mapped.rs",
-    "its judge is for 64-bit processors only",
-)];
+const LEFT_OUT_ON_32_BITS: [LeftOut; 3] = [
+    LeftOut::program(
+        "crates/evener-ring/tests/virtqueue_mapped.rs",
+        "its judge is for 64-bit processors only",
+    ),
+    LeftOut::tests(
+        "crates/evener/tests/combine.rs",
+        &["many_threads_that_combine_each_get_what_libcrypto_gives"],
+        FEW_MEET,
+    ),
+    LeftOut::tests(
+        "crates/evener-provider/tests/combine.rs",
+        &[
+            "tls_records_of_several_threads_are_combined",
+            "updates_that_begin_and_end_within_a_block_are_combined",
+        ],
+        FEW_MEET,
+    ),
+];
 
 /// On ARM's processors they run where a processor alone is emulated: `./x test-full arm`.
 const NEEDS_A_CORE: &str = "its programmed times are for a core that changes threads in microseconds, not in tenths of a millisecond";
+
+const FEW_MEET: &str =
+    "few of its threads meet where one emulated core changes them while each still makes its text";
+
+/// Of the host's tests that spoil seeds: where they look for them.
+const SEEDS: [&str; 2] = ["fuzz/seeds/host_chains", "fuzz/seeds/host_control"];
 
 /// An emulated processor takes up to a minute for what a real one does in a second.
 const GUEST_LIFE: Duration = Duration::from_secs(1_800);
@@ -83,9 +112,22 @@ fn does_what_it_does_here(profile: Profile, more_left_out: &'static [LeftOut]) {
     let suite = Suite::build(toolchain.cargo(env!("CARGO")), &PACKAGES, left_out);
     let builder = Guest::builder().profile(profile).limit(GUEST_LIFE).memory_mib(1_536);
     let module = fs::read(toolchain.built().join("deps/libevener_provider.so")).expect("cargo built it");
-    let builder = kernel::with_modules(builder.file("/payload/libevener_provider.so", module));
+    let builder = with_seeds(kernel::with_modules(builder.file("/payload/libevener_provider.so", module)));
     let Some(mut guest) = suite.bring(builder).boot_or_skip() else { return };
     let told = suite.run(&mut guest);
     kernel::expect_modules(&told[kernel::SOURCE]);
     guest.shut_down().expect("the guest ends");
+}
+
+/// Puts the seeds of tests where they are here.
+fn with_seeds(mut builder: Builder) -> Builder {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package lies in the checkout");
+    for folder in SEEDS {
+        for entry in fs::read_dir(root.join(folder)).expect("there are seeds") {
+            let path = entry.expect("a folder is read").path();
+            builder = builder
+                .file(path.to_str().expect("a path is text"), fs::read(&path).expect("a seed is read"));
+        }
+    }
+    builder
 }

@@ -364,9 +364,13 @@ fn a_line_of_children_does_not_grow(generations: u32) {
         };
         let grown = growth(&program, &setup, generations);
         // What a policy first tries, it makes once and for all, in whatever generation that is, and the C library takes memory by 132 KiB;
-        // what grows, grows more in a longer line.
+        // what grows, grows more in a longer line: by what a short one has grown, the longer one may have, too.
         let again = if is_small(grown) { grown } else { growth(&program, &setup, 4 * generations) };
-        assert!(is_small(again), "{name}: {grown:?} and {again:?}, plain {plain_given} and {plain_own} KiB");
+        let more = std::array::from_fn(|index| again[index] - grown[index]);
+        assert!(
+            is_small(again) || is_small(more),
+            "{name}: {grown:?} and {again:?}, plain {plain_given} and {plain_own} KiB"
+        );
     }
     assert!(requests(&host.control()) - before > generations.into(), "each has asked the host");
 }

@@ -8,11 +8,15 @@ mod chains;
 #[allow(unreachable_pub, reason = "a crate of its own under the fuzzer")]
 mod control;
 
+use std::path::Path;
+
 use proptest::prelude::*;
 
 /// The seeds of a target, spoilt: some bytes replaced, the end cut off.
 fn spoilt(target: &str) -> impl Strategy<Value = Vec<u8>> + use<> {
-    let folder = format!("{}/../../fuzz/seeds/{target}", env!("CARGO_MANIFEST_DIR"));
+    // By its name alone: in a guest the seeds lie there, and nothing of this package does.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let folder = root.join("fuzz/seeds").join(target);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let seeds: Vec<Vec<u8>> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
