@@ -98,8 +98,9 @@ const X86_64: Facts = Facts {
     image_holds_elf: true,
     console: "ttyS0",
     // no_timer_check: on a busy host the kernel's test of its timer fails now and then, and it panics.
-    // The watchdogs take a host that has no time for QEMU for a fault of the guest.
-    kernel_words: "mitigations=off nokaslr 8250.nr_uarts=1 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1",
+    // The watchdogs take a host that has no time for QEMU for a fault of the guest. amd_pstate: Linux 6.12 warns that this processor, AMD's by
+    // its name, cannot change its frequency.
+    kernel_words: "mitigations=off nokaslr 8250.nr_uarts=1 no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1 amd_pstate=disable",
     library_folders: &[
         "/lib/x86_64-linux-gnu",
         "/usr/lib/x86_64-linux-gnu",

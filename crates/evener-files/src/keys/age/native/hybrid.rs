@@ -1,5 +1,7 @@
 //! MLKEM768-X25519 (X-Wing), against quantum computers: `age1pq1...`, `AGE-SECRET-KEY-PQ-1...`.
 
+use std::sync::Arc;
+
 use ml_kem::kem::{Decapsulate as _, DecapsulationKey, EncapsulationKey};
 use ml_kem::{
     B32, EncapsulateDeterministic as _, Encoded, EncodedSizeUser as _, KemCore as _, MlKem768, MlKem768Params,
@@ -8,7 +10,7 @@ use sha3::digest::{ExtendableOutput as _, Update as _, XofReader as _};
 use sha3::{Digest as _, Sha3_256, Shake256};
 use zeroize::Zeroizing;
 
-use super::x25519::{exchange, public_of};
+use super::exchange::{PublicKey, exchange, public_of};
 use crate::error::FormatError;
 use crate::keys::age::file_key::{
     FileKey, Unwrap, WRAPPED_BYTES, Wrap, Wrapped, malformed, open, random, seal, unwrap_each,
@@ -34,7 +36,7 @@ pub(super) type MlkemKey = EncapsulationKey<MlKem768Params>;
 #[derive(Clone)]
 pub(in crate::keys::age) struct HybridRecipient {
     mlkem: Box<MlkemKey>,
-    x25519: [u8; 32],
+    x25519: Arc<PublicKey>,
 }
 
 /// The seed of a private key, and what follows from it.
@@ -42,6 +44,7 @@ pub(in crate::keys::age) struct HybridIdentity {
     seed: Zeroizing<[u8; 32]>,
     mlkem: Box<DecapsulationKey<MlKem768Params>>,
     x25519: Zeroizing<[u8; 32]>,
+    public: [u8; 32],
 }
 
 impl HybridRecipient {
@@ -50,11 +53,12 @@ impl HybridRecipient {
         let (prefix, key) = bech32::decode(text)?;
         (prefix == "age1pq" && key.len() == MLKEM_KEY_BYTES + 32).then_some(())?;
         let (mlkem, x25519) = key.split_at(MLKEM_KEY_BYTES);
-        Some(Self { mlkem: Box::new(mlkem_key(mlkem)?), x25519: x25519.try_into().ok()? })
+        let x25519 = Arc::new(PublicKey::new(x25519.try_into().ok()?));
+        Some(Self { mlkem: Box::new(mlkem_key(mlkem)?), x25519 })
     }
 
     pub(in crate::keys::age) fn text(&self) -> String {
-        bech32::encode("age1pq", &[&self.mlkem.as_bytes()[..], &self.x25519].concat()).to_string()
+        bech32::encode("age1pq", &[&self.mlkem.as_bytes()[..], self.x25519.bytes()].concat()).to_string()
     }
 }
 
@@ -91,7 +95,7 @@ impl HybridIdentity {
         };
         let (d, z, x25519) = (part(0), part(32), part(64));
         let (mlkem, _) = MlKem768::generate_deterministic(&B32::from(*d), &B32::from(*z));
-        Self { seed, mlkem: Box::new(mlkem), x25519 }
+        Self { seed, mlkem: Box::new(mlkem), public: public_of(&x25519), x25519 }
     }
 
     /// `None` where the text is none.
@@ -108,7 +112,7 @@ impl HybridIdentity {
 
     pub(in crate::keys::age) fn recipient(&self) -> HybridRecipient {
         let mlkem = Box::new(self.mlkem.encapsulation_key().clone());
-        HybridRecipient { mlkem, x25519: public_of(&self.x25519) }
+        HybridRecipient { mlkem, x25519: Arc::new(PublicKey::new(self.public)) }
     }
 
     fn open(&self, enc: &[u8], body: &[u8]) -> Result<Option<FileKey>, FormatError> {
@@ -119,7 +123,7 @@ impl HybridIdentity {
         let text = text.try_into().expect("the length was compared");
         let secret = self.mlkem.decapsulate(&text).map(|secret| Zeroizing::new(secret.to_vec()));
         let secret = secret.map_err(|()| FormatError::Library("ML-KEM refused a text".into()))?;
-        let shared = combined([&secret, &*exchanged], &share, &public_of(&self.x25519), LABEL);
+        let shared = combined([&secret, &*exchanged], &share, &self.public, LABEL);
         let (key, nonce) = hpke::key_schedule(KEM, &*shared, INFO);
         Ok(open(&key, &nonce, body))
     }
@@ -131,8 +135,8 @@ impl Wrap for HybridRecipient {
         let own = random()?;
         let share = public_of(&own);
         let low_order = || FormatError::Recipient("a point of small order".into());
-        let exchanged = exchange(&own, &self.x25519).ok_or_else(low_order)?;
-        let shared = combined([&secret, &*exchanged], &share, &self.x25519, LABEL);
+        let exchanged = self.x25519.exchange(&own).ok_or_else(low_order)?;
+        let shared = combined([&secret, &*exchanged], &share, self.x25519.bytes(), LABEL);
         let (key, nonce) = hpke::key_schedule(KEM, &*shared, INFO);
         let enc = encoded(&[&text[..], &share].concat());
         let stanza = Stanza::new(KIND, &[&enc], &seal(&key, &nonce, &**file_key));

@@ -1,8 +1,10 @@
 //! X25519: `age1...`, `AGE-SECRET-KEY-1...`.
 
-use curve25519_dalek::MontgomeryPoint;
+use std::sync::Arc;
+
 use zeroize::Zeroizing;
 
+use super::exchange::{PublicKey, exchange, public_of};
 use crate::error::FormatError;
 use crate::keys::age::bech32;
 use crate::keys::age::file_key::{
@@ -17,43 +19,54 @@ const INFO: &[u8] = b"age-encryption.org/v1/X25519";
 
 /// A public key.
 #[derive(Clone)]
-pub(in crate::keys::age) struct X25519Recipient([u8; 32]);
+pub(in crate::keys::age) struct X25519Recipient(Arc<PublicKey>);
 
 /// A private key.
 #[derive(Clone)]
-pub(in crate::keys::age) struct X25519Identity(Zeroizing<[u8; 32]>);
+pub(in crate::keys::age) struct X25519Identity {
+    secret: Zeroizing<[u8; 32]>,
+    public: [u8; 32],
+}
 
 impl X25519Recipient {
     /// `None` where the text is none.
     pub(in crate::keys::age) fn parse(text: &str) -> Option<Self> {
         let (prefix, key) = bech32::decode(text)?;
         (prefix == "age").then_some(())?;
-        Some(Self((**key).try_into().ok()?))
+        Some(Self::of((**key).try_into().ok()?))
+    }
+
+    fn of(key: [u8; 32]) -> Self {
+        Self(Arc::new(PublicKey::new(key)))
     }
 
     pub(in crate::keys::age) fn text(&self) -> String {
-        bech32::encode("age", &self.0).to_string()
+        bech32::encode("age", self.0.bytes()).to_string()
     }
 }
 
 impl X25519Identity {
     pub(in crate::keys::age) fn generate() -> Result<Self, FormatError> {
-        random().map(Self)
+        random().map(Self::of)
     }
 
     /// `None` where the text is none.
     pub(in crate::keys::age) fn parse(text: &str) -> Option<Self> {
         let (prefix, key) = bech32::decode(text)?;
         (prefix == "age-secret-key-" && is_upper(text)).then_some(())?;
-        Some(Self(Zeroizing::new((**key).try_into().ok()?)))
+        Some(Self::of(Zeroizing::new((**key).try_into().ok()?)))
+    }
+
+    fn of(secret: Zeroizing<[u8; 32]>) -> Self {
+        Self { public: public_of(&secret), secret }
     }
 
     pub(in crate::keys::age) fn text(&self) -> Zeroizing<String> {
-        Zeroizing::new(bech32::encode("age-secret-key-", &*self.0).to_ascii_uppercase())
+        Zeroizing::new(bech32::encode("age-secret-key-", &*self.secret).to_ascii_uppercase())
     }
 
     pub(in crate::keys::age) fn recipient(&self) -> X25519Recipient {
-        X25519Recipient(public_of(&self.0))
+        X25519Recipient::of(self.public)
     }
 }
 
@@ -65,9 +78,9 @@ impl Wrap for X25519Recipient {
     fn wrap(&self, file_key: &FileKey) -> Result<Wrapped, FormatError> {
         let secret = random()?;
         let share = public_of(&secret);
-        let shared = exchange(&secret, &self.0)
-            .ok_or_else(|| FormatError::Recipient("a point of small order".into()))?;
-        let key = hkdf(&[share, self.0].concat(), INFO, &*shared);
+        let shared = self.0.exchange(&secret);
+        let shared = shared.ok_or_else(|| FormatError::Recipient("a point of small order".into()))?;
+        let key = hkdf(&[share, *self.0.bytes()].concat(), INFO, &*shared);
         let body = seal(&key, &ZERO_NONCE, &**file_key);
         Ok(Wrapped::one(Stanza::new(KIND, &[&encoded(&share)], &body)))
     }
@@ -84,9 +97,9 @@ impl Unwrap for X25519Identity {
             if stanza.body.len() != WRAPPED_BYTES {
                 return Err(malformed("an X25519 stanza of its header has another length"));
             }
-            let shared = exchange(&self.0, &share)
+            let shared = exchange(&self.secret, &share)
                 .ok_or_else(|| malformed("an X25519 share in its header is of small order"))?;
-            let key = hkdf(&[share, public_of(&self.0)].concat(), INFO, &*shared);
+            let key = hkdf(&[share, self.public].concat(), INFO, &*shared);
             Ok(open(&key, &ZERO_NONCE, &stanza.body))
         })
     }
@@ -94,16 +107,4 @@ impl Unwrap for X25519Identity {
     fn name(&self) -> String {
         self.recipient().text()
     }
-}
-
-/// The public key of a private one (RFC 7748).
-pub(in crate::keys::age) fn public_of(secret: &[u8; 32]) -> [u8; 32] {
-    MontgomeryPoint::mul_base_clamped(*secret).to_bytes()
-}
-
-/// What two keys share; `None` where that is nothing but zeros.
-pub(in crate::keys::age) fn exchange(secret: &[u8; 32], public: &[u8; 32]) -> Option<Zeroizing<[u8; 32]>> {
-    let shared = Zeroizing::new(MontgomeryPoint(*public).mul_clamped(*secret).to_bytes());
-    let any = shared.iter().fold(0, |any, byte| any | byte);
-    (any != 0).then_some(shared)
 }

@@ -1,5 +1,7 @@
 //! Ed25519 keys, used on the curve's other form for an exchange (X25519).
 
+use std::sync::Arc;
+
 use curve25519_dalek::edwards::CompressedEdwardsY;
 use curve25519_dalek::{EdwardsPoint, Scalar};
 use sha2::{Digest as _, Sha512};
@@ -11,7 +13,7 @@ use crate::keys::age::file_key::{
     FileKey, Unwrap, WRAPPED_BYTES, Wrap, Wrapped, ZERO_NONCE, hkdf, malformed, open, random, seal,
     unwrap_each,
 };
-use crate::keys::age::native::{exchange, public_of};
+use crate::keys::age::native::{PublicKey, exchange, public_of};
 use crate::keys::age::stanza::{Stanza, decoded, encoded};
 
 pub(super) const KIND: &str = "ssh-ed25519";
@@ -24,13 +26,18 @@ pub(in crate::keys::age) struct Recipient {
     public: Vec<u8>,
     /// On the other curve.
     point: [u8; 32],
+    /// Its multiple by the number that the public key stands for (age's specification): exchanging with it is one multiplication instead of two.
+    tweaked: Arc<PublicKey>,
 }
 
 impl Recipient {
     /// `None` where the bytes are no point.
     pub(super) fn of_key(key: &[u8; 32]) -> Option<Self> {
         let point = CompressedEdwardsY(*key).decompress()?.to_montgomery().to_bytes();
-        Some(Self { public: wire::strings(&[KIND.as_bytes(), key]).to_vec(), point })
+        let public = wire::strings(&[KIND.as_bytes(), key]).to_vec();
+        // Of a point of small order there are zeros, with which nothing can be exchanged.
+        let tweaked = tweaked(&public, &point).map_or([0; 32], |point| *point);
+        Some(Self { public, point, tweaked: Arc::new(PublicKey::new(tweaked)) })
     }
 
     pub(super) fn public(&self) -> &[u8] {
@@ -41,22 +48,24 @@ impl Recipient {
         tag(&self.public)
     }
 
-    /// Mixes the public key into what was exchanged.
-    fn tweaked(&self, exchanged: &[u8; 32]) -> Option<Zeroizing<[u8; 32]>> {
-        exchange(&hkdf(&self.public, INFO, b""), exchanged)
+    fn wrap_key(&self, share: &[u8; 32], tweaked: &[u8; 32]) -> Zeroizing<[u8; 32]> {
+        hkdf(&[*share, self.point].concat(), INFO, tweaked)
     }
+}
 
-    fn wrap_key(&self, share: &[u8; 32], exchanged: &[u8; 32]) -> Option<Zeroizing<[u8; 32]>> {
-        Some(hkdf(&[*share, self.point].concat(), INFO, &*self.tweaked(exchanged)?))
-    }
+/// The multiple of a point by the number that a public key, in SSH's form, stands for.
+fn tweaked(public: &[u8], point: &[u8; 32]) -> Option<Zeroizing<[u8; 32]>> {
+    exchange(&hkdf(public, INFO, b""), point)
 }
 
 impl Wrap for Recipient {
     fn wrap(&self, file_key: &FileKey) -> Result<Wrapped, FormatError> {
         let secret = random()?;
         let share = public_of(&secret);
-        let key = exchange(&secret, &self.point).and_then(|exchanged| self.wrap_key(&share, &exchanged));
-        let key = key.ok_or_else(|| FormatError::Recipient("an SSH key of small order".into()))?;
+        let exchanged = self.tweaked.exchange(&secret);
+        let exchanged =
+            exchanged.ok_or_else(|| FormatError::Recipient("an SSH key of small order".into()))?;
+        let key = self.wrap_key(&share, &exchanged);
         let body = seal(&key, &ZERO_NONCE, &**file_key);
         Ok(Wrapped::one(Stanza::new(KIND, &[&self.tag(), &encoded(&share)], &body)))
     }
@@ -105,7 +114,8 @@ impl Unwrap for Identity {
                 return Err(malformed("an ssh-ed25519 stanza of its header has another length"));
             }
             let key = exchange(&self.secret, &share)
-                .and_then(|exchanged| self.recipient.wrap_key(&share, &exchanged))
+                .and_then(|exchanged| tweaked(&self.recipient.public, &exchanged))
+                .map(|tweaked| self.recipient.wrap_key(&share, &tweaked))
                 .ok_or_else(|| malformed("an ssh-ed25519 share in its header is of small order"))?;
             Ok(open(&key, &ZERO_NONCE, &stanza.body))
         })
