@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat,
+    openat, renameat, unlinkat,
+};
 
 use crate::{Named, open_named};
 
@@ -27,7 +30,55 @@ pub fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
 ///
 /// Where the system does not let it.
 pub fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    replace(file, bytes, mode, File::sync_all)?;
+    settle(file, bytes, mode, File::sync_all)
+}
+
+/// The same for a file that is there, whose owner, group, mode, access list and other extended attributes the new one gets.
+///
+/// # Errors
+///
+/// Where the system does not let it: nothing has changed then.
+pub fn replace_kept(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    let there = File::from(open_named(file, OFlags::RDONLY | OFlags::CLOEXEC)?);
+    settle(file, bytes, 0o600, |new| {
+        give_as_of(new, &there)?;
+        new.sync_all()
+    })
+}
+
+/// Gives a file what another has beside its contents.
+fn give_as_of(new: &File, other: &File) -> io::Result<()> {
+    let (is, wanted) = (fstat(new)?, fstat(other)?);
+    if (is.st_uid, is.st_gid) != (wanted.st_uid, wanted.st_gid) {
+        fchown(new, Some(Uid::from_raw(wanted.st_uid)), Some(Gid::from_raw(wanted.st_gid)))?;
+    }
+    // Behind the owner, whose change takes bits away.
+    fchmod(new, Mode::from_raw_mode(wanted.st_mode & 0o7777))?;
+    let mut names = vec![0; XATTR_NAMES_BYTES_MAX];
+    let Ok(length) = flistxattr(other, &mut names[..]) else { return Ok(()) };
+    let mut value = vec![0; XATTR_BYTES_MAX];
+    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        // Of a security module, which decides itself.
+        if name.starts_with(b"security.") {
+            continue;
+        }
+        let bytes = fgetxattr(other, name, &mut value[..])?;
+        fsetxattr(new, name, &value[..bytes], XattrFlags::empty())?;
+    }
+    Ok(())
+}
+
+/// The largest that Linux knows (xattr(7)): 64 KiB of names, and of one value.
+const XATTR_NAMES_BYTES_MAX: usize = 64 << 10;
+const XATTR_BYTES_MAX: usize = 64 << 10;
+
+fn settle(
+    file: &Path,
+    bytes: &[u8],
+    mode: u32,
+    settle: impl FnOnce(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    replace(file, bytes, mode, settle)?;
     File::from(open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
 }
 

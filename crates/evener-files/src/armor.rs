@@ -30,6 +30,8 @@ pub(crate) enum Armor {
     Age,
     /// That of `openssl enc -a`: base64 in lines, or with `-A` in one.
     Base64,
+    /// The same of a file that begins with no salt: it is known by its letters alone.
+    UnsaltedBase64,
 }
 
 /// What base64 of `Salted__` begins with.
@@ -41,6 +43,9 @@ impl Armor {
         match self {
             Self::Age => is_armored(start),
             Self::Base64 => start[blank_lines_bytes(start)..].starts_with(SALTED),
+            Self::UnsaltedBase64 => {
+                is_base64(&start[blank_lines_bytes(start)..], start.len() < ARMOR_START_BYTES)
+            }
         }
     }
 
@@ -51,7 +56,7 @@ impl Armor {
     ) -> io::Result<Box<dyn Read + Send + 'r>> {
         Ok(match self {
             Self::Age => Box::new(dearmored(reader)?),
-            Self::Base64 => {
+            Self::Base64 | Self::UnsaltedBase64 => {
                 skip_mark(&mut reader)?;
                 Box::new(Base64Reader { reader, held: Vec::new(), decoded: Vec::new(), given: 0 })
             }
@@ -116,6 +121,20 @@ fn line_of(bytes: &[u8], text: &mut Vec<u8>) {
 #[must_use]
 pub fn is_armored(start: &[u8]) -> bool {
     start[blank_lines_bytes(start)..].starts_with(BEGIN_LINE)
+}
+
+/// Letters of base64 without a line's end that are taken for text: ciphertext looks so in one of 2^46 cases. With a line's end, as `-a` writes
+/// it, four will do: one of 2^16.
+const LETTERS_WITHOUT_LINE: usize = 24;
+
+/// Whether this is base64, or its beginning.
+fn is_base64(text: &[u8], is_whole: bool) -> bool {
+    let lines_end = text.iter().any(|byte| *byte == b'\n');
+    let letters: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+    let stem = letters.strip_suffix(b"==").or_else(|| letters.strip_suffix(b"=")).unwrap_or(&letters);
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let least = if lines_end { 4 } else { LETTERS_WITHOUT_LINE };
+    letters.len() >= least && stem.iter().all(is_letter) && (!is_whole || letters.len() % 4 == 0)
 }
 
 fn skip_mark(reader: &mut impl BufRead) -> io::Result<()> {

@@ -170,6 +170,9 @@ pub enum FileError {
     /// The output would replace an input of the run, or go into one.
     #[error("its output would go where an input of this run lies; nothing was written there")]
     InputInOutput,
+    /// A key of the run lies under the final name: what it opens or has sealed would be lost with it.
+    #[error("a file with a key of this run stands under its name in the output, and is not replaced")]
+    KeyInOutput,
     /// The directory that the user named for output cannot be had.
     #[error("its output cannot go to {}: {error}", path.display())]
     NoPlace {

@@ -27,6 +27,10 @@ impl Filter {
         // The last that matches decides. To this matcher a glob takes, and one with ! leaves out.
         let all = include.iter().cloned().chain(exclude.iter().map(|glob| format!("!{glob}")));
         for glob in all {
+            // In a .gitignore an empty line says nothing; to this matcher it stands for everything.
+            if glob.trim_start_matches('!').trim().is_empty() {
+                return Err("a glob is empty".to_owned());
+            }
             builder.add(&glob).map_err(|error| error.to_string())?;
         }
         builder.build().map(Self).map_err(|error| error.to_string())
@@ -71,6 +75,11 @@ mod tests {
             assert_eq!(leaves_out(&include, path), is_out, "{path}");
         }
         assert!(Filter::new(&[], &globs(&["a{b"])).is_err());
+        for blank in ["", " ", "\t"] {
+            assert!(
+                Filter::new(&globs(&[blank]), &[]).is_err() && Filter::new(&[], &globs(&[blank])).is_err()
+            );
+        }
         assert!(!leaves_out(&Filter::default(), "anything"));
     }
 }

@@ -92,6 +92,8 @@ pub struct Summary {
     pub deleted: Vec<PathBuf>,
     /// Why nothing was looked for to be deleted, though it was asked for.
     pub not_deleted: Option<&'static str>,
+    /// Whether outputs of a tree are in no record, because none could be kept: the same run again has to look into them.
+    pub is_unrecorded: bool,
     /// What failed.
     pub failed: Vec<(PathBuf, FileError)>,
     /// Whether the run was cancelled.

@@ -126,6 +126,8 @@ pub struct Options {
     pub armor: bool,
     /// Inputs that are left out: a tree's identity is no file of the tree.
     pub left_out: Vec<PathBuf>,
+    /// Files with the keys: no output takes the place of one, whatever may be replaced.
+    pub key_files: Vec<PathBuf>,
     /// What of a tree is kept.
     pub keep: Keep,
 }
@@ -151,6 +153,7 @@ impl Default for Options {
             archive: false,
             armor: false,
             left_out: Vec::new(),
+            key_files: Vec::new(),
             keep: Keep::default(),
         }
     }

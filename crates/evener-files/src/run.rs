@@ -1,5 +1,6 @@
 //! One run: it is refused, or goes to the threads of the pool or through a stream.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,7 +54,7 @@ pub fn process(
         (Target::Path(_) | Target::Beside, Some(sources)) if !stream::is_stream(request) => {
             let descriptors = Descriptors::of_process(request.options.workers.max(1));
             let open = OpenPlaces::new(descriptors.directories);
-            let outputs = Outputs::new(request.options.keep, Arc::clone(&open));
+            let outputs = Outputs::new(request.options.keep, Arc::clone(&open), &request.options.key_files);
             if request.options.existing != Existing::Keep {
                 outputs.keep_in_mind();
             }
@@ -61,6 +62,7 @@ pub fn process(
             let walk = Walk::new(&sources, target, (&options.filter, &options.naming), &outputs, &open)?;
             let is_tree = walk.is_tree();
             let record = record(request, walk.is_tree());
+            let all_outputs = Arc::clone(&outputs);
             let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
             let mut summary = if request.options.is_rehearsal {
                 rehearse(request, &sources, &record, is_tree)
@@ -68,8 +70,10 @@ pub fn process(
                 run.workers(tree, &sources, &record)?
             };
             if request.options.delete {
-                delete(request, &sources, &record, &mut summary, cancel.is_cancelled());
+                let by_run = all_outputs.renamed();
+                delete(request, &sources, (&record, by_run), &mut summary, cancel.is_cancelled());
             }
+            summary.is_unrecorded = is_tree && record.is_lost();
             record.finish();
             summary
         }
@@ -187,7 +191,7 @@ fn rehearse(request: &Request, sources: &[PathBuf], record: &Record, is_tree: bo
 fn delete(
     request: &Request,
     sources: &[PathBuf],
-    record: &Record,
+    (record, renamed): (&Record, HashMap<(u64, u64), i64>),
     summary: &mut Summary,
     is_cancelled: bool,
 ) {
@@ -196,6 +200,9 @@ fn delete(
         _ if is_cancelled => Some("the run was stopped"),
         false => Some("not every file was done"),
         true if found == 0 => Some("no source was found"),
+        true if record.is_absent() => {
+            Some("no record tells which outputs are Evener's (HOME, EVENER_STATE_DIR)")
+        }
         true => None,
     };
     if summary.not_deleted.is_some() {
@@ -203,7 +210,7 @@ fn delete(
     }
     let Options { filter, naming, is_rehearsal, .. } = &request.options;
     let (is_rehearsal, open) = (*is_rehearsal, &open_places(request));
-    let deletion = Deletion { record, filter, naming, is_rehearsal, open };
+    let deletion = Deletion { record, filter, naming, is_rehearsal, open, renamed };
     for named in named_inputs(request, sources, true).filter(|named| named.source.is_dir()) {
         let (deleted, done) = deletion.run(&named);
         summary.deleted.extend(deleted);

@@ -2,6 +2,7 @@
 
 use evener_core::Nanos;
 use evener_core::driver::Clock;
+use evener_fd::core_time;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// `CLOCK_MONOTONIC`, `CLOCK_THREAD_CPUTIME_ID` and `CLOCK_PROCESS_CPUTIME_ID`.
@@ -12,7 +13,7 @@ impl SystemClock {
     /// Core time of all threads of this process.
     #[must_use]
     pub fn process_time(self) -> Nanos {
-        nanos(clock_gettime(ClockId::ProcessCPUTime))
+        Nanos(core_time::of_process())
     }
 }
 
@@ -22,7 +23,7 @@ impl Clock for SystemClock {
     }
 
     fn thread_time(&self) -> Nanos {
-        nanos(clock_gettime(ClockId::ThreadCPUTime))
+        Nanos(core_time::of_thread())
     }
 }
 

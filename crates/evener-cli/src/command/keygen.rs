@@ -8,11 +8,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use evener_files::age_keys::{NewIdentity, Recipients, generate_identity, sealed_under};
 use evener_files::keyset::{Keyset, KeysetForm, Template};
 
+use super::encrypt::abandon;
 use crate::key_files::{
     KeyProtection, KeysetFile, Repeat, from_terminal, prompt_passphrase, read_secret, secret_text,
     write_secret,
 };
-use crate::terminal::{Exit, PathDisplay, output};
+use crate::terminal::{Exit, PathDisplay, output, signals};
 
 /// Makes a key.
 ///
@@ -67,6 +68,7 @@ pub(super) fn template_parser() -> impl clap::builder::TypedValueParser<Value = 
 }
 
 pub(crate) fn run(arguments: &Keygen) -> anyhow::Result<Exit> {
+    signals::end_soon_after_signals(abandon)?;
     if let Some(file) = &arguments.recipients_of {
         return print_recipients(file);
     }

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use evener_files::keyset::Template;
+use evener_files::FormatError;
+use evener_files::keyset::{Keyset, Template};
 
+use super::encrypt::abandon;
 use super::keygen::template_parser;
 use crate::key_files::{KeyProtection, KeysetFile};
-use crate::terminal::{Exit, output};
+use crate::terminal::{Exit, output, signals};
 
 /// Looks into Tink keysets and rotates their keys.
 ///
@@ -62,29 +64,23 @@ pub(crate) struct OneKey {
 }
 
 pub(crate) fn run(command: &KeysetCommand) -> anyhow::Result<Exit> {
+    signals::end_soon_after_signals(abandon)?;
     match command {
         KeysetCommand::List { file, protection } => {
             output::answer(list(&KeysetFile::read(file, protection)?).as_bytes())
         }
         KeysetCommand::Add { file, template, protection } => {
-            let mut keyset = KeysetFile::read(file, protection)?;
-            let id = keyset.keyset.add(*template)?;
-            keyset.replace(file)?;
+            let id = KeysetFile::change(file, protection, |keyset| keyset.add(*template))?;
             output::answer(format!("{id}\n").as_bytes())
         }
-        KeysetCommand::Promote(key) => change(key, |keyset| keyset.keyset.promote(key.id)),
-        KeysetCommand::Disable(key) => change(key, |keyset| keyset.keyset.set_enabled(key.id, false)),
-        KeysetCommand::Enable(key) => change(key, |keyset| keyset.keyset.set_enabled(key.id, true)),
+        KeysetCommand::Promote(key) => change(key, |keyset| keyset.promote(key.id)),
+        KeysetCommand::Disable(key) => change(key, |keyset| keyset.set_enabled(key.id, false)),
+        KeysetCommand::Enable(key) => change(key, |keyset| keyset.set_enabled(key.id, true)),
     }
 }
 
-fn change(
-    key: &OneKey,
-    change: impl FnOnce(&mut KeysetFile) -> Result<(), evener_files::FormatError>,
-) -> anyhow::Result<Exit> {
-    let mut keyset = KeysetFile::read(&key.file, &key.protection)?;
-    change(&mut keyset)?;
-    keyset.replace(&key.file)?;
+fn change(key: &OneKey, change: impl FnOnce(&mut Keyset) -> Result<(), FormatError>) -> anyhow::Result<Exit> {
+    KeysetFile::change(&key.file, &key.protection, change)?;
     Ok(Exit::Done)
 }
 

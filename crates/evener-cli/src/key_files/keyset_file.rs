@@ -1,11 +1,16 @@
 //! Keysets in files: in clear, under a passphrase (an age file with the keyset in it), or encrypted under a key-encryption keyset, as Tink does it.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context as _, bail};
-use evener_fd::atomic_file;
+use evener_fd::{atomic_file, open_named};
+use evener_files::FormatError;
 use evener_files::age_keys::{is_age_file, opened_under, sealed_under};
 use evener_files::keyset::{KeyEncryption, Keyset, KeysetForm};
+use rustix::fs::{FlockOperation, OFlags, flock, fstat, stat};
+use rustix::io::Errno;
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -115,14 +120,41 @@ impl KeysetFile {
         write_secret(file, &self.bytes()?)
     }
 
-    /// Puts the keyset in the place of the file that it was read from: all of it or nothing.
-    pub(crate) fn replace(&self, file: &Path) -> anyhow::Result<()> {
+    /// Changes the keyset in a file: all of it or nothing, and no other change gets lost, for one waits for the other.
+    pub(crate) fn change<T>(
+        file: &Path,
+        options: &KeyProtection,
+        change: impl FnOnce(&mut Keyset) -> Result<T, FormatError>,
+    ) -> anyhow::Result<T> {
         if file == Path::new(super::STDIN) {
             bail!("a keyset from standard input cannot be changed; name its file");
         }
-        let cannot_write = || format!("cannot write {}", PathDisplay(file));
+        let about = || PathDisplay(file).to_string();
         // A link keeps its place: what it leads to is replaced.
-        let file = std::fs::canonicalize(file).with_context(cannot_write)?;
-        atomic_file::write_durably(&file, &self.bytes()?, 0o600).with_context(cannot_write)
+        let place = fs::canonicalize(file).with_context(about)?;
+        let _held = held(&place).with_context(about)?;
+        let mut keyset = Self::read(file, options)?;
+        let changed = change(&mut keyset.keyset)?;
+        let cannot_write = || format!("cannot write {}", PathDisplay(file));
+        atomic_file::replace_kept(&place, &keyset.bytes()?).with_context(cannot_write)?;
+        Ok(changed)
+    }
+}
+
+/// Waits until no other process changes the file, and keeps others waiting as long as it is open.
+fn held(file: &Path) -> io::Result<OwnedFd> {
+    loop {
+        let opened = open_named(file, OFlags::RDONLY | OFlags::CLOEXEC)?;
+        match flock(&opened, FlockOperation::LockExclusive) {
+            Err(Errno::INTR) => continue,
+            // File systems that know no locks have one writer at a time, as far as this can tell.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK | Errno::INVAL) => return Ok(opened),
+            locked => locked?,
+        }
+        // Who changed it meanwhile has put another file there.
+        let (held, now) = (fstat(&opened)?, stat(file)?);
+        if (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino) {
+            return Ok(opened);
+        }
     }
 }

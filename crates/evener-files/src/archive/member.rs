@@ -295,7 +295,7 @@ impl Before {
         let id = |read: std::io::Result<u64>| {
             read.ok().and_then(|id| u32::try_from(id).ok()).unwrap_or(u32::MAX - 1)
         };
-        let seconds = header.mtime().ok().and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
+        let seconds = seconds_of(&header);
         self.refusal = before.refusal;
         Ok(Read::Member(Member {
             path,
@@ -312,6 +312,14 @@ impl Before {
             time: before.time.unwrap_or((seconds, 0)),
             xattrs: before.xattrs,
         }))
+    }
+}
+
+/// The time of a header; before 1970 GNU's tar writes it as a number of two's complement.
+fn seconds_of(header: &Header) -> i64 {
+    match header.as_old().mtime {
+        [0xFF, .., a, b, c, d, e, f, g, h] => i64::from_be_bytes([a, b, c, d, e, f, g, h]),
+        _ => header.mtime().ok().and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0),
     }
 }
 

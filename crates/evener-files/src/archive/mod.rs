@@ -62,7 +62,7 @@ fn unpack(run: &stream::Run<'_>, open: &Arc<OpenPlaces>) -> Result<Summary, Requ
     let (request, options) = (run.request, &run.request.options);
     let Target::Path(target) = &request.target else { return Err(RequestError::ArchiveToStdout) };
     let (path, input) = stream::open_input(request, run.cancel)?;
-    let outputs = Outputs::new(options.keep, Arc::clone(open));
+    let outputs = Outputs::new(options.keep, Arc::clone(open), &options.key_files);
     let failed = |error: FileError| RequestError::Output { path: target.clone(), error };
     let root = OutputDir::open(target, &outputs, None).map_err(failed)?;
     let errors = SyncErrors::default();

@@ -108,7 +108,7 @@ impl<A> Format<A> {
         match self {
             Self::Tink(_) => None,
             Self::Age(_) => Some(Armor::Age),
-            Self::OpensslEnc(_) => Some(Armor::Base64),
+            Self::OpensslEnc(enc) => Some(enc.armor()),
         }
     }
 }

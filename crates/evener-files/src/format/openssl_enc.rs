@@ -19,6 +19,7 @@ use super::KeyFacts;
 use super::body::{Body, CipherKey, Ivs, Opened, Sealing};
 use super::segmentation::{Cut, Growth};
 use super::serial::SerialCipher;
+use crate::armor::Armor;
 use crate::error::FormatError;
 use crate::random::fill_random;
 
@@ -96,6 +97,11 @@ impl OpensslEnc {
     #[must_use]
     pub fn without_salt(self) -> Self {
         Self { has_salt: false, ..self }
+    }
+
+    /// Its text form.
+    pub(super) const fn armor(&self) -> Armor {
+        if self.has_salt { Armor::Base64 } else { Armor::UnsaltedBase64 }
     }
 
     /// Cipher, derivation and digest, on which the key depends beside the passphrase, which is in none of them.

@@ -1,7 +1,7 @@
 //! Outputs that have lost their source: those that the record shows to be Evener's own, as it made them, go; nothing else does.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub(crate) struct Deletion<'a> {
     /// Whether they are named only.
     pub(crate) is_rehearsal: bool,
     pub(crate) open: &'a Arc<OpenPlaces>,
+    /// Outputs that got or lost a name by this run, and the time of their inode before.
+    pub(crate) renamed: HashMap<(u64, u64), i64>,
 }
 
 /// The deletion in one tree.
@@ -177,8 +179,10 @@ impl Run<'_> {
     fn is_ours(&self, spot: Spot, stat: &Stat) -> bool {
         let Some(known) = self.by.record.find(spot) else { return false };
         let (made, now) = (known.row.output, Stamp::of(stat));
-        // What was compared when its first name went is not compared again.
-        let now = match self.touched.contains(&(stat.st_dev, stat.st_ino)) {
+        let identity = (stat.st_dev, stat.st_ino);
+        // What was compared when its first name went is not compared again; and the run itself may have changed the time.
+        let by_run = self.by.renamed.get(&identity) == Some(&made.changed_ns);
+        let now = match by_run || self.touched.contains(&identity) {
             true => Stamp { changed_ns: made.changed_ns, ..now },
             false => now,
         };

@@ -3,10 +3,11 @@
 //! A directory is held by what is worked on in it and by the directories below it. When the last of them lets go of it, it
 //! gets owner, mode and time of its source; a run that was stopped before leaves it as it is, so that the next one can go on.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::{CString, OsStr};
 use std::ops::Bound;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -23,7 +24,7 @@ use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, OpenPlaces, Place};
 use crate::input::source_file::{READ_FLAGS, SourceFile};
 use crate::preservation::Keep;
-use crate::record::Spot;
+use crate::record::{Spot, Stamp};
 
 /// What all output directories of a run have in common.
 pub(crate) struct Outputs {
@@ -40,6 +41,10 @@ pub(crate) struct Outputs {
     failed: Mutex<Vec<(PathBuf, FileError)>>,
     /// What the user named as inputs: device and inode of each.
     inputs: OnceLock<Vec<(u64, u64)>>,
+    /// Files with the keys of the run, and links that lead to them.
+    keys: Vec<(u64, u64)>,
+    /// Outputs that got or lost a name by this run, and the time of their inode before.
+    renamed: Mutex<HashMap<(u64, u64), i64>>,
     /// Outputs that this run made, where it may replace what stands under a name: device and inode of each.
     finished: OnceLock<Mutex<HashSet<(u64, u64)>>>,
 }
@@ -48,11 +53,26 @@ pub(crate) struct Outputs {
 pub(crate) type MakesWay<'w> = &'w dyn Fn(Spot, &OsStr, &Stat) -> bool;
 
 impl Outputs {
-    pub(crate) fn new(keep: Keep, open: Arc<OpenPlaces>) -> Arc<Self> {
+    pub(crate) fn new(keep: Keep, open: Arc<OpenPlaces>, key_files: &[PathBuf]) -> Arc<Self> {
+        let looks =
+            key_files.iter().flat_map(|file| [std::fs::metadata(file), std::fs::symlink_metadata(file)]);
+        let keys = looks.flatten().map(|stat| (stat.dev(), stat.ino())).collect();
         let (locks, is_abandoned) = (Locks::default(), AtomicBool::new(false));
         let (undone, made, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (inputs, finished) = (OnceLock::new(), OnceLock::new());
-        Arc::new(Self { keep, open, locks, is_abandoned, undone, made, failed, inputs, finished })
+        let (inputs, finished, renamed) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        Arc::new(Self {
+            keep,
+            open,
+            locks,
+            is_abandoned,
+            undone,
+            made,
+            failed,
+            inputs,
+            keys,
+            renamed,
+            finished,
+        })
     }
 
     /// Keeps in mind what this run makes, so that it replaces nothing of that: two names may be one to the file system.
@@ -78,6 +98,22 @@ impl Outputs {
     /// Whether a file or directory is one that the user named as an input.
     pub(crate) fn is_input(&self, identity: (u64, u64)) -> bool {
         self.inputs.get().is_some_and(|inputs| inputs.contains(&identity))
+    }
+
+    /// Whether a file is one with a key of the run.
+    pub(crate) fn is_key(&self, identity: (u64, u64)) -> bool {
+        self.keys.contains(&identity)
+    }
+
+    /// Keeps in mind what a file is that is to get another name, or to lose one of several: the time of its inode will be another.
+    pub(super) fn is_renamed(&self, stat: &Stat) {
+        let mut renamed = self.renamed.lock().unwrap_or_else(PoisonError::into_inner);
+        renamed.entry((stat.st_dev, stat.st_ino)).or_insert(Stamp::of(stat).changed_ns);
+    }
+
+    /// Files that got or lost a name by this run, by device and inode, and the time of the inode before, in ns.
+    pub(crate) fn renamed(&self) -> HashMap<(u64, u64), i64> {
+        self.renamed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Says that not everything will be done: directories are left as they are.
@@ -194,7 +230,9 @@ impl OutputDir {
     /// Removes what stands under `name` and is no directory, where it makes way.
     fn is_cleared(&self, name: &OsStr, makes_way: MakesWay<'_>) -> Result<bool, FileError> {
         let Some(stat) = self.stat(name)? else { return Ok(true) };
-        if !makes_way(self.spot, name, &stat) || self.outputs.is_input((stat.st_dev, stat.st_ino)) {
+        let identity = (stat.st_dev, stat.st_ino);
+        let is_spared = self.outputs.is_input(identity) || self.outputs.is_key(identity);
+        if is_spared || !makes_way(self.spot, name, &stat) {
             return Ok(false);
         }
         // Fails of a directory.

@@ -144,6 +144,9 @@ impl CompleteDraft {
         replace: bool,
     ) -> Result<Self, FileError> {
         let from = other.fd()?;
+        if let Some(stat) = other.stat(other_name)? {
+            dir.outputs().is_renamed(&stat);
+        }
         let (temporary, ()) = Registered::make(dir, |fd, name| {
             let linked = fs::linkat(&*from, other_name, fd, name, AtFlags::empty());
             linked.map_err(FileError::io("link the output (--no-hard-links makes a file of each name)"))
@@ -190,13 +193,19 @@ impl CompleteDraft {
         let of_run = Arc::clone(&self.temporary.dir);
         let mut finished = of_run.outputs().finished();
         let temporary = &mut self.temporary;
-        if let Some(finished) = finished.as_ref().filter(|_| self.replace) {
-            let standing = temporary.dir.stat(&self.final_name)?;
+        let standing = if self.replace { temporary.dir.stat(&self.final_name)? } else { None };
+        if let Some(stat) = standing {
+            let identity = (stat.st_dev, stat.st_ino);
             // One that has several names is linked to them, and may be met under each.
-            if standing
-                .is_some_and(|stat| stat.st_nlink == 1 && finished.contains(&(stat.st_dev, stat.st_ino)))
-            {
+            let is_of_run = finished.as_ref().is_some_and(|finished| finished.contains(&identity));
+            if is_of_run && stat.st_nlink == 1 {
                 return Err(FileError::SameName);
+            }
+            if of_run.outputs().is_key(identity) {
+                return Err(FileError::KeyInOutput);
+            }
+            if stat.st_nlink > 1 {
+                of_run.outputs().is_renamed(&stat);
             }
         }
         let (dir, name) = (temporary.dir.fd()?, temporary.name());
@@ -337,7 +346,7 @@ mod tests {
         let (source, out) = (place.path().join("source"), place.path().join("out"));
         let source_file = std::fs::File::create(&source).unwrap();
         fs::fchmod(&source_file, Mode::from_raw_mode(0o644)).unwrap();
-        let outputs = Outputs::new(Keep::default(), OpenPlaces::new(8));
+        let outputs = Outputs::new(Keep::default(), OpenPlaces::new(8), &[]);
         let dir = OutputDir::open(&out, &outputs, None).unwrap();
         let give_another_group = || {
             std::os::unix::fs::chown(&out, None, Some(7)).unwrap();
@@ -367,7 +376,7 @@ mod tests {
     #[test]
     fn of_two_outputs_to_which_a_file_system_gives_one_name_none_takes_the_place_of_the_other() {
         let place = tempfile::tempdir().unwrap();
-        let outputs = Outputs::new(Keep::default(), OpenPlaces::new(8));
+        let outputs = Outputs::new(Keep::default(), OpenPlaces::new(8), &[]);
         outputs.keep_in_mind();
         let dir = OutputDir::open(place.path(), &outputs, None).unwrap();
         std::fs::write(place.path().join("name"), "of an earlier run").unwrap();

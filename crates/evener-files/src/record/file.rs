@@ -75,20 +75,21 @@ impl RecordFile {
         self.rows += known.len() - before;
     }
 
-    /// Appends a block, and gives up for good where that cannot be done.
-    pub(super) fn append(&mut self, key: &RequestKey, group: Group, rows: &[Row]) {
+    /// Appends a block, and gives up for good where that cannot be done; whether it is written.
+    pub(super) fn append(&mut self, key: &RequestKey, group: Group, rows: &[Row]) -> bool {
         if self.is_given_up || !self.is_writable() {
             self.is_given_up = true;
-            return;
+            return false;
         }
         let (Some(open), Ok(blocks)) = (&mut self.open, block::seal(&key.cipher, key.request, group, rows))
         else {
-            return;
+            return false;
         };
         // One write to a file that is opened to be appended to: blocks of several runs do not mix.
         self.is_given_up = !matches!(open.file.write(&blocks), Ok(written) if written == blocks.len());
         self.rows += rows.len();
         self.has_added = true;
+        !self.is_given_up
     }
 
     /// Whether another run has the record open.

@@ -16,7 +16,7 @@ mod row;
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use place::Place;
@@ -56,6 +56,8 @@ pub(crate) struct Known {
 /// What is known of what stands in an output, and what this run adds.
 pub(crate) struct Record {
     key: Option<RequestKey>,
+    /// Whether rows were to be kept that could not be.
+    is_lost: AtomicBool,
     trust: Trust,
     known: Index,
     /// How many rows came since, so that no process locks to look among none.
@@ -111,7 +113,8 @@ impl Record {
         }
         let state = Mutex::new(State { file, beside: HashMap::new(), groups: Vec::new(), own });
         let (known, beside_count, confirming) = (Index::new(known), AtomicUsize::new(0), Mutex::new(()));
-        Self { key, trust, known, beside_count, state, confirming }
+        let is_lost = AtomicBool::new(false);
+        Self { key, is_lost, trust, known, beside_count, state, confirming }
     }
 
     /// Whether nothing was written down yet.
@@ -187,12 +190,27 @@ impl Record {
 
     /// Writes rows down. Where that cannot be, the next run looks into the outputs.
     pub(crate) fn add(&self, rows: &[Row]) {
-        let Some(key) = self.key.as_ref().filter(|_| !rows.is_empty()) else { return };
+        if rows.is_empty() {
+            return;
+        }
         let mut state = self.lock();
         let own = state.own;
-        if let Some(file) = &mut state.file {
-            file.append(key, own, rows);
-        }
+        let is_kept = match (&self.key, &mut state.file) {
+            (Some(key), Some(file)) => file.append(key, own, rows),
+            _ => false,
+        };
+        // Relaxed: it is looked at when all is done.
+        self.is_lost.fetch_or(!is_kept, Ordering::Relaxed);
+    }
+
+    /// Whether there is none, and can be none: nothing is known of any output.
+    pub(crate) fn is_absent(&self) -> bool {
+        self.key.is_none()
+    }
+
+    /// Whether something that this run made is not in the record: there is none, or it could not be written.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Relaxed)
     }
 
     /// Reads what runs beside this one have written meanwhile; whether there is anything, or may be: whether another is at work.

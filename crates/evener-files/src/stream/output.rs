@@ -88,11 +88,16 @@ impl<'s> Output<'s> {
         let parent =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
         let name = path.file_name().ok_or_else(|| RequestError::NoName(path.clone()))?;
-        let outputs = Outputs::new(request.options.keep, OpenPlaces::new(1));
+        let options = &request.options;
+        let outputs = Outputs::new(options.keep, OpenPlaces::new(1), &options.key_files);
         let dir = OutputDir::open(parent, &outputs, None).map_err(failed)?;
-        let replace = request.options.existing == Existing::Replace;
-        if !replace && dir.stat(name).map_err(failed)?.is_some() {
-            return Err(RequestError::Exists(path.clone()));
+        let replace = options.existing == Existing::Replace;
+        match dir.stat(name).map_err(failed)? {
+            Some(_) if !replace => return Err(RequestError::Exists(path.clone())),
+            Some(stat) if outputs.is_key((stat.st_dev, stat.st_ino)) => {
+                return Err(failed(FileError::KeyInOutput));
+            }
+            _ => {}
         }
         let mode = Mode::from_raw_mode(0o666);
         let draft = Draft::create(&dir, name, mode, replace).map_err(failed)?;

@@ -26,7 +26,7 @@ fn place() -> tempfile::TempDir {
 /// A walk with so few descriptors that directories are opened again, or with many; and its outputs.
 fn walk(place: &tempfile::TempDir, descriptors: usize, source: &str) -> (Walk, Arc<Outputs>) {
     let open = OpenPlaces::new(descriptors);
-    let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
+    let outputs = Outputs::new(Keep::default(), Arc::clone(&open), &[]);
     let (source, target) = (place.path().join(source), place.path().join("out"));
     (
         Walk::new(&[source], Some(&target), (&Filter::default(), &Naming::Kept), &outputs, &open).unwrap(),

@@ -3,6 +3,7 @@
 //! `judge`: what stands there -> what the record says of it ([`recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
 
 use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
 
 use super::header::header_of;
 use super::proof::{Proof, does_key_fit, prove};
@@ -76,6 +77,9 @@ fn judge_again(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judged, F
 const LOOKS_AT_NAMES: u32 = 40;
 const BETWEEN_LOOKS_AT_NAMES: std::time::Duration = std::time::Duration::from_millis(5);
 
+/// Longest name (`NAME_MAX` of Linux).
+const NAME_BYTES_MAX: usize = 255;
+
 /// Whether the output is a file with several names.
 fn has_other_names(item: &Item) -> bool {
     item.dir.stat(&item.name).is_ok_and(|stat| stat.is_some_and(|stat| stat.st_nlink > 1))
@@ -117,6 +121,10 @@ const fn may_be_of_another_run(error: &FileError) -> bool {
 fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -> Result<Judged, FileError> {
     // In a directory that this run made nothing stands at first; a run beside it may have put something there since.
     let stat = if is_met_first && item.dir.is_new { None } else { item.dir.stat(&item.name)? };
+    // Before the work, not behind it, where the directory is new and nothing was looked for in it.
+    if item.name.len() > NAME_BYTES_MAX {
+        return Err(FileError::io("make the output")(Errno::NAMETOOLONG));
+    }
     let Some(stat) = stat else { return Ok(Judged::ToDo(Box::new(open(worker, item)?))) };
     let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
     let linked = |names: Option<Identity>| names.map(|source| Linked { source, output: identity(&stat) });
@@ -143,6 +151,9 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     }
     if worker.run.outputs.is_input(identity(&stat)) {
         return Err(FileError::InputInOutput);
+    }
+    if worker.run.outputs.is_key(identity(&stat)) {
+        return Err(FileError::KeyInOutput);
     }
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
         return Err(FileError::Directory);

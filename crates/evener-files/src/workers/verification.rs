@@ -149,7 +149,7 @@ impl<'a> Verification<'a> {
         };
         let inputs = sources.iter().map(|source| (source.clone(), other(source))).collect();
         let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
-        let outputs = Outputs::new(Keep::default(), Arc::clone(&open));
+        let outputs = Outputs::new(Keep::default(), Arc::clone(&open), &[]);
         let run = Run::new(request, outputs, plan, progress, record, cancel);
         let (naming, takes_links) = (naming.clone(), request.options.keep.links);
         let queue = Queue { inputs, trees: VecDeque::new(), open, naming, takes_links };

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use evener_fd::atomic_file;
+use evener_files::Source;
 use evener_files::run_report::Report;
 
+use super::report_place;
 use crate::terminal::{PathDisplay, output, units};
 
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
@@ -43,6 +45,24 @@ impl CommonOptions {
 
     pub(super) fn memory_bytes(&self) -> u64 {
         self.memory.unwrap_or(MEMORY_BYTES)
+    }
+
+    /// Whether a report may go where it is wanted; see [`report_place::check`].
+    pub(super) fn check_report(
+        &self,
+        sources: &[Source],
+        key_files: &[PathBuf],
+        outputs: &[PathBuf],
+    ) -> anyhow::Result<()> {
+        let Some(report) = self.json.as_deref().filter(|report| *report != Path::new("-")) else {
+            return Ok(());
+        };
+        let sources = sources.iter().filter_map(|source| match source {
+            Source::Path(path) => Some(path),
+            Source::Stdin => None,
+        });
+        let read = sources.chain(key_files).map(PathBuf::as_path);
+        report_place::check(report, read, outputs.iter().map(PathBuf::as_path))
     }
 
     /// Writes a report where one is wanted.

@@ -79,8 +79,8 @@ pub(crate) struct KeyOptions {
     kdf: Option<KdfName>,
 
     /// Rounds of PBKDF2 of the openssl format; unless given, 10000, as in openssl.
-    #[arg(hide_short_help = true, long, value_name = "N", help_heading = "Format")]
-    iter: Option<NonZeroU32>,
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Format")]
+    iter: Option<u32>,
 
     /// The openssl format's files have no salt, as with `openssl enc -nosalt`. For decryption only.
     #[arg(hide_short_help = true, long, help_heading = "Format")]
@@ -193,6 +193,17 @@ impl KeyOptions {
         Ok(format)
     }
 
+    fn all_files<'f>(&'f self, named: Option<&'f RecipientOptions>) -> impl Iterator<Item = &'f PathBuf> {
+        let own = self.identities.iter().chain(&self.passphrase_file).chain(&self.key);
+        let own = own.chain(self.protection.files());
+        own.chain(named.into_iter().flat_map(|named| &named.recipients_files))
+    }
+
+    /// Files with keys: no output may take the place of one.
+    pub(super) fn files(&self, named: Option<&RecipientOptions>) -> Vec<PathBuf> {
+        self.all_files(named).filter(|file| file.as_path() != Path::new(STDIN)).cloned().collect()
+    }
+
     /// Key files that are standard input, which can be read once.
     ///
     /// # Errors
@@ -203,10 +214,7 @@ impl KeyOptions {
         named: Option<&RecipientOptions>,
         sources: &[Source],
     ) -> anyhow::Result<()> {
-        let own = self.identities.iter().chain(&self.passphrase_file).chain(&self.key);
-        let own = own.chain(self.protection.files());
-        let all = own.chain(named.into_iter().flat_map(|named| &named.recipients_files));
-        let count = all.filter(|file| file.as_path() == Path::new(STDIN)).count();
+        let count = self.all_files(named).filter(|file| file.as_path() == Path::new(STDIN)).count();
         match (count, sources.contains(&Source::Stdin)) {
             (0 | 1, false) | (0, true) => Ok(()),
             (1.., true) => bail!("keys and data cannot both come from standard input"),
@@ -226,6 +234,10 @@ impl KeyOptions {
         output: &tree::Output,
         memory: Option<u64>,
     ) -> anyhow::Result<Sealer> {
+        let is_of_passphrase = self.passphrase || self.passphrase_file.is_some();
+        if recipients.work_factor.is_some() && !(is_of_passphrase && self.format()? == Format::Age) {
+            bail!("--work-factor goes with a passphrase of the age format only");
+        }
         match self.format()? {
             Format::Tink => Ok(Sealer::Tink(self.tink()?)),
             Format::Openssl if self.no_salt => {
@@ -298,7 +310,9 @@ impl KeyOptions {
         let passphrase = self.secret(repeat)?.context("a passphrase is needed")?;
         let kdf = match self.kdf {
             Some(KdfName::Legacy) => Kdf::Legacy,
-            Some(KdfName::Pbkdf2) | None => Kdf::Pbkdf2(self.iter.unwrap_or(openssl_enc::ITERATIONS)),
+            Some(KdfName::Pbkdf2) | None => {
+                Kdf::Pbkdf2(self.iter.and_then(NonZeroU32::new).unwrap_or(openssl_enc::ITERATIONS))
+            }
         };
         let (cipher, digest) = (self.cipher.as_deref(), self.md.as_deref());
         let made =
@@ -315,7 +329,7 @@ impl KeyOptions {
     fn recipients(&self, named: &RecipientOptions) -> anyhow::Result<Recipients> {
         let mut recipients = Recipients::with_dialog(Arc::new(TerminalDialog));
         for text in &named.recipients {
-            recipients.add(text)?;
+            recipients.add(text).with_context(|| output::one_line(text).to_string())?;
         }
         for file in &named.recipients_files {
             let unusable =

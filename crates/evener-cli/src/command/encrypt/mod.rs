@@ -8,6 +8,7 @@ mod part;
 mod places;
 mod preservation;
 mod progress;
+mod report_place;
 mod summary;
 mod tree;
 pub(crate) mod verify;
@@ -16,7 +17,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{IsTerminal as _, stdout};
 use std::num::NonZero;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use clap::ArgGroup;
@@ -204,6 +205,8 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Encrypt, &places)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
     keys.check_stdin(Some(recipients), &places.sources)?;
+    let key_files = keys.files(Some(recipients));
+    arguments.run.check_report(&key_files, &places)?;
     if arguments.armor && keys.format()? == Format::Tink {
         bail!("--armor goes with the age and openssl formats: Tink streams have no form as text");
     }
@@ -213,7 +216,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
         &arguments.run.tree(&places),
         arguments.run.common.memory,
     )?);
-    let options = Options { armor: arguments.armor, ..arguments.run.options() };
+    let options = Options { armor: arguments.armor, key_files, ..arguments.run.options() };
     run(task, options, (keys, &arguments.run, places), &cancel)
 }
 
@@ -223,8 +226,10 @@ pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     arguments.run.check(Direction::Decrypt, &places)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
     keys.check_stdin(None, &places.sources)?;
+    let key_files = keys.files(None);
+    arguments.run.check_report(&key_files, &places)?;
     let (opener, left_out) = keys.opener(&places.sources, arguments.run.common.memory)?;
-    let options = Options { left_out, part: arguments.range, ..arguments.run.options() };
+    let options = Options { left_out, key_files, part: arguments.range, ..arguments.run.options() };
     run(Task::Decrypt(opener), options, (keys, &arguments.run, places), &cancel)
 }
 
@@ -278,6 +283,11 @@ fn run(
     if let Some(reason) = summary.not_deleted {
         output::warning(format_args!("nothing was deleted: {reason}"));
     }
+    if summary.is_unrecorded {
+        output::warning(
+            "no record of this run could be kept: the same command again may not know what it made (HOME, EVENER_STATE_DIR, space beside the output)",
+        );
+    }
     let exit = exit(&summary);
     if is_beside
         && is_one
@@ -329,7 +339,7 @@ const LITTLE_FILES: usize = 16;
 const LITTLE_BYTES: u64 = 64 << 10;
 
 /// For a process that ends at once.
-fn abandon() {
+pub(super) fn abandon() {
     prompt::give_back();
     atomic_file::abandon();
     abandon_drafts();
@@ -379,6 +389,12 @@ impl RunOptions {
             (Policy::CpuOnly | Policy::Adaptive, _) | (_, [_, ..]) => Ok(()),
             (policy, []) => bail!("--policy {policy} needs a module: --module"),
         }
+    }
+
+    /// The report takes the place of nothing that the run reads or makes.
+    fn check_report(&self, key_files: &[PathBuf], places: &Places) -> anyhow::Result<()> {
+        let outputs = places.outputs();
+        self.common.check_report(&places.sources, key_files, &outputs)
     }
 
     /// Whether there are a few small files to do and nothing else: to open a library that works side by side would take longer than all of it.
@@ -440,6 +456,7 @@ impl RunOptions {
             archive: self.tar,
             armor: false,
             left_out: Vec::new(),
+            key_files: Vec::new(),
             keep: self.keep.keep(),
         }
     }

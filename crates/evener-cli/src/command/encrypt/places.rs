@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use evener::core::Direction;
 use evener_files::{Naming, Source, Target, is_read_from_front_to_back};
@@ -65,9 +65,23 @@ impl Named<'_> {
 impl Places {
     /// The name of the output beside the only input.
     pub(super) fn only_output(&self) -> Option<String> {
-        let (Target::Beside, [Source::Path(source)]) = (&self.target, &self.sources[..]) else { return None };
+        let (Target::Beside, [source]) = (&self.target, &self.sources[..]) else { return None };
+        Some(PathDisplay(&self.beside(source)?).to_string())
+    }
+
+    fn beside(&self, source: &Source) -> Option<PathBuf> {
+        let Source::Path(source) = source else { return None };
         let output = self.naming.output(source.file_name()?).ok()?;
-        Some(PathDisplay(&source.with_file_name(output)).to_string())
+        Some(source.with_file_name(output))
+    }
+
+    /// Files and directories that outputs go to.
+    pub(super) fn outputs(&self) -> Vec<PathBuf> {
+        match &self.target {
+            Target::Path(output) => vec![output.clone()],
+            Target::Beside => self.sources.iter().filter_map(|source| self.beside(source)).collect(),
+            Target::Stdout | Target::Nowhere(_) => Vec::new(),
+        }
     }
 }
 

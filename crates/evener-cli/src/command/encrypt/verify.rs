@@ -65,6 +65,9 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     let sources: Vec<_> = arguments.inputs.iter().map(source).collect();
     let cancel = signals::end_soon_after_signals(abandon)?;
     arguments.keys.check_stdin(None, &sources)?;
+    let compared: Vec<_> = arguments.against.iter().cloned().map(Source::Path).collect();
+    let read = [&sources[..], &compared].concat();
+    arguments.common.check_report(&read, &arguments.keys.files(None), &[])?;
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();

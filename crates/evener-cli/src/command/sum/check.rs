@@ -1,7 +1,7 @@
 //! `evener sum -c`: lists are read line by line, and what they name is digested and compared, in their order.
 
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -107,7 +107,7 @@ impl Iterator for List<'_> {
             if self.is_announced {
                 return Some(Input::Later);
             }
-            match self.lines.read_until(b'\n', &mut line) {
+            match read_line(&mut self.lines, &mut line) {
                 Ok(0) => return None,
                 Ok(_) => self.number += 1,
                 Err(error) => {
@@ -132,6 +132,24 @@ impl Iterator for List<'_> {
             self.wanted.send(entry.digest).ok();
             return Some(if is_stdin(&entry.path) { Input::Stdin } else { Input::File(entry.path) });
         }
+    }
+}
+
+/// Longest line that is kept: a name of so many bytes, each escaped, leads nowhere on Linux (`PATH_MAX`).
+const LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Reads a line with its end; what is longer than any proper one is read and not kept, and what is left of it is none. 0 at the end.
+fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    let mut total = 0;
+    loop {
+        let read = lines.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', line)?;
+        total += read;
+        if read < LINE_BYTES_MAX || line.ends_with(b"\n") {
+            return Ok(total);
+        }
+        // It is too long already, and stays so: its first byte is no digit any more.
+        line.clear();
+        line.push(b'?');
     }
 }
 

@@ -76,10 +76,21 @@ impl Passphrase {
         let salt = [SALT_PREFIX, salt].concat();
         let mut key = Zeroizing::new([0; 32]);
         let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        if !can_be_had(BYTES_PER_WORK << work_factor) {
+            let cost = WorkFactors::cost(work_factor);
+            return Err(FormatError::Library(format!(
+                "the key of its passphrase takes {cost}: that memory cannot be had (ulimit -v)"
+            )));
+        }
         scrypt(self.text.expose_secret().as_bytes(), &salt, &params, &mut *key)
             .map_err(|error| library(error.to_string()))?;
         Ok(key)
     }
+}
+
+/// Whether there is so much memory. The library that takes it would end the process where there is not.
+fn can_be_had(bytes: u64) -> bool {
+    usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }
 
 impl Wrap for Passphrase {
