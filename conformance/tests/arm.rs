@@ -27,7 +27,7 @@ const PACKAGES: [&str; 10] = [
 ];
 
 /// What neither guest runs.
-const LEFT_OUT: [LeftOut; 8] = [
+const LEFT_OUT: [LeftOut; 11] = [
     LeftOut::tests(kernel::SOURCE, &[kernel::IN_THE_GUEST], support::STARTS_GUESTS),
     LeftOut::program("crates/evener-ring/tests/loom.rs", HAS_NO_TESTS),
     LeftOut::program("crates/evener-ring/tests/loom_lend.rs", HAS_NO_TESTS),
@@ -41,18 +41,20 @@ const LEFT_OUT: [LeftOut; 8] = [
         &["a_module_has_as_many_units_as_requests_that_it_was_seen_to_work_on_side_by_side"],
         NEEDS_A_CORE,
     ),
+    LeftOut::program("crates/evener/tests/adaptive.rs", NEEDS_A_CORE),
+    LeftOut::program("crates/evener/tests/readmission.rs", NEEDS_A_CORE),
+    LeftOut::program("crates/evener/tests/shared_modules.rs", NEEDS_A_CORE),
     LeftOut::tests(
-        "crates/evener/tests/adaptive.rs",
+        "crates/evener-provider/tests/guard.rs",
         &[
-            "a_class_that_modules_have_to_themselves_is_measured_on_a_core_now_and_then",
-            "a_module_that_is_new_is_tried_by_jobs_that_come_at_once_though_cores_know_what_they_take",
-            "a_module_that_saves_core_time_gets_its_share",
+            "jobs_go_together_beside_a_module_that_takes_none_of_them",
+            "lanes_that_are_too_slow_are_locked_out_of_jobs",
         ],
         NEEDS_A_CORE,
     ),
     LeftOut::tests(
-        "crates/evener/tests/shared_modules.rs",
-        &["a_process_that_is_told_that_a_module_does_not_pay_asks_it_nothing_before_it_has_worked_a_while"],
+        "crates/evener-host/tests/interruptions.rs",
+        &["messages_that_come_in_single_bytes_between_signals_are_understood"],
         NEEDS_A_CORE,
     ),
     LeftOut::tests("drivers/virtio/tests/module.rs", &["a_host_that_is_awake_is_not_kicked"], NEEDS_A_CORE),

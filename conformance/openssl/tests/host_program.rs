@@ -404,6 +404,25 @@ fn behind_a_first_large_request_a_sandbox_may_forbid_all_that_opens_makes_or_beg
     assert!(requests(&host.control()) > before + 100);
 }
 
+#[test]
+fn a_filter_that_refuses_the_clocks_of_core_time_costs_no_message() {
+    let program = Program::build("refused_clock");
+    let host = host();
+    let named = Setup::evener(&format!("combine = auto\nthreads = auto\nmodules = {}", host.module()));
+    let all = [plain(), named.without_legacy(), hosted(&host)];
+    for setup in all.into_iter().chain(armed_setups()) {
+        for (cipher, bytes) in [("AES-256-CBC", "1048576"), ("AES-256-CBC", "16384"), ("AES-256-CTR", "5000")]
+        {
+            for contexts in ["again", "new"] {
+                let mut command = setup.command(&program.path().to_string_lossy());
+                let output = bounded(SECONDS_MAX, command.args([cipher, bytes, contexts]));
+                let case = format!("{} {cipher} {bytes} {contexts}", setup.name());
+                assert!(output.stdout == b"300\n", "{case}: {}", text_of(&output));
+            }
+        }
+    }
+}
+
 /// It is entered by a child that has done nothing yet, nor has its parent where that is said, so that whatever is made for a process is refused to it, and nothing may try.
 #[test]
 fn in_openssh_s_filter_a_child_encrypts_what_it_likes() {

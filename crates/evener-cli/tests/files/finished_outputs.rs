@@ -572,3 +572,19 @@ fn with_memory_for_few_segments_every_file_still_meets_every_key() {
     assert_eq!(common::files(&place.join("back")).len(), 8);
     run(&place, "decrypt", &little).succeeded();
 }
+
+#[test]
+fn a_run_whose_record_cannot_be_kept_says_so_and_deletes_nothing() {
+    let place = place();
+    let recipient = recipient(&place, "id.txt");
+    place.write("many/a", "a");
+    let run = |options: &[&str], state: &str| {
+        let run = place.evener().args(["encrypt", "-r", &recipient, "-o", "kept"]).args(options).arg("many");
+        run.env("EVENER_STATE_DIR", state).run().succeeded()
+    };
+    assert!(run(&["--force"], "/proc/nope").stderr().contains("no record of this run could be kept"));
+    let told = run(&["--force", "--delete"], "/proc/nope");
+    assert!(told.stderr().contains("nothing was deleted: no record"), "{}", told.stderr());
+    let state = place.join("state");
+    assert!(!run(&["--force"], state.to_str().unwrap()).stderr().contains("record"));
+}

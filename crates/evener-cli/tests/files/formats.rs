@@ -221,6 +221,21 @@ fn openssl_files_without_a_salt_are_read_and_none_is_written() {
     comes_back(&place, &ours, "c", &plain);
     let written = place.evener().arg("encrypt").args(ours).args(["-o", "no", "plain"]).run();
     written.ended_with(2).saying("--no-salt is for decryption only");
+    // As text they are known by their letters, and by the end of a line.
+    place.write("short", "hi\n");
+    for (cipher, form, of) in [
+        ("aes-256-cbc", &["-a"][..], "plain"),
+        ("aes-192-ctr", &["-a"], "plain"),
+        ("aes-192-ctr", &["-a"], "short"),
+        ("aes-192-ctr", &["-a", "-A"], "plain"),
+        ("aes-256-cbc", &["-a", "-A"], "short"),
+        ("chacha20", &[], "short"),
+    ] {
+        let arguments = ["enc", "-nosalt", "-pbkdf2", "-pass", "file:pass", "-in", of, "-out", "text"];
+        place.program("openssl").args(arguments).arg(format!("-{cipher}")).args(form).run().succeeded();
+        let ours = [&ours[..], &["--cipher", cipher]].concat();
+        comes_back(&place, &ours, "text", &fs::read(place.join(of)).unwrap());
+    }
     assert!(!place.join("no").exists());
 }
 

@@ -52,6 +52,58 @@ fn keygen_makes_a_keyset_of_each_template_for_its_owner_only_and_prints_nothing(
 }
 
 #[test]
+fn keys_that_are_added_at_once_are_all_there() {
+    let place = Place::with_key();
+    let mut adding: Vec<_> = (0..12)
+        .map(|_| {
+            let mut run = place.evener().args(["keyset", "add", "k.json"]);
+            run.command.stdout(Stdio::piped()).stdin(Stdio::null());
+            run.command.spawn().unwrap()
+        })
+        .collect();
+    let told = adding.drain(..).map(|child| child.wait_with_output().unwrap());
+    let told: Vec<String> =
+        told.map(|ended| String::from_utf8(ended.stdout).unwrap().trim().to_owned()).collect();
+    let listed = place.evener().args(["keyset", "list", "k.json"]).run().succeeded();
+    let ids: Vec<&str> =
+        listed.stdout_text().lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(ids.len() == 13 && told.iter().all(|id| ids.contains(&id.as_str())), "{told:?} and {ids:?}");
+}
+
+#[test]
+fn a_keyset_that_changes_stays_its_owners_and_its_groups() {
+    use std::os::unix::fs::{MetadataExt as _, chown};
+    let Some(place) = Place::of_root("give files away") else { return };
+    let keyset = place.join("k.json");
+    chown(&keyset, Some(65_534), Some(1)).unwrap();
+    common::allow(&keyset, 0o640);
+    let has_attribute =
+        rustix::fs::setxattr(&keyset, "user.x", b"y", rustix::fs::XattrFlags::empty()).is_ok();
+    place.evener().args(["keyset", "add", "k.json"]).run().succeeded();
+    let now = fs::metadata(&keyset).unwrap();
+    assert_eq!((now.uid(), now.gid(), mode(&keyset)), (65_534, 1, 0o640));
+    let mut value = [0; 8];
+    let kept = rustix::fs::getxattr(&keyset, "user.x", &mut value[..]);
+    assert!(!has_attribute || (kept.unwrap(), value[0]) == (1, b'y'));
+}
+
+#[test]
+fn a_key_file_that_may_not_be_so_long_is_not_there_half() {
+    let place = Place::with_key();
+    let limited = |command: &str| {
+        let line = format!("ulimit -f 0; exec {} {command}", common::EVENER);
+        let run = place.program("bash").args(["-c", &line]);
+        run.env("EVENER_ARBITER", "off").run().ended_with(2).saying("File too large");
+    };
+    let before = fs::read(place.join("k.json")).unwrap();
+    ["keygen new.json", "keygen --age new.txt", "keyset add k.json"].into_iter().for_each(limited);
+    assert!(fs::read(place.join("k.json")).unwrap() == before);
+    let left: Vec<_> =
+        common::files(place.path()).into_iter().filter(|name| !name.starts_with("state")).collect();
+    assert_eq!(left, ["k.json"].map(std::path::PathBuf::from));
+}
+
+#[test]
 fn two_keys_are_never_the_same() {
     let place = Place::new();
     let [one, other] = ["one", "other"].map(|name| fs::read(place.keyset(name)).unwrap());

@@ -15,5 +15,6 @@ mod mirror;
 mod names;
 mod parts;
 mod shell;
+mod spared;
 mod sum;
 mod trees;

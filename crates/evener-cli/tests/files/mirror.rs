@@ -33,6 +33,32 @@ fn globs_leave_out_what_they_match_and_include_takes_only_that() {
     run(&place, &["--include", "*.tmp", "--exclude", "deep/**"]).succeeded();
     assert_eq!(names(&place, "out"), ["b.tmp"].map(PathBuf::from).into());
     run(&place, &["--exclude", "a{b"]).ended_with(2);
+    for blank in ["", " "] {
+        run(&place, &["--exclude", blank]).ended_with(2).saying("a glob is empty");
+        run(&place, &["--include", blank]).ended_with(2).saying("a glob is empty");
+    }
+}
+
+#[test]
+fn of_a_file_with_several_names_the_output_of_one_that_is_gone_goes_too() {
+    let place = Place::with_key();
+    for (at, change) in ["removed", "renamed"].into_iter().enumerate() {
+        let (source, out) = (format!("in{at}"), format!("out{at}"));
+        place.write(format!("{source}/a"), "text");
+        let name = |name: &str| place.join(&source).join(name);
+        fs::hard_link(name("a"), name("b")).unwrap();
+        let run = |options: &[&str]| {
+            let run = place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", &out]);
+            run.args(options).arg(&source).run().succeeded();
+        };
+        run(&[]);
+        match change {
+            "removed" => fs::remove_file(name("a")).unwrap(),
+            _ => fs::rename(name("a"), name("b2")).unwrap(),
+        }
+        run(&["--update", "--delete"]);
+        assert_eq!(names(&place, &out), names(&place, &source), "{change}");
+    }
 }
 
 #[test]

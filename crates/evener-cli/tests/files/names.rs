@@ -38,3 +38,13 @@ fn a_stranger_s_link_leads_to_no_key_no_input_and_no_report() {
         fs::remove_file(place.join("victim")).ok();
     }
 }
+
+#[test]
+fn a_name_that_will_be_too_long_is_told_before_the_work() {
+    let place = Place::with_key();
+    let name = "n".repeat(255);
+    place.write(&name, "text");
+    let run =
+        place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", "out/", "--suffix", ".age", &name]);
+    run.run().ended_with(1).saying("cannot make the output: File name too long");
+}

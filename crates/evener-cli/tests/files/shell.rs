@@ -317,37 +317,37 @@ fn a_signal_ends_a_run_that_derives_keys_from_a_passphrase() {
 #[test]
 fn a_signal_at_the_question_for_a_passphrase_gives_the_terminal_back() {
     let place = place();
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
-        let (mut ours, programs) = evener_testing::programs::new_terminal();
-        let mut run = place.program("setsid").args([
-            "-c",
-            "-w",
-            "env",
-            "--default-signal",
-            EVENER,
-            "encrypt",
-            "-p",
-            "-q",
-            "-o",
-            "out",
-            "f",
-        ]);
-        run.command.stdin(programs).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut setsid = run.command.spawn().unwrap();
-        run.command.stdin(Stdio::null());
-        let hides = || tcgetattr(&ours).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ECHO));
-        while !hides() {
-            assert!(setsid.try_wait().unwrap().is_none(), "it ended before it asked");
-            sleep(Duration::from_millis(5));
+    place.write("pass", "a passphrase\n");
+    let made = ["keygen", "--key-passphrase-file", "pass", "closed.json"];
+    place.evener().args(made).run().succeeded();
+    for command in
+        ["encrypt -p -q -o out f", "keygen -p out", "keygen --age -p out", "keyset list closed.json"]
+    {
+        for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+            gives_the_terminal_back(&place, command, signal);
         }
-        let asker = rustix::termios::tcgetsid(&ours).unwrap();
-        // The leader of the terminal's session is who asks; setsid only waits for it, or is it.
-        kill_process(asker, signal).unwrap();
-        let status = setsid.wait().unwrap();
-        assert!(!status.success() && !hides(), "{signal:?}: {status:?}");
-        ours.read_to_end(&mut Vec::new()).ok();
     }
     assert!(!place.join("out").exists());
+}
+
+fn gives_the_terminal_back(place: &Place, command: &str, signal: Signal) {
+    let (mut ours, programs) = evener_testing::programs::new_terminal();
+    let mut run = place.program("setsid").args(["-c", "-w", "env", "--default-signal", EVENER]);
+    run = run.args(command.split(' '));
+    run.command.stdin(programs).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut setsid = run.command.spawn().unwrap();
+    run.command.stdin(Stdio::null());
+    let hides = || tcgetattr(&ours).is_ok_and(|modes| !modes.local_modes.contains(LocalModes::ECHO));
+    while !hides() {
+        assert!(setsid.try_wait().unwrap().is_none(), "{command}: it ended before it asked");
+        sleep(Duration::from_millis(5));
+    }
+    let asker = rustix::termios::tcgetsid(&ours).unwrap();
+    // The leader of the terminal's session is who asks; setsid only waits for it, or is it.
+    kill_process(asker, signal).unwrap();
+    let status = setsid.wait().unwrap();
+    assert!(!status.success() && !hides(), "{command}, {signal:?}: {status:?}");
+    ours.read_to_end(&mut Vec::new()).ok();
 }
 
 // -- what is said ------------------------------------------------------------------------------------------------------------
