@@ -91,7 +91,7 @@ const FEW_MEET: &str =
 const SEEDS: [&str; 2] = ["fuzz/seeds/host_chains", "fuzz/seeds/host_control"];
 
 /// An emulated processor takes up to a minute for what a real one does in a second.
-const GUEST_LIFE: Duration = Duration::from_secs(1_800);
+const GUEST_LIFE: Duration = Duration::from_secs(3_600);
 
 #[test]
 #[ignore = "builds for another processor, and runs for minutes under emulation"]
