@@ -373,6 +373,31 @@ fn an_archive_comes_back_as_it_was_and_age_and_tar_read_it_alike() {
 }
 
 #[test]
+fn times_before_1970_come_back_and_a_compressed_archive_is_told_of() {
+    let Some(place) = Place::with_programs(&["tar", "age", "touch"]) else { return };
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    place.write("in/old", "text");
+    place.program("touch").args(["-d", "1960-02-03 04:05:06 UTC", "in/old"]).run().succeeded();
+    for format in ["gnu", "pax"] {
+        let script = format!(
+            "tar -c --format={format} in | \"$0\" encrypt -q -i id -o {format}.age - && \"$0\" decrypt --tar -q -i id -o {format} {format}.age"
+        );
+        place.program("sh").args(["-c", &script, common::EVENER]).run().succeeded();
+        let [ours, source] = [format!("{format}/in/old"), "in/old".to_owned()]
+            .map(|name| fs::metadata(place.join(name)).unwrap().modified().unwrap());
+        assert_eq!(ours, source, "{format}");
+    }
+    let script =
+        "tar -cz in | \"$0\" encrypt -q -i id -o z.age - && \"$0\" decrypt --tar -q -i id -o z z.age";
+    place
+        .program("sh")
+        .args(["-c", script, common::EVENER])
+        .run()
+        .ended_with(1)
+        .saying("a compressed archive");
+}
+
+#[test]
 fn archives_that_tar_made_in_any_of_its_formats_are_unpacked_as_by_tar() {
     let Some(place) = for_archives() else { return };
     for format in ["gnu", "pax", "posix"] {

@@ -61,6 +61,9 @@ struct File {
     offset: u64,
 }
 
+/// What gzip, zstd and xz begin with, and no name of a member.
+const COMPRESSED: [&[u8]; 3] = [b"\x1F\x8B", b"\x28\xB5\x2F\xFD", b"\xFD7zXZ\0"];
+
 impl<'r> Unpacker<'r> {
     pub(super) fn new(
         root: Arc<OutputDir>,
@@ -90,6 +93,10 @@ impl<'r> Unpacker<'r> {
             State::Header(block) => {
                 let (now, rest) = part.split_at(part.len().min(BLOCK_BYTES - block.len()));
                 block.extend_from_slice(now);
+                if self.summary.found == 0 && COMPRESSED.iter().any(|magic| block.starts_with(magic)) {
+                    let what = "a compressed archive (without --tar it is decrypted for tar: -o - | tar xz)";
+                    return Err(FormatError::Unsupported(what.into()).into());
+                }
                 if let Ok(block) = <[u8; BLOCK_BYTES]>::try_from(block.as_slice()) {
                     self.state = self.header(&block)?;
                 }
