@@ -9,11 +9,12 @@ use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fsetxattr, fstat,
-    openat, renameat, unlinkat,
+    AtFlags, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr,
+    fsetxattr, fstat, openat, renameat, unlinkat,
 };
+use rustix::io::Errno;
 
-use crate::{Named, open_named};
+use crate::{Named, open_named, text};
 
 /// Writes a file with mode `mode`, whole or not at all.
 ///
@@ -37,7 +38,7 @@ pub fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// Where the system does not let it: nothing has changed then.
+/// Where the system does not let it: nothing has changed then, but where only the directory could not be synced.
 pub fn replace_kept(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = File::from(open_named(file, OFlags::RDONLY | OFlags::CLOEXEC)?);
     settle(file, bytes, 0o600, |new| {
@@ -46,26 +47,46 @@ pub fn replace_kept(file: &Path, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// Gives a file what another has beside its contents.
+/// Gives a file, which is its owner's alone, what another has beside its contents: what lets others read it comes last.
 fn give_as_of(new: &File, other: &File) -> io::Result<()> {
     let (is, wanted) = (fstat(new)?, fstat(other)?);
     if (is.st_uid, is.st_gid) != (wanted.st_uid, wanted.st_gid) {
-        fchown(new, Some(Uid::from_raw(wanted.st_uid)), Some(Gid::from_raw(wanted.st_gid)))?;
+        let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
+        fchown(new, Some(owner), Some(group)).map_err(|errno| {
+            let why = text::without_numbers(&io::Error::from(errno).to_string());
+            io::Error::new(errno.kind(), format!("its owner and group cannot be kept: {why}"))
+        })?;
     }
-    // Behind the owner, whose change takes bits away.
-    fchmod(new, Mode::from_raw_mode(wanted.st_mode & 0o7777))?;
-    let mut names = vec![0; XATTR_NAMES_BYTES_MAX];
-    let Ok(length) = flistxattr(other, &mut names[..]) else { return Ok(()) };
+    // One that its directory gave, whose names the mode would let in.
+    match fremovexattr(new, ACL) {
+        Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let names = xattr_names(other)?;
+    let has_acl = names.iter().any(|name| name == ACL);
+    // Those of a security module it decides itself.
+    let others = names.iter().filter(|name| *name != ACL && !name.starts_with(b"security."));
     let mut value = vec![0; XATTR_BYTES_MAX];
-    for name in names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
-        // Of a security module, which decides itself.
-        if name.starts_with(b"security.") {
-            continue;
-        }
+    for name in others.map(Vec::as_slice).chain(has_acl.then_some(ACL)) {
         let bytes = fgetxattr(other, name, &mut value[..])?;
         fsetxattr(new, name, &value[..bytes], XattrFlags::empty())?;
     }
-    Ok(())
+    Ok(fchmod(new, Mode::from_raw_mode(wanted.st_mode & 0o7777))?)
+}
+
+/// The attribute that is a file's access list.
+const ACL: &[u8] = b"system.posix_acl_access";
+
+fn xattr_names(file: &File) -> io::Result<Vec<Vec<u8>>> {
+    let mut names = vec![0; XATTR_NAMES_BYTES_MAX];
+    match flistxattr(file, &mut names[..]) {
+        Ok(length) => {
+            let names = names[..length].split(|byte| *byte == 0);
+            Ok(names.filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect())
+        }
+        Err(Errno::OPNOTSUPP) => Ok(Vec::new()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// The largest that Linux knows (xattr(7)): 64 KiB of names, and of one value.
@@ -78,8 +99,9 @@ fn settle(
     mode: u32,
     settle: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
+    let directory = open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY);
     replace(file, bytes, mode, settle)?;
-    File::from(open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
+    File::from(directory?).sync_all()
 }
 
 fn replace(
@@ -153,12 +175,18 @@ pub fn write_named(file: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Where one is there, or the system does not let it.
 pub fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let named = Named::find(file)?;
-    let mut made = create(named.dir(), named.name(), 0o600)?;
+    let mut made = {
+        let mut drafts = drafts();
+        let made = create(named.dir(), named.name(), 0o600)?;
+        drafts.open.push((named.dir().try_clone()?, named.name().to_owned()));
+        made
+    };
     let written = made.write_all(bytes).and_then(|()| made.sync_all());
     if written.is_err() {
         // Half a key is worse than none; that it cannot be removed adds nothing to the error.
         unlinkat(named.dir(), named.name(), AtFlags::empty()).ok();
     }
+    drafts().open.retain(|(_, open)| open != named.name());
     written
 }
 

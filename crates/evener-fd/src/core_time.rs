@@ -4,7 +4,7 @@
 //! which is none: from what was read last it goes on as if the core had been had all the time.
 
 use std::cell::Cell;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::time::{ClockId, DynamicClockId, Timespec, clock_gettime, clock_gettime_dynamic};
 
@@ -24,13 +24,19 @@ pub fn of_thread() -> u64 {
 /// Core time of all threads of this process, in nanoseconds.
 #[must_use]
 pub fn of_process() -> u64 {
-    static LAST: Mutex<Last> = Mutex::new(Last::NONE);
-    let read = read(ClockId::ProcessCPUTime);
-    // A child that was forked while another thread was here does without.
-    let Ok(mut kept) = LAST.try_lock() else { return read.unwrap_or_else(wall) };
-    let (time, last) = kept.next(read);
-    *kept = last;
-    time
+    // No lock: a child that was forked at any moment, and a handler of a signal, read on.
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    static REFUSED: AtomicU64 = AtomicU64::new(0);
+    if let Some(time) = read(ClockId::ProcessCPUTime) {
+        LAST.fetch_max(time, Relaxed);
+        return time;
+    }
+    let now = wall();
+    let since = match REFUSED.compare_exchange(0, now, Relaxed, Relaxed) {
+        Ok(_) => now,
+        Err(since) => since,
+    };
+    LAST.load(Relaxed) + now.saturating_sub(since)
 }
 
 fn read(clock: ClockId) -> Option<u64> {

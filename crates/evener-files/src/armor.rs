@@ -123,17 +123,18 @@ pub fn is_armored(start: &[u8]) -> bool {
     start[blank_lines_bytes(start)..].starts_with(BEGIN_LINE)
 }
 
-/// Letters of base64 without a line's end that are taken for text: ciphertext looks so in one of 2^46 cases. With a line's end, as `-a` writes
-/// it, four will do: one of 2^16.
+/// Letters of base64 without a line's end that are taken for text: ciphertext looks so in one of 2^46 cases. In one line that is
+/// ended, as `-a` writes it, four will do: one of 2^16.
 const LETTERS_WITHOUT_LINE: usize = 24;
 
 /// Whether this is base64, or its beginning.
 fn is_base64(text: &[u8], is_whole: bool) -> bool {
-    let lines_end = text.iter().any(|byte| *byte == b'\n');
+    let ends = text.iter().filter(|byte| **byte == b'\n').count();
+    let is_line = ends == 1 && text.ends_with(b"\n");
     let letters: Vec<u8> = text.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
     let stem = letters.strip_suffix(b"==").or_else(|| letters.strip_suffix(b"=")).unwrap_or(&letters);
     let is_letter = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let least = if lines_end { 4 } else { LETTERS_WITHOUT_LINE };
+    let least = if is_line { 4 } else { LETTERS_WITHOUT_LINE };
     letters.len() >= least && stem.iter().all(is_letter) && (!is_whole || letters.len() % 4 == 0)
 }
 

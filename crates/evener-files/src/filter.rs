@@ -42,7 +42,8 @@ impl Filter {
     }
 
     /// Whether what stands at `relative`, below a directory that was named, is left out, and all below it.
-    pub(crate) fn leaves_out(&self, relative: &Path, is_directory: bool) -> bool {
+    #[must_use]
+    pub fn leaves_out(&self, relative: &Path, is_directory: bool) -> bool {
         self.0.matched(relative, is_directory).is_ignore()
     }
 }

@@ -1,6 +1,5 @@
 //! One run: it is refused, or goes to the threads of the pool or through a stream.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -70,8 +69,7 @@ pub fn process(
                 run.workers(tree, &sources, &record)?
             };
             if request.options.delete {
-                let by_run = all_outputs.renamed();
-                delete(request, &sources, (&record, by_run), &mut summary, cancel.is_cancelled());
+                delete(request, &sources, (&record, &all_outputs), &mut summary, cancel.is_cancelled());
             }
             summary.is_unrecorded = is_tree && record.is_lost();
             record.finish();
@@ -191,7 +189,7 @@ fn rehearse(request: &Request, sources: &[PathBuf], record: &Record, is_tree: bo
 fn delete(
     request: &Request,
     sources: &[PathBuf],
-    (record, renamed): (&Record, HashMap<(u64, u64), i64>),
+    (record, outputs): (&Record, &Outputs),
     summary: &mut Summary,
     is_cancelled: bool,
 ) {
@@ -200,7 +198,7 @@ fn delete(
         _ if is_cancelled => Some("the run was stopped"),
         false => Some("not every file was done"),
         true if found == 0 => Some("no source was found"),
-        true if record.is_absent() => {
+        true if record.is_absent() && !request.options.is_rehearsal => {
             Some("no record tells which outputs are Evener's (HOME, EVENER_STATE_DIR)")
         }
         true => None,
@@ -210,7 +208,7 @@ fn delete(
     }
     let Options { filter, naming, is_rehearsal, .. } = &request.options;
     let (is_rehearsal, open) = (*is_rehearsal, &open_places(request));
-    let deletion = Deletion { record, filter, naming, is_rehearsal, open, renamed };
+    let deletion = Deletion { record, filter, naming, is_rehearsal, open, outputs };
     for named in named_inputs(request, sources, true).filter(|named| named.source.is_dir()) {
         let (deleted, done) = deletion.run(&named);
         summary.deleted.extend(deleted);

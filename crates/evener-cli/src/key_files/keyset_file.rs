@@ -1,8 +1,9 @@
 //! Keysets in files: in clear, under a passphrase (an age file with the keyset in it), or encrypted under a key-encryption keyset, as Tink does it.
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::time::Duration;
+use std::{fs, io, thread};
 
 use anyhow::{Context as _, bail};
 use evener_fd::{atomic_file, open_named};
@@ -15,9 +16,10 @@ use secrecy::SecretString;
 use zeroize::Zeroizing;
 
 use super::{
-    Repeat, first_line_of, from_terminal, prompt_passphrase, read_secret, secret_text, write_secret,
+    Repeat, first_line_of, from_terminal, prompt_passphrase, read_held, read_secret, secret_text,
+    write_secret,
 };
-use crate::terminal::PathDisplay;
+use crate::terminal::{PathDisplay, output, signals};
 
 /// How a keyset's file is protected.
 #[derive(clap::Args)]
@@ -86,23 +88,35 @@ impl KeysetFile {
 
     /// Reads a file of any form.
     pub(crate) fn read(file: &Path, options: &KeyProtection) -> anyhow::Result<Self> {
+        Self::opened(&read_secret(file)?, options, file)
+    }
+
+    fn opened(bytes: &[u8], options: &KeyProtection, file: &Path) -> anyhow::Result<Self> {
         let about = || PathDisplay(file).to_string();
-        let bytes = read_secret(file)?;
-        if is_age_file(&bytes) {
-            let passphrase = options.passphrase(file)?;
-            let clear = opened_under(&passphrase, &bytes).with_context(about)?;
-            let (form, _) = Keyset::form(&clear).with_context(about)?;
-            let keyset = Keyset::parse(&clear).with_context(about)?;
-            return Ok(Self::new(keyset, form, Protection::Passphrase(passphrase)));
+        if is_age_file(bytes) {
+            return Self::opened_by(bytes, Protection::Passphrase(options.passphrase(file)?))
+                .with_context(about);
         }
-        let (form, is_encrypted) = Keyset::form(&bytes).with_context(about)?;
-        match options.kek()?.filter(|_| is_encrypted) {
-            Some(kek) => {
-                let keyset = Keyset::parse_encrypted(&bytes, &kek).with_context(about)?;
-                Ok(Self::new(keyset, form, Protection::Keyset(kek)))
+        let (_, is_encrypted) = Keyset::form(bytes).with_context(about)?;
+        let protection = options.kek()?.filter(|_| is_encrypted).map_or(Protection::None, Protection::Keyset);
+        Self::opened_by(bytes, protection).with_context(about)
+    }
+
+    fn opened_by(bytes: &[u8], protection: Protection) -> Result<Self, FormatError> {
+        let clear;
+        let bytes = match &protection {
+            Protection::Passphrase(passphrase) => {
+                clear = opened_under(passphrase, bytes)?;
+                &clear[..]
             }
-            None => Ok(Self::new(Keyset::parse(&bytes).with_context(about)?, form, Protection::None)),
-        }
+            _ => bytes,
+        };
+        let (form, _) = Keyset::form(bytes)?;
+        let keyset = match &protection {
+            Protection::Keyset(kek) => Keyset::parse_encrypted(bytes, kek)?,
+            _ => Keyset::parse(bytes)?,
+        };
+        Ok(Self::new(keyset, form, protection))
     }
 
     fn bytes(&self) -> anyhow::Result<Zeroizing<Vec<u8>>> {
@@ -132,8 +146,14 @@ impl KeysetFile {
         let about = || PathDisplay(file).to_string();
         // A link keeps its place: what it leads to is replaced.
         let place = fs::canonicalize(file).with_context(about)?;
-        let _held = held(&place).with_context(about)?;
-        let mut keyset = Self::read(file, options)?;
+        let bytes = read_secret(&place)?;
+        // A passphrase is asked for before others have to wait.
+        let mut keyset = Self::opened(&bytes, options, file)?;
+        let mut held = held(&place).with_context(about)?;
+        let now = read_held(&mut held, file)?;
+        if *now != *bytes {
+            keyset = Self::opened_by(&now, keyset.protection).with_context(about)?;
+        }
         let changed = change(&mut keyset.keyset)?;
         let cannot_write = || format!("cannot write {}", PathDisplay(file));
         atomic_file::replace_kept(&place, &keyset.bytes()?).with_context(cannot_write)?;
@@ -141,20 +161,32 @@ impl KeysetFile {
     }
 }
 
+/// How often it is looked whether another change has ended.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
 /// Waits until no other process changes the file, and keeps others waiting as long as it is open.
-fn held(file: &Path) -> io::Result<OwnedFd> {
+fn held(file: &Path) -> io::Result<File> {
+    let mut is_told = false;
     loop {
-        let opened = open_named(file, OFlags::RDONLY | OFlags::CLOEXEC)?;
-        match flock(&opened, FlockOperation::LockExclusive) {
-            Err(Errno::INTR) => continue,
-            // File systems that know no locks have one writer at a time, as far as this can tell.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::NOLCK | Errno::INVAL) => return Ok(opened),
-            locked => locked?,
+        // NFS locks for itself only what may be written.
+        let opened = open_named(file, OFlags::RDWR | OFlags::CLOEXEC)
+            .or_else(|_| open_named(file, OFlags::RDONLY | OFlags::CLOEXEC))?;
+        match flock(&opened, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {}
+            // Some file systems know no locks: there one process at a time has to change it.
+            Err(_) => return Ok(opened.into()),
+            // Who changed it meanwhile has put another file there.
+            Ok(()) => {
+                let (held, now) = (fstat(&opened)?, stat(file)?);
+                if (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino) {
+                    return Ok(opened.into());
+                }
+            }
         }
-        // Who changed it meanwhile has put another file there.
-        let (held, now) = (fstat(&opened)?, stat(file)?);
-        if (held.st_dev, held.st_ino) == (now.st_dev, now.st_ino) {
-            return Ok(opened);
+        if !std::mem::replace(&mut is_told, true) {
+            output::line(format_args!("waiting for another change of {}", PathDisplay(file)));
         }
+        signals::end_if_noted();
+        thread::sleep(BETWEEN_LOOKS);
     }
 }

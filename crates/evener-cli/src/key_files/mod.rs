@@ -8,4 +8,4 @@ mod secret_file;
 pub(crate) use dialog::TerminalDialog;
 pub(crate) use keyset_file::{KeyProtection, KeysetFile};
 pub(crate) use passphrase::{Repeat, first_line_of, from_terminal, prompt_passphrase, secret_text};
-pub(crate) use secret_file::{STDIN, read_public, read_secret, write_secret};
+pub(crate) use secret_file::{STDIN, read_held, read_public, read_secret, write_secret};

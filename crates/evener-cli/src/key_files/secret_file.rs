@@ -37,6 +37,11 @@ pub(crate) fn read_secret(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     read_all(&mut file, expected, path)
 }
 
+/// Reads an open file that holds a secret.
+pub(crate) fn read_held(file: &mut File, path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
+    read_all(file, 0, path)
+}
+
 /// Reads a file that holds public keys.
 pub(crate) fn read_public(path: &Path) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     if path == Path::new(STDIN) {

@@ -86,6 +86,13 @@ pub(crate) fn noted() -> Option<i32> {
     CAUGHT.get().and_then(|caught| caught.signal())
 }
 
+/// Ends the process by the signal that it was given, if it was: for what waits without an end of its own.
+pub(crate) fn end_if_noted() {
+    if let Some(signal) = noted() {
+        end_by(signal);
+    }
+}
+
 /// Ends the process: by the signal that stopped it, if one did.
 pub(crate) fn end(exit: Exit) -> ExitCode {
     match noted() {

@@ -104,6 +104,18 @@ fn a_key_file_that_may_not_be_so_long_is_not_there_half() {
 }
 
 #[test]
+fn a_secret_key_that_is_given_for_a_recipient_is_not_shown() {
+    let place = Place::new();
+    place.write("f", "text");
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    let text = fs::read_to_string(place.join("id")).unwrap();
+    let secret = text.lines().find(|line| line.starts_with("AGE-SECRET-KEY-")).unwrap();
+    let ran =
+        place.evener().args(["encrypt", "-r", secret, "-r", secret, "-o", "out", "f"]).run().ended_with(2);
+    assert!(!ran.stderr().contains(secret) && ran.stderr().contains("-r, 1 of 2"), "{}", ran.stderr());
+}
+
+#[test]
 fn two_keys_are_never_the_same() {
     let place = Place::new();
     let [one, other] = ["one", "other"].map(|name| fs::read(place.keyset(name)).unwrap());

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::common::{Place, files};
+use crate::common::{EVENER, Place, files};
 
 /// A place with an identity, its recipient, a file, a tree and ciphertexts of the file.
 fn place() -> (Place, String) {
@@ -19,6 +19,7 @@ fn place() -> (Place, String) {
     place.write("src/id", "not a key");
     place.evener().args(["encrypt", "-q", "-r", &recipient, "-o", "f.sealed", "f"]).run().succeeded();
     symlink("f", place.join("link")).unwrap();
+    symlink("out/deep/report", place.join("dangling")).unwrap();
     (place, recipient)
 }
 
@@ -46,6 +47,9 @@ fn a_report_takes_the_place_of_nothing_that_the_run_reads_or_makes() {
         format!("{sealing} --json ./f.age f"),
         format!("{sealing} --json tree/a -o out tree"),
         format!("{sealing} --json tree/new -o out tree"),
+        format!("{sealing} --json out/a -o out tree"),
+        format!("{sealing} --json dangling -o out tree"),
+        format!("{sealing} --json into/f.age -o into/ --suffix .age f"),
         "encrypt -q -i id --json id -o out f".to_owned(),
         "encrypt -q -R rec --json rec -o out f".to_owned(),
         "decrypt -q -i id --json f.sealed -o out f.sealed".to_owned(),
@@ -56,7 +60,23 @@ fn a_report_takes_the_place_of_nothing_that_the_run_reads_or_makes() {
     }
     place.evener().args(format!("{sealing} --json report -o out tree").split(' ')).run().succeeded();
     is_refused(&place, 2, "would lie in out", &format!("{sealing} --json out/report -o out tree"));
-    place.evener().args(format!("{sealing} --json /dev/null -o out2 f").split(' ')).run().succeeded();
+    // What takes no place is no matter.
+    for command in [
+        format!("{sealing} --json /dev/null -o out2 f"),
+        format!("{sealing} --force --json out/report -o out f"),
+        format!("{sealing} --json tree/left-out --exclude left-out -o out3 tree"),
+        "decrypt -q -i id --json back/report -o back/ f.sealed".to_owned(),
+    ] {
+        place.evener().args(command.split(' ')).run().succeeded();
+    }
+    for (command, from) in
+        [("encrypt -q -i id --json f -o out4", "f"), ("encrypt -q -i - --json id -o out4 f", "id")]
+    {
+        let before = fs::read(place.join(from)).unwrap();
+        let script = format!("exec \"$0\" {command} < {from}");
+        place.program("sh").args(["-c", &script, EVENER]).run().ended_with(2).saying("the report");
+        assert!(fs::read(place.join(from)).unwrap() == before, "{command}");
+    }
     assert!(fs::read(place.join("report")).unwrap().starts_with(b"{"));
 }
 

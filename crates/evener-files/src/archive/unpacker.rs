@@ -61,8 +61,19 @@ struct File {
     offset: u64,
 }
 
-/// What gzip, zstd and xz begin with, and no name of a member.
+/// What gzip, zstd and xz begin with.
 const COMPRESSED: [&[u8]; 3] = [b"\x1F\x8B", b"\x28\xB5\x2F\xFD", b"\xFD7zXZ\0"];
+
+/// What is wrong with a block that is no header.
+fn told(block: &[u8], error: FileError) -> FileError {
+    match COMPRESSED.iter().any(|magic| block.starts_with(magic)) {
+        true => {
+            let what = "a compressed archive (without --tar it is decrypted for tar: -o - | tar xz)";
+            FormatError::Unsupported(what.into()).into()
+        }
+        false => error,
+    }
+}
 
 impl<'r> Unpacker<'r> {
     pub(super) fn new(
@@ -93,10 +104,6 @@ impl<'r> Unpacker<'r> {
             State::Header(block) => {
                 let (now, rest) = part.split_at(part.len().min(BLOCK_BYTES - block.len()));
                 block.extend_from_slice(now);
-                if self.summary.found == 0 && COMPRESSED.iter().any(|magic| block.starts_with(magic)) {
-                    let what = "a compressed archive (without --tar it is decrypted for tar: -o - | tar xz)";
-                    return Err(FormatError::Unsupported(what.into()).into());
-                }
                 if let Ok(block) = <[u8; BLOCK_BYTES]>::try_from(block.as_slice()) {
                     self.state = self.header(&block)?;
                 }
@@ -152,7 +159,7 @@ impl<'r> Unpacker<'r> {
     }
 
     fn header(&mut self, block: &[u8; BLOCK_BYTES]) -> Result<State, FileError> {
-        match self.before.read(block)? {
+        match self.before.read(block).map_err(|error| told(block, error.into()))? {
             Read::Zeros => {
                 self.zeros += 1;
                 Ok(if self.zeros == 2 { State::End } else { State::Header(Vec::new()) })
@@ -370,7 +377,10 @@ impl Sink for Unpacker<'_> {
             State::End => Ok(()),
             // Some write no end, or half of it; that nothing was cut off the format itself shows.
             State::Header(block) if block.is_empty() => Ok(()),
-            _ => Err(FormatError::Header { format: "tar", fact: "it ends inside a member" }.into()),
+            state => {
+                let cut = FormatError::Header { format: "tar", fact: "it ends inside a member" }.into();
+                Err(if let State::Header(block) = state { told(block, cut) } else { cut })
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Outputs that have lost their source: those that the record shows to be Evener's own, as it made them, go; nothing else does.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use crate::error::FileError;
 use crate::filter::Filter;
 use crate::input::place::OpenPlaces;
 use crate::naming::Naming;
+use crate::output::Outputs;
 use crate::record::{Record, Spot, Stamp};
 
 /// How outputs are deleted.
@@ -23,8 +24,8 @@ pub(crate) struct Deletion<'a> {
     /// Whether they are named only.
     pub(crate) is_rehearsal: bool,
     pub(crate) open: &'a Arc<OpenPlaces>,
-    /// Outputs that got or lost a name by this run, and the time of their inode before.
-    pub(crate) renamed: HashMap<(u64, u64), i64>,
+    /// What the run did, and which files are its keys.
+    pub(crate) outputs: &'a Outputs,
 }
 
 /// The deletion in one tree.
@@ -161,7 +162,8 @@ impl Run<'_> {
         (source, kind): (&OsStr, FileType),
     ) -> Result<bool, FileError> {
         let Some(stat) = pair.output.stat(name)? else { return Ok(true) };
-        let is_ours = self.is_ours(pair.spot.join(name), &stat);
+        let is_key = self.by.outputs.is_key((stat.st_dev, stat.st_ino));
+        let is_ours = !is_key && self.is_ours(pair.spot.join(name), &stat);
         if !is_ours || self.is_there(pair, source, kind)? {
             return Ok(false);
         }
@@ -181,7 +183,7 @@ impl Run<'_> {
         let (made, now) = (known.row.output, Stamp::of(stat));
         let identity = (stat.st_dev, stat.st_ino);
         // What was compared when its first name went is not compared again; and the run itself may have changed the time.
-        let by_run = self.by.renamed.get(&identity) == Some(&made.changed_ns);
+        let by_run = self.by.outputs.changed_before(identity) == Some(made.changed_ns);
         let now = match by_run || self.touched.contains(&identity) {
             true => Stamp { changed_ns: made.changed_ns, ..now },
             false => now,

@@ -106,14 +106,14 @@ impl Outputs {
     }
 
     /// Keeps in mind what a file is that is to get another name, or to lose one of several: the time of its inode will be another.
-    pub(super) fn is_renamed(&self, stat: &Stat) {
+    pub(super) fn note_renaming(&self, stat: &Stat) {
         let mut renamed = self.renamed.lock().unwrap_or_else(PoisonError::into_inner);
         renamed.entry((stat.st_dev, stat.st_ino)).or_insert(Stamp::of(stat).changed_ns);
     }
 
-    /// Files that got or lost a name by this run, by device and inode, and the time of the inode before, in ns.
-    pub(crate) fn renamed(&self) -> HashMap<(u64, u64), i64> {
-        self.renamed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// The time of the inode, in ns, of a file that got or lost a name by this run, before that.
+    pub(crate) fn changed_before(&self, identity: (u64, u64)) -> Option<i64> {
+        self.renamed.lock().unwrap_or_else(PoisonError::into_inner).get(&identity).copied()
     }
 
     /// Says that not everything will be done: directories are left as they are.

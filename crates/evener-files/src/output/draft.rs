@@ -145,7 +145,7 @@ impl CompleteDraft {
     ) -> Result<Self, FileError> {
         let from = other.fd()?;
         if let Some(stat) = other.stat(other_name)? {
-            dir.outputs().is_renamed(&stat);
+            dir.outputs().note_renaming(&stat);
         }
         let (temporary, ()) = Registered::make(dir, |fd, name| {
             let linked = fs::linkat(&*from, other_name, fd, name, AtFlags::empty());
@@ -205,7 +205,7 @@ impl CompleteDraft {
                 return Err(FileError::KeyInOutput);
             }
             if stat.st_nlink > 1 {
-                of_run.outputs().is_renamed(&stat);
+                of_run.outputs().note_renaming(&stat);
             }
         }
         let (dir, name) = (temporary.dir.fd()?, temporary.name());

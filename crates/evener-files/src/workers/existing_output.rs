@@ -3,7 +3,6 @@
 //! `judge`: what stands there -> what the record says of it ([`recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
 
 use rustix::fs::{FileType, Stat};
-use rustix::io::Errno;
 
 use super::header::header_of;
 use super::proof::{Proof, does_key_fit, prove};
@@ -77,8 +76,8 @@ fn judge_again(worker: &mut Worker<'_, '_, '_>, item: &Item) -> Result<Judged, F
 const LOOKS_AT_NAMES: u32 = 40;
 const BETWEEN_LOOKS_AT_NAMES: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Longest name (`NAME_MAX` of Linux).
-const NAME_BYTES_MAX: usize = 255;
+/// Names up to this length are good on most file systems; of a longer one it is asked before the work, not behind it.
+const NAME_BYTES: usize = 255;
 
 /// Whether the output is a file with several names.
 fn has_other_names(item: &Item) -> bool {
@@ -120,11 +119,8 @@ const fn may_be_of_another_run(error: &FileError) -> bool {
 
 fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -> Result<Judged, FileError> {
     // In a directory that this run made nothing stands at first; a run beside it may have put something there since.
-    let stat = if is_met_first && item.dir.is_new { None } else { item.dir.stat(&item.name)? };
-    // Before the work, not behind it, where the directory is new and nothing was looked for in it.
-    if item.name.len() > NAME_BYTES_MAX {
-        return Err(FileError::io("make the output")(Errno::NAMETOOLONG));
-    }
+    let is_new = is_met_first && item.dir.is_new && item.name.len() <= NAME_BYTES;
+    let stat = if is_new { None } else { item.dir.stat(&item.name)? };
     let Some(stat) = stat else { return Ok(Judged::ToDo(Box::new(open(worker, item)?))) };
     let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
     let linked = |names: Option<Identity>| names.map(|source| Linked { source, output: identity(&stat) });
@@ -152,27 +148,29 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     if worker.run.outputs.is_input(identity(&stat)) {
         return Err(FileError::InputInOutput);
     }
-    if worker.run.outputs.is_key(identity(&stat)) {
-        return Err(FileError::KeyInOutput);
-    }
     if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
         return Err(FileError::Directory);
     }
+    let replaced = |todo: ToDo| match worker.run.outputs.is_key(identity(&stat)) {
+        true => Err(FileError::KeyInOutput),
+        false => Ok(Judged::ToDo(Box::new(todo))),
+    };
     if existing == Existing::Replace {
-        return Ok(Judged::ToDo(Box::new(todo)));
+        return replaced(todo);
     }
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         // A link that Evener made of one that stood in the place of the source.
         let is_ours =
             known.is_some_and(|known| worker.run.record.is_same(&known.row.output, &Stamp::of(&stat)));
         return match existing {
-            Existing::Update if is_ours => Ok(Judged::ToDo(Box::new(todo))),
+            Existing::Update if is_ours => replaced(todo),
             _ if is_ours => Err(FileError::Outdated),
             _ => Err(FileError::Exists),
         };
     }
     match look_inside(worker, item, &todo, known)? {
         Found::Finished => Ok(Judged::Finished(linked(todo.source.names()))),
+        Found::Ours(_) if worker.run.outputs.is_key(identity(&stat)) => Err(FileError::KeyInOutput),
         Found::Ours(_) if existing == Existing::Update => Ok(Judged::ToDo(Box::new(todo))),
         Found::Ours(error) | Found::Others(error) => Err(error),
     }

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use evener_fd::atomic_file;
-use evener_files::Source;
 use evener_files::run_report::Report;
+use evener_files::{Filter, Source};
 
-use super::report_place;
+use super::keys::STDIN_FILE;
+use super::report_place::{self, Used};
 use crate::terminal::{PathDisplay, output, units};
 
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
@@ -52,17 +53,20 @@ impl CommonOptions {
         &self,
         sources: &[Source],
         key_files: &[PathBuf],
-        outputs: &[PathBuf],
+        made: Vec<Used>,
+        filter: &Filter,
     ) -> anyhow::Result<()> {
         let Some(report) = self.json.as_deref().filter(|report| *report != Path::new("-")) else {
             return Ok(());
         };
-        let sources = sources.iter().filter_map(|source| match source {
-            Source::Path(path) => Some(path),
-            Source::Stdin => None,
+        let read = sources.iter().map(|source| match source {
+            Source::Path(path) if path.is_dir() => Used::ReadAll(path.clone()),
+            Source::Path(path) => Used::Read(path.clone()),
+            Source::Stdin => Used::Read(STDIN_FILE.into()),
         });
-        let read = sources.chain(key_files).map(PathBuf::as_path);
-        report_place::check(report, read, outputs.iter().map(PathBuf::as_path))
+        let keys = key_files.iter().cloned().map(Used::Read);
+        let used: Vec<Used> = read.chain(keys).chain(made).collect();
+        report_place::check(report, &used, filter)
     }
 
     /// Writes a report where one is wanted.

@@ -25,6 +25,9 @@ use crate::key_files::{
 };
 use crate::terminal::{PathDisplay, output};
 
+/// The file that standard input is, if it is one.
+pub(super) const STDIN_FILE: &str = "/dev/stdin";
+
 /// Options of both directions.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Keys (one kind)")]
@@ -201,7 +204,10 @@ impl KeyOptions {
 
     /// Files with keys: no output may take the place of one.
     pub(super) fn files(&self, named: Option<&RecipientOptions>) -> Vec<PathBuf> {
-        self.all_files(named).filter(|file| file.as_path() != Path::new(STDIN)).cloned().collect()
+        let open = |file: &PathBuf| {
+            if file.as_path() == Path::new(STDIN) { STDIN_FILE.into() } else { file.clone() }
+        };
+        self.all_files(named).map(open).collect()
     }
 
     /// Key files that are standard input, which can be read once.
@@ -328,8 +334,15 @@ impl KeyOptions {
 
     fn recipients(&self, named: &RecipientOptions) -> anyhow::Result<Recipients> {
         let mut recipients = Recipients::with_dialog(Arc::new(TerminalDialog));
-        for text in &named.recipients {
-            recipients.add(text).with_context(|| output::one_line(text).to_string())?;
+        let all = named.recipients.len();
+        for (at, text) in named.recipients.iter().enumerate() {
+            // By its number: what was meant for a recipient may be a secret key.
+            match recipients.add(text) {
+                Err(error) if all > 1 => {
+                    return Err(error).with_context(|| format!("-r, {} of {all}", at + 1));
+                }
+                added => added?,
+            }
         }
         for file in &named.recipients_files {
             let unusable =

@@ -259,7 +259,7 @@ fn run(
     };
     let says_what_was_done = run.says_what_was_done(&places.target);
     let is_beside = places.target == Target::Beside;
-    let Places { sources, target, naming } = places;
+    let Places { sources, target, naming, .. } = places;
     options.naming = naming;
     let request = Request { task, sources, target, options };
     let is_one = request.sources.len() == 1;
@@ -283,7 +283,7 @@ fn run(
     if let Some(reason) = summary.not_deleted {
         output::warning(format_args!("nothing was deleted: {reason}"));
     }
-    if summary.is_unrecorded {
+    if summary.is_unrecorded && !run.common.quiet {
         output::warning(
             "no record of this run could be kept: the same command again may not know what it made (HOME, EVENER_STATE_DIR, space beside the output)",
         );
@@ -393,8 +393,9 @@ impl RunOptions {
 
     /// The report takes the place of nothing that the run reads or makes.
     fn check_report(&self, key_files: &[PathBuf], places: &Places) -> anyhow::Result<()> {
-        let outputs = places.outputs();
-        self.common.check_report(&places.sources, key_files, &outputs)
+        let filter = Filter::new(&self.include, &self.exclude).map_err(|error| anyhow!("{error}"))?;
+        let made = places.made(self.tar);
+        self.common.check_report(&places.sources, key_files, made, &filter)
     }
 
     /// Whether there are a few small files to do and nothing else: to open a library that works side by side would take longer than all of it.

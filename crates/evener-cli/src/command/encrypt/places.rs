@@ -9,6 +9,7 @@ use evener_files::{Naming, Source, Target, is_read_from_front_to_back};
 use rustix::fs::{FileType, fstat};
 use rustix::stdio::stdout;
 
+use super::report_place::Used;
 use crate::terminal::PathDisplay;
 
 /// Where data come from and go to.
@@ -16,6 +17,7 @@ pub(super) struct Places {
     pub(super) sources: Vec<Source>,
     pub(super) target: Target,
     pub(super) naming: Naming,
+    pub(super) direction: Direction,
 }
 
 /// What the user named.
@@ -44,7 +46,7 @@ impl Named<'_> {
             (Some(suffix), Direction::Encrypt) => Naming::Added(suffix),
             (Some(suffix), Direction::Decrypt) => Naming::Taken(suffix),
         };
-        Places { sources: self.sources(), target, naming }
+        Places { sources: self.sources(), target, naming, direction }
     }
 
     fn sources(&self) -> Vec<Source> {
@@ -75,13 +77,35 @@ impl Places {
         Some(source.with_file_name(output))
     }
 
-    /// Files and directories that outputs go to.
-    pub(super) fn outputs(&self) -> Vec<PathBuf> {
-        match &self.target {
-            Target::Path(output) => vec![output.clone()],
-            Target::Beside => self.sources.iter().filter_map(|source| self.beside(source)).collect(),
-            Target::Stdout | Target::Nowhere(_) => Vec::new(),
+    /// What outputs are made, or where; `is_archive` says that there is one of all inputs, or one that is unpacked.
+    pub(super) fn made(&self, is_archive: bool) -> Vec<Used> {
+        let output = match &self.target {
+            Target::Path(output) => output,
+            Target::Beside => {
+                return self
+                    .sources
+                    .iter()
+                    .filter_map(|source| self.beside(source))
+                    .map(Used::Made)
+                    .collect();
+            }
+            Target::Stdout | Target::Nowhere(_) => return Vec::new(),
+        };
+        if is_archive {
+            let is_packed = self.direction == Direction::Encrypt;
+            return vec![if is_packed { Used::Made(output.clone()) } else { Used::MadeAll(output.clone()) }];
         }
+        let is_tree = |source: &Source| matches!(source, Source::Path(path) if path.is_dir());
+        let goes_into =
+            self.sources.len() > 1 || output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/");
+        let made = |source: &Source| match source {
+            source if is_tree(source) && self.sources.len() == 1 => Some(Used::MadeAll(output.clone())),
+            _ if !goes_into => Some(Used::Made(output.clone())),
+            Source::Path(path) if is_tree(source) => Some(Used::MadeAll(output.join(path.file_name()?))),
+            Source::Path(path) => Some(Used::Made(output.join(self.naming.output(path.file_name()?).ok()?))),
+            Source::Stdin => Some(Used::Made(output.clone())),
+        };
+        self.sources.iter().filter_map(made).collect()
     }
 }
 

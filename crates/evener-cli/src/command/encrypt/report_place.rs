@@ -1,34 +1,55 @@
 //! Where the report of a run may go: not in the place of anything that the run reads or makes.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use evener_files::Filter;
 
 use crate::terminal::PathDisplay;
 
-/// Checks the place of a report against `inputs` and key files, which are read, and `outputs`, which are made, or will be.
+/// What a run reads or makes.
+pub(super) enum Used {
+    /// A file that it reads: an input, or a key.
+    Read(PathBuf),
+    /// A directory of which it reads every file that the filter takes.
+    ReadAll(PathBuf),
+    /// A file that it makes.
+    Made(PathBuf),
+    /// A directory that it makes, or mirrors another in.
+    MadeAll(PathBuf),
+}
+
+/// Checks the place of a report.
 ///
 /// # Errors
 ///
-/// A sentence where it is one of them, or lies in one that is a directory: the next run would find it there.
-pub(super) fn check<'p>(
-    report: &Path,
-    inputs: impl IntoIterator<Item = &'p Path>,
-    outputs: impl IntoIterator<Item = &'p Path>,
-) -> anyhow::Result<()> {
+/// A sentence where it is something that is used, or lies in a directory of that: of an input the next run would find it there.
+pub(super) fn check(report: &Path, used: &[Used], filter: &Filter) -> anyhow::Result<()> {
     // A device or a pipe takes the place of nothing.
     if fs::metadata(report).is_ok_and(|found| !found.is_file()) {
         return Ok(());
     }
-    let read = inputs.into_iter().map(|path| (path, "reads"));
-    for (path, does) in read.chain(outputs.into_iter().map(|path| (path, "makes"))) {
-        if is_same(report, path) {
+    let Ok(place) = place_of(report) else { return Ok(()) };
+    for used in used {
+        let (path, does, is_whole) = match used {
+            Used::Read(path) => (path, "reads", false),
+            Used::ReadAll(path) => (path, "reads", true),
+            Used::Made(path) => (path, "makes", false),
+            Used::MadeAll(path) => (path, "makes", true),
+        };
+        if is_same(report, &place, path) {
             bail!("the report would take the place of {}, which this run {does}", PathDisplay(path));
         }
-        if path.is_dir() && lies_in(report, path) {
+        let Some(relative) =
+            place_of(path).ok().and_then(|path| place.strip_prefix(path).ok().map(Path::to_owned))
+        else {
+            continue;
+        };
+        if is_whole && !filter.leaves_out(&relative, false) {
             let report = PathDisplay(report);
             bail!("the report {report} would lie in {}, whose files this run {does}", PathDisplay(path));
         }
@@ -36,22 +57,30 @@ pub(super) fn check<'p>(
     Ok(())
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
-    match (fs::metadata(one), fs::metadata(other)) {
+fn is_same(report: &Path, place: &Path, other: &Path) -> bool {
+    match (fs::metadata(report), fs::metadata(other)) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
-        _ => real(one).ok().zip(real(other).ok()).is_some_and(|(one, other)| one == other),
+        _ => place_of(other).is_ok_and(|other| other == place),
     }
 }
 
-fn lies_in(file: &Path, directory: &Path) -> bool {
-    real(file).ok().zip(fs::canonicalize(directory).ok()).is_some_and(|(file, dir)| file.starts_with(dir))
-}
-
-/// Where a file lies, or will.
-fn real(file: &Path) -> io::Result<PathBuf> {
-    fs::canonicalize(file).or_else(|_| {
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = fs::canonicalize(parent.unwrap_or_else(|| Path::new(".")))?;
-        Ok(parent.join(file.file_name().unwrap_or_default()))
-    })
+/// Where a file lies, or will: links are followed as far as there is anything.
+fn place_of(file: &Path) -> io::Result<PathBuf> {
+    let mut file = std::path::absolute(file)?;
+    let mut behind: Vec<OsString> = Vec::new();
+    // As many links as Linux follows.
+    for _ in 0..40 {
+        if let Ok(found) = fs::canonicalize(&file) {
+            return Ok(behind.iter().rev().fold(found, |place, name| place.join(name)));
+        }
+        let parent = file.parent().map_or_else(PathBuf::new, Path::to_owned);
+        match fs::read_link(&file) {
+            Ok(target) => file = parent.join(target),
+            Err(_) => {
+                behind.extend(file.file_name().map(ToOwned::to_owned));
+                file = parent;
+            }
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
 }

@@ -8,7 +8,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::core::Direction;
 use evener::core::plan::Policy;
 use evener_files::run_report::{Report, RunFacts};
-use evener_files::{Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, process};
+use evener_files::{
+    Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, process,
+};
 
 use super::common_options::CommonOptions;
 use super::keys::KeyOptions;
@@ -67,7 +69,7 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     arguments.keys.check_stdin(None, &sources)?;
     let compared: Vec<_> = arguments.against.iter().cloned().map(Source::Path).collect();
     let read = [&sources[..], &compared].concat();
-    arguments.common.check_report(&read, &arguments.keys.files(None), &[])?;
+    arguments.common.check_report(&read, &arguments.keys.files(None), Vec::new(), &Filter::default())?;
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();

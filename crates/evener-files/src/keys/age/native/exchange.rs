@@ -23,6 +23,7 @@ pub(in crate::keys::age) fn exchange(secret: &[u8; 32], public: &[u8; 32]) -> Op
 }
 
 fn shared(point: MontgomeryPoint) -> Option<Zeroizing<[u8; 32]>> {
+    let point = Zeroizing::new(point);
     let shared = Zeroizing::new(point.to_bytes());
     let any = shared.iter().fold(0, |any, byte| any | byte);
     (any != 0).then_some(shared)
@@ -93,21 +94,37 @@ mod tests {
         of_keys.chain(any)
     }
 
-    /// Coordinates of points of small order, those that are no residues among them (as in RFC 7748's security considerations), and -1.
-    fn odd_coordinates() -> [[u8; 32]; 6] {
+    /// Coordinates of points of small order (as in RFC 7748's security considerations), in other forms too, and -1 and 18.
+    fn odd_coordinates() -> Vec<[u8; 32]> {
         let with_ends = |first: u8, last: u8, middle: u8| {
             let mut bytes = [middle; 32];
             (bytes[0], bytes[31]) = (first, last);
             bytes
         };
-        [
-            with_ends(0, 0, 0),
-            with_ends(1, 0, 0),
-            with_ends(0xEC, 0x7F, 0xFF),
-            with_ends(0xED, 0x7F, 0xFF),
-            with_ends(0xEE, 0x7F, 0xFF),
-            with_ends(0xFF, 0xFF, 0xFF),
-        ]
+        let of_order_8 = [
+            [
+                0xE0, 0xEB, 0x7A, 0x7C, 0x3B, 0x41, 0xB8, 0xAE, 0x16, 0x56, 0xE3, 0xFA, 0xF1, 0x9F, 0xC4,
+                0x6A, 0xDA, 0x09, 0x8D, 0xEB, 0x9C, 0x32, 0xB1, 0xFD, 0x86, 0x62, 0x05, 0x16, 0x5F, 0x49,
+                0xB8, 0x00,
+            ],
+            [
+                0x5F, 0x9C, 0x95, 0xBC, 0xA3, 0x50, 0x8C, 0x24, 0xB1, 0xD0, 0xB1, 0x55, 0x9C, 0x83, 0xEF,
+                0x5B, 0x04, 0x44, 0x5C, 0xC4, 0x58, 0x1C, 0x8E, 0x86, 0xD8, 0x22, 0x4E, 0xDD, 0xD0, 0x9F,
+                0x11, 0x57,
+            ],
+        ];
+        let others = [
+            (0, 0, 0),
+            (1, 0, 0),
+            (0xEC, 0x7F, 0xFF),
+            (0xED, 0x7F, 0xFF),
+            (0xEE, 0x7F, 0xFF),
+            (0xFF, 0xFF, 0xFF),
+        ];
+        of_order_8
+            .into_iter()
+            .chain(others.map(|(first, last, middle)| with_ends(first, last, middle)))
+            .collect()
     }
 
     #[test]
