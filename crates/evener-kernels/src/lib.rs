@@ -56,4 +56,5 @@ mod turn;
 mod vector;
 
 pub use level::Level;
+pub use stack::{clear_registers, with_registers_cleared, with_stack_wiped};
 pub use tag::is_same_tag;

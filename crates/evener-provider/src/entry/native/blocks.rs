@@ -13,6 +13,7 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
+use evener_kernels::{clear_registers, with_registers_cleared, with_stack_wiped};
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::super::cipher::{core_of, gettable_params};
@@ -240,7 +241,7 @@ dispatch! {
         place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        if place.takes(&call) && place.begins(&call) {
+        if place.takes(&call) && with_registers_cleared(|| place.begins(&call)) {
             if place.is_inner && place.front.is_there() {
                 place.native.enter_kernel();
             }
@@ -251,6 +252,7 @@ dispatch! {
             // SAFETY: what is left are the parameters, to a message that has begun.
             return unsafe { set_ctx_params((&raw mut *place).cast(), params) };
         }
+        // What the inner cipher does leaves nothing there; what it is given comes by `copy_key`.
         let is_new = call.key.is_some() && (call.iv.is_some() || !place.native.has_iv());
         if place.inner_for(is_new).is_none() {
             return 0;
@@ -273,6 +275,7 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         if place.native.went_straight(&call) {
+            clear_registers();
             return call.done(len);
         }
         // SAFETY: the caller's arguments, as they came.
@@ -317,10 +320,10 @@ dispatch! {
     #[inline(never)]
     fn native_last(place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let call = Update::of(out, written, room, ptr::null(), 0);
-        match place.native.last(&call) {
+        with_registers_cleared(|| match place.native.last(&call) {
             Some(bytes) => call.done(bytes),
             None => place.inner().map_or(0, |inner| c_int::from(inner.last(&call))),
-        }
+        })
     }
 }
 
@@ -348,7 +351,7 @@ dispatch! {
             None => ptr::null_mut(),
         };
         // SAFETY: plain bytes, into memory that was just allocated for as many.
-        unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) };
+        with_stack_wiped(|| unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) });
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;

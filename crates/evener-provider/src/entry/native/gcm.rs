@@ -8,11 +8,12 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
+use evener_kernels::{with_registers_cleared, with_stack_wiped};
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, on_message, place_functions, row_of};
+use super::{choice, on_message, on_settings, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
@@ -107,10 +108,13 @@ dispatch! {
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
         let takes_time = call.has_params() || place.native.takes_time(0);
-        on_message(place.native.row(), takes_time, || {
+        let row = place.native.row();
+        let init = || {
             let done = place.native.init(&call);
             answer(&place.native, done)
-        })
+        };
+        // A nonce is taken, and first used behind that.
+        if call.key.is_some() { on_message(row, takes_time, init) } else { on_settings(row, takes_time, init) }
     }
 
     /// A key where it is open who works, or a nonce of a context that has had its key for long: by now it may be settled, and with a nonce nothing is left of
@@ -138,7 +142,7 @@ dispatch! {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
         let answer = call.inner(row, place.inner);
         if !key.is_null() {
-            place.native.keep_key(call.encrypts, call.key.filter(|_| answer == 1));
+            with_registers_cleared(|| place.native.keep_key(call.encrypts, call.key.filter(|_| answer == 1)));
         }
         answer
     }
@@ -220,7 +224,7 @@ dispatch! {
             return ptr::null_mut();
         }
         // SAFETY: plain bytes, into memory that was just allocated for as many.
-        unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) };
+        with_stack_wiped(|| unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) });
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
@@ -273,7 +277,7 @@ dispatch! {
         if place.inner.is_null() {
             // SAFETY: the core's list, lent for the call.
             let list = unsafe { params::list_mut(list) };
-            return on_message(place.native.row(), place.native.takes_time(0), || {
+            return on_settings(place.native.row(), place.native.takes_time(0), || {
                 let done = place.native.get(list);
                 answer(&place.native, done)
             });
@@ -288,7 +292,7 @@ dispatch! {
         if place.inner.is_null() {
             // SAFETY: the core's list, lent for the call.
             let list = unsafe { params::list(list) };
-            return on_message(place.native.row(), place.native.takes_time(0), || {
+            return on_settings(place.native.row(), place.native.takes_time(0), || {
                 let done = place.native.set(list);
                 answer(&place.native, done)
             });
