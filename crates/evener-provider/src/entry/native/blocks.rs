@@ -45,6 +45,8 @@ pub(super) struct Place {
     is_usual: bool,
     /// Whether the inner context has an IV.
     has_inner_iv: bool,
+    /// Whether what that has for the first IV is a counter that the message came to here.
+    has_moved_iv: bool,
     work: Work,
     /// The ways that may come before the kernel.
     pub(super) front: Front,
@@ -62,6 +64,7 @@ impl Place {
             encrypts: true,
             is_usual: true,
             has_inner_iv: false,
+            has_moved_iv: false,
             work: Work::default(),
             front: Front::NONE,
         }
@@ -82,9 +85,18 @@ impl Place {
         if !self.is_inner {
             return self.native.known_iv();
         }
+        if self.has_moved_iv {
+            return Some(*self.native.first_iv());
+        }
         // SAFETY: ours, and a context of this row.
         let inner = unsafe { InnerContext::of(self.native.row(), self.inner) };
         if self.native.iv_bytes() == 0 { Some([0; BLOCK]) } else { inner.original_iv() }
+    }
+
+    /// The inner context gets an IV, or null. One of a wrong length it refuses.
+    fn takes_inner_iv(&mut self, iv: *const c_uchar, iv_len: usize) {
+        self.has_inner_iv |= !iv.is_null();
+        self.has_moved_iv &= iv.is_null() || iv_len != BLOCK;
     }
 
     /// Adds up what the inner cipher did while it was open who does it.
@@ -180,6 +192,7 @@ impl Place {
         let inner = unsafe { InnerContext::of(row, self.inner) };
         if !self.is_inner {
             self.has_inner_iv = self.native.has_iv();
+            self.has_moved_iv = !where_all_comes_anew && self.native.moves_iv();
             // What it refuses here, it refuses of the call that is behind it.
             _ = self.native.bring(inner, where_all_comes_anew);
             self.is_inner = true;
@@ -258,7 +271,7 @@ dispatch! {
             return 0;
         }
         place.is_usual &= !call.has_params();
-        place.has_inner_iv |= call.iv.is_some();
+        place.takes_inner_iv(iv, iv_len);
         place.work.begin();
         let answer = call.inner(place.native.row(), place.inner);
         if call.key.is_some() {
@@ -375,7 +388,7 @@ dispatch! {
             return unsafe { any_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
         place.work.begin();
-        place.has_inner_iv |= !iv.is_null();
+        place.takes_inner_iv(iv, iv_len);
         let row = place.native.row();
         let init = if ENCRYPTS == 1 { row.inner.encrypt_init } else { row.inner.decrypt_init };
         // SAFETY: the inner function with its own context; the rest is the caller's.
@@ -413,7 +426,13 @@ dispatch! {
         }
         let Some(get) = place.native.row().inner.get_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { get(place.inner, list) }
+        let answer = unsafe { get(place.inner, list) };
+        if answer == 1 && place.has_moved_iv {
+            // SAFETY: the core's list, lent for the call.
+            let original = params::find_mut(unsafe { params::list_mut(list) }, c"iv");
+            return original.map_or(1, |param| c_int::from(params::answer_octets(param, place.native.first_iv())));
+        }
+        answer
     }
 
     pub(super) fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {
