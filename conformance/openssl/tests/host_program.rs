@@ -205,6 +205,30 @@ fn no_call_of_a_kernel_s_context_leaves_a_round_key_in_vector_registers() {
     }
 }
 
+#[test]
+fn a_call_that_is_refused_answers_and_leaves_errors_as_by_openssl_alone() {
+    let program = Program::build("refusals");
+    let said = |setup: &Setup| {
+        let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
+        assert!(output.status.success(), "{}", text_of(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let expected = said(&plain());
+    assert!(expected.lines().count() > 1_000);
+    let others = [
+        "kernels = auto\ncombine = auto",
+        "kernels = 128",
+        "kernels = on\nthreads = 3\nsplit = 16\nguard = off",
+    ];
+    let others = others.map(|keys| Setup::evener(keys).without_legacy());
+    for setup in armed_setups().into_iter().chain([shared()]).chain(others) {
+        let said = said(&setup);
+        let differs = expected.lines().zip(said.lines()).find(|(expected, said)| expected != said);
+        assert_eq!(differs, None, "{}", text_of_setup(&setup));
+        assert_eq!(said.len(), expected.len());
+    }
+}
+
 /// Copies of the key in memory that a core dump would have: while contexts live, and after they were freed.
 fn key_copies(program: &Program, setup: &Setup) -> [u32; 2] {
     let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
