@@ -103,9 +103,7 @@ mod tests {
             work(&leave);
             let (first, last): (u64, u64);
             // SAFETY: registers are read.
-            unsafe {
-                asm!("movq {}, xmm0", "movq {}, xmm15", out(reg) first, out(reg) last, clobber_abi("C"))
-            };
+            unsafe { asm!("movq {}, xmm0", "movq {}, xmm15", out(reg) first, out(reg) last) };
             (first, last)
         };
         assert_eq!(left(|work| work()), (u64::MAX, u64::MAX), "planted");
