@@ -95,8 +95,10 @@ impl Place {
 
     /// The inner context gets an IV, or null. One of a wrong length it refuses.
     fn takes_inner_iv(&mut self, iv: *const c_uchar, iv_len: usize) {
-        self.has_inner_iv |= !iv.is_null();
-        self.has_moved_iv &= iv.is_null() || iv_len != BLOCK;
+        if !iv.is_null() {
+            self.has_inner_iv = true;
+            self.has_moved_iv &= iv_len != BLOCK;
+        }
     }
 
     /// Adds up what the inner cipher did while it was open who does it.

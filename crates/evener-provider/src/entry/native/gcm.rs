@@ -1,6 +1,6 @@
 //! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm/`), or may (`native/kernel_choice.rs`).
 //!
-//! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
+//! None takes memory but `newctx`, `dupctx` and what is refused ([`refuse`]), and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
 //! cancellation has to be held back in the others, but for a piece of text that is split, or a message that is computed again, whichever call that begins with ([`GcmContext::takes_time`]); the few
 //! that ask an inner context are OpenSSL's own work. A context is the inner functions'
 //! where the inner cipher computes, until a key comes behind which a kernel is quicker, and for good once a key object of the inner provider came ([`skey_init`]).
