@@ -25,6 +25,16 @@ impl Program {
         Self::compiled(name, &[])
     }
 
+    /// As [`Program::build`], a program whose functions are looked up when they are called for the first time, or all when it is started.
+    ///
+    /// # Panics
+    ///
+    /// As there.
+    #[must_use]
+    pub fn bound(name: &'static str, when: &'static str) -> Self {
+        Self::compiled(name, &[&format!("-Wl,-z,{when}")])
+    }
+
     /// Builds a library, which a program loads first where `LD_PRELOAD` names it.
     ///
     /// # Panics

@@ -156,6 +156,79 @@ fn no_key_is_left_on_the_stack() {
     }
 }
 
+/// Pieces are shared between threads, by kernels.
+fn shared() -> Setup {
+    Setup::evener("threads = 2\nsplit = 65536\nguard = off\nkernels = on").without_legacy()
+}
+
+fn text_of_setup(setup: &Setup) -> String {
+    fs::read_to_string(setup.path()).unwrap()
+}
+
+#[test]
+fn no_key_is_left_in_a_program_that_has_freed_all() {
+    let host = host();
+    let setups = [plain()].into_iter().chain(armed_setups()).chain([shared(), hosted(&host)]);
+    let setups: Vec<Setup> = setups.collect();
+    let messages = ["16", "65536", "1000000"].map(|bytes| [[bytes, "e"], [bytes, "d"]]).concat();
+    for when in ["lazy", "now"] {
+        let program = Program::bound("keys_after_free", when);
+        let copies = |setup: &Setup, words: &[&str]| {
+            let mut command = setup.command(&program.path().to_string_lossy());
+            let output = bounded(SECONDS_MAX, command.args(words));
+            let said = String::from_utf8_lossy(&output.stdout);
+            let place = format!("{words:?}, bound {when}, {}", text_of_setup(setup));
+            assert!(said == "0 copies\n", "{said}{}: {place}", text_of(&output));
+        };
+        for (setup, mode) in
+            setups.iter().flat_map(|setup| ["GCM", "CTR", "XTS", "CBC", "ECB"].map(|mode| (setup, mode)))
+        {
+            let name = format!("AES-256-{mode}");
+            for [bytes, direction] in &messages {
+                copies(setup, &[&name, bytes, direction]);
+                copies(setup, &[&name, bytes, direction, "copy"]);
+            }
+        }
+    }
+}
+
+/// What is the inner cipher's alone is not looked at: OpenSSL's copies of GCM leave round keys there.
+#[test]
+fn no_call_of_a_kernel_s_context_leaves_a_round_key_in_vector_registers() {
+    let program = Program::build("keys_in_registers");
+    let kernels =
+        ["on", "128", "256"].map(|which| Setup::evener(&format!("kernels = {which}")).without_legacy());
+    for setup in kernels.into_iter().chain([shared()]) {
+        let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}{}: {}", text_of(&output), text_of_setup(&setup));
+    }
+}
+
+#[test]
+fn a_call_that_is_refused_answers_and_leaves_errors_as_by_openssl_alone() {
+    let program = Program::build("refusals");
+    let said = |setup: &Setup| {
+        let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));
+        assert!(output.status.success(), "{}", text_of(&output));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let expected = said(&plain());
+    assert!(expected.lines().count() > 1_000);
+    let others = [
+        "kernels = auto\ncombine = auto",
+        "kernels = 128",
+        "kernels = on\nthreads = 3\nsplit = 16\nguard = off",
+    ];
+    let others = others.map(|keys| Setup::evener(keys).without_legacy());
+    for setup in armed_setups().into_iter().chain([shared()]).chain(others) {
+        let said = said(&setup);
+        let differs = expected.lines().zip(said.lines()).find(|(expected, said)| expected != said);
+        assert_eq!(differs, None, "{}", text_of_setup(&setup));
+        assert_eq!(said.len(), expected.len());
+    }
+}
+
 /// Copies of the key in memory that a core dump would have: while contexts live, and after they were freed.
 fn key_copies(program: &Program, setup: &Setup) -> [u32; 2] {
     let output = bounded(SECONDS_MAX, &setup.command(&program.path().to_string_lossy()));

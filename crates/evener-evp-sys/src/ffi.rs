@@ -36,6 +36,7 @@ unsafe extern "C" {
     // The library and its error queue.
     pub safe fn OpenSSL_version(which: c_int) -> *const c_char;
     pub safe fn ERR_clear_error();
+    pub safe fn ERR_get_error() -> core::ffi::c_ulong;
 
     // Library contexts and providers.
     pub fn OSSL_PROVIDER_get0_name(provider: *const OsslProvider) -> *const c_char;

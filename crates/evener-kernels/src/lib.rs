@@ -14,7 +14,7 @@
 //! No branch and no index depends on a key or on text. Keys and what is left of a key stream are wiped when their value goes; round keys are
 //! read from the key, or the lanes' copy of it, where they are used, so that none of them lies on the stack, and no more does a power of the hash key or a tweak:
 //! a kernel of one message stores no vector register there (`tests/disassembly.rs`). Kernels of hashes do, words of blocks and states, and those over planes, for registers
-//! are too few: so the stack is wiped behind all that has a key of HMAC ([`hashes::with_stack_wiped`], `tests/stack.rs`), and behind planes.
+//! are too few: so the stack is wiped behind all that has a key of HMAC ([`hashes::with_stack_wiped`], `tests/stack.rs`), and behind planes. Vector registers are cleared by who calls ([`clear_registers`]), once for all that a call does.
 #![allow(unsafe_code, reason = "room: the processor's instructions")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -56,4 +56,5 @@ mod turn;
 mod vector;
 
 pub use level::Level;
+pub use stack::{clear_registers, with_registers_cleared, with_stack_wiped};
 pub use tag::is_same_tag;

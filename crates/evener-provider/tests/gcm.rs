@@ -3,6 +3,10 @@
 #![allow(unsafe_code, reason = "room: its support calls libcrypto")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
+use std::ffi::CStr;
+
+use evener_ossl_sys::{PARAM_INTEGER, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER};
+
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT, clear_errors};
@@ -278,6 +282,23 @@ fn left(what: &str, leave: Leave, encrypts: bool, [aad, first, last]: [usize; 3]
     pair.both(what, |ctx, _| (ctx.update(&bytes(9, 200_000)), ctx.last(), ctx.octets(c"tag", 16)));
 }
 
+/// What a program may ask a context for, with types and room, little among it.
+const GETTABLE: &[(&CStr, u32, usize)] = &[
+    (c"ivlen", PARAM_UNSIGNED_INTEGER, 8),
+    (c"keylen", PARAM_UNSIGNED_INTEGER, 8),
+    (c"taglen", PARAM_UNSIGNED_INTEGER, 8),
+    (c"iv", PARAM_OCTET_STRING, 128),
+    (c"updated-iv", PARAM_OCTET_STRING, 128),
+    (c"iv", PARAM_OCTET_STRING, 12),
+    (c"tag", PARAM_OCTET_STRING, 16),
+    (c"tag", PARAM_OCTET_STRING, 4),
+    (c"tlsaadpad", PARAM_UNSIGNED_INTEGER, 8),
+    (c"tlsivgen", PARAM_OCTET_STRING, 8),
+    (c"padding", PARAM_UNSIGNED_INTEGER, 4),
+    (c"num", PARAM_UNSIGNED_INTEGER, 4),
+    (c"unknown", PARAM_INTEGER, 4),
+];
+
 /// Messages by one context whose nonces change their length, most of them short, each call with the same answer from both providers.
 fn messages_with_nonces_of_any_length(name: &str, run: u64) {
     let mut random = Random::new(run);
@@ -306,7 +327,12 @@ fn messages_with_nonces_of_any_length(name: &str, run: u64) {
             8 => drop(pair.both(&what, |ctx, _| ctx.update(&bytes(seed, 200_000)))),
             9 => drop(pair.both(&what, |ctx, _| (ctx.last(), ctx.octets(c"tag", 16)))),
             10 => _ = pair.both(&what, |ctx, _| ctx.set_octets(c"tag", &bytes(seed, 16))),
-            _ => drop(pair.both(&what, |ctx, _| ctx.octets(c"iv", 12))),
+            _ => {
+                let questions: Vec<_> =
+                    (0..=random.below(5)).map(|_| GETTABLE[random.below(GETTABLE.len())]).collect();
+                let what = format!("{what}: {questions:?}");
+                pair.both(&what, |ctx, _| ctx.answers(&questions));
+            }
         }
         pair.both(&what, |ctx, _| ctx.length(c"ivlen"));
     }

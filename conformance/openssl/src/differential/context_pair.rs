@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::Libraries;
-use crate::ffi::{Answer, Cipher, Context, Octets, SPARE_BYTES};
+use crate::ffi::{Answer, Cipher, Context, Octets, SPARE_BYTES, errors};
 
 /// One context in each library, and what was called so far.
 pub(super) struct ContextPair {
@@ -83,8 +83,10 @@ impl ContextPair {
 
     /// Makes the same call of both and fails where the answers differ.
     pub(super) fn both<T: PartialEq + Debug>(&mut self, step: &str, call: impl Fn(&mut Context) -> T) -> T {
-        let (plain, evener) = (call(&mut self.plain), call(&mut self.evener));
-        self.same(step, plain, evener)
+        errors();
+        let plain = (call(&mut self.plain), errors());
+        let evener = (call(&mut self.evener), errors());
+        self.same(step, plain, evener).0
     }
 
     fn same<T: PartialEq + Debug>(&mut self, step: &str, plain: T, evener: T) -> T {
@@ -156,8 +158,10 @@ impl ContextPair {
         call: impl Fn(&mut Context, &mut [u8]) -> Answer,
     ) -> (Answer, Vec<u8>) {
         let mut other = space.clone();
-        let answers = (call(&mut self.plain, &mut space), call(&mut self.evener, &mut other));
-        let answer = self.same(step, answers.0, answers.1);
+        errors();
+        let plain = (call(&mut self.plain, &mut space), errors());
+        let evener = (call(&mut self.evener, &mut other), errors());
+        let (answer, _) = self.same(step, plain, evener);
         let differs = space.iter().zip(&other).position(|(one, other)| one != other);
         self.same(&format!("what it wrote, from byte {to} of the arena: {answer:?}"), None, differs);
         let written = usize::try_from(answer.bytes).unwrap_or(0).min(space.len() - to);

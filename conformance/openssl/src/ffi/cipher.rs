@@ -1,11 +1,12 @@
 //! Ciphers: fetched methods and contexts.
 
-use std::ffi::{CStr, c_int, c_uchar, c_uint, c_void};
+use std::cell::RefCell;
+use std::ffi::{CStr, c_int, c_uchar, c_uint, c_ulong, c_void};
 use std::ops::Range;
 use std::ptr::{self, NonNull};
 
 use evener_evp_sys::{
-    ERR_clear_error, EVP_CIPHER_CTX_copy, EVP_CIPHER_CTX_ctrl, EVP_CIPHER_CTX_free, EVP_CIPHER_CTX_get_num,
+    ERR_get_error, EVP_CIPHER_CTX_copy, EVP_CIPHER_CTX_ctrl, EVP_CIPHER_CTX_free, EVP_CIPHER_CTX_get_num,
     EVP_CIPHER_CTX_get_original_iv, EVP_CIPHER_CTX_get_params, EVP_CIPHER_CTX_get_updated_iv,
     EVP_CIPHER_CTX_new, EVP_CIPHER_CTX_set_key_length, EVP_CIPHER_CTX_set_num, EVP_CIPHER_CTX_set_padding,
     EVP_CIPHER_CTX_set_params, EVP_CIPHER_fetch, EVP_CIPHER_free, EVP_CIPHER_get_iv_length,
@@ -314,8 +315,22 @@ fn places(
 }
 
 fn answered(code: c_int) -> c_int {
-    ERR_clear_error();
-    code
+    loop {
+        let error = ERR_get_error();
+        if error == 0 {
+            return code;
+        }
+        ERRORS.with_borrow_mut(|errors| errors.push(error));
+    }
+}
+
+/// Library and reason of each error that calls of this thread have left since this was asked last.
+pub fn errors() -> Vec<c_ulong> {
+    ERRORS.take()
+}
+
+thread_local! {
+    static ERRORS: RefCell<Vec<c_ulong>> = const { RefCell::new(Vec::new()) };
 }
 
 const AEAD_SET_IVLEN: c_int = 0x9;

@@ -18,7 +18,7 @@ use evener_evp_sys::{
     OsslProvider,
 };
 
-pub use cipher::{Answer, Cipher, Context, Octets, SPARE_BYTES};
+pub use cipher::{Answer, Cipher, Context, Octets, SPARE_BYTES, errors};
 pub use fork::forked;
 pub use message::{Digest, hmac};
 

@@ -16,6 +16,7 @@ use evener_core::job::Memory;
 use evener_core::splits::RequestSize;
 use evener_core::xts::Stride;
 use evener_core::{Algorithm, BLOCK_BYTES, Direction, Family};
+use evener_kernels::clear_registers;
 use evener_ring::Parts;
 
 use super::context::CipherCtx;
@@ -43,6 +44,8 @@ pub(super) fn ask_gcm(ctx: &CipherCtx, len: usize) -> Option<Call> {
 
 fn begin(ctx: &CipherCtx, kind: usize, bytes: usize) -> Option<Call> {
     let settings = &ctx.prov().settings;
+    // The first call starts threads, by functions of libc that the dynamic linker looks up.
+    clear_registers();
     Some(helper_pool()?.begin(RequestSize { kind, bytes }, settings.threads, settings.split_threshold()))
 }
 

@@ -1,4 +1,6 @@
-//! This provider's own errors, on OpenSSL's queue. What an inner function raised is there already and stays alone.
+//! This provider's own errors, on OpenSSL's queue. What an inner function raised is there already and stays alone. Where this provider does what OpenSSL's cipher
+//! would have refused, the error is that cipher's: raised by an inner context that is made to refuse as well (`native/gcm/refusal.rs`), or under the number of its
+//! library, which stands before the reason's (`core_vset_error`, crypto/provider_core.c).
 //!
 //! The text of a reason goes along with each error, as its data. Not taken: a table of texts (`get_reason_strings`). OpenSSL unloads it
 //! with the last reference to the provider, and where a program frees that after libcrypto's own handler at exit, as the destructor of a
@@ -36,8 +38,8 @@ reasons! {
     BadValue = 4, "bad value in the configuration";
     /// Part of a message is gone.
     Lost = 5, "work was lost in the middle of a message";
-    /// The padding of a TLS record is none.
-    BadRecord = 6, "bad padding in a TLS record";
+    /// The padding of a TLS record is none: what OpenSSL's cipher says, `PROV_R_CIPHER_OPERATION_FAILED` of `ERR_LIB_PROV`.
+    BadRecord = 0x1c80_0066, "";
     /// Something that the configuration asks for and this system does not have.
     Unavailable = 7, "not available on this system";
     /// A call of a pipeline that does not fit its context: numbers, lengths, space, no key.
@@ -87,7 +89,7 @@ impl Core {
         // The text is a format to the core, and there are no arguments to it.
         let said =
             detail.map_or_else(|| reason.text().to_owned(), |more| format!("{}: {more}", reason.text()));
-        let said = CString::new(said.replace('%', "_")).ok();
+        let said = CString::new(said.replace('%', "_")).ok().filter(|said| !said.is_empty());
         let said = said.as_deref().map_or(std::ptr::null(), CStr::as_ptr);
         // An empty va_list: x86-64 and 64-bit ARM pass its address, other systems one word that no format looks at.
         let mut arguments = [0_u64; 8];

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
 use evener_core::{Algorithm, BLOCK_BYTES};
+use evener_kernels::with_stack_wiped;
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::parameter_lists::{KeyObjectInit, cipher_functions, key_object_inits};
@@ -54,7 +55,7 @@ fn wrap(row: &CipherRow, inner: *mut c_void, message: Option<&Message>) -> *mut 
         unsafe { (row.inner.freectx)(inner) };
     }
     if let (Some(ctx), Some(message)) = (context_of(made), message) {
-        ctx.message.clone_from(message);
+        ctx.message.become_copy_of(message);
     }
     made
 }
@@ -266,7 +267,7 @@ dispatch! {
     pub(super) fn dupctx(ctx: *mut c_void) -> *mut c_void {
         let Some(ctx) = context_of(ctx) else { return ptr::null_mut() };
         let Some(dup) = ctx.row().inner.dupctx else { return ptr::null_mut() };
-        for_c(core_of(ctx.row()), || {
+        with_stack_wiped(|| for_c(core_of(ctx.row()), || {
             buffering::stop(ctx)?;
             let gcm = match &ctx.gcm {
                 Some(gcm) => Some(gcm.duplicate().ok_or(Reason::Unavailable)?),
@@ -282,7 +283,7 @@ dispatch! {
                 copy.pipes = ctx.pipes.as_ref().and_then(|pipes| pipes.duplicate());
                 (&raw mut *copy).cast()
             }))
-        })
+        }))
     }
 
     pub(super) fn init[ENCRYPTS](

@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 
+use evener_kernels::with_registers_cleared;
 use evener_ring::hold_cancellation;
 
 use crate::core::Core;
@@ -32,14 +33,15 @@ impl<T> Refusal for *const T {
 }
 
 /// Runs `body` for a C caller; an error and a panic become a refusal with a reason on the queue. Where memory has been short for long,
-/// nothing is begun. Cancellation of the thread is held back meanwhile.
+/// nothing is begun. Cancellation of the thread is held back meanwhile, and no key is left in vector registers.
 pub(crate) fn for_c<T: Refusal>(core: &Core, body: impl FnOnce() -> Result<T, Reason>) -> T {
     if reserve::is_short() {
         core.raise(Reason::NoMemory, None);
         return T::REFUSED;
     }
     let _held = hold_cancellation();
-    panic::catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Reason::Panicked)).unwrap_or_else(|reason| {
+    let caught = with_registers_cleared(|| panic::catch_unwind(AssertUnwindSafe(body)));
+    caught.unwrap_or(Err(Reason::Panicked)).unwrap_or_else(|reason| {
         core.raise(reason, None);
         T::REFUSED
     })

@@ -9,7 +9,7 @@ use evener_ossl_sys::{
     CipherInit, PARAM_OCTET_PTR, PARAM_OCTET_STRING, PARAM_UNMODIFIED, PARAM_UNSIGNED_INTEGER, Param,
 };
 
-use super::call::Update;
+use super::call::{Init, Update};
 use crate::state::rows::CipherRow;
 
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
@@ -134,6 +134,36 @@ impl<'r> InnerContext<'r> {
             unsafe { set(self.ctx, params.as_ptr()) }
         });
         answered == Some(1)
+    }
+
+    /// An init of the program's.
+    pub(crate) fn begin(self, call: &Init<'_>) -> bool {
+        call.inner(self.row, self.ctx) == 1
+    }
+
+    /// A call of the program's that is a message's by itself.
+    pub(crate) fn single(self, call: &Update) -> bool {
+        self.row.inner.cipher.is_some_and(|cipher| call.inner(cipher, self.ctx) == 1)
+    }
+
+    /// Parameters of the program's.
+    ///
+    /// # Safety
+    ///
+    /// The list ends, or is null.
+    pub(crate) unsafe fn set_list(self, list: *const Param) -> bool {
+        // SAFETY: the inner function with its own context; the caller's word.
+        self.row.inner.set_ctx_params.is_some_and(|set| unsafe { set(self.ctx, list) } == 1)
+    }
+
+    /// Queries of the program's.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    pub(crate) unsafe fn answer_list(self, list: *mut Param) -> bool {
+        // SAFETY: as above.
+        self.row.inner.get_ctx_params.is_some_and(|get| unsafe { get(self.ctx, list) } == 1)
     }
 
     /// A call of the program's.

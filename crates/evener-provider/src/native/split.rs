@@ -11,6 +11,7 @@ use evener::split::{Call, Helpers, PartWorker, helper_pool};
 use evener_core::Direction;
 use evener_core::counts::Count;
 use evener_core::splits::RequestSize;
+use evener_kernels::clear_registers;
 use evener_ring::Parts;
 
 use super::kernel_check::direction;
@@ -48,6 +49,8 @@ impl<'p> Split<'p> {
         }
         let settings = &prov(row).settings;
         let size = RequestSize { kind, bytes };
+        // The first call starts threads, by functions of libc that the dynamic linker looks up.
+        clear_registers();
         let call = helper_pool()?.begin(size, settings.threads, settings.split_threshold());
         Some(Self { call, row, direction: direction(encrypts), place })
     }

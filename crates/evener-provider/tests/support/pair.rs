@@ -5,7 +5,7 @@ use std::env;
 use evener_kernels::Level;
 use evener_testing::programs::skipped;
 
-use super::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors};
+use super::ffi::{Cipher, CipherCtx, DEFAULT, LibCtx, Provider, clear_errors, errors};
 use super::{Random, in_program, usual};
 
 /// Splits whatever has two parts.
@@ -82,11 +82,14 @@ impl Pair {
         Self { ciphers: ["evener", "default"].map(by), contexts: [CipherCtx::new(), CipherCtx::new()] }
     }
 
-    /// Does `step` to both; panics with `what` where they do not agree.
+    /// Does `step` to both; panics with `what` where they do not agree, in what is left on the error queue either.
     pub fn both<T: PartialEq>(&self, what: &str, step: impl Fn(&CipherCtx, &Cipher) -> T) -> T {
-        let [evener, judge] = [0, 1].map(|at| step(&self.contexts[at], &self.ciphers[at]));
-        clear_errors();
+        let [(evener, said), (judge, said_by_judge)] = [0, 1].map(|at| {
+            clear_errors();
+            (step(&self.contexts[at], &self.ciphers[at]), errors())
+        });
         assert!(evener == judge, "{what}");
+        assert_eq!(said, said_by_judge, "{what}");
         evener
     }
 

@@ -10,6 +10,7 @@ pub(crate) mod record_mode;
 use std::sync::{Arc, OnceLock};
 
 use evener_core::{Algorithm, Direction, Family, Padding, Session};
+use evener_kernels::with_registers_cleared;
 use zeroize::{Zeroize as _, ZeroizeOnDrop};
 
 use crate::ffi::key_copy::copy_key;
@@ -33,7 +34,6 @@ pub(crate) enum State {
 const KEY_BYTES_MAX: usize = 64;
 
 /// What was captured.
-#[derive(Clone)]
 pub(crate) struct Message {
     pub(crate) state: State,
     pub(crate) encrypts: bool,
@@ -104,7 +104,10 @@ impl Message {
     pub(crate) fn session(&self, algorithm: Algorithm) -> Option<Arc<Session>> {
         let direction = if self.key_encrypts { Direction::Encrypt } else { Direction::Decrypt };
         let make = || Session::new(algorithm, direction, Padding::None, self.key()).ok().map(KeySession::new);
-        self.session.get_or_init(make).as_ref().map(|keyed| Arc::clone(keyed.session()))
+        self.session
+            .get_or_init(|| with_registers_cleared(make))
+            .as_ref()
+            .map(|keyed| Arc::clone(keyed.session()))
     }
 
     /// Whether a session of the captured key was made, which engines may keep something of.
@@ -135,6 +138,20 @@ impl Message {
                 self.iv.copy_from_slice(iv);
             }
         }
+    }
+
+    /// Becomes the same as another, of whose key nothing is left elsewhere.
+    pub(crate) fn become_copy_of(&mut self, other: &Self) {
+        self.forget_key();
+        // By field: a message that is made first and moved leaves a copy on the stack.
+        let Self { state, encrypts, padding, record_mode, key_len, key_encrypts, iv_known, .. } = *other;
+        (self.state, self.encrypts, self.padding, self.record_mode) = (state, encrypts, padding, record_mode);
+        (self.key_len, self.key_encrypts, self.iv_known) = (key_len, key_encrypts, iv_known);
+        let Self { iv_moved, held_len, iv, chain, held, broken, ref key, ref session, .. } = *other;
+        (self.iv_moved, self.held_len, self.iv, self.chain) = (iv_moved, held_len, iv, chain);
+        (self.held, self.broken) = (held, broken);
+        copy_key(&mut self.key, key);
+        self.session.clone_from(session);
     }
 
     /// Whether it is where an init that went well has left it.

@@ -13,6 +13,7 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
+use evener_kernels::{clear_registers, with_registers_cleared, with_stack_wiped};
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::super::cipher::{core_of, gettable_params};
@@ -44,6 +45,8 @@ pub(super) struct Place {
     is_usual: bool,
     /// Whether the inner context has an IV.
     has_inner_iv: bool,
+    /// Whether what that has for the first IV is a counter that the message came to here.
+    has_moved_iv: bool,
     work: Work,
     /// The ways that may come before the kernel.
     pub(super) front: Front,
@@ -61,6 +64,7 @@ impl Place {
             encrypts: true,
             is_usual: true,
             has_inner_iv: false,
+            has_moved_iv: false,
             work: Work::default(),
             front: Front::NONE,
         }
@@ -81,9 +85,20 @@ impl Place {
         if !self.is_inner {
             return self.native.known_iv();
         }
+        if self.has_moved_iv {
+            return Some(*self.native.first_iv());
+        }
         // SAFETY: ours, and a context of this row.
         let inner = unsafe { InnerContext::of(self.native.row(), self.inner) };
         if self.native.iv_bytes() == 0 { Some([0; BLOCK]) } else { inner.original_iv() }
+    }
+
+    /// The inner context gets an IV, or null. One of a wrong length it refuses.
+    fn takes_inner_iv(&mut self, iv: *const c_uchar, iv_len: usize) {
+        if !iv.is_null() {
+            self.has_inner_iv = true;
+            self.has_moved_iv &= iv_len != BLOCK;
+        }
     }
 
     /// Adds up what the inner cipher did while it was open who does it.
@@ -179,6 +194,7 @@ impl Place {
         let inner = unsafe { InnerContext::of(row, self.inner) };
         if !self.is_inner {
             self.has_inner_iv = self.native.has_iv();
+            self.has_moved_iv = !where_all_comes_anew && self.native.moves_iv();
             // What it refuses here, it refuses of the call that is behind it.
             _ = self.native.bring(inner, where_all_comes_anew);
             self.is_inner = true;
@@ -240,7 +256,7 @@ dispatch! {
         place: &mut Place, key: *const c_uchar, key_len: usize, iv: *const c_uchar, iv_len: usize, params: *const Param,
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
-        if place.takes(&call) && place.begins(&call) {
+        if place.takes(&call) && with_registers_cleared(|| place.begins(&call)) {
             if place.is_inner && place.front.is_there() {
                 place.native.enter_kernel();
             }
@@ -251,12 +267,13 @@ dispatch! {
             // SAFETY: what is left are the parameters, to a message that has begun.
             return unsafe { set_ctx_params((&raw mut *place).cast(), params) };
         }
+        // What the inner cipher does leaves nothing there; what it is given comes by `copy_key`.
         let is_new = call.key.is_some() && (call.iv.is_some() || !place.native.has_iv());
         if place.inner_for(is_new).is_none() {
             return 0;
         }
         place.is_usual &= !call.has_params();
-        place.has_inner_iv |= call.iv.is_some();
+        place.takes_inner_iv(iv, iv_len);
         place.work.begin();
         let answer = call.inner(place.native.row(), place.inner);
         if call.key.is_some() {
@@ -273,6 +290,7 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         if place.native.went_straight(&call) {
+            clear_registers();
             return call.done(len);
         }
         // SAFETY: the caller's arguments, as they came.
@@ -317,10 +335,10 @@ dispatch! {
     #[inline(never)]
     fn native_last(place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let call = Update::of(out, written, room, ptr::null(), 0);
-        match place.native.last(&call) {
+        with_registers_cleared(|| match place.native.last(&call) {
             Some(bytes) => call.done(bytes),
             None => place.inner().map_or(0, |inner| c_int::from(inner.last(&call))),
-        }
+        })
     }
 }
 
@@ -348,7 +366,7 @@ dispatch! {
             None => ptr::null_mut(),
         };
         // SAFETY: plain bytes, into memory that was just allocated for as many.
-        unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) };
+        with_stack_wiped(|| unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) });
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
@@ -372,7 +390,7 @@ dispatch! {
             return unsafe { any_init::<ENCRYPTS>(place, key, key_len, iv, iv_len, params) };
         }
         place.work.begin();
-        place.has_inner_iv |= !iv.is_null();
+        place.takes_inner_iv(iv, iv_len);
         let row = place.native.row();
         let init = if ENCRYPTS == 1 { row.inner.encrypt_init } else { row.inner.decrypt_init };
         // SAFETY: the inner function with its own context; the rest is the caller's.
@@ -410,7 +428,13 @@ dispatch! {
         }
         let Some(get) = place.native.row().inner.get_ctx_params else { return 0 };
         // SAFETY: the inner function with its own context; the rest is the caller's.
-        unsafe { get(place.inner, list) }
+        let answer = unsafe { get(place.inner, list) };
+        if answer == 1 && place.has_moved_iv {
+            // SAFETY: the core's list, lent for the call.
+            let original = params::find_mut(unsafe { params::list_mut(list) }, c"iv");
+            return original.map_or(1, |param| c_int::from(params::answer_octets(param, place.native.first_iv())));
+        }
+        answer
     }
 
     pub(super) fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {

@@ -1,6 +1,6 @@
 //! The entry points of AES-GCM where a kernel of ours computes it (`native/gcm/`), or may (`native/kernel_choice.rs`).
 //!
-//! None takes memory but `newctx` and `dupctx`, and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
+//! None takes memory but `newctx`, `dupctx` and what is refused ([`refuse`]), and none a lock or the kernel's time but `newctx` where it settles who computes, so that no thread's
 //! cancellation has to be held back in the others, but for a piece of text that is split, or a message that is computed again, whichever call that begins with ([`GcmContext::takes_time`]); the few
 //! that ask an inner context are OpenSSL's own work. A context is the inner functions'
 //! where the inner cipher computes, until a key comes behind which a kernel is quicker, and for good once a key object of the inner provider came ([`skey_init`]).
@@ -8,14 +8,17 @@
 use std::ffi::{c_int, c_uchar, c_void};
 use std::ptr;
 
+use evener_kernels::{with_registers_cleared, with_stack_wiped};
 use evener_ossl_sys::{CipherSkeyInit, CtxParamsList, GettableParams, NewCtx, Param};
 
 use super::super::cipher::{core_of, gettable_params};
 use super::super::parameter_lists::{KeyObjectInit, cipher_functions, context_lists, key_object_inits};
-use super::{choice, on_message, place_functions, row_of};
+use super::super::refusal::for_c;
+use super::{choice, on_message, on_settings, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
+use crate::inner_cipher::context::InnerContext;
 use crate::native::Refused;
 use crate::native::gcm::GcmContext;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
@@ -51,18 +54,16 @@ impl Place {
     }
 }
 
-/// 1, or 0 with a reason on OpenSSL's queue.
-fn answer(native: &GcmContext, done: Result<(), Refused>) -> c_int {
-    match done {
-        Ok(()) => 1,
-        Err(Refused) => refuse(native.row()),
-    }
-}
-
+/// 0, with what OpenSSL's own cipher says of this call on its queue, where it says anything.
 #[cold]
-fn refuse(row: &CipherRow) -> c_int {
-    core_of(row).raise(Reason::Refused, None);
-    0
+#[inline(never)]
+fn refuse(native: &GcmContext, call: impl FnOnce(InnerContext<'_>) -> bool) -> c_int {
+    for_c(
+        core_of(native.row()),
+        || {
+            if native.is_refused_by_inner(call) { Ok(0) } else { Err(Reason::Refused) }
+        },
+    )
 }
 
 /// Starts a message with a key object, by the inner function that `of` names, whose context this is from then on.
@@ -107,10 +108,13 @@ dispatch! {
     ) -> c_int {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
         let takes_time = call.has_params() || place.native.takes_time(0);
-        on_message(place.native.row(), takes_time, || {
+        let row = place.native.row();
+        let init = || {
             let done = place.native.init(&call);
-            answer(&place.native, done)
-        })
+            if done.is_ok() { 1 } else { refuse(&place.native, |inner| inner.begin(&call)) }
+        };
+        // A nonce is taken, and first used behind that.
+        if call.key.is_some() { on_message(row, takes_time, init) } else { on_settings(row, takes_time, init) }
     }
 
     /// A key where it is open who works, or a nonce of a context that has had its key for long: by now it may be settled, and with a nonce nothing is left of
@@ -138,7 +142,7 @@ dispatch! {
         let call = Init::of(ENCRYPTS == 1, (key, key_len), (iv, iv_len), params);
         let answer = call.inner(row, place.inner);
         if !key.is_null() {
-            place.native.keep_key(call.encrypts, call.key.filter(|_| answer == 1));
+            with_registers_cleared(|| place.native.keep_key(call.encrypts, call.key.filter(|_| answer == 1)));
         }
         answer
     }
@@ -149,7 +153,12 @@ dispatch! {
     ) -> c_int {
         let call = Update::of(out, written, room, input, len);
         let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
-        on_message(row, is_guarded, || place.native.one_shot(&call).map_or(0, |bytes| call.done(bytes)))
+        on_message(row, is_guarded, || match place.native.one_shot(&call) {
+            Ok(bytes) => call.done(bytes),
+            // OpenSSL's says nothing of a tag, nor of a nonce that is used.
+            Err(Refused) if call.has_space(call.len()) => 0,
+            Err(Refused) => refuse(&place.native, |inner| inner.single(&call)),
+        })
     }
 
     #[inline(never)]
@@ -160,7 +169,7 @@ dispatch! {
         let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
         on_message(row, is_guarded, || match place.native.update(&call) {
             Ok(bytes) => call.done(bytes),
-            Err(Refused) => refuse(row),
+            Err(Refused) => refuse(&place.native, |inner| inner.update(&call)),
         })
     }
 
@@ -220,7 +229,7 @@ dispatch! {
             return ptr::null_mut();
         }
         // SAFETY: plain bytes, into memory that was just allocated for as many.
-        unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) };
+        with_stack_wiped(|| unsafe { ptr::copy_nonoverlapping(&raw const *place, copy, 1) });
         // SAFETY: a context since the line before.
         let made = unsafe { &mut *copy };
         made.inner = inner;
@@ -271,11 +280,13 @@ dispatch! {
             return 1;
         }
         if place.inner.is_null() {
-            // SAFETY: the core's list, lent for the call.
-            let list = unsafe { params::list_mut(list) };
-            return on_message(place.native.row(), place.native.takes_time(0), || {
-                let done = place.native.get(list);
-                answer(&place.native, done)
+            return on_settings(place.native.row(), place.native.takes_time(0), || {
+                // SAFETY: the core's list, lent for the call.
+                if place.native.get(unsafe { params::list_mut(list) }).is_ok() {
+                    return 1;
+                }
+                // SAFETY: as above.
+                refuse(&place.native, |inner| unsafe { inner.answer_list(list) })
             });
         }
         let Some(get) = place.native.row().inner.get_ctx_params else { return 0 };
@@ -286,11 +297,13 @@ dispatch! {
     fn set_ctx_params(ctx: *mut c_void, list: *const Param) -> c_int {
         let Some(place) = place_of(ctx) else { return 0 };
         if place.inner.is_null() {
-            // SAFETY: the core's list, lent for the call.
-            let list = unsafe { params::list(list) };
-            return on_message(place.native.row(), place.native.takes_time(0), || {
-                let done = place.native.set(list);
-                answer(&place.native, done)
+            return on_settings(place.native.row(), place.native.takes_time(0), || {
+                // SAFETY: the core's list, lent for the call.
+                if place.native.set(unsafe { params::list(list) }).is_ok() {
+                    return 1;
+                }
+                // SAFETY: as above.
+                refuse(&place.native, |inner| unsafe { inner.set_list(list) })
             });
         }
         let Some(set) = place.native.row().inner.set_ctx_params else { return 0 };

@@ -7,6 +7,8 @@ pub(super) mod gcm;
 
 use std::ffi::{c_int, c_void};
 
+use evener_kernels::with_registers_cleared;
+
 use super::cipher::{self, core_of};
 use super::refusal::for_c;
 use crate::ffi::reserve;
@@ -36,9 +38,14 @@ fn has_memory() -> bool {
     !reserve::is_short()
 }
 
-/// Runs a call on a message. Where its text is split between threads, or computed again, it may take memory, locks and the kernel's time, as no
-/// other does.
+/// Runs a call on a message, behind which no key is left in vector registers.
 fn on_message(row: &CipherRow, is_guarded: bool, call: impl FnOnce() -> c_int) -> c_int {
+    on_settings(row, is_guarded, || with_registers_cleared(call))
+}
+
+/// Runs a call by which nothing is computed under a key. Where text is split between threads, or computed again, it may take memory, locks and the kernel's time,
+/// as no other does.
+fn on_settings(row: &CipherRow, is_guarded: bool, call: impl FnOnce() -> c_int) -> c_int {
     if is_guarded { for_c(core_of(row), || Ok(call())) } else { call() }
 }
 

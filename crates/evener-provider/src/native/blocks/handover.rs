@@ -28,6 +28,12 @@ impl BlockContext {
             }
     }
 
+    /// Whether the inner context takes another IV for the message's first one than the program gave.
+    pub(crate) fn moves_iv(&self) -> bool {
+        let is_begun = self.has_key && (self.iv != self.first_iv || self.held_bytes > 0);
+        self.family() == Family::Ctr && is_begun
+    }
+
     /// A counter that was moved on takes the place of the first, too, which OpenSSL has no other way for.
     pub(super) fn bring_counter(&self, inner: InnerContext<'_>) -> bool {
         let is_begun = self.held_bytes > 0;

@@ -214,6 +214,11 @@ impl BlockContext {
         (self.has_iv || self.iv_bytes() == 0).then_some(self.first_iv)
     }
 
+    /// The IV that the program gave last, while the kernel had the message.
+    pub(crate) fn first_iv(&self) -> &[u8; BLOCK] {
+        &self.first_iv
+    }
+
     /// What the kernel's key is for.
     pub(crate) fn encrypts(&self) -> bool {
         self.encrypts

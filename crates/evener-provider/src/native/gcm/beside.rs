@@ -1,29 +1,32 @@
-//! A message that is computed again by an inner context beside it (`shadow.rs`), or in its place where the kernel is out of service.
+//! A message that is computed again by an inner context beside it (`shadow.rs`), or in its place where the kernel is out of service. What that says of a call that it
+//! refuses is taken off the error queue: who refuses the message's call says it (`refusal.rs`).
 
 use super::shadow::Shadow;
 use super::{GcmContext, TAG_BYTES};
 use crate::ffi::reserve;
 use crate::inner_cipher::call::Update;
-use crate::native::{Refused, kernel_check};
+use crate::native::{Refused, kernel_check, prov};
 
 impl GcmContext {
     /// The same, with an inner context beside it.
     #[cold]
     pub(super) fn work_beside(&mut self, call: &Update) -> Result<usize, Refused> {
+        let core = &prov(self.row()).core;
         let Some(shadow) = &mut self.shadow else { return Err(Refused) };
         if shadow.leads() {
-            let is_taken = if call.is_aad() { shadow.aad(call.input()) } else { shadow.text(call) };
+            let take = || if call.is_aad() { shadow.aad(call.input()) } else { shadow.text(call) };
+            let is_taken = core.quietly(take);
             if is_taken && !call.is_aad() {
                 kernel_check::count_direct(self.row(), self.encrypts, call.len());
             }
             return is_taken.then(|| call.len()).ok_or(Refused);
         }
         if call.is_aad() {
-            let is_beside = shadow.aad(call.input());
+            let is_beside = core.quietly(|| shadow.aad(call.input()));
             self.shadow = self.shadow.take().filter(|_| is_beside);
             return self.work_alone(call);
         }
-        let Some(text) = call.both().and_then(|_| shadow.checked(call)) else {
+        let Some(text) = core.quietly(|| call.both().and_then(|_| shadow.checked(call))) else {
             self.shadow = None;
             return self.work_alone(call);
         };
@@ -80,13 +83,13 @@ impl GcmContext {
         expected: Option<(&[u8; TAG_BYTES], usize)>,
     ) -> Result<Option<[u8; TAG_BYTES]>, Refused> {
         let shadow = self.shadow.take().ok_or(Refused)?;
-        let right = match expected {
+        let right = prov(self.row()).core.quietly(|| match expected {
             None => shadow.tag().map(|tag| Ok(Some(tag))),
             Some((given, bytes)) => {
                 let is_right = given.get(..bytes).and_then(|tag| shadow.has_tag(tag));
                 is_right.map(|is_right| if is_right { Ok(None) } else { Err(Refused) })
             }
-        };
+        });
         if shadow.leads() {
             // The kernel has not seen all of it.
             self.message = None;

@@ -17,6 +17,7 @@ mod beside;
 mod parameters;
 mod random_nonce;
 mod record;
+mod refusal;
 mod shadow;
 mod sharing;
 

@@ -1,5 +1,6 @@
 //! TLS 1.2 records (RFC 5288): a message each, in place, whose nonce lies in front of the text or is counted up here, and whose tag lies behind it.
 
+use evener_kernels::with_registers_cleared;
 use evener_ossl_sys::Param;
 use zeroize::Zeroize as _;
 
@@ -53,7 +54,7 @@ impl GcmContext {
         if !self.counts_nonce || !self.has_key {
             return Err(Refused);
         }
-        self.begin_message();
+        with_registers_cleared(|| self.begin_message());
         let nonce_len = self.nonce_len();
         let shown = if out.is_empty() || out.len() > nonce_len { nonce_len } else { out.len() };
         let nonce = self.nonce_bytes.get_mut(..nonce_len).ok_or(Refused)?;
@@ -73,7 +74,7 @@ impl GcmContext {
         let nonce_len = self.nonce_len();
         let first = nonce_len.checked_sub(bytes.len()).ok_or(Refused)?;
         self.nonce_bytes.get_mut(first..nonce_len).ok_or(Refused)?.copy_from_slice(bytes);
-        self.begin_message();
+        with_registers_cleared(|| self.begin_message());
         self.nonce = Nonce::Begun;
         Ok(())
     }

@@ -1,0 +1,28 @@
+//! A call that is refused: an inner context is made that refuses it as well, so that the error queue has what this OpenSSL says of such a call.
+//!
+//! The context has no key, with which a cipher works on nothing; direction, nonce and the length of the tag are the message's, for what OpenSSL says hangs on these.
+
+use super::{GcmContext, Nonce};
+use crate::inner_cipher::context::{InnerContext, OwnContext};
+use crate::native::prov;
+
+impl GcmContext {
+    /// Has an inner context refuse `call`; whether it did.
+    #[cold]
+    pub(crate) fn is_refused_by_inner(&self, call: impl FnOnce(InnerContext<'_>) -> bool) -> bool {
+        let stand_in = prov(self.row()).core.quietly(|| self.stand_in());
+        stand_in.is_some_and(|own| !call(own.inner()))
+    }
+
+    fn stand_in(&self) -> Option<OwnContext<'static>> {
+        let own = OwnContext::new(self.row())?;
+        let inner = own.inner();
+        if let Some(tag) = self.tag_len.and_then(|bytes| self.tag.get(..bytes)) {
+            // Of a decryption, where a tag is taken.
+            _ = inner.init(false, None, None) && inner.set_tag(tag);
+        }
+        let nonce = (self.nonce != Nonce::Missing).then(|| self.nonce_so_far());
+        let is_told = inner.init(self.encrypts, None, nonce) && inner.set_nonce_bytes(self.nonce_len());
+        is_told.then_some(own)
+    }
+}
