@@ -87,7 +87,10 @@ pub(crate) fn run_files<'py>(
         task,
         sources: files.sources.iter().cloned().map(Source::Path).collect(),
         target: files.target(is_verification),
-        options: files.options(direction, policy, (!is_verification).then(|| format.suffix()))?,
+        options: Options {
+            key_files: keys.files(),
+            ..files.options(direction, policy, (!is_verification).then(|| format.suffix()))?
+        },
     };
     let about = RunFacts {
         direction: directions.iter().find(|(name, _)| *name == what).map_or("encrypt", |(name, _)| *name),
@@ -257,6 +260,7 @@ impl FileArguments {
             archive: self.tar,
             armor: self.armor,
             left_out: Vec::new(),
+            key_files: Vec::new(),
             keep: Keep::default(),
         })
     }

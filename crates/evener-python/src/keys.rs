@@ -255,6 +255,17 @@ impl KeyArguments {
         Ok(identities)
     }
 
+    /// Files with keys: no output takes the place of one.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let all =
+            self.identity.iter().chain(&self.recipients_file).chain(&self.key).chain(&self.key_encryption);
+        let path = |secret: &Secret| match secret {
+            Secret::Path(path) => Some(path.clone()),
+            Secret::Contents(_) => None,
+        };
+        all.filter_map(path).collect()
+    }
+
     /// That of an identity's own file.
     fn key_file_passphrase(&self) -> Option<SecretString> {
         self.key_passphrase.as_ref()?.secret().ok()

@@ -46,5 +46,5 @@ fn a_name_that_will_be_too_long_is_told_before_the_work() {
     place.write(&name, "text");
     let run =
         place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", "out/", "--suffix", ".age", &name]);
-    run.run().ended_with(1).saying("cannot make the output: File name too long");
+    run.run().ended_with(1).saying("cannot look at the output: File name too long");
 }

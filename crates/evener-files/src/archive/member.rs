@@ -295,7 +295,7 @@ impl Before {
         let id = |read: std::io::Result<u64>| {
             read.ok().and_then(|id| u32::try_from(id).ok()).unwrap_or(u32::MAX - 1)
         };
-        let seconds = seconds_of(&header);
+        let seconds = seconds_of(header);
         self.refusal = before.refusal;
         Ok(Read::Member(Member {
             path,

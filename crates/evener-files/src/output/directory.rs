@@ -108,7 +108,7 @@ impl Outputs {
     /// Keeps in mind what a file is that is to get another name, or to lose one of several: the time of its inode will be another.
     pub(super) fn note_renaming(&self, stat: &Stat) {
         let mut renamed = self.renamed.lock().unwrap_or_else(PoisonError::into_inner);
-        renamed.entry((stat.st_dev, stat.st_ino)).or_insert(Stamp::of(stat).changed_ns);
+        renamed.entry((stat.st_dev, stat.st_ino)).or_insert_with(|| Stamp::of(stat).changed_ns);
     }
 
     /// The time of the inode, in ns, of a file that got or lost a name by this run, before that.
