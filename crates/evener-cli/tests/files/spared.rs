@@ -19,7 +19,7 @@ fn place() -> (Place, String) {
     place.write("src/id", "not a key");
     place.evener().args(["encrypt", "-q", "-r", &recipient, "-o", "f.sealed", "f"]).run().succeeded();
     symlink("f", place.join("link")).unwrap();
-    symlink("out/deep/report", place.join("dangling")).unwrap();
+    symlink("out/a", place.join("dangling")).unwrap();
     (place, recipient)
 }
 
@@ -49,6 +49,7 @@ fn a_report_takes_the_place_of_nothing_that_the_run_reads_or_makes() {
         format!("{sealing} --json tree/new -o out tree"),
         format!("{sealing} --json out/a -o out tree"),
         format!("{sealing} --json dangling -o out tree"),
+        "decrypt -q -i id --json unpacked/report --tar -o unpacked packed.age".to_owned(),
         format!("{sealing} --json into/f.age -o into/ --suffix .age f"),
         "encrypt -q -i id --json id -o out f".to_owned(),
         "encrypt -q -R rec --json rec -o out f".to_owned(),
@@ -59,11 +60,11 @@ fn a_report_takes_the_place_of_nothing_that_the_run_reads_or_makes() {
         is_refused(&place, 2, "the report", &command);
     }
     place.evener().args(format!("{sealing} --json report -o out tree").split(' ')).run().succeeded();
-    is_refused(&place, 2, "would lie in out", &format!("{sealing} --json out/report -o out tree"));
+    is_refused(&place, 2, "would lie among", &format!("{sealing} --json out/a -o out tree"));
     // What takes no place is no matter.
     for command in [
         format!("{sealing} --json /dev/null -o out2 f"),
-        format!("{sealing} --force --json out/report -o out f"),
+        format!("{sealing} --json out/report -o out tree"),
         format!("{sealing} --json tree/left-out --exclude left-out -o out3 tree"),
         "decrypt -q -i id --json back/report -o back/ f.sealed".to_owned(),
     ] {

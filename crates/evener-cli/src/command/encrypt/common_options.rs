@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use evener_fd::atomic_file;
 use evener_files::run_report::Report;
-use evener_files::{Filter, Source};
+use evener_files::{Filter, Naming, Source};
 
 use super::keys::STDIN_FILE;
 use super::report_place::{self, Used};
@@ -54,7 +54,7 @@ impl CommonOptions {
         sources: &[Source],
         key_files: &[PathBuf],
         made: Vec<Used>,
-        filter: &Filter,
+        (filter, naming): (&Filter, &Naming),
     ) -> anyhow::Result<()> {
         let Some(report) = self.json.as_deref().filter(|report| *report != Path::new("-")) else {
             return Ok(());
@@ -66,7 +66,7 @@ impl CommonOptions {
         });
         let keys = key_files.iter().cloned().map(Used::Read);
         let used: Vec<Used> = read.chain(keys).chain(made).collect();
-        report_place::check(report, &used, filter)
+        report_place::check(report, &used, filter, naming)
     }
 
     /// Writes a report where one is wanted.

@@ -395,7 +395,7 @@ impl RunOptions {
     fn check_report(&self, key_files: &[PathBuf], places: &Places) -> anyhow::Result<()> {
         let filter = Filter::new(&self.include, &self.exclude).map_err(|error| anyhow!("{error}"))?;
         let made = places.made(self.tar);
-        self.common.check_report(&places.sources, key_files, made, &filter)
+        self.common.check_report(&places.sources, key_files, made, (&filter, &places.naming))
     }
 
     /// Whether there are a few small files to do and nothing else: to open a library that works side by side would take longer than all of it.

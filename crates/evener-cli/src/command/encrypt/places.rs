@@ -93,15 +93,18 @@ impl Places {
         };
         if is_archive {
             let is_packed = self.direction == Direction::Encrypt;
-            return vec![if is_packed { Used::Made(output.clone()) } else { Used::MadeAll(output.clone()) }];
+            return vec![if is_packed { Used::Made(output.clone()) } else { Used::Unpacked(output.clone()) }];
         }
         let is_tree = |source: &Source| matches!(source, Source::Path(path) if path.is_dir());
         let goes_into =
             self.sources.len() > 1 || output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/");
         let made = |source: &Source| match source {
-            source if is_tree(source) && self.sources.len() == 1 => Some(Used::MadeAll(output.clone())),
+            Source::Path(path) if is_tree(source) => {
+                let own =
+                    if self.sources.len() == 1 { output.clone() } else { output.join(path.file_name()?) };
+                Some(Used::Mirror { output: own, source: path.clone() })
+            }
             _ if !goes_into => Some(Used::Made(output.clone())),
-            Source::Path(path) if is_tree(source) => Some(Used::MadeAll(output.join(path.file_name()?))),
             Source::Path(path) => Some(Used::Made(output.join(self.naming.output(path.file_name()?).ok()?))),
             Source::Stdin => Some(Used::Made(output.clone())),
         };

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use evener_files::Filter;
+use evener_files::{Filter, Naming};
 
 use crate::terminal::PathDisplay;
 
@@ -19,39 +19,54 @@ pub(super) enum Used {
     ReadAll(PathBuf),
     /// A file that it makes.
     Made(PathBuf),
-    /// A directory that it makes, or mirrors another in.
-    MadeAll(PathBuf),
+    /// A directory in which it mirrors another.
+    Mirror {
+        /// Where it makes it.
+        output: PathBuf,
+        /// What it mirrors.
+        source: PathBuf,
+    },
+    /// A directory into which it unpacks what it does not know yet.
+    Unpacked(PathBuf),
 }
 
 /// Checks the place of a report.
 ///
 /// # Errors
 ///
-/// A sentence where it is something that is used, or lies in a directory of that: of an input the next run would find it there.
-pub(super) fn check(report: &Path, used: &[Used], filter: &Filter) -> anyhow::Result<()> {
+/// A sentence where it is something that is used, or lies among that: in an input the next run would find it.
+pub(super) fn check(report: &Path, used: &[Used], filter: &Filter, naming: &Naming) -> anyhow::Result<()> {
     // A device or a pipe takes the place of nothing.
     if fs::metadata(report).is_ok_and(|found| !found.is_file()) {
         return Ok(());
     }
     let Ok(place) = place_of(report) else { return Ok(()) };
+    let within = |path: &Path| place.strip_prefix(place_of(path).ok()?).ok().map(Path::to_owned);
     for used in used {
-        let (path, does, is_whole) = match used {
+        let (path, does, is_among) = match used {
             Used::Read(path) => (path, "reads", false),
-            Used::ReadAll(path) => (path, "reads", true),
+            Used::ReadAll(path) => {
+                (path, "reads", within(path).is_some_and(|relative| !filter.leaves_out(&relative, false)))
+            }
             Used::Made(path) => (path, "makes", false),
-            Used::MadeAll(path) => (path, "makes", true),
+            Used::Mirror { output, source } => {
+                let mirrors = |relative: PathBuf| {
+                    let name = naming.source(relative.file_name()?)?;
+                    Some(source.join(&relative).with_file_name(name).exists())
+                };
+                (output, "makes", within(output).and_then(mirrors) == Some(true))
+            }
+            Used::Unpacked(path) => (path, "makes", within(path).is_some()),
         };
         if is_same(report, &place, path) {
             bail!("the report would take the place of {}, which this run {does}", PathDisplay(path));
         }
-        let Some(relative) =
-            place_of(path).ok().and_then(|path| place.strip_prefix(path).ok().map(Path::to_owned))
-        else {
-            continue;
-        };
-        if is_whole && !filter.leaves_out(&relative, false) {
+        if is_among {
             let report = PathDisplay(report);
-            bail!("the report {report} would lie in {}, whose files this run {does}", PathDisplay(path));
+            bail!(
+                "the report {report} would lie among the files of {}, which this run {does}",
+                PathDisplay(path)
+            );
         }
     }
     Ok(())

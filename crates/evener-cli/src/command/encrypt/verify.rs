@@ -69,7 +69,12 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     arguments.keys.check_stdin(None, &sources)?;
     let compared: Vec<_> = arguments.against.iter().cloned().map(Source::Path).collect();
     let read = [&sources[..], &compared].concat();
-    arguments.common.check_report(&read, &arguments.keys.files(None), Vec::new(), &Filter::default())?;
+    arguments.common.check_report(
+        &read,
+        &arguments.keys.files(None),
+        Vec::new(),
+        (&Filter::default(), &Naming::Kept),
+    )?;
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
