@@ -99,9 +99,8 @@ fn settle(
     mode: u32,
     settle: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<()> {
-    let directory = open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY);
     replace(file, bytes, mode, settle)?;
-    File::from(directory?).sync_all()
+    File::from(open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
 }
 
 fn replace(
@@ -228,9 +227,11 @@ mod tests {
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(directory.join("a")).unwrap().count(), 1);
+        write_durably(&directory.join("c/key"), b"durably", 0o600).unwrap();
+        assert_eq!(fs::read(directory.join("c/key")).unwrap(), b"durably");
         fs::create_dir(directory.join("b")).unwrap();
         assert!(write(&directory.join("b"), "over a directory", 0o600).is_err());
-        assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&directory).unwrap().count(), 3);
         fs::remove_dir_all(directory).unwrap();
     }
 }

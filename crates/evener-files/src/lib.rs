@@ -50,3 +50,4 @@ pub use report::{Planned, Progress, Skip, Summary};
 pub use request::{Existing, Options, Part, Request, RequestError, Source, Target, Task};
 pub use run::process;
 pub use stream::{is_source as is_read_from_front_to_back, through};
+pub use walk::outputs;

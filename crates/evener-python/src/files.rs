@@ -87,10 +87,12 @@ pub(crate) fn run_files<'py>(
         task,
         sources: files.sources.iter().cloned().map(Source::Path).collect(),
         target: files.target(is_verification),
-        options: Options {
-            key_files: keys.files(),
-            ..files.options(direction, policy, (!is_verification).then(|| format.suffix()))?
-        },
+        options: files.options(
+            direction,
+            policy,
+            keys.files(),
+            (!is_verification).then(|| format.suffix()),
+        )?,
     };
     let about = RunFacts {
         direction: directions.iter().find(|(name, _)| *name == what).map_or("encrypt", |(name, _)| *name),
@@ -224,7 +226,13 @@ impl FileArguments {
         }
     }
 
-    fn options(&self, direction: Direction, policy: Policy, usual_suffix: Option<&str>) -> PyResult<Options> {
+    fn options(
+        &self,
+        direction: Direction,
+        policy: Policy,
+        key_files: Vec<PathBuf>,
+        usual_suffix: Option<&str>,
+    ) -> PyResult<Options> {
         let suffix = match (&self.suffix, &self.output) {
             (Some(suffix), _) => Some(suffix.clone().into_os_string()),
             (None, None) => usual_suffix.map(Into::into),
@@ -260,7 +268,7 @@ impl FileArguments {
             archive: self.tar,
             armor: self.armor,
             left_out: Vec::new(),
-            key_files: Vec::new(),
+            key_files,
             keep: Keep::default(),
         })
     }

@@ -16,5 +16,6 @@ mod traversal;
 pub(crate) use descent::{Descent, Found, Order, bytes_below};
 pub(crate) use hard_links::{HardLinks, Identity, Name, Names, Waiting};
 pub(crate) use item::{Entry, Item, What};
+pub use placement::outputs;
 pub(crate) use placement::{Input, identities, inputs, named_inputs};
 pub(crate) use traversal::Walk;

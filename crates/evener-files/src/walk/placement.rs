@@ -21,6 +21,13 @@ pub(crate) struct Input {
     pub(crate) target_is_named: bool,
 }
 
+/// Each input, and where a run would put its output: at or below `target`, or beside it where there is none. Nothing where a run would be refused.
+#[must_use]
+pub fn outputs(sources: &[PathBuf], target: Option<&Path>, naming: &Naming) -> Vec<(PathBuf, PathBuf)> {
+    let inputs = inputs(sources, target, naming).unwrap_or_default().into_iter();
+    inputs.filter_map(|input| Some((input.source, input.target.ok()?))).collect()
+}
+
 /// Gives each input its place in the output: at or below `target`, or beside it where there is none.
 pub(crate) fn inputs(
     sources: &[PathBuf],

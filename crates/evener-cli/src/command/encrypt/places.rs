@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use evener::core::Direction;
-use evener_files::{Naming, Source, Target, is_read_from_front_to_back};
+use evener_files::{Naming, Source, Target, is_read_from_front_to_back, outputs};
 use rustix::fs::{FileType, fstat};
 use rustix::stdio::stdout;
 
@@ -67,48 +67,33 @@ impl Named<'_> {
 impl Places {
     /// The name of the output beside the only input.
     pub(super) fn only_output(&self) -> Option<String> {
-        let (Target::Beside, [source]) = (&self.target, &self.sources[..]) else { return None };
-        Some(PathDisplay(&self.beside(source)?).to_string())
-    }
-
-    fn beside(&self, source: &Source) -> Option<PathBuf> {
-        let Source::Path(source) = source else { return None };
+        let (Target::Beside, [Source::Path(source)]) = (&self.target, &self.sources[..]) else { return None };
         let output = self.naming.output(source.file_name()?).ok()?;
-        Some(source.with_file_name(output))
+        Some(PathDisplay(&source.with_file_name(output)).to_string())
     }
 
     /// What outputs are made, or where; `is_archive` says that there is one of all inputs, or one that is unpacked.
     pub(super) fn made(&self, is_archive: bool) -> Vec<Used> {
-        let output = match &self.target {
-            Target::Path(output) => output,
-            Target::Beside => {
-                return self
-                    .sources
-                    .iter()
-                    .filter_map(|source| self.beside(source))
-                    .map(Used::Made)
-                    .collect();
+        let target = match &self.target {
+            Target::Path(output) if is_archive && self.direction == Direction::Decrypt => {
+                return vec![Used::Unpacked(output.clone())];
             }
+            Target::Path(output) if is_archive || self.sources.contains(&Source::Stdin) => {
+                return vec![Used::Made(output.clone())];
+            }
+            Target::Path(output) => Some(output.as_path()),
+            Target::Beside => None,
             Target::Stdout | Target::Nowhere(_) => return Vec::new(),
         };
-        if is_archive {
-            let is_packed = self.direction == Direction::Encrypt;
-            return vec![if is_packed { Used::Made(output.clone()) } else { Used::Unpacked(output.clone()) }];
-        }
-        let is_tree = |source: &Source| matches!(source, Source::Path(path) if path.is_dir());
-        let goes_into =
-            self.sources.len() > 1 || output.is_dir() || output.as_os_str().as_bytes().ends_with(b"/");
-        let made = |source: &Source| match source {
-            Source::Path(path) if is_tree(source) => {
-                let own =
-                    if self.sources.len() == 1 { output.clone() } else { output.join(path.file_name()?) };
-                Some(Used::Mirror { output: own, source: path.clone() })
-            }
-            _ if !goes_into => Some(Used::Made(output.clone())),
-            Source::Path(path) => Some(Used::Made(output.join(self.naming.output(path.file_name()?).ok()?))),
-            Source::Stdin => Some(Used::Made(output.clone())),
+        let sources = self.sources.iter().filter_map(|source| match source {
+            Source::Path(path) => Some(path.clone()),
+            Source::Stdin => None,
+        });
+        let made = |(source, output): (PathBuf, PathBuf)| match source.is_dir() {
+            true => Used::Mirror { output, source },
+            false => Used::Made(output),
         };
-        self.sources.iter().filter_map(made).collect()
+        outputs(&sources.collect::<Vec<_>>(), target, &self.naming).into_iter().map(made).collect()
     }
 }
 
