@@ -51,7 +51,10 @@ impl Reader {
         let (source, name) = source_of(source)?;
         let opened =
             py.detach(|| with_caller(|caller| SealedObject::open(&opener, source, segments, caller)))?;
-        let opened = opened.map_err(|error| exceptions::of_file(name.as_deref(), &error))?;
+        let opened = opened.map_err(|error| {
+            forget_keys();
+            exceptions::of_file(name.as_deref(), &error)
+        })?;
         let size = opened.text_bytes();
         Ok(Self { opened: OneUser::new(opened), name, size })
     }
@@ -81,6 +84,12 @@ impl Reader {
             with_caller(|caller| opened.read_at(place, &mut space[..len], caller))
         })?;
         read.map_err(|error| exceptions::of_file(self.name.as_deref(), &error))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        forget_keys();
     }
 }
 
@@ -135,6 +144,12 @@ impl Writer {
             None => Ok(Ok(())),
         })?;
         finished.map_err(|error| exceptions::of_file(self.name.as_deref(), &error))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        forget_keys();
     }
 }
 
@@ -403,10 +418,21 @@ fn run() -> PyResult<&'static (Machine, Resident)> {
 /// Threads that read or write at the same time at most.
 const CALLERS_MAX: usize = 1_024;
 
+/// Ways in, each with drivers that keep what they made of the keys of the files that they worked on.
+struct Idle {
+    callers: Vec<Caller<'static, 'static>>,
+    /// How often keys were forgotten.
+    forgotten: u64,
+}
+
+static IDLE: Mutex<Idle> = Mutex::new(Idle { callers: Vec::new(), forgotten: 0 });
+
 /// Runs `work` with a way in for this thread.
 fn with_caller<R>(work: impl FnOnce(&mut Caller<'static, 'static>) -> R) -> PyResult<R> {
-    static IDLE: Mutex<Vec<Caller<'static, 'static>>> = Mutex::new(Vec::new());
-    let idle = locked(&IDLE).pop();
+    let (idle, forgotten) = {
+        let mut idle = locked(&IDLE);
+        (idle.callers.pop(), idle.forgotten)
+    };
     let mut caller = match idle {
         Some(caller) => caller,
         None => {
@@ -418,8 +444,25 @@ fn with_caller<R>(work: impl FnOnce(&mut Caller<'static, 'static>) -> R) -> PyRe
         }
     };
     let result = work(&mut caller);
-    locked(&IDLE).push(caller);
+    let mut idle = locked(&IDLE);
+    // One that may have worked on a file that was closed meanwhile is dropped, and its keys with it.
+    if idle.forgotten == forgotten {
+        idle.callers.push(caller);
+    }
     Ok(result)
+}
+
+/// A file is closed: drops the ways in that may have worked on it, whose drivers wipe its keys. Files that are read or written next get new ones.
+fn forget_keys() {
+    // In a child of a fork the lock may be the parent's.
+    if enter().is_ok() {
+        let callers = {
+            let mut idle = locked(&IDLE);
+            idle.forgotten += 1;
+            std::mem::take(&mut idle.callers)
+        };
+        drop(callers);
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
