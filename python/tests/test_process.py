@@ -1,8 +1,10 @@
 """The process around it: forks, threads, other interpreters, memory, keys, asyncio."""
 
 import asyncio
+import base64
 import concurrent.futures
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -171,15 +173,72 @@ for _ in range(20):
 print("gone", flush=True); sys.stdin.readline()
 """
     key = bytes((at * 37 + 101) & 255 for at in range(32))
+    found = searched(script, key)
+    assert found["held"] > 0, "the search finds nothing where there is something"
+    assert found["gone"] == 0
+
+
+def test_idle_threads_ways_keep_no_key_of_a_session_that_has_gone():
+    # Nothing runs after it that would have them look for sessions that have ended.
+    script = """
+import sys, evener
+space = bytearray(32)
+for at in range(32):
+    space[at] = (at * 37 + 101) & 255
+evener.configure(threads=4)
+session = evener.Session("AES-256-GCM", space)
+for at in range(32):
+    space[at] = 0
+evener.crypt_many(session, [bytes(65536)] * 400, bytes(4800))
+print("held", flush=True); sys.stdin.readline()
+del session
+print("gone", flush=True); sys.stdin.readline()
+"""
+    found = searched(script, bytes((at * 37 + 101) & 255 for at in range(32)))
+    # A session's own copy, and that of each way.
+    assert found["held"] > 1 and found["gone"] == 0, found
+
+
+@pytest.mark.parametrize("mode", ["rb", "wb"])
+def test_a_closed_file_leaves_no_key_in_memory(tmp_path, keyset, mode):
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+    handle, text = keyset
+    (tmp_path / "key").write_bytes(text)
+    with evener.open(tmp_path / "file", "wb", key=text) as file:
+        file.write(noise(100_000))
+    script = f"""
+import sys, evener
+file = evener.open({str(tmp_path / "file")!r}, {mode!r}, key={str(tmp_path / "key")!r})
+file.write(bytes(100_000)) if file.writable() else file.read()
+print("held", flush=True); sys.stdin.readline()
+file.close()
+print("gone", flush=True); sys.stdin.readline()
+"""
+    value = base64.b64decode(json.loads(text)["key"][0]["keyData"]["value"])
+
+    def key():
+        # A draft's header is written at once; the key of a file follows from its salt, as Tink has it.
+        (name,) = [name for name in os.listdir(tmp_path) if name != "key" and (mode == "rb" or name != "file")] or ["file"]
+        salt = (tmp_path / name).read_bytes()[1:33]
+        return HKDF(algorithm=hashes.SHA256(), length=32, salt=salt, info=b"").derive(value[-32:])
+
+    found = searched(script, key)
+    assert found["held"] > 0 and found["gone"] == 0, found
+
+
+def searched(script, key):
+    """How often a key is in the memory of a process at each of two lines that it prints; the searcher is another process."""
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         found = {}
         for _ in range(2):
             state = child.stdout.readline().strip()
+            key = key() if callable(key) else key
             found[state] = occurrences(child.pid, key)
             child.stdin.write("\n")
             child.stdin.flush()
-    assert found["held"] > 0, "the search finds nothing where there is something"
-    assert found["gone"] == 0
+    return found
 
 
 def occurrences(process, key):
@@ -269,6 +328,43 @@ except RuntimeError as error:
     assert ran.returncode == 0, ran.stderr
     first, second, third = ran.stdout.splitlines()
     assert "/no/such/socket" in first and "nonsense" in second and "before the first" in third
+
+
+def test_first_sessions_of_several_threads_look_at_the_machine_once(tmp_path):
+    script = """
+import ctypes, os, struct, threading, evener
+libc, cache, count = ctypes.CDLL(None), os.environ["EVENER_CACHE_DIR"], 16
+(costs,) = os.listdir(cache) or [None]
+watch, opened, closed = libc.inotify_init1(os.O_NONBLOCK), 0x20, 0x10
+# With what comes between two of a kind, which would be told as one.
+libc.inotify_add_watch(watch, os.fsencode(os.path.join(cache, costs)), opened | closed)
+start = threading.Barrier(count)
+def first():
+    start.wait()
+    evener.Session("SHA-256")
+threads = [threading.Thread(target=first) for _ in range(count)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(sum(kind == opened for _, kind, _, _ in struct.iter_unpack("iIII", os.read(watch, 4096))))
+"""
+    cache = {"EVENER_CACHE_DIR": str(tmp_path / "cache")}
+    # The costs that each runtime reads when it is opened.
+    assert run("import evener; evener.Session('SHA-256')", **cache).returncode == 0
+    ran = run(script, **cache)
+    assert ran.stdout == "1\n", (ran.stdout, ran.stderr)
+
+
+def test_a_burst_that_is_to_have_more_threads_than_there_are_queues_is_done_whole():
+    script = """
+import evener, hashlib
+evener.configure(threads=1500)
+space = bytes(range(256)) * 8192
+# Each job is a part, and all threads are there before the first ends.
+digests = evener.hash_many("SHA-256", space, ranges=[(0, len(space))] * 1500)
+print(len(digests), set(digests) == {hashlib.sha256(space).digest()})
+"""
+    ran = run(script)
+    assert ran.stdout == "1500 True\n", ran.stderr
 
 
 @pytest.mark.parametrize("call", ["evener.encrypt({})", "asyncio.run(evener.aio.encrypt({}))"])

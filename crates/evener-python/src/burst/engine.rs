@@ -1,12 +1,12 @@
 //! Where bursts are run: one runtime of the process, opened with the first session, and a queue for each thread that works on a burst.
 //!
 //! A burst is cut into parts, which the calling thread and others, started for as long as it lasts, take one after the other. What is little runs where
-//! it stands.
+//! it stands. `queues.rs` has the queues: a thread that finds none leaves its parts to the others.
 #![allow(unsafe_code, reason = "room: memory that Python's objects lend goes to the queue of evener-c")]
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use evener::core::{Algorithm, Direction, Padding};
@@ -17,12 +17,29 @@ use evener_c::{Error, Failure};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
+use super::queues::{self, Borrowed, locked};
 use super::spans::Span;
 use crate::exceptions::Kind;
 use crate::ffi::Place;
 
-/// A session of the process's runtime.
-pub(crate) struct Session(Arc<evener_c::session::Session>);
+/// A session of the process's runtime. When it goes, so does what queues that no burst uses made of its key.
+pub(crate) struct Session {
+    keyed: Arc<evener_c::session::Session>,
+    // Dropped behind it, in the order of the fields.
+    _wiped: WipedQueues,
+}
+
+/// Has idle queues wipe what they made of sessions that have ended.
+struct WipedQueues;
+
+impl Drop for WipedQueues {
+    fn drop(&mut self) {
+        // In a child of a fork the lock may be the parent's.
+        if RUNTIME.get().is_some_and(|runtime| runtime.check_process().is_ok()) {
+            queues::wipe_ended();
+        }
+    }
+}
 
 impl Session {
     pub(super) fn open(
@@ -33,11 +50,12 @@ impl Session {
     ) -> PyResult<Self> {
         let runtime = runtime().map_err(|failure| exception(&failure))?;
         let opened = evener_c::session::Session::open(runtime, algorithm.name(), direction, padding, key);
-        opened.map(|session| Self(Arc::new(session))).map_err(|failure| exception(&failure))
+        let opened = opened.map_err(|failure| exception(&failure))?;
+        Ok(Self { keyed: Arc::new(opened), _wiped: WipedQueues })
     }
 
     pub(super) fn core(&self) -> &evener::core::Session {
-        self.0.keyed()
+        self.keyed.keyed()
     }
 }
 
@@ -71,7 +89,7 @@ const LITTLE_BYTES: usize = 256 << 10;
 ///
 /// # Errors
 ///
-/// Where nothing could be run. What single jobs came to is in `results`.
+/// Where no thread could run anything, and nothing was written. What single jobs came to is in `results`.
 pub(super) fn run(session: &Session, work: &mut Work) -> PyResult<()> {
     let Work { spans, aads, ivs, tags, results } = work;
     let algorithm = session.core().algorithm();
@@ -86,18 +104,24 @@ pub(super) fn run(session: &Session, work: &mut Work) -> PyResult<()> {
     let parts = parts(results, tags, part_jobs, tag_bytes);
     let threads = threads.min(parts.len());
     let parts = Mutex::new(parts.into_iter());
-    let take_parts = || burst.take_parts(&parts);
+    let take_parts = |queue: Borrowed| burst.take_parts(&parts, queue);
     thread::scope(|scope| {
-        let helper =
-            |_| thread::Builder::new().name("evener-python".to_owned()).spawn_scoped(scope, take_parts);
+        // Others do the parts of a helper that finds no queue.
+        let help = || runtime().ok().and_then(queues::borrow_to_help).map_or(Ok(()), take_parts);
+        let helper = |_| thread::Builder::new().name("evener-python".to_owned()).spawn_scoped(scope, help);
         // Where no further thread is to be had, those there are do all of it.
         let helpers: Vec<_> = (1..threads).map_while(|number| helper(number).ok()).collect();
-        let own = take_parts();
-        let ended =
-            helpers.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(Error::Panic.into())));
-        ended.fold(own, Result::and)
+        let own = runtime().and_then(queues::borrow);
+        let (own, unable) = match own {
+            Ok(queue) => (take_parts(queue), None),
+            Err(failure) => (Ok(()), Some(failure)),
+        };
+        let ended = helpers.into_iter().map(|helper| helper.join().unwrap_or(Err(Error::Panic)));
+        ended.fold(own, Result::and)?;
+        // Who had a queue went on until no part was left.
+        unable.filter(|_| locked(&parts).len() > 0).map_or(Ok(()), Err)
     })
-    .map_err(|failure| exception(&failure))
+    .map_err(|failure: Failure| exception(&failure))
 }
 
 /// A run of jobs whose outcomes one thread writes.
@@ -134,17 +158,21 @@ struct Burst<'w> {
 }
 
 impl Burst<'_> {
-    fn take_parts<'w>(&self, parts: &Mutex<impl Iterator<Item = Part<'w>>>) -> Result<(), Failure> {
-        // Longer there than the queue, which gives back what it has of them where it ends early.
+    /// Runs parts until none is left.
+    fn take_parts<'w>(
+        &self,
+        parts: &Mutex<impl Iterator<Item = Part<'w>>>,
+        mut borrowed: Borrowed,
+    ) -> Result<(), Error> {
+        // The queue gives back what it has of them where it ends early.
         let mut jobs = Vec::new();
-        let mut queue = borrow_queue()?;
         loop {
             let Some(part) = locked(parts).next() else { break };
             // The first part is as long as any.
             jobs.resize_with(part.results.len().max(jobs.len()), || Job::ZERO);
-            self.run(part, &mut queue, &mut jobs)?;
+            self.run(part, &mut borrowed.queue, &mut jobs)?;
         }
-        locked(&QUEUES).push(queue);
+        borrowed.give_back();
         Ok(())
     }
 
@@ -179,7 +207,7 @@ impl Burst<'_> {
     /// Makes a structure that of a job of the burst. Field by field, for it is three lines of the cache.
     fn fill(&self, job: &mut Job, number: usize) {
         let (span, aad) = (self.spans[number], self.aads.get(number));
-        job.session = Arc::as_ptr(&self.session.0);
+        job.session = Arc::as_ptr(&self.session.keyed);
         job.src = span.input.start.cast::<c_void>().cast_const();
         job.src_len = span.input.len;
         job.dst = span.output.start.cast();
@@ -193,14 +221,16 @@ impl Burst<'_> {
 /// What users have said of the runtime, until it is there.
 static REQUEST: Mutex<Option<Request>> = Mutex::new(None);
 static RUNTIME: OnceLock<Arc<Runtime>> = OnceLock::new();
-/// Those that no burst uses.
-static QUEUES: Mutex<Vec<Queue>> = Mutex::new(Vec::new());
 
 fn runtime() -> Result<&'static Arc<Runtime>, Failure> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
     let asked = locked(&REQUEST);
+    // Another thread may have opened it meanwhile.
+    if let Some(runtime) = RUNTIME.get() {
+        return Ok(runtime);
+    }
     let mut request = asked.clone().unwrap_or_default();
     // A burst has threads of its own. Only a module's jobs need those of the runtime.
     if request.modules.is_empty() {
@@ -214,18 +244,6 @@ fn runtime() -> Result<&'static Arc<Runtime>, Failure> {
 fn threads() -> usize {
     let asked = locked(&REQUEST).as_ref().and_then(|request| request.threads);
     asked.unwrap_or_else(|| evener::core_budget().workers()).max(1)
-}
-
-fn borrow_queue() -> Result<Queue, Failure> {
-    let idle = locked(&QUEUES).pop();
-    idle.map_or_else(|| Queue::open(runtime()?, DEPTH), Ok)
-}
-
-/// Jobs that a queue has under way at most; a burst waits for all of its.
-const DEPTH: usize = 1;
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Says how bursts are run, before the first session.

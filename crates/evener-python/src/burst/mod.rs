@@ -5,6 +5,7 @@
 
 mod arguments;
 mod engine;
+mod queues;
 mod session;
 mod spans;
 
