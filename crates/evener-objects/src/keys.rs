@@ -1,4 +1,5 @@
-//! Keys of a run: read by who uses them, from a file, the environment or a command; wiped, and never in a message.
+//! Keys of a run: read by who uses them, from a file, the environment or a command; wiped, and never in a message. Nor is what was given in the
+//! place of a reference to one: a path is shown once the file is open, and a variable's name once it is set.
 
 use std::io::Read;
 use std::path::Path;
@@ -49,15 +50,22 @@ type Secret = (String, Zeroizing<Vec<u8>>);
 /// All that may hold secrets.
 fn secrets(keys: &Keys) -> Result<Vec<Secret>, Failure> {
     let mut secrets = Vec::new();
-    for file in keys.key.iter().chain(&keys.identities) {
-        secrets.push((file.display().to_string(), read_file(file)?));
+    let key = keys.key.iter().map(|file| ("--key".to_owned(), file));
+    for (option, file) in key.chain(numbered("--identity", &keys.identities)) {
+        secrets.push((file.display().to_string(), read_file(&option, file)?));
     }
     if let Some(name) = &keys.key_env {
         let value = std::env::var_os(name);
-        let value = value.ok_or_else(|| Failure::never(format_args!("the variable {name} is not set")))?;
+        let value = value.ok_or_else(|| Failure::never("the variable that --key-env names is not set"))?;
         secrets.push((name.clone(), Zeroizing::new(value.into_encoded_bytes())));
     }
     if let Some(command) = &keys.key_command {
+        // A shell would name what it does not find.
+        if holds_key(command) {
+            return Err(Failure::never(
+                "--key-command is a command that prints a key, and this has one in it",
+            ));
+        }
         secrets.push(("the command for the key".to_owned(), printed(command)?));
     }
     match secrets.iter().find(|(_, text)| is_age_file(text)) {
@@ -66,6 +74,22 @@ fn secrets(keys: &Keys) -> Result<Vec<Secret>, Failure> {
         ))),
         None => Ok(secrets),
     }
+}
+
+/// What was given by an option that may be repeated, each with the words for it.
+fn numbered<'k, T>(option: &str, given: &'k [T]) -> impl Iterator<Item = (String, &'k T)> {
+    let count = given.len();
+    given.iter().enumerate().map(move |(at, one)| match count {
+        1 => (option.to_owned(), one),
+        _ => (format!("{option}, {} of {count}", at + 1), one),
+    })
+}
+
+/// Whether a text has a key in it, as far as its form tells.
+fn holds_key(text: &str) -> bool {
+    let upper = Zeroizing::new(text.to_ascii_uppercase());
+    let marks = ["AGE-SECRET-KEY-", "AGE-PLUGIN-", "PRIVATE KEY-----", "\"KEYDATA\"", "\"ENCRYPTEDKEYSET\""];
+    marks.iter().any(|mark| upper.contains(mark))
 }
 
 fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Failure> {
@@ -84,12 +108,12 @@ fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Fa
         };
     }
     let mut recipients = Recipients::default();
-    for text in &keys.recipients {
-        recipients.add(text).map_err(of(text))?;
+    for (option, text) in numbered("--recipient", &keys.recipients) {
+        recipients.add(text).map_err(of(&option))?;
     }
-    for file in &keys.recipients_files {
-        let name = file.display().to_string();
-        add_file(&mut recipients, &read_file(file)?).map_err(of(&name))?;
+    for (option, file) in numbered("--recipients-file", &keys.recipients_files) {
+        let text = read_file(&option, file)?;
+        add_file(&mut recipients, &text).map_err(of(&file.display().to_string()))?;
     }
     for (name, text) in secrets {
         let holds_identities = text.windows(IDENTITY.len()).any(|start| start == IDENTITY);
@@ -115,11 +139,12 @@ fn add_file(recipients: &mut Recipients, text: &[u8]) -> Result<(), evener_files
     unusable.into_iter().next().map_or(Ok(()), |unusable| Err(unusable.error))
 }
 
-fn read_file(path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
-    let cannot =
-        |error: std::io::Error| Failure::never(format_args!("cannot read {}: {error}", path.display()));
-    let file = evener_fd::open_named(path, OFlags::RDONLY | OFlags::CLOEXEC).map_err(cannot)?;
-    read_all(std::fs::File::from(file)).map_err(cannot)
+/// The contents of a file that `option` names. It may be a key that was given in the place of its file, and is shown only if there is such a file.
+fn read_file(option: &str, path: &Path) -> Result<Zeroizing<Vec<u8>>, Failure> {
+    let file = evener_fd::open_named(path, OFlags::RDONLY | OFlags::CLOEXEC)
+        .map_err(|error| Failure::never(format_args!("{option}: cannot open the file: {error}")))?;
+    read_all(std::fs::File::from(file))
+        .map_err(|error| Failure::never(format_args!("cannot read {}: {error}", path.display())))
 }
 
 /// What a command prints, which a shell runs.

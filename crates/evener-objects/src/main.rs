@@ -36,6 +36,8 @@ fn asked() -> Result<Ask, Failure> {
         return Err(Failure::never("this program is called by `evener plan` and `evener run-shard`"));
     };
     let text = argument.to_str().ok_or_else(|| Failure::never("what was asked is no text"))?;
-    serde_json::from_str(text)
-        .map_err(|error| Failure::never(format_args!("what was asked is not understood: {error}")))
+    // Its own words would repeat what was asked.
+    serde_json::from_str(text).map_err(|error| {
+        Failure::never(format_args!("what was asked is not understood, from column {} on", error.column()))
+    })
 }

@@ -305,6 +305,41 @@ fn keys_that_are_none_are_refused_for_good_and_a_command_that_fails_for_the_mome
 }
 
 #[test]
+fn a_key_in_the_place_of_what_says_where_it_is_is_in_no_message() {
+    let (stage, person) = (Stage::new(&some_tree(1, 52), Wanted::Shards(1)), Person::new());
+    let keyset = Keyset::generate("AES256_GCM_HKDF_4KB".parse::<Template>().unwrap()).unwrap().to_json();
+    let keyset = std::str::from_utf8(&keyset).unwrap().to_owned();
+    let identity = person.text.lines().find(|line| line.starts_with("AGE-SECRET-KEY-1")).unwrap().to_owned();
+    let public = person.recipient;
+    for secret in [identity, keyset] {
+        for (keys, option) in [
+            (Keys { recipients: vec![secret.clone()], ..Keys::default() }, "--recipient: "),
+            (
+                Keys { recipients: vec![public.clone(), secret.clone()], ..Keys::default() },
+                "--recipient, 2 of 2: ",
+            ),
+            (
+                Keys { recipients_files: vec![secret.clone().into()], ..Keys::default() },
+                "--recipients-file: ",
+            ),
+            (Keys { key: Some(secret.clone().into()), ..Keys::default() }, "--key: "),
+            (Keys { identities: vec![secret.clone().into()], ..Keys::default() }, "--identity: "),
+            (Keys { key_env: Some(secret.clone()), ..Keys::default() }, "--key-env "),
+            (Keys { key_command: Some(secret.clone()), ..Keys::default() }, "--key-command "),
+        ] {
+            let output = ended_with(2, program(&Ask::RunShard(stage.asked(0, keys))));
+            let said = [output.stderr, output.stdout].map(|text| String::from_utf8(text).unwrap()).concat();
+            assert!(said.contains(option), "{said}");
+            // No word of it: a message may have it in other lines.
+            let words = secret.split(|sign: char| !sign.is_ascii_alphanumeric());
+            for word in words.filter(|word| word.len() > 20) {
+                assert!(!said.contains(word), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_run_ends_with_the_process_that_started_it_where_that_was_asked_for() {
     let stage = Stage::new(&some_tree(1, 61), Wanted::Shards(1));
     for with_parent in [true, false] {
