@@ -280,6 +280,29 @@ fn a_plan_of_no_objects_has_no_shards_and_one_of_itself_is_refused() {
 }
 
 #[test]
+fn places_that_are_one_by_other_names_are_refused_before_anything_is_read() {
+    let stage = Stage::new(&some_tree(1, 53), Wanted::Shards(1));
+    symlink("plain", stage.folder.join("link")).unwrap();
+    let wanted = || stage.planning("plain", "sealed", Wanted::Shards(1), "other.json");
+    for (source, destination, said) in [
+        ("s3://bucket/run#3", "s3://bucket/sealed", "%23"),
+        ("s3://bucket/plain", "gs://bucket/run?generation=3", "%3F"),
+        ("s3://bucket/run", "s3a://bucket/%72un/sealed", "lie in each other"),
+        (&stage.text("plain"), &stage.text("link/sealed"), "lie in each other"),
+        (&stage.text("plain"), &stage.text("x/../plain"), "lie in each other"),
+    ] {
+        let (source, destination) = (source.to_owned(), destination.to_owned());
+        let output = ended_with(2, program(&Ask::Plan(Planning { source, destination, ..wanted() })));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{output:?}");
+        assert!(!stage.folder.join("other.json").exists());
+    }
+    // Nor does a shard work on them whose plan was made before the link was.
+    symlink("plain", stage.folder.join("sealed")).unwrap();
+    let output = ended_with(2, program(&Ask::RunShard(stage.asked(0, Person::new().as_recipient()))));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lie in each other"), "{output:?}");
+}
+
+#[test]
 fn keys_that_are_none_are_refused_for_good_and_a_command_that_fails_for_the_moment() {
     let stage = Stage::new(&some_tree(1, 51), Wanted::Shards(1));
     let write = |name: &str, text: &str| {

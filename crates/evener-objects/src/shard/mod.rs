@@ -67,6 +67,8 @@ pub(crate) fn run(run: &ShardRun) -> Result<Exit, Failure> {
     mark(&task, &plan.salt, &[])
         .ok_or_else(|| Failure::never("passphrases are for people: shards take keys"))?;
     let retries = Retries { timeout: Duration::from_secs(run.timeout_s.into()) };
+    // Where links lead was another machine's when the plan was made.
+    store::places(&plan.source, &plan.destination)?;
     let source = store::open(&plan.source, false, retries)?;
     let destination = store::open(&plan.destination, true, retries)?;
     let report = Report::new(run.number, run.json.as_deref(), run.quiet);

@@ -1,6 +1,6 @@
 //! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
 //!
-//! `remote.rs` has S3's, Google's and Azure's, by the crate `object_store`, `parts.rs` and `blocks.rs` their two kinds of uploads, `sharing.rs`
+//! `places.rs` has what users name, `remote.rs` S3's, Google's and Azure's, by the crate `object_store`, `parts.rs` and `blocks.rs` their two kinds of uploads, `sharing.rs`
 //! what several machines need to make one output, `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local.rs` directories, by descriptors and without following links.
 //! Either way an output appears under its name when all of it is there, together with its mark.
 
@@ -10,6 +10,7 @@ pub(crate) mod breaking;
 mod errors;
 mod local;
 mod parts;
+mod places;
 mod remote;
 mod sharing;
 mod signing;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 
 use crate::outcome::{Failure, Retries};
 
+pub(crate) use places::places;
 pub(crate) use sharing::{RESERVED, Sharing};
 pub(crate) use walk::{Step, Walk};
 
@@ -137,27 +139,6 @@ pub(crate) fn open(place: &str, is_made: bool, retries: Retries) -> Result<Arc<d
         Some(path) => Ok(Arc::new(local::Local::open(path, is_made)?)),
         None => Ok(Arc::new(remote::Remote::open(place, retries)?)),
     }
-}
-
-/// Places as they stand in a plan, which is read elsewhere: as URIs. An error where one place lies in the other, for then outputs would be inputs.
-pub(crate) fn places(source: &str, destination: &str) -> Result<[String; 2], Failure> {
-    let [source, destination] = [absolute(source)?, absolute(destination)?];
-    let folder = |place: &str| format!("{}/", place.trim_end_matches('/'));
-    let (from, to) = (folder(&source), folder(&destination));
-    if from.starts_with(&to) || to.starts_with(&from) {
-        return Err(Failure::never(format_args!("{source} and {destination} lie in each other")));
-    }
-    Ok([source, destination])
-}
-
-fn absolute(place: &str) -> Result<String, Failure> {
-    if place.contains("://") {
-        return Ok(place.to_owned());
-    }
-    let path =
-        std::path::absolute(place).map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
-    let path = path.to_str().ok_or_else(|| Failure::never(format_args!("{place} is no text")))?;
-    Ok(format!("file://{path}"))
 }
 
 #[cfg(test)]

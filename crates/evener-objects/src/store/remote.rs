@@ -19,11 +19,11 @@ use object_store::{
     ObjectStoreScheme, PutMode, PutMultipartOptions, PutOptions, RetryConfig,
 };
 use tokio::runtime::Runtime;
-use url::Url;
 
 use super::blocks::Blocks;
 use super::errors::of;
 use super::parts::Parts;
+use super::places::RemotePlace;
 use super::signing::Libcrypto;
 use super::{BY_ETAG, Found, Listing, Making, Sharing, Standing, Store, Unlisted, Upload};
 use crate::outcome::{Failure, Kind, Retries};
@@ -60,8 +60,7 @@ impl Remote {
     /// The place that a URI names, with what the environment says of credentials and endpoints.
     pub(super) fn open(place: &str, retries: Retries) -> Result<Self, Failure> {
         let refused = |error: &dyn std::fmt::Display| Failure::never(format_args!("{place}: {error}"));
-        let url = Url::parse(place).map_err(|error| refused(&error))?;
-        let (scheme, prefix) = ObjectStoreScheme::parse(&url).map_err(|error| refused(&error))?;
+        let RemotePlace { scheme, prefix, .. } = RemotePlace::parse(place)?;
         let runtime = RUNTIME.as_ref().map_err(|error| refused(error))?;
         let (objects, uploads) = connected(&scheme, place, retries).map_err(|error| refused(&error))?;
         Ok(Self { objects, uploads, prefix, runtime })
