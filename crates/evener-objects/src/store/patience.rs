@@ -1,0 +1,157 @@
+//! How long a request may take: as long as something of it goes on. One that sends a part may take a time that grows with the part, for of what is on
+//! its way the client hears nothing; of an answer each read has a time of its own.
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::pin::Pin;
+use std::time::Duration;
+
+use object_store::ClientOptions;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+    ReqwestConnector,
+};
+
+/// How slow a line may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// How long an answer may stand still.
+    still: Duration,
+    /// Bytes a second that a request sends at least.
+    slowest: u64,
+}
+
+impl Patience {
+    /// Assumed, not measured: 30 s, and 32 KiB/s. A part of 8 MiB may take 286 s; dozens of them share a slow line.
+    pub(super) const USUAL: Self = Self { still: Duration::from_secs(30), slowest: 32 << 10 };
+
+    fn for_bytes(self, bytes: u64) -> Duration {
+        self.still + Duration::from_secs(bytes / self.slowest)
+    }
+}
+
+/// Bytes that a request may send at once with its answer.
+const LITTLE_BYTES: u64 = 64 << 10;
+/// More than any part has.
+const PART_BYTES_MAX: u64 = 5 << 30;
+
+impl HttpConnector for Patience {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let endless = options.clone().with_timeout_disabled();
+        // The time that a read has begins with the request, so it would be over while a large one is sent.
+        let little = endless.clone().with_read_timeout(self.still);
+        let large = endless.with_timeout(self.for_bytes(PART_BYTES_MAX));
+        let [little, large] = [little, large].map(|options| ReqwestConnector::default().connect(&options));
+        Ok(HttpClient::new(Requests { patience: *self, little: little?, large: large? }))
+    }
+}
+
+/// Clients for what sends little and for what sends much.
+#[derive(Debug)]
+struct Requests {
+    patience: Patience,
+    little: HttpClient,
+    large: HttpClient,
+}
+
+impl Requests {
+    async fn answer(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let bytes = request.body().content_length() as u64;
+        if bytes <= LITTLE_BYTES {
+            return self.little.execute(request).await;
+        }
+        let late = |_| HttpError::new(HttpErrorKind::Timeout, std::io::Error::from(ErrorKind::TimedOut));
+        let answer = tokio::time::timeout(self.patience.for_bytes(bytes), self.large.execute(request));
+        answer.await.map_err(late)?
+    }
+}
+
+impl HttpService for Requests {
+    // As the macro `async_trait` writes it.
+    fn call<'s, 'f>(
+        &'s self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'f>>
+    where
+        's: 'f,
+        Self: 'f,
+    {
+        Box::pin(self.answer(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::thread;
+
+    use object_store::aws::AmazonS3Builder;
+    use object_store::{ObjectStore, ObjectStoreExt as _, RetryConfig};
+
+    use super::*;
+    use crate::store::signing::Libcrypto;
+
+    /// Reads a request as a slow line does, and answers in two halves.
+    fn serve(mut client: &TcpStream, pause: Duration) {
+        let mut request = BufReader::new(client);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            if request.read_line(&mut line).unwrap() == 0 {
+                return;
+            }
+            let lower = line.to_ascii_lowercase();
+            if let Some(bytes) = lower.strip_prefix("content-length:") {
+                length = bytes.trim().parse().unwrap();
+            }
+            if line == "\r\n" {
+                break;
+            }
+        }
+        let mut piece = vec![0; 1 << 20];
+        while length > 0 {
+            thread::sleep(pause);
+            let now = length.min(piece.len());
+            request.read_exact(&mut piece[..now]).unwrap();
+            length -= now;
+        }
+        let head = "HTTP/1.1 200 OK\r\netag: \"1\"\r\nlast-modified: Mon, 30 Nov 2026 12:00:00 GMT\r\n";
+        write!(client, "{head}content-length: 4\r\n\r\nab").unwrap();
+        thread::sleep(pause);
+        client.write_all(b"cd").ok();
+    }
+
+    fn store(pause: Duration) -> impl ObjectStore {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let client = client.unwrap();
+                thread::spawn(move || serve(&client, pause));
+            }
+        });
+        let store = AmazonS3Builder::new().with_bucket_name("b").with_region("r").with_allow_http(true);
+        let store = store.with_endpoint(format!("http://127.0.0.1:{port}")).with_access_key_id("user");
+        let store =
+            store.with_secret_access_key("a secret").with_crypto_provider(std::sync::Arc::new(Libcrypto));
+        let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+        let patience = Patience { still: Duration::from_secs(1), slowest: 1 << 20 };
+        store.with_retry(retry).with_http_connector(patience).build().unwrap()
+    }
+
+    #[test]
+    fn a_large_part_over_a_slow_line_gets_through_and_what_stands_still_is_given_up() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let path = object_store::path::Path::from("object");
+        let (slow, still) = (store(Duration::from_millis(700)), store(Duration::from_secs(20)));
+        // Longer than an answer may stand still, and no slower than it may be.
+        runtime.block_on(slow.put(&path, vec![7; 3 << 20].into())).unwrap();
+        let read = async { slow.get(&path).await?.bytes().await };
+        assert_eq!(runtime.block_on(read).unwrap(), "abcd");
+        runtime.block_on(still.put(&path, vec![7; 3 << 20].into())).unwrap_err();
+        let read = async { still.get(&path).await?.bytes().await };
+        runtime.block_on(read).unwrap_err();
+    }
+}
