@@ -6,14 +6,14 @@ mod support;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use evener_files::keyset::{Keyset, Template};
-use evener_shards::{Ask, Direction, Keys, Planning, ShardRun, Wanted};
+use evener_shards::{Ask, Direction, Existing, Keys, Planning, ShardRun, Wanted};
 use evener_testing::Random;
 use support::{
     Person, Tree, ended_with, folder, kill_at_work, plan_of, planning, program, read, report, shard,
@@ -145,6 +145,32 @@ fn another_key_is_told_by_the_exit_status_and_so_is_damage() {
     let mut expected = tree;
     expected.retain(|name, _| !["a!b", "large/two"].contains(&name.as_str()));
     assert!(read(&stage.folder.join("opened")) == expected, "nothing of a damaged object is there");
+}
+
+#[test]
+fn an_output_that_was_written_to_after_it_was_made_is_no_finished_one_and_is_made_again_where_that_is_wished()
+{
+    let (tree, person) = (some_tree(3, 42), Person::new());
+    let stage = Stage::new(&tree, Wanted::Shards(1));
+    stage.all(&person.as_recipient());
+    let sealed = |name: &str| fs::OpenOptions::new().write(true).open(stage.folder.join("sealed").join(name));
+    // One is cut off, one gets another byte in its place; what a backup put there has its mark and its time.
+    sealed("a!b").unwrap().set_len(100).unwrap();
+    sealed("large/two").unwrap().write_at(b"?", 1_000_000).unwrap();
+    let one = stage.folder.join("sealed/large/one");
+    let backup = stage.folder.join("sealed/backup");
+    assert!(Command::new("cp").arg("-a").args([&one, &backup]).status().unwrap().success());
+    fs::rename(backup, one).unwrap();
+    let asked = stage.asked(0, person.as_recipient());
+    let (objects, totals) = report(&ended_with(2, program(&Ask::RunShard(asked.clone()))));
+    for name in ["a!b", "large/two"] {
+        assert!(objects[name]["error"].as_str().unwrap().contains("written to"), "{objects:?}");
+    }
+    assert_eq!((&totals["failed"], &totals["try_again"]), (&2.into(), &0.into()));
+    let update = ShardRun { existing: Existing::Update, ..asked };
+    let (_, totals) = report(&ended_with(0, program(&Ask::RunShard(update))));
+    assert_eq!((&totals["done"], &totals["failed"]), (&2.into(), &0.into()));
+    assert!(read(&stage.folder.join("sealed")).iter().all(|(name, file)| person.opens(file) == tree[name]));
 }
 
 /// A number in packaging/kubernetes/shards.yaml, by what stands before it.

@@ -76,19 +76,23 @@ impl<'a> Order<'a> {
 
     /// Whether the finished output stands there.
     pub(super) fn is_finished(&self, making: &Making) -> Result<bool, Failure> {
-        Ok(self.standing(making)?.is_some_and(|standing| standing.mark.as_ref() == Some(&making.mark)))
+        let is_it = |standing: Standing| standing.mark.as_ref() == Some(&making.mark) && !standing.is_changed;
+        Ok(self.standing(making)?.is_some_and(is_it))
     }
 
     /// The output if it is to be made, replacing what stands there where that may be replaced.
     pub(super) fn unless_finished(&self, making: Making) -> Result<Option<Making>, Failure> {
-        let Some(Standing { mark }) = self.standing(&making)? else { return Ok(Some(making)) };
+        let Some(Standing { mark, is_changed }) = self.standing(&making)? else { return Ok(Some(making)) };
         let refused = |what: &str| {
             Err(Failure::never(format_args!("output exists and is not the finished result: {what}")))
         };
         match (mark, self.existing) {
-            (Some(mark), _) if mark == making.mark => Ok(None),
+            (Some(mark), _) if mark == making.mark && !is_changed => Ok(None),
             (_, Existing::Replace) | (Some(_), Existing::Update) => {
                 Ok(Some(Making { replaces: true, ..making }))
+            }
+            (Some(_), Existing::Keep) if is_changed => {
+                refused("it was written to after it was made (--update makes it again)")
             }
             (Some(_), Existing::Keep) => {
                 refused("its source has changed since, or it is for another key (--update makes it again)")

@@ -3,7 +3,8 @@
 //!
 //! An output is a file without a name (`O_TMPFILE`) until then, so that a process that dies leaves nothing. It is a draft with a name, which
 //! listings leave out, where the file system has no such files, and for the moment in which it replaces what stands there: such a draft goes
-//! with a try that fails, and stays only if the process dies. The mark is an extended attribute.
+//! with a try that fails, and stays only if the process dies. The mark is an extended attribute, beside the length and the time
+//! of change that the output had then: a file can be written to and keep its attributes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -83,6 +84,12 @@ fn version(stat: &Stat) -> String {
     format!("file {st_ino} {st_size} {st_mtime}.{st_mtime_nsec} {st_ctime}.{st_ctime_nsec}")
 }
 
+/// What a write to a file changes.
+fn written_state(stat: &Stat) -> String {
+    let Stat { st_size, st_mtime, st_mtime_nsec, .. } = *stat;
+    format!("{st_size} {st_mtime}.{st_mtime_nsec}")
+}
+
 impl Store for Local {
     fn list(&self, after: &str) -> Listing {
         let mut found = Vec::new();
@@ -118,10 +125,15 @@ impl Store for Local {
         };
         let mut mark = [0; MARK_BYTES_MAX];
         let mark = match fs::fgetxattr(&fd, MARK, &mut mark) {
-            Ok(bytes) => std::str::from_utf8(&mark[..bytes]).ok().map(str::to_owned),
+            Ok(bytes) => std::str::from_utf8(&mark[..bytes]).ok(),
             Err(_) => None,
         };
-        Ok(Some(Standing { mark }))
+        let Some(mark) = mark else { return Ok(Some(Standing { mark: None, is_changed: false })) };
+        let (mark, state) = mark.split_once(' ').map_or((mark, None), |(mark, state)| (mark, Some(state)));
+        // Of outputs of earlier versions the mark is all that is known.
+        let now = written_state(&fs::fstat(&fd).map_err(of)?);
+        let is_changed = state.is_some_and(|state| state != now);
+        Ok(Some(Standing { mark: Some(mark.to_owned()), is_changed }))
     }
 
     fn put(&self, making: &Making, output: Bytes) -> Result<(), Failure> {
@@ -259,9 +271,7 @@ impl Upload for Draft {
     }
 
     fn complete(&self) -> Result<(), Failure> {
-        // Where the file system has no attributes, the output is taken for another program's later.
-        fs::fsetxattr(&self.file, MARK, self.making.mark.as_bytes(), XattrFlags::empty()).ok();
-        self.file.sync_all().map_err(|error| of_io(&error))?;
+        self.settle(&self.file)?;
         let own = self.making.name.rsplit('/').next().unwrap_or_default();
         match (&self.draft_name, self.making.replaces) {
             (None, false) => self.link(own)?,
@@ -287,6 +297,15 @@ impl Upload for Draft {
 }
 
 impl Draft {
+    /// Gives a file that is whole its mark, and has it on the disk.
+    fn settle(&self, file: &File) -> Result<(), Failure> {
+        let state = written_state(&fs::fstat(file).map_err(of)?);
+        let mark = format!("{} {state}", self.making.mark);
+        // Where the file system has no attributes, the output is taken for another program's later.
+        fs::fsetxattr(file, MARK, mark.as_bytes(), XattrFlags::empty()).ok();
+        file.sync_all().map_err(|error| of_io(&error))
+    }
+
     /// Gives the file without a name one.
     fn link(&self, own: &str) -> Result<(), Failure> {
         let file = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());

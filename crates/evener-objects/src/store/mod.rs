@@ -61,6 +61,8 @@ const BY_ETAG: &str = "etag ";
 pub(crate) struct Standing {
     /// The mark that Evener gave it.
     pub(crate) mark: Option<String>,
+    /// Whether it was written to afterwards.
+    pub(crate) is_changed: bool,
 }
 
 /// How an output is to be made.

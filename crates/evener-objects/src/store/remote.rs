@@ -155,7 +155,8 @@ impl Store for Remote {
         match self.wait(self.objects.get_opts(&path, options)) {
             Ok(head) => {
                 let mark = head.attributes.get(&MARK).map(|mark| mark.as_ref().to_owned());
-                Ok(Some(Standing { mark }))
+                // Who writes to it makes another object, which has no mark.
+                Ok(Some(Standing { mark, is_changed: false }))
             }
             Err(failure) if failure.kind == Kind::Absent => Ok(None),
             Err(failure) => Err(failure),
