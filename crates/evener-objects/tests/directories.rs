@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use evener_files::keyset::{Keyset, Template};
 use evener_shards::{Ask, Direction, Existing, Keys, Planning, ShardRun, Wanted};
 use evener_testing::Random;
+use evener_testing::programs::{skipped, there_is};
 use support::{
     Person, Tree, ended_with, folder, kill_at_work, plan_of, planning, program, read, report, shard,
     some_tree, write,
@@ -171,6 +172,50 @@ fn an_output_that_was_written_to_after_it_was_made_is_no_finished_one_and_is_mad
     let (_, totals) = report(&ended_with(0, program(&Ask::RunShard(update))));
     assert_eq!((&totals["done"], &totals["failed"]), (&2.into(), &0.into()));
     assert!(read(&stage.folder.join("sealed")).iter().all(|(name, file)| person.opens(file) == tree[name]));
+}
+
+#[test]
+fn an_output_gets_its_name_where_there_are_no_hard_links_or_fails_for_good() {
+    if !there_is("strace") {
+        return skipped("strace is not installed");
+    }
+    let (tree, person) = (some_tree(3, 43), Person::new());
+    let stage = Stage::new(&tree, Wanted::Shards(1));
+    let ran = |status: i32, asked: &ShardRun, refused: &[&str]| {
+        let asked = program(&Ask::RunShard(asked.clone()));
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "-o", "/dev/null"]);
+        for call in refused {
+            strace.arg(format!("--inject={call}"));
+        }
+        strace.arg(asked.get_program()).args(asked.get_args());
+        report(&ended_with(status, strace)).1
+    };
+    let asked = stage.asked(0, person.as_recipient());
+    let sealed = stage.folder.join("sealed");
+    for errno in ["EPERM", "EOPNOTSUPP", "ENOSYS"] {
+        let link = format!("linkat:error={errno}");
+        // Neither: no request is tried again for what stays as it is.
+        let totals = ran(2, &asked, &[&link, "renameat2:error=EINVAL"]);
+        assert_eq!(
+            (&totals["done"], &totals["try_again"], &totals["retries"]),
+            (&0.into(), &0.into(), &0.into())
+        );
+        assert!(read(&sealed).is_empty(), "no draft is left");
+        assert_eq!(ran(0, &asked, &[&link])["done"], tree.len() as u64);
+        let files = read(&sealed);
+        assert_eq!(files.keys().collect::<Vec<_>>(), tree.keys().collect::<Vec<_>>(), "no draft is left");
+        assert!(files.iter().all(|(name, file)| person.opens(file) == tree[name]));
+        assert_eq!(ran(0, &asked, &[])["already_done"], tree.len() as u64);
+        // What stands there is replaced where that is wished, and never else.
+        fs::write(sealed.join("a"), "of others").unwrap();
+        fs::remove_file(sealed.join("large/two")).unwrap();
+        assert_eq!(ran(2, &asked, &[&link])["failed"], 1);
+        assert_eq!(read(&sealed)["a"], b"of others");
+        let force = ShardRun { existing: Existing::Replace, ..asked.clone() };
+        assert_eq!(ran(0, &force, &[&link])["done"], 1);
+        fs::remove_dir_all(&sealed).unwrap();
+    }
 }
 
 /// A number in packaging/kubernetes/shards.yaml, by what stands before it.

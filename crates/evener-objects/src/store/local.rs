@@ -8,7 +8,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Seek as _};
 use std::ops::Range;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use evener_fd::open_named;
 use evener_fd::text::PathDisplay;
-use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, XattrFlags};
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags};
 use rustix::io::Errno;
 
 use super::{Found, Listing, Making, Standing, Store, Unlisted, Upload};
@@ -259,10 +259,15 @@ impl Local {
 
 /// A draft where the file system has no files without names.
 fn named_draft(folder: OwnedFd, making: &Making) -> Result<Draft, Failure> {
+    let (name, file) = new_draft(&folder)?;
+    Ok(Draft { file, folder, making: making.clone(), draft_name: Some(name) })
+}
+
+fn new_draft(folder: &OwnedFd) -> Result<(String, File), Failure> {
     let name = random_name()?;
     let flags = DRAFTED | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
-    let fd = fs::openat(&folder, &name, flags, DRAFT_MODE).map_err(of)?;
-    Ok(Draft { file: File::from(fd), folder, making: making.clone(), draft_name: Some(name) })
+    let fd = fs::openat(folder, &name, flags, DRAFT_MODE).map_err(of)?;
+    Ok((name, File::from(fd)))
 }
 
 impl Upload for Draft {
@@ -274,20 +279,16 @@ impl Upload for Draft {
         self.settle(&self.file)?;
         let own = self.making.name.rsplit('/').next().unwrap_or_default();
         match (&self.draft_name, self.making.replaces) {
-            (None, false) => self.link(own)?,
-            (Some(draft), false) => {
-                fs::linkat(&self.folder, draft, &self.folder, own, AtFlags::empty()).map_err(of)?;
-                fs::unlinkat(&self.folder, draft, AtFlags::empty()).map_err(of)?;
-            }
-            (None, true) => {
-                let draft = random_name()?;
-                self.link(&draft)?;
-                if let Err(errno) = fs::renameat(&self.folder, &draft, &self.folder, own) {
-                    fs::unlinkat(&self.folder, &draft, AtFlags::empty()).ok();
-                    return Err(of(errno));
+            (Some(draft), replaces) => self.rename(draft, own, replaces)?,
+            (None, replaces) => {
+                let name = if replaces { random_name()? } else { own.to_owned() };
+                match self.link(&name) {
+                    Ok(()) if replaces => self.rename_or_remove(&name, own)?,
+                    Ok(()) => {}
+                    Err(errno) if has_no_links(errno) => self.rename_or_remove(&self.copy()?, own)?,
+                    Err(errno) => return Err(of(errno)),
                 }
             }
-            (Some(draft), true) => fs::renameat(&self.folder, draft, &self.folder, own).map_err(of)?,
         }
         fs::fsync(&self.folder).map_err(of)
     }
@@ -307,11 +308,55 @@ impl Draft {
     }
 
     /// Gives the file without a name one.
-    fn link(&self, own: &str) -> Result<(), Failure> {
+    fn link(&self, own: &str) -> Result<(), Errno> {
         let file = format!("/proc/self/fd/{}", self.file.as_fd().as_raw_fd());
         let flags = AtFlags::SYMLINK_FOLLOW;
-        fs::linkat(fs::CWD, OsStr::new(&file), &self.folder, own, flags).map_err(of)
+        fs::linkat(fs::CWD, OsStr::new(&file), &self.folder, own, flags)
     }
+
+    /// Gives the draft `draft` the name of the output.
+    fn rename(&self, draft: &str, own: &str, replaces: bool) -> Result<(), Failure> {
+        let folder = &self.folder;
+        if replaces {
+            return fs::renameat(folder, draft, folder, own).map_err(of);
+        }
+        match fs::linkat(folder, draft, folder, own, AtFlags::empty()) {
+            Ok(()) => fs::unlinkat(folder, draft, AtFlags::empty()).map_err(of),
+            Err(errno) if has_no_links(errno) => {
+                let renamed = fs::renameat_with(folder, draft, folder, own, RenameFlags::NOREPLACE);
+                renamed.map_err(|errno| match errno {
+                    Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP => Failure::never(
+                        "its file system has neither hard links nor a rename that replaces nothing, so no output gets its name there",
+                    ),
+                    _ => of(errno),
+                })
+            }
+            Err(errno) => Err(of(errno)),
+        }
+    }
+
+    /// The same for a draft that got its name for this alone.
+    fn rename_or_remove(&self, draft: &str, own: &str) -> Result<(), Failure> {
+        self.rename(draft, own, self.making.replaces).inspect_err(|_| {
+            fs::unlinkat(&self.folder, draft, AtFlags::empty()).ok();
+        })
+    }
+
+    /// A draft with a name that has all that the file without one has; its name.
+    fn copy(&self) -> Result<String, Failure> {
+        let (name, file) = new_draft(&self.folder)?;
+        let copied = (&self.file).rewind().and_then(|()| std::io::copy(&mut &self.file, &mut &file));
+        let settled = copied.map_err(|error| of_io(&error)).and_then(|_| self.settle(&file));
+        if settled.is_err() {
+            fs::unlinkat(&self.folder, &name, AtFlags::empty()).ok();
+        }
+        settled.map(|()| name)
+    }
+}
+
+/// Whether a file system refuses a hard link because it has none.
+const fn has_no_links(errno: Errno) -> bool {
+    matches!(errno, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM)
 }
 
 fn random_name() -> Result<String, Failure> {
@@ -333,7 +378,8 @@ fn of_io(error: &std::io::Error) -> Failure {
         | ErrorKind::ReadOnlyFilesystem
         | ErrorKind::NotADirectory
         | ErrorKind::IsADirectory
-        | ErrorKind::InvalidInput => Kind::Never,
+        | ErrorKind::InvalidInput
+        | ErrorKind::Unsupported => Kind::Never,
         // Its kind has no name before Rust 1.87.
         _ if error.raw_os_error() == Some(Errno::NAMETOOLONG.raw_os_error()) => Kind::Never,
         // A full disk may be emptied, a server of files may come back.
