@@ -6,6 +6,7 @@ use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use evener_files::object::{ObjectWork, ReadAt};
 use evener_shards::Plan;
@@ -121,6 +122,7 @@ impl Large {
     /// Does the part `number` of those that are done here; whether it was the one that is ended last.
     pub(super) fn do_part(&self, shard: &Order<'_>, core: &mut Core<'_, '_>, number: usize) -> bool {
         let number = self.parts.start + number;
+        let _waited_for = WaitedFor(&*self.upload);
         let tried = if self.failure().is_none() { self.try_part(shard, core, number) } else { Ok(()) };
         if let Err(failure) = tried {
             self.failure().get_or_insert(failure);
@@ -178,6 +180,17 @@ impl Large {
 
     fn failure(&self) -> MutexGuard<'_, Option<Failure>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A part that others may wait for: they hear of it where this thread panics.
+struct WaitedFor<'a>(&'a dyn Upload);
+
+impl Drop for WaitedFor<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.give_up();
+        }
     }
 }
 

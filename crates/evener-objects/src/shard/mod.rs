@@ -184,3 +184,85 @@ fn threads(task: &Task, run: &ShardRun) -> usize {
     let affordable = usize::try_from(run.memory_bytes / thread_bytes(task)).unwrap_or(usize::MAX);
     (THREADS_PER_CORE * evener::core_budget().workers()).min(affordable).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::path::PathBuf;
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+
+    use bytes::Bytes;
+    use evener_files::age_keys::generate_identity;
+    use evener_shards::{Direction, Existing, Keys, Shard};
+
+    use super::*;
+    use crate::store::{Listing, Making, Standing, Upload};
+
+    /// A store of these names, in which a read of `bad` panics, and that takes no output.
+    struct Panicking;
+
+    impl Store for Panicking {
+        fn list(&self, _: &str) -> Listing {
+            let names = ["a", "bad", "c", "d", "e", "f"];
+            let found = |name: &str| Ok(Found { name: name.to_owned(), bytes: 5, version: String::new() });
+            Box::new(names.map(found).into_iter())
+        }
+
+        fn read(&self, found: &Found, _: Range<u64>) -> Result<Bytes, Failure> {
+            assert_ne!(found.name, "bad", "as it is to");
+            Ok(Bytes::from_static(b"bytes"))
+        }
+
+        fn standing(&self, _: &str) -> Result<Option<Standing>, Failure> {
+            Ok(None)
+        }
+
+        fn put(&self, _: &Making, _: Bytes) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn begin(&self, _: &Making) -> Result<Arc<dyn Upload>, Failure> {
+            unreachable!()
+        }
+    }
+
+    fn run_that_panics() -> Result<(), Failure> {
+        let made = generate_identity(std::time::SystemTime::now(), false).unwrap();
+        let keys = Keys { recipients: vec![made.recipient.clone()], ..Keys::default() };
+        let task = keys::task(Direction::Encrypt, &keys)?;
+        let plan = Plan {
+            direction: Direction::Encrypt,
+            source: "a".to_owned(),
+            destination: "b".to_owned(),
+            suffix: String::new(),
+            salt: [0; 16],
+            is_ordered: true,
+            shards: vec![Shard { after: String::new(), objects: 6, bytes: 30 }],
+            ranged: Vec::new(),
+        };
+        let retries = Retries { timeout: Duration::ZERO };
+        let report = Report::new(0, None::<PathBuf>.as_deref(), true).unwrap();
+        let shard = Order {
+            plan: &plan,
+            portion: plan.shard(0).unwrap(),
+            shared: None,
+            task: &task,
+            source: &Panicking,
+            destination: &Panicking,
+            existing: Existing::Keep,
+            retries,
+            report: &report,
+        };
+        let queue = Queue::new(Feed::new(&Panicking, "", None, true, retries, &report), 0);
+        on_threads(&shard, &queue, 3)
+    }
+
+    #[test]
+    fn a_thread_that_panics_ends_the_run_and_no_other_waits_for_it() {
+        let (ends, ended) = channel();
+        thread::spawn(move || ends.send(run_that_panics()));
+        // The panic goes on in the thread that began the run, so nothing is sent.
+        let ended = ended.recv_timeout(Duration::from_secs(60));
+        assert!(matches!(ended, Err(RecvTimeoutError::Disconnected)), "{ended:?}");
+    }
+}

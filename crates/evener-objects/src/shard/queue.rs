@@ -28,6 +28,8 @@ struct State<'a, T> {
     parts: Parts<T>,
     /// Objects that threads look at, any of which may turn out to be large.
     looked_at: usize,
+    /// A thread panicked: what it had is not done by anyone.
+    is_broken: bool,
 }
 
 /// Names that no thread has taken.
@@ -43,14 +45,17 @@ impl<'a, T: Clone> Queue<'a, T> {
     /// Parts in work may have so many bytes beyond what each thread has anyway.
     pub(super) fn new(feed: Feed<'a>, extra_bytes_max: u64) -> Self {
         let names = Names::Feed(feed, None);
-        let state = State { names, parts: Parts::new(extra_bytes_max), looked_at: 0 };
+        let state = State { names, parts: Parts::new(extra_bytes_max), looked_at: 0, is_broken: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// The next thing to do; waits where one may still come.
+    /// The next thing to do; waits where one may still come. None after [`Queue::break_down`].
     pub(super) fn next(&self) -> Option<Work<T>> {
         let mut state = self.state();
         loop {
+            if state.is_broken {
+                return None;
+            }
             if let Some(part) = state.parts.next() {
                 return Some(Work::Part(part));
             }
@@ -118,6 +123,12 @@ impl<'a, T: Clone> Queue<'a, T> {
     /// A part is done, and its memory free.
     pub(super) fn part_ended(&self, part: &Part<T>) {
         self.state().parts.ended(part);
+        self.changed.notify_all();
+    }
+
+    /// A thread panicked: the others end, for what they may wait for never comes.
+    pub(super) fn break_down(&self) {
+        self.state().is_broken = true;
         self.changed.notify_all();
     }
 

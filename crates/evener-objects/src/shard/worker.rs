@@ -1,6 +1,7 @@
 //! A thread: it takes objects and parts to their end, each on its own core.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use super::core::Core;
 use super::large::Large;
@@ -25,9 +26,21 @@ pub(super) struct Worker<'a, 'q, 'r> {
     pub(super) core: Core<'a, 'r>,
 }
 
+/// Tells the others where this thread panics.
+struct Presence<'a, 'q>(&'a Queue<'q, Arc<InParts>>);
+
+impl Drop for Presence<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.break_down();
+        }
+    }
+}
+
 impl Worker<'_, '_, '_> {
     /// Works until there is nothing left.
     pub(super) fn run(&mut self) {
+        let _presence = Presence(self.queue);
         while let Some(work) = self.queue.next() {
             match work {
                 Work::Part(part) => {
