@@ -152,7 +152,8 @@ impl Store for Remote {
     fn standing(&self, name: &str) -> Result<Option<Standing>, Failure> {
         let path = self.path(name)?;
         let options = GetOptions { head: true, ..GetOptions::default() };
-        match self.wait(self.objects.get_opts(&path, options)) {
+        let head = self.runtime.block_on(self.objects.get_opts(&path, options));
+        match head.map_err(|error| unseen(&error)) {
             Ok(head) => {
                 let mark = head.attributes.get(&MARK).map(|mark| mark.as_ref().to_owned());
                 // Who writes to it makes another object, which has no mark.
@@ -253,6 +254,16 @@ impl Sharing for Remote {
         let path = self.path(name)?;
         self.wait(async { self.objects.delete(&path).await })
     }
+}
+
+/// Why it is not known what stands under a name. Of one without an object stores say so to those only who may list.
+fn unseen(error: &Error) -> Failure {
+    let failure = of(error);
+    if !matches!(error, Error::PermissionDenied { .. }) {
+        return failure;
+    }
+    let missing = "a right is missing to see what stands there: to read below the place, or to list it (s3:ListBucket, storage.objects.list)";
+    Failure::new(failure.kind, format_args!("{missing}; {failure}"))
 }
 
 /// What a version begins with that the store only tells.
