@@ -23,9 +23,9 @@ use tokio::runtime::Runtime;
 use super::blocks::Blocks;
 use super::errors::of;
 use super::parts::Parts;
-use super::patience::Patience;
 use super::places::RemotePlace;
 use super::signing::Libcrypto;
+use super::timeouts::Timeouts;
 use super::{BY_ETAG, Found, Listing, Making, Sharing, Standing, Store, Unlisted, Upload};
 use crate::outcome::{Failure, Kind, Retries};
 
@@ -97,17 +97,17 @@ fn connected(scheme: &ObjectStoreScheme, place: &str, retries: Retries) -> Resul
             // What removes many objects with one request is not in all servers.
             let builder = AmazonS3Builder::from_env().with_url(place).with_retry(retry);
             let builder = builder.with_disable_bulk_delete(true);
-            let builder = builder.with_http_connector(Patience::USUAL);
+            let builder = builder.with_http_connector(Timeouts::USUAL);
             builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
         }
         ObjectStoreScheme::GoogleCloudStorage => {
             let builder = GoogleCloudStorageBuilder::from_env().with_url(place).with_retry(retry);
-            let builder = builder.with_http_connector(Patience::USUAL);
+            let builder = builder.with_http_connector(Timeouts::USUAL);
             builder.with_crypto_provider(Arc::new(Libcrypto)).build().map(faces)
         }
         ObjectStoreScheme::MicrosoftAzure => {
             let builder = MicrosoftAzureBuilder::from_env().with_url(place);
-            let builder = builder.with_http_connector(Patience::USUAL);
+            let builder = builder.with_http_connector(Timeouts::USUAL);
             let builder = builder.with_crypto_provider(Arc::new(Libcrypto));
             let long = RetryConfig {
                 max_retries: usize::MAX,

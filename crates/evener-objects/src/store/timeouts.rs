@@ -12,16 +12,16 @@ use object_store::client::{
     ReqwestConnector,
 };
 
-/// How slow a line may be.
+/// How slow a line may be: the times that follow from it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// How long an answer may stand still.
     still: Duration,
     /// Bytes a second that a request sends at least.
     slowest: u64,
 }
 
-impl Patience {
+impl Timeouts {
     /// Assumed, not measured: 30 s, and 32 KiB/s. A part of 8 MiB may take 286 s; dozens of them share a slow line.
     pub(super) const USUAL: Self = Self { still: Duration::from_secs(30), slowest: 32 << 10 };
 
@@ -35,21 +35,21 @@ const LITTLE_BYTES: u64 = 64 << 10;
 /// More than any part has.
 const PART_BYTES_MAX: u64 = 5 << 30;
 
-impl HttpConnector for Patience {
+impl HttpConnector for Timeouts {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let endless = options.clone().with_timeout_disabled();
         // The time that a read has begins with the request, so it would be over while a large one is sent.
         let little = endless.clone().with_read_timeout(self.still);
         let large = endless.with_timeout(self.for_bytes(PART_BYTES_MAX));
         let [little, large] = [little, large].map(|options| ReqwestConnector::default().connect(&options));
-        Ok(HttpClient::new(Requests { patience: *self, little: little?, large: large? }))
+        Ok(HttpClient::new(Requests { timeouts: *self, little: little?, large: large? }))
     }
 }
 
 /// Clients for what sends little and for what sends much.
 #[derive(Debug)]
 struct Requests {
-    patience: Patience,
+    timeouts: Timeouts,
     little: HttpClient,
     large: HttpClient,
 }
@@ -61,7 +61,7 @@ impl Requests {
             return self.little.execute(request).await;
         }
         let late = |_| HttpError::new(HttpErrorKind::Timeout, std::io::Error::from(ErrorKind::TimedOut));
-        let answer = tokio::time::timeout(self.patience.for_bytes(bytes), self.large.execute(request));
+        let answer = tokio::time::timeout(self.timeouts.for_bytes(bytes), self.large.execute(request));
         answer.await.map_err(late)?
     }
 }
@@ -136,8 +136,8 @@ mod tests {
         let store =
             store.with_secret_access_key("a secret").with_crypto_provider(std::sync::Arc::new(Libcrypto));
         let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-        let patience = Patience { still: Duration::from_secs(1), slowest: 1 << 20 };
-        store.with_retry(retry).with_http_connector(patience).build().unwrap()
+        let timeouts = Timeouts { still: Duration::from_secs(1), slowest: 1 << 20 };
+        store.with_retry(retry).with_http_connector(timeouts).build().unwrap()
     }
 
     #[test]
