@@ -175,7 +175,9 @@ def key_words(given: dict[str, typing.Any]) -> list[str]:
         if value is None:
             continue
         if name == "associated_data":
-            words.append("--associated-data=" + (value if isinstance(value, str) else os.fsdecode(value)))
+            if not isinstance(value, (str, bytes)):
+                raise TypeError(f"associated_data is to be text or bytes, and not {type(value).__name__}")
+            words.append("--associated-data=" + os.fsdecode(value))
             continue
         for one in several(value):
             words.append(f"--{name.replace('_', '-')}={_reference(name, one)}")
@@ -264,10 +266,17 @@ def _reported(lines: Iterable[bytes]) -> tuple[dict[str, typing.Any], dict[str, 
     totals: dict[str, typing.Any] = {}
     failed: dict[str, str] = {}
     for line in lines:
-        if line.startswith(b'{"shard"'):
-            totals = json.loads(line)
-        elif b'"outcome":"failed"' in line:
+        is_last = line.startswith(b'{"shard"')
+        if not is_last and b'"outcome":"failed"' not in line:
+            continue
+        try:
             facts = json.loads(line)
+        except ValueError:
+            # Who wrote it was killed in the middle, so that there is no report: the status of the process tells.
+            continue
+        if is_last:
+            totals = facts
+        else:
             failed[facts["object"]] = facts.get("error", "")
     return totals, failed
 

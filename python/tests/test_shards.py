@@ -30,6 +30,9 @@ def test_references_to_keys_become_words_of_the_command():
     for none in ({}, {"key": None}, {"associated_data": b"x"}):
         with pytest.raises(ValueError, match="a key is needed"):
             _shards.key_words(none)
+    for other in (7, [1], bytearray(b"x")):
+        with pytest.raises(TypeError, match="associated_data"):
+            _shards.key_words({"key": "k", "associated_data": other})
     with pytest.raises(TypeError, match="passphrase"):
         _shards.key_words({"passphrase": "p"})
 
@@ -133,6 +136,12 @@ def test_how_a_shard_ends_is_what_its_report_and_status_say(tmp_path):
         ("exit 0", AGAIN, "the command ended with 0 and did not say why"),
     ]:
         assert ended(text) == (status, {}, {}, reason)
+    # Who is killed while it writes its report has none, and is tried again; what it said of objects before is said.
+    for cut in (totals % 0, failed):
+        one = ended(f"printf '%s\\n' '{failed}'; printf %s '{cut[:25]}'; kill -9 $$")
+        assert one == (AGAIN, {}, {'a "outcome" b': "damaged"}, "the command ended by signal 9 and did not say why")
+    one = ended(f"printf %s '{failed[:-9]}'; exit 1")
+    assert one == (AGAIN, {}, {}, "the command ended with 1 and did not say why")
     # More than pipes hold goes into both of them.
     one = ended(f"head -c 1000000 /dev/zero | tr '\\0' '\\n' >&2; head -c 1000000 /dev/zero | tr '\\0' '\\n'; echo '{totals % 0}'")
     assert one.status == DONE
