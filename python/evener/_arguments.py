@@ -61,8 +61,18 @@ def keys(given: dict[str, typing.Any]) -> dict[str, typing.Any]:
         gathered[name] = value
     for name in _SEVERAL:
         gathered[name] = several(gathered[name])
-    gathered["associated_data"] = bytes(gathered["associated_data"] or b"")
+    gathered["associated_data"] = _data("associated_data", gathered["associated_data"])
     return gathered
+
+
+def _data(name: str, given: typing.Any) -> bytes:
+    """A copy of bytes that a buffer lends; a number, of which ``bytes`` would make so many zeros, is none."""
+    if given is None:
+        return b""
+    try:
+        return memoryview(given).tobytes()
+    except TypeError:
+        raise TypeError(f"{name} is to be bytes, and not {type(given).__name__}") from None
 
 
 def several(given: typing.Any) -> list[typing.Any]:
