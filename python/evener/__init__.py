@@ -24,13 +24,14 @@ from ._exceptions import (
 )
 from ._files import ProgressCallback, decrypt, encrypt, verify
 from ._report import Report
-from ._streams import EncryptedReader, EncryptedWriter, open
+from ._streams import EncryptedReader, EncryptedTextWriter, EncryptedWriter, open
 
 __all__ = [
     "AuthenticationError",
     "CancelledError",
     "Crypted",
     "EncryptedReader",
+    "EncryptedTextWriter",
     "EncryptedWriter",
     "Error",
     "FilesError",

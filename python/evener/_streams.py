@@ -180,12 +180,81 @@ class EncryptedWriter(io.BufferedIOBase):
         return f"<evener.EncryptedWriter {self.name!r}>"
 
 
+class EncryptedTextWriter(io.TextIOWrapper):
+    """Encrypts text that is written to it. As of an :class:`EncryptedWriter`, nothing is left of what fails; a wrapper of one's own would close the file
+    after an exception as well, and so give what was written until then its name.
+    """
+
+    def __init__(self, writer: EncryptedWriter, encoding: str | None, errors: str | None, newline: str | None) -> None:
+        self._writer = writer
+        try:
+            # A byte order mark is written only where it can be asked that nothing was before.
+            setattr(writer, "seekable", lambda: True)
+            super().__init__(writer, encoding, errors, newline)
+            delattr(writer, "seekable")
+        except BaseException:
+            writer.discard()
+            raise
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                self.flush()
+            except BaseException:
+                self.discard()
+                raise
+        super().close()
+
+    def discard(self) -> None:
+        """Gives up what was written: closes without a result."""
+        self._writer.discard()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        try:
+            is_open = not self.closed
+        except ValueError:
+            # The writer was taken out of it, and is another's.
+            is_open = False
+        # Nobody said that it is whole.
+        if is_open:
+            self.discard()
+
+
 @typing.overload
 def open(file: typing.Any, mode: typing.Literal["rb"] = "rb", *, buffering: typing.Literal[0], segments: int = SEGMENTS, **keys: Unpack[KeyArguments]) -> EncryptedReader: ...
 @typing.overload
 def open(file: typing.Any, mode: typing.Literal["rb"] = "rb", *, buffering: int = -1, segments: int = SEGMENTS, **keys: Unpack[KeyArguments]) -> io.BufferedReader: ...
 @typing.overload
 def open(file: typing.Any, mode: typing.Literal["wb", "xb"], *, armor: bool = False, **keys: Unpack[KeyArguments]) -> EncryptedWriter: ...
+@typing.overload
+def open(
+    file: typing.Any,
+    mode: typing.Literal["rt"],
+    *,
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    segments: int = SEGMENTS,
+    **keys: Unpack[KeyArguments],
+) -> io.TextIOWrapper: ...
+@typing.overload
+def open(
+    file: typing.Any,
+    mode: typing.Literal["wt", "xt"],
+    *,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    armor: bool = False,
+    **keys: Unpack[KeyArguments],
+) -> EncryptedTextWriter: ...
 
 
 def open(
@@ -193,46 +262,68 @@ def open(
     mode: str = "rb",
     *,
     buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
     segments: int = SEGMENTS,
     armor: bool = False,
     **keys: typing.Any,
 ) -> typing.Any:
-    """Opens an encrypted file, age or Tink, as a binary file object.
+    """Opens an encrypted file, age or Tink, as a file object: binary, or of text.
 
     :param file: a path; a binary file object, which is read by ``seek`` and ``read`` or written by ``write`` and stays open; or, to be read,
         ``bytes`` and whatever else has the buffer protocol.
-    :param mode: ``rb``; ``wb`` to encrypt; ``xb`` to encrypt what is not there yet.
+    :param mode: ``rb``; ``wb`` to encrypt; ``xb`` to encrypt what is not there yet. ``rt``, ``wt`` and ``xt`` are the same for text.
     :param buffering: as of :func:`io.open`; 0 gives the :class:`EncryptedReader` itself.
+    :param encoding: of text, as of :func:`io.open`, and so are ``errors`` and ``newline``.
     :param segments: how many opened segments are kept, for reading at random places.
-    :param armor: writes text.
+    :param armor: writes an armored file, which is text.
     :param keys: which key: :class:`evener.KeyArguments`.
     """
+    if mode not in ("rb", "wb", "xb", "rt", "wt", "xt"):
+        raise ValueError(f"mode is {mode!r}; there are rb, wb and xb, and rt, wt and xt for text")
+    is_text = mode[1] == "t"
+    if not is_text and (encoding, errors, newline) != (None, None, None):
+        raise ValueError("encoding, errors and newline are of text: rt, wt and xt")
+    if is_text and buffering == 0:
+        raise ValueError("text is buffered")
     gathered = _arguments.keys(keys)
-    is_path = isinstance(file, (str, os.PathLike))
-    name = os.fspath(file) if is_path else str(getattr(file, "name", type(file).__name__))
-    if mode == "rb":
+    if mode[0] == "r":
         if armor:
             raise ValueError("armor is for writing")
-        raw = EncryptedReader(name if is_path else file, gathered, segments, name)
-        if buffering == 0:
-            return raw
-        return io.BufferedReader(raw, io.DEFAULT_BUFFER_SIZE if buffering < 0 else buffering)
-    if mode in ("wb", "xb"):
-        exclusive = mode == "xb"
-        if not is_path:
-            return EncryptedWriter(file, gathered, armor, name)
-        if exclusive and os.path.lexists(name):
-            raise FileExistsError(17, "there is a file already", name)
-        # What a link leads to is written, as by io.open.
-        final = os.path.realpath(name)
-        if os.path.isdir(final):
-            raise IsADirectoryError(21, "a directory stands there", name)
-        if os.path.exists(final) and not os.path.isfile(final):
-            raise UnsupportedError("what is no regular file is written through a file object", name)
-        return EncryptedWriter(None, gathered, armor, name, final=final, exclusive=exclusive)
-    raise ValueError(f"mode is {mode!r}; there are rb, wb and xb")
+        reader = _reader(file, gathered, buffering, segments)
+        return io.TextIOWrapper(reader, encoding, errors, newline) if is_text else reader
+    writer = _writer(file, gathered, armor, mode[0] == "x")
+    return EncryptedTextWriter(writer, encoding, errors, newline) if is_text else writer
+
+
+def _name(file: typing.Any) -> str:
+    return os.fspath(file) if isinstance(file, (str, os.PathLike)) else str(getattr(file, "name", type(file).__name__))
+
+
+def _reader(file: typing.Any, keys: dict[str, typing.Any], buffering: int, segments: int) -> typing.Any:
+    name = _name(file)
+    raw = EncryptedReader(name if isinstance(file, (str, os.PathLike)) else file, keys, segments, name)
+    if buffering == 0:
+        return raw
+    return io.BufferedReader(raw, io.DEFAULT_BUFFER_SIZE if buffering < 0 else buffering)
+
+
+def _writer(file: typing.Any, keys: dict[str, typing.Any], armor: bool, exclusive: bool) -> EncryptedWriter:
+    name = _name(file)
+    if not isinstance(file, (str, os.PathLike)):
+        return EncryptedWriter(file, keys, armor, name)
+    if exclusive and os.path.lexists(name):
+        raise FileExistsError(17, "there is a file already", name)
+    # What a link leads to is written, as by io.open.
+    final = os.path.realpath(name)
+    if os.path.isdir(final):
+        raise IsADirectoryError(21, "a directory stands there", name)
+    if os.path.exists(final) and not os.path.isfile(final):
+        raise UnsupportedError("what is no regular file is written through a file object", name)
+    return EncryptedWriter(None, keys, armor, name, final=final, exclusive=exclusive)
 
 
 def _draft(final: str) -> str:
-    directory, name = os.path.split(final)
-    return os.path.join(directory, f".{name}.{os.urandom(4).hex()}.draft")
+    # Without the name, which may be as long as names can be.
+    return os.path.join(os.path.dirname(final), f".evener-{os.urandom(8).hex()}-open.draft")

@@ -63,6 +63,90 @@ def test_lines_and_text_are_read_as_from_any_file(age_keys):
         assert "".join(lines) == text
 
 
+def test_text_is_written_and_read_as_by_open(tmp_path, identity, age_keys):
+    import pyrage
+
+    seal, unseal = age_keys
+    for named in [{"encoding": "utf-8"}, {"encoding": "utf-16", "newline": "\r\n"}, {"encoding": "ascii", "errors": "replace"}]:
+        with evener.open(tmp_path / "sealed", "wt", **named, **seal) as ours, open(tmp_path / "plain", "w", **named) as judge:
+            for file in (ours, judge):
+                file.write("row é\n" * 50_000)
+                print("last", 7, file=file)
+        assert pyrage.decrypt((tmp_path / "sealed").read_bytes(), [identity]) == (tmp_path / "plain").read_bytes()
+        with evener.open(tmp_path / "sealed", "rt", **named, **unseal) as ours, open(tmp_path / "plain", **named) as judge:
+            assert list(ours) == list(judge)
+    with pytest.raises(FileExistsError):
+        evener.open(tmp_path / "sealed", "xt", **seal)
+    for mode, named, kind in [
+        ("rb", {"encoding": "utf-8"}, ValueError), ("wb", {"newline": ""}, ValueError), ("rt", {"buffering": 0}, ValueError),
+        ("wt", {"newline": "x"}, ValueError), ("wt", {"encoding": "none-such"}, LookupError),
+    ]:
+        with pytest.raises(kind):
+            evener.open(tmp_path / "sealed", mode, **named, **(unseal if mode[0] == "r" else seal))
+    assert sorted(os.listdir(tmp_path)) == ["plain", "sealed"]
+
+
+def test_failed_text_leaves_what_was_there(tmp_path, age_keys):
+    seal, unseal = age_keys
+    (tmp_path / "sealed").write_bytes(b"before")
+    with pytest.raises(ZeroDivisionError):
+        with evener.open(tmp_path / "sealed", "wt", encoding="utf-8", **seal) as file:
+            file.write("x" * 300_000)
+            raise ZeroDivisionError
+    with pytest.raises(UnicodeEncodeError):
+        with evener.open(tmp_path / "sealed", "wt", encoding="ascii", **seal) as file:
+            file.write("begun\n")
+            file.write("é")
+    file = evener.open(tmp_path / "sealed", "wt", encoding="utf-8", **seal)
+    file.write("given up")
+    del file
+
+    class Refused(io.BytesIO):
+        is_full = False
+
+        def write(self, data):
+            if self.is_full:
+                raise OSError(28, "the disk is full")
+            return super().write(data)
+
+    sink = Refused()
+    file = evener.open(sink, "wt", encoding="utf-8", **seal)
+    file.write("x" * 300_000)
+    sink.is_full = True
+    with pytest.raises(OSError, match="full"):
+        file.close()
+    assert file.closed
+    assert (tmp_path / "sealed").read_bytes() == b"before" and os.listdir(tmp_path) == ["sealed"]
+    # What is taken out of its wrapper is whole when it is closed.
+    file = evener.open(tmp_path / "sealed", "wt", encoding="utf-8", **seal)
+    file.write("taken out")
+    writer = file.detach()
+    del file
+    writer.close()
+    assert evener.open(tmp_path / "sealed", **unseal).read() == b"taken out"
+
+
+@pytest.mark.parametrize("length", [240, 255])
+def test_a_name_as_long_as_names_can_be_is_written(tmp_path, age_keys, length):
+    seal, unseal = age_keys
+    path = tmp_path / ("é" * 50).ljust(length - 50, "n")
+    assert len(os.fsencode(path.name)) == length
+    with evener.open(path, "wb", **seal) as file:
+        file.write(b"long")
+    assert evener.open(path, **unseal).read() == b"long" and os.listdir(tmp_path) == [path.name]
+
+
+def test_associated_data_is_whatever_lends_bytes_and_nothing_else(keyset):
+    _, text = keyset
+    into = KeptOpen()
+    with evener.open(into, "wb", key=text, associated_data=bytearray(b"table 7")) as file:
+        file.write(b"bound")
+    assert evener.open(into.getvalue(), key=text, associated_data=memoryview(b"x table 7")[2:]).read() == b"bound"
+    for other in [7, [1, 2], "table 7", True]:
+        with pytest.raises(TypeError, match="associated_data"):
+            evener.open(KeptOpen(), "wb", key=text, associated_data=other)
+
+
 @pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 500_000])
 def test_pyrage_opens_what_was_written(tmp_path, identity, age_keys, size):
     import pyrage
