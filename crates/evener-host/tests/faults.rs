@@ -15,7 +15,7 @@ use evener_core::{Algorithm, Direction, HasEnded, Job, JobError};
 use evener_driver_emulated::{Control, Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
 use evener_host::Module;
-use evener_testing::drivers::{Probe, Probed};
+use evener_testing::drivers::{Probe, Probed, Stopped};
 use evener_testing::hosts::{Host, emulated};
 
 use support::{ALL_FEATURES, Raw, cipher, judge};
@@ -51,6 +51,16 @@ fn hanging() -> (Host, Raw, u64) {
     raw.offer(0);
     host.wait_for("taken", |report| report["module"]["submitted"] == 1);
     (host, raw, status)
+}
+
+#[test]
+fn a_module_has_time_to_answer_once_more_before_it_is_given_up() {
+    // It answers who waits, not who looks: as its threads, which were stopped with the host's and go on later.
+    let module = Module::queued(Box::new(Stopped::new(0)), Duration::from_millis(20), Turns::new(None));
+    let host = Host::start(module);
+    let (mut raw, session) = client(&host);
+    assert_eq!(ask(&mut raw, session), Some((right(), 0)));
+    assert_eq!(host.order("report")["module"]["gone"], false);
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn descriptors_beside_half_a_message_are_counted() {
     let file = hoarder.memory.try_clone().unwrap();
     let files = [std::os::fd::AsFd::as_fd(&file); 8];
     for byte in halves(&[5, 1]) {
-        support::send_byte(&hoarder.stream, byte, &files);
+        support::send_bytes(&hoarder.stream, &[byte], &files);
     }
     assert!(hoarder.ends());
     assert!(host.stop().connections.last_broken.unwrap().contains("descriptors"));

@@ -38,6 +38,7 @@ impl From<NoMessage> for End {
             NoMessage::Ended => Self::Left,
             NoMessage::Wire(error) => Self::Broken(error.into()),
             NoMessage::Descriptors => Self::Broken(Break::Descriptors),
+            NoMessage::Closing => Self::Broken(Break::Closing),
         }
     }
 }
@@ -60,10 +61,11 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(client: Arc<Client>, process: Option<OwnedFd>) -> Self {
+        let incoming = Incoming::new(Arc::clone(&client.user.closer));
         Self {
             client,
             process,
-            incoming: Incoming::default(),
+            incoming,
             outgoing: Outgoing::default(),
             stop: None,
             owes_since: Some(Instant::now()),

@@ -1,5 +1,6 @@
 //! What each message of a client changes, and what is answered.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +12,12 @@ use evener_wire::{
 use zeroize::Zeroizing;
 
 use crate::front::socket::Received;
-use crate::state::client::{Client, files};
+use crate::state::client::{Client, State};
+use crate::state::closer::{Foreign, is_eventfd};
 use crate::state::faults::NoPages;
 use crate::state::host_state::HostState;
 use crate::state::memory::{Memory, MemoryRefusal};
-use crate::state::ring::{Kick, Misplaced, RINGS_MAX, Ring, is_eventfd};
+use crate::state::ring::{Kick, Misplaced, RINGS_MAX, Ring};
 use crate::state::shard::News;
 
 /// Why a connection is broken off.
@@ -43,6 +45,8 @@ pub(crate) enum Break {
     Features(u64),
     #[error("more descriptors beside a message than any has")]
     Descriptors,
+    #[error("too many descriptors that its user sent wait to be closed")]
+    Closing,
     #[error("the answer could not be sent")]
     Deaf,
 }
@@ -83,8 +87,7 @@ pub(crate) fn handle(shared: &HostState, client: &Client, received: Received) ->
         Message::GetQueueNum => answer(&(RINGS_MAX as u64).to_ne_bytes()),
         Message::SetMemTable => {
             let table = MemoryTable::parse(&payload)?;
-            let memory = Memory::map(&table, &files(descriptors), &shared.allowance(client))?;
-            Ok(Handled::Stops(RingStop::Memory(memory)))
+            Ok(Handled::Stops(RingStop::Memory(map(shared, client, &table, descriptors)?)))
         }
         Message::GetRingBase => {
             let index = index_of(RingState::parse(&payload)?.ring)?;
@@ -94,8 +97,22 @@ pub(crate) fn handle(shared: &HostState, client: &Client, received: Received) ->
     }
 }
 
+/// Maps memory of a client; once that is done its files were looked at, and close at once.
+fn map(
+    shared: &HostState,
+    client: &Client,
+    table: &MemoryTable,
+    descriptors: Vec<Foreign>,
+) -> Result<Memory, Break> {
+    let files: Vec<File> = descriptors.into_iter().filter_map(Foreign::believed).map(File::from).collect();
+    Memory::map(table, &files, &shared.allowance(client)).map_err(|refusal| {
+        files.into_iter().for_each(|file| client.user.closer.close(file.into()));
+        refusal.into()
+    })
+}
+
 /// A message without an answer.
-fn set(client: &Client, message: Message, payload: &[u8], descriptors: Vec<OwnedFd>) -> Result<(), Break> {
+fn set(client: &Client, message: Message, payload: &[u8], descriptors: Vec<Foreign>) -> Result<(), Break> {
     match message {
         Message::SetFeatures => set_features(client, number(payload)?),
         Message::SetProtocolFeatures => offered(number(payload)?, PROTOCOL_FEATURES),
@@ -184,6 +201,18 @@ fn set_memory(shared: &HostState, client: &Client, memory: Memory) -> Result<(),
     let mut guard = client.lock();
     let state = &mut *guard;
     let before = std::mem::replace(&mut state.memory, Arc::new(memory));
+    state.memory.take_over(&before);
+    let restarted = restart_rings(state);
+    drop(guard);
+    // Outside the lock: to unmap many gigabytes takes long, and the module's thread may be at the door.
+    shared.unmap_later(before);
+    restarted?;
+    client.shard.tell(News::Changed(client.id));
+    Ok(())
+}
+
+/// Has rings that run go on in the client's new memory.
+fn restart_rings(state: &mut State) -> Result<(), Break> {
     for ring in &mut state.rings {
         let ran = ring.device.is_some();
         ring.stop();
@@ -191,10 +220,6 @@ fn set_memory(shared: &HostState, client: &Client, memory: Memory) -> Result<(),
             ring.try_start(&state.memory, state.features).map_err(|Misplaced| misplaced(&state.memory))?;
         }
     }
-    drop(guard);
-    // Outside the lock: to unmap many gigabytes takes long, and the module's thread may be at the door.
-    shared.unmap_later(before);
-    client.shard.tell(News::Changed(client.id));
     Ok(())
 }
 
@@ -232,14 +257,15 @@ fn index_of(ring: u32) -> Result<usize, Break> {
 }
 
 /// The ring and the one descriptor that a message is about. It must be an eventfd, which is written without waiting.
-fn eventfd(payload: &[u8], descriptors: Vec<OwnedFd>) -> Result<(u32, OwnedFd), Break> {
+fn eventfd(payload: &[u8], descriptors: Vec<Foreign>) -> Result<(u32, OwnedFd), Break> {
     let about = RingDescriptor::parse(payload)?;
-    let file = descriptors.into_iter().next().filter(|_| about.has_file).ok_or(Break::NoEventfd)?;
-    let is_eventfd = is_eventfd(&file) || cfg!(mutant = "host_call_any_file");
-    if !is_eventfd || rustix::io::ioctl_fionbio(&file, true).is_err() {
+    let first = descriptors.into_iter().next().filter(|_| about.has_file).ok_or(Break::NoEventfd)?;
+    let is_eventfd = |file: &OwnedFd| is_eventfd(file) || cfg!(mutant = "host_call_any_file");
+    let sees = first.file().filter(|file| is_eventfd(file));
+    if !sees.is_some_and(|file| rustix::io::ioctl_fionbio(file, true).is_ok()) {
         return Err(Break::NoEventfd);
     }
-    Ok((about.ring.into(), file))
+    Ok((about.ring.into(), first.believed().ok_or(Break::NoEventfd)?))
 }
 
 /// Opens a session and puts its id into the payload, or -1.

@@ -4,6 +4,7 @@
 //! ([`protocol_features::full`]). What else comes is no question that is answered, and no client is waited for.
 
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener_core::driver::SILENCE_MAX;
@@ -11,6 +12,7 @@ use evener_wire::{Message, protocol_features};
 
 use crate::front::messages::FEATURES;
 use crate::front::socket::{Incoming, Outgoing};
+use crate::state::closer::Closer;
 use crate::state::host_state::Full;
 
 /// A connection that ends as soon as it was told why.
@@ -18,18 +20,20 @@ pub(crate) struct Refusal {
     stream: UnixStream,
     full: Full,
     incoming: Incoming,
+    closer: Arc<Closer>,
     outgoing: Outgoing,
     was_asked: bool,
     until: Instant,
 }
 
 impl Refusal {
-    pub(crate) fn new(stream: UnixStream, full: Full) -> Self {
+    pub(crate) fn new(stream: UnixStream, full: Full, closer: Arc<Closer>) -> Self {
         let until = Instant::now() + Duration::from(SILENCE_MAX);
         Self {
             stream,
             full,
-            incoming: Incoming::default(),
+            incoming: Incoming::new(Arc::clone(&closer)),
+            closer,
             outgoing: Outgoing::default(),
             was_asked: false,
             until,
@@ -66,5 +70,11 @@ impl Refusal {
     fn answer(&mut self, message: Message, number: u64) -> bool {
         let sent = self.outgoing.answer(&self.stream, message, &number.to_ne_bytes());
         sent.is_ok() && self.outgoing.is_empty()
+    }
+}
+
+impl Drop for Refusal {
+    fn drop(&mut self) {
+        self.closer.end(&self.stream);
     }
 }

@@ -1,14 +1,16 @@
 //! Messages on a client's stream, with the descriptors that come beside them: in pieces as they come, without ever waiting.
 
-use std::io::{self, IoSliceMut, Read as _};
-use std::mem::{self, MaybeUninit};
-use std::os::fd::OwnedFd;
+use std::io;
+use std::mem;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 
 use evener_wire::{HEADER_BYTES, Header, Message, PAYLOAD_BYTES_MAX, REGION_COUNT_MAX, WireError};
 use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
+use rustix::net::{SendFlags, send};
 use zeroize::Zeroizing;
+
+use crate::state::closer::{Closer, Foreign, receive};
 
 /// Why no message comes any more.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(crate) enum NoMessage {
     Wire(WireError),
     /// More descriptors beside one message than any has.
     Descriptors,
+    /// Too many descriptors of its user wait to be closed.
+    Closing,
 }
 
 impl From<Errno> for NoMessage {
@@ -31,21 +35,34 @@ impl From<Errno> for NoMessage {
 pub(crate) struct Received {
     pub(crate) message: Message,
     pub(crate) payload: Zeroizing<Vec<u8>>,
-    pub(crate) descriptors: Vec<OwnedFd>,
+    pub(crate) descriptors: Vec<Foreign>,
 }
 
 /// What came of the next message so far.
-#[derive(Default)]
 pub(crate) struct Incoming {
+    closer: Arc<Closer>,
     head: [u8; HEADER_BYTES],
     head_bytes: usize,
     header: Option<Header>,
     payload: Zeroizing<Vec<u8>>,
     payload_bytes: usize,
-    descriptors: Vec<OwnedFd>,
+    descriptors: Vec<Foreign>,
 }
 
 impl Incoming {
+    /// Nothing came. What does and is not needed is closed by `closer`.
+    pub(crate) fn new(closer: Arc<Closer>) -> Self {
+        Self {
+            closer,
+            head: [0; HEADER_BYTES],
+            head_bytes: 0,
+            header: None,
+            payload: Zeroizing::default(),
+            payload_bytes: 0,
+            descriptors: Vec::new(),
+        }
+    }
+
     /// The next message, where all of it is there.
     pub(crate) fn receive(&mut self, stream: &UnixStream) -> Result<Option<Received>, NoMessage> {
         let header = loop {
@@ -61,28 +78,21 @@ impl Incoming {
                 _ => self.parse_head()?,
             }
         };
-        let Self { payload, descriptors, .. } = mem::take(self);
+        let next = Self::new(Arc::clone(&self.closer));
+        let Self { payload, descriptors, .. } = mem::replace(self, next);
         Ok(Some(Received { message: header.message, payload, descriptors }))
     }
 
-    /// Descriptors come with the first byte, wherever the kernel cuts the rest.
     fn receive_head(&mut self, stream: &UnixStream) -> Result<usize, Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(REGION_COUNT_MAX))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
-        let mut into = [IoSliceMut::new(&mut self.head[self.head_bytes..])];
-        let got = recvmsg(stream, &mut into, &mut beside, RecvFlags::CMSG_CLOEXEC)?;
-        for message in beside.drain() {
-            if let RecvAncillaryMessage::ScmRights(files) = message {
-                self.descriptors.extend(files);
-            }
-        }
-        self.head_bytes += got.bytes;
-        Ok(got.bytes)
+        let into = &mut self.head[self.head_bytes..];
+        let got = receive(stream, into, &self.closer, &mut self.descriptors)?;
+        self.head_bytes += got;
+        Ok(got)
     }
 
-    fn receive_payload(&mut self, mut stream: &UnixStream) -> Result<usize, Errno> {
-        let got = stream.read(&mut self.payload[self.payload_bytes..]);
-        let got = got.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    fn receive_payload(&mut self, stream: &UnixStream) -> Result<usize, Errno> {
+        let into = &mut self.payload[self.payload_bytes..];
+        let got = receive(stream, into, &self.closer, &mut self.descriptors)?;
         self.payload_bytes += got;
         Ok(got)
     }
@@ -90,6 +100,9 @@ impl Incoming {
     fn parse_head(&mut self) -> Result<(), NoMessage> {
         if self.descriptors.len() > REGION_COUNT_MAX && !cfg!(mutant = "host_descriptors_unlimited") {
             return Err(NoMessage::Descriptors);
+        }
+        if !self.descriptors.is_empty() && self.closer.is_full() {
+            return Err(NoMessage::Closing);
         }
         if self.header.is_none() && self.head_bytes == HEADER_BYTES {
             let header = Header::parse(&self.head).map_err(NoMessage::Wire)?;

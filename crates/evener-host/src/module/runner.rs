@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evener::SystemClock;
+use evener_core::driver::LAST_WAIT;
 use evener_core::{Job, JobError, Nanos, Session};
 
 use super::Work;
@@ -82,13 +83,19 @@ impl ModuleRunner {
             Work::Queued(queue) => {
                 self.waiting.append(jobs);
                 let silent = queue.silent();
+                let is_last = queue.is_dead_after(silent);
                 let has_turn = self.waiting.is_empty() || queue.has_turn();
                 let driver = &mut *queue.driver;
                 let has_all =
                     has_turn && submit(driver, &mut self.waiting, &mut self.spare, done, &mut self.is_gone);
                 // Who has no turn has slept for it, unless the module holds something.
                 let is_rested = !has_turn && driver.in_flight() == 0;
-                let timeout = if has_all || is_rested { Nanos::ZERO } else { FULL_TIMEOUT };
+                let timeout = match has_all || is_rested {
+                    // This process may have been stopped, and who brings the answer goes on only now.
+                    _ if is_last => LAST_WAIT,
+                    true => Nanos::ZERO,
+                    false => FULL_TIMEOUT,
+                };
                 let before = done.len();
                 driver.poll(done, timeout);
                 queue.turns.count(&done[before..]);

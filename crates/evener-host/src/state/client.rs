@@ -1,9 +1,7 @@
 //! What the host knows of one client: memory, sessions, rings. The front sets it up, one of the module's threads serves it.
 
-use std::fs::File;
 use std::mem;
 use std::net::Shutdown;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -170,11 +168,6 @@ impl Client {
 /// Between the end of a request and its call the module's thread leaves the lock: then it is in the device's memory only.
 fn holds_any(device: &Device<Mapped>) -> bool {
     device.in_flight() > 0 || device.has_unshown() && !cfg!(mutant = "host_stops_unshown")
-}
-
-/// Files from descriptors, as memory needs them.
-pub(crate) fn files(descriptors: Vec<OwnedFd>) -> Vec<File> {
-    descriptors.into_iter().map(File::from).collect()
 }
 
 #[cfg(test)]

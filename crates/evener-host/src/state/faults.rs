@@ -2,10 +2,11 @@
 //! is made then, by the process that touches it. 64 clients with a gigabyte each would have the host killed in a container of 300 MiB.
 //!
 //! `touch (a span is about to be read or written) -> all its pages were touched before, or the new ones are taken from the user's share -> none left: only what has
-//! pages is touched -> the client goes -> Departed: given back when the system has let go of the file`.
+//! pages is touched, and at once -> the client goes -> Departed: given back when the system has let go of the file`.
 //!
-//! What is counted is each page that was ever touched, as if the host had made it; so the count is never too low, whatever the client does with its file meanwhile, and a page
-//! that was counted costs one look at a bit. To ask for each request instead whether its pages are there would be a system call for each.
+//! What is counted is each page that was ever touched, as if the host had made it; so of the share the count is never too low, whatever the client does with its file
+//! meanwhile, and a page that was counted costs one look at a bit. To ask for each request instead whether its pages are there would be a system call for each. Beyond the
+//! share nothing is counted: pages that are seen are touched before a client that takes them away can gain much, and none is lent for later.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -20,6 +21,17 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{SeekFrom, seek};
 
 use crate::state::users::User;
+
+/// What may be done with a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// All its pages are counted: it may be touched at any time.
+    Counted,
+    /// Its pages are there, and not counted: it may be touched at once.
+    There,
+    /// It is not to be touched, for a page of it would be one too many.
+    Refused,
+}
 
 /// What is counted of one client's memory.
 #[derive(Debug)]
@@ -59,7 +71,9 @@ impl Backing {
     /// What stands behind a region. A client's memory costs the host one descriptor: regions of `first`'s file have that one, and of a second file nothing is known.
     pub(crate) fn of(file: &File, first: Option<&Self>, first_byte: u64, bytes: u64) -> Self {
         let known = first.map(|first| first.file.clone());
-        let open = || OpenOptions::new().read(true).custom_flags(libc::O_CLOEXEC).open(path_of(file)).ok();
+        // A client may have a lease on it, which would have an opening wait.
+        let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+        let open = || OpenOptions::new().read(true).custom_flags(flags).open(path_of(file)).ok();
         let file = match known {
             Some(known) => known.filter(|known| is_same(known, file)),
             None => open().map(Arc::new),
@@ -79,6 +93,27 @@ impl Backing {
             let index = usize::try_from(word % WORDS as u64).ok()?;
             Some((&part[index], (u64::MAX << from) & (u64::MAX >> (63 - to))))
         })
+    }
+
+    /// Notes as touched what was touched of the same bytes of the same file, and says how many pages that are.
+    fn take_over(&self, before: &Self) -> u64 {
+        let is_same = match (&self.file, &before.file) {
+            (Some(file), Some(before)) => Arc::ptr_eq(file, before) || is_same(file, before),
+            _ => false,
+        };
+        let touched = before.touched.iter().zip(0_u64..).filter(|_| is_same);
+        let parts = touched.filter_map(|(part, index)| Some((part.get()?, index * PART_PAGES)));
+        let words = parts.flat_map(|(part, first)| part.iter().zip((first..).step_by(64)));
+        let (here, there) = (self.first_byte / PAGE, before.first_byte / PAGE);
+        let pages = words.flat_map(|(word, first)| {
+            let bits = word.load(Relaxed);
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| there + first + bit)
+        });
+        let is_noted = |page: &u64| {
+            let Some(page) = page.checked_sub(here) else { return false };
+            self.words(page, page).map(|(word, bits)| word.fetch_or(bits, Relaxed)).count() > 0
+        };
+        pages.filter(is_noted).count() as u64
     }
 
     /// Pages that the file has, in all; too many where that cannot be told.
@@ -104,10 +139,10 @@ impl Faults {
         &self.user
     }
 
-    /// Counts the pages of a span that is about to be touched, from byte `at` of a region on; `false` where it is not to be, for a page of it would be one too many.
-    pub(crate) fn touch(&self, backing: &Backing, at: usize, len: usize) -> bool {
+    /// Counts the pages of a span that is about to be touched, from byte `at` of a region on.
+    pub(crate) fn touch(&self, backing: &Backing, at: usize, len: usize) -> Touch {
         if len == 0 || cfg!(mutant = "host_faults_unlimited") {
-            return true;
+            return Touch::Counted;
         }
         let (from, len) = (at as u64, len as u64);
         let (first, last) = (from / PAGE, (from + len - 1) / PAGE);
@@ -115,21 +150,32 @@ impl Faults {
         let is_new = |(word, bits): (&AtomicU64, u64)| u64::from((bits & !word.load(Relaxed)).count_ones());
         let new_pages: u64 = backing.words(first, last).map(is_new).sum();
         if new_pages == 0 {
-            return true;
+            return Touch::Counted;
         }
         if self.user.held.pages.take(new_pages, self.pages_max, 0) {
             self.used.fetch_add(new_pages, Relaxed);
             backing.words(first, last).for_each(|(word, bits)| {
                 word.fetch_or(bits, Relaxed);
             });
-            return true;
+            return Touch::Counted;
         }
         // Nothing is left: what has pages costs none. It is asked each time, for they may be taken away.
-        let is_there = backing.has(from, len);
-        if !is_there && !self.is_refused.swap(true, Relaxed) {
+        if backing.has(from, len) {
+            return Touch::There;
+        }
+        if !self.is_refused.swap(true, Relaxed) {
             self.user.refused.add(1);
         }
-        is_there
+        Touch::Refused
+    }
+
+    /// Takes over what was counted in the regions that these take the place of, as far as they are of the same files: a table of memory may be sent
+    /// again and again, and its pages are the same.
+    pub(crate) fn take_over(&self, all: &[&Backing], before: (&Self, &[&Backing])) {
+        let pairs = all.iter().flat_map(|backing| before.1.iter().map(move |before| (backing, before)));
+        let pages = pairs.map(|(backing, before)| backing.take_over(before)).sum();
+        let moved = before.0.used.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(pages)));
+        self.used.fetch_add(moved.unwrap_or_default().min(pages), Relaxed);
     }
 
     /// Why the client is to go, where something was not touched.
@@ -237,21 +283,30 @@ mod tests {
         let faults = Faults::new(Arc::clone(&user), MAX);
         let mut made = 0;
         for page in 0..1_000 {
-            if faults.touch(&backing, place(page), 1) {
+            if faults.touch(&backing, place(page), 1) == Touch::Counted {
                 region.copy_in(place(page), &[1]).unwrap();
                 made += 1;
             }
         }
         assert_eq!((made, backing.pages(), user.held.pages.value()), (MAX, MAX, MAX));
-        assert!(faults.touch(&backing, 0, place(MAX)), "what is there may be touched again");
-        assert!(!faults.touch(&backing, place(MAX - 1), 4097), "and not beyond");
+        assert_eq!(
+            faults.touch(&backing, 0, place(MAX)),
+            Touch::Counted,
+            "what is there may be touched again"
+        );
+        assert_eq!(faults.touch(&backing, place(MAX - 1), 4097), Touch::Refused, "and not beyond");
         assert_eq!((faults.refusal().unwrap().made, user.refused.value()), (MAX * PAGE, 1));
         // Another client of the user has no more, but what has pages.
         let other = Faults::new(Arc::clone(&user), MAX);
         let again =
             Backing { first_byte: PAGE, ..Backing::of(backing.file.as_ref().unwrap(), None, 0, 999 * PAGE) };
-        assert!(!other.touch(&again, place(998), 1) && other.touch(&again, 0, place(MAX - 1)));
-        assert!(!other.touch(&again, place(MAX - 2), 4097));
+        assert_eq!(other.touch(&again, place(998), 1), Touch::Refused);
+        assert_eq!(
+            other.touch(&again, 0, place(MAX - 1)),
+            Touch::There,
+            "it may be taken away: not for later"
+        );
+        assert_eq!(other.touch(&again, place(MAX - 2), 4097), Touch::Refused);
     }
 
     #[test]
@@ -268,7 +323,7 @@ mod tests {
             (0, 0, 7),
             (0, 5_000 * 4096, 5_000),
         ] {
-            assert!(faults.touch(&backing, at, len));
+            assert_eq!(faults.touch(&backing, at, len), Touch::Counted);
             assert_eq!(user.held.pages.value(), sum, "{at}, {len}");
         }
     }
@@ -277,7 +332,7 @@ mod tests {
     fn who_goes_and_keeps_the_memory_has_used_it_until_it_is_gone() {
         let (user, (region, file, backing)) = (user(), sparse(500));
         let faults = Faults::new(Arc::clone(&user), MAX);
-        assert!(faults.touch(&backing, 0, place(400)));
+        assert_eq!(faults.touch(&backing, 0, place(400)), Touch::Counted);
         region.copy_in(0, &vec![7; place(300)]).unwrap();
         let mut departed = Departed::new();
         departed.add(&faults, &[&backing]);
@@ -294,7 +349,33 @@ mod tests {
         let (user, (region, _file, backing)) = (user(), sparse(1_000));
         region.copy_in(0, &vec![7; place(1_000)]).unwrap();
         let (faults, unknown) = (Faults::new(Arc::clone(&user), MAX), Backing { file: None, ..backing });
-        let touched = (0..1_000).filter(|page| faults.touch(&unknown, place(*page), 4096)).count();
+        let touched =
+            (0..1_000).filter(|page| faults.touch(&unknown, place(*page), 4096) == Touch::Counted).count();
         assert_eq!(touched as u64, MAX);
+    }
+
+    #[test]
+    fn pages_of_a_file_that_is_told_of_again_are_counted_once() {
+        let (user, (_region, file, backing)) = (user(), sparse(1_000));
+        let first = Faults::new(Arc::clone(&user), MAX);
+        assert_eq!(first.touch(&backing, place(100), place(200)), Touch::Counted);
+        // The same file: from its page 50 on, and a second region of its page 200 alone.
+        let again = Backing::of(&file, None, 50 * PAGE, 900 * PAGE);
+        let one = Backing::of(&file, Some(&again), 200 * PAGE, PAGE);
+        let (_region, _other, other) = sparse(1_000);
+        let second = Faults::new(Arc::clone(&user), MAX);
+        second.take_over(&[&other, &again, &one], (&first, &[&backing]));
+        assert_eq!(second.touch(&again, place(50), place(200)), Touch::Counted);
+        assert_eq!(
+            (user.held.pages.value(), second.used.load(Relaxed), first.used.load(Relaxed)),
+            (200, 200, 0)
+        );
+        assert_eq!(second.touch(&again, place(49), place(202)), Touch::Counted);
+        assert_eq!(
+            second.touch(&other, place(100), place(200)),
+            Touch::Counted,
+            "of another file they are new"
+        );
+        assert_eq!(user.held.pages.value(), 402);
     }
 }

@@ -129,6 +129,7 @@ impl HostState {
     /// Removes a client and all that it had.
     pub(crate) fn leave(&self, client: &Client) {
         client.end();
+        client.user.closer.end(client.stream());
         let (mut sessions, memory) = client.clear();
         client.shard.end_sessions(sessions.close_all());
         self.unmap_later(memory);

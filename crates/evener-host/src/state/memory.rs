@@ -12,7 +12,7 @@ use evener_ring::Region;
 use evener_ring::virtqueue::{Element, Tables};
 use evener_wire::{MemoryTable, Region as Row};
 
-use crate::state::faults::{Backing, Departed, Faults, NoPages, PAGE};
+use crate::state::faults::{Backing, Departed, Faults, NoPages, PAGE, Touch};
 use crate::state::users::User;
 
 /// Why memory is refused.
@@ -118,10 +118,21 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Counts that a span is about to be touched; `false` where it is not to be.
+    /// Counts that a span is about to be touched, at once or later.
+    fn touch(&self, span: &Span, at: usize, len: usize) -> Touch {
+        self.faults.as_ref().map_or(Touch::Counted, |faults| faults.touch(&span.backing, at, len))
+    }
+
+    /// The same; `false` where it is not to be touched now.
     fn may_touch(&self, span: &Span, at: usize, len: usize) -> bool {
-        let Some(faults) = &self.faults else { return true };
-        faults.touch(&span.backing, at, len)
+        self.touch(span, at, len) != Touch::Refused
+    }
+
+    /// Takes over what was counted in the memory that this one takes the place of.
+    pub(crate) fn take_over(&self, before: &Self) {
+        if let (Some(faults), Some(of_before)) = (&self.faults, &before.faults) {
+            faults.take_over(&self.backings(), (of_before, &before.backings()));
+        }
     }
 
     /// Why the client is to go, where its memory has no pages and is given none.
@@ -166,14 +177,12 @@ impl Memory {
         })
     }
 
-    /// The bytes of an element, where all are the client's and in one region.
+    /// The bytes of an element for later, where all are the client's and in one region, and their pages are counted.
     pub(crate) fn lend(&self, element: &Element) -> Option<&[AtomicU8]> {
         let len = usize::try_from(element.len).ok()?;
         let (span, at) = self.find(element.address, len, |row| row.guest_address)?;
-        if !self.may_touch(span, at, len) {
-            return None;
-        }
-        span.region.bytes(at, len).ok()
+        let is_counted = self.touch(span, at, len) == Touch::Counted || cfg!(mutant = "host_lends_uncounted");
+        span.region.bytes(at, len).ok().filter(|_| is_counted)
     }
 
     fn find(&self, address: u64, len: usize, first: impl Fn(&Row) -> u64) -> Option<(&Span, usize)> {
@@ -289,6 +298,19 @@ pub(crate) mod tests {
         assert!(matches!(refused(&[[0, 20_480, 0, 0]]), MemoryRefusal::File(_)));
         let none = Memory::map(&table(&[[0, 4096, 0, 0]]), &[], &allowance()).map(drop).unwrap_err();
         assert!(matches!(none, MemoryRefusal::Files { files: 0, regions: 1 }));
+    }
+
+    #[test]
+    fn pages_beyond_the_users_share_are_copied_at_once_and_not_lent_for_later() {
+        let (region, file) = Region::create(c"memory", 16_384).unwrap();
+        region.copy_in(0, &[7; 12_288]).unwrap();
+        let allowance = Allowance { faulted_bytes_max: 4096, ..allowance() };
+        let memory = Memory::map(&table(&[[0, 16_384, 0, 0]]), &[file], &allowance).unwrap();
+        let lends = |address| memory.lend(&Element { address, len: 4096, is_writable: true }).is_some();
+        assert!(lends(0) && lends(0), "its only page");
+        // The client has pages there, and may take them away at any time.
+        assert!(!lends(4096) && memory.copy_out(4096, &mut [0; 4096]) && memory.write(8192, &[1; 4096]));
+        assert!(memory.refusal().is_none() && !memory.write(12_288, &[1]) && memory.refusal().is_some());
     }
 
     #[test]

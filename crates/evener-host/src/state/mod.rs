@@ -1,6 +1,7 @@
 //! Holds what the threads of a host share: its clients with their memory, sessions and rings, and what was counted.
 
 pub(crate) mod client;
+pub(crate) mod closer;
 pub(crate) mod faults;
 pub(crate) mod host_state;
 pub(crate) mod memory;

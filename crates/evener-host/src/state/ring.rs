@@ -106,11 +106,3 @@ pub(super) const fn events(told: u64) -> Events {
     let wanted = features::VERSION_1 | features::EVENT_IDX;
     if told & wanted == wanted { Events::Index } else { Events::Flags }
 }
-
-/// Whether a descriptor can be written to without ever waiting for its reader: a call to a client that does not listen must not
-/// stop the module's thread.
-pub(crate) fn is_eventfd(file: &OwnedFd) -> bool {
-    use std::os::fd::AsRawFd as _;
-    let link = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    link.is_ok_and(|link| link.as_os_str() == "anon_inode:[eventfd]")
-}

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::state::closer::Closer;
 use crate::state::report::Count;
 
 /// A user, as the host knows it. Relaxed throughout: each number is changed by one operation, and nothing else is read through it.
@@ -15,6 +16,8 @@ pub(crate) struct User {
     /// Changed under the lock of the list of all clients.
     pub(crate) clients: AtomicUsize,
     pub(crate) held: Holdings,
+    /// What its clients sent and did not need to.
+    pub(crate) closer: Arc<Closer>,
     /// Clients, sessions and connections that a limit of the user was in the way of.
     pub(crate) refused: Count,
 }
@@ -69,7 +72,13 @@ impl Users {
 
     /// Forgets users of whom nothing is left. No client has one of them then, for who takes one does so under the lock.
     pub(crate) fn forget_gone(&self) {
-        self.list().retain(|_, user| Arc::strong_count(user) > 1 || user.held.pages.value() > 0);
+        let owes = |user: &User| user.held.pages.value() > 0 || user.closer.count() > 0;
+        self.list().retain(|_, user| Arc::strong_count(user) > 1 || owes(user));
+    }
+
+    /// Descriptors that wait to be closed.
+    pub(crate) fn closing(&self) -> usize {
+        self.list().values().map(|user| user.closer.count()).sum()
     }
 
     /// The list is whole between any two statements, so a panic elsewhere does not spoil it.

@@ -1,12 +1,14 @@
 //! Signals to every thread of this process, whose handler does nothing and restarts no call: whatever sleeps in the kernel wakes up
-//! with EINTR, again and again.
+//! with EINTR, again and again. And leases on files (fcntl(2)), of which signals tell.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
 
+use std::os::fd::AsRawFd as _;
 use std::os::raw::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{fs, mem, process, ptr};
+use std::{fs, io, mem, process, ptr};
 
 /// As long as it lives, each thread gets some thousand signals a second.
 pub(crate) struct Storm {
@@ -34,6 +36,20 @@ fn handle(signal: c_int, handler: extern "C" fn(c_int)) {
     action.sa_sigaction = (handler as *const ()).expose_provenance();
     // SAFETY: the action is whole, and its handler may interrupt anything, for it does at most one atomic addition.
     assert_eq!(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }, 0);
+}
+
+/// A thread that opens the file from now on waits, until the lease is given back or its time is over.
+pub(crate) fn write_lease(file: &fs::File) -> io::Result<()> {
+    // SAFETY: takes numbers.
+    match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The signal by which a lease is asked back would end this process.
+pub(crate) fn take_no_notice_of_leases() {
+    handle(libc::SIGIO, nothing);
 }
 
 impl Storm {

@@ -333,13 +333,13 @@ impl Raw {
     }
 }
 
-/// Sends one byte with files beside it.
-pub(crate) fn send_byte(stream: &UnixStream, byte: u8, files: &[BorrowedFd<'_>]) {
+/// Sends bytes with files beside the first.
+pub(crate) fn send_bytes(stream: &UnixStream, bytes: &[u8], files: &[BorrowedFd<'_>]) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
     assert!(beside.push(SendAncillaryMessage::ScmRights(files)));
     // A host that has ended the connection is seen by the next answer.
-    sendmsg(stream, &[IoSlice::new(&[byte])], &mut beside, SendFlags::NOSIGNAL).ok();
+    sendmsg(stream, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).ok();
 }
 
 pub(crate) fn descriptor(address: u64, len: u32, flags: u16, next: u16) -> Vec<u8> {

@@ -14,22 +14,28 @@ use crate::access::{Access, Peer};
 use crate::front::connection::{Connection, End};
 use crate::front::control;
 use crate::front::refusal::Refusal;
+use crate::state::closer::WAITING_MAX_OF_ALL;
 
 impl EventLoop<'_> {
     pub(super) fn accept_clients(&mut self) {
         // Some at a time: those who are there already are heard in between.
         for _ in 0..EVENTS_MAX {
+            if self.shared.users.closing() >= WAITING_MAX_OF_ALL {
+                return self.pause();
+            }
             match self.clients.accept() {
                 Ok(Some(stream)) => self.receive(stream),
                 Ok(None) => break,
                 // It fails for one that has gone already; and where no descriptor is left, which asking again and again would not mend.
-                Err(_) => {
-                    self.is_paused = true;
-                    self.watch_clients(EventFlags::empty());
-                    break;
-                }
+                Err(_) => return self.pause(),
             }
         }
+    }
+
+    /// No client is let in before the next look.
+    fn pause(&mut self) {
+        self.is_paused = true;
+        self.watch_clients(EventFlags::empty());
     }
 
     pub(super) fn watch_clients(&self, flags: EventFlags) {
@@ -40,9 +46,13 @@ impl EventLoop<'_> {
     /// Looks who it is and lets it in, or says why not.
     fn receive(&mut self, stream: UnixStream) {
         self.shared.connections.all.add(1);
-        let peer = Peer::of(&stream).filter(|peer| self.access.admits(*peer));
-        let is_there = !self.shared.is_gone.load(Relaxed);
-        let Some(peer) = peer.filter(|_| is_there) else { return self.shared.connections.turned_away.add(1) };
+        let peer = Peer::of(&stream);
+        let user = self.shared.users.of(peer.map_or(u32::MAX, |peer| peer.uid));
+        let is_there = !self.shared.is_gone.load(Relaxed) && !user.closer.is_full();
+        let Some(peer) = peer.filter(|peer| is_there && self.access.admits(*peer)) else {
+            user.closer.end(&stream);
+            return self.shared.connections.turned_away.add(1);
+        };
         let id = self.next_id;
         self.next_id += 1;
         match self.shared.enter(id, peer, self.access.weight_of(peer), stream) {
@@ -65,8 +75,9 @@ impl EventLoop<'_> {
             Err((stream, full)) => {
                 self.shared.connections.turned_away.add(1);
                 let is_watched = self.watch_for(stream.as_fd(), 2 * id).is_ok();
+                let refusal = Refusal::new(stream, full, Arc::clone(&user.closer));
                 if is_watched && self.refusals.len() < REFUSALS_MAX {
-                    self.refusals.insert(id, Refusal::new(stream, full));
+                    self.refusals.insert(id, refusal);
                 }
             }
         }
