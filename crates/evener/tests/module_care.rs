@@ -9,7 +9,7 @@ use evener_core::plan::Policy;
 use evener_core::{Algorithm, Family, JobError, Nanos};
 use evener_testing::cases::{Case, cbc_cases, check_all, jobs, mixed_cases, spaces};
 use evener_testing::drivers::{
-    Fault, ModuleLog, Scripted, TestClock, module_is_best, plain_drivers, scripted,
+    Fault, ModuleLog, Scripted, Stopped, TestClock, module_is_best, plain_drivers, scripted,
 };
 use evener_testing::waiting::without_standstill;
 
@@ -40,6 +40,26 @@ fn a_module_that_hangs_is_quarantined_and_its_jobs_are_redone_exactly_once() {
         let held = log.taken() - 20;
         assert!((1..=4).contains(&held), "{held} jobs were held at the end");
         assert_eq!((module.tally.jobs, report.total().redone, report.total().jobs), (20, held, 60));
+    });
+}
+
+#[test]
+fn a_process_that_was_stopped_while_it_waited_keeps_its_module() {
+    without_standstill(|| {
+        for (late, quarantine) in [(1, None), (2, Some(Quarantine::Hung))] {
+            let cases = cbc_cases(4);
+            let mut spaces = spaces(&cases);
+            let module = ModuleSetup {
+                timeout: Nanos::from_millis(1),
+                ..ModuleSetup::new(Box::new(Stopped::new(late)), plain_drivers())
+            };
+            let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], ..Setup::default() };
+            let mut armed = jobs(&cases, &mut spaces);
+            let ((), report) = run(setup, |runtime| runtime.caller(plain_drivers()).crypt(&mut armed));
+            check_all(&cases, &armed);
+            let module = report.workers.iter().find_map(|worker| worker.module.clone()).unwrap();
+            assert_eq!(module.quarantine, quarantine, "{late}");
+        }
     });
 }
 

@@ -15,6 +15,7 @@ use evener_core::{
 };
 use evener_driver_emulated::{Emulated, Fault, Preset, When};
 use evener_driver_libcrypto::Libcrypto;
+use evener_testing::drivers::Stopped;
 
 const TEXT: [u8; 4_096] = [7; 4_096];
 const IV: [u8; 16] = [3; 16];
@@ -66,6 +67,17 @@ fn a_module_that_never_answers_keeps_no_caller_and_gets_no_more() {
     let (all, why) = answers.recv_timeout(Duration::from_secs(60)).expect("the caller waits for ever");
     assert_eq!(all, [Some(right()), Some(right()), None, None]);
     assert_eq!(why, Some(OutOfService::Late));
+}
+
+#[test]
+fn a_process_that_was_stopped_while_it_waited_keeps_its_module() {
+    for (late, is_kept) in [(0, true), (1, true), (2, false)] {
+        let offload = Offload::new("stopped".to_owned(), |_, _| true, move || Box::new(Stopped::new(late)));
+        let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(1) };
+        let answer = offload.put(0, &request, None).unwrap().wait();
+        assert_eq!(answer.map(|answer| answer.output().to_vec()), is_kept.then(right), "{late}");
+        assert_eq!(offload.why_out(0), (!is_kept).then_some(OutOfService::Late));
+    }
 }
 
 /// Tells that it was rung.

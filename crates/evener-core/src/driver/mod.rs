@@ -16,6 +16,11 @@ use crate::units::Nanos;
 /// slowest request of any preset takes a hundredth of that, and a host on a busy machine answers in a thousandth.
 pub const SILENCE_MAX: Nanos = Nanos::from_millis(2_000);
 
+/// How long one that was silent for too long is waited for once more before it is taken for dead. A process that was stopped (SIGSTOP, a frozen
+/// container) goes on with all its threads at once: who waits may find its time over before the thread that brings the answer has run.
+/// Assumed, not measured: 50 ms, ten slices of a scheduler.
+pub const LAST_WAIT: Nanos = Nanos::from_millis(50);
+
 /// What a driver says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {

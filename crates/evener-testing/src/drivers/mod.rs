@@ -1,8 +1,9 @@
 //! Drivers that tests look into: of a core, with one that waits for a word and one that counts and takes its time ([`Fake`]), and of
-//! a module with faults at chosen jobs ([`Scripted`]), or any with a test at its calls ([`Probed`]).
+//! a module with faults at chosen jobs ([`Scripted`]), any with a test at its calls ([`Probed`]), or as if the process had been stopped ([`Stopped`]).
 
 mod probed_driver;
 mod scripted_driver;
+mod stopped_driver;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use evener_driver_multibuffer::Multibuffer;
 
 pub use probed_driver::{Probe, Probed};
 pub use scripted_driver::{Fault, ModuleLog, Scripted, cared_for, module_is_best, scripted};
+pub use stopped_driver::Stopped;
 
 /// libcrypto, which is there on every machine that Evener runs on.
 #[must_use]

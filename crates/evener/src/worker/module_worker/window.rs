@@ -2,6 +2,7 @@
 
 use std::thread;
 
+use evener_core::driver::LAST_WAIT;
 use evener_core::{Job, Nanos, Refusal};
 
 use super::{GLANCE, ModuleWorker};
@@ -74,6 +75,10 @@ impl<'m> ModuleWorker<'_, 'm> {
             0 => thread::sleep(left.min(GLANCE).into()),
             held if held < self.width() => _ = self.driver.poll(&mut self.done, left.min(GLANCE)),
             _ => _ = self.driver.poll(&mut self.done, left),
+        }
+        if self.done.is_empty() && left == Nanos::ZERO && self.driver.in_flight() > 0 {
+            // This process may have been stopped, and who brings the answer goes on only now.
+            self.driver.poll(&mut self.done, LAST_WAIT);
         }
         if !self.done.is_empty() {
             self.settle_all();

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use evener_core::driver::LAST_WAIT;
 use evener_ring::Doorbell;
 use nix::time::ClockId;
 use zeroize::Zeroizing;
@@ -103,7 +104,7 @@ impl Slot {
         let mut ticket = self.answered.listen();
         *self.stage() = Stage::Asked(parcel);
         self.asked.ring_one();
-        let (mut left, mut until) = (timeout, None);
+        let (mut left, mut until, mut is_last) = (timeout, None, false);
         loop {
             let is_late = left.is_zero() || !self.answered.wait(ticket, Some(left));
             ticket = self.answered.listen();
@@ -113,16 +114,21 @@ impl Slot {
                     *stage = Stage::Idle;
                     return Some(parcel);
                 }
-                under_way if is_late => {
+                under_way if is_late && is_last => {
                     self.leave(stage, under_way);
                     return None;
                 }
                 under_way => *stage = under_way,
             }
             drop(stage);
+            if is_late {
+                // This process may have been stopped, and the thread goes on only now.
+                (left, until, is_last) = (LAST_WAIT.into(), None, true);
+                continue;
+            }
             // Woken for nothing, which is rare: no clock was read before.
             let now = Instant::now();
-            left = until.get_or_insert(now + timeout).saturating_duration_since(now);
+            left = until.get_or_insert(now + left).saturating_duration_since(now);
         }
     }
 

@@ -45,6 +45,19 @@ fn what_comes_is_in_the_reader_s_space_and_the_thread_reads_again() {
     assert_eq!(stuck.load(Ordering::Relaxed), 0);
 }
 
+/// As where this process was stopped while it waited: its time is over, and the thread has not read yet what is there.
+#[test]
+fn the_thread_has_a_moment_more_when_the_time_of_who_waits_is_over() {
+    let is_read = || {
+        let mut reader = Reader::start(&Arc::default()).unwrap();
+        let (read, mut module) = pipe();
+        module.write_all(&[3; BYTES]).unwrap();
+        reader.read(read, Duration::ZERO).is_some_and(|answered| *answered.space == [3; BYTES])
+    };
+    // A busy machine may have the thread wait for longer.
+    assert!((0..10).any(|_| is_read()));
+}
+
 #[test]
 fn what_the_thread_is_to_send_is_there_before_it_reads() {
     let mut reader = Reader::start(&Arc::default()).unwrap();

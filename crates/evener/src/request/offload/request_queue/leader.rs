@@ -5,8 +5,8 @@
 use std::mem;
 use std::sync::atomic::Ordering::Relaxed;
 
-use evener_core::driver::Clock as _;
-use evener_core::{Job, QueuedDriver, Refusal};
+use evener_core::driver::{Clock as _, LAST_WAIT};
+use evener_core::{Job, Nanos, QueuedDriver, Refusal};
 
 use super::super::queue_state::{DriverPlace, OutOfService};
 use super::{Guard, RequestQueue};
@@ -24,7 +24,7 @@ impl RequestQueue {
         let mut back = Vec::new();
         let mut is_lost = !hand_over(&mut *driver, &mut given);
         if driver.in_flight() > 0 {
-            driver.poll(&mut back, first - SystemClock.now());
+            poll(&mut *driver, &mut back, first);
         } else {
             // It holds nothing and takes nothing.
             is_lost |= !given.is_empty();
@@ -53,6 +53,19 @@ impl RequestQueue {
         self.count(&state);
         self.changed.notify_all();
         state
+    }
+}
+
+/// Sleeps until something is back, or the first caller's time is over. Then all that is under way has a little more: this process may have been
+/// stopped meanwhile.
+fn poll(driver: &mut dyn QueuedDriver<'static>, back: &mut Vec<Box<Job<'static>>>, first: Nanos) {
+    driver.poll(back, first - SystemClock.now());
+    if SystemClock.now() < first {
+        return;
+    }
+    let last = SystemClock.now() + LAST_WAIT;
+    while driver.in_flight() > 0 && SystemClock.now() < last {
+        driver.poll(back, last - SystemClock.now());
     }
 }
 

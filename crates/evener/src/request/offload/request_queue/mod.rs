@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use evener_core::driver::{Clock as _, SingleDriver};
+use evener_core::driver::{Clock as _, LAST_WAIT, SingleDriver};
 use evener_core::{Nanos, SessionId};
 use evener_ring::{Inherited, Served};
 
@@ -145,6 +145,7 @@ impl RequestQueue {
     /// Sleeps until the request is back, and leads where no other does.
     pub(super) fn wait(&self, number: u64) -> Option<Buffer> {
         let mut state = self.state();
+        let mut was_late = false;
         loop {
             if let Some(back) = state.back.remove(&number) {
                 state.expected.remove(&number);
@@ -153,13 +154,16 @@ impl RequestQueue {
             }
             let caller = state.expected.get(&number)?;
             let (left, may_lead) = (caller.until - SystemClock.now(), caller.may_lead);
-            if left == Nanos::ZERO {
+            let is_late = left == Nanos::ZERO;
+            if is_late && was_late {
                 drop(self.end(state, OutOfService::Late));
                 return None;
             }
+            was_late |= is_late;
             state = match may_lead && state.driver.is_here() {
                 true => self.lead(state),
-                false => self.sleep(state, left),
+                // Another leads, and waits once more itself.
+                false => self.sleep(state, if is_late { LAST_WAIT + LAST_WAIT } else { left }),
             };
         }
     }
