@@ -63,6 +63,10 @@ pub fn inspect(file: impl Read + Send) -> Result<Inspection, FormatError> {
 /// Looks at a binary file; `text_bytes` says, when it was read, how long its text was.
 fn binary(mut file: impl Read, text_bytes: impl FnOnce() -> Option<u64>) -> Result<Inspection, FormatError> {
     let start = read_at_most(&mut file, HEADER_START_BYTES_MAX as u64)?;
+    // What is in none of the formats may go on for ever.
+    if let Err(error @ FormatError::Header { .. }) = outside(&start, start.len() as u64) {
+        return Err(error);
+    }
     let rest = std::io::copy(&mut file, &mut std::io::sink()).map_err(cannot_read)?;
     let bytes = start.len() as u64 + rest;
     let text_bytes = text_bytes();

@@ -64,7 +64,7 @@ pub fn process(
             let all_outputs = Arc::clone(&outputs);
             let tree = TreeRun { walk, outputs, files_max: descriptors.files_per_thread };
             let mut summary = if request.options.is_rehearsal {
-                rehearse(request, &sources, &record, is_tree)
+                rehearse(request, &sources, (&record, &all_outputs), is_tree)
             } else {
                 run.workers(tree, &sources, &record)?
             };
@@ -166,13 +166,18 @@ fn named_inputs(request: &Request, sources: &[PathBuf], is_tree: bool) -> impl I
 }
 
 /// What the run would do.
-fn rehearse(request: &Request, sources: &[PathBuf], record: &Record, is_tree: bool) -> Summary {
+fn rehearse(
+    request: &Request,
+    sources: &[PathBuf],
+    (record, outputs): (&Record, &Outputs),
+    is_tree: bool,
+) -> Summary {
     let mut summary = Summary::default();
     let options = &request.options;
     let (filter, naming) = (&options.filter, &options.naming);
     let (keep, existing) = (options.keep, options.existing);
     let (inputs, open) = (walk::identities(sources), &open_places(request));
-    let rehearsal = Rehearsal { record, filter, naming, keep, existing, inputs, open };
+    let rehearsal = Rehearsal { record, filter, naming, keep, existing, inputs, open, outputs };
     for named in named_inputs(request, sources, is_tree) {
         rehearsal.run(&named, &mut summary);
     }

@@ -34,11 +34,12 @@ pub(crate) struct Origin {
 pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), NoArbiter> {
     for _ in 0..RACES_MAX {
         let file = open(origin)?;
+        // Before anything that takes time: a child that has it, too, would hold this process's places.
+        close_in_children(&file).map_err(NoArbiter::of("handlers for forks"))?;
         let (anchor, words) = match find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
             Some(found) => found,
             None => make(&file, origin)?,
         };
-        close_in_children(&file).map_err(NoArbiter::of("handlers for forks"))?;
         let shared = Shared::new(words, file, origin.shape);
         let place = shared.claim(about).ok_or(NoArbiter::Full)?;
         // Another process may have replaced a segment that seemed unused. From here on this process is seen to use it.

@@ -92,6 +92,11 @@ fn no_output_takes_the_place_of_a_key_whatever_is_forced() {
         "encrypt -q --force -i keys/id --tar -o keys/id src",
     ] {
         is_refused(&place, if command.contains("--tar") { 2 } else { 1 }, "with a key of this run", command);
+        // A rehearsal says so, too.
+        if !command.contains("--tar") {
+            let rehearsal = command.replace("--force", "--force --dry-run");
+            is_refused(&place, 1, "with a key of this run", &rehearsal);
+        }
     }
     // One that lies elsewhere is replaced as before.
     place.evener().args("encrypt -q --force -i id -o keys src".split(' ')).run().succeeded();

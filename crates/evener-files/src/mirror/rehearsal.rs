@@ -14,7 +14,7 @@ use crate::filter::Filter;
 use crate::input::place::OpenPlaces;
 use crate::input::source_file::SourceFile;
 use crate::naming::Naming;
-use crate::output::is_own_name;
+use crate::output::{Outputs, is_own_name};
 use crate::preservation::Keep;
 use crate::record::{Record, Spot, Stamp};
 use crate::report::{Planned, Skip, Summary};
@@ -30,6 +30,8 @@ pub(crate) struct Rehearsal<'a> {
     /// Where no output may go: device and inode of what was named.
     pub(crate) inputs: Vec<(u64, u64)>,
     pub(crate) open: &'a Arc<OpenPlaces>,
+    /// They know the files with keys of the run.
+    pub(crate) outputs: &'a Outputs,
 }
 
 /// The rehearsal of one named file or directory.
@@ -62,8 +64,7 @@ impl Run<'_> {
         let source = SourceFile::open_named(self.source)?.stat;
         let standing = standing_at(output)?;
         self.is_to_be_spared(standing.as_ref().map(|stat| (stat.st_dev, stat.st_ino)))?;
-        self.plan(self.source.to_owned(), spot, &source, standing);
-        Ok(())
+        self.plan(self.source.to_owned(), spot, &source, standing)
     }
 
     /// A tree, level by level: it may be deeper than a stack.
@@ -172,10 +173,8 @@ impl Run<'_> {
         if standing.is_some_and(|stat| is_directory(&stat)) {
             return Err(FileError::Directory);
         }
-        if let Some(source) = pair.source.stat(name)? {
-            self.plan(path, pair.spot.join(output), &source, standing);
-        }
-        Ok(())
+        let Some(source) = pair.source.stat(name)? else { return Ok(()) };
+        self.plan(path, pair.spot.join(output), &source, standing)
     }
 
     /// A symbolic link: where it points is all that it holds.
@@ -207,19 +206,35 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn plan(&mut self, path: PathBuf, spot: Spot, source: &Stat, output: Option<Stat>) {
+    fn plan(
+        &mut self,
+        path: PathBuf,
+        spot: Spot,
+        source: &Stat,
+        output: Option<Stat>,
+    ) -> Result<(), FileError> {
         let record = self.by.record;
-        let Some(output) = output else { return self.summary.planned.push((path, Planned::Make)) };
+        let Some(output) = output else {
+            self.summary.planned.push((path, Planned::Make));
+            return Ok(());
+        };
         let known = record.find(spot);
         let known = known.filter(|known| record.is_same(&known.row.output, &Stamp::of(&output)));
         let is_same = known.is_some_and(|known| record.is_same(&known.row.source, &Stamp::of(source)));
         let planned = match (self.by.existing, known) {
             (Existing::Replace, _) => Planned::Replace,
             (Existing::Update, Some(_)) if !is_same => Planned::Replace,
-            _ if is_same => return self.summary.already_done += 1,
+            _ if is_same => {
+                self.summary.already_done += 1;
+                return Ok(());
+            }
             _ => Planned::LookInside,
         };
+        if planned == Planned::Replace && self.by.outputs.is_key((output.st_dev, output.st_ino)) {
+            return Err(FileError::KeyInOutput);
+        }
         self.summary.planned.push((path, planned));
+        Ok(())
     }
 }
 

@@ -59,7 +59,10 @@ impl<'m> Shared<'m> {
         // Asked after each burst, and of lines that all cores write to: only where the answer can be yes.
         let class = self.takes_turns().then(|| class_of_all(burst)).flatten();
         self.run_on_core(core_drivers, burst);
-        self.offer_to_module(class);
+        self.offer_to_module(class, burst);
+        if !burst.is_empty() {
+            self.run_on_core(core_drivers, burst);
+        }
         Ok(())
     }
 
@@ -153,12 +156,13 @@ impl<'m> Shared<'m> {
         self.adaptive.as_ref().is_some_and(|adaptive| adaptive.alternation.takes_turns())
     }
 
-    /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due.
-    fn offer_to_module(&self, class: Option<Class>) {
+    /// Where core and module take turns: gives the module its turn with jobs like those that were just run, where it is due. Those that no queue
+    /// has space for are left in `jobs`.
+    fn offer_to_module(&self, class: Option<Class>, jobs: &mut Vec<Box<Job<'m>>>) {
         let (Some(adaptive), Some(class)) = (&self.adaptive, class) else { return };
         let (queues, waiting) = (self.backlog.class_queues(), self.backlog.waiting_for_cores());
         if let Some(count) = adaptive.offer_to_module(queues, class, waiting, self.clock.now()) {
-            self.backlog.publish_some(count);
+            self.backlog.publish_some(count, jobs);
             queues.let_modules(true);
         }
     }

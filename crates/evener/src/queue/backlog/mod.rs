@@ -171,14 +171,11 @@ impl<'m> Backlog<'m> {
         }
     }
 
-    /// Moves so many of them, about.
-    pub(crate) fn publish_some(&self, count: usize) {
-        let mut jobs = Vec::new();
-        self.shared.pop_many(&mut jobs, count);
-        self.class_queues().push_all(&mut jobs);
-        // What found no space goes back; where others were faster here, too, cores find it next.
-        self.shared.push_all(&mut jobs);
-        debug_assert!(jobs.is_empty(), "it came from there");
+    /// Moves so many of them, about. What finds no space there, and none where it was, for others were faster, is left in `jobs`.
+    pub(crate) fn publish_some(&self, count: usize, jobs: &mut Vec<Box<Job<'m>>>) {
+        self.shared.pop_many(jobs, count);
+        self.class_queues().push_all(jobs);
+        self.shared.push_all(jobs);
         self.class_queues().modules.ring_all();
     }
 
