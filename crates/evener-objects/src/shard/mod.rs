@@ -188,8 +188,8 @@ fn threads(task: &Task, run: &ShardRun) -> usize {
 #[cfg(test)]
 mod tests {
     use std::ops::Range;
-    use std::path::PathBuf;
     use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::sync::{Condvar, Mutex};
 
     use bytes::Bytes;
     use evener_files::age_keys::generate_identity;
@@ -198,19 +198,24 @@ mod tests {
     use super::*;
     use crate::store::{Listing, Making, Standing, Upload};
 
-    /// A store of these names, in which a read of `bad` panics, and that takes no output.
-    struct Panicking;
+    /// A store of objects of this length, in which a read of the beginning of `bad` panics.
+    struct Panicking(u64);
 
     impl Store for Panicking {
         fn list(&self, _: &str) -> Listing {
-            let names = ["a", "bad", "c", "d", "e", "f"];
-            let found = |name: &str| Ok(Found { name: name.to_owned(), bytes: 5, version: String::new() });
-            Box::new(names.map(found).into_iter())
+            let bytes = self.0;
+            let found = move |name: &str| Ok(Found { name: name.to_owned(), bytes, version: String::new() });
+            Box::new(["a", "bad", "c", "d", "e", "f"].map(found).into_iter())
         }
 
-        fn read(&self, found: &Found, _: Range<u64>) -> Result<Bytes, Failure> {
-            assert_ne!(found.name, "bad", "as it is to");
-            Ok(Bytes::from_static(b"bytes"))
+        fn read(&self, found: &Found, range: Range<u64>) -> Result<Bytes, Failure> {
+            if found.name == "bad" && range.start == 0 {
+                // The others have taken the parts behind it by then, and wait.
+                thread::sleep(Duration::from_millis(300));
+                panic!("as it is to");
+            }
+            let bytes = usize::try_from(range.end - range.start).map_err(Failure::never)?;
+            Ok(vec![7; bytes].into())
         }
 
         fn standing(&self, _: &str) -> Result<Option<Standing>, Failure> {
@@ -222,12 +227,42 @@ mod tests {
         }
 
         fn begin(&self, _: &Making) -> Result<Arc<dyn Upload>, Failure> {
-            unreachable!()
+            Ok(Arc::new(InTurn::default()))
         }
     }
 
-    fn run_that_panics() -> Result<(), Failure> {
-        let made = generate_identity(std::time::SystemTime::now(), false).unwrap();
+    /// An upload that takes the next part only, as Azure's: the others wait.
+    #[derive(Default)]
+    struct InTurn {
+        /// The next part, and whether it was given up.
+        state: Mutex<(usize, bool)>,
+        changed: Condvar,
+    }
+
+    impl Upload for InTurn {
+        fn part(&self, number: usize, _: u64, _: Bytes) -> Result<(), Failure> {
+            let is_early = |(next, is_given_up): &mut (usize, bool)| *next < number && !*is_given_up;
+            let mut state = self.changed.wait_while(self.state.lock().unwrap(), is_early).unwrap();
+            state.0 = number + 1;
+            self.changed.notify_all();
+            Ok(())
+        }
+
+        fn complete(&self) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn give_up(&self) {
+            self.state.lock().unwrap().1 = true;
+            self.changed.notify_all();
+        }
+
+        fn abort(&self) {}
+    }
+
+    fn run_that_panics(bytes: u64) -> Result<(), Failure> {
+        let store = Panicking(bytes);
+        let made = generate_identity(std::time::SystemTime::now(), false).map_err(Failure::never)?;
         let keys = Keys { recipients: vec![made.recipient.clone()], ..Keys::default() };
         let task = keys::task(Direction::Encrypt, &keys)?;
         let plan = Plan {
@@ -237,32 +272,34 @@ mod tests {
             suffix: String::new(),
             salt: [0; 16],
             is_ordered: true,
-            shards: vec![Shard { after: String::new(), objects: 6, bytes: 30 }],
+            shards: vec![Shard { after: String::new(), objects: 6, bytes: 6 * bytes }],
             ranged: Vec::new(),
         };
         let retries = Retries { timeout: Duration::ZERO };
-        let report = Report::new(0, None::<PathBuf>.as_deref(), true).unwrap();
+        let report = Report::new(0, None, true).unwrap();
         let shard = Order {
             plan: &plan,
             portion: plan.shard(0).unwrap(),
             shared: None,
             task: &task,
-            source: &Panicking,
-            destination: &Panicking,
+            source: &store,
+            destination: &store,
             existing: Existing::Keep,
             retries,
             report: &report,
         };
-        let queue = Queue::new(Feed::new(&Panicking, "", None, true, retries, &report), 0);
+        let queue = Queue::new(Feed::new(&store, "", None, true, retries, &report), 0);
         on_threads(&shard, &queue, 3)
     }
 
     #[test]
     fn a_thread_that_panics_ends_the_run_and_no_other_waits_for_it() {
-        let (ends, ended) = channel();
-        thread::spawn(move || ends.send(run_that_panics()));
-        // The panic goes on in the thread that began the run, so nothing is sent.
-        let ended = ended.recv_timeout(Duration::from_secs(60));
-        assert!(matches!(ended, Err(RecvTimeoutError::Disconnected)), "{ended:?}");
+        for bytes in [5, 5 * PART_BYTES] {
+            let (ends, ended) = channel();
+            thread::spawn(move || ends.send(run_that_panics(bytes)));
+            // The panic goes on in the thread that began the run, so nothing is sent.
+            let ended = ended.recv_timeout(Duration::from_secs(60));
+            assert!(matches!(ended, Err(RecvTimeoutError::Disconnected)), "{bytes}: {ended:?}");
+        }
     }
 }
