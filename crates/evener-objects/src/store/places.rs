@@ -120,7 +120,7 @@ impl Whereabouts {
 /// The directory that a path leads to; of what is not there yet, where it would be.
 fn real(path: &Path) -> PathBuf {
     let mut real = PathBuf::from("/");
-    for component in path.components() {
+    for component in std::path::absolute(path).as_deref().unwrap_or(path).components() {
         match component {
             Component::ParentDir => _ = real.pop(),
             Component::Normal(own) => {
@@ -184,6 +184,8 @@ mod tests {
             let uri = format!("file://{}", name(other));
             assert!(lie_in_each_other(&name("data"), &uri), "{uri}");
         }
+        let here = std::env::current_dir().unwrap();
+        assert!(lie_in_each_other(here.to_str().unwrap(), "file://sealed"));
         for other in ["data2", "new", "link/../new"] {
             assert!(places(&name("data"), &name(other)).is_ok(), "{other}");
         }
