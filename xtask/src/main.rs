@@ -1,5 +1,5 @@
 //! Evener's own checks, its figures and its packages: `cargo xtask tidy`, `rooms`,
-//! `reference`, `docs`, `ci`, `figures`, `instructions`, `install`, `deb`, `small`, `libevener`, `guest`, `testbed`.
+//! `reference`, `docs`, `ci`, `deny`, `figures`, `instructions`, `install`, `deb`, `small`, `libevener`, `guest`, `testbed`.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "talks to a terminal")]
 
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         ["docs"] => site::build(),
         ["ci", "--full", ref steps @ ..] => ci::run(ci::Depth::Full, steps),
         ["ci", ref steps @ ..] => ci::run(ci::Depth::Commit, steps),
+        ["deny"] => ci::deny::record(),
         ["figures", ref names @ ..] => figures::run(names),
         ["instructions"] => instructions::run_instructions(),
         ["install"] => package::install(),
@@ -57,6 +58,9 @@ fn usage() -> ExitCode {
         "       cargo xtask ci           formatting, lints, tidy, dependencies, models, tests, or only the steps named"
     );
     eprintln!("       cargo xtask ci --full    the same with all that takes long, or only the steps named");
+    eprintln!(
+        "       cargo xtask deny         has cargo-deny judge all dependencies and records it in deny.sums"
+    );
     eprintln!("       cargo xtask figures      measures docs/results again, or only those named");
     eprintln!("       cargo xtask instructions what short messages of OpenSSL programs take, counted");
     eprintln!(

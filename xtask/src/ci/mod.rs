@@ -16,6 +16,7 @@ use crate::tree::{Tree, cargo, root};
 
 mod arm;
 mod crates;
+pub(crate) mod deny;
 mod fresh_arm;
 mod fresh_debian;
 mod fuzz;
@@ -107,7 +108,8 @@ fn rules(tally: &mut Tally, depth: Depth) {
     tally.check("cargo fmt", &["fmt", "--version"], &["fmt", "--all", "--check"]);
     lints(tally, depth);
     tidy(tally);
-    dependencies(tally);
+    crates::check(tally);
+    deny::check(tally, depth);
 }
 
 /// Release of clippy whose findings count. Others have lints that no author has seen, and lack some that are named:
@@ -160,29 +162,6 @@ fn tidy(tally: &mut Tally) {
     if tidy::run() != ExitCode::SUCCESS {
         tally.fail("tidy");
     }
-}
-
-fn dependencies(tally: &mut Tally) {
-    crates::check(tally);
-    let installed = &["deny", "--version"];
-    let check = &["deny", "--log-level", "error", "check", "bans", "licenses", "sources"];
-    tally.check("cargo deny, without advisories", installed, check);
-    let version = cargo().args(installed).output().map(|output| output.stdout).unwrap_or_default();
-    match knows_todays_advisories(&String::from_utf8_lossy(&version)) {
-        Some(true) => {
-            tally.check("cargo deny, advisories", &["deny", "fetch", "db"], &["deny", "check", "advisories"]);
-        }
-        Some(false) => tally.print("skipped: cargo deny, advisories (below 0.18.6 it cannot read CVSS 4.0)"),
-        None => {}
-    }
-}
-
-/// Whether this cargo-deny reads what the database of advisories holds since CVSS 4.0; `None` where there is none.
-fn knows_todays_advisories(version: &str) -> Option<bool> {
-    let mut numbers =
-        version.trim().strip_prefix("cargo-deny ")?.split('.').map(|number| number.parse::<u32>());
-    let mut next = || numbers.next()?.ok();
-    Some((next()?, next()?, next()?) >= (0, 18, 6))
 }
 
 /// Kernels as they are released: what compilers make for debugging keeps other things on the stack, and takes other times.
@@ -319,14 +298,6 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
-    }
-
-    #[test]
-    fn a_cargo_deny_that_cannot_read_the_advisories_is_known_by_its_version() {
-        assert_eq!(knows_todays_advisories("cargo-deny 0.18.3\n"), Some(false));
-        assert_eq!(knows_todays_advisories("cargo-deny 0.18.6\n"), Some(true));
-        assert_eq!(knows_todays_advisories("cargo-deny 0.19.0\n"), Some(true));
-        assert_eq!(knows_todays_advisories(""), None);
     }
 
     #[test]
