@@ -261,10 +261,8 @@ fn eventfd(payload: &[u8], descriptors: Vec<Foreign>) -> Result<(u32, OwnedFd), 
     let about = RingDescriptor::parse(payload)?;
     let first = descriptors.into_iter().next().filter(|_| about.has_file).ok_or(Break::NoEventfd)?;
     let is_eventfd = |file: &OwnedFd| is_eventfd(file) || cfg!(mutant = "host_call_any_file");
-    let sees = first.file().filter(|file| is_eventfd(file));
-    if !sees.is_some_and(|file| rustix::io::ioctl_fionbio(file, true).is_ok()) {
-        return Err(Break::NoEventfd);
-    }
+    let is_ready = |file: &OwnedFd| is_eventfd(file) && rustix::io::ioctl_fionbio(file, true).is_ok();
+    first.file().filter(|file| is_ready(file)).ok_or(Break::NoEventfd)?;
     Ok((about.ring.into(), first.believed().ok_or(Break::NoEventfd)?))
 }
 

@@ -111,7 +111,11 @@ impl Backing {
         });
         let is_noted = |page: &u64| {
             let Some(page) = page.checked_sub(here) else { return false };
-            self.words(page, page).map(|(word, bits)| word.fetch_or(bits, Relaxed)).count() > 0
+            let noted = self.words(page, page).next();
+            noted.is_some_and(|(word, bits)| {
+                word.fetch_or(bits, Relaxed);
+                true
+            })
         };
         pages.filter(is_noted).count() as u64
     }

@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use evener_core::{Algorithm, Direction, HasEnded, InlineDriver, Job, Nanos, Profile, QueuedDriver, Refusal};
+use evener_core::{
+    Algorithm, Direction, HasEnded, InlineDriver as _, Job, Nanos, Profile, QueuedDriver, Refusal,
+};
 
 use super::libcrypto;
 
