@@ -136,7 +136,7 @@ mod tests {
         let store =
             store.with_secret_access_key("a secret").with_crypto_provider(std::sync::Arc::new(Libcrypto));
         let retry = RetryConfig { max_retries: 0, ..RetryConfig::default() };
-        let timeouts = Timeouts { still: Duration::from_secs(1), slowest: 1 << 20 };
+        let timeouts = Timeouts { still: Duration::from_secs(2), slowest: 1 << 20 };
         store.with_retry(retry).with_http_connector(timeouts).build().unwrap()
     }
 
@@ -145,13 +145,15 @@ mod tests {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let path = object_store::path::Path::from("object");
-        let (slow, still) = (store(Duration::from_millis(700)), store(Duration::from_secs(20)));
+        let (slow, still) = (store(Duration::from_millis(800)), store(Duration::from_secs(30)));
+        let part = || vec![7; 3 << 20].into();
         // Longer than an answer may stand still, and no slower than it may be.
-        runtime.block_on(slow.put(&path, vec![7; 3 << 20].into())).unwrap();
-        let read = async { slow.get(&path).await?.bytes().await };
-        assert_eq!(runtime.block_on(read).unwrap(), "abcd");
-        runtime.block_on(still.put(&path, vec![7; 3 << 20].into())).unwrap_err();
-        let read = async { still.get(&path).await?.bytes().await };
-        runtime.block_on(read).unwrap_err();
+        let puts = async { tokio::join!(slow.put(&path, part()), still.put(&path, part())) };
+        let (put, given_up) = runtime.block_on(puts);
+        assert!(put.is_ok() && given_up.is_err(), "{put:?} {given_up:?}");
+        let read = async |store: &dyn ObjectStore| store.get(&path).await?.bytes().await;
+        let (read, given_up) = runtime.block_on(async { tokio::join!(read(&slow), read(&still)) });
+        assert_eq!(read.unwrap(), "abcd");
+        given_up.unwrap_err();
     }
 }
