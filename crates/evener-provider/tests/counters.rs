@@ -16,6 +16,8 @@ use evener_provider::{BlockError, BlockRequest, Engine, OSSL_provider_init, add_
 
 mod support;
 
+use evener_core::InlineDriver as _;
+use evener_testing::cases::{Case, check_all, jobs, spaces};
 use evener_testing::programs::in_child;
 use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, LibCtx, Provider};
 use support::{bytes, in_program};
@@ -98,6 +100,31 @@ fn each_message_is_counted_once_under_the_way_it_went() {
             (2, 0, 32_768)
         );
         assert_eq!(counted(64).requests(), 3);
+    });
+}
+
+/// In a program whose configuration has Evener for all, as the command's and a host's may be.
+#[test]
+fn what_the_driver_of_a_core_does_goes_past_the_provider() {
+    in_counting_program("what_the_driver_of_a_core_does_goes_past_the_provider", "on", || {
+        let _both = providers();
+        DEFAULT.set_properties("?provider=evener");
+        encrypt(&[64]);
+        let mut driver = evener_testing::drivers::libcrypto();
+        for algorithm in
+            [Algorithm::Aes128Cbc, Algorithm::Aes256Gcm, Algorithm::Sha256, Algorithm::HmacSha256]
+        {
+            let case = Case::encrypt(algorithm, 3, 64);
+            let cases = std::slice::from_ref(&case);
+            let mut spaces = spaces(cases);
+            let mut burst = jobs(cases, &mut spaces);
+            driver.run(&mut burst);
+            check_all(cases, &burst);
+        }
+        assert_eq!(counted(64).requests(), 1, "the one by the provider");
+        for kind in ["AES-256-GCM", "SHA-256", "HMAC-SHA-256"] {
+            assert_eq!(counted_as(kind, Direction::Encrypt, 64).requests(), 0, "{kind}");
+        }
     });
 }
 

@@ -61,9 +61,9 @@ pub(crate) struct Cipher(NonNull<EvpCipher>);
 
 impl Cipher {
     /// Finds the implementation that this machine's configuration prefers; `None` where it has none.
-    pub(crate) fn fetch(name: &CStr) -> Option<Self> {
-        // SAFETY: `name` ends in nul and is read during the call only; null: default library and properties.
-        let cipher = unsafe { EVP_CIPHER_fetch(ptr::null_mut(), name.as_ptr(), ptr::null()) };
+    pub(crate) fn fetch(name: &CStr, properties: &CStr) -> Option<Self> {
+        // SAFETY: both texts end in nul and are read during the call only; null: default library.
+        let cipher = unsafe { EVP_CIPHER_fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
         owned(cipher).ok().map(Self)
     }
 }
@@ -264,9 +264,9 @@ pub(crate) struct Digest(NonNull<EvpMd>);
 impl Digest {
     /// Finds the implementation that this machine's configuration prefers; `None` where it has none, or one
     /// with a digest longer than any tag of Evener.
-    pub(crate) fn fetch(name: &CStr) -> Option<Self> {
-        // SAFETY: `name` ends in nul and is read during the call only; null: default library and properties.
-        let digest = unsafe { EVP_MD_fetch(ptr::null_mut(), name.as_ptr(), ptr::null()) };
+    pub(crate) fn fetch(name: &CStr, properties: &CStr) -> Option<Self> {
+        // SAFETY: both texts end in nul and are read during the call only; null: default library.
+        let digest = unsafe { EVP_MD_fetch(ptr::null_mut(), name.as_ptr(), properties.as_ptr()) };
         let digest = owned(digest).ok().map(Self)?;
         // SAFETY: libcrypto only reads the fetched method.
         let digest_bytes = unsafe { EVP_MD_get_size(digest.0.as_ptr()) };
@@ -314,9 +314,9 @@ pub(crate) struct Hmac(NonNull<EvpMac>);
 
 impl Hmac {
     /// Finds the implementation that this machine's configuration prefers; `None` where it has none.
-    pub(crate) fn fetch() -> Option<Self> {
-        // SAFETY: the name is static; null: default library and properties.
-        let mac = unsafe { EVP_MAC_fetch(ptr::null_mut(), c"HMAC".as_ptr(), ptr::null()) };
+    pub(crate) fn fetch(properties: &CStr) -> Option<Self> {
+        // SAFETY: both texts end in nul and are read during the call only; null: default library.
+        let mac = unsafe { EVP_MAC_fetch(ptr::null_mut(), c"HMAC".as_ptr(), properties.as_ptr()) };
         owned(mac).ok().map(Self)
     }
 }
@@ -332,14 +332,17 @@ pub(crate) struct HmacContext {
 unsafe impl Send for HmacContext {}
 
 impl HmacContext {
-    pub(crate) fn new(hmac: &Hmac, digest: &CStr, key: &[u8]) -> Result<Self, Refused> {
+    /// By this digest, which is fetched under these properties.
+    pub(crate) fn new(hmac: &Hmac, digest: [&CStr; 2], key: &[u8]) -> Result<Self, Refused> {
         // SAFETY: the method is alive; the context counts its own reference to it.
         let made = Self { context: owned(unsafe { EVP_MAC_CTX_new(hmac.0.as_ptr()) })? };
-        // SAFETY: both strings end in nul (length 0: count yourself) and outlive the parameter; libcrypto takes
-        // the value as mutable in general and only reads it here.
-        let named =
-            unsafe { OSSL_PARAM_construct_utf8_string(c"digest".as_ptr(), digest.as_ptr().cast_mut(), 0) };
-        let params = [named, OSSL_PARAM_construct_end()];
+        let text = |name: &CStr, value: &CStr| {
+            // SAFETY: both strings end in nul (length 0: count yourself) and outlive the parameter; libcrypto takes
+            // the value as mutable in general and only reads it here.
+            unsafe { OSSL_PARAM_construct_utf8_string(name.as_ptr(), value.as_ptr().cast_mut(), 0) }
+        };
+        let [name, properties] = digest;
+        let params = [text(c"digest", name), text(c"properties", properties), OSSL_PARAM_construct_end()];
         // SAFETY: the key is read for its whole length and the parameters end in the end mark.
         accepted(unsafe { EVP_MAC_init(made.context.as_ptr(), key.as_ptr(), key.len(), params.as_ptr()) })?;
         Ok(made)

@@ -128,7 +128,7 @@ impl Prepared {
         let made = match primitive(session.algorithm()).ok_or(JobError::Unsupported)? {
             Primitive::Cipher(cipher) => CipherContext::with_cipher(cipher, session).map(Self::Cipher),
             Primitive::Digest(digest) => DigestContext::new(digest).map(Self::Digest),
-            Primitive::Hmac(hmac, hash) => HmacContext::new(hmac, hash, session.key()).map(Self::Hmac),
+            Primitive::Hmac(hmac, hash) => HmacContext::new(hmac, *hash, session.key()).map(Self::Hmac),
         };
         Ok(made?)
     }

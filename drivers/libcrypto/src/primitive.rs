@@ -14,28 +14,35 @@ use crate::ffi::{Cipher, Digest, Hmac};
 pub(crate) enum Primitive {
     Cipher(Cipher),
     Digest(Digest),
-    /// HMAC and the name of the hash that it is to use.
-    Hmac(Hmac, &'static CStr),
+    /// HMAC, the name of the hash that it is to use, and under which properties.
+    Hmac(Hmac, [&'static CStr; 2]),
 }
+
+/// Every provider but Evener's own, which a program's configuration may have in this process: what is measured and compared with is
+/// OpenSSL alone, and a host or a module's check is not to ask itself.
+const OTHERS: &CStr = c"provider!=evener";
+/// Where a configuration has that one alone.
+const ANY: &CStr = c"";
 
 /// The implementation of `algorithm`; `None` where this machine's OpenSSL does not offer it, as MD5 where only
 /// FIPS algorithms are allowed.
 pub(crate) fn primitive(algorithm: Algorithm) -> Option<&'static Primitive> {
     static FETCHED: [OnceLock<Option<Primitive>>; Algorithm::ALL.len()] =
         [const { OnceLock::new() }; Algorithm::ALL.len()];
-    FETCHED[algorithm.index()].get_or_init(|| fetch(algorithm)).as_ref()
+    let by = |properties| fetch(algorithm, properties);
+    FETCHED[algorithm.index()].get_or_init(|| by(OTHERS).or_else(|| by(ANY))).as_ref()
 }
 
-fn fetch(algorithm: Algorithm) -> Option<Primitive> {
+fn fetch(algorithm: Algorithm, properties: &'static CStr) -> Option<Primitive> {
     match algorithm.family() {
-        Family::Digest(hash) => Digest::fetch(hash_name(hash)).map(Primitive::Digest),
+        Family::Digest(hash) => Digest::fetch(hash_name(hash), properties).map(Primitive::Digest),
         Family::Hmac(hash) => {
             let name = hash_name(hash);
-            Digest::fetch(name)?;
-            Hmac::fetch().map(|hmac| Primitive::Hmac(hmac, name))
+            Digest::fetch(name, properties)?;
+            Hmac::fetch(properties).map(|hmac| Primitive::Hmac(hmac, [name, properties]))
         }
         // OpenSSL knows the ciphers by the names of the table.
-        _ => Cipher::fetch(&CString::new(algorithm.name()).ok()?).map(Primitive::Cipher),
+        _ => Cipher::fetch(&CString::new(algorithm.name()).ok()?, properties).map(Primitive::Cipher),
     }
 }
 

@@ -32,6 +32,13 @@ pub fn has_provider(name: &str) -> bool {
     CString::new(name).is_ok_and(|name| service::is_active(&name))
 }
 
+/// What the provider that serves cipher `name` under `properties` says of its build (`buildinfo` in provider-base(7)).
+#[must_use]
+pub fn build_info(name: &str, properties: &str) -> Option<String> {
+    let [name, properties] = [name, properties].map(|text| CString::new(text).ok());
+    service::build_info(&name?, &properties?)
+}
+
 /// Whether this process wants validated algorithms only.
 #[must_use]
 pub fn asks_for_fips() -> bool {

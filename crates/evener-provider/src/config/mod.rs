@@ -196,7 +196,7 @@ const KEYS: &[Key] = &[
     Key {
         name: c"threads",
         variable: "EVENER_THREADS",
-        wants: "auto or a number, 0 for none",
+        wants: "auto or a number up to 33, 0 for none",
         take: threads,
     },
     Key { name: c"split", variable: "EVENER_SPLIT", wants: "off, auto or a number of bytes", take: split },
@@ -248,6 +248,8 @@ fn arbiter(settings: &mut Settings, value: &str) -> Option<()> {
     settings.arbiter = value.parse().ok()?;
     Some(())
 }
+
+const _: () = assert!(evener::split::THREADS_MAX == 33, "what `threads` wants says it");
 
 fn threads(settings: &mut Settings, value: &str) -> Option<()> {
     settings.threads = match value {
