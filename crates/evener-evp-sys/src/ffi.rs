@@ -53,6 +53,11 @@ unsafe extern "C" {
         value: *mut c_char,
         bytes: usize,
     ) -> OsslParam;
+    pub fn OSSL_PARAM_construct_utf8_ptr(
+        key: *const c_char,
+        value: *mut *mut c_char,
+        bytes: usize,
+    ) -> OsslParam;
     pub safe fn OSSL_PARAM_construct_end() -> OsslParam;
     pub fn OSSL_PARAM_construct_size_t(key: *const c_char, value: *mut usize) -> OsslParam;
     pub fn OSSL_PARAM_construct_octet_ptr(
