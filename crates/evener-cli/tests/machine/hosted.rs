@@ -216,3 +216,13 @@ fn a_system_call_to_a_host_carries_several_requests_where_they_are_handed_over_t
     assert!(carried(&rows[0]) <= 0.5, "{rows:#?}");
     assert!(carried(&rows[1]) > 2.0 * carried(&rows[0]), "{rows:#?}");
 }
+
+#[test]
+fn what_is_longer_than_a_hosts_requests_is_measured_by_what_it_takes() {
+    let place = Place::new();
+    let _host = Host::with(&place, &["--module", "cpu", "--request-size", "65536"]);
+    let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("explain");
+    let ran = run.args(["--algorithm", "AES-256-CBC", "--size", "4M", "--module", "hosted:socket"]).run();
+    let text = ran.succeeded().stdout_text().to_owned();
+    assert!(text.contains("measured now") && !text.contains("failed a job"), "{text}");
+}

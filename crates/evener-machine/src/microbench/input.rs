@@ -8,7 +8,7 @@ use evener::core::driver::Clock as _;
 use evener::core::driver::SILENCE_MAX;
 use evener::core::estimate::ModuleSample;
 use evener::core::{
-    Direction, InlineDriver, Job, Nanos, Outcome, Padding, QueuedDriver, Session, TAG_BYTES_MAX,
+    Direction, InlineDriver, Job, JobError, Nanos, Outcome, Padding, QueuedDriver, Session, TAG_BYTES_MAX,
 };
 use evener_driver_libcrypto::Libcrypto;
 
@@ -96,7 +96,7 @@ impl Input {
         if !driver.supports(kind.operation.0, kind.operation.1) {
             return Err(NotMeasured::Unsupported);
         }
-        jobs.into_iter().map(|job| run_one(&mut *driver, overhead, job).ok_or(NotMeasured::Failed)).collect()
+        jobs.into_iter().map(|job| run_one(&mut *driver, overhead, job)).collect()
     }
 }
 
@@ -118,11 +118,11 @@ fn run_one<'m>(
     driver: &mut (dyn QueuedDriver<'m> + 'm),
     overhead: Line,
     job: Box<Job<'m>>,
-) -> Option<ModuleSample> {
+) -> Result<ModuleSample, NotMeasured> {
     let bytes = to_u64(job.input_bytes());
     let (core, wall) = (SystemClock.thread_time() + driver.core_time(), SystemClock.now());
     let mut done = Vec::new();
-    driver.submit(job).ok()?;
+    driver.submit(job).map_err(|_| NotMeasured::Failed)?;
     while done.is_empty() && SystemClock.now() - wall < SILENCE_MAX {
         driver.poll(&mut done, SILENCE_MAX);
     }
@@ -131,8 +131,13 @@ fn run_one<'m>(
     if done.is_empty() {
         driver.abandon(&mut done);
     }
-    let is_well = done.iter().all(|job| is_done(job));
-    is_well.then(|| ModuleSample { jobs: 1, bytes, d, h: all - d, now: SystemClock.now() })
+    let failed = |job: &Box<Job<'_>>| match job.outcome() {
+        Outcome::Done { .. } => None,
+        Outcome::Failed(JobError::ModuleFull) => Some(NotMeasured::TooLong),
+        _ => Some(NotMeasured::Failed),
+    };
+    done.iter().find_map(failed).map_or(Ok(()), Err)?;
+    Ok(ModuleSample { jobs: 1, bytes, d, h: all - d, now: SystemClock.now() })
 }
 
 fn is_done(job: &Job<'_>) -> bool {

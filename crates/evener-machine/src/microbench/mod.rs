@@ -36,6 +36,8 @@ pub enum NotMeasured {
     Unsupported,
     /// It failed one, or did not answer.
     Failed,
+    /// It takes none of this length.
+    TooLong,
 }
 
 impl NotMeasured {
@@ -45,6 +47,7 @@ impl NotMeasured {
         match self {
             Self::Unsupported => "does not do such jobs",
             Self::Failed => "failed a job, or did not answer",
+            Self::TooLong => "takes no job of this length",
         }
     }
 }
@@ -160,9 +163,15 @@ pub(super) fn measure_module(
     let probed = kind.fitting(kind.bytes.min(PROBE_BYTES));
     let probe = Input::new(kind, &session, probed, 1).run_on_module(module, overhead, &session, kind)?;
     let took = probe.iter().map(|sample| sample.d + sample.h).sum();
-    let bytes = kind.affordable(1, (probed, took), MODULE_TIME);
-    let mut samples =
-        Input::new(kind, &session, bytes, MODULE_JOBS - 1).run_on_module(module, overhead, &session, kind)?;
+    let mut bytes = kind.affordable(1, (probed, took), MODULE_TIME);
+    let mut samples = loop {
+        let input = Input::new(kind, &session, bytes, MODULE_JOBS - 1);
+        match input.run_on_module(module, overhead, &session, kind) {
+            // What it takes at most is its own knowledge.
+            Err(NotMeasured::TooLong) if bytes > probed => bytes = kind.fitting((bytes / 2).max(probed)),
+            measured => break measured?,
+        }
+    };
     if bytes == probed {
         samples.extend(probe);
     }
