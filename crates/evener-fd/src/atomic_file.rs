@@ -1,9 +1,10 @@
 //! Files that are there whole or not at all, and files that the user named: no stranger's link leads to another place.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,16 @@ use crate::{Named, open_named, text};
 /// Where the system does not let it.
 pub fn write(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     replace(file, text.as_bytes(), mode, |_| Ok(()))
+}
+
+/// The same for what all users read, whatever the umask: the file has mode `mode`, and directories that are made for it have 0755.
+///
+/// # Errors
+///
+/// Where the system does not let it.
+pub fn write_for_all(file: &Path, text: &str, mode: u32) -> io::Result<()> {
+    make_for_all(&directory_and_name(file).0)?;
+    replace(file, text.as_bytes(), mode, |new| Ok(fchmod(new, Mode::from_raw_mode(mode))?))
 }
 
 /// The same for what must not be lost: on the disk before the name is changed, and the name too.
@@ -211,6 +222,21 @@ fn made(directory: &Path) -> io::Result<OwnedFd> {
     }
 }
 
+/// Makes a directory and those above it where they do not exist, after the same look.
+fn make_for_all(directory: &Path) -> io::Result<()> {
+    match open_named(directory, OFlags::PATH | OFlags::DIRECTORY) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
+            let missing: Vec<_> = directory.ancestors().take_while(is_missing).collect();
+            missing.iter().rev().try_for_each(|path| {
+                std::fs::create_dir(path)?;
+                std::fs::set_permissions(path, Permissions::from_mode(0o755))
+            })
+        }
+        opened => opened.map(drop),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,7 +244,6 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_whole_for_its_owner_only_and_leaves_no_draft() {
-        use std::os::unix::fs::PermissionsExt as _;
         let directory = env::temp_dir().join(format!("evener-cache-{}", process::id()));
         let file = directory.join("a/costs.txt");
         for text in ["first\n", "second\n"] {

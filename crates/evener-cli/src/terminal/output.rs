@@ -40,6 +40,14 @@ pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Writes an answer about what is done already: where it cannot be written, that is said after `done`, and the status is not that of nothing done.
+pub(crate) fn answer_after(done: &str, text: &[u8]) -> Exit {
+    answer(text).unwrap_or_else(|error| {
+        line(one_line(&format!("{done}, but {error:#}")));
+        Exit::SomeFailed
+    })
+}
+
 /// `text` behind `prefix`, in lines of `width` columns; further lines stand behind as many spaces.
 pub(crate) fn wrapped(prefix: &str, text: &str, width: usize) -> String {
     let indent = " ".repeat(prefix.len());

@@ -95,6 +95,14 @@ impl Place {
         path
     }
 
+    /// Evener's module under that name, as it is built beside these tests.
+    pub fn module(&self, name: impl AsRef<Path>) -> PathBuf {
+        let path = self.write(name, "");
+        let beside = std::env::current_exe().unwrap().with_file_name("libevener_provider.so");
+        fs::copy(beside, &path).unwrap();
+        path
+    }
+
     /// The command, in this place.
     pub fn evener(&self) -> Run {
         let mut run = self.program(EVENER);

@@ -11,6 +11,7 @@ mod explain;
 mod help;
 mod host;
 mod hosted;
+mod install;
 mod objects;
 mod provider;
 mod reports;

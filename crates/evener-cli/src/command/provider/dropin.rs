@@ -1,8 +1,10 @@
 //! Files that hand a configuration to services or sessions: written whole, known by their first line, and taken back with the directories
 //! that were made for them.
 
-use std::fs;
-use std::io::ErrorKind;
+use std::collections::BTreeSet;
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -10,7 +12,7 @@ use evener_fd::atomic_file;
 
 use super::scope::{DROP_IN, FRAGMENT, PROFILE, below};
 use crate::openssl::system::OPENWRT_FRAGMENTS;
-use crate::terminal::PathDisplay;
+use crate::terminal::{PathDisplay, output};
 
 /// The first line of every file that is written here, and of none that is not.
 pub(super) const WRITER: &str = "evener provider install";
@@ -22,6 +24,8 @@ const MADE: &str = "# Made for it: ";
 pub(super) struct File {
     pub(super) path: PathBuf,
     pub(super) text: String,
+    /// Whether programs of all users read it. OpenSSL says nothing of one that it may not read.
+    pub(super) is_for_all: bool,
 }
 
 impl File {
@@ -37,14 +41,57 @@ impl File {
 
     /// Writes it, and into it which directories below `root` that took.
     pub(super) fn write(&self, root: &Path) -> anyhow::Result<()> {
-        let place = || format!("cannot write {}", PathDisplay(&self.path));
-        let mut made = made_for(&self.path);
-        let missing = self.path.ancestors().skip(1).take_while(|path| !path.exists());
-        made.extend(missing.map(|path| Path::new("/").join(path.strip_prefix(root).unwrap_or(path))));
-        let made: String = made.iter().map(|path| format!("{MADE}{}\n", path.display())).collect();
+        let made: String =
+            self.made(root)?.iter().map(|path| format!("{MADE}{}\n", path.display())).collect();
         let (first, rest) = self.text.split_once('\n').unwrap_or((&self.text, ""));
-        atomic_file::write(&self.path, &format!("{first}\n{made}{rest}"), 0o644).with_context(place)
+        let text = format!("{first}\n{made}{rest}");
+        let written = if self.is_for_all {
+            // What an administrator gave besides stays.
+            let mode = fs::symlink_metadata(&self.path).map_or(0, |there| there.permissions().mode() & 0o777);
+            atomic_file::write_for_all(&self.path, &text, if mode == 0 { 0o644 } else { mode | 0o444 })
+        } else {
+            atomic_file::write(&self.path, &text, 0o644)
+        };
+        written.with_context(|| format!("cannot write {}", PathDisplay(&self.path)))
     }
+
+    /// Directories that were made for it, for other files of Evener's in them, or will be, as they are called in the system itself.
+    fn made(&self, root: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
+        let in_system = |path: &Path| Path::new("/").join(path.strip_prefix(root).unwrap_or(path));
+        let missing = self.path.ancestors().skip(1).take_while(|path| !path.exists());
+        let mut made: BTreeSet<PathBuf> = missing.map(in_system).collect();
+        made.extend(made_for(&self.path));
+        if self.is_for_all {
+            let own = in_system(&self.path);
+            let for_others = all(root)?.into_iter().flat_map(|path| made_for(&path));
+            made.extend(for_others.filter(|path| own.starts_with(path)));
+        }
+        Ok(made)
+    }
+}
+
+/// Opens directories on the way to what all read where they were made for it, and says which others are shut.
+pub(super) fn open_ways(files: &[File], root: &Path) -> anyhow::Result<()> {
+    let files = || files.iter().filter(|file| file.is_for_all);
+    let made: BTreeSet<PathBuf> =
+        files().flat_map(|file| made_for(&file.path)).map(|path| below(root, &path)).collect();
+    let way = |file: &'_ File| -> Vec<PathBuf> {
+        let way = file.path.ancestors().skip(1).take_while(|path| *path != root);
+        way.map(Path::to_owned).collect()
+    };
+    for directory in files().flat_map(way).collect::<BTreeSet<_>>() {
+        let mode = fs::metadata(&directory).map_or(0o755, |metadata| metadata.permissions().mode());
+        if mode & 0o005 != 0o005 && made.contains(&directory) {
+            fs::set_permissions(&directory, Permissions::from_mode(0o755))
+                .with_context(|| format!("cannot open {} to all", PathDisplay(&directory)))?;
+        } else if mode & 0o001 == 0 {
+            let directory = PathDisplay(&directory);
+            output::warning(format_args!(
+                "{directory} is shut to other users, whose programs cannot read what was written in it"
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What stands under a name.
@@ -57,13 +104,21 @@ pub(super) enum Standing {
 
 pub(super) fn standing(path: &Path) -> anyhow::Result<Standing> {
     match fs::symlink_metadata(path) {
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            Ok(Standing::Nothing)
-        }
-        Err(error) => Err(error).with_context(|| format!("cannot look at {}", PathDisplay(path))),
-        Ok(metadata) if metadata.is_file() && is_ours(path) => Ok(Standing::Ours),
-        Ok(_) => Ok(Standing::Others),
+        Err(error) if is_missing(&error) => Ok(Standing::Nothing),
+        Ok(metadata) if !metadata.is_file() => Ok(Standing::Others),
+        looked => match looked.and_then(|_| is_ours(path)).with_context(|| cannot_look(path))? {
+            true => Ok(Standing::Ours),
+            false => Ok(Standing::Others),
+        },
     }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn cannot_look(path: &Path) -> String {
+    format!("cannot look at {}", PathDisplay(path))
 }
 
 /// Removes files that are Evener's below `root`, in this order, and then the directories that were made for them and are empty.
@@ -95,23 +150,49 @@ fn made_for(path: &Path) -> Vec<PathBuf> {
 
 /// All files below `root` that were written for services or the system, drop-ins before what they name. No link is followed: what it leads to is listed, if it
 /// is Evener's, where it lies.
-pub(super) fn all(root: &Path) -> Vec<PathBuf> {
-    let entries = |folder: PathBuf| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect::<Vec<_>>()
-    };
-    let is_folder = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
-    let units = entries(root.join("etc/systemd/system")).into_iter();
-    let others = ["etc/systemd/system.conf.d", "etc/environment.d"].map(|folder| root.join(folder));
-    let folders = units.chain(others).filter(is_folder);
-    let mut all: Vec<_> = folders.map(|folder| folder.join(DROP_IN)).collect();
-    all.extend(
+///
+/// # Errors
+///
+/// Where one may not look.
+pub(super) fn all(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = entries(&root.join("etc/systemd/system"))?;
+    folders.extend(["etc/systemd/system.conf.d", "etc/environment.d"].map(|folder| root.join(folder)));
+    let mut places = Vec::new();
+    for folder in folders {
+        if is_folder(&folder)? {
+            places.push(folder.join(DROP_IN));
+        }
+    }
+    places.extend(
         [Path::new(PROFILE).to_owned(), Path::new(OPENWRT_FRAGMENTS).join(FRAGMENT)]
             .map(|path| below(root, &path)),
     );
-    all.extend(Some(root.join("etc/evener")).filter(is_folder).into_iter().flat_map(entries));
-    all.retain(|path| matches!(standing(path), Ok(Standing::Ours)));
-    all
+    let own = root.join("etc/evener");
+    if is_folder(&own)? {
+        places.extend(entries(&own)?);
+    }
+    let mut all = Vec::new();
+    for path in places {
+        if standing(&path)? == Standing::Ours {
+            all.push(path);
+        }
+    }
+    Ok(all)
+}
+
+fn entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    match listed {
+        Err(error) if is_missing(&error) => Ok(Vec::new()),
+        listed => listed.with_context(|| cannot_look(folder)),
+    }
+}
+
+fn is_folder(path: &Path) -> anyhow::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Err(error) if is_missing(&error) => Ok(false),
+        looked => Ok(looked.with_context(|| cannot_look(path))?.is_dir()),
+    }
 }
 
 /// The file that sets the unit's environment already, if one does.
@@ -122,7 +203,8 @@ pub(super) fn sets_openssl_conf(root: &Path, unit: &str) -> Option<PathBuf> {
         let unit_file = root.join(folder).join(unit);
         let beside = fs::read_dir(root.join(folder).join(format!("{unit}.d"))).ok();
         let beside = beside.into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
-        let mut files = std::iter::once(unit_file).chain(beside).filter(|path| !is_ours(path));
+        let mut files =
+            std::iter::once(unit_file).chain(beside).filter(|path| !is_ours(path).unwrap_or(false));
         files.find(|path| fs::read_to_string(path).is_ok_and(|text| speaks_of_it(&text)))
     })
 }
@@ -132,7 +214,7 @@ fn speaks_of_it(text: &str) -> bool {
     lines.filter(|line| line.starts_with("Environment")).any(|line| line.contains("OPENSSL_CONF="))
 }
 
-fn is_ours(path: &Path) -> bool {
-    let first = fs::read_to_string(path).ok().and_then(|text| text.lines().next().map(str::to_owned));
-    first.is_some_and(|line| line.starts_with(&format!("# Written by `{WRITER}`")))
+fn is_ours(path: &Path) -> io::Result<bool> {
+    let text = fs::read(path)?;
+    Ok(text.starts_with(format!("# Written by `{WRITER}`").as_bytes()))
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 
 use super::config::ConfigOptions;
-use super::dropin::{File, WRITER, sets_openssl_conf};
+use super::dropin::{File, WRITER, open_ways, sets_openssl_conf};
 use super::scope::{Scope, Whom, below};
 use crate::openssl::system::System;
 use crate::terminal::{Exit, PathDisplay, output};
@@ -49,7 +49,9 @@ pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
     let files = arguments.files(&whom, system)?;
     files.iter().try_for_each(File::check)?;
     files.iter().try_for_each(|file| file.write(&arguments.root))?;
-    output::answer(text(&whom, system, &files, &arguments.root).as_bytes())
+    open_ways(&files, &arguments.root)?;
+    let text = text(&whom, system, &files, &arguments.root);
+    Ok(output::answer_after("the files are written", text.as_bytes()))
 }
 
 impl Install {
@@ -87,10 +89,12 @@ impl Install {
             }
             _ => self.options.text(WRITER, system, &self.root)?,
         };
-        let mut files = vec![File { path: below(&self.root, &whom.cnf(system)), text }];
+        let is_for_all = !matches!(whom, Whom::User { .. });
+        let mut files = vec![File { path: below(&self.root, &whom.cnf(system)), text, is_for_all }];
         files.extend(whom.drop_ins(system)?.into_iter().map(|(path, text)| File {
             path: below(&self.root, &path),
             text: format!("# Written by `{WRITER}`.\n{text}"),
+            is_for_all,
         }));
         Ok(files)
     }

@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Uninstall) -> anyhow::Result<Exit> {
     let (whom, system) = (arguments.scope.whom()?, System::below(&arguments.root));
     let found = match &whom {
         Some(whom) => arguments.files_of(whom, system)?,
-        None if arguments.all => dropin::all(&arguments.root),
+        None if arguments.all => dropin::all(&arguments.root)?,
         None => bail!("for which programs? --unit NAME.service, --user, --system or --all"),
     };
     if found.is_empty() {
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Uninstall) -> anyhow::Result<Exit> {
         Some(whom) => whom.afterwards(system),
     };
     let text = [paragraph("removed", paths), paragraph("programs see it after", afterwards)].concat();
-    output::answer(text.as_bytes())
+    Ok(output::answer_after("the files are removed", text.as_bytes()))
 }
 
 impl Uninstall {

@@ -1,0 +1,133 @@
+//! `evener provider install` on systems as they are: who may read what it wrote, what uninstalling leaves.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::common::{EVENER, Place, Ran, allow, tree};
+
+/// A place with the module and an empty configuration.
+fn place() -> Place {
+    let place = Place::new();
+    place.module("root/modules/evener.so");
+    place.write("base.cnf", "");
+    place
+}
+
+const INSTALL: [&str; 8] =
+    ["provider", "install", "--root", "root", "--base", "base.cnf", "--file", "/modules/evener.so"];
+
+/// The command under a umask, its standard output in a file.
+fn under(place: &Place, umask: &str, arguments: &[&str], output: &str) -> Ran {
+    let script = format!("umask {umask}; exec \"$0\" \"$@\" >{output}");
+    let run = place.program("sh").args(["-c", &script, EVENER]).args(arguments);
+    run.env("XDG_CONFIG_HOME", "/home/me/.config").run()
+}
+
+fn install(place: &Place, whom: &[&str]) -> Ran {
+    under(place, "022", &[&INSTALL[..], whom].concat(), "output")
+}
+
+fn uninstall(place: &Place, whom: &[&str]) -> Ran {
+    under(place, "022", &[&["provider", "uninstall", "--root", "root"], whom].concat(), "output")
+}
+
+fn entries(place: &Place) -> Vec<PathBuf> {
+    tree(&place.join("root")).into_keys().collect()
+}
+
+fn mode(path: impl AsRef<Path>) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// Modes of all that lies below a folder, directories apart.
+fn modes(place: &Place, folder: &str) -> (Vec<u32>, Vec<u32>) {
+    let paths: Vec<PathBuf> =
+        tree(&place.join(folder)).into_keys().map(|path| place.join(folder).join(path)).collect();
+    let (directories, files): (Vec<_>, Vec<_>) = paths.iter().partition(|path| path.is_dir());
+    (directories.into_iter().map(mode).collect(), files.into_iter().map(mode).collect())
+}
+
+#[test]
+fn what_services_read_is_open_to_all_under_every_umask_and_what_is_a_user_s_own_is_not() {
+    for umask in ["077", "027"] {
+        for whom in [&["--unit", "a.service"][..], &["--system", "--yes-system-wide"]] {
+            let place = place();
+            under(&place, umask, &[&INSTALL[..], whom].concat(), "output").succeeded();
+            let (directories, files) = modes(&place, "root/etc");
+            assert!(directories.len() >= 3 && files.len() >= 2, "{:?}", entries(&place));
+            assert!(directories.iter().all(|mode| *mode == 0o755), "{whom:?} {umask}: {directories:?}");
+            assert!(files.iter().all(|mode| *mode == 0o644), "{whom:?} {umask}: {files:?}");
+        }
+    }
+    let place = place();
+    under(&place, "077", &[&INSTALL[..], &["--user"]].concat(), "output").succeeded();
+    let (directories, files) = modes(&place, "root/home/me");
+    assert!(directories.iter().all(|mode| *mode == 0o700) && files.iter().all(|mode| *mode == 0o600));
+}
+
+#[test]
+fn what_was_shut_is_opened_where_it_is_evener_s_and_said_where_it_is_not() {
+    let place = place();
+    install(&place, &["--unit", "a.service"]).succeeded();
+    let [cnf, directory, system] =
+        ["etc/evener/a.service.cnf", "etc/evener", "etc"].map(|path| place.join("root").join(path));
+    allow(&cnf, 0o600);
+    allow(&directory, 0o700);
+    let again = install(&place, &["--unit", "a.service"]).succeeded();
+    assert_eq!((mode(&cnf), mode(&directory), again.stderr()), (0o644, 0o755, ""));
+    // A mode that lets others read is the administrator's choice.
+    allow(&cnf, 0o664);
+    install(&place, &["--unit", "a.service"]).succeeded();
+    assert_eq!(mode(&cnf), 0o664);
+    uninstall(&place, &["--all"]).succeeded();
+    fs::create_dir(&system).unwrap();
+    allow(&system, 0o750);
+    install(&place, &["--unit", "a.service"]).succeeded().saying("root/etc is shut to other users");
+    assert_eq!(mode(&system), 0o750);
+}
+
+#[test]
+fn directories_that_were_made_go_with_the_last_file_in_them_in_any_order() {
+    let units = ["a.service", "b.service", "c.service"];
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let place = place();
+        fs::create_dir_all(place.join("root/etc/systemd")).unwrap();
+        let before = entries(&place);
+        for unit in units {
+            install(&place, &["--unit", unit]).succeeded();
+        }
+        for unit in order {
+            uninstall(&place, &["--unit", units[unit]]).succeeded();
+        }
+        assert_eq!(entries(&place), before, "{order:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_cannot_be_written_is_told_from_nothing_done() {
+    let place = place();
+    let full = |words: &[&str]| under(&place, "022", words, "/dev/full");
+    let installed = [&INSTALL[..], &["--unit", "a.service"]].concat();
+    full(&installed).ended_with(1).saying("the files are written").saying("standard output");
+    assert!(place.join("root/etc/evener/a.service.cnf").exists());
+    full(&["provider", "uninstall", "--root", "root", "--all"]).ended_with(1).saying("the files are removed");
+    assert!(!place.join("root/etc").exists());
+}
+
+#[test]
+fn where_one_may_not_look_it_is_not_said_that_nothing_is_there() {
+    let Some((place, nobody)) = Place::for_nobody() else { return };
+    for folder in ["root/etc/evener", "root/etc/systemd/system"] {
+        place.write(format!("{folder}/mine"), "");
+        allow(&place.join("root"), 0o755);
+        allow(&place.join(folder), 0);
+        for whom in ["--all"] {
+            let words = ["./evener", "provider", "uninstall", "--root", "root", whom];
+            let run = place.program(nobody[0]).args(&nobody[1..]).args(words).run();
+            run.ended_with(2).saying("cannot look at").saying(folder);
+        }
+        allow(&place.join(folder), 0o755);
+    }
+}
