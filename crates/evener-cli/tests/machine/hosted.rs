@@ -224,5 +224,6 @@ fn what_is_longer_than_a_hosts_requests_is_measured_by_what_it_takes() {
     let run = place.evener().env("EVENER_CACHE_DIR", place.join("cache")).arg("explain");
     let ran = run.args(["--algorithm", "AES-256-CBC", "--size", "4M", "--module", "hosted:socket"]).run();
     let text = ran.succeeded().stdout_text().to_owned();
-    assert!(text.contains("measured now") && !text.contains("failed a job"), "{text}");
+    let is_measured = |line: &str| line.contains("hosted:socket") && line.contains("measured now");
+    assert!(text.lines().any(is_measured), "{text}");
 }
