@@ -14,9 +14,7 @@ use serde_json::Value;
 /// A place with Evener's module, as it is built beside these tests.
 fn place() -> Place {
     let place = Place::new();
-    let beside = std::env::current_exe().unwrap().with_file_name("libevener_provider.so");
-    fs::create_dir(place.join("modules")).unwrap();
-    fs::copy(beside, place.join("modules/evener.so")).unwrap();
+    place.module("modules/evener.so");
     place
 }
 
@@ -161,6 +159,22 @@ fn each_trap_of_a_configuration_is_named_with_its_cure() {
         let text = doctor(&place, &config, &["--program", which("openssl").to_str().unwrap()]);
         let lines = text.stdout_text().lines().filter(|line| line.starts_with(&format!("{trap}: "))).count();
         assert_eq!(lines, 1, "{}", text.stdout_text());
+    }
+}
+
+#[test]
+fn each_value_that_the_provider_complains_of_is_a_finding() {
+    let place = place();
+    let good = good(&place);
+    let config = good.replace("combine = auto", "combine = auto\nkernels = bad\nthreads = 99\nspilt = auto");
+    let value = answer(&place, &config);
+    assert_eq!(traps(&value), ["setting"; 3], "{value:#}");
+    let findings = value["findings"].as_array().unwrap();
+    for words in
+        ["kernels = bad: wants ", "threads = 99: wants auto or a number up to 33", "spilt: unknown key"]
+    {
+        let named = |finding: &&Value| finding["fact"].as_str().unwrap().contains(words);
+        assert_eq!(findings.iter().filter(named).count(), 1, "{words} in {findings:#?}");
     }
 }
 

@@ -47,8 +47,10 @@ pub(crate) fn build_info(cipher: &CStr, properties: &CStr) -> Option<String> {
     // SAFETY: the name ends in nul, and the space for one address outlives the list that has its address.
     let asked = unsafe { OSSL_PARAM_construct_utf8_ptr(c"buildinfo".as_ptr(), &raw mut text, 0) };
     let mut params = [asked, OSSL_PARAM_construct_end()];
-    // SAFETY: a fetched method names its provider as long as it lives; the list ends.
-    let answered = unsafe { OSSL_PROVIDER_get_params(EVP_CIPHER_get0_provider(method), params.as_mut_ptr()) };
+    // SAFETY: a fetched method names its provider as long as it lives.
+    let provider = unsafe { EVP_CIPHER_get0_provider(method) };
+    // SAFETY: the provider is alive, and the list ends.
+    let answered = unsafe { OSSL_PROVIDER_get_params(provider, params.as_mut_ptr()) };
     // SAFETY: what it answers ends in nul and lives as long as the provider.
     let info = (answered == 1 && !text.is_null()).then(|| unsafe { CStr::from_ptr(text) });
     let info = info.map(|info| info.to_string_lossy().into_owned());

@@ -206,6 +206,14 @@ fn fips() -> Finding {
     Finding::new("fips", fact, "none: where only validated modules may work, Evener does nothing")
 }
 
+/// What the provider says of a value or a key; of what it wanted to use and has not found here it is only said.
+fn setting(complaint: &str) -> Finding {
+    let is_wrong = complaint.contains(": wants ") || complaint.contains(": unknown key");
+    let cure =
+        "docs/reference/configuration.md has the keys and their values; until then the key is as by default";
+    Finding { certain: is_wrong, ..Finding::new("setting", format!("the provider says: {complaint}"), cure) }
+}
+
 fn modules_directory() -> Option<PathBuf> {
     let set = env::var_os("OPENSSL_MODULES").map(PathBuf::from);
     set.or_else(|| system::modules_directory().ok())
@@ -226,7 +234,13 @@ pub(super) fn after_probe(findings: &mut Vec<Finding>, probe: &anyhow::Result<Pr
     if probe.fips && findings.iter().all(|finding| finding.trap != "fips") {
         findings.push(fips());
     }
-    if findings.iter().any(|finding| finding.certain) {
+    let is_explained = findings.iter().any(|finding| finding.certain);
+    let names_modules =
+        findings.iter().any(|finding| ["no-such-module", "module-closed"].contains(&finding.trap));
+    let is_of_modules = |text: &str| text.starts_with("modules = ") || text.starts_with("EVENER_MODULES = ");
+    let complaints = probe.complaints.iter().filter(|text| !names_modules || !is_of_modules(text));
+    findings.extend(complaints.map(|text| setting(text)));
+    if is_explained {
         return;
     }
     if !probe.evener_active {

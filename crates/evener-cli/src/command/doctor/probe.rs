@@ -23,6 +23,8 @@ pub(super) struct Probe {
     default_active: bool,
     pub(super) fips: bool,
     algorithms: Vec<Served>,
+    /// What the provider says of values and keys of its configuration.
+    pub(super) complaints: Vec<String>,
 }
 
 /// The provider that serves an algorithm.
@@ -55,8 +57,15 @@ pub(super) fn answer() -> anyhow::Result<Exit> {
         default_active: service::has_provider("default"),
         fips: service::asks_for_fips(),
         algorithms,
+        complaints: complaints(),
     };
     output::answer(serde_json::to_string(&probe)?.as_bytes())
+}
+
+/// What stands in the provider's build information in the place of its version.
+fn complaints() -> Vec<String> {
+    let info = service::build_info("AES-256-CTR", "provider=evener").unwrap_or_default();
+    info.split("; ").filter(|part| part.contains(' ')).map(str::to_owned).collect()
 }
 
 /// Asks a fresh process, which looks for libcrypto in `directory` first.
