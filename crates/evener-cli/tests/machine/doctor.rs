@@ -283,6 +283,13 @@ fn each_trap_of_a_program_is_named() {
         let (crypto, traps, code) = look(&compiled(&place, name, &text(mark), &[]));
         assert_eq!((&*crypto, &*traps, code), (&*format!("uses {name}"), "never-sees-us", Some(1)));
     }
+    // What such a program says of others matters nothing beside what it is linked to.
+    for library in ["-lcrypto", "-lssl"] {
+        let (crypto, traps, code) =
+            look(&compiled(&place, "linked", &text("works with BoringSSL, AWS-LC and rustls"), &[library]));
+        assert!(crypto.contains("libcrypto.so.3"), "{library}: {crypto}");
+        assert_eq!((&*traps, code), ("", Some(0)), "{library}");
+    }
     let go = "__attribute__((section(\".go.buildinfo\"))) char info[32] = \"x\"; int main(void) { return info[0]; }";
     assert_eq!(look(&compiled(&place, "go", go, &[])).0, "uses Go");
     let inside = look(&compiled(&place, "inside", &text("OPENSSLDIR: /etc"), &[]));

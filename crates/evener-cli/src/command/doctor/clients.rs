@@ -120,7 +120,7 @@ pub(super) fn tls_of(file: &Elf, libraries: &[Elf]) -> Option<Tls> {
     let names = std::iter::once(file).chain(libraries);
     for one in names {
         let name = one.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if std::ptr::eq(one, file) && one.texts.contains(&BORING) {
+        if std::ptr::eq(one, file) && one.texts.contains(&BORING) && !file.is_linked_to_openssl() {
             return Some(Tls::Foreign("BoringSSL"));
         }
         if name.starts_with("libssl.so.") {

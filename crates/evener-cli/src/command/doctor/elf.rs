@@ -65,6 +65,11 @@ impl Elf {
         found
     }
 
+    /// Whether it needs a library that loads providers: then what its texts say matters nothing.
+    pub(super) fn is_linked_to_openssl(&self) -> bool {
+        self.needed.iter().any(|name| ["libcrypto.so.3", "libssl.so.3"].contains(&&**name))
+    }
+
     fn wanted(&self) -> impl Iterator<Item = (String, Vec<PathBuf>)> {
         self.needed.iter().map(|name| (name.clone(), self.run_path.clone()))
     }

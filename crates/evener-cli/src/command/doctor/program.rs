@@ -110,7 +110,7 @@ fn crypto(program: &Elf, libraries: &[Elf], tls: Option<&Tls>) -> Crypto {
     let is_libcrypto = |library: &&Elf| file_name(&library.path).starts_with("libcrypto.so");
     if let Some(shared) = libraries.iter().find(is_libcrypto) {
         // AWS-LC and BoringSSL can be built as a libcrypto.so too.
-        let foreign = MARKS.iter().find(|mark| shared.texts.contains(&mark.0));
+        let foreign = MARKS.iter().find(|mark| !is_version_3(&shared.path) && shared.texts.contains(&mark.0));
         return foreign.map_or_else(|| Crypto::Shared(shared.path.clone()), |mark| Crypto::Foreign(mark.1));
     }
     let all = || std::iter::once(program).chain(libraries);
