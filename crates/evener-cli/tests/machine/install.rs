@@ -1,4 +1,4 @@
-//! `evener provider install` on systems as they are: who may read what it wrote, what uninstalling leaves.
+//! `evener provider install` on systems as they are: who may read what it wrote, what cannot work, what uninstalling leaves.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
@@ -123,11 +123,67 @@ fn where_one_may_not_look_it_is_not_said_that_nothing_is_there() {
         place.write(format!("{folder}/mine"), "");
         allow(&place.join("root"), 0o755);
         allow(&place.join(folder), 0);
-        for whom in ["--all"] {
-            let words = ["./evener", "provider", "uninstall", "--root", "root", whom];
-            let run = place.program(nobody[0]).args(&nobody[1..]).args(words).run();
-            run.ended_with(2).saying("cannot look at").saying(folder);
-        }
+        let words = ["./evener", "provider", "uninstall", "--root", "root", "--all"];
+        let run = place.program(nobody[0]).args(&nobody[1..]).args(words).run();
+        run.ended_with(2).saying("cannot look at").saying(folder);
         allow(&place.join(folder), 0o755);
     }
+}
+
+#[test]
+fn what_cannot_work_is_refused_by_its_name_and_nothing_is_written() {
+    let place = place();
+    place.module("root/modules/other.so");
+    place.write("root/text/evener.so", "no module");
+    fs::create_dir_all(place.join("root/plain")).unwrap();
+    place.write("plain.c", "int plain;");
+    let library = place.program("cc").args(["-shared", "-o", "root/plain/evener.so", "plain.c"]).run();
+    library.succeeded();
+    let before = entries(&place);
+    let with = |option: &str, value: &str| {
+        let words: Vec<&str> = match INSTALL.iter().position(|word| *word == option) {
+            Some(at) => {
+                INSTALL.iter().enumerate().map(|(i, word)| if i == at + 1 { value } else { word }).collect()
+            }
+            None => [&INSTALL[..], &[option, value]].concat(),
+        };
+        under(&place, "022", &[&words[..], &["--unit", "a.service"]].concat(), "output")
+    };
+    with("--base", "gone.cnf").ended_with(2).saying("gone.cnf");
+    with("--file", "/modules/other.so").ended_with(2).saying("evener.so");
+    with("--file", "/text/evener.so").ended_with(2).saying("root/text/evener.so").saying("provider");
+    with("--file", "/plain/evener.so").ended_with(2).saying("root/plain/evener.so").saying("provider");
+    assert_eq!(entries(&place), before);
+    let config = |words: &[&str]| place.evener().args(["provider", "config"]).args(words).run();
+    config(&["--file", "root/modules/evener.so", "--base", "gone.cnf"]).ended_with(2).saying("gone.cnf");
+    config(&["--base", "base.cnf", "--file", "root/text/evener.so"]).ended_with(2).saying("provider");
+    // Programs stand in other directories.
+    let here = fs::canonicalize(place.path()).unwrap();
+    for option in [["--host", "rel.sock"], ["--module", "hosted:rel.sock"]] {
+        let words = ["--base", "base.cnf", "--file", "root/modules/evener.so"];
+        let text = config(&[&words[..], &option].concat()).succeeded().stdout_text().to_owned();
+        let line = format!("\nmodules = hosted:{}/rel.sock\n", here.display());
+        assert!(text.contains(&line), "{text}");
+    }
+}
+
+#[test]
+fn a_name_with_escapes_is_a_unit_s_and_its_drop_in_names_the_file() {
+    let place = place();
+    let unit = r"dev-x\x2dy.service";
+    install(&place, &["--unit", unit]).succeeded();
+    let said = fs::read_to_string(place.join("output")).unwrap();
+    let cnf = r"root/etc/evener/dev-x\x2dy.service.cnf";
+    assert!(place.join(cnf).is_file());
+    let drop_in = r"root/etc/systemd/system/dev-x\x2dy.service.d/60-evener.conf";
+    let drop_in = fs::read_to_string(place.join(drop_in)).unwrap();
+    // systemd.syntax(7) has escapes of C between quotes.
+    assert!(
+        drop_in.contains(r#"Environment="OPENSSL_CONF=/etc/evener/dev-x\\x2dy.service.cnf""#),
+        "{drop_in}"
+    );
+    let undo = said.split("to undo it\n").nth(1).unwrap().trim();
+    let undo = undo.replacen("evener", EVENER, 1);
+    place.program("sh").args(["-c", &undo]).run().succeeded();
+    assert!(!place.join("root/etc").exists(), "{undo}");
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{Place, Ran, files, tree};
 
-/// A place with a file that stands for the module.
+/// A place with the module.
 fn place() -> Place {
     let place = Place::new();
-    place.write("modules/evener.so", "no module");
+    place.module("modules/evener.so");
     place
 }
 
@@ -146,7 +146,7 @@ fn entries(place: &Place) -> Vec<PathBuf> {
 /// Installs below `root` of the place.
 fn install(place: &Place, whom: &[&str]) -> Ran {
     let module = PathBuf::from("/modules/evener.so");
-    place.write("root/modules/evener.so", "no module");
+    place.module("root/modules/evener.so");
     let run = place.evener().args(["provider", "install", "--root", "root", "--base", "base.cnf", "--file"]);
     run.arg(module).args(whom).env("XDG_CONFIG_HOME", "/home/me/.config").run()
 }
@@ -176,7 +176,7 @@ fn a_service_a_user_and_a_system_get_two_files_and_a_way_back() {
     for (whom, cnf, drop_in, sets) in cases {
         let place = place();
         place.write("base.cnf", DEBIAN);
-        place.write("root/modules/evener.so", "no module");
+        place.module("root/modules/evener.so");
         fs::create_dir_all(place.join("root/etc/environment.d")).unwrap();
         let entries_before = entries(&place);
         let output = install(&place, whom).succeeded().stdout_text().to_owned();
@@ -216,7 +216,7 @@ fn what_is_installed_does_something_and_says_what_was_asked_for() {
         let section = text.split("module = /modules/evener.so\nactivate = 1\n").nth(1).unwrap();
         assert_eq!(section.split("\n#").next().unwrap().trim_end_matches('\n'), keys.trim_end_matches('\n'));
     }
-    for wrong in [["--threads", "0"], ["--threads", "many"], ["--host", "a b"]] {
+    for wrong in [["--threads", "0"], ["--threads", "34"], ["--threads", "many"], ["--host", "a b"]] {
         let place = place();
         place.write("base.cnf", "");
         install(&place, &[&["--unit", "a.service"], &wrong[..]].concat()).ended_with(2);
@@ -227,7 +227,7 @@ fn what_is_installed_does_something_and_says_what_was_asked_for() {
 fn all_that_was_installed_for_the_system_is_taken_back_at_once_and_nothing_else() {
     let place = place();
     place.write("base.cnf", "");
-    place.write("root/modules/evener.so", "no module");
+    place.module("root/modules/evener.so");
     place.write("root/etc/systemd/system/a.service.d/mine.conf", "[Service]\n");
     place.write("root/etc/systemd/system/b.service.d/60-evener.conf", "mine\n");
     place.write("root/etc/evener/mine.cnf", "mine\n");
@@ -260,7 +260,7 @@ fn nobody_elses_file_is_touched() {
     ] {
         let place = place();
         place.write("base.cnf", "");
-        place.write("root/modules/evener.so", "no module");
+        place.module("root/modules/evener.so");
         place.write(path, text);
         let before = tree(&place.join("root")).len();
         install(&place, &["--unit", "a.service"]).ended_with(2).saying("not Evener's");
@@ -301,7 +301,7 @@ fn what_would_surprise_is_refused_before_anything_is_written() {
 #[test]
 fn a_service_that_has_a_configuration_of_its_own_keeps_it() {
     let place = place();
-    place.write("root/modules/evener.so", "no module");
+    place.module("root/modules/evener.so");
     place.write("root/lib/systemd/system/a.service", "[Service]\nEnvironment=OPENSSL_CONF=/etc/a.cnf\n");
     let run = || {
         place.evener().args([
@@ -343,7 +343,7 @@ fn on_openwrt_a_file_that_its_configuration_includes_does_it_and_goes_again() {
     place.write("root/etc/openwrt_release", "DISTRIB_ID='OpenWrt'\n");
     place.write("root/etc/ssl/openssl.cnf", openwrt(""));
     fs::create_dir(place.join("root/etc/ssl/modules.cnf.d")).unwrap();
-    place.write("root/usr/lib/ossl-modules/evener.so", "no module");
+    place.module("root/usr/lib/ossl-modules/evener.so");
     let before = paths_below(&root);
     let provider = |words: &[&str]| place.evener().arg("provider").args(words).args(["--root", "root"]).run();
     let said = provider(&["install", "--system", "--yes-system-wide"]).succeeded().stdout_text().to_owned();
@@ -384,7 +384,7 @@ fn on_alpine_sessions_get_it_by_their_profile_and_services_by_a_line_that_is_sai
     let root = place.join("root");
     place.write("root/etc/alpine-release", "3.22.0\n");
     place.write("root/etc/ssl/openssl.cnf", DEBIAN);
-    place.write("root/usr/lib/ossl-modules/evener.so", "no module");
+    place.module("root/usr/lib/ossl-modules/evener.so");
     let before = paths_below(&root);
     let provider = |words: &[&str]| place.evener().arg("provider").args(words).args(["--root", "root"]).run();
     let said = provider(&["install", "--system", "--yes-system-wide"]).succeeded().stdout_text().to_owned();

@@ -3,10 +3,13 @@
 //! Steps: where the system's OpenSSL keeps its configuration and modules -> what that configuration says already
 //! ([`Base`]) -> a file that includes it and adds what is missing, so that a program loses nothing.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use evener::split::THREADS_MAX;
 use evener_machine::modules::ModuleSpec;
+use object::{Object as _, ObjectKind, ObjectSymbol as _};
 
 use super::scope::below;
 use crate::openssl::config::{Cnf, TOP};
@@ -58,15 +61,16 @@ fn host(socket: &str) -> Result<ModuleSpec, String> {
 }
 
 fn threads(text: &str) -> Result<String, String> {
-    match text.parse::<u16>() {
-        _ if text == "auto" => Ok(text.to_owned()),
-        Ok(1..=1024) => Ok(text.to_owned()),
-        _ => Err("auto, or a number from 1 to 1024".to_owned()),
+    let is_count = text.parse::<usize>().is_ok_and(|count| (1..=THREADS_MAX).contains(&count));
+    if is_count || text == "auto" {
+        return Ok(text.to_owned());
     }
+    Err(format!("auto, or a number from 1 to {THREADS_MAX}"))
 }
 
 /// A module that the provider can open.
 fn real_module(text: &str) -> Result<ModuleSpec, String> {
+    let text = from_anywhere(text)?;
     match text.parse()? {
         ModuleSpec::Emulated(_) => Err("the provider has no emulated modules".to_owned()),
         _ if text.contains(char::is_whitespace) => {
@@ -76,9 +80,40 @@ fn real_module(text: &str) -> Result<ModuleSpec, String> {
     }
 }
 
+/// The same name with the whole path of a host's socket: programs run in other directories.
+fn from_anywhere(text: &str) -> Result<String, String> {
+    match text.strip_prefix("hosted:").filter(|socket| !socket.is_empty()) {
+        Some(socket) => {
+            let path = std::path::absolute(socket).map_err(|error| error.to_string())?;
+            Ok(format!("hosted:{}", path.to_str().ok_or("the name of this directory is no text")?))
+        }
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// Refuses a file that OpenSSL cannot load as a provider.
+pub(super) fn check_module(file: &Path) -> anyhow::Result<()> {
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", PathDisplay(file)))?;
+    let is_provider = object::File::parse(&*bytes).is_ok_and(|module| {
+        let mut symbols = module.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
+        module.kind() == ObjectKind::Dynamic
+            && symbols.any(|symbol| symbol.name() == Ok("OSSL_provider_init"))
+    });
+    if !is_provider {
+        bail!("{} is no shared object that OpenSSL can load as a provider", PathDisplay(file));
+    }
+    Ok(())
+}
+
 pub(crate) fn run(arguments: &Config) -> anyhow::Result<Exit> {
     let root = Path::new("/");
-    let text = arguments.options.text("evener provider config", System::below(root), root)?;
+    let system = System::below(root);
+    let text = arguments.options.text("evener provider config", system, root)?;
+    // It may be one of another machine.
+    let file = arguments.options.file(system)?;
+    if file.exists() {
+        check_module(&file)?;
+    }
     output::answer(text.as_bytes())
 }
 
@@ -86,6 +121,12 @@ impl ConfigOptions {
     /// The provider's file, absolute.
     pub(super) fn file(&self, system: System) -> anyhow::Result<PathBuf> {
         match &self.file {
+            Some(file) if file.file_name().is_none_or(|name| name != "evener.so") => {
+                bail!(
+                    "{} is not named evener.so, the name by which programs load the provider",
+                    PathDisplay(file)
+                )
+            }
             Some(file) => std::path::absolute(file).context("this directory is gone"),
             None => Ok(system.modules_directory()?.join("evener.so")),
         }
@@ -129,7 +170,9 @@ impl ConfigOptions {
         };
         match Cnf::read(&there) {
             Ok(known) => Ok((base, known)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok((base, Cnf::default())),
+            Err(error) if self.base.is_none() && error.kind() == std::io::ErrorKind::NotFound => {
+                Ok((base, Cnf::default()))
+            }
             Err(error) => Err(error).with_context(|| format!("cannot read {}", PathDisplay(&there))),
         }
     }

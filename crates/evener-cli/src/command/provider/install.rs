@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use super::config::ConfigOptions;
+use super::config::{ConfigOptions, check_module};
 use super::dropin::{File, WRITER, open_ways, sets_openssl_conf};
 use super::scope::{Scope, Whom, below};
 use crate::openssl::system::System;
@@ -46,6 +46,7 @@ pub(crate) fn run(arguments: &Install) -> anyhow::Result<Exit> {
     if !there.is_file() {
         bail!("{} is not there: install it first, or name it with --file", PathDisplay(&there));
     }
+    check_module(&there)?;
     let files = arguments.files(&whom, system)?;
     files.iter().try_for_each(File::check)?;
     files.iter().try_for_each(|file| file.write(&arguments.root))?;

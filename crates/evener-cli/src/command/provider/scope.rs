@@ -49,7 +49,7 @@ impl Whom {
     /// The option that names it.
     pub(super) fn option(&self) -> String {
         match self {
-            Self::Unit(unit) => format!("--unit {unit}"),
+            Self::Unit(unit) => format!("--unit {}", shell_word(unit)),
             Self::User { .. } => "--user".to_owned(),
             Self::System => "--system".to_owned(),
         }
@@ -81,7 +81,7 @@ impl Whom {
         let path = cnf.display();
         Ok(match self {
             Self::Unit(unit) => {
-                let path = path.to_string().replace('%', "%%");
+                let path = path.to_string().replace('%', "%%").replace('\\', r"\\");
                 let text = format!("[Service]\nEnvironment=\"OPENSSL_CONF={path}\"\n");
                 vec![(format!("/etc/systemd/system/{unit}.d/{DROP_IN}").into(), text)]
             }
@@ -104,11 +104,11 @@ impl Whom {
         let line = format!("export OPENSSL_CONF=\"{}\"", cnf.display());
         match (self, system) {
             (Self::Unit(unit), System::Alpine) => {
-                let name = unit.trim_end_matches(".service");
+                let name = shell_word(unit.trim_end_matches(".service"));
                 vec![format!("add to /etc/conf.d/{name}: {line}"), format!("rc-service {name} restart")]
             }
             (Self::Unit(unit), _) => {
-                vec!["systemctl daemon-reload".into(), format!("systemctl restart {unit}")]
+                vec!["systemctl daemon-reload".into(), format!("systemctl restart {}", shell_word(unit))]
             }
             (Self::User { .. }, System::Systemd) => vec!["log out of the desktop and in again".into()],
             (Self::User { .. }, _) => vec![format!("in the profile of a shell: {line}")],
@@ -182,9 +182,14 @@ fn environment_d(cnf: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Names as systemd has them: no path, nothing that a shell or a unit file reads otherwise.
+/// A unit's name as shells take it.
+fn shell_word(unit: &str) -> String {
+    if unit.contains('\\') { format!("'{unit}'") } else { unit.to_owned() }
+}
+
+/// Names as systemd.unit(5) has them.
 fn check_unit(unit: &str) -> anyhow::Result<()> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || ":-_.@".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || r":-_.\@".contains(c);
     let name = unit.strip_suffix(".service").unwrap_or_default();
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
         bail!("{unit:?} is no service; write its whole name, such as nginx.service");
