@@ -150,7 +150,26 @@ fn nothing_to_show_is_said() {
     fs::create_dir(place.join("stats")).unwrap();
     fs::set_permissions(place.join("stats"), fs::Permissions::from_mode(0o777)).unwrap();
     place.write("stats/1.stats", "planted by somebody");
-    assert!(status(&place).run().succeeded().stdout_text().starts_with("no program of this user counts"));
+    status(&place).run().ended_with(2).saying("0700");
+}
+
+#[test]
+fn a_directory_that_the_provider_refuses_is_named_with_the_reason_and_nothing_is_read_in_its_place() {
+    let place = Place::new();
+    place.write("file", "");
+    fs::create_dir(place.join("open")).unwrap();
+    fs::set_permissions(place.join("open"), fs::Permissions::from_mode(0o755)).unwrap();
+    let full = |name: &str| place.join(name).display().to_string();
+    for (directory, why) in [
+        ("stats".to_owned(), "no absolute path"),
+        (full("open"), "0700"),
+        (full("file"), "0700"),
+        (full("gone/stats"), "is not there"),
+    ] {
+        let run = place.evener().env("EVENER_STATISTICS_DIR", &directory).arg("status").run();
+        let run = run.ended_with(2).saying("EVENER_STATISTICS_DIR").saying(&directory).saying(why);
+        assert_eq!(run.stdout_text(), "");
+    }
 }
 
 /// A host that serves a core, with its control socket at `control`.

@@ -3,6 +3,7 @@
 //! Steps: [`Sources`] -> [`Reading`](crate::activity::Reading) -> `text.rs`, `json.rs` or `prometheus.rs`; `modules.rs` has
 //! modules that processes share, for each of them.
 
+mod directory;
 mod json;
 mod modules;
 mod prometheus;
@@ -63,6 +64,9 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
             "there is no arbiter's segment"
         });
         return Ok(Exit::Done);
+    }
+    if arguments.pid.is_none() {
+        directory::check(sources.uid)?;
     }
     let reading = match arguments.pid {
         None => sources.read(),
