@@ -60,6 +60,9 @@ pub enum Header {
     Name = 8,
     /// Results of kernels that were not the inner cipher's: where there are any, the kernels of their classes are out of service in the process.
     WrongKernels = 12,
+    /// Results of modules that were not the inner cipher's: their modules are out of service in the process, and of what they did before only a
+    /// sample was compared.
+    WrongModules = 13,
 }
 
 /// Bytes of a process's name, the closing zero included (Linux, `TASK_COMM_LEN`).

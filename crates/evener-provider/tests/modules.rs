@@ -11,12 +11,13 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use evener::counts_file::{Directories, of_process};
 use evener_driver_lanes::Lanes;
 use evener_provider::{OSSL_provider_init, offer_pipelines_anyway};
 
@@ -182,6 +183,9 @@ fn a_module_that_computes_wrong_is_found_out_and_its_result_is_not_used() {
         messages(4);
         assert_eq!(requests(&control()), before, "it gets no more requests");
         assert_eq!(count(&evener, c"evener-redone"), 1, "what it computed wrong");
+        let places = Directories::only(env::var_os("EVENER_STATISTICS_DIR").unwrap().into());
+        let counted = of_process(&places, u32::MAX, process::id()).unwrap().unwrap();
+        assert_eq!(counted.wrong_modules(), 1, "`evener status` tells it from one that failed");
     });
 }
 

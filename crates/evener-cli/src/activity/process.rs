@@ -17,6 +17,8 @@ pub(crate) struct Process {
     pub(crate) wrong_lanes: u32,
     /// Results of kernels that were wrong: those of their classes are out of service where there are any.
     pub(crate) wrong_kernels: u32,
+    /// Results of modules that were wrong: those modules are out of service where there are any.
+    pub(crate) wrong_modules: u32,
     /// Rows in which something was counted.
     pub(crate) rows: Vec<(Row, Totals)>,
 }
@@ -48,6 +50,7 @@ impl Process {
             life,
             wrong_lanes: record.wrong_lanes(),
             wrong_kernels: record.wrong_kernels(),
+            wrong_modules: record.wrong_modules(),
             rows: rows.collect(),
         }
     }
@@ -79,7 +82,7 @@ impl Process {
     #[cfg(test)]
     pub(crate) fn idle(pid: u32, name: &str, has_ended: bool) -> Self {
         let life = if has_ended { Life::Ended } else { Life::Runs(None) };
-        Self { pid, name: name.to_owned(), life, wrong_lanes: 0, wrong_kernels: 0, rows: vec![] }
+        Self { pid, name: name.to_owned(), life, wrong_lanes: 0, wrong_kernels: 0, wrong_modules: 0, rows: vec![] }
     }
 
     /// All its rows together.

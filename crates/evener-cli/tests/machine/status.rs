@@ -72,6 +72,7 @@ fn a_running_process_is_shown_with_what_it_did_so_far() {
     let lines = shown(&["--pid", &process::id().to_string()]);
     statistics.show_wrong_lanes(1);
     statistics.show_wrong_kernels(2);
+    statistics.show_wrong_modules(3);
     let lines = [lines, shown(&[])[7..].to_vec()].concat();
     for (line, words) in lines[4..].iter().zip([
         "1 part taken back",
@@ -79,10 +80,12 @@ fn a_running_process_is_shown_with_what_it_did_so_far() {
         "3 times a class was locked",
         "lanes are out of service: 1 result",
         "some kernels are out of service: 2 results",
+        "some modules are out of service: 3 results",
+        "of what these modules did before only a sample was compared",
     ]) {
         assert!(line.starts_with(words), "{lines:?}");
     }
-    assert_eq!(lines.len(), 9);
+    assert_eq!(lines.len(), 11);
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub(super) fn work(ctx: &CipherCtx, iv: [u8; 16], memory: &mut Memory<'_>) -> Re
                 Err(BlockError::Refused) => {}
                 Err(BlockError::Undone) => {
                     counts.redone.fetch_add(1, Relaxed);
-                    ctx.count_event(Count::Redone, 1, len);
+                    ctx.count_redone(1, len);
                 }
             }
         }

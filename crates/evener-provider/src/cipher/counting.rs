@@ -4,6 +4,7 @@
 //! counts the rest ([`CipherCtx::end_message`]) -> many of them are shown together.
 
 use evener::counts_file::Statistics;
+use evener::offload;
 use evener::regret::{Measurement, Way, regret};
 use evener::split::Helpers;
 use evener_core::counts::Count;
@@ -21,6 +22,15 @@ impl CipherCtx {
     pub(crate) fn count_request(&self, way: Count, bytes: usize) {
         self.hot.elsewhere.set(self.hot.elsewhere.get().saturating_add(bytes));
         counters::count_request(self.statistics(), self.row().kind, self.message.direction(), bytes, way);
+    }
+
+    /// So many requests of `bytes` together were left undone by an engine; those of which a result was wrong are shown, too.
+    #[cold]
+    pub(crate) fn count_redone(&self, number: u32, bytes: usize) {
+        self.count_event(Count::Redone, number, bytes);
+        if let (Some(statistics), wrong @ 1..) = (self.statistics(), offload::wrong_results()) {
+            statistics.show_wrong_modules(wrong);
+        }
     }
 
     /// Something happened to a request of `bytes`, so many times.

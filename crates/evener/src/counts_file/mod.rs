@@ -115,6 +115,11 @@ impl Statistics {
         self.show(Header::WrongKernels, results);
     }
 
+    /// Shows how many results of modules were wrong so far.
+    pub fn show_wrong_modules(&self, results: u32) {
+        self.show(Header::WrongModules, results);
+    }
+
     fn show(&self, field: Header, number: u32) {
         if let Some(word) = self.file().and_then(|file| file.words().get(field as usize)) {
             word.store(number, Relaxed);

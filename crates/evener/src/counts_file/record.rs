@@ -63,6 +63,12 @@ impl Record {
         self.words[Header::WrongKernels as usize]
     }
 
+    /// Results of modules that were wrong; their modules are out of service where there are any.
+    #[must_use]
+    pub fn wrong_modules(&self) -> u32 {
+        self.words[Header::WrongModules as usize]
+    }
+
     /// One count.
     #[must_use]
     pub fn count(&self, row: Row, count: Count) -> u64 {

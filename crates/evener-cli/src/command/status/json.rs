@@ -27,6 +27,8 @@ struct ProcessView<'r> {
     wrong_lane_results: u32,
     /// Results of kernels that were not the inner cipher's; where there are any, those of their classes are out of service.
     wrong_kernel_results: u32,
+    /// Results of modules that were wrong.
+    wrong_module_results: u32,
     /// Of the whole process; null where it has ended.
     process_cpu_seconds: Option<f64>,
     classes: Vec<Class>,
@@ -101,6 +103,7 @@ impl<'r> ProcessView<'r> {
             ended: process.has_ended(),
             wrong_lane_results: process.wrong_lanes,
             wrong_kernel_results: process.wrong_kernels,
+            wrong_module_results: process.wrong_modules,
             process_cpu_seconds: process.cpu_time().map(|time| time.as_secs_f64()),
             classes: process.rows.iter().map(|(row, totals)| Class::new(*row, totals)).collect(),
         }

@@ -77,6 +77,9 @@ fn processes(page: &mut Page, processes: &[&Process]) {
     let help =
         "Results of kernels that were wrong; those of their classes are out of service where there are any.";
     page.metric("evener_wrong_kernel_results_total", "counter", help, wrong);
+    let wrong = processes.iter().map(|process| (of_process(process), process.wrong_modules));
+    let help = "Results of modules that were wrong; those modules are out of service where there are any.";
+    page.metric("evener_wrong_module_results_total", "counter", help, wrong);
     page.metric("evener_process_ended", "gauge", "Whether the process has ended.", ended);
 }
 

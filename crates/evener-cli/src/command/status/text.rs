@@ -24,6 +24,10 @@ pub(super) fn text(reading: &Reading, sizes: bool) -> String {
         faults(&mut text, process);
         wrong_results(&mut text, "lanes", process.wrong_lanes);
         wrong_results(&mut text, "some kernels", process.wrong_kernels);
+        wrong_results(&mut text, "some modules", process.wrong_modules);
+        if process.wrong_modules > 0 {
+            text += "  of what these modules did before only a sample was compared: it may be wrong, too\n";
+        }
     }
     reading.hosts.iter().for_each(|host| write_host(&mut text, host));
     reading.shared_modules().iter().for_each(|module| super::modules::write(&mut text, module));

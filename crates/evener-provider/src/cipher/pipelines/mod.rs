@@ -277,7 +277,7 @@ fn by_module(
         Ok(()) => count_requests(ctx, jobs, Count::Routed),
         Err(BlockError::Undone) => {
             counts.redone.fetch_add(count, Relaxed);
-            ctx.count_event(Count::Redone, count, jobs.iter().map(|job| job.input_bytes()).sum());
+            ctx.count_redone(count, jobs.iter().map(|job| job.input_bytes()).sum());
         }
         Err(BlockError::Refused) => {}
         Err(BlockError::Lost) => return Err(Reason::Lost),

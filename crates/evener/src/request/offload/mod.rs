@@ -22,6 +22,7 @@ mod request_queue;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use evener_core::driver::SILENCE_MAX;
 use evener_core::driver::{SingleDriver, Text};
@@ -135,6 +136,8 @@ impl Offload {
 
     /// Takes it out of service: it computed wrong.
     pub fn computed_wrong(&self, generation: u32) {
+        // Saturating: 0 would say that none was.
+        _ = WRONG.fetch_update(Relaxed, Relaxed, |count| count.checked_add(1));
         self.queue(generation).put_out(OutOfService::WrongResult);
     }
 
@@ -204,6 +207,16 @@ pub fn timeout(expected: Nanos, ahead: u32) -> Nanos {
             Nanos(all).clamp(SILENCE_MIN, SILENCE_MAX)
         }
     }
+}
+
+/// Results of modules of this process that were wrong.
+static WRONG: AtomicU32 = AtomicU32::new(0);
+
+/// Results of all modules so far, in this process and in those that it was forked from, that were not a core's.
+#[must_use]
+pub fn wrong_results() -> u32 {
+    // Relaxed: a sum that is shown.
+    WRONG.load(Relaxed)
 }
 
 // A panic on the way leaves the driver with its leader, and the queue out of service: nothing is seen half done.
