@@ -82,7 +82,15 @@ impl Process {
     #[cfg(test)]
     pub(crate) fn idle(pid: u32, name: &str, has_ended: bool) -> Self {
         let life = if has_ended { Life::Ended } else { Life::Runs(None) };
-        Self { pid, name: name.to_owned(), life, wrong_lanes: 0, wrong_kernels: 0, wrong_modules: 0, rows: vec![] }
+        Self {
+            pid,
+            name: name.to_owned(),
+            life,
+            wrong_lanes: 0,
+            wrong_kernels: 0,
+            wrong_modules: 0,
+            rows: vec![],
+        }
     }
 
     /// All its rows together.

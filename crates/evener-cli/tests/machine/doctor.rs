@@ -55,6 +55,18 @@ fn which(program: &str) -> PathBuf {
 }
 
 #[test]
+fn what_doctor_tries_counts_as_no_programs_requests() {
+    if !there_is("python3") {
+        return;
+    }
+    let place = place();
+    let text = doctor(&place, &good(&place), &[]).stdout_text().to_owned();
+    assert!(text.contains("Python ssl"), "{text}");
+    let counted = fs::read_dir(place.join("stats")).map_or(0, Iterator::count);
+    assert_eq!(counted, 0, "{text}");
+}
+
+#[test]
 fn the_forecast_is_of_usual_requests_until_the_program_has_made_its_own() {
     let place = place();
     let config = good(&place);

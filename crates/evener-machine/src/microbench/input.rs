@@ -131,12 +131,12 @@ fn run_one<'m>(
     if done.is_empty() {
         driver.abandon(&mut done);
     }
-    let failed = |job: &Box<Job<'_>>| match job.outcome() {
+    let failed = |outcome| match outcome {
         Outcome::Done { .. } => None,
         Outcome::Failed(JobError::ModuleFull) => Some(NotMeasured::TooLong),
         _ => Some(NotMeasured::Failed),
     };
-    done.iter().find_map(failed).map_or(Ok(()), Err)?;
+    done.iter().map(|job| job.outcome()).find_map(failed).map_or(Ok(()), Err)?;
     Ok(ModuleSample { jobs: 1, bytes, d, h: all - d, now: SystemClock.now() })
 }
 

@@ -49,6 +49,7 @@ pub(super) fn with_provider(stage: &Stage<'_>, arguments: &Demo) -> anyhow::Resu
         }
         Err(error) => return without(shown, &format!("Without the provider: {error}.")),
     };
+    let module = under_its_name(stage, module)?;
     let configuration = stage.path("evener.cnf");
     let words = "provider config --file";
     say(format!("$ evener {words} {} >evener.cnf", module.display()))?;
@@ -87,6 +88,16 @@ fn module(arguments: &Demo) -> anyhow::Result<PathBuf> {
         Some(path) => named(path),
         None => beside_or_installed(&std::env::current_exe()?, ""),
     }
+}
+
+/// The file as `evener.so`, by which name programs load it: as cargo builds it it has another.
+fn under_its_name(stage: &Stage<'_>, module: PathBuf) -> anyhow::Result<PathBuf> {
+    if module.file_name().is_some_and(|name| name == "evener.so") {
+        return Ok(module);
+    }
+    let link = stage.path("evener.so");
+    std::os::unix::fs::symlink(std::path::absolute(module)?, &link).context("cannot link to evener.so")?;
+    Ok(link)
 }
 
 fn has_openssl(stage: &Stage<'_>) -> bool {

@@ -49,10 +49,14 @@ pub(super) fn installed() -> Vec<Runtime> {
         .collect()
 }
 
+/// What says whether the provider counts: what is tried here is no request of a program's.
+const COUNTS: &str = "EVENER_STATISTICS";
+
 /// Nothing where it is not installed, or cannot do this.
 fn query(name: &'static str, program: &str, script: [&str; 2], cure: &'static str) -> Option<Runtime> {
-    let output =
-        Command::new(program).args(script).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let mut command = Command::new(program);
+    command.args(script).env(COUNTS, "off").stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let mut lines = text.lines();
     let (version, loaded) = (lines.next()?, lines.next()?);
