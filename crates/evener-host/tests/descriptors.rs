@@ -7,7 +7,8 @@ mod ffi;
 mod support;
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use std::time::Duration;
 
 use evener_testing::hosts::{AT_ONCE, HostProcess, serve};
 use evener_testing::waiting::soon;
-use rustix::net::sockopt;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg, sockopt};
 use rustix::process::{Pid, Signal, kill_process};
 
 use support::{ALL_FEATURES, GUEST, MEMORY_BYTES, Raw, USER, halves, send_bytes, words};
@@ -93,6 +94,17 @@ const ATTACKS: &[Attack] = &[
     }),
     ("with half a message", |raw, file| send_bytes(&raw.stream, &halves(&[2, 1]), &[file.as_fd()])),
     ("beside what is no message", |raw, file| raw.send(0x4141_4141, &[], &[file.as_fd()])),
+    ("out of band", |raw, file| {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let (mut beside, files) = (SendAncillaryBuffer::new(&mut space), [file.as_fd()]);
+        assert!(beside.push(SendAncillaryMessage::ScmRights(&files)));
+        if let Err(error) = sendmsg(&raw.stream, &[IoSlice::new(b"x")], &mut beside, SendFlags::OOB) {
+            println!("skipped: no data out of band: {error}");
+            // Else it would linger here.
+            std::mem::forget(file.try_clone().unwrap());
+        }
+        raw.send(1, &[], &[]);
+    }),
     ("behind what is no message", |raw, file| {
         raw.send(0x4141_4141, &[], &[]);
         send_bytes(&raw.stream, b"x", &[file.as_fd()]);

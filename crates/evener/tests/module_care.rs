@@ -50,7 +50,7 @@ fn a_process_that_was_stopped_while_it_waited_keeps_its_module() {
             let cases = cbc_cases(4);
             let mut spaces = spaces(&cases);
             let module = ModuleSetup {
-                timeout: Nanos::from_millis(1),
+                timeout: Nanos::from_millis(400),
                 ..ModuleSetup::new(Box::new(Stopped::new(late)), plain_drivers())
             };
             let setup = Setup { policy: Policy::ModuleOnly, modules: vec![module], ..Setup::default() };

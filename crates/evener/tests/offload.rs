@@ -73,7 +73,8 @@ fn a_module_that_never_answers_keeps_no_caller_and_gets_no_more() {
 fn a_process_that_was_stopped_while_it_waited_keeps_its_module() {
     for (late, is_kept) in [(0, true), (1, true), (2, false)] {
         let offload = Offload::new("stopped".to_owned(), |_, _| true, move || Box::new(Stopped::new(late)));
-        let request = Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(1) };
+        let request =
+            Request { session: &session(), iv: &IV, input: &TEXT, allowed: Nanos::from_millis(400) };
         let answer = offload.put(0, &request, None).unwrap().wait();
         assert_eq!(answer.map(|answer| answer.output().to_vec()), is_kept.then(right), "{late}");
         assert_eq!(offload.why_out(0), (!is_kept).then_some(OutOfService::Late));

@@ -19,8 +19,9 @@ pub(crate) enum Primitive {
 }
 
 /// Every provider but Evener's own, which a program's configuration may have in this process: what is measured and compared with is
-/// OpenSSL alone, and a host or a module's check is not to ask itself.
-const OTHERS: &CStr = c"provider!=evener";
+/// OpenSSL alone, and a host or a module's check is not to ask itself. By a property that only that one has: `provider!=evener` would take the
+/// place of a `provider=fips` in the default properties.
+const OTHERS: &CStr = c"evener.serves!=yes";
 /// Where a configuration has that one alone.
 const ANY: &CStr = c"";
 

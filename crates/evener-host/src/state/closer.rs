@@ -132,8 +132,11 @@ impl Ending {
         match self {
             Self::File(file) => drop(file),
             Self::Stream(stream) => {
-                let mut space = [0; 4096];
-                while !matches!(receive(&stream, &mut space, closer, &mut Vec::new()), Ok(0) | Err(_)) {}
+                let (mut space, mut descriptors) = ([0; 4096], Vec::new());
+                while !matches!(receive(&stream, &mut space, closer, &mut descriptors), Ok(0) | Err(_)) {
+                    // At once, for a stream may hold more than the host may have open.
+                    descriptors.drain(..).for_each(|file| drop(file.believed()));
+                }
             }
         }
     }

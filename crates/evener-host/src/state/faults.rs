@@ -95,29 +95,34 @@ impl Backing {
         })
     }
 
-    /// Notes as touched what was touched of the same bytes of the same file, and says how many pages that are.
-    fn take_over(&self, before: &Self) -> u64 {
-        let is_same = match (&self.file, &before.file) {
-            (Some(file), Some(before)) => Arc::ptr_eq(file, before) || is_same(file, before),
+    /// Whether it is of the same file as another.
+    fn is_of_file_of(&self, other: &Self) -> bool {
+        match (&self.file, &other.file) {
+            (Some(file), Some(other)) => Arc::ptr_eq(file, other) || is_same(file, other),
             _ => false,
-        };
-        let touched = before.touched.iter().zip(0_u64..).filter(|_| is_same);
-        let parts = touched.filter_map(|(part, index)| Some((part.get()?, index * PART_PAGES)));
+        }
+    }
+
+    /// Pages that were touched, by their numbers in the file.
+    fn touched_pages(&self) -> impl Iterator<Item = u64> {
+        let parts = self.touched.iter().zip((0_u64..).step_by(WORDS * 64));
+        let parts = parts.filter_map(|(part, first)| Some((part.get()?, first)));
         let words = parts.flat_map(|(part, first)| part.iter().zip((first..).step_by(64)));
-        let (here, there) = (self.first_byte / PAGE, before.first_byte / PAGE);
-        let pages = words.flat_map(|(word, first)| {
+        let at = self.first_byte / PAGE;
+        words.flat_map(move |(word, first)| {
             let bits = word.load(Relaxed);
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| there + first + bit)
-        });
-        let is_noted = |page: &u64| {
-            let Some(page) = page.checked_sub(here) else { return false };
-            let noted = self.words(page, page).next();
-            noted.is_some_and(|(word, bits)| {
-                word.fetch_or(bits, Relaxed);
-                true
-            })
-        };
-        pages.filter(is_noted).count() as u64
+            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| at + first + bit)
+        })
+    }
+
+    /// Notes a page of the file as touched, where it has it.
+    fn note(&self, page: u64) -> bool {
+        let Some(page) = page.checked_sub(self.first_byte / PAGE) else { return false };
+        let noted = self.words(page, page).next();
+        noted.is_some_and(|(word, bits)| {
+            word.fetch_or(bits, Relaxed);
+            true
+        })
     }
 
     /// Pages that the file has, in all; too many where that cannot be told.
@@ -176,8 +181,13 @@ impl Faults {
     /// Takes over what was counted in the regions that these take the place of, as far as they are of the same files: a table of memory may be sent
     /// again and again, and its pages are the same.
     pub(crate) fn take_over(&self, all: &[&Backing], before: (&Self, &[&Backing])) {
-        let pairs = all.iter().flat_map(|backing| before.1.iter().map(move |before| (backing, before)));
-        let pages = pairs.map(|(backing, before)| backing.take_over(before)).sum();
+        let pages = before.1.iter().map(|before| {
+            let same: Vec<_> = all.iter().filter(|backing| backing.is_of_file_of(before)).collect();
+            // Once, however many regions have it: the rest is of files that go.
+            let is_noted = |page: &u64| same.iter().fold(false, |noted, backing| backing.note(*page) | noted);
+            before.touched_pages().filter(is_noted).count() as u64
+        });
+        let pages = pages.sum();
         let moved = before.0.used.fetch_update(Relaxed, Relaxed, |used| Some(used.saturating_sub(pages)));
         self.used.fetch_add(moved.unwrap_or_default().min(pages), Relaxed);
     }
@@ -363,16 +373,18 @@ mod tests {
         let (user, (_region, file, backing)) = (user(), sparse(1_000));
         let first = Faults::new(Arc::clone(&user), MAX);
         assert_eq!(first.touch(&backing, place(100), place(200)), Touch::Counted);
-        // The same file: from its page 50 on, and a second region of its page 200 alone.
+        let (_gone_region, _gone_file, gone) = sparse(100);
+        assert_eq!(first.touch(&gone, 0, place(100)), Touch::Counted);
+        // The same file: from its page 50 on, and a second region of 100 of these pages.
         let again = Backing::of(&file, None, 50 * PAGE, 900 * PAGE);
-        let one = Backing::of(&file, Some(&again), 200 * PAGE, PAGE);
+        let one = Backing::of(&file, Some(&again), 150 * PAGE, 100 * PAGE);
         let (_region, _other, other) = sparse(1_000);
         let second = Faults::new(Arc::clone(&user), MAX);
-        second.take_over(&[&other, &again, &one], (&first, &[&backing]));
+        second.take_over(&[&other, &again, &one], (&first, &[&backing, &gone]));
         assert_eq!(second.touch(&again, place(50), place(200)), Touch::Counted);
         assert_eq!(
             (user.held.pages.value(), second.used.load(Relaxed), first.used.load(Relaxed)),
-            (200, 200, 0)
+            (300, 200, 100)
         );
         assert_eq!(second.touch(&again, place(49), place(202)), Touch::Counted);
         assert_eq!(
@@ -380,6 +392,6 @@ mod tests {
             Touch::Counted,
             "of another file they are new"
         );
-        assert_eq!(user.held.pages.value(), 402);
+        assert_eq!(user.held.pages.value(), 502);
     }
 }

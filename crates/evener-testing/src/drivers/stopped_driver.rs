@@ -9,7 +9,7 @@ use evener_core::{
 
 use super::libcrypto;
 
-/// Of those who wait for it the first so many wait longer than they wanted to and get nothing; the next gets all.
+/// Of those who wait for it the first so many wait longer than they wanted to and get nothing; the next gets all. Who only looks gets nothing, and does not count.
 pub struct Stopped<'m> {
     profile: Profile,
     held: Vec<Box<Job<'m>>>,

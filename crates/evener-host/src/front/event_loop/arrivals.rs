@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::sockopt;
 
 use super::{CLIENTS, EVENTS_MAX, EventLoop};
 use crate::access::{Access, Peer};
@@ -46,6 +47,9 @@ impl EventLoop<'_> {
     /// Looks who it is and lets it in, or says why not.
     fn receive(&mut self, stream: UnixStream) {
         self.shared.connections.all.add(1);
+        // Where there is out-of-band data, the system would close what lies beside it as soon as it is passed over, in this thread. It fails where
+        // there is none.
+        sockopt::set_socket_oobinline(&stream, true).ok();
         let peer = Peer::of(&stream);
         let user = self.shared.users.of(peer.map_or(u32::MAX, |peer| peer.uid));
         let is_there = !self.shared.is_gone.load(Relaxed) && !user.closer.is_full();

@@ -145,7 +145,7 @@ impl RequestQueue {
     /// Sleeps until the request is back, and leads where no other does.
     pub(super) fn wait(&self, number: u64) -> Option<Buffer> {
         let mut state = self.state();
-        let mut was_late = false;
+        let mut last = None;
         loop {
             if let Some(back) = state.back.remove(&number) {
                 state.expected.remove(&number);
@@ -154,16 +154,21 @@ impl RequestQueue {
             }
             let caller = state.expected.get(&number)?;
             let (left, may_lead) = (caller.until - SystemClock.now(), caller.may_lead);
-            let is_late = left == Nanos::ZERO;
-            if is_late && was_late {
+            let left = match left {
+                // Another may lead, and waits once more itself.
+                Nanos::ZERO => {
+                    let now = SystemClock.now();
+                    *last.get_or_insert(now + LAST_WAIT + LAST_WAIT) - now
+                }
+                left => left,
+            };
+            if left == Nanos::ZERO {
                 drop(self.end(state, OutOfService::Late));
                 return None;
             }
-            was_late |= is_late;
             state = match may_lead && state.driver.is_here() {
                 true => self.lead(state),
-                // Another leads, and waits once more itself.
-                false => self.sleep(state, if is_late { LAST_WAIT + LAST_WAIT } else { left }),
+                false => self.sleep(state, left),
             };
         }
     }
