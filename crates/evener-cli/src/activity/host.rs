@@ -151,7 +151,10 @@ fn read_line(stream: &mut UnixStream, until: Instant) -> Result<Vec<u8>, NoAnswe
             return Err(io::Error::from(io::ErrorKind::TimedOut).into());
         }
         stream.set_read_timeout(Some(left))?;
-        let count = stream.read(&mut bytes)?;
+        let count = match stream.read(&mut bytes) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            count => count?,
+        };
         let new = &bytes[..count];
         let end = new.iter().position(|byte| *byte == b'\n');
         line.extend_from_slice(&new[..end.unwrap_or(count)]);

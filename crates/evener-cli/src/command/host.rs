@@ -82,15 +82,15 @@ pub(crate) struct Host {
 #[command(next_help_heading = "Limits")]
 struct Most {
     /// Clients at the same time: 1024, or as many as the limit of open files allows. More than that allows are refused.
-    #[arg(hide_short_help = true, long = "clients", value_name = "N")]
+    #[arg(hide_short_help = true, long = "clients", value_name = "N", value_parser = some)]
     clients_max: Option<usize>,
 
     /// Open sessions of a client.
-    #[arg(hide_short_help = true, long = "sessions", value_name = "N", default_value_t = Limits::default().sessions_max)]
+    #[arg(hide_short_help = true, long = "sessions", value_name = "N", value_parser = some, default_value_t = Limits::default().sessions_max)]
     sessions_max: usize,
 
     /// Requests of a client that the module holds; others wait in the client's ring.
-    #[arg(hide_short_help = true, long = "in-flight", value_name = "N", default_value_t = Limits::default().in_flight_max)]
+    #[arg(hide_short_help = true, long = "in-flight", value_name = "N", value_parser = some, default_value_t = Limits::default().in_flight_max)]
     in_flight_max: usize,
 
     /// Bytes of these requests: the one that goes beyond is the last that is taken.
@@ -106,15 +106,15 @@ struct Most {
     request_bytes_max: usize,
 
     /// Clients of one user at the same time: all, or where others may come an equal share for each that is named, the own user and root; a group counts as eight.
-    #[arg(hide_short_help = true, long = "user-clients", value_name = "N")]
+    #[arg(hide_short_help = true, long = "user-clients", value_name = "N", value_parser = some)]
     user_clients_max: Option<usize>,
 
     /// Open sessions of a user's clients together.
-    #[arg(hide_short_help = true, long = "user-sessions", value_name = "N", default_value_t = Limits::default().user_sessions_max)]
+    #[arg(hide_short_help = true, long = "user-sessions", value_name = "N", value_parser = some, default_value_t = Limits::default().user_sessions_max)]
     user_sessions_max: usize,
 
     /// Requests of a user's clients together that the module holds, for each of --cores; others wait.
-    #[arg(hide_short_help = true, long = "user-in-flight", value_name = "N", default_value_t = Limits::default().user_in_flight_max)]
+    #[arg(hide_short_help = true, long = "user-in-flight", value_name = "N", value_parser = some, default_value_t = Limits::default().user_in_flight_max)]
     user_in_flight_max: usize,
 
     /// Memory of a user's clients together that is mapped: several guests of one user need all of theirs.
@@ -168,7 +168,12 @@ impl FromStr for Kind {
     }
 }
 
-/// Some: with none no request would ever be taken.
+/// With none no client or request would ever be taken.
+fn some(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("{text:?} is no number from 1 on"))
+}
+
+/// The same of memory.
 fn some_bytes(text: &str) -> Result<usize, String> {
     let bytes = usize::try_from(units::parse_bytes(text)?).ok().filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| format!("{text:?} is no size of memory from 1 on"))
@@ -210,14 +215,14 @@ pub(crate) fn run(arguments: &Host) -> anyhow::Result<Exit> {
     let faulted_share = evener_host::memory_of_machine() / 4 / access.user_count() as u64;
     let limits = Limits {
         clients_max,
-        user_clients_max: most.user_clients_max.unwrap_or(user_clients_max).clamp(1, clients_max.max(1)),
+        user_clients_max: most.user_clients_max.unwrap_or(user_clients_max).min(clients_max),
         user_sessions_max: most.user_sessions_max,
-        user_in_flight_max: most.user_in_flight_max.max(1),
+        user_in_flight_max: most.user_in_flight_max,
         user_memory_bytes_max: most.user_memory_bytes_max,
         user_faulted_bytes_max: most.user_faulted_bytes_max.unwrap_or(faulted_share),
         silence_max: Duration::from_secs(most.silence),
         sessions_max: most.sessions_max,
-        in_flight_max: most.in_flight_max.max(1),
+        in_flight_max: most.in_flight_max,
         bytes_in_flight_max: most.bytes_in_flight_max,
         memory_bytes_max: most.memory_bytes_max,
         request_bytes_max: most.request_bytes_max,

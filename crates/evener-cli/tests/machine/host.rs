@@ -273,6 +273,9 @@ fn a_host_that_cannot_be_says_why() {
     }
     place.evener().args(["host", "--module", "cpu"]).run().ended_with(2).saying("--socket is needed");
     host(&["--module", "cpu", "--bytes-in-flight", "0"]).ended_with(2).saying("from 1 on");
+    for limit in ["clients", "sessions", "in-flight", "user-clients", "user-sessions", "user-in-flight"] {
+        host(&["--module", "cpu", &format!("--{limit}"), "0"]).ended_with(2).saying("is no number from 1 on");
+    }
     let first = Host::start(&place, &["--module", "emulated:am3358"]);
     host(&["--module", "emulated:am3358"]).ended_with(2).saying("socket: another process listens there");
     first.end(Signal::TERM);
