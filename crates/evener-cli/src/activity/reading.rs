@@ -24,6 +24,8 @@ pub(crate) struct Sources {
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) at: Instant,
+    /// Why no directory of statistics was read; none where all were.
+    pub(crate) refused_directory: Option<String>,
     pub(crate) processes: Vec<Process>,
     pub(crate) unreadable: Vec<Unreadable>,
     pub(crate) hosts: Vec<Host>,
@@ -50,12 +52,25 @@ impl Sources {
     /// All processes of the user, and all hosts: those that were named, and those that listen at the usual places.
     pub(crate) fn read(&self) -> Reading {
         let mut reading = Reading::of(of_user(&self.places, self.uid));
-        reading.hosts = self.hosts.iter().cloned().map(Host::ask).collect();
+        reading.hosts = self.named_hosts();
         let usual = host::control_sockets(&self.places.of(self.uid), self.uid);
         let others = usual.into_iter().filter(|socket| !self.hosts.contains(socket)).map(Host::ask);
         reading.hosts.extend(others.filter(|host| !host.is_left_over()));
         reading.arbiter = Arbiter::look(&self.arbiter_options());
         reading
+    }
+
+    /// What does not lie with the statistics: hosts that were named, and modules that processes share. `why` says why no more is read.
+    pub(crate) fn read_without_statistics(&self, why: String) -> Reading {
+        let mut reading = Reading::of(Vec::new());
+        reading.refused_directory = Some(why);
+        reading.hosts = self.named_hosts();
+        reading.arbiter = Arbiter::look(&self.arbiter_options());
+        reading
+    }
+
+    fn named_hosts(&self) -> Vec<Host> {
+        self.hosts.iter().cloned().map(Host::ask).collect()
     }
 
     /// Takes the arbiter's segment away; whether there was one.
@@ -81,6 +96,7 @@ impl Reading {
     fn of(found: Vec<(u32, Result<Record, RecordError>)>) -> Self {
         let mut reading = Self {
             at: Instant::now(),
+            refused_directory: None,
             processes: Vec::new(),
             unreadable: Vec::new(),
             hosts: Vec::new(),

@@ -153,12 +153,16 @@ fn nothing_to_show_is_said() {
     fs::create_dir(place.join("stats")).unwrap();
     fs::set_permissions(place.join("stats"), fs::Permissions::from_mode(0o777)).unwrap();
     place.write("stats/1.stats", "planted by somebody");
-    status(&place).run().ended_with(2).saying("0700");
+    status(&place).run().ended_with(1).saying("0700");
 }
 
 #[test]
-fn a_directory_that_the_provider_refuses_is_named_with_the_reason_and_nothing_is_read_in_its_place() {
-    let place = Place::new();
+fn a_directory_that_the_provider_refuses_is_one_fault_and_what_lies_elsewhere_is_shown() {
+    let (place, shared) = (Place::new(), ArbiterFolder::new());
+    let _host = host(&place, "core.control");
+    let arbiter = shared.attach();
+    let module = arbiter.module("afalg:some_driver", 2);
+    let _held = module.try_acquire(Nanos::from_millis(4_000)).unwrap();
     place.write("file", "");
     fs::create_dir(place.join("open")).unwrap();
     fs::set_permissions(place.join("open"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -169,9 +173,22 @@ fn a_directory_that_the_provider_refuses_is_named_with_the_reason_and_nothing_is
         (full("file"), "0700"),
         (full("gone/stats"), "is not there"),
     ] {
-        let run = place.evener().env("EVENER_STATISTICS_DIR", &directory).arg("status").run();
-        let run = run.ended_with(2).saying("EVENER_STATISTICS_DIR").saying(&directory).saying(why);
-        assert_eq!(run.stdout_text(), "");
+        let run = || place.evener().env("EVENER_STATISTICS_DIR", &directory).arg("status");
+        let elsewhere = || run().env("EVENER_ARBITER_DIR", shared.path()).args(["--host", "core.control"]);
+        for run in [run(), elsewhere(), elsewhere().arg("--json"), elsewhere().arg("--prometheus")] {
+            run.run().ended_with(1).saying("EVENER_STATISTICS_DIR").saying(&directory).saying(why);
+        }
+        // Nothing is read in its place.
+        assert_eq!(run().run().stdout_text(), "");
+        let told = elsewhere().run().stdout_text().to_owned();
+        assert!(told.starts_with("host core.control: "), "{told}");
+        assert!(told.contains("\nmodule afalg:some_driver: 1 of 2 permits held"), "{told}");
+        let value = answer(elsewhere());
+        assert_eq!(
+            (&value["hosts"][0]["error"], &value["processes"]),
+            (&Value::Null, &serde_json::json!([]))
+        );
+        assert_eq!(value["shared_modules"][0]["name"], "afalg:some_driver");
     }
 }
 

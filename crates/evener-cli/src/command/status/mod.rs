@@ -65,11 +65,11 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
         });
         return Ok(Exit::Done);
     }
-    if arguments.pid.is_none() {
-        directory::check(sources.uid)?;
-    }
     let reading = match arguments.pid {
-        None => sources.read(),
+        None => match directory::refusal(sources.uid) {
+            None => sources.read(),
+            Some(why) => sources.read_without_statistics(why),
+        },
         Some(pid) => match sources.read_process(pid) {
             Some(reading) => reading,
             None => {
@@ -85,10 +85,13 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
         text::text(&reading, arguments.sizes)
     };
     output::answer(text.as_bytes())?;
-    if !arguments.json {
+    if arguments.json {
+        // The answer has no place for it.
+        reading.refused_directory.iter().for_each(output::line);
+    } else {
         faults(&reading).iter().for_each(output::line);
     }
-    if arguments.pid.is_none() && !arguments.prometheus {
+    if arguments.pid.is_none() && !arguments.prometheus && reading.refused_directory.is_none() {
         remove_ended(&sources.places, sources.uid);
     }
     Ok(if faults(&reading).is_empty() { Exit::Done } else { Exit::SomeFailed })
@@ -102,5 +105,5 @@ pub(crate) fn faults(reading: &Reading) -> Vec<String> {
         Some(format!("host {}: {reason}", PathDisplay(&host.socket)))
     });
     let arbiter = reading.arbiter.as_ref().err().map(ToString::to_string);
-    files.chain(hosts).chain(arbiter).collect()
+    reading.refused_directory.clone().into_iter().chain(files).chain(hosts).chain(arbiter).collect()
 }

@@ -14,7 +14,8 @@ use crate::terminal::{
 
 pub(super) fn text(reading: &Reading, sizes: bool) -> String {
     let mut text = String::new();
-    if reading.processes.is_empty() && reading.unreadable.is_empty() {
+    let is_read = reading.refused_directory.is_none();
+    if is_read && reading.processes.is_empty() && reading.unreadable.is_empty() {
         text += "no program of this user counts: the provider is in none, or has done nothing yet\n";
     }
     for process in &reading.processes {
