@@ -48,21 +48,25 @@ impl RemotePlace {
     ///
     /// Where it is none of a store, or has parts that no store looks at. What may be a credential is not shown.
     pub(super) fn parse(place: &str) -> Result<Self, Failure> {
-        let shown = place.split(['?', '#']).next().unwrap_or_default();
-        if shown != place {
+        const CREDENTIALS: &str = "a place names no user and no password: the environment has credentials";
+        if has_colon_and_at(place) {
+            return Err(Failure::never(CREDENTIALS));
+        }
+        let shown = shown(place);
+        if place.contains(['?', '#']) {
             return Err(Failure::never(format_args!(
                 "{shown}: behind it stands a query or fragment, which no place has; in names ? is written %3F and # %23"
             )));
         }
-        let url = Url::parse(place).map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
+        let url = Url::parse(place).map_err(|error| Failure::never(format_args!("{shown}: {error}")))?;
         let has_container = matches!(url.scheme(), "az" | "abfs" | "abfss");
         if url.password().is_some() || !(url.username().is_empty() || has_container) {
-            return Err(Failure::never(
-                "a place names no user and no password: the environment has credentials",
-            ));
+            return Err(Failure::never(CREDENTIALS));
         }
-        let parsed = ObjectStoreScheme::parse(&url);
-        let (scheme, prefix) = parsed.map_err(|error| Failure::never(format_args!("{place}: {error}")))?;
+        // Its own words have the whole URI.
+        let parsed = ObjectStoreScheme::parse(&url).ok();
+        let (scheme, prefix) =
+            parsed.ok_or_else(|| Failure::never(format_args!("{shown}: no store has such a place")))?;
         Ok(Self { url, scheme, prefix })
     }
 
@@ -83,6 +87,26 @@ impl RemotePlace {
             (_, container) => (container.to_owned(), Some(first(host))),
         }
     }
+}
+
+/// What a message may have of a place: nothing up to its last `@`, for a password may have any sign in it, and no query or fragment.
+fn shown(place: &str) -> String {
+    let of_name = |text: &str| text.split(['?', '#']).next().unwrap_or_default().to_owned();
+    match place.rsplit_once('@') {
+        None => of_name(place),
+        // The `@` may be one of a query.
+        Some((hidden, _)) if hidden.contains(['?', '#']) => "a place".to_owned(),
+        Some((_, behind)) => format!("...@{}", of_name(behind)),
+    }
+}
+
+/// Whether there is a colon where no bucket has one, and an `@` anywhere behind it: a user and a password, which may have a slash.
+fn has_colon_and_at(place: &str) -> bool {
+    let Some((scheme, rest)) = place.split_once("://") else { return false };
+    let is_web = ["http", "https"].iter().any(|web| web.eq_ignore_ascii_case(scheme));
+    let bucket = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let behind = bucket.find(':').map(|at| &rest[at..]);
+    !is_web && behind.is_some_and(|behind| behind.contains('@'))
 }
 
 /// What of two places can be compared.
@@ -200,10 +224,25 @@ mod tests {
             "s3://secret@b/run",
             "az://c:secret@b/run",
             "az://?secret",
+            "s3://AKIA:secret@b/run?x",
+            "s3://AKIA:secret@b/run#x",
+            "s3://AKIA:secret/cd@b/run",
+            "s3://AKIA:12/secret@b/run",
+            "s3://AKIA:secret?cd@b/run",
+            "s3://AKIA:se/secret@x@b/run",
+            "https://AKIA:secret/cd@b.s3.eu-central-1.amazonaws.com/run",
+            "az://c/run?sig=x@secret",
+            "s3://[secret/x@b/run",
+            "ftp://secret/x@b/run",
+            "s3://b/secret//x@run",
         ] {
             let failure = places(place, "s3://other/run").unwrap_err();
             assert!(!failure.is_for_again() && !failure.text.contains("secret"), "{failure}");
         }
-        assert!(places("s3://b/run%233", "s3://other/run").is_ok());
+        let failure = places("s3://AKIA/secret@b/run?x", "s3://other/run").unwrap_err();
+        assert!(failure.text.starts_with("...@b/run: behind it stands a query"), "{failure}");
+        for place in ["s3://b/run%233", "s3://b/me@home:1/x", "az://c@account.blob.core.windows.net/x"] {
+            assert!(places(place, "s3://other/run").is_ok(), "{place}");
+        }
     }
 }
