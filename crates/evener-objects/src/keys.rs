@@ -85,11 +85,57 @@ fn numbered<'k, T>(option: &str, given: &'k [T]) -> impl Iterator<Item = (String
     })
 }
 
-/// Whether a text has a key in it, as far as its form tells.
+/// Whether a text has a key in it, as far as its form tells: a mark with what a key is made of behind it. A command may search for the mark alone.
 fn holds_key(text: &str) -> bool {
-    let upper = Zeroizing::new(text.to_ascii_uppercase());
-    let marks = ["AGE-SECRET-KEY-", "AGE-PLUGIN-", "PRIVATE KEY-----", "\"KEYDATA\"", "\"ENCRYPTEDKEYSET\""];
-    marks.iter().any(|mark| upper.contains(mark))
+    let mut upper = Zeroizing::new(String::with_capacity(text.len()));
+    // Quotation marks in quotation marks have them.
+    upper.extend(text.chars().filter(|sign| *sign != '\\'));
+    upper.make_ascii_uppercase();
+    let behind = |mark: &str| -> Vec<&str> {
+        upper.match_indices(mark).map(|(at, mark)| &upper[at + mark.len()..]).collect()
+    };
+    let secret_keys = ["AGE-SECRET-KEY-1", "AGE-SECRET-KEY-PQ-1"].map(behind).concat();
+    let keyset_values = [("\"KEYDATA\"", "\"VALUE\""), ("\"ENCRYPTEDKEYSET\"", "\"ENCRYPTEDKEYSET\"")]
+        .map(|(mark, name)| if upper.contains(mark) { behind(name) } else { Vec::new() });
+    secret_keys.iter().any(|rest| run(rest, is_bech32) >= 40)
+        || behind("AGE-PLUGIN-").iter().any(|rest| is_of_plugin(rest))
+        || behind("PRIVATE KEY-----").iter().any(|rest| begins_pem(rest))
+        || keyset_values.concat().iter().any(|rest| is_json_bytes(rest))
+}
+
+/// Signs of one kind with which a text begins.
+fn run(text: &str, is_one: fn(char) -> bool) -> usize {
+    text.find(|sign| !is_one(sign)).unwrap_or(text.len())
+}
+
+fn is_bech32(sign: char) -> bool {
+    "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L".contains(sign)
+}
+
+fn is_base64(sign: char) -> bool {
+    sign.is_ascii_alphanumeric() || matches!(sign, '+' | '/' | '=')
+}
+
+/// Whether the name of a plugin and an identity of it stand there. Identities may be short: 6 signs are their checksum.
+fn is_of_plugin(text: &str) -> bool {
+    let word = &text[..run(text, |sign| sign.is_ascii_alphanumeric() || "+-._".contains(sign))];
+    word.rsplit_once("-1").is_some_and(|(_, data)| run(data, is_bech32) >= 12)
+}
+
+/// Whether a line of base64 stands behind the first line of a PEM file, or behind the header of one under a passphrase.
+fn begins_pem(text: &str) -> bool {
+    let text = text.trim_start();
+    let is_line = |text: &str| run(text, is_base64) >= 40;
+    // The slash of a path: no key begins with one.
+    let is_key = is_line(text) && !text.starts_with('/');
+    let has_header = ["PROC-TYPE:", "NPROC-TYPE:"].iter().any(|header| text.starts_with(header));
+    is_key || has_header && text.split(|sign| !is_base64(sign)).any(is_line)
+}
+
+/// Whether the value of a JSON name is a string of base64.
+fn is_json_bytes(text: &str) -> bool {
+    let value = text.trim_start().strip_prefix(':').map(str::trim_start);
+    value.and_then(|value| value.strip_prefix('"')).is_some_and(|value| run(value, is_base64) >= 20)
 }
 
 fn age(direction: Direction, keys: &Keys, secrets: &[Secret]) -> Result<Task, Failure> {
@@ -167,4 +213,48 @@ fn read_all(from: impl Read) -> std::io::Result<Zeroizing<Vec<u8>>> {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "longer than a key can be"));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_told_from_a_command_that_has_only_the_mark_of_one() {
+        let (bech32, base64) = ("QPZRY9X8GF2TVDW0S3JN".repeat(3), "b3BlbnNzaC1rZXktdjEA/+".repeat(3));
+        for key in [
+            format!("AGE-SECRET-KEY-1{bech32}"),
+            format!("echo age-secret-key-1{}", bech32.to_lowercase()),
+            format!("echo 'AGE-SECRET-KEY-PQ-1{bech32}'"),
+            "AGE-PLUGIN-FIDO2-HMAC-1QQQPZRY9X8GF2TV".to_owned(),
+            format!("grep AGE-SECRET-KEY- <<< AGE-SECRET-KEY-1{bech32}"),
+            format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{base64}\n-----END OPENSSH PRIVATE KEY-----"),
+            format!("printf '-----BEGIN PRIVATE KEY-----\\n{base64}'"),
+            format!(
+                "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES,0A\n\n{base64}\n"
+            ),
+            format!(
+                r"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: DES,0A\n\n{base64}\n"
+            ),
+            format!(r#"{{"key":[{{"keyData":{{"typeUrl":"t","value": "{base64}"}}}}]}}"#),
+            format!(r#"echo "{{\"keyData\":{{\"value\":\"{base64}\"}}}}""#),
+            format!(r#"{{"encryptedKeyset":"{base64}"}}"#),
+        ] {
+            assert!(holds_key(&key), "{key}");
+        }
+        let path = "/home/somebody/directory/another/directory/keys";
+        for command in [
+            "grep AGE-SECRET-KEY- identities".to_owned(),
+            "grep -o 'AGE-SECRET-KEY-1[A-Z0-9]*' notes".to_owned(),
+            "grep AGE-SECRET-KEY-1 identities # one of several".to_owned(),
+            "grep AGE-PLUGIN-YUBIKEY-1 identities".to_owned(),
+            format!("sed -n '/BEGIN OPENSSH PRIVATE KEY-----/,/END OPENSSH PRIVATE KEY-----/p' {path}"),
+            format!("grep -A9 -e '-----BEGIN PRIVATE KEY-----' {path}"),
+            format!(r"grep -A9 -e -----BEGIN\ PRIVATE\ KEY----- {path}"),
+            format!(r#"jq '{{"keyData": {{"value": .value}}}}' {path}"#),
+            format!(r#"jq '."encryptedKeyset"' {path}"#),
+        ] {
+            assert!(!holds_key(&command), "{command}");
+        }
+    }
 }

@@ -431,6 +431,11 @@ fn a_key_in_the_place_of_what_says_where_it_is_is_in_no_message() {
             }
         }
     }
+    // A command that only searches for one is none.
+    fs::write(stage.folder.join("identities"), &*person.text).unwrap();
+    let command = format!("grep AGE-SECRET-KEY- '{}'", stage.folder.join("identities").display());
+    let keys = Keys { key_command: Some(command), ..Keys::default() };
+    ended_with(0, program(&Ask::RunShard(stage.asked(0, keys))));
 }
 
 #[test]
