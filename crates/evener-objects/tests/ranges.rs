@@ -267,7 +267,9 @@ fn an_upload_that_is_ended_is_begun_anew_by_who_finds_out(server: &Server) {
 fn ranges_go_through_a_store_that_is_busy(server: &Server) {
     both(server, |case| {
         let (port, counts) = start(server.port, Faults { refused: 150, cut: 100 }, 7);
-        for round in 0..3 {
+        let erred = || [&counts.refused, &counts.cut].map(|count| count.load(Ordering::Relaxed));
+        // Few requests can be cut off: it is a matter of luck when the first one is.
+        for round in (0..20).take_while(|round| *round < 3 || erred()[1] == 0) {
             let run = |number| case.range_at(port, number).stdout(Stdio::null()).spawn().unwrap();
             for mut run in (0..3).map(run).collect::<Vec<_>>() {
                 assert!(run.wait().unwrap().success(), "round {round}");
@@ -276,7 +278,7 @@ fn ranges_go_through_a_store_that_is_busy(server: &Server) {
             case.is_whole();
             case.begin_anew();
         }
-        let [refused, cut] = [&counts.refused, &counts.cut].map(|count| count.load(Ordering::Relaxed));
+        let [refused, cut] = erred();
         assert!(refused > 5 && cut > 0, "the proxy has erred: {refused}, {cut}");
     });
 }
