@@ -297,6 +297,7 @@ const GETTABLE: &[(&CStr, u32, usize)] = &[
     (c"padding", PARAM_UNSIGNED_INTEGER, 4),
     (c"num", PARAM_UNSIGNED_INTEGER, 4),
     (c"unknown", PARAM_INTEGER, 4),
+    (c"iv-generated", PARAM_UNSIGNED_INTEGER, 4),
 ];
 
 /// Messages by one context whose nonces change their length, most of them short, each call with the same answer from both providers.
@@ -332,6 +333,7 @@ fn messages_with_nonces_of_any_length(name: &str, run: u64) {
                     (0..=random.below(5)).map(|_| GETTABLE[random.below(GETTABLE.len())]).collect();
                 let what = format!("{what}: {questions:?}");
                 pair.both(&what, |ctx, _| ctx.answers(&questions));
+                pair.both(&what, |ctx, _| ctx.size_of(questions[0]));
             }
         }
         pair.both(&what, |ctx, _| ctx.length(c"ivlen"));
@@ -342,4 +344,63 @@ fn messages_with_nonces_of_any_length(name: &str, run: u64) {
 fn short_gcm_messages_with_nonces_of_any_length_answer_as_by_default() {
     let name = "short_gcm_messages_with_nonces_of_any_length_answer_as_by_default";
     in_both(name, || split_mostly(GCM, 60, messages_with_nonces_of_any_length));
+}
+
+#[test]
+fn a_nonce_that_is_asked_for_before_the_first_data_is_the_messages_or_is_refused_as_by_default() {
+    let name = "a_nonce_that_is_asked_for_before_the_first_data_is_the_messages_or_is_refused_as_by_default";
+    in_both(name, || {
+        for key in [c"iv", c"updated-iv"] {
+            let pair = Pair::new(&DEFAULT, "AES-256-GCM");
+            let (secret, text) = (bytes(1, 32), bytes(2, 100));
+            let who_made_it =
+                || pair.both(name, |ctx, _| ctx.answers(&[(c"iv-generated", PARAM_UNSIGNED_INTEGER, 4)]));
+            pair.both(name, |ctx, cipher| ctx.init(Some(cipher), Some(&secret), None, Some(true)));
+            who_made_it();
+            let is_told = pair.both(name, |ctx, _| ctx.octets(key, 12).is_some());
+            let [ours, theirs] = &pair.contexts;
+            let told = [ours, theirs].map(|ctx| is_told.then(|| ctx.octets(key, 12).unwrap()));
+            for (ctx, told) in [ours, theirs].into_iter().zip(told) {
+                let sealed = [ctx.update(&text).unwrap(), ctx.last().unwrap()].concat();
+                let [nonce, tag] = [(key, 12), (c"tag", 16)].map(|(key, len)| ctx.octets(key, len).unwrap());
+                assert!(told.is_none_or(|told| told == nonce), "one was told, and another used");
+                let judge = CipherCtx::new();
+                assert!(judge.init(Some(&pair.ciphers[1]), Some(&secret), Some(&nonce), Some(false)));
+                assert_eq!(judge.update(&sealed).unwrap(), text);
+                assert!(judge.set_octets(c"tag", &tag) && judge.last().is_some());
+            }
+            who_made_it();
+        }
+    });
+}
+
+#[test]
+fn a_question_without_an_address_is_answered_as_by_default_at_each_point_of_a_message() {
+    let name = "a_question_without_an_address_is_answered_as_by_default_at_each_point_of_a_message";
+    in_both(name, || {
+        for encrypts in [true, false] {
+            let pair = Pair::new(&DEFAULT, "AES-128-GCM");
+            let query = |when: &str| {
+                for question in GETTABLE
+                    .iter()
+                    .copied()
+                    .chain([(c"iv", PARAM_OCTET_STRING, 0), (c"tag", PARAM_OCTET_STRING, 0)])
+                {
+                    pair.both(&format!("{when}, encrypts {encrypts}: {question:?}"), |ctx, _| {
+                        ctx.size_of(question)
+                    });
+                }
+            };
+            pair.both("start", |ctx, cipher| {
+                ctx.init(Some(cipher), Some(&[1; 16]), Some(&[2; 12]), Some(encrypts))
+            });
+            query("at the start");
+            pair.both("tag", |ctx, _| ctx.set_octets(c"tag", &[3; 16]));
+            query("with a tag");
+            pair.both("update", |ctx, _| ctx.update(&bytes(4, 300)));
+            query("in mid-message");
+            pair.both("last", |ctx, _| ctx.last());
+            query("at the end");
+        }
+    });
 }

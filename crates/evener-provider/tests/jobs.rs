@@ -11,7 +11,7 @@ use evener_provider::OSSL_provider_init;
 
 mod support;
 
-use support::ffi::job::{Fibre, Step, are_ready, clean_up};
+use support::ffi::job::{Fibre, Step, are_ready, clean_up, may_be_cancelled, set_cancellable};
 use support::ffi::{Cipher, CipherCtx, DEFAULT, Provider};
 use support::{Random, both_providers, bytes, in_program};
 
@@ -266,5 +266,33 @@ fn nobody_is_put_aside_who_did_not_ask_for_it() {
         run(fibres(4, 4, &right), |_| panic!("no job waits"));
         assert_eq!(right.load(Relaxed), 4);
         assert_eq!(counts(&evener), [0, 0]);
+    });
+}
+
+#[test]
+fn who_may_be_cancelled_may_be_while_jobs_are_put_aside_and_after_they_end_in_any_order() {
+    let name = "who_may_be_cancelled_may_be_while_jobs_are_put_aside_and_after_they_end_in_any_order";
+    with_jobs(name, |evener, right| {
+        for (seed, holds) in [(0, false), (12, true)] {
+            set_cancellable(!holds);
+            let job = |number| {
+                let mut work = Work::of(number, |_| 16_384);
+                Fibre::new(move || _ = right.fetch_add(u32::from(work.encrypt()), Relaxed))
+            };
+            let mut jobs = [job(seed), job(seed + 1)];
+            for fibre in &mut jobs {
+                assert_eq!(fibre.step(), Step::Paused);
+                assert_eq!(may_be_cancelled(), !holds, "while it is paused");
+            }
+            // The first ends before the next goes on.
+            for mut fibre in jobs {
+                while fibre.step() == Step::Paused {
+                    assert_eq!(may_be_cancelled(), !holds, "while it is paused again");
+                }
+                assert_eq!(may_be_cancelled(), !holds, "after its end");
+            }
+        }
+        assert_eq!(right.load(Relaxed), 4);
+        assert!(counts(evener)[0] >= 4, "each was paused");
     });
 }

@@ -12,7 +12,7 @@ use evener_provider::OSSL_provider_init;
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT};
-use support::kernels::{WHOLE, all, by_default, counted, has_kernels, messages, messages_of};
+use support::kernels::{WHOLE, all, by_default, counted, has_kernels, messages, messages_of, with_kernels};
 use support::{both_providers, bytes, in_program, started};
 
 /// Lengths of keys of all modes, in each direction that counts by itself, with room for those that XTS has not.
@@ -485,5 +485,26 @@ fn what_begins_with_a_short_piece_is_not_a_kernels_and_what_comes_behind_single_
         };
         same_of_both(single_first, "a single call first");
         assert_eq!(evener.count(c"evener-native").unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_context_goes_on_with_its_key_where_two_halves_that_are_the_same_are_refused() {
+    let name = "a_context_goes_on_with_its_key_where_two_halves_that_are_the_same_are_refused";
+    with_kernels(name, || {
+        let _both = both_providers(OSSL_provider_init);
+        for encrypts in [true, false] {
+            let refused_between = |cipher: &Cipher| {
+                let context = unpadded(cipher);
+                assert!(context.init(None, Some(&bytes(5, 32)), Some(&bytes(7, 16)), Some(encrypts)));
+                let first = context.update(&bytes(8, 64)).unwrap();
+                let is_taken = context.init(None, Some(&[6; 32]), Some(&bytes(9, 16)), Some(encrypts));
+                (first, is_taken, context.update(&bytes(8, 64)))
+            };
+            let [ours, theirs] = ["evener", "default"].map(|who| {
+                refused_between(&DEFAULT.cipher("AES-128-XTS", &format!("provider={who}")).unwrap())
+            });
+            assert_eq!(ours, theirs, "encrypts {encrypts}");
+        }
     });
 }

@@ -26,7 +26,8 @@ pub(crate) fn offer(inner: &InnerProvider, prov: &ProvCtx) -> Offer<PassedRow<Di
         if counts {
             replaced.extend(digest_stats::replacements(functions, kind(name)));
         }
-        Some(Wrapped { row, known: |number| (1..=15).contains(&number), replaced, added: Vec::new() })
+        // Contexts are the inner provider's, so that its functions for them fit as they are, those of OpenSSL 4.0 too (16, 17: serialize, deserialize).
+        Some(Wrapped { row, known: |number| (1..=17).contains(&number), replaced, added: Vec::new() })
     })
 }
 

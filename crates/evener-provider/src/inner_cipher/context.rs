@@ -10,6 +10,7 @@ use evener_ossl_sys::{
 };
 
 use super::call::{Init, Update};
+use crate::ffi::params;
 use crate::state::rows::CipherRow;
 
 // SAFETY: what the pointers lead to is constant or the provider itself, which locks what changes.
@@ -20,6 +21,16 @@ unsafe impl Sync for CipherRow {}
 pub(crate) struct InnerContext<'r> {
     row: &'r CipherRow,
     ctx: *mut c_void,
+}
+
+/// Whether contexts of `row` answer queries of this name.
+pub(crate) fn answers(row: &CipherRow, name: &CStr) -> bool {
+    let Some(list) = row.inner.gettable_ctx_params else { return false };
+    // SAFETY: the inner function, which gives the list for any context where it is given none.
+    let first = unsafe { list(ptr::null_mut(), row.provider) };
+    // SAFETY: null or a list of constants of the inner provider's.
+    let names = unsafe { params::list(first) };
+    params::find(names, name).is_some()
 }
 
 impl<'r> InnerContext<'r> {
@@ -134,6 +145,11 @@ impl<'r> InnerContext<'r> {
             unsafe { set(self.ctx, params.as_ptr()) }
         });
         answered == Some(1)
+    }
+
+    /// How much space its answer to a query of the program's takes, which has none itself; `None` where it does not answer.
+    pub(crate) fn size_of_answer(self, request: &Param) -> Option<usize> {
+        if request.data.is_null() { self.query(*request) } else { None }
     }
 
     /// An init of the program's.

@@ -341,6 +341,14 @@ impl CipherCtx {
         (code, spaces.into_iter().zip(params.iter().map(|param| param.return_size)).collect())
     }
 
+    /// What a question without an address gives, which tells of so much space: the code, and the length that was returned.
+    pub fn size_of(&self, (key, kind, bytes): (&CStr, c_uint, usize)) -> (c_int, usize) {
+        let mut params = [param(key, kind, ptr::null_mut(), bytes), Param::END];
+        // SAFETY: a list that ends; nothing is written to it but lengths.
+        let code = unsafe { EVP_CIPHER_CTX_get_params(self.0, params.as_mut_ptr()) };
+        (code, params[0].return_size)
+    }
+
     /// Sets a length.
     pub fn set_length(&self, key: &CStr, value: usize) -> bool {
         let mut value = value;

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicU32 as Count;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::sync::atomic::AtomicU32;
+use crate::thread::{CancellationLent, lend_cancellation};
 
 /// A value that a process may leave behind.
 pub trait Inherited {
@@ -20,16 +21,19 @@ pub trait Inherited {
 /// Calls of this process that are put aside; of its parents', if it was forked beside some.
 static PUT_ASIDE: Count = Count::new(0);
 
-/// A call that another part of its thread goes on instead of.
+/// A call that another part of its thread goes on instead of, with the thread's own state of cancellation.
 #[derive(Debug)]
-pub struct PutAside(());
+pub struct PutAside {
+    /// Held back again when the call goes on, maybe in another thread.
+    _lent: CancellationLent,
+}
 
 /// Notes a call that is put aside until what this returns is dropped.
 #[must_use]
 pub fn put_aside() -> PutAside {
     // Relaxed: a fork copies it as it is, and only threads of the child, which come later, look at it to free anything.
     PUT_ASIDE.fetch_add(1, Relaxed);
-    PutAside(())
+    PutAside { _lent: lend_cancellation() }
 }
 
 impl Drop for PutAside {

@@ -10,6 +10,7 @@ mod shares;
 mod thread_value;
 
 pub use cancellation::{CancellationHeld, hold_cancellation};
+pub(crate) use cancellation::{CancellationLent, lend_cancellation};
 pub use ffi::Service;
 #[cfg(not(any(loom, miri)))]
 pub use served::Served;

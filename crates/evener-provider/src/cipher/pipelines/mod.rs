@@ -166,7 +166,7 @@ fn encrypt(
     cuts: &[Cut],
 ) -> Result<(), Reason> {
     // Input that lies in the way of the output is read first, as a program must expect of no library.
-    let copies: Option<Vec<Vec<u8>>> =
+    let copies: Option<Vec<Zeroizing<Vec<u8>>>> =
         calls.iter().zip(cuts).map(|(call, cut)| copy_if_needed(call, cut)).collect();
     let copies = copies.ok_or(Reason::NoMemory)?;
     for ((pipe, call), cut) in pipes.iter_mut().zip(calls).zip(cuts) {
@@ -367,11 +367,11 @@ fn inner_calls(
 }
 
 /// The input, where it can be worked on neither in its place nor apart from the output; else nothing. `None` without memory for it.
-fn copy_if_needed(call: &Update, cut: &Cut) -> Option<Vec<u8>> {
+fn copy_if_needed(call: &Update, cut: &Cut) -> Option<Zeroizing<Vec<u8>>> {
     if cut.bulk == 0 || call.can_work(cut.fill, cut.flushed(), cut.output()) {
-        return Some(Vec::new());
+        return Some(Zeroizing::default());
     }
-    let mut copy = zeroed(call.len())?;
+    let mut copy = Zeroizing::new(zeroed(call.len())?);
     call.copy_input(0, &mut copy);
     Some(copy)
 }

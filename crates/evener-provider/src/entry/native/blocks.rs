@@ -268,7 +268,8 @@ dispatch! {
             return unsafe { set_ctx_params((&raw mut *place).cast(), params) };
         }
         // What the inner cipher does leaves nothing there; what it is given comes by `copy_key`.
-        let is_new = call.key.is_some() && (call.iv.is_some() || !place.native.has_iv());
+        let takes = |key| !place.native.may_refuse(key);
+        let is_new = call.key.is_some_and(takes) && (call.iv.is_some() || !place.native.has_iv());
         if place.inner_for(is_new).is_none() {
             return 0;
         }

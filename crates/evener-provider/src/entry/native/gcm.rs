@@ -129,7 +129,8 @@ dispatch! {
             let choice = choice(row, native, true);
             place.is_open = choice == Choice::Open;
             let is_told_all = place.is_usual && !iv.is_null() && params.is_null();
-            if choice == Choice::Kernel && is_told_all && (!key.is_null() || place.native.takes_kept_key()) {
+            let mut has_key = || !key.is_null() || with_registers_cleared(|| place.native.takes_kept_key());
+            if choice == Choice::Kernel && is_told_all && has_key() {
                 // SAFETY: ours alone, and this is the last call with it.
                 unsafe { (row.inner.freectx)(place.inner) };
                 place.inner = ptr::null_mut();

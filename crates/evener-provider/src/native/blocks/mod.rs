@@ -154,18 +154,21 @@ impl BlockContext {
         Some(())
     }
 
+    /// Whether a key is one that OpenSSL refuses, or not, by the direction and how it was built: two halves for XTS that are the same. A context goes on with the
+    /// key before then.
+    pub(crate) fn may_refuse(&self, key: &[u8]) -> bool {
+        let (one, other) = key.split_at(key.len() / 2);
+        let differs = || one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+        self.family() == Family::Xts && std::hint::black_box(differs()) == 0
+    }
+
     fn take_key(&mut self, key: &[u8], encrypts: bool) -> Option<()> {
         let mode = self.mode(encrypts)?;
         if key.len() != self.native.key_bytes {
             return None;
         }
-        if self.family() == Family::Xts {
-            let (one, other) = key.split_at(key.len() / 2);
-            // OpenSSL refuses two keys that are the same, or not, by the direction and how it was built.
-            let differs = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
-            if std::hint::black_box(differs) == 0 {
-                return None;
-            }
+        if self.may_refuse(key) {
+            return None;
         }
         if !kernel_check::with_key(key, |key| self.key.set(mode, key)) {
             return None;

@@ -1,4 +1,4 @@
-//! AES-GCM by a kernel of ours: what OpenSSL's own cipher does (providers/implementations/ciphers/ciphercommon_gcm.c, 3.0 to 3.5), call by call.
+//! AES-GCM by a kernel of ours: what OpenSSL's own cipher does (providers/implementations/ciphers/ciphercommon_gcm.c, 3.0 to 4.0), call by call.
 //!
 //! The nonce of a message, which decides what a call may do:
 //!
@@ -7,6 +7,7 @@
 //!   Missing -----------------------------> Given ------------------> Begun -----------> Used
 //!      |                                    ^  ^                       |                  |
 //!      | data to encrypt: a random nonce ---+  +------ a nonce --------+------------------+
+//!      | (or a question for it, where this OpenSSL makes one then)
 //! ```
 //!
 //! Path of a piece of text: [`GcmContext::update`] -> a message begins where one is due -> the kernel, or several threads' (`sharing.rs`), or with an inner context
@@ -67,6 +68,8 @@ pub(crate) struct GcmContext {
     encrypts: bool,
     nonce: Nonce,
     nonce_len: usize,
+    /// Whether a generator made one of this context's nonces, or a part of one.
+    is_nonce_made: bool,
     /// Whether records count the nonce up.
     counts_nonce: bool,
     /// Bytes of the tag that was made or given.
@@ -104,6 +107,7 @@ impl GcmContext {
             encrypts: true,
             nonce: Nonce::Missing,
             nonce_len: NONCE_BYTES,
+            is_nonce_made: false,
             counts_nonce: false,
             tag_len: None,
             tag: [0; TAG_BYTES],
@@ -281,8 +285,7 @@ impl GcmContext {
         }
         if self.nonce == Nonce::Missing {
             let nonce = if self.encrypts { self.made_by_inner(&[])? } else { return Err(Refused) };
-            self.nonce_bytes = nonce;
-            self.nonce = Nonce::Given;
+            self.take_made_nonce(nonce);
         }
         if self.nonce == Nonce::Given {
             self.begin_message();

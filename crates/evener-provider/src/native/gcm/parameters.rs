@@ -1,11 +1,17 @@
 //! Parameters and queries, in OpenSSL's order.
 
+use std::ffi::CStr;
+
 use evener_ossl_sys::Param;
 
 use super::record::RECORD_AAD_BYTES;
 use super::{GcmContext, NONCE_BYTES_MAX, Nonce, TAG_BYTES};
 use crate::ffi::params;
+use crate::inner_cipher::context::answers;
 use crate::native::Refused;
+
+/// Whether a generator made the nonce (`OSSL_CIPHER_PARAM_AEAD_IV_GENERATED`).
+const GENERATED: &CStr = c"iv-generated";
 
 impl GcmContext {
     /// Parameters, in OpenSSL's order.
@@ -48,37 +54,63 @@ impl GcmContext {
     /// Answers queries, in OpenSSL's order.
     pub(crate) fn get(&mut self, list: &mut [Param]) -> Result<(), Refused> {
         let tag_len = self.tag_len.unwrap_or(TAG_BYTES);
-        let lengths = [
-            (c"ivlen", self.nonce_len()),
-            (c"keylen", self.key_bytes),
-            (c"taglen", tag_len),
-            (c"tlsaadpad", self.record_padding),
-        ];
-        for (name, length) in lengths {
-            let answered =
-                params::find_mut(list, name).is_none_or(|param| params::answer_length(param, length));
-            answered.then_some(()).ok_or(Refused)?;
+        for (name, length) in
+            [(c"ivlen", self.nonce_len()), (c"keylen", self.key_bytes), (c"taglen", tag_len)]
+        {
+            answer_length(list, name, length)?;
         }
         for name in [c"iv", c"updated-iv"] {
             if let Some(param) = params::find_mut(list, name) {
-                let is_answered = self.nonce != Nonce::Missing
-                    && param.data_size >= self.nonce_len()
-                    && params::answer_octets(param, self.nonce_so_far());
-                is_answered.then_some(()).ok_or(Refused)?;
+                self.answer_nonce(param)?;
             }
         }
+        answer_length(list, c"tlsaadpad", self.record_padding)?;
         if let Some(param) = params::find_mut(list, c"tag") {
-            let shown = self
-                .tag
-                .get(..param.data_size)
-                .filter(|shown| !shown.is_empty() && self.encrypts && self.tag_len.is_some());
-            params::answer_octets(param, shown.ok_or(Refused)?).then_some(()).ok_or(Refused)?;
+            self.answer_tag(param)?;
         }
         if let Some(param) = params::find_mut(list, c"tlsivgen") {
             // Of more bytes than a nonce has, as many as there are.
             let out = params::octets_mut(param, usize::MAX).ok_or(Refused)?;
             self.next_nonce(out)?;
         }
+        // Since 3.4; before, no cipher knows the name, and it stays as it is.
+        if answers(self.row(), GENERATED) {
+            answer_length(list, GENERATED, self.is_nonce_made.into())?;
+        }
         Ok(())
     }
+
+    fn answer_nonce(&mut self, param: &mut Param) -> Result<(), Refused> {
+        if self.nonce == Nonce::Missing {
+            self.make_asked_nonce()?;
+        }
+        if param.data.is_null() {
+            return self.answer_size(param);
+        }
+        let is_answered =
+            param.data_size >= self.nonce_len() && params::answer_octets(param, self.nonce_so_far());
+        is_answered.then_some(()).ok_or(Refused)
+    }
+
+    fn answer_tag(&self, param: &mut Param) -> Result<(), Refused> {
+        if param.data.is_null() {
+            return self.answer_size(param);
+        }
+        let shown = self
+            .tag
+            .get(..param.data_size)
+            .filter(|shown| !shown.is_empty() && self.encrypts && self.tag_len.is_some());
+        params::answer_octets(param, shown.ok_or(Refused)?).then_some(()).ok_or(Refused)
+    }
+
+    /// A query that has no space wants to know how much it takes: versions differ in which of them they answer.
+    fn answer_size(&self, param: &mut Param) -> Result<(), Refused> {
+        param.return_size = self.size_by_inner(param).ok_or(Refused)?;
+        Ok(())
+    }
+}
+
+fn answer_length(list: &mut [Param], name: &CStr, length: usize) -> Result<(), Refused> {
+    let is_answered = params::find_mut(list, name).is_none_or(|param| params::answer_length(param, length));
+    is_answered.then_some(()).ok_or(Refused)
 }

@@ -107,7 +107,8 @@ impl GcmContext {
                 return Err(Refused);
             }
             if self.encrypts {
-                self.nonce_bytes = self.made_by_inner(fixed)?;
+                let nonce = self.made_by_inner(fixed)?;
+                self.take_made_nonce(nonce);
             } else {
                 self.nonce_bytes.get_mut(..fixed.len()).ok_or(Refused)?.copy_from_slice(fixed);
             }

@@ -1,6 +1,9 @@
-//! A call that is refused: an inner context is made that refuses it as well, so that the error queue has what this OpenSSL says of such a call.
+//! A call that is refused: an inner context is made that refuses it as well, so that the error queue has what this OpenSSL says of such a call. It answers, too, what
+//! versions of OpenSSL answer each in another way.
 //!
 //! The context has no key, with which a cipher works on nothing; direction, nonce and the length of the tag are the message's, for what OpenSSL says hangs on these.
+
+use evener_ossl_sys::Param;
 
 use super::{GcmContext, Nonce};
 use crate::inner_cipher::context::{InnerContext, OwnContext};
@@ -12,6 +15,12 @@ impl GcmContext {
     pub(crate) fn is_refused_by_inner(&self, call: impl FnOnce(InnerContext<'_>) -> bool) -> bool {
         let stand_in = prov(self.row()).core.quietly(|| self.stand_in());
         stand_in.is_some_and(|own| !call(own.inner()))
+    }
+
+    /// How much space the answer to a query takes that has none, as this OpenSSL says; `None` where it does not answer.
+    #[cold]
+    pub(super) fn size_by_inner(&self, request: &Param) -> Option<usize> {
+        prov(self.row()).core.quietly(|| self.stand_in()?.inner().size_of_answer(request))
     }
 
     fn stand_in(&self) -> Option<OwnContext<'static>> {

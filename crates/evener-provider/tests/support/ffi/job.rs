@@ -27,6 +27,26 @@ unsafe extern "C" {
     fn ASYNC_cleanup_thread();
 }
 
+unsafe extern "C" {
+    /// POSIX's, which the `libc` crate does not declare for Linux.
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// Has `pthread_cancel` of this thread be heard, or wait; whether it was heard before.
+pub fn set_cancellable(may: bool) -> bool {
+    let mut before = 0;
+    // SAFETY: glibc's and musl's `PTHREAD_CANCEL_ENABLE` or `_DISABLE`, and space for the state before.
+    unsafe { pthread_setcancelstate(c_int::from(!may), &raw mut before) };
+    before == 0
+}
+
+/// Whether `pthread_cancel` of this thread would be heard.
+pub fn may_be_cancelled() -> bool {
+    let may = set_cancellable(false);
+    set_cancellable(may);
+    may
+}
+
 /// What libcrypto says of a job that was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
