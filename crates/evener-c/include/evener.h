@@ -13,7 +13,8 @@
  * submitted again before it came back. The library cannot see either, and two threads would write there at once.
  *
  * Runtime and session may be used by any thread at any time; a queue by one thread at a time. Calls answer 0 or a count, or a negative
- * enum evener_error; evener_error_text() says more about the calling thread's last one.
+ * enum evener_error; evener_error_text() says more about the calling thread's last one. pthread_cancel waits until the call that a thread
+ * is in has returned.
  */
 #ifndef EVENER_H
 #define EVENER_H

@@ -13,6 +13,8 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use evener_ring::hold_cancellation;
+
 use crate::{Error, Failure};
 
 thread_local! {
@@ -20,8 +22,10 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Does a call: its answer, or the number of what was wrong, whose text is kept.
+/// Does a call: its answer, or the number of what was wrong, whose text is kept. Cancellation of the thread is held back meanwhile: it would unwind frames of Rust,
+/// which ends the process.
 fn answer(call: impl FnOnce() -> Result<i32, Failure>) -> i32 {
+    let _held = hold_cancellation();
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(answer)) => answer,
         Ok(Err(failure)) => fail(failure),

@@ -505,6 +505,15 @@ impl Digest {
     }
 }
 
+/// A function of the libcrypto that this program is linked to; `None` where it has none of this name.
+fn function<F: Copy>(name: &CStr) -> Option<F> {
+    assert_eq!(size_of::<F>(), size_of::<Opaque>(), "an address");
+    // SAFETY: a name.
+    let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    // SAFETY: libcrypto's function of this name, of the type that its manual says.
+    (!address.is_null()).then(|| unsafe { std::mem::transmute_copy::<Opaque, F>(&address) })
+}
+
 /// A message that is hashed.
 pub struct DigestCtx(Opaque);
 
@@ -527,6 +536,29 @@ impl DigestCtx {
     pub fn update(&self, input: &[u8]) {
         // SAFETY: ours.
         assert_eq!(unsafe { EVP_DigestUpdate(self.0, input.as_ptr().cast(), input.len()) }, 1);
+    }
+
+    /// The state as a program keeps it, which OpenSSL has from 4.0 on; the inner `None` where this digest does not give it.
+    pub fn serialized(&self) -> Option<Option<Vec<u8>>> {
+        type Serialize = unsafe extern "C" fn(Opaque, *mut u8, *mut usize) -> c_int;
+        let serialize: Serialize = function(c"EVP_MD_CTX_serialize")?;
+        let mut len = 0;
+        // SAFETY: ours; asks for the length.
+        let is_told = unsafe { serialize(self.0, ptr::null_mut(), &raw mut len) } == 1;
+        let mut state = vec![0; len];
+        // SAFETY: ours, with as much space as it said.
+        let is_given = is_told && unsafe { serialize(self.0, state.as_mut_ptr(), &raw mut len) } == 1;
+        state.truncate(len);
+        Some(is_given.then_some(state))
+    }
+
+    /// Goes on where a state was kept; whether it may.
+    pub fn deserialize(&self, state: &[u8]) -> bool {
+        type Deserialize = unsafe extern "C" fn(Opaque, *const u8, usize) -> c_int;
+        let deserialize: Option<Deserialize> = function(c"EVP_MD_CTX_deserialize");
+        // SAFETY: ours; the bytes are only read.
+        deserialize
+            .is_some_and(|deserialize| unsafe { deserialize(self.0, state.as_ptr(), state.len()) } == 1)
     }
 
     pub fn last(&self) -> Vec<u8> {
