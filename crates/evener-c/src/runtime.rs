@@ -3,11 +3,13 @@
 use std::fmt;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use evener::core::plan::Policy;
 use evener::core::{Algorithm, Direction, SessionId};
-use evener::{Caller, DriverFactory as _, NoQueuePair, QueuePair, Report, Resident, Setup, core_budget};
+use evener::{
+    Caller, DriverFactory as _, NoQueuePair, QueuePair, Report, Resident, SessionEnds, Setup, core_budget,
+};
 use evener_machine::modules::ModuleSpec;
 use evener_machine::{Choice, Machine, MachineError, Silent};
 use evener_ring::{Creator, with_signals_blocked};
@@ -44,6 +46,8 @@ pub struct Runtime {
     /// Set once, before the threads end.
     is_closed: AtomicBool,
     state: Mutex<State>,
+    /// Where the threads were started: what is told without the state, which is another thread's for as long as these end.
+    ends: OnceLock<SessionEnds>,
 }
 
 enum State {
@@ -99,6 +103,7 @@ impl Runtime {
             keeps_costs: !request.no_cost_cache,
             is_closed: AtomicBool::new(false),
             state: Mutex::new(State::Waiting),
+            ends: OnceLock::new(),
         })
     }
 
@@ -132,7 +137,9 @@ impl Runtime {
             let refused = |error: &dyn fmt::Display| Failure::new(Error::System, error);
             let resident =
                 with_signals_blocked(|| Resident::start(self.setup())).map_err(|error| refused(&error))?;
-            *state = State::Running(resident.map_err(|error| refused(&error))?);
+            let resident = resident.map_err(|error| refused(&error))?;
+            self.ends.get_or_init(|| resident.session_ends());
+            *state = State::Running(resident);
         }
         let State::Running(resident) = &*state else { return Err(Error::Closed.into()) };
         let pair = match resident.queue_pair(depth) {
@@ -167,11 +174,9 @@ impl Runtime {
 
     /// A session has ended: what threads made of its key is wiped.
     pub(crate) fn end_session(&self, session: SessionId) {
-        // In a child the threads are the parent's, and so may the lock be.
+        // In a child the threads are the parent's.
         if self.check_process().is_ok() {
-            if let Some(resident) = self.state().resident() {
-                resident.end_session(session);
-            }
+            self.ends.get().into_iter().for_each(|ends| ends.end_session(session));
         }
     }
 

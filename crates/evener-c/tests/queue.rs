@@ -4,7 +4,9 @@
 
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
-use std::{fs, ptr};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+use std::{fs, ptr, thread};
 
 use evener::core::{Algorithm, Direction, JobError, Nanos, Outcome, Padding};
 use evener_c::abi::Job;
@@ -309,6 +311,42 @@ fn after_its_runtime_was_closed_a_queue_gives_out_what_was_finished_and_takes_no
         let closed = |result: Result<Queue, Failure>| result.err().map(|failure| failure.error);
         assert_eq!(closed(Queue::open(&runtime, 8)), Some(Error::Closed));
         assert_eq!(statistics(&runtime).unwrap().jobs, 4, "it still says what was done");
+    });
+}
+
+#[test]
+fn a_session_ends_at_once_while_another_thread_waits_for_the_end_of_the_runtime() {
+    without_standstill(|| {
+        let runtime = Arc::new(
+            Runtime::open(&Request {
+                threads: Some(1),
+                // Two seconds a request.
+                modules: vec!["emulated:d=0+0,h=2000000000+0".to_owned()],
+                policy: Some("module_only".to_owned()),
+                no_cost_cache: true,
+            })
+            .unwrap(),
+        );
+        let mut queue = Queue::open(&runtime, 1).unwrap();
+        let (mut under_way, other) = (cbc(&runtime, 512), cbc(&runtime, 512));
+        let job = under_way.pointer();
+        // SAFETY: the lending lives until the job is reaped.
+        assert_eq!(unsafe { queue.submit(&[job]) }, Ok(1));
+        let is_closed = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                runtime.close().unwrap();
+                is_closed.store(true, SeqCst);
+            });
+            while runtime.check_usable().is_ok() {
+                thread::yield_now();
+            }
+            // It has what it closes a moment later.
+            thread::sleep(Duration::from_millis(100));
+            drop(other.session);
+            assert!(!is_closed.load(SeqCst), "the session's end waited for the runtime's");
+        });
+        assert_eq!(queue.reap(&mut [ptr::null_mut()], 1, None), Ok(1));
     });
 }
 

@@ -77,7 +77,7 @@ pub use driver_factory::DriverFactory;
 pub use join::join_all;
 pub use queue::barrier::Barrier;
 pub use request::{combine, in_flight, offload, regret, split};
-pub use resident::{NoQueuePair, Resident};
+pub use resident::{NoQueuePair, Resident, SessionEnds};
 pub use run::{NoThread, Runtime, run, try_run};
 pub use setup::{ModuleSetup, Setup};
 pub use state::report::{ModuleReport, Quarantine, Report, WorkerReport};

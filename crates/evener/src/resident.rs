@@ -98,6 +98,12 @@ impl Resident {
         self.shared.backlog.end_session(session);
     }
 
+    /// What tells of sessions that end while another thread has the run, be it to end it.
+    #[must_use]
+    pub fn session_ends(&self) -> SessionEnds {
+        SessionEnds(Arc::clone(&self.shared))
+    }
+
     /// The plan in force.
     #[must_use]
     pub fn plan(&self) -> &Plan {
@@ -140,6 +146,22 @@ impl Resident {
                 Ok(())
             }
         }
+    }
+}
+
+/// Tells a run of sessions that end, and waits for nothing that the run does.
+pub struct SessionEnds(Arc<Shared<'static>>);
+
+impl SessionEnds {
+    /// As [`Resident::end_session`].
+    pub fn end_session(&self, session: SessionId) {
+        self.0.backlog.end_session(session);
+    }
+}
+
+impl fmt::Debug for SessionEnds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionEnds").finish_non_exhaustive()
     }
 }
 
