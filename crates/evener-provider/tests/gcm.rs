@@ -370,6 +370,8 @@ fn a_nonce_that_is_asked_for_before_the_first_data_is_the_messages_or_is_refused
                 assert!(judge.set_octets(c"tag", &tag) && judge.last().is_some());
             }
             who_made_it();
+            pair.both(name, |ctx, _| ctx.init(None, None, Some(&[5; 12]), None));
+            who_made_it();
         }
     });
 }
@@ -401,6 +403,23 @@ fn a_question_without_an_address_is_answered_as_by_default_at_each_point_of_a_me
             query("in mid-message");
             pair.both("last", |ctx, _| ctx.last());
             query("at the end");
+        }
+    });
+}
+
+#[test]
+fn a_decryption_to_which_no_tag_was_given_ends_as_by_default() {
+    let name = "a_decryption_to_which_no_tag_was_given_ends_as_by_default";
+    in_both(name, || {
+        for text in [0, 100] {
+            let pair = Pair::new(&DEFAULT, "AES-256-GCM");
+            for nonce in [5, 6] {
+                pair.both(name, |ctx, cipher| {
+                    ctx.init(Some(cipher), Some(&[1; 32]), Some(&[nonce; 12]), Some(false))
+                });
+                pair.both(name, |ctx, _| ctx.update(&bytes(2, text)));
+                pair.both(name, |ctx, _| (ctx.last(), ctx.last(), ctx.octets(c"iv", 12)));
+            }
         }
     });
 }

@@ -23,6 +23,9 @@ pub(crate) struct InnerContext<'r> {
     ctx: *mut c_void,
 }
 
+/// The parameter that says whether a generator made the nonce (`OSSL_CIPHER_PARAM_AEAD_IV_GENERATED`).
+pub(crate) const GENERATED: &CStr = c"iv-generated";
+
 /// Whether contexts of `row` answer queries of this name.
 pub(crate) fn answers(row: &CipherRow, name: &CStr) -> bool {
     let Some(list) = row.inner.gettable_ctx_params else { return false };
@@ -145,6 +148,13 @@ impl<'r> InnerContext<'r> {
             unsafe { set(self.ctx, params.as_ptr()) }
         });
         answered == Some(1)
+    }
+
+    /// What it says of [`GENERATED`].
+    pub(crate) fn says_made_nonce(self) -> bool {
+        let mut is_made: c_uint = 0;
+        let answer = param(GENERATED, PARAM_UNSIGNED_INTEGER, &raw mut is_made);
+        self.query(answer).is_some() && is_made == 1
     }
 
     /// How much space its answer to a query of the program's takes, which has none itself; `None` where it does not answer.

@@ -66,6 +66,20 @@ fn refuse(native: &GcmContext, call: impl FnOnce(InnerContext<'_>) -> bool) -> c
     )
 }
 
+/// 0, of a message's end or of a call without text: OpenSSL's says nothing of a tag that is wrong, nor of a nonce that is used, and of a tag that is missing as its version
+/// does.
+#[cold]
+#[inline(never)]
+fn refuse_end(native: &GcmContext, call: &Update) -> c_int {
+    if native.lacks_tag() && call.is_end() {
+        for_c::<()>(core_of(native.row()), || {
+            native.refuse_end_by_inner(call);
+            Ok(())
+        });
+    }
+    0
+}
+
 /// Starts a message with a key object, by the inner function that `of` names, whose context this is from then on.
 ///
 /// # Safety
@@ -156,8 +170,7 @@ dispatch! {
         let (row, is_guarded) = (place.native.row(), place.native.takes_time(len));
         on_message(row, is_guarded, || match place.native.one_shot(&call) {
             Ok(bytes) => call.done(bytes),
-            // OpenSSL's says nothing of a tag, nor of a nonce that is used.
-            Err(Refused) if call.has_space(call.len()) => 0,
+            Err(Refused) if call.has_space(call.len()) => refuse_end(&place.native, &call),
             Err(Refused) => refuse(&place.native, |inner| inner.single(&call)),
         })
     }
@@ -178,8 +191,10 @@ dispatch! {
     #[inline(never)]
     fn native_last(place: &mut Place, out: *mut c_uchar, written: *mut usize, room: usize) -> c_int {
         let (row, is_guarded) = (place.native.row(), place.native.takes_time(0));
-        on_message(row, is_guarded, || {
-            place.native.last().map_or(0, |()| Update::of(out, written, room, ptr::null(), 0).done(0))
+        let call = Update::of(out, written, room, ptr::null(), 0);
+        on_message(row, is_guarded, || match place.native.last() {
+            Ok(()) => call.done(0),
+            Err(Refused) => refuse_end(&place.native, &call),
         })
     }
 }

@@ -56,6 +56,15 @@ enum Nonce {
     Used,
 }
 
+/// Whether a generator made one of a context's nonces, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Never,
+    /// And one was given since.
+    Earlier,
+    Last,
+}
+
 /// A context. Only plain bytes but for the shadow, so that a copy of them becomes a context of its own ([`GcmContext::become_copy`]).
 pub(crate) struct GcmContext {
     key: Key,
@@ -68,8 +77,7 @@ pub(crate) struct GcmContext {
     encrypts: bool,
     nonce: Nonce,
     nonce_len: usize,
-    /// Whether a generator made one of this context's nonces, or a part of one.
-    is_nonce_made: bool,
+    made: Made,
     /// Whether records count the nonce up.
     counts_nonce: bool,
     /// Bytes of the tag that was made or given.
@@ -107,7 +115,7 @@ impl GcmContext {
             encrypts: true,
             nonce: Nonce::Missing,
             nonce_len: NONCE_BYTES,
-            is_nonce_made: false,
+            made: Made::Never,
             counts_nonce: false,
             tag_len: None,
             tag: [0; TAG_BYTES],
@@ -206,6 +214,9 @@ impl GcmContext {
         place.copy_from_slice(nonce);
         self.nonce_len = nonce.len();
         self.nonce = Nonce::Given;
+        if self.made == Made::Last {
+            self.made = Made::Earlier;
+        }
         Ok(())
     }
 
@@ -370,6 +381,11 @@ impl GcmContext {
         }
         self.nonce = Nonce::Used;
         Ok(())
+    }
+
+    /// Whether what is missing at the end of a decryption is its tag.
+    pub(crate) fn lacks_tag(&self) -> bool {
+        !self.encrypts && self.tag_len.is_none() && self.nonce == Nonce::Begun
     }
 
     /// The tag of an encryption; of a decryption whether these first bytes are those of its tag.

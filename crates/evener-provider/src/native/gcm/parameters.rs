@@ -7,11 +7,8 @@ use evener_ossl_sys::Param;
 use super::record::RECORD_AAD_BYTES;
 use super::{GcmContext, NONCE_BYTES_MAX, Nonce, TAG_BYTES};
 use crate::ffi::params;
-use crate::inner_cipher::context::answers;
+use crate::inner_cipher::context::{GENERATED, answers};
 use crate::native::Refused;
-
-/// Whether a generator made the nonce (`OSSL_CIPHER_PARAM_AEAD_IV_GENERATED`).
-const GENERATED: &CStr = c"iv-generated";
 
 impl GcmContext {
     /// Parameters, in OpenSSL's order.
@@ -75,7 +72,7 @@ impl GcmContext {
         }
         // Since 3.4; before, no cipher knows the name, and it stays as it is.
         if answers(self.row(), GENERATED) {
-            answer_length(list, GENERATED, self.is_nonce_made.into())?;
+            answer_length(list, GENERATED, self.says_made().into())?;
         }
         Ok(())
     }

@@ -2,23 +2,25 @@
 
 use evener_ring::hold_cancellation;
 
-use super::{GcmContext, NONCE_BYTES, NONCE_BYTES_MAX, Nonce};
+use super::{GcmContext, Made, NONCE_BYTES, NONCE_BYTES_MAX, Nonce};
 use crate::inner_cipher::context::OwnContext;
 use crate::native::{Refused, prov};
 
 impl GcmContext {
-    /// Makes the message's nonce for a program that asks for it before its first data, where this OpenSSL does that: 4.0 does, and those before refuse.
+    /// Makes the message's nonce for a program that asks for it before its first data, where this OpenSSL does that: 4.0 does, but for a record, and those before
+    /// refuse.
     #[cold]
     pub(super) fn make_asked_nonce(&mut self) -> Result<(), Refused> {
+        if self.is_record_due {
+            return Err(Refused);
+        }
         let _held = hold_cancellation();
-        let no_key = [0; 32];
-        let no_key = no_key.get(..self.key_bytes).filter(|_| self.has_key);
         let (nonce_len, mut nonce) = (self.nonce_len(), [0; NONCE_BYTES_MAX]);
         let made = nonce.get_mut(..nonce_len).ok_or(Refused)?;
         let is_made = || {
             let own = OwnContext::new(self.row())?;
             let inner = own.inner();
-            let is_ready = inner.init(self.encrypts, no_key, None)
+            let is_ready = inner.init(self.encrypts, None, None)
                 && (nonce_len == NONCE_BYTES || inner.set_nonce_bytes(nonce_len));
             (is_ready && inner.nonce(made)).then_some(())
         };
@@ -27,11 +29,34 @@ impl GcmContext {
         Ok(())
     }
 
+    /// Whether this OpenSSL says of a context that it made its nonce: of one that was given another since, 3.4 to 3.6 do, and 4.0 does not.
+    pub(super) fn says_made(&self) -> bool {
+        match self.made {
+            Made::Never => false,
+            Made::Last => true,
+            Made::Earlier => {
+                let _held = hold_cancellation();
+                prov(self.row()).core.quietly(|| self.says_made_of_given().unwrap_or(false))
+            }
+        }
+    }
+
+    /// What an inner context says that made a nonce, and was given another.
+    #[cold]
+    fn says_made_of_given(&self) -> Option<bool> {
+        let own = OwnContext::new(self.row())?;
+        let (inner, no_key) = (own.inner(), [0; 32]);
+        let is_ready = inner.init(true, Some(no_key.get(..self.key_bytes)?), None)
+            && inner.associate(&[0])
+            && inner.init(true, None, Some(&[0; NONCE_BYTES]));
+        is_ready.then(|| inner.says_made_nonce())
+    }
+
     /// A nonce that a generator made is the next message's.
     pub(super) fn take_made_nonce(&mut self, nonce: [u8; NONCE_BYTES_MAX]) {
         self.nonce_bytes = nonce;
         self.nonce = Nonce::Given;
-        self.is_nonce_made = true;
+        self.made = Made::Last;
     }
 
     /// A nonce of this context's length that begins with these bytes and is random besides, from OpenSSL's own generator. None at all is fixed of

@@ -6,6 +6,7 @@
 use evener_ossl_sys::Param;
 
 use super::{GcmContext, Nonce};
+use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::native::prov;
 
@@ -21,6 +22,21 @@ impl GcmContext {
     #[cold]
     pub(super) fn size_by_inner(&self, request: &Param) -> Option<usize> {
         prov(self.row()).core.quietly(|| self.stand_in()?.inner().size_of_answer(request))
+    }
+
+    /// Has an inner context with a key of zeros refuse the end of a decryption to which no tag was given, as `call` comes; 4.0 says so on the error queue.
+    #[cold]
+    pub(crate) fn refuse_end_by_inner(&self, call: &Update) {
+        let ready = || {
+            let own = OwnContext::new(self.row())?;
+            let no_key = [0; 32];
+            own.inner()
+                .init(false, Some(no_key.get(..self.key_bytes)?), Some(self.nonce_so_far()))
+                .then_some(own)
+        };
+        if let Some(own) = prov(self.row()).core.quietly(ready) {
+            _ = own.inner().last(call);
+        }
     }
 
     fn stand_in(&self) -> Option<OwnContext<'static>> {
