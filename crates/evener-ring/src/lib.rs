@@ -60,7 +60,7 @@ pub use lending::{
     Batch, Claims, CombiningList, HELPER_SLOTS_MAX, HelperSlot, LendCounts, LendOutcome, LentWork, Look,
     ObjectPool, PERMITS_MAX, Part, PartBytes, Parts, Permit, lend,
 };
-pub use process::{Counter, Inherited, PerFork, PerProcess, PutAside, Words, put_aside, value};
+pub use process::{Counter, Inherited, PerFork, PerProcess, Words, value};
 #[cfg(not(any(loom, miri)))]
 pub use process::{Creator, Mapping, OutOfRegion, ProcessValue, Refusal, Region, Segment, wipe};
 pub use queue::{CAPACITY_MAX, Heap, Ring, Slot, Storage};
@@ -68,7 +68,8 @@ pub use sync::{Word, Word16, Word64, fence};
 #[cfg(not(any(loom, miri)))]
 pub use thread::Served;
 pub use thread::{
-    CancellationHeld, Service, ThreadValue, hold_cancellation, start_service, with_signals_blocked,
+    CancellationHeld, PutAside, Service, ThreadValue, hold_cancellation, put_aside, start_service,
+    with_signals_blocked,
 };
 pub use wait::{Doorbell, Readiness, Ticket};
 #[cfg(not(any(loom, miri)))]

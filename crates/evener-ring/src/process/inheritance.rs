@@ -2,14 +2,13 @@
 //! is freed by its grandchild. So a line of processes, each of which is forked by the one before and makes its own, does not grow.
 //!
 //! The child itself frees nothing: the thread that forked may be inside a call, as where a signal handler forks, and goes on in it.
-//! Calls that are [put aside](put_aside) go on at any time and in any generation; as long as there are some, nothing is freed.
+//! Calls that are [put aside](crate::put_aside) go on at any time and in any generation; as long as there are some, nothing is freed.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32 as Count;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::sync::atomic::AtomicU32;
-use crate::thread::{CancellationLent, lend_cancellation};
 
 /// A value that a process may leave behind.
 pub trait Inherited {
@@ -21,22 +20,18 @@ pub trait Inherited {
 /// Calls of this process that are put aside; of its parents', if it was forked beside some.
 static PUT_ASIDE: Count = Count::new(0);
 
-/// A call that another part of its thread goes on instead of, with the thread's own state of cancellation.
+/// A call that another part of its thread goes on instead of.
 #[derive(Debug)]
-pub struct PutAside {
-    /// Held back again when the call goes on, maybe in another thread.
-    _lent: CancellationLent,
-}
+pub(crate) struct CountedAside(());
 
-/// Notes a call that is put aside until what this returns is dropped.
-#[must_use]
-pub fn put_aside() -> PutAside {
+/// Counts a call that is put aside until what this returns is dropped.
+pub(crate) fn count_put_aside() -> CountedAside {
     // Relaxed: a fork copies it as it is, and only threads of the child, which come later, look at it to free anything.
     PUT_ASIDE.fetch_add(1, Relaxed);
-    PutAside { _lent: lend_cancellation() }
+    CountedAside(())
 }
 
-impl Drop for PutAside {
+impl Drop for CountedAside {
     fn drop(&mut self) {
         PUT_ASIDE.fetch_sub(1, Relaxed);
     }

@@ -21,7 +21,8 @@ mod words;
 
 #[cfg(not(any(loom, miri)))]
 pub use creator::Creator;
-pub use inheritance::{Inherited, PutAside, put_aside};
+pub use inheritance::Inherited;
+pub(crate) use inheritance::{CountedAside, count_put_aside};
 #[cfg(not(any(loom, miri)))]
 pub use mapping::Mapping;
 pub use per_fork::PerFork;

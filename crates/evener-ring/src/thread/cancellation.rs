@@ -1,6 +1,6 @@
 //! Holds a thread's cancellation back where code runs that no forced unwinding may pass.
 //!
-//! A call that is put aside gives the thread back to the program, which gets its own state meanwhile ([`lend`]), and may go on in another thread: what to
+//! A call that is put aside gives the thread back to the program, which gets its own state meanwhile ([`put_aside`]), and may go on in another thread: what to
 //! set again in the end is therefore kept with the thread, and not with who holds.
 
 use std::cell::Cell;
@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 
 use super::ffi::pthread_setcancelstate;
 use super::thread_value::ThreadValue;
+use crate::process::{CountedAside, count_put_aside};
 
 /// glibc's and musl's `PTHREAD_CANCEL_DISABLE`.
 const DISABLED: c_int = 1;
@@ -57,26 +58,29 @@ impl Drop for CancellationHeld {
     }
 }
 
-/// The program's own state, until it is dropped, maybe in another thread: then that one's cancellation is held back by as many.
+/// A call that another part of its thread goes on instead of.
 #[derive(Debug)]
-pub(crate) struct CancellationLent {
-    count: u32,
+pub struct PutAside {
+    /// Those that hold cancellation back when the call goes on, maybe in another thread.
+    holders: u32,
+    _counted: CountedAside,
 }
 
-/// Gives the program its thread as it was before anyone held its cancellation back.
-pub(crate) fn lend_cancellation() -> CancellationLent {
-    let holders = HOLDERS.with_made(Cell::take).unwrap_or_default();
-    if holders.count > 0 {
-        set_state(holders.before);
+/// Puts a call aside until what this returns is dropped: meanwhile the program has its thread as it was before anyone held its cancellation back.
+#[must_use]
+pub fn put_aside() -> PutAside {
+    let Holders { count, before } = HOLDERS.with_made(Cell::take).unwrap_or_default();
+    if count > 0 {
+        set_state(before);
     }
-    CancellationLent { count: holders.count }
+    PutAside { holders: count, _counted: count_put_aside() }
 }
 
-impl Drop for CancellationLent {
+impl Drop for PutAside {
     fn drop(&mut self) {
-        if self.count > 0 {
+        if self.holders > 0 {
             let before = set_state(DISABLED);
-            HOLDERS.with(|holders| holders.set(Holders { count: self.count, before }));
+            HOLDERS.with(|holders| holders.set(Holders { count: self.holders, before }));
         }
     }
 }
@@ -94,7 +98,7 @@ mod tests {
     use std::ffi::c_int;
     use std::thread;
 
-    use super::{DISABLED, hold_cancellation, lend_cancellation, set_state};
+    use super::{DISABLED, hold_cancellation, put_aside, set_state};
 
     /// glibc's and musl's `PTHREAD_CANCEL_ENABLE`.
     const ENABLED: c_int = 0;
@@ -119,10 +123,10 @@ mod tests {
     #[test]
     fn calls_that_are_put_aside_leave_the_thread_its_own_state_in_whichever_order_they_end() {
         let first = hold_cancellation();
-        let first_aside = lend_cancellation();
+        let first_aside = put_aside();
         assert_eq!(state(), ENABLED, "the program has its thread");
         let second = (hold_cancellation(), hold_cancellation());
-        let second_aside = lend_cancellation();
+        let second_aside = put_aside();
         drop(first_aside);
         assert_eq!(state(), DISABLED);
         drop(first);
@@ -141,7 +145,7 @@ mod tests {
         // SAFETY: as a job's stack goes from thread to thread.
         unsafe impl<T> Send for Moved<T> {}
 
-        let held = Moved((hold_cancellation(), lend_cancellation()));
+        let held = Moved((hold_cancellation(), put_aside()));
         assert_eq!(state(), ENABLED);
         let other = move || {
             let Moved((held, aside)) = { held };

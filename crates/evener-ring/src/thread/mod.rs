@@ -9,8 +9,7 @@ mod service_thread;
 mod shares;
 mod thread_value;
 
-pub use cancellation::{CancellationHeld, hold_cancellation};
-pub(crate) use cancellation::{CancellationLent, lend_cancellation};
+pub use cancellation::{CancellationHeld, PutAside, hold_cancellation, put_aside};
 pub use ffi::Service;
 #[cfg(not(any(loom, miri)))]
 pub use served::Served;
