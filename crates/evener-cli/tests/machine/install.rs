@@ -187,3 +187,29 @@ fn a_name_with_escapes_is_a_unit_s_and_its_drop_in_names_the_file() {
     place.program("sh").args(["-c", &undo]).run().succeeded();
     assert!(!place.join("root/etc").exists(), "{undo}");
 }
+
+#[test]
+fn what_an_administrator_edited_is_kept_beside_and_said_when_it_is_written_again_or_taken_back() {
+    let place = place();
+    let unit = ["--unit", "a.service"];
+    let fresh = install(&place, &unit).succeeded();
+    assert_eq!(fresh.stderr(), "");
+    let again = install(&place, &unit).succeeded();
+    assert_eq!(again.stderr(), "", "nothing was edited");
+    let cnf = place.join("root/etc/evener/a.service.cnf");
+    let edited = |more: &str| {
+        let text = fs::read_to_string(&cnf).unwrap() + more;
+        fs::write(&cnf, &text).unwrap();
+        text
+    };
+    let first = edited("# for the new card\n");
+    install(&place, &unit).succeeded().saying("a.service.cnf was edited: as it was, it is kept as");
+    assert!(fs::read_to_string(&cnf).unwrap() != first, "written anew");
+    let second = edited("# and for another\n");
+    uninstall(&place, &["--all"]).succeeded().saying("a.service.cnf.edited2");
+    // Nor does the next one take them for files that were installed.
+    uninstall(&place, &["--all"]).succeeded();
+    let kept = ["a.service.cnf.edited", "a.service.cnf.edited2"];
+    let kept = kept.map(|name| fs::read_to_string(place.join("root/etc/evener").join(name)).unwrap());
+    assert_eq!(kept, [first, second]);
+}

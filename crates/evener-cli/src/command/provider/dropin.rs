@@ -1,5 +1,5 @@
 //! Files that hand a configuration to services or sessions: written whole, known by their first line, and taken back with the directories
-//! that were made for them.
+//! that were made for them. One that was edited since, which its sum tells, is kept beside it first.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -19,6 +19,12 @@ pub(super) const WRITER: &str = "evener provider install";
 
 /// Begins a line that names a directory that was made for the file.
 const MADE: &str = "# Made for it: ";
+
+/// Begins the line with the sum of the others.
+const SUM: &str = "# Sum of the other lines: ";
+
+/// Ends the name of a file that was edited, as it was. No program reads such a name.
+const EDITED: &str = ".edited";
 
 /// One file to write.
 pub(super) struct File {
@@ -44,7 +50,8 @@ impl File {
         let made: String =
             self.made(root)?.iter().map(|path| format!("{MADE}{}\n", path.display())).collect();
         let (first, rest) = self.text.split_once('\n').unwrap_or((&self.text, ""));
-        let text = format!("{first}\n{made}{rest}");
+        let text = format!("{first}\n{SUM}{:016x}\n{made}{rest}", sum(&format!("{first}\n{made}{rest}")));
+        keep_if_edited(&self.path)?;
         let written = if self.is_for_all {
             // What an administrator gave besides stays.
             let mode = fs::symlink_metadata(&self.path).map_or(0, |there| there.permissions().mode() & 0o777);
@@ -126,6 +133,7 @@ pub(super) fn remove(paths: &[PathBuf], root: &Path) -> anyhow::Result<()> {
     let mut made = Vec::new();
     for path in paths {
         made.extend(made_for(path));
+        keep_if_edited(path)?;
         match fs::remove_file(path) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot remove {}", PathDisplay(path)));
@@ -140,6 +148,44 @@ pub(super) fn remove(paths: &[PathBuf], root: &Path) -> anyhow::Result<()> {
         fs::remove_dir(below(root, path)).unwrap_or_default();
     }
     Ok(())
+}
+
+/// Copies a file of Evener's that was edited since it was written to a name of its own, and says so.
+fn keep_if_edited(path: &Path) -> anyhow::Result<()> {
+    if !fs::read_to_string(path).is_ok_and(|text| is_edited(&text)) {
+        return Ok(());
+    }
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(EDITED);
+        if number > 1 {
+            name.push(number.to_string());
+        }
+        PathBuf::from(name)
+    };
+    let kept = (1..).map(named).find(|kept| fs::symlink_metadata(kept).is_err()).expect("one is free");
+    fs::copy(path, &kept).with_context(|| {
+        format!("cannot keep what was edited in {} as {}", PathDisplay(path), PathDisplay(&kept))
+    })?;
+    output::warning(format_args!(
+        "{} was edited: as it was, it is kept as {}",
+        PathDisplay(path),
+        PathDisplay(&kept)
+    ));
+    Ok(())
+}
+
+/// Whether a text is another than the one that was written; never where an older version wrote it, without a sum.
+fn is_edited(text: &str) -> bool {
+    let Some(line) = text.lines().find(|line| line.starts_with(SUM)) else { return false };
+    let others = text.replacen(&format!("{line}\n"), "", 1);
+    line.strip_prefix(SUM) != Some(&format!("{:016x}", sum(&others)))
+}
+
+/// FNV-1a of 64 bits (Fowler, Noll and Vo): against slips, and no adversary.
+fn sum(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Directories that a file of Evener's says were made for it, as they are called in the system itself.
@@ -171,9 +217,10 @@ pub(super) fn all(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if is_folder(&own)? {
         places.extend(entries(&own)?);
     }
+    let is_kept = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(EDITED));
     let mut all = Vec::new();
     for path in places {
-        if standing(&path)? == Standing::Ours {
+        if !is_kept(&path) && standing(&path)? == Standing::Ours {
             all.push(path);
         }
     }
