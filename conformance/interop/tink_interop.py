@@ -9,13 +9,16 @@ EVENER is the command to test. Needs what requirements.txt names, for instance:
     VENV/bin/python tink_interop.py target/release/evener
 
 For every streaming template of Tink and with and without associated data: files of 0 and 1 byte, one byte around each border of
-segments, and 10 MiB, sealed by one side and opened by the other. Then what both must refuse, keysets of
-several keys, of every form, encrypted ones, and their rotation. The last line sums up; the exit status is 0 if nothing failed.
+segments, and 10 MiB, sealed by one side and opened by the other; through a pipe, too, where no thread is to be had. Then what both must
+refuse, keysets of several keys, of every form, encrypted ones, and their rotation. The last line sums up; the exit status is 0 if nothing failed.
 """
 
 import io
 import json
+import os
 import pathlib
+import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -98,6 +101,15 @@ def tink_opens(primitive, sealed, associated_data):
         return None
 
 
+def without_threads():
+    """Root's processes have no such limit, so another user's has to be had."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+
 class Evener:
     """The command, on files in a folder of its own."""
 
@@ -116,6 +128,16 @@ class Evener:
 
     def open(self, key, files, associated_data, *options):
         return self._process("decrypt", key, files, associated_data, options)
+
+    def process_alone(self, verb, key, content):
+        """Through a pipe, as a user who may have one thread; nothing where it fails."""
+        command = self.folder / "evener"
+        if not command.exists():
+            shutil.copy(self.command, command)
+            self.folder.chmod(0o755)
+        key.chmod(0o644)
+        limit = [command, verb, "--key", key, "--quiet", "--workers", "1", "-o", "-", "-"]
+        return subprocess.run(limit, input=content, capture_output=True, preexec_fn=without_threads, timeout=600).stdout
 
     def keyset(self, *arguments):
         """What `evener keyset` prints, None where it refuses."""
@@ -151,6 +173,14 @@ def both_ways(tally, evener, name, key, primitive):
         opened = evener.open(key, sealed, associated_data)
         for size, plain in plains.items():
             tally.check(f"{case}: evener opens {size} bytes of tink", opened.get(size) == plain)
+
+
+def both_ways_alone(tally, evener, name, key, primitive):
+    plain = pattern(sizes(name)[-2])
+    sealed = evener.process_alone("encrypt", key, plain)
+    tally.check(f"{name}: tink opens what a pipe without threads made", tink_opens(primitive, sealed, b"") == plain)
+    opened = evener.process_alone("decrypt", key, tink_seals(primitive, plain, b""))
+    tally.check(f"{name}: a pipe without threads opens what tink made", opened == plain)
 
 
 def spoilt(name, sealed):
@@ -347,6 +377,7 @@ def main():
             key = evener.keygen(template)
             primitive = primitive_of(key.read_text())
             both_ways(tally, evener, template, key, primitive)
+            both_ways_alone(tally, evener, template, key, primitive)
             refused_by_both(tally, evener, template, key, primitive)
         several_keys(tally, evener, folder)
         every_form(tally, evener, folder)

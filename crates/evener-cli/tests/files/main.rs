@@ -13,6 +13,7 @@ mod keys;
 mod messages;
 mod mirror;
 mod names;
+mod no_threads;
 mod parts;
 mod shell;
 mod spared;

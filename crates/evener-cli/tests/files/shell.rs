@@ -10,7 +10,7 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{self, EVENER, Place, Ran, files, noise, skipped};
+use crate::common::{EVENER, Place, Ran, files, noise};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, tcgetattr};
 
@@ -362,38 +362,4 @@ fn one_line_says_what_was_done_and_more_only_when_asked() {
     assert_eq!(lines(&["-q", "f"]), 0);
     let ran = place.evener().args(encrypt).args(["--verbose", "f"]).run().succeeded();
     assert!(ran.stderr().lines().count() > 1 && ran.stderr().contains("share"), "{}", ran.stderr());
-}
-
-// -- no threads ---------------------------------------------------------------------------------------------------------------
-
-#[test]
-fn where_no_thread_can_be_had_one_does_the_work() {
-    let Some((place, nobody)) = Place::for_nobody() else { return };
-    if !common::there_is("prlimit") {
-        return skipped("prlimit is not installed");
-    }
-    fs::create_dir(place.join("out")).unwrap();
-    common::allow(&place.join("out"), 0o777);
-    let (small, large) = (noise(5, 5_000), noise(6, 3_000_000));
-    place.write("in/small", &small);
-    place.write("in/large", &large);
-    let run = |threads: u32, arguments: &[&str]| {
-        let limit = format!("--nproc={threads}:{threads}");
-        let words = [nobody, &["prlimit", &limit, "./evener"]].concat();
-        let cache = place.join("cache");
-        place.program(words[0]).args(&words[1..]).args(arguments).env("EVENER_CACHE_DIR", cache).run()
-    };
-    // From none beside the first to some and then no more.
-    for threads in 1..6 {
-        let (sealed, back) = (format!("out/sealed{threads}"), format!("out/back{threads}"));
-        run(threads, &["encrypt", "--key", "k.json", "-q", "--workers", "4", "-o", &sealed, "in"])
-            .succeeded();
-        run(threads, &["decrypt", "--key", "k.json", "-q", "--workers", "4", "-o", &back, &sealed])
-            .succeeded();
-        let read = |name: &str| fs::read(place.join(&back).join(name)).unwrap();
-        assert!(read("small") == small && read("large") == large, "{threads}");
-        let piped =
-            run(threads, &["decrypt", "--key", "k.json", "-o", "-", &format!("{sealed}/large")]).succeeded();
-        assert!(piped.stdout() == large, "{threads}");
-    }
 }

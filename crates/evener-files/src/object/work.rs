@@ -190,10 +190,8 @@ impl ObjectWork {
 
     fn emit(&self, first: u64, jobs: &mut [Box<Job<'_>>], output: &mut Vec<u8>) -> Result<(), FileError> {
         for (index, job) in (first..).zip(jobs) {
-            job::check(job, index)?;
-            job::authenticate(&self.body, self.direction, job);
             let mut parts = Vec::with_capacity(2);
-            job::emit_one(&self.body, self.direction, job, &mut parts);
+            job::emit(&self.body, self.direction, job, index, &mut parts)?;
             parts.iter().for_each(|part| output.extend_from_slice(part));
         }
         Ok(())

@@ -164,10 +164,8 @@ impl<'m, W: Write> SealedWriter<'m, W> {
         let first = self.index - burst.len() as u64;
         let mut parts = Vec::with_capacity(2 * burst.len());
         for (index, job) in (first..).zip(&mut burst) {
-            job::check(job, index)?;
-            job::authenticate(&self.body, Direction::Encrypt, job);
+            job::emit(&self.body, Direction::Encrypt, job, index, &mut parts)?;
         }
-        burst.iter().for_each(|job| job::emit_one(&self.body, Direction::Encrypt, job, &mut parts));
         self.pass_on(&parts)?;
         drop(parts);
         if let Some(block) = burst.last().and_then(|job| job.output().last_chunk()) {

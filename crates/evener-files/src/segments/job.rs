@@ -1,43 +1,48 @@
 //! The job of one segment: what it is armed with, whether it went well, and what it adds to the output.
 
 use std::io::IoSlice;
+use std::ops::Range;
 
 use evener_core::{BLOCK_BYTES, Direction, Job, Outcome};
 
 use crate::error::{FileError, FormatError};
-use crate::format::{Body, Iv};
+use crate::format::{Body, Iv, SegmentMac};
 
 /// A block of ciphertext that some formats need from before a segment.
 pub(crate) type Block = [u8; BLOCK_BYTES];
 
-/// What one finished job adds to the output: its result and, at encryption, its tag.
-pub(crate) fn emit_one<'j>(
+/// What the finished job of a segment adds to the output: its result and, at encryption, its tag, which is made here where the cipher makes none.
+/// There is no other way from a job to an output, so that none writes what failed, or leaves a tag out.
+pub(crate) fn emit<'j>(
     body: &Body,
     direction: Direction,
-    job: &'j Job<'_>,
+    job: &'j mut Job<'_>,
+    segment: u64,
     parts: &mut Vec<IoSlice<'j>>,
-) {
-    let output = job.output();
-    parts.push(IoSlice::new(output));
-    match (direction, body.mac()) {
-        (Direction::Encrypt, Some(mac)) => {
-            let end = output.len() + mac.tag_bytes();
-            parts.push(IoSlice::new(&job.output_span()[output.len()..end]));
+) -> Result<(), FileError> {
+    check(job, segment)?;
+    let tag = match (direction, body.mac()) {
+        (Direction::Encrypt, Some(mac)) => Some(authenticate(mac, job)),
+        _ => None,
+    };
+    let job = &*job;
+    parts.push(IoSlice::new(job.output()));
+    match tag {
+        Some(tag) => parts.push(IoSlice::new(&job.output_span()[tag])),
+        None if direction == Direction::Encrypt && body.cut().tag_bytes() > 0 => {
+            parts.push(IoSlice::new(job.tag()));
         }
-        (Direction::Encrypt, None) if body.cut().tag_bytes() > 0 => parts.push(IoSlice::new(job.tag())),
-        _ => {}
+        None => {}
     }
+    Ok(())
 }
 
-/// Writes the tag of a segment that was encrypted behind it, where the cipher makes none.
-pub(crate) fn authenticate(body: &Body, direction: Direction, job: &mut Job<'_>) {
-    let (Direction::Encrypt, Some(mac), Outcome::Done { written }) = (direction, body.mac(), job.outcome())
-    else {
-        return;
-    };
-    let nonce = *job.iv();
+/// Writes the tag of a segment that was encrypted behind it; returns where it stands.
+fn authenticate(mac: &SegmentMac, job: &mut Job<'_>) -> Range<usize> {
+    let (nonce, written) = (*job.iv(), job.output().len());
     let (cipher, rest) = job.space_mut().split_at_mut(written);
     mac.authenticate(&nonce, cipher, &mut rest[..mac.tag_bytes()]);
+    written..written + mac.tag_bytes()
 }
 
 /// The failure of a job, as that of its file.

@@ -4,7 +4,7 @@ use std::io::{IoSlice, IoSliceMut};
 
 use evener_core::{BLOCK_BYTES, Direction, Job};
 
-use super::job::{Block, arm, check, emit_one};
+use super::job::{self, Block, arm};
 use crate::error::FileError;
 use crate::format::{Body, Segment};
 use crate::input::bytes::Bytes;
@@ -42,18 +42,14 @@ pub(crate) fn read_from(
     Ok(bytes)
 }
 
-/// Checks that all of `jobs` went well and lines up what they add to the output.
+/// Lines up what all of `jobs` add to the output.
 pub(crate) fn emit<'j>(
     work: &FileWork,
     first: u64,
-    jobs: &'j [Box<Job<'_>>],
+    jobs: &'j mut [Box<Job<'_>>],
     parts: &mut Vec<IoSlice<'j>>,
 ) -> Result<(), FileError> {
-    for (index, job) in (first..).zip(jobs) {
-        check(job, index)?;
-        emit_one(&work.body, work.direction, job, parts);
-    }
-    Ok(())
+    (first..).zip(jobs).try_for_each(|(index, job)| job::emit(&work.body, work.direction, job, index, parts))
 }
 
 /// For each segment the block of ciphertext before it, where the format decrypts with it; captured before

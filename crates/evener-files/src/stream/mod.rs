@@ -29,7 +29,7 @@ use crate::input::source_file::SourceFile;
 use crate::report::{Progress, Summary};
 use crate::request::{Request, RequestError, Source, Target};
 use crate::segments::KeyTrial;
-use crate::segments::job::{self, Block};
+use crate::segments::job::Block;
 use crate::segments::slots::plan_slots;
 
 pub(crate) use output::{Output, Sink};
@@ -276,8 +276,7 @@ impl Pipe<'_> {
     ) -> Result<(), FileError> {
         let mut index = 0;
         while let Some(mut job) = receiver.next() {
-            job::authenticate(body, direction, &mut job);
-            output.write_job(body, direction, &job, index)?;
+            output.write_job(body, direction, &mut job, index)?;
             index += 1;
             // The reader is gone when the input has ended; slots are then no longer needed.
             give_back.send(job).ok();
@@ -330,7 +329,7 @@ impl Pipe<'_> {
             }
             let mut burst = vec![job];
             caller.crypt(&mut burst);
-            let written = output.write_job(&body, direction, &burst[0], index);
+            let written = output.write_job(&body, direction, &mut burst[0], index);
             before = burst[0].output().last_chunk::<BLOCK_BYTES>().copied();
             index += 1;
             failed = written.err();

@@ -111,12 +111,11 @@ impl<'s> Output<'s> {
         &mut self,
         body: &Body,
         direction: Direction,
-        job: &Job<'_>,
+        job: &mut Job<'_>,
         index: u64,
     ) -> Result<(), FileError> {
-        job::check(job, index)?;
         let mut parts = Vec::with_capacity(2);
-        job::emit_one(body, direction, job, &mut parts);
+        job::emit(body, direction, job, index, &mut parts)?;
         self.write(&mut parts)
     }
 

@@ -10,7 +10,7 @@ use super::worker::Worker;
 use crate::error::FileError;
 use crate::output::{CompleteDraft, Origin, write_at, write_sparse_at};
 use crate::segments::slots::SPAN_BYTES;
-use crate::segments::{FileWork, job, span};
+use crate::segments::{FileWork, span};
 use crate::walk::Item;
 
 /// Bytes after which a batch is worked on: as much again as a core's cache holds brings nothing more.
@@ -71,7 +71,6 @@ impl<'m> Batch<'m> {
         for (item, work, count) in self.files {
             let (own, rest) = jobs.split_at_mut(count);
             jobs = rest;
-            own.iter_mut().for_each(|job| job::authenticate(&work.body, work.direction, job));
             worker.run.progress.add_bytes(work.source.len());
             let written = write(&item, &work, own);
             worker.finished(item, written);
@@ -88,7 +87,11 @@ fn read(work: &FileWork, jobs: &mut [Box<Job<'_>>]) -> Result<(), FileError> {
 }
 
 /// Writes a file that was worked on; nothing is left where any segment failed.
-fn write(item: &Item, work: &FileWork, jobs: &[Box<Job<'_>>]) -> Result<(CompleteDraft, Origin), FileError> {
+fn write(
+    item: &Item,
+    work: &FileWork,
+    jobs: &mut [Box<Job<'_>>],
+) -> Result<(CompleteDraft, Origin), FileError> {
     let mut parts = vec![IoSlice::new(&work.header)];
     span::emit(work, 0, jobs, &mut parts)?;
     let bytes_out = parts.iter().map(|part| part.len() as u64).sum();

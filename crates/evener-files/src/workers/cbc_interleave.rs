@@ -79,7 +79,7 @@ fn step(worker: &mut Worker<'_, '_, '_>, chains: &mut Vec<ChainedFile>) {
         }
     }
     worker.caller.crypt(&mut burst);
-    for (mut chain, job) in going.into_iter().zip(&burst) {
+    for (mut chain, job) in going.into_iter().zip(&mut burst) {
         match chain.write(job) {
             Ok(false) if worker.run.is_stopped() => worker.failed(chain.item.source(), FileError::Stopped),
             Ok(false) => chains.push(chain),
@@ -105,13 +105,12 @@ impl ChainedFile {
     }
 
     /// Writes a finished segment; returns whether it was the last.
-    fn write(&mut self, job: &evener_core::Job<'_>) -> Result<bool, FileError> {
-        job::check(job, self.next)?;
+    fn write(&mut self, job: &mut evener_core::Job<'_>) -> Result<bool, FileError> {
         let segment = self.work.layout.segment(self.next);
-        let output = job.output();
-        let offset = self.work.output_offset(&segment);
-        write_at(&self.draft.file, &mut [IoSlice::new(output)], offset)?;
-        if let Some(block) = output.last_chunk::<BLOCK_BYTES>() {
+        let mut parts = Vec::with_capacity(1);
+        job::emit(&self.work.body, self.work.direction, job, self.next, &mut parts)?;
+        write_at(&self.draft.file, &mut parts, self.work.output_offset(&segment))?;
+        if let Some(block) = job.output().last_chunk::<BLOCK_BYTES>() {
             self.before = *block;
         }
         self.next += 1;

@@ -13,7 +13,7 @@ use super::worker::Worker;
 use crate::error::FileError;
 use crate::format::Segment;
 use crate::output::{CompleteDraft, Draft, Origin, write_at, write_sparse_at};
-use crate::segments::{FileWork, job, span};
+use crate::segments::{FileWork, span};
 use crate::walk::Item;
 
 /// A large file in work.
@@ -121,16 +121,14 @@ impl Large {
         let mut jobs = worker.slots.split_off(worker.slots.len() - span.len());
         let result = span::read(&self.work, &span, &mut jobs).and_then(|read| {
             worker.caller.crypt(&mut jobs);
-            let (body, direction) = (&self.work.body, self.work.direction);
-            jobs.iter_mut().for_each(|job| job::authenticate(body, direction, job));
             worker.run.progress.add_bytes(read);
-            self.write(&span[0], &jobs)
+            self.write(&span[0], &mut jobs)
         });
         worker.slots.append(&mut jobs);
         result
     }
 
-    fn write(&self, first: &Segment, jobs: &[Box<Job<'_>>]) -> Result<u64, FileError> {
+    fn write(&self, first: &Segment, jobs: &mut [Box<Job<'_>>]) -> Result<u64, FileError> {
         let mut parts = Vec::with_capacity(2 * jobs.len());
         span::emit(&self.work, first.index, jobs, &mut parts)?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
