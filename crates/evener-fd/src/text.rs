@@ -4,15 +4,29 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// A text without line ends, and without the system's numbers for what it says in words.
+/// A text without line ends, in plain characters, and without the system's numbers for what it says in words.
 #[must_use]
 pub fn one_line(text: &str) -> String {
-    without_numbers(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+    plain(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// A text for a terminal: what it quotes tells the terminal nothing, for strangers give names to files and to members of archives. Control
+/// characters appear escaped, but for ends of lines and tabs; and the system's numbers are gone.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\t' => plain.push(character),
+            control if control.is_control() => plain.extend(control.escape_default()),
+            _ => plain.push(character),
+        }
+    }
+    without_numbers(&plain)
 }
 
 /// A text without ` (os error 28)` and the like: the words before it say the same.
-#[must_use]
-pub fn without_numbers(text: &str) -> String {
+pub(crate) fn without_numbers(text: &str) -> String {
     const NUMBER: &str = " (os error ";
     let (mut rest, mut plain) = (text, String::with_capacity(text.len()));
     while let Some((before, after)) = rest.split_once(NUMBER) {
@@ -61,6 +75,13 @@ mod tests {
         assert_eq!(shown(b"a b/\xc3\xa4"), "a b/ä");
         assert_eq!(shown(b"a\nb\x1b[0m"), "a\\nb\\u{1b}[0m");
         assert_eq!(shown(b"\xffz"), "\\xffz");
+    }
+
+    #[test]
+    fn nothing_that_a_message_quotes_speaks_to_the_terminal() {
+        let text = "a\u{1b}[31mred\u{7}\u{9b}2J \r\n b\tc\u{7f}";
+        assert_eq!(plain(text), "a\\u{1b}[31mred\\u{7}\\u{9b}2J \\r\n b\tc\\u{7f}");
+        assert_eq!(one_line(text), "a\\u{1b}[31mred\\u{7}\\u{9b}2J b c\\u{7f}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use evener_core::JobError;
 use evener_fd::SystemError;
+use evener_fd::text::PathDisplay;
 
 /// A fact about a key or a file that stops the work on it. Texts are one line, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,6 +84,14 @@ pub enum FormatError {
         /// The highest that is accepted.
         accepted: u8,
     },
+    /// The key of the passphrase costs more than any program of the format accepts, whatever it is told.
+    #[error(
+        "its passphrase asks for too much work: a work factor above {most}, the highest that age and Evener take"
+    )]
+    TooMuchWork {
+        /// The highest that is taken.
+        most: u8,
+    },
     /// Understood, and not done by Evener.
     #[error("not supported: {0}")]
     Unsupported(String),
@@ -138,10 +147,10 @@ pub enum FileError {
         bytes: u64,
     },
     /// A file of the other side differs.
-    #[error("differs from {}", .0.display())]
+    #[error("differs from {}", PathDisplay(.0))]
     Differs(PathBuf),
     /// There is no file on the other side.
-    #[error("has no counterpart at {}", .0.display())]
+    #[error("has no counterpart at {}", PathDisplay(.0))]
     NoCounterpart(PathBuf),
     /// An output is to get what changed of its source beside the contents, and has names that Evener did not give it.
     #[error(
@@ -149,13 +158,13 @@ pub enum FileError {
     )]
     OtherNames,
     /// The name has no suffix that could be taken away.
-    #[error("its name does not end in {}; -o names its output", Path::new(.0).display())]
+    #[error("its name does not end in {}; -o names its output", PathDisplay(Path::new(.0)))]
     NoSuffix(OsString),
     /// The name has the suffix that would be added.
-    #[error("its name ends in {} already; -o names its output", Path::new(.0).display())]
+    #[error("its name ends in {} already; -o names its output", PathDisplay(Path::new(.0)))]
     HasSuffix(OsString),
     /// A directory or link keeps its name, which the output of a file beside it takes.
-    #[error("the output of {} takes its name", .0.display())]
+    #[error("the output of {} takes its name", PathDisplay(.0))]
     NameTaken(PathBuf),
     /// The output of another file of the run stands under the final name.
     #[error(
@@ -174,7 +183,7 @@ pub enum FileError {
     #[error("a file with a key of this run stands under its name in the output, and is not replaced")]
     KeyInOutput,
     /// The directory that the user named for output cannot be had.
-    #[error("its output cannot go to {}: {error}", path.display())]
+    #[error("its output cannot go to {}: {error}", PathDisplay(path))]
     NoPlace {
         /// The directory.
         path: PathBuf,
@@ -224,7 +233,7 @@ pub enum FileError {
     #[error("it is where the output goes, by another name; it was left out")]
     OutputInInput,
     /// The file is another name of one that failed.
-    #[error("{} is another name of the same file, and was not done", .0.display())]
+    #[error("{} is another name of the same file, and was not done", PathDisplay(.0))]
     OtherName(PathBuf),
     /// The run was cancelled or stopped before this file was finished.
     #[error("not finished: the run was stopped")]

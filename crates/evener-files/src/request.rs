@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use evener::core::plan::Policy;
 use evener::core::{Budget, Estimator, Objective};
 use evener_fd::SystemError;
+use evener_fd::text::PathDisplay;
 
 use crate::error::FileError;
 use crate::filter::Filter;
@@ -222,7 +223,7 @@ pub enum RequestError {
     #[error("standard {0} takes exactly one input, which is no directory")]
     OneInput(&'static str),
     /// The output would be walked as input.
-    #[error("the output {} lies inside the input {}", target.display(), input.display())]
+    #[error("the output {} lies inside the input {}", PathDisplay(target), PathDisplay(input))]
     InsideInput {
         /// The input.
         input: PathBuf,
@@ -230,19 +231,19 @@ pub enum RequestError {
         target: PathBuf,
     },
     /// An input without a name of its own, such as `/`, among several.
-    #[error("the input {} has no name to be kept", .0.display())]
+    #[error("the input {} has no name to be kept", PathDisplay(.0))]
     NoName(PathBuf),
     /// A directory without an output.
-    #[error("{} is a directory: -o OUT says where its files go", .0.display())]
+    #[error("{} is a directory: -o OUT says where its files go", PathDisplay(.0))]
     NoOutput(PathBuf),
     /// The shell has opened the output for what goes to standard output.
     #[error(
         "standard output goes to {path}, where the output is to go by itself: name it, -o {path}, or send it there, -o - > {path}",
-        path = .0.display()
+        path = PathDisplay(.0)
     )]
     IsStdout(PathBuf),
     /// Two inputs of the same name.
-    #[error("two inputs would both go to {}", .0.display())]
+    #[error("two inputs would both go to {}", PathDisplay(.0))]
     SameOutput(PathBuf),
     /// Rehearsals and deletion go from files to files.
     #[error("--dry-run and --delete go with files and directories, not with standard input or output")]
@@ -278,13 +279,13 @@ pub enum RequestError {
     #[error("{0} is closed")]
     Closed(String),
     /// There is something under the final name already.
-    #[error("{}: output exists (--force replaces it)", .0.display())]
+    #[error("{}: output exists (--force replaces it)", PathDisplay(.0))]
     Exists(PathBuf),
     /// Ciphertext would be shown to a person.
     #[error("encrypted bytes would go to a terminal; redirect standard output, or choose a file with -o")]
     Terminal,
     /// The output cannot be made.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}", PathDisplay(path))]
     Output {
         /// Its name.
         path: PathBuf,

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use evener_fd::text::plain;
 use serde::Serialize;
 
 use crate::outcome::{Exit, Failure};
@@ -173,7 +174,7 @@ impl State {
     }
 }
 
-/// Says something on standard error; who has closed it does not want to hear.
+/// Says something on standard error, in plain characters: strangers give names to objects. Who has closed it does not want to hear.
 pub(crate) fn say(text: impl std::fmt::Display) {
-    _ = writeln!(io::stderr(), "evener: {text}");
+    _ = writeln!(io::stderr(), "evener: {}", plain(&text.to_string()));
 }

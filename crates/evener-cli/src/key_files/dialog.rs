@@ -6,7 +6,7 @@ use evener_files::age_keys::Dialog;
 use secrecy::SecretString;
 
 use super::secret_text;
-use crate::terminal::output;
+use crate::terminal::output::{self, plain};
 use crate::terminal::prompt::hidden;
 
 /// Shows on standard error and asks on the terminal, whatever standard input is.
@@ -41,7 +41,7 @@ impl Dialog for TerminalDialog {
 /// A line that is shown while it is typed.
 fn line_from_terminal(prompt: &str) -> Option<String> {
     let mut terminal = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
-    terminal.write_all(prompt.as_bytes()).ok()?;
+    terminal.write_all(plain(prompt).as_bytes()).ok()?;
     let mut line = String::new();
     BufReader::new(terminal).read_line(&mut line).ok()?;
     Some(line.trim_end_matches(['\r', '\n']).to_owned())

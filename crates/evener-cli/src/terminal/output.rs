@@ -4,15 +4,15 @@ use std::fmt;
 use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
-pub(crate) use evener_fd::text::{PathDisplay, one_line, without_numbers};
+pub(crate) use evener_fd::text::{PathDisplay, one_line, plain};
 use evener_startup::was_closed;
 
 use super::exit_status::Exit;
 use super::signals;
 
-/// One line on standard error. A standard error that is closed is no reason to stop.
+/// One line on standard error, in plain characters: all messages go through here. A standard error that is closed is no reason to stop.
 pub(crate) fn line(text: impl fmt::Display) {
-    writeln!(io::stderr(), "evener: {}", without_numbers(&text.to_string())).ok();
+    writeln!(io::stderr(), "evener: {}", plain(&text.to_string())).ok();
 }
 
 /// One line about something that is done nevertheless.

@@ -17,6 +17,7 @@ use signal_hook::low_level::emulate_default_handler;
 use signal_hook::{SigId, flag, low_level};
 use zeroize::Zeroizing;
 
+use super::output::plain;
 use super::signals;
 
 /// Longest answer. Assumed, not measured: 4 KiB, as long as a terminal's line can be.
@@ -38,7 +39,7 @@ pub(crate) fn hidden(question: &str) -> io::Result<Zeroizing<Vec<u8>>> {
     let suspension = Suspension::new()?;
     loop {
         let _taken = Taken::new(&terminal)?;
-        write_all(&terminal, question.as_bytes())?;
+        write_all(&terminal, plain(question).as_bytes())?;
         match line(&terminal, &suspension)? {
             Answer::Line(line) => return Ok(line),
             Answer::Suspended => {

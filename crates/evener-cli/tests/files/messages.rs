@@ -37,6 +37,61 @@ fn every_line_of_the_table_says_what_stands_there() {
     }
 }
 
+/// Strangers give names: to files, to members of an archive and what they link to, in a list of recipients.
+#[test]
+fn no_message_speaks_to_the_terminal_with_what_it_quotes() {
+    let Some(place) = Place::with_programs(&["tar"]) else { return };
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    let name = "a\u{1b}[31mRED\u{7}";
+    place.write(format!("in/{name}"), "text");
+    place.write("one/x", "text");
+    let key = "printf '\\0\\0\\0\\012a\\033[31mRED\\007' | base64";
+    let key = place.program("sh").args(["-c", key]).run().succeeded();
+    place.write("recipients", format!("{name} {}", key.stdout_text()));
+    place.write(format!("links/{name}"), "text");
+    fs::hard_link(place.join("links").join(name), place.join("links/z")).unwrap();
+    place.evener().args(["encrypt", "-q", "-i", "id", "-o", "out", "in"]).run().succeeded();
+    let tar = "tar -c links | \"$0\" encrypt -q -i id -o links.age - && \"$0\" decrypt --tar -q -i id -o unpacked links.age";
+    place.program("sh").args(["-c", tar, EVENER]).run().succeeded();
+    place.write("one.age", "");
+    for words in [
+        &["verify", "-i", "id", "--against", "one", "out"][..],
+        &["verify", "-i", "id", "--against", "in", "one"],
+        &["encrypt", "-R", "recipients", "-o", "no", "one"],
+        &["encrypt", "-i", "id", "-o", &format!("in/{name}/x"), "one"],
+        &["encrypt", "-i", "id", "-o", "in", &format!("in/{name}")],
+        &["encrypt", "-i", "id", "-o", &format!("in/{name}"), "-"],
+        &["encrypt", "-i", name, "-o", "no", "one"],
+        &["decrypt", "-i", "id", "-o", "no", &format!("one/{name}")],
+        // All members are there, so the first of two names is refused, and the other after it.
+        &["decrypt", "--tar", "-i", "id", "-o", "unpacked", "links.age"],
+        &["sum", &format!("in/{name}/x")],
+        &["inspect", &format!("in/{name}")],
+        &["keyset", "list", &format!("in/{name}")],
+    ] {
+        let ran = place.evener().args(words).input("").run();
+        assert_ne!(ran.code(), Some(0), "{words:?}");
+        let said = ran.stderr();
+        assert!(!said.chars().any(|sign| sign.is_control() && sign != '\n'), "{words:?}: {said:?}");
+        assert!(said.contains("RED"), "{words:?}: {said:?}");
+    }
+}
+
+#[test]
+fn each_failure_is_named_however_many_there_are() {
+    let place = Place::with_key();
+    for number in 0..60 {
+        place.write(format!("in/{number}"), "this is none");
+    }
+    for command in ["decrypt --key k.json -o out in", "verify --key k.json in"] {
+        let ran = place.evener().args(command.split(' ')).run().ended_with(1);
+        for number in 0..60 {
+            let named = format!("evener: in/{number}: ");
+            assert!(ran.stderr().lines().any(|line| line.starts_with(&named)), "{command}: {named}");
+        }
+    }
+}
+
 /// Refusals of the system's in many commands: each names the place that failed, by its path, and what is wrong in words.
 #[test]
 fn what_the_system_refuses_is_told_with_its_path_and_in_words() {

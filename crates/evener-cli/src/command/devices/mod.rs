@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
     inventory.device_paths = device_paths::survey(arguments.system_root.as_deref());
     let answer =
         if arguments.json { serde_json::to_string_pretty(&inventory)? + "\n" } else { text(&inventory) };
-    output::answer(output::without_numbers(&answer).as_bytes())
+    output::answer(output::plain(&answer).as_bytes())
 }
 
 #[derive(Serialize)]

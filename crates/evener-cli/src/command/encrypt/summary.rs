@@ -9,14 +9,14 @@ use crate::terminal::{
     units::{bytes, counted, percent, rate},
 };
 
-/// Entries of a list that are shown one by one; the rest is counted.
+/// Entries that were skipped and are shown one by one; the rest is counted.
 const SHOWN_MAX: usize = 20;
 
-/// A line for each file that failed.
+/// A line for each file that failed, however many: who has no report has nothing else that names them.
 pub(crate) fn failures(report: &Report) {
     // What was not begun when the run ended is counted; the user who stopped it knows why, or a failure above says so.
     let (unbegun, failed): (Vec<_>, Vec<_>) = report.failed.iter().partition(|entry| entry.is_unbegun);
-    for Entry { path, reason, .. } in failed.iter().take(SHOWN_MAX) {
+    for Entry { path, reason, .. } in failed {
         output::line(format_args!("{path}: {reason}"));
     }
     if !(unbegun.is_empty() || report.is_stopped()) {
@@ -24,9 +24,6 @@ pub(crate) fn failures(report: &Report) {
         output::line(format_args!(
             "{files} not begun or not finished, for the run was stopped; --json names all"
         ));
-    }
-    if let Some(more @ 1..) = failed.len().checked_sub(SHOWN_MAX) {
-        output::line(format_args!("and {} more failed; --json names all", counted(more as u64, "file")));
     }
 }
 
