@@ -33,9 +33,9 @@ class KeyArguments(typing.TypedDict, total=False):
     passphrase: Passphrase
     """A passphrase: the age format, or with ``format="openssl"`` that of ``openssl enc``."""
     work_factor: int
-    """What deriving a passphrase's key costs in new age files: 18 unless given; each more doubles time and memory."""
+    """What deriving a passphrase's key costs in new age files: 18 unless given, and 22 at most; each more doubles time and memory."""
     work_factor_max: int
-    """The most that is accepted in files that are read."""
+    """The most that is accepted in files that are read: 20 unless given, and 22 at most."""
     format: str
     """``age``, ``tink`` or ``openssl``, where the key alone does not say it. ``openssl`` is NOT authenticated."""
     cipher: str

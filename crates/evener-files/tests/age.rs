@@ -442,3 +442,10 @@ fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest as _;
     sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[test]
+fn no_file_is_sealed_that_asks_for_more_work_than_is_read() {
+    let factors = WorkFactors { new: WorkFactors::HIGHEST + 1, most: WorkFactors::HIGHEST };
+    let sealer = Sealer::Age(Recipients::passphrase("words".to_owned().into(), factors));
+    assert!(matches!(sealer.seal(), Err(FormatError::TooMuchWork { most: 22 })));
+}

@@ -89,6 +89,7 @@ pub(crate) fn of_format(error: &FormatError) -> PyErr {
         | FormatError::Identity(_)
         | FormatError::Passphrase(_)
         | FormatError::ExcessiveWork { .. }
+        | FormatError::TooMuchWork { .. }
         | FormatError::Plugin { .. } => Kind::InvalidKey,
         FormatError::Header { .. }
         | FormatError::Truncated { .. }

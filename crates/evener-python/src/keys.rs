@@ -274,10 +274,14 @@ impl KeyArguments {
     fn work_factors(&self) -> PyResult<WorkFactors> {
         let default = WorkFactors::default();
         let new = self.work_factor.unwrap_or(default.new);
-        if !(10..=30).contains(&new) {
-            return Err(refused("work_factor is a number from 10 to 30"));
+        let most = self.work_factor_max.unwrap_or(default.most);
+        if !(10..=WorkFactors::HIGHEST).contains(&new) {
+            return Err(refused("work_factor is a number from 10 to 22"));
         }
-        Ok(WorkFactors { new, most: self.work_factor_max.unwrap_or(default.most).max(new).min(30) })
+        if !(1..=WorkFactors::HIGHEST).contains(&most) {
+            return Err(refused("work_factor_max is a number from 1 to 22"));
+        }
+        Ok(WorkFactors { new, most: most.max(new) })
     }
 }
 

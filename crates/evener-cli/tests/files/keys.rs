@@ -303,4 +303,14 @@ fn a_passphrase_that_asks_for_more_than_is_accepted_is_refused_with_its_cost() {
     let hostile = [&sealed[..end - 2], b"22", &sealed[end..]].concat();
     fs::write(place.join("hostile"), hostile).unwrap();
     run("decrypt", "other", "hostile", &[]).ended_with(1).saying("4 GiB of memory and about 16 s");
+    // More than age takes either is refused whatever is asked for, as what it is; and nothing makes such a file.
+    for factor in ["23", "30", "64", "1000"] {
+        let hostile = [&sealed[..end - 2], factor.as_bytes(), &sealed[end..]].concat();
+        fs::write(place.join("hostile"), hostile).unwrap();
+        let refused = run("decrypt", "other", "hostile", &["--work-factor-max", "22"]).ended_with(1);
+        assert!(!refused.stderr().contains("format"), "{}", refused.stderr());
+        refused.saying("its passphrase asks for too much work");
+    }
+    run("decrypt", "other", "sealed", &["--work-factor-max", "23"]).ended_with(2).saying("1..=22");
+    run("encrypt", "other", "plain", &["--work-factor", "23"]).ended_with(2).saying("10..=22");
 }

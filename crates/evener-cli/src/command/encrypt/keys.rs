@@ -90,8 +90,8 @@ pub(crate) struct KeyOptions {
     no_salt: bool,
 
     /// Highest work factor of a passphrase (age) that is accepted in files that are read, unless given 20 (1 GiB) or, with --memory,
-    /// what fits that.
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=30), help_heading = "Format")]
+    /// what fits that; 22 (4 GiB) is the highest.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = work_factor(1), help_heading = "Format")]
     work_factor_max: Option<u8>,
 
     /// Binds files to STRING, which is not stored and must be given again to decrypt (tink).
@@ -117,9 +117,15 @@ pub(crate) struct RecipientOptions {
           conflicts_with_all = ["passphrase", "passphrase_file", "key"])]
     recipients_files: Vec<PathBuf>,
 
-    /// Work factor of a passphrase (age) for new files, unless given 18: 256 MiB and about a second; each more doubles both.
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u8).range(10..=30), help_heading = "Format")]
+    /// Work factor of a passphrase (age) for new files, unless given 18: 256 MiB and about a second; each more doubles both. 22 is the
+    /// highest, which age, too, reads.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = work_factor(10), help_heading = "Format")]
     work_factor: Option<u8>,
+}
+
+/// A work factor from `least` on, as far as the format's programs go.
+fn work_factor(least: i64) -> clap::builder::RangedI64ValueParser<u8> {
+    clap::value_parser!(u8).range(least..=i64::from(WorkFactors::HIGHEST))
 }
 
 /// The formats of encrypted files.

@@ -16,8 +16,6 @@ use crate::keys::age::stanza::{Stanza, decoded, encoded};
 const KIND: &str = "scrypt";
 const SALT_PREFIX: &[u8] = b"age-encryption.org/v1/scrypt";
 const SALT_BYTES: usize = 16;
-/// The highest that is read, as in age: 2^22, 4 GiB.
-const WORK_FACTOR_MAX: u8 = 22;
 /// Bytes of memory for each unit of work: 128 times scrypt's r, which is 8.
 const BYTES_PER_WORK: u64 = 1024;
 
@@ -41,6 +39,9 @@ impl Default for WorkFactors {
 }
 
 impl WorkFactors {
+    /// The highest that is made or read, as in age: 2^22, 4 GiB.
+    pub const HIGHEST: u8 = 22;
+
     /// The highest that scrypt has space for, at 1 KiB for each of 2^factor blocks.
     #[must_use]
     pub fn within(memory_bytes: u64) -> u8 {
@@ -95,6 +96,9 @@ fn can_be_had(bytes: u64) -> bool {
 
 impl Wrap for Passphrase {
     fn wrap(&self, file_key: &FileKey) -> Result<Wrapped, FormatError> {
+        if self.factors.new > WorkFactors::HIGHEST {
+            return Err(FormatError::TooMuchWork { most: WorkFactors::HIGHEST });
+        }
         let salt = random::<SALT_BYTES>()?;
         let key = self.key(&salt, self.factors.new)?;
         let args = [encoded(&*salt), self.factors.new.to_string()];
@@ -135,8 +139,8 @@ fn factor(text: &str) -> Result<u8, FormatError> {
     if !is_plain || text.is_empty() {
         return Err(malformed("a scrypt stanza of its header holds no work factor"));
     }
-    let factor = text.parse::<u8>().ok().filter(|factor| *factor <= WORK_FACTOR_MAX);
-    factor.ok_or_else(|| malformed("its passphrase asks for too much work"))
+    let factor = text.parse::<u8>().ok().filter(|factor| *factor <= WorkFactors::HIGHEST);
+    factor.ok_or(FormatError::TooMuchWork { most: WorkFactors::HIGHEST })
 }
 
 #[cfg(test)]
