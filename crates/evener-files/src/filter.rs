@@ -25,12 +25,10 @@ impl Filter {
     pub fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
         let mut builder = OverrideBuilder::new("");
         // The last that matches decides. To this matcher a glob takes, and one with ! leaves out.
-        let all = include.iter().cloned().chain(exclude.iter().map(|glob| format!("!{glob}")));
+        let include = include.iter().map(|glob| literal(glob)).collect::<Result<Vec<_>, _>>()?;
+        let exclude = exclude.iter().map(|glob| literal(glob)).collect::<Result<Vec<_>, _>>()?;
+        let all = include.into_iter().chain(exclude.iter().map(|glob| format!("!{glob}")));
         for glob in all {
-            // In a .gitignore an empty line says nothing; to this matcher it stands for everything.
-            if glob.trim_start_matches('!').trim().is_empty() {
-                return Err("a glob is empty".to_owned());
-            }
             builder.add(&glob).map_err(|error| error.to_string())?;
         }
         builder.build().map(Self).map_err(|error| error.to_string())
@@ -41,11 +39,32 @@ impl Filter {
         self.0.is_empty()
     }
 
-    /// Whether what stands at `relative`, below a directory that was named, is left out, and all below it.
+    /// Whether what stands at `relative`, below a directory that was named, is left out, by itself or with a directory above it.
     #[must_use]
     pub fn leaves_out(&self, relative: &Path, is_directory: bool) -> bool {
-        self.0.matched(relative, is_directory).is_ignore()
+        let is_out = |path: &Path, is_directory| self.0.matched(path, is_directory).is_ignore();
+        let mut above = relative.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
+        !self.takes_all() && (is_out(relative, is_directory) || above.any(|above| is_out(above, true)))
     }
+}
+
+/// A glob as a line of a `.gitignore` that means it: there an empty line and one with `#` say nothing, and spaces at the end do not count.
+fn literal(glob: &str) -> Result<String, String> {
+    if glob.trim().is_empty() {
+        return Err("a glob is empty".to_owned());
+    }
+    if glob.starts_with('!') {
+        return Err(format!(
+            "the glob {glob:?} begins with !, which turns nothing round here: --include takes, --exclude leaves out, and \\! is the sign itself"
+        ));
+    }
+    let start = if glob.starts_with('#') { "\\" } else { "" };
+    Ok(match glob.char_indices().next_back() {
+        Some((end, space)) if space.is_whitespace() && !glob[..end].ends_with('\\') => {
+            format!("{start}{}[{space}]", &glob[..end])
+        }
+        _ => format!("{start}{glob}"),
+    })
 }
 
 #[cfg(test)]
@@ -76,11 +95,53 @@ mod tests {
             assert_eq!(leaves_out(&include, path), is_out, "{path}");
         }
         assert!(Filter::new(&[], &globs(&["a{b"])).is_err());
+        let deep = filter(&[], &["cache", "/only/"]);
+        for (path, is_out) in [
+            ("cache/x", true),
+            ("a/cache/b/x", true),
+            ("only/x", true),
+            ("a/only/x", false),
+            ("a/cached/x", false),
+        ] {
+            assert_eq!(leaves_out(&deep, path), is_out, "{path}");
+        }
         for blank in ["", " ", "\t"] {
             assert!(
                 Filter::new(&globs(&[blank]), &[]).is_err() && Filter::new(&[], &globs(&[blank])).is_err()
             );
         }
         assert!(!leaves_out(&Filter::default(), "anything"));
+    }
+    /// Each glob is the name of one file, and of no other.
+    #[test]
+    fn signs_that_mean_something_in_a_line_of_gitignore_are_those_of_names() {
+        let others = ["a", "b", "#", "!", " "];
+        for (glob, name) in [
+            ("#a", "#a"),
+            ("\\#a", "#a"),
+            ("\\!a", "!a"),
+            ("a ", "a "),
+            ("a\\ ", "a "),
+            ("a  ", "a  "),
+            ("a\t", "a\t"),
+            (" a", " a"),
+            ("#a ", "#a "),
+            ("\\*", "*"),
+            ("a\\\\b", "a\\b"),
+        ] {
+            let globs = [glob.to_owned()];
+            let include = Filter::new(&globs, &[]).unwrap();
+            let exclude = Filter::new(&[], &globs).unwrap();
+            assert!(!include.leaves_out(Path::new(name), false), "{glob:?} takes {name:?}");
+            assert!(exclude.leaves_out(Path::new(name), false), "{glob:?} leaves {name:?} out");
+            for other in others {
+                assert!(include.leaves_out(Path::new(other), false), "{glob:?} does not take {other:?}");
+                assert!(!exclude.leaves_out(Path::new(other), false), "{glob:?} leaves {other:?}");
+            }
+        }
+        for none in ["!a", "a\\", "["] {
+            let globs = [none.to_owned()];
+            assert!(Filter::new(&globs, &[]).is_err() && Filter::new(&[], &globs).is_err(), "{none}");
+        }
     }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 
-use crate::common::{Place, files, noise};
+use crate::common::{EVENER, Place, files, noise};
 
 const BYTES: usize = 3_000_000;
 
@@ -291,4 +291,40 @@ fn verification_compares_links_and_leaves_them_out_where_nothing_is_there_to_com
     fs::remove_file(place.join("sealed/link")).unwrap();
     relink("file", "in/link");
     verify(&["-q", "--against", "in"]).0.ended_with(1).saying("in/link: has no counterpart at sealed/link");
+}
+
+#[test]
+fn text_is_verified_where_no_file_is_without_a_name_from_the_start() {
+    let Some(place) = Place::with_programs(&["strace"]) else { return };
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    place.write("plain", noise(3, 200_000));
+    place.evener().args(["encrypt", "-q", "-a", "-i", "id", "-o", "text", "plain"]).run().succeeded();
+    fs::create_dir(place.join("temporary")).unwrap();
+    let verify = |inject: &[&str]| {
+        let strace = ["-f", "-qq", "-o", "trace", "-e", "trace=openat2"];
+        let command = [EVENER, "verify", "-q", "--workers", "1", "-i", "id", "text"];
+        let run = place.program("strace").args(strace).args(inject).args(command);
+        run.env("EVENER_ARBITER", "off").env("TMPDIR", place.join("temporary")).run()
+    };
+    verify(&[]).succeeded();
+    let trace = fs::read_to_string(place.join("trace")).unwrap();
+    let place_of_it = trace.lines().position(|line| line.contains("O_TMPFILE")).unwrap() + 1;
+    for error in ["EOPNOTSUPP", "EISDIR", "ENOENT"] {
+        let fault = format!("inject=openat2:error={error}:when={place_of_it}");
+        verify(&["-e", &fault]).succeeded();
+        let trace = fs::read_to_string(place.join("trace")).unwrap();
+        assert!(trace.lines().any(|line| line.contains("O_TMPFILE") && line.contains("INJECTED")), "{trace}");
+        assert!(files(&place.join("temporary")).is_empty(), "{error}");
+    }
+}
+
+#[test]
+fn a_verification_whose_report_cannot_be_written_has_been_done() {
+    let place = Place::with_key();
+    place.write("plain", "text");
+    place.evener().args(["encrypt", "-q", "--key", "k.json", "-o", "sealed", "plain"]).run().succeeded();
+    for place_of_report in ["no/such.json", "/dev/full"] {
+        let verify = ["verify", "-q", "--key", "k.json", "--json", place_of_report, "sealed"];
+        place.evener().args(verify).run().ended_with(1).saying("report");
+    }
 }

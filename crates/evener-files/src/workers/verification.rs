@@ -13,19 +13,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use evener::{Caller, Cancel};
 use evener_core::Job;
 use evener_fd::{SystemError, open_named};
-use rustix::fs::{self, FileType, OFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::Pool;
 use super::armored_source::dearmored;
 use super::proof::compare;
 use super::worker::{Run, Worker};
 use crate::error::FileError;
+use crate::filter::Filter;
 use crate::input::descriptors::Descriptors;
 use crate::input::place::{OpenPlaces, Place};
 use crate::input::source_file::{SourceFile, open_root};
 use crate::naming::Naming;
 use crate::output::{Outputs, is_own_name};
 use crate::preservation::Keep;
+use crate::random::fill_random;
 use crate::record::Record;
 use crate::report::{Progress, Skip, Summary};
 use crate::request::{Request, Task};
@@ -80,8 +83,15 @@ struct Queue {
     /// The tree that is walked, and those that come next: the plain side after the encrypted one.
     trees: VecDeque<Tree>,
     open: Arc<OpenPlaces>,
+    taken: Taken,
+}
+
+/// What is compared of what is found.
+#[derive(Clone)]
+struct Taken {
+    filter: Filter,
     naming: Naming,
-    takes_links: bool,
+    links: bool,
 }
 
 struct Tree {
@@ -90,8 +100,7 @@ struct Tree {
     other: Option<(Arc<Place>, PathBuf)>,
     /// Whether it is the plain side that is walked, for files that were never encrypted.
     is_plain_side: bool,
-    naming: Naming,
-    takes_links: bool,
+    taken: Taken,
 }
 
 /// Whether a symbolic link points where what stands in the other tree does; `None` where nothing stands there.
@@ -151,8 +160,9 @@ impl<'a> Verification<'a> {
         let open = OpenPlaces::new(Descriptors::of_process(request.options.workers.max(1)).directories);
         let outputs = Outputs::new(Keep::default(), Arc::clone(&open), &[]);
         let run = Run::new(request, outputs, plan, progress, record, cancel);
-        let (naming, takes_links) = (naming.clone(), request.options.keep.links);
-        let queue = Queue { inputs, trees: VecDeque::new(), open, naming, takes_links };
+        let (filter, links) = (request.options.filter.clone(), request.options.keep.links);
+        let taken = Taken { filter, naming: naming.clone(), links };
+        let queue = Queue { inputs, trees: VecDeque::new(), open, taken };
         Self { run, queue: Mutex::new(queue), summary: Mutex::default() }
     }
 
@@ -229,9 +239,30 @@ fn verify(worker: &mut Worker<'_, '_, '_>, pair: &Pair) -> Result<u64, FileError
 
 /// Where the binary form of a text goes, which is ciphertext: a file without a name among the temporary ones.
 fn copy_of_text() -> Result<OwnedFd, FileError> {
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    open_named(&std::env::temp_dir(), flags)
-        .map_err(FileError::io("copy an armored file into the directory for temporary files"))
+    let dir = std::env::temp_dir();
+    match open_named(&dir, OFlags::RDWR | OFlags::TMPFILE) {
+        Err(error) if Errno::from_io_error(&error).is_some_and(|errno| NO_UNNAMED.contains(&errno)) => {
+            unnamed_again(&dir)
+        }
+        opened => opened.map_err(FileError::io(COPYING)),
+    }
+}
+
+const COPYING: &str = "copy an armored file into the directory for temporary files";
+
+/// What is said of a file without a name by a file system, or a kernel, that has none.
+const NO_UNNAMED: [Errno; 4] = [Errno::OPNOTSUPP, Errno::ISDIR, Errno::NOENT, Errno::INVAL];
+
+/// A file in `dir` whose name is taken away at once.
+fn unnamed_again(dir: &Path) -> Result<OwnedFd, FileError> {
+    let mut number = [0; 8];
+    fill_random(&mut number)?;
+    let name = format!("evener-{:016x}", u64::from_ne_bytes(number));
+    let dir = open_named(dir, OFlags::PATH | OFlags::DIRECTORY).map_err(FileError::io(COPYING))?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = fs::openat(&dir, &name, flags, Mode::RUSR | Mode::WUSR).map_err(FileError::io(COPYING))?;
+    fs::unlinkat(&dir, &name, AtFlags::empty()).map_err(FileError::io(COPYING))?;
+    Ok(file)
 }
 
 impl Queue {
@@ -260,8 +291,8 @@ impl Queue {
         let root = |path: &Path| Ok::<_, FileError>((open_root(path, &self.open)?.0, path.to_owned()));
         let tree = |path: &Path, other, is_plain_side| {
             let descent = Descent::new(path, &self.open)?;
-            let (source, naming, takes_links) = (path.to_owned(), self.naming.clone(), self.takes_links);
-            Ok::<_, FileError>(Tree { descent, source, other, is_plain_side, naming, takes_links })
+            let (source, taken) = (path.to_owned(), self.taken.clone());
+            Ok::<_, FileError>(Tree { descent, source, other, is_plain_side, taken })
         };
         let plain_side = plain.as_deref().map(|plain| tree(plain, Some(root(path)?), true)).transpose()?;
         let sealed_side = tree(path, plain.as_deref().map(root).transpose()?, false)?;
@@ -280,10 +311,22 @@ impl Tree {
             return Ok(relative.to_owned());
         }
         let name = match self.is_plain_side {
-            true => self.naming.source(name).unwrap_or(Cow::Borrowed(name)),
-            false => self.naming.output(name)?,
+            true => self.taken.naming.source(name).unwrap_or(Cow::Borrowed(name)),
+            false => self.taken.naming.output(name)?,
         };
         Ok(relative.with_file_name(name))
+    }
+
+    /// Whether the filter leaves out what was found, by the name of its source.
+    fn leaves_out(&self, path: &Path, kind: FileType) -> bool {
+        let Taken { filter, naming, .. } = &self.taken;
+        let relative = path.strip_prefix(&self.source).expect("it was found below");
+        let is_sealed = kind == FileType::RegularFile && !self.is_plain_side;
+        let of_source = relative.file_name().filter(|_| is_sealed).and_then(|name| naming.output(name).ok());
+        match of_source {
+            Some(name) => filter.leaves_out(&relative.with_file_name(name), false),
+            None => filter.leaves_out(relative, kind == FileType::Directory),
+        }
     }
 
     fn next(&mut self) -> Option<Met> {
@@ -291,13 +334,21 @@ impl Tree {
             let (place, name, kind) = match self.descent.next()? {
                 Found::Other { place, name, kind, .. } => (place, name, kind),
                 Found::Failed(path, error) => return Some(Met::Failed(path, error)),
-                Found::Directory { .. } => continue,
+                Found::Directory { depth, .. } => {
+                    if depth > 0 && self.leaves_out(self.descent.path(), FileType::Directory) {
+                        self.descent.skip();
+                    }
+                    continue;
+                }
             };
             let path = self.descent.path().join(&name);
+            if self.leaves_out(&path, kind) {
+                continue;
+            }
             match kind {
                 FileType::RegularFile if is_own_name(&name) => continue,
                 FileType::RegularFile => {}
-                FileType::Symlink if self.takes_links => {}
+                FileType::Symlink if self.taken.links => {}
                 FileType::Symlink => return Some(Met::Skipped(path, Skip::Symlink)),
                 _ if self.is_plain_side => continue,
                 _ => return Some(Met::Skipped(path, Skip::Special)),

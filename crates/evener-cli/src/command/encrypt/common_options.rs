@@ -9,7 +9,7 @@ use evener_files::{Filter, Naming, Source};
 
 use super::keys::STDIN_FILE;
 use super::report_place::{self, Used};
-use crate::terminal::{PathDisplay, output, units};
+use crate::terminal::{Exit, PathDisplay, output, units};
 
 /// Memory for data in work unless told otherwise; with code and stacks a run stays under 256 MiB.
 const MEMORY_BYTES: u64 = 192 << 20;
@@ -69,8 +69,18 @@ impl CommonOptions {
         report_place::check(report, &used, filter, naming)
     }
 
-    /// Writes a report where one is wanted.
-    pub(super) fn write(&self, report: &Report) -> anyhow::Result<()> {
+    /// Writes a report where one is wanted, of a run that ended so. Where it cannot be written, that is said, and all that was done is no success any more.
+    pub(super) fn write_after(&self, exit: Exit, report: &Report) -> Exit {
+        match self.write(report) {
+            Ok(()) => exit,
+            Err(error) => {
+                output::failure(&error);
+                if exit == Exit::Done { Exit::SomeFailed } else { exit }
+            }
+        }
+    }
+
+    fn write(&self, report: &Report) -> anyhow::Result<()> {
         let Some(file) = self.json.as_deref() else { return Ok(()) };
         let json = serde_json::to_string_pretty(report)? + "\n";
         if file == Path::new("-") {

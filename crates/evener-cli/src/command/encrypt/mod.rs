@@ -3,6 +3,7 @@
 //! Path: options -> keys -> drivers -> [`process`] with a progress line -> failures, summary, report.
 
 mod common_options;
+mod filter_options;
 mod keys;
 mod part;
 mod places;
@@ -19,7 +20,7 @@ use std::io::{IsTerminal as _, stdout};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, bail};
+use anyhow::bail;
 use clap::ArgGroup;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::Cancel;
@@ -38,6 +39,7 @@ use crate::machine;
 use crate::machine::options::{ModuleOptions, objective_parser, policy_parser};
 use crate::terminal::{Exit, examples_help, output, prompt, signals};
 use common_options::CommonOptions;
+use filter_options::FilterOptions;
 use keys::{Format, KeyOptions, RecipientOptions};
 use places::{Named, Places};
 use preservation::KeepOptions;
@@ -147,17 +149,8 @@ struct RunOptions {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Leaves out what GLOB matches, as in .gitignore.
-    ///
-    /// Below a directory: *.tmp, /cache/, a/**/b. Names are those of the source. May be repeated.
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
-
-    /// Takes only files that GLOB matches.
-    ///
-    /// --exclude stands over it. May be repeated.
-    #[arg(long, value_name = "GLOB")]
-    include: Vec<String>,
+    #[command(flatten)]
+    filter: FilterOptions,
 
     /// Takes a file for unchanged whatever the time of its inode says: for stores that change it.
     #[arg(hide_short_help = true, long)]
@@ -202,7 +195,7 @@ struct RunOptions {
 pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
     let (keys, recipients) = (&arguments.keys, &arguments.recipients);
     let places = arguments.run.places(Direction::Encrypt, keys.format()?, false);
-    arguments.run.check(Direction::Encrypt, &places)?;
+    arguments.run.check(!arguments.armor, &places)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
     keys.check_stdin(Some(recipients), &places.sources)?;
     let key_files = keys.files(Some(recipients));
@@ -223,7 +216,7 @@ pub(crate) fn encrypt(arguments: &Encrypt) -> anyhow::Result<Exit> {
 pub(crate) fn decrypt(arguments: &Decrypt) -> anyhow::Result<Exit> {
     let keys = &arguments.keys;
     let places = arguments.run.places(Direction::Decrypt, keys.format()?, arguments.range.is_some());
-    arguments.run.check(Direction::Decrypt, &places)?;
+    arguments.run.check(false, &places)?;
     let cancel = signals::end_soon_after_signals(abandon)?;
     keys.check_stdin(None, &places.sources)?;
     let key_files = keys.files(None);
@@ -249,7 +242,7 @@ fn run(
         machine.load_or_measure_costs(&operations, false);
     }
     options.learned.clone_from(&machine.learned);
-    options.filter = Filter::new(&run.include, &run.exclude).map_err(|error| anyhow!("{error}"))?;
+    options.filter = run.filter.filter()?;
     let about = RunFacts {
         direction: if direction == Direction::Encrypt { "encrypt" } else { "decrypt" },
         format: keys.format()?.name(),
@@ -297,17 +290,7 @@ fn run(
     {
         output::warning("nothing went to standard output; -o - sends it there");
     }
-    match run.write(&report) {
-        Err(error) if exit == Exit::Done => {
-            output::failure(&error);
-            Ok(Exit::SomeFailed)
-        }
-        Err(error) => {
-            output::failure(&error);
-            Ok(exit)
-        }
-        Ok(()) => Ok(exit),
-    }
+    Ok(run.common.write_after(exit, &report))
 }
 
 /// How a run ended, as the status of its process.
@@ -370,10 +353,10 @@ fn carry_out(
 }
 
 impl RunOptions {
-    /// What no library would find wrong.
-    fn check(&self, direction: Direction, places: &Places) -> anyhow::Result<()> {
+    /// What no library would find wrong; `is_binary` says that encrypted bytes come out.
+    fn check(&self, is_binary: bool, places: &Places) -> anyhow::Result<()> {
         let to_stdout = places.target == Target::Stdout;
-        if to_stdout && direction == Direction::Encrypt && stdout().is_terminal() {
+        if to_stdout && is_binary && stdout().is_terminal() {
             return Err(RequestError::Terminal.into());
         }
         if to_stdout && self.common.json.as_deref() == Some(Path::new("-")) {
@@ -393,7 +376,7 @@ impl RunOptions {
 
     /// The report takes the place of nothing that the run reads or makes.
     fn check_report(&self, key_files: &[PathBuf], places: &Places) -> anyhow::Result<()> {
-        let filter = Filter::new(&self.include, &self.exclude).map_err(|error| anyhow!("{error}"))?;
+        let filter = self.filter.filter()?;
         let made = places.made(self.tar);
         self.common.check_report(&places.sources, key_files, made, (&filter, &places.naming))
     }
@@ -468,9 +451,5 @@ impl RunOptions {
             (false, true) => Existing::Update,
             (false, false) => Existing::Keep,
         }
-    }
-
-    fn write(&self, report: &Report) -> anyhow::Result<()> {
-        self.common.write(report)
     }
 }

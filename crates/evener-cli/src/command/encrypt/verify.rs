@@ -8,11 +8,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use evener::core::Direction;
 use evener::core::plan::Policy;
 use evener_files::run_report::{Report, RunFacts};
-use evener_files::{
-    Filter, Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, process,
-};
+use evener_files::{Keep, Naming, Options, Progress, Request, Source, Summary, Target, Task, process};
 
 use super::common_options::CommonOptions;
+use super::filter_options::FilterOptions;
 use super::keys::KeyOptions;
 use super::places::suffix;
 use super::{abandon, progress, summary};
@@ -51,6 +50,9 @@ pub(crate) struct Verify {
     #[arg(long, value_name = "SUFFIX", value_parser = OsStringValueParser::new().try_map(suffix), requires = "against", help_heading = "Files")]
     suffix: Option<OsString>,
 
+    #[command(flatten)]
+    filter: FilterOptions,
+
     /// Leaves symbolic links out; unless given, each is compared with its source.
     #[arg(hide_short_help = true, long, help_heading = "Files")]
     skip_links: bool,
@@ -69,12 +71,8 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
     arguments.keys.check_stdin(None, &sources)?;
     let compared: Vec<_> = arguments.against.iter().cloned().map(Source::Path).collect();
     let read = [&sources[..], &compared].concat();
-    arguments.common.check_report(
-        &read,
-        &arguments.keys.files(None),
-        Vec::new(),
-        (&Filter::default(), &Naming::Kept),
-    )?;
+    let (key_files, filter) = (arguments.keys.files(None), arguments.filter.filter()?);
+    arguments.common.check_report(&read, &key_files, Vec::new(), (&filter, &Naming::Kept))?;
     let (opener, left_out) = arguments.keys.opener(&sources, arguments.common.memory)?;
     let operations: Vec<_> =
         opener.algorithms().into_iter().map(|algorithm| (algorithm, Direction::Decrypt)).collect();
@@ -84,7 +82,7 @@ pub(crate) fn verify(arguments: &Verify) -> anyhow::Result<Exit> {
         task: Task::Decrypt(opener),
         sources,
         target: Target::Nowhere(arguments.against.clone()),
-        options: Options { learned: machine.learned.clone(), left_out, ..arguments.options() },
+        options: Options { learned: machine.learned.clone(), left_out, filter, ..arguments.options() },
     };
     let counts = Progress::default();
     let is_key_dear = matches!(&request.task, Task::Decrypt(opener) if opener.is_slow());
@@ -125,7 +123,6 @@ impl Verify {
             }
             output::line(format_args!("verified {files}, {size}{rest}"));
         }
-        self.common.write(&report)?;
-        Ok(super::exit(verified))
+        Ok(self.common.write_after(super::exit(verified), &report))
     }
 }
