@@ -39,7 +39,7 @@ pub fn process(
 ) -> Result<Summary, RequestError> {
     let start = Instant::now();
     let run = Run { request, driver_factory, progress, cancel };
-    let through = stream::Run { request, driver_factory, progress, cancel };
+    let through = stream::Run::new(request, driver_factory, progress, cancel);
     let paths = request.sources.iter().map(|source| match source {
         Source::Stdin => None,
         Source::Path(path) => Some(path.clone()),

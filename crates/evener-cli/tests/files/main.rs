@@ -6,6 +6,7 @@ mod common;
 mod bad_input;
 mod beside;
 mod files;
+mod filters;
 mod finished_outputs;
 mod formats;
 mod interop;

@@ -11,6 +11,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{EVENER, Place, Ran, files, noise};
+use evener_testing::waiting::soon;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{LocalModes, tcgetattr};
 
@@ -176,6 +178,30 @@ fn a_reader_that_has_seen_enough_ends_it_quietly_by_sigpipe() {
     );
     assert_eq!(ran.stdout_text(), "1\n", "where the signal is ignored it is an error");
     assert!(ran.stderr().contains("reader"), "{}", ran.stderr());
+}
+
+#[test]
+fn a_pipe_whose_reader_has_gone_ends_though_its_input_is_silent() {
+    let place = place();
+    place.evener().args(["encrypt", "-q", "-i", "id", "-o", "large.age", "large"]).run().succeeded();
+    for (direction, input) in [("encrypt", "large"), ("decrypt", "large.age")] {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let mut run = place.evener_at_a_prompt().args([direction, "-q", "-i", "id", "-o", "-", "-"]);
+        run.command.stdin(Stdio::piped()).stdout(writer).stderr(Stdio::piped());
+        let mut child = run.command.spawn().unwrap();
+        run.command.stdout(Stdio::null());
+        if direction == "encrypt" {
+            // The header comes before anything is read; the reader takes no more than that.
+            rustix::io::read(&reader, &mut [0]).unwrap();
+        }
+        drop(reader);
+        // Two segments of age's, of which the first goes to the output, and a part of one for which a read waits.
+        let mut silent = child.stdin.take().unwrap();
+        silent.write_all(&fs::read(place.join(input)).unwrap()[..160 << 10]).ok();
+        assert!(soon(|| child.try_wait().unwrap().is_some()), "{direction}: it waits for its input");
+        let ended = child.wait_with_output().unwrap();
+        assert!(is_dead_by(ended.status, SIGPIPE), "{direction}: {ended:?}");
+    }
 }
 
 #[test]
@@ -348,6 +374,30 @@ fn gives_the_terminal_back(place: &Place, command: &str, signal: Signal) {
     let status = setsid.wait().unwrap();
     assert!(!status.success() && !hides(), "{command}, {signal:?}: {status:?}");
     ours.read_to_end(&mut Vec::new()).ok();
+}
+
+#[test]
+fn encrypted_text_may_go_to_a_terminal_and_encrypted_bytes_may_not() {
+    let place = place();
+    let shown = |options: &[&str]| {
+        let (mut ours, programs) = evener_testing::programs::new_terminal();
+        let mut run = place.evener().args(["encrypt", "-i", "id"]).args(options).arg("f");
+        run.command.stdin(Stdio::null()).stdout(programs).stderr(Stdio::piped());
+        let ended = run.command.output().unwrap();
+        let mut shown = Vec::new();
+        // The other end is still open, so it ends with nothing more to read.
+        ours.read_to_end(&mut shown).ok();
+        (ended.status.code(), String::from_utf8(shown).unwrap() + &String::from_utf8_lossy(&ended.stderr))
+    };
+    for output in ["-", "/dev/stdout"] {
+        let (code, text) = shown(&["-a", "-o", output]);
+        assert!(code == Some(0) && text.contains("-----BEGIN AGE ENCRYPTED FILE-----"), "{output}: {text:?}");
+        let (code, refused) = shown(&["-o", output]);
+        assert!(
+            code == Some(2) && refused.starts_with("evener: encrypted bytes would"),
+            "{output}: {refused:?}"
+        );
+    }
 }
 
 // -- what is said ------------------------------------------------------------------------------------------------------------

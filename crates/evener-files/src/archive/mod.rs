@@ -41,7 +41,7 @@ fn pack(run: &stream::Run<'_>, open: &Arc<OpenPlaces>) -> Result<Summary, Reques
         Target::Path(path) => path.as_path(),
         Target::Stdout | Target::Beside | Target::Nowhere(_) => Path::new("-"),
     };
-    let inputs = named_inputs(&sources.collect::<Result<Vec<_>, _>>()?, target)?;
+    let inputs = named_inputs(&sources.collect::<Result<Vec<_>, _>>()?, stream::place_of(&request.target))?;
     let packed = Arc::new(Packed::default());
     let packer = Packer::new(inputs, &options.filter, options.keep, open, &packed);
     let output = stream::Output::open(request)?;
@@ -61,7 +61,7 @@ fn pack(run: &stream::Run<'_>, open: &Arc<OpenPlaces>) -> Result<Summary, Reques
 fn unpack(run: &stream::Run<'_>, open: &Arc<OpenPlaces>) -> Result<Summary, RequestError> {
     let (request, options) = (run.request, &run.request.options);
     let Target::Path(target) = &request.target else { return Err(RequestError::ArchiveToStdout) };
-    let (path, input) = stream::open_input(request, run.cancel)?;
+    let (path, input) = run.open_input()?;
     let outputs = Outputs::new(options.keep, Arc::clone(open), &options.key_files);
     let failed = |error: FileError| RequestError::Output { path: target.clone(), error };
     let root = OutputDir::open(target, &outputs, None).map_err(failed)?;

@@ -1,4 +1,5 @@
-//! An interruptible reader: a read from a pipe or terminal that may be silent for hours ends when the run is cancelled.
+//! An interruptible reader: a read from a pipe or terminal that may be silent for hours ends when the run is cancelled, and when what is read goes
+//! nowhere any more.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -14,16 +15,15 @@ use crate::error::FileError;
 /// what a user takes for a delay.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// A source of bytes that ends with an error when the run is cancelled while it waits. Reads no more than it
-/// is requested.
+/// A source of bytes that ends with an error when one of its causes to stop comes while it waits. Reads no more than it is requested.
 pub(crate) struct InterruptibleReader<F> {
     source: F,
-    cancel: Cancel,
+    causes: Vec<Cancel>,
 }
 
 impl<F: AsFd> InterruptibleReader<F> {
-    pub(crate) fn new(source: F, cancel: &Cancel) -> Self {
-        Self { source, cancel: cancel.clone() }
+    pub(crate) fn new(source: F, causes: &[&Cancel]) -> Self {
+        Self { source, causes: causes.iter().map(|&cause| cause.clone()).collect() }
     }
 
     /// Waits a moment for bytes or the end; a signal ends the moment.
@@ -45,7 +45,7 @@ impl<F: AsFd> Read for InterruptibleReader<F> {
                     came => return Ok(came?),
                 }
             }
-            if self.cancel.is_cancelled() {
+            if self.causes.iter().any(Cancel::is_cancelled) {
                 return Err(io::Error::other(Stopped));
             }
         }
@@ -80,7 +80,7 @@ mod tests {
     fn a_read_that_waits_for_ever_ends_when_the_run_is_cancelled() {
         let (silent, _writer) = rustix::pipe::pipe().unwrap();
         let cancel = Cancel::default();
-        let mut patient = InterruptibleReader::new(silent, &cancel);
+        let mut patient = InterruptibleReader::new(silent, &[&Cancel::default(), &cancel]);
         let error = std::thread::scope(|scope| {
             let reader = scope.spawn(|| patient.read(&mut [0; 8]).unwrap_err());
             cancel.cancel();
@@ -95,7 +95,7 @@ mod tests {
         rustix::io::write(&writer, b"text").unwrap();
         drop(writer);
         let mut read = Vec::new();
-        InterruptibleReader::new(reader, &Cancel::default()).read_to_end(&mut read).unwrap();
+        InterruptibleReader::new(reader, &[&Cancel::default()]).read_to_end(&mut read).unwrap();
         assert_eq!(read, b"text");
     }
 }

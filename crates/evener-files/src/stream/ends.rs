@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd, RawFd};
 use std::path::Path;
 
+use evener_fd::text::PathDisplay;
 use evener_fd::{SystemError, open_named};
 use rustix::fs::{self, FileType, OFlags};
 use rustix::io::Errno;
@@ -55,6 +56,20 @@ pub(super) fn is_sink(path: &Path) -> bool {
     number_of(path).is_some() || fs::stat(path).is_ok_and(is_special)
 }
 
+/// Where the output of a stream lies among files: that of a pipe, a terminal or a device lies nowhere, and standard output where a shell
+/// has made a file of it.
+pub(crate) fn place_of(target: &Target) -> Option<&Path> {
+    let path = match target {
+        Target::Path(path) => path.as_path(),
+        Target::Stdout => Path::new(STDOUT),
+        Target::Beside | Target::Nowhere(_) => return None,
+    };
+    let is_file = |stat: fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    (!is_sink(path) || fs::stat(path).is_ok_and(is_file)).then_some(path)
+}
+
+const STDOUT: &str = "/dev/stdout";
+
 /// Opens a source; `None` is standard input.
 pub(super) fn open_source(path: Option<&Path>) -> Result<OwnedFd, RequestError> {
     let path = path.unwrap_or_else(|| Path::new("/dev/stdin"));
@@ -67,7 +82,7 @@ pub(super) fn open_source(path: Option<&Path>) -> Result<OwnedFd, RequestError> 
 
 /// Opens a sink; `None` is standard output. A disk is overwritten only where that is allowed.
 pub(super) fn open_sink(path: Option<&Path>, overwrite: bool) -> Result<OwnedFd, RequestError> {
-    let path = path.unwrap_or_else(|| Path::new("/dev/stdout"));
+    let path = path.unwrap_or_else(|| Path::new(STDOUT));
     if let Some(number) = number_of(path) {
         return descriptor(number, path);
     }
@@ -91,7 +106,7 @@ pub(super) fn is_number(path: &Path) -> bool {
 fn number_of(path: &Path) -> Option<RawFd> {
     match path.to_str()? {
         "/dev/stdin" => Some(0),
-        "/dev/stdout" => Some(1),
+        STDOUT => Some(1),
         "/dev/stderr" => Some(2),
         path => {
             let number = path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"))?;
@@ -105,13 +120,13 @@ fn descriptor(number: RawFd, path: &Path) -> Result<OwnedFd, RequestError> {
     evener_startup::duplicate(number).map_err(|error| match (Errno::from_io_error(&error), number) {
         (Some(Errno::BADF), 0) => RequestError::Closed("standard input".to_owned()),
         (Some(Errno::BADF), 1) => RequestError::Closed("standard output".to_owned()),
-        (Some(Errno::BADF), _) => RequestError::Closed(path.display().to_string()),
-        _ => RequestError::Stdio(SystemError::of(format!("open {}", path.display()))(error)),
+        (Some(Errno::BADF), _) => RequestError::Closed(PathDisplay(path).to_string()),
+        _ => RequestError::Stdio(SystemError::of(format!("open {}", PathDisplay(path)))(error)),
     })
 }
 
 fn cannot(verb: &str, path: &Path) -> impl FnOnce(std::io::Error) -> RequestError {
-    let doing = format!("{verb} {}", path.display());
+    let doing = format!("{verb} {}", PathDisplay(path));
     |error| RequestError::Stdio(SystemError::of(doing)(error))
 }
 

@@ -9,7 +9,7 @@ mod range;
 mod segment_reader;
 
 pub use ends::is_source;
-pub(crate) use ends::is_stream;
+pub(crate) use ends::{is_stream, place_of};
 
 use std::io::{IoSlice, Read, Write};
 use std::path::PathBuf;
@@ -34,20 +34,19 @@ use crate::segments::slots::plan_slots;
 
 pub(crate) use output::{Output, Sink};
 use segment_reader::SegmentReader;
-pub(crate) use segment_reader::open_input;
 
 /// What a run through standard input or output is made of.
 struct Pipe<'a> {
     progress: &'a Progress,
     cancel: &'a Cancel,
+    is_full: &'a Cancel,
 }
 
 /// Runs one input to one output.
 pub(crate) fn run(run: &Run<'_>) -> Result<Summary, RequestError> {
-    let Run { request, progress, cancel, .. } = *run;
-    let (path, input) = open_input(request, cancel)?;
-    let output = Output::open(request)?;
-    Ok(run.through(input, output)?.summary(path, progress))
+    let (path, input) = run.open_input()?;
+    let output = Output::open(run.request)?;
+    Ok(run.through(input, output)?.summary(path, run.progress))
 }
 
 /// Encrypts or decrypts all of `input` into `output`, as `request` says; its sources and its target are not looked at.
@@ -69,7 +68,8 @@ pub fn through(
     let start = Instant::now();
     let mut sink = Passage { output };
     let output = Output::given(&mut sink, request);
-    let ended = Run { request, driver_factory, progress, cancel }.through(Box::new(input), output)?;
+    let run = Run::new(request, driver_factory, progress, cancel);
+    let ended = run.through(Box::new(input), output)?;
     let summary = ended.summary("-".into(), progress);
     Ok(Summary { cancelled: cancel.is_cancelled(), elapsed: start.elapsed(), ..summary })
 }
@@ -95,6 +95,8 @@ pub(crate) struct Run<'a> {
     pub(crate) driver_factory: &'a dyn DriverFactory,
     pub(crate) progress: &'a Progress,
     pub(crate) cancel: &'a Cancel,
+    /// That the output takes no more, so that no thread waits for the input.
+    is_full: Cancel,
 }
 
 /// How it ended.
@@ -105,20 +107,34 @@ pub(crate) struct Ended {
     pub(crate) bytes_out: u64,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(crate) fn new(
+        request: &'a Request,
+        driver_factory: &'a dyn DriverFactory,
+        progress: &'a Progress,
+        cancel: &'a Cancel,
+    ) -> Self {
+        Self { request, driver_factory, progress, cancel, is_full: Cancel::default() }
+    }
+
+    /// Opens the input of the request, with its name.
+    pub(crate) fn open_input(&self) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
+        segment_reader::open_input(self.request, &[self.cancel, &self.is_full])
+    }
+
     /// Encrypts or decrypts all of `input` into `output`, which is finished where that went well.
     pub(crate) fn through(
         &self,
         input: Box<dyn Read + Send + '_>,
         mut output: Output<'_>,
     ) -> Result<Ended, RequestError> {
-        let Self { request, driver_factory, progress, cancel } = *self;
+        let Self { request, driver_factory, progress, cancel, ref is_full } = *self;
         let workers = request.options.workers.max(1);
         let (plan, mut memory) = plan_slots(request, workers + 1)?;
         let slots: Vec<_> = plan.cut(&mut memory).into_iter().flatten().collect();
         let workers = (0..workers).map(|_| driver_factory.core_drivers()).collect();
         let setup = Setup { workers, ..setup(request, driver_factory, slots.len(), cancel) };
-        let pipe = Pipe { progress, cancel };
+        let pipe = Pipe { progress, cancel, is_full };
         let (result, report) = evener::try_run(setup, |runtime| {
             let mut caller = runtime.caller(driver_factory.core_drivers());
             let mut slots = slots;
@@ -143,7 +159,7 @@ impl Run<'_> {
 
 /// Runs the part of one input that is wanted to one output.
 pub(crate) fn run_part(run: &Run<'_>) -> Result<Summary, RequestError> {
-    let Run { request, driver_factory, progress, cancel } = *run;
+    let Run { request, driver_factory, progress, cancel, .. } = *run;
     let (Some(part), [Source::Path(path)]) = (request.options.part, request.sources.as_slice()) else {
         return Err(RequestError::PartOfOne);
     };
@@ -230,8 +246,12 @@ impl Pipe<'_> {
             let (sender, mut receiver) = runtime.stream();
             hand_over.send((stream, free, sender)).expect("the reader waits for it");
             let written = self.write_all(&body, direction, &mut receiver, &give_back, output);
-            // Both ends of both circles are dropped, so that a reader that still reads comes to its end.
+            // Both ends of both circles are dropped, so that a reader that still reads comes to its end; one that waits for an input that
+            // may be silent for hours is told.
             drop((receiver, give_back));
+            if written.is_err() {
+                self.is_full.cancel();
+            }
             let read = reader.join().expect("the reader does not panic");
             written.and(read)
         })

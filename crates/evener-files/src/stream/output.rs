@@ -71,11 +71,12 @@ impl<'s> Output<'s> {
             Target::Stdout | Target::Beside => None,
         };
         let sink = open_sink(target, request.options.existing == Existing::Replace)?;
-        if matches!(request.task, Task::Encrypt(_)) && is_terminal(&sink) {
+        let encoder = encoder(request);
+        if matches!(request.task, Task::Encrypt(_)) && encoder.is_none() && is_terminal(&sink) {
             return Err(RequestError::Terminal);
         }
         let target = target.unwrap_or_else(|| Path::new("-")).to_owned();
-        Ok(Self { sink: Way::Open(sink), written: 0, target, encoder: encoder(request), leaves_holes: false })
+        Ok(Self { sink: Way::Open(sink), written: 0, target, encoder, leaves_holes: false })
     }
 
     fn nowhere() -> Self {

@@ -185,10 +185,10 @@ fn without_armor<'i>(
     if is_armored { armor.dearmored(BufReader::new(input)) } else { Ok(Box::new(input)) }
 }
 
-/// Opens the one input of a request, with its name.
+/// Opens the one input of a request, with its name. A read of it that waits ends with any of `causes`.
 pub(crate) fn open_input(
     request: &Request,
-    cancel: &Cancel,
+    causes: &[&Cancel],
 ) -> Result<(PathBuf, Box<dyn Read + Send>), RequestError> {
     let path = match request.sources.as_slice() {
         [Source::Stdin] => None,
@@ -205,5 +205,5 @@ pub(crate) fn open_input(
         return Err(RequestError::OneInput(if path.is_some() { "output" } else { "input" }));
     }
     let name = path.cloned().unwrap_or_else(|| "-".into());
-    Ok((name, Box::new(InterruptibleReader::new(fd, cancel))))
+    Ok((name, Box::new(InterruptibleReader::new(fd, causes))))
 }

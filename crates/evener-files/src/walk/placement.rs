@@ -103,15 +103,15 @@ fn into_target(source: &Path, target: &Path, naming: &Naming) -> Result<Input, R
     Ok(Input { source: source.to_owned(), target, target_is_named: false })
 }
 
-/// Inputs with the names that they have beside each other; refuses those of one name, and `target` inside one.
+/// Inputs with the names that they have beside each other; refuses those of one name, and one that `target` lies in, where that is a file.
 pub(crate) fn named_inputs(
     sources: &[PathBuf],
-    target: &Path,
+    target: Option<&Path>,
 ) -> Result<Vec<(PathBuf, OsString)>, RequestError> {
     let mut taken = HashSet::new();
     let mut named = Vec::with_capacity(sources.len());
     for source in sources {
-        check(source, target)?;
+        target.map(|target| check(source, target)).transpose()?;
         let name = own_name(source).ok_or_else(|| RequestError::NoName(source.clone()))?;
         if !taken.insert(name.clone()) {
             return Err(RequestError::SameOutput(name.into()));
