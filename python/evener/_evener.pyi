@@ -13,6 +13,7 @@ __all__ = [
     "algorithms",
     "configure",
     "crypt_many",
+    "rename_new",
     "run_files",
     "statistics",
 ]
@@ -63,6 +64,7 @@ class Writer:
     def write(self, data: Buffer) -> int: ...
     def finish(self) -> None: ...
 
+def rename_new(draft: str, name: str) -> None: ...
 def run_files(
     what: str,
     keys: dict[str, typing.Any],

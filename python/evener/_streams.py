@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
+import stat
 import typing
 
 from . import _arguments, _evener
@@ -84,9 +86,25 @@ class EncryptedReader(io.RawIOBase):
         return f"<evener.EncryptedReader {self.name!r}>"
 
 
-class EncryptedWriter(io.BufferedIOBase):
+class _Leaving(typing.Protocol):
+    def close(self) -> None: ...
+    def discard(self) -> None: ...
+
+
+class _WholeOrNothing:
+    """A file whose ``with`` block gives up what it wrote where it ends by an exception."""
+
+    def __exit__(self: _Leaving, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+
+class EncryptedWriter(_WholeOrNothing, io.BufferedIOBase):
     """Encrypts what is written to it. A file has its name when it is closed, whole and on the disk; after an exception in a ``with`` block, and
-    after :meth:`discard`, nothing is there that was not there before.
+    after :meth:`discard`, nothing is there that was not there before. A file that it replaces leaves its mode to it, and its owner where this
+    process may give it.
     """
 
     def __init__(self, sink: typing.Any, keys: dict[str, typing.Any], armor: bool, name: str, final: str | None = None, exclusive: bool = False) -> None:
@@ -140,16 +158,12 @@ class EncryptedWriter(io.BufferedIOBase):
         if self._draft is None or self._final is None:
             return
         if self._exclusive:
-            os.link(self._draft, self._final, follow_symlinks=False)
-            os.unlink(self._draft)
+            _name_new(self._draft, self._final)
         else:
+            _take_over(self._draft, self._final)
             os.replace(self._draft, self._final)
         self._draft = None
-        directory = os.open(os.path.dirname(self._final) or ".", os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        _sync_directory(os.path.dirname(self._final) or ".")
 
     def _remove(self) -> None:
         draft, self._draft = self._draft, None
@@ -165,12 +179,6 @@ class EncryptedWriter(io.BufferedIOBase):
             raise ValueError("I/O operation on closed file")
         return self._opened
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
-
     def __del__(self) -> None:
         # Nobody said that it is whole.
         if getattr(self, "_opened", None) is not None:
@@ -180,7 +188,7 @@ class EncryptedWriter(io.BufferedIOBase):
         return f"<evener.EncryptedWriter {self.name!r}>"
 
 
-class EncryptedTextWriter(io.TextIOWrapper):
+class EncryptedTextWriter(_WholeOrNothing, io.TextIOWrapper):
     """Encrypts text that is written to it. As of an :class:`EncryptedWriter`, nothing is left of what fails; a wrapper of one's own would close the file
     after an exception as well, and so give what was written until then its name.
     """
@@ -208,12 +216,6 @@ class EncryptedTextWriter(io.TextIOWrapper):
     def discard(self) -> None:
         """Gives up what was written: closes without a result."""
         self._writer.discard()
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
 
     def __del__(self) -> None:
         try:
@@ -322,6 +324,64 @@ def _writer(file: typing.Any, keys: dict[str, typing.Any], armor: bool, exclusiv
     if os.path.exists(final) and not os.path.isfile(final):
         raise UnsupportedError("what is no regular file is written through a file object", name)
     return EncryptedWriter(None, keys, armor, name, final=final, exclusive=exclusive)
+
+
+def _name_new(draft: str, final: str) -> None:
+    """Gives a draft a name that nothing has, also where the file system has no second names."""
+    try:
+        os.link(draft, final, follow_symlinks=False)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+        _evener.rename_new(draft, final)
+    else:
+        os.unlink(draft)
+
+
+def _take_over(draft: str, final: str) -> None:
+    """Gives a draft the mode of the file that it replaces, if there is one, and its owner where that may be."""
+    try:
+        old = os.stat(final)
+    except FileNotFoundError:
+        return
+    file = os.open(draft, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        mode = stat.S_IMODE(old.st_mode)
+        # Set-user-ID goes with the owner only, and what a group may with the group.
+        if not _owned(file, old.st_uid, old.st_gid):
+            mode &= ~stat.S_ISUID if _owned(file, -1, old.st_gid) else stat.S_IRWXU
+        os.fchmod(file, mode)
+    finally:
+        os.close(file)
+
+
+def _owned(file: int, user: int, group: int) -> bool:
+    try:
+        os.fchown(file, user, group)
+    except PermissionError:
+        return False
+    return True
+
+
+def _sync_directory(directory: str) -> None:
+    """Has a name last. The file has it already: that its directory may not be opened, or cannot be synced, is no failure of it."""
+    try:
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
+    finally:
+        os.close(opened)
+
+
+#: What a file system says of calls that it does not have.
+_NOT_THERE = (errno.EPERM, errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EMLINK, errno.EACCES)
 
 
 def _draft(final: str) -> str:

@@ -1,5 +1,6 @@
 """Encrypted files as file objects, judged by pyrage and Tink."""
 
+import errno
 import io
 import os
 import random
@@ -262,6 +263,67 @@ def test_threads_read_one_file_each_at_the_same_time(sealed, age_keys):
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(read, range(16)))
+
+
+def test_a_new_file_gets_its_name_where_the_file_system_has_no_second_names(tmp_path, age_keys, monkeypatch):
+    seal, unseal = age_keys
+
+    def refused(*_, **__):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    with evener.open(tmp_path / "new", "xb", **seal) as file:
+        file.write(b"text")
+    assert evener.open(tmp_path / "new", **unseal).read() == b"text"
+    # What came there meanwhile stays.
+    file = evener.open(tmp_path / "late", "xb", **seal)
+    file.write(b"ours")
+    (tmp_path / "late").write_bytes(b"theirs")
+    with pytest.raises(FileExistsError):
+        file.close()
+    assert (tmp_path / "late").read_bytes() == b"theirs" and sorted(os.listdir(tmp_path)) == ["late", "new"]
+
+
+def test_a_file_that_is_replaced_leaves_its_mode_and_owner_to_the_new_one(tmp_path, age_keys):
+    seal, _ = age_keys
+    path = tmp_path / "sealed"
+    for mode in [0o600, 0o664, 0o4750]:
+        path.write_bytes(b"before")
+        if os.geteuid() == 0:
+            os.chown(path, 1234, 2345)
+        path.chmod(mode)
+        before = path.stat()
+        with evener.open(path, "wb", **seal) as file:
+            file.write(b"after")
+        after = path.stat()
+        assert after.st_ino != before.st_ino
+        assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_a_file_that_is_in_place_is_no_failure_where_its_directory_cannot_be_synced(tmp_path, age_keys, monkeypatch):
+    seal, unseal = age_keys
+
+    def refused(*_):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with evener.open(tmp_path / "file", "wb", **seal) as file:
+        file.write(b"text")
+    monkeypatch.undo()
+    assert evener.open(tmp_path / "file", **unseal).read() == b"text"
+
+
+def test_a_forked_child_is_told_instead_of_waiting_for_what_its_parent_read(sealed, age_keys):
+    _, unseal = age_keys
+    opened = evener.open(sealed, buffering=0, **unseal)
+    child = os.fork()
+    if child == 0:
+        try:
+            opened.bytes_read
+        except RuntimeError:
+            os._exit(0)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_what_is_no_regular_file_is_never_replaced(tmp_path, age_keys):

@@ -138,9 +138,10 @@ fn watched<R: Send + 'static>(
             Ok(result) => Some(result),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(PyRuntimeError::new_err(
-                    "a thread of evener panicked, which is a fault of evener's",
-                ));
+                // Who pressed Ctrl-C before is told of that, which no handler of his would see again.
+                return Err(raised.take().unwrap_or_else(|| {
+                    PyRuntimeError::new_err("a thread of evener panicked, which is a fault of evener's")
+                }));
             }
         };
         if raised.is_none() {

@@ -35,7 +35,7 @@ mod _evener {
     #[pymodule_export]
     use super::files::run_files;
     #[pymodule_export]
-    use super::streams::{Reader, Writer};
+    use super::streams::{Reader, Writer, rename_new};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -20,7 +20,7 @@ use evener_machine::{Choice, Machine, Silent};
 use pyo3::exceptions::{PyBlockingIOError, PyOSError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rustix::fs::OFlags;
+use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 
 use crate::exceptions::{self, Kind};
 use crate::ffi::{self, LentText, Views};
@@ -68,6 +68,7 @@ impl Reader {
     /// Bytes of segments that were read from the source.
     #[getter]
     fn bytes_read(&self, py: Python<'_>) -> PyResult<u64> {
+        enter()?;
         py.detach(|| Ok(self.opened.lock()?.read_bytes()))
     }
 
@@ -388,6 +389,14 @@ fn unauthenticated() -> PyErr {
     Kind::Unsupported.exception(
         "the openssl format is not authenticated, and no file object has it: use decrypt and encrypt",
     )
+}
+
+/// Gives a file another name, which nothing has: what Python has no function for.
+#[pyfunction]
+pub(crate) fn rename_new(draft: PathBuf, name: PathBuf) -> PyResult<()> {
+    renameat_with(CWD, &draft, CWD, &name, RenameFlags::NOREPLACE).map_err(|errno| {
+        PyOSError::new_err((errno.raw_os_error(), "cannot give it its name", name.into_os_string()))
+    })
 }
 
 fn refused(path: &Path, error: &io::Error) -> PyErr {
