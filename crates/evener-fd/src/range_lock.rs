@@ -19,6 +19,15 @@ pub fn try_lock(file: BorrowedFd<'_>, bytes: Range<u64>) -> io::Result<bool> {
     }
 }
 
+/// Locks `bytes` beside others that share them; a directory takes this lock, too. It needs no more than the right to read.
+///
+/// # Errors
+///
+/// The system's: a file system or kernel without such locks, or one of the bytes is locked for another open file alone.
+pub fn share(file: BorrowedFd<'_>, bytes: Range<u64>) -> io::Result<()> {
+    call(file, libc::F_OFD_SETLK, libc::F_RDLCK, &bytes).0
+}
+
 /// Gives `bytes` up.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ mod common;
 
 mod damage;
 mod done_sequences;
+mod drafts;
 mod faults;
 mod interruption;
 mod kills;

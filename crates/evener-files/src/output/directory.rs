@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use evener_fd::Named;
 use rustix::fs::{self, AtFlags, Mode, OFlags, Stat};
@@ -45,6 +45,8 @@ pub(crate) struct Outputs {
     keys: Vec<(u64, u64)>,
     /// Outputs that got or lost a name by this run, and the time of their inode before.
     renamed: Mutex<HashMap<(u64, u64), i64>>,
+    /// Directories of an archive in which something is in work, by device and inode: one that is entered again is the same.
+    told: Mutex<HashMap<(u64, u64), Weak<OutputDir>>>,
     /// Outputs that this run made, where it may replace what stands under a name: device and inode of each.
     finished: OnceLock<Mutex<HashSet<(u64, u64)>>>,
 }
@@ -60,6 +62,7 @@ impl Outputs {
         let (locks, is_abandoned) = (Locks::default(), AtomicBool::new(false));
         let (undone, made, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (inputs, finished, renamed) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        let told = Mutex::default();
         Arc::new(Self {
             keep,
             open,
@@ -71,6 +74,7 @@ impl Outputs {
             inputs,
             keys,
             renamed,
+            told,
             finished,
         })
     }
@@ -103,6 +107,20 @@ impl Outputs {
     /// Whether a file is one with a key of the run.
     pub(crate) fn is_key(&self, identity: (u64, u64)) -> bool {
         self.keys.contains(&identity)
+    }
+
+    /// The directory of an archive that is in work.
+    fn told(&self, identity: (u64, u64)) -> Option<Arc<OutputDir>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).get(&identity)?.upgrade()
+    }
+
+    /// Keeps in mind that a directory of an archive is in work; those that no longer are go once they are most.
+    fn keep_told(&self, dir: &Arc<OutputDir>) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.len() == told.capacity() {
+            told.retain(|_, dir| dir.strong_count() > 0);
+        }
+        told.insert(dir.identity(), Arc::downgrade(dir));
     }
 
     /// Keeps in mind what a file is that is to get another name, or to lose one of several: the time of its inode will be another.
@@ -159,8 +177,8 @@ pub(crate) struct OutputDir {
     /// The directory that this one is in, which is finished after it.
     above: Option<Arc<Self>>,
     outputs: Arc<Outputs>,
-    /// What it gets at the end; the user's own directories get nothing.
-    attributes: Option<Attributes>,
+    /// What it gets at the end; the user's own directories get nothing. An archive may tell of one once more.
+    attributes: Mutex<Option<Attributes>>,
     /// Whether this run made it, so that nothing can stand in it already.
     pub(crate) is_new: bool,
     /// Where it is below the run's output.
@@ -251,6 +269,15 @@ impl OutputDir {
         let place = || self.place.enter(name).map(|(place, _)| place);
         let mut dir = Self::made(made, place, Some(self), &self.outputs, None)?;
         let fd = dir.fd()?;
+        if let Some(in_work) = self.outputs.told(dir.identity()) {
+            // It has what it needs while something is made in it, and gets what was told of it when that is over.
+            if let Some((attributes, xattrs)) = told {
+                set_xattrs(fd.as_fd(), xattrs, self.keep())?;
+                give_owner_access(&fd)?;
+                *in_work.attributes.lock().unwrap_or_else(PoisonError::into_inner) = Some(attributes);
+            }
+            return Ok(in_work);
+        }
         let as_it_stands = fs::fstat(&*fd).map_err(FileError::io("look at the directory"))?;
         let is_new = dir.is_new;
         let attributes = match told {
@@ -268,10 +295,11 @@ impl OutputDir {
         };
         give_owner_access(&fd)?;
         let dir_once = Arc::get_mut(&mut dir).expect("nobody else has it yet");
-        dir_once.attributes = attributes;
+        dir_once.attributes = Mutex::new(attributes);
         // It has no counterpart but what the archive tells of it.
         dir_once.source = Some(Arc::clone(&dir_once.place));
         dir_once.gives_acls = gives_acls(&*fd);
+        self.outputs.keep_told(&dir);
         Ok(dir)
     }
 
@@ -304,7 +332,7 @@ impl OutputDir {
         }
         let fd = place.fd()?;
         let source_place = source.as_ref().map(|source| Arc::clone(source.place));
-        let attributes = source.as_ref().map(|source| Attributes::of(source.stat));
+        let attributes = Mutex::new(source.as_ref().map(|source| Attributes::of(source.stat)));
         if let Some(source) = source {
             let before = if is_new { before(above) } else { Before::Anything };
             // Attributes are set by who may write, and an access list may take that right away.
@@ -410,7 +438,8 @@ impl OutputDir {
 
     /// Gives the directory owner, mode and time of its source, once.
     fn finish(&mut self) {
-        let Some(attributes) = self.attributes.take() else { return };
+        let attributes = self.attributes.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(attributes) = attributes else { return };
         if self.outputs.is_abandoned.load(Ordering::Relaxed) || std::thread::panicking() || self.is_undone() {
             return;
         }

@@ -1,18 +1,20 @@
 //! Drafts of killed runs: how a draft is known by its name, and how a run shows that it lives.
 //!
-//! A run holds a shared lock on each directory that the user named for output; the kernel drops it with the process. A
-//! process that could have the locks of a directory and of all above it exclusively knows that no run lives that has
-//! drafts there. So a run holds few descriptors for it, however many directories it works in.
+//! A run holds a shared lock on each directory that the user named for output; the kernel drops it with the process. Who finds
+//! no lock of others on a directory and on all above it knows that no other run lives that has drafts there. So a run holds few
+//! descriptors for it, however many directories it works in. The look gives no lock up, so that of two runs that look at once
+//! each sees the other.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::Duration;
 
-use rustix::fs::{self, AtFlags, DirEntry, FlockOperation, Mode};
-use rustix::io::Errno;
+use evener_fd::range_lock;
+use rustix::fs::{self, AtFlags, DirEntry, Mode};
 
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, Place};
@@ -60,35 +62,49 @@ pub(crate) fn is_own_name(name: &OsStr) -> bool {
 
 /// Whether a name is that of a draft, be it of a run that lives or of one that was killed.
 fn is_draft(name: &OsStr) -> bool {
-    let middle = |name: &'_ str| {
-        let (run, number) = name.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?.split_once('-')?;
-        let is_run = run.len() == 16 && run.bytes().all(|digit| digit.is_ascii_hexdigit());
-        Some(is_run && number.parse::<u64>().is_ok())
-    };
-    name.to_str().and_then(middle) == Some(true)
+    run_of(name).is_some()
 }
 
-/// The locks that this run holds: on each directory that the user named for output.
+/// The run whose draft has this name.
+fn run_of(name: &OsStr) -> Option<u64> {
+    let middle = name.to_str()?.strip_prefix(DRAFT_PREFIX)?.strip_suffix(DRAFT_SUFFIX)?;
+    let (run, number) = middle.split_once('-')?;
+    let is_run = run.len() == 16 && run.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let run = u64::from_str_radix(run, 16).ok().filter(|_| is_run);
+    run.filter(|_| number.parse::<u64>().is_ok())
+}
+
+/// The locks that this run holds, on each directory that the user named for output, and where it looked for drafts of others.
 #[derive(Default)]
-pub(super) struct Locks(Mutex<Vec<Weak<Place>>>);
+pub(super) struct Locks {
+    held: Mutex<Vec<Weak<Place>>>,
+    /// Directories that were looked through, by device and inode: each is once in a run.
+    cleaned: Mutex<HashSet<(u64, u64)>>,
+}
 
 impl Locks {
     /// Says that this run may have drafts at or below `place`, as long as that is in use.
     pub(super) fn hold(&self, place: &Arc<Place>) -> Result<(), FileError> {
         lock(&*place.fd()?);
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|place| place.strong_count() > 0);
         held.push(Arc::downgrade(place));
         Ok(())
     }
 
-    /// Removes the drafts of killed runs in `place`, unless some run lives that may have drafts there: it holds a lock on that
-    /// directory or on one above it. Where the file system knows no locks, they stay.
+    /// Removes the drafts of killed runs in `place`, unless some other run lives that may have drafts there: it holds a lock on
+    /// that directory or on one above it. Where the file system knows no locks, they stay.
     pub(super) fn remove_stale_drafts(&self, place: &Place) {
-        let Ok(dir) = place.fd() else { return };
+        if !self.cleaned.lock().unwrap_or_else(PoisonError::into_inner).insert(place.identity) {
+            return;
+        }
+        let (Ok(dir), Ok(own)) = (place.fd(), run_number()) else { return };
         let Ok(entries) = fs::Dir::read_from(&*dir) else { return };
-        let is_draft = |entry: &DirEntry| is_draft(OsStr::from_bytes(entry.file_name().to_bytes()));
-        let drafts: Vec<_> = entries.flatten().filter(is_draft).collect();
+        // This process's own are in work, whichever of its runs made them.
+        let is_stale = |entry: &DirEntry| {
+            run_of(OsStr::from_bytes(entry.file_name().to_bytes())).is_some_and(|run| run != own)
+        };
+        let drafts: Vec<_> = entries.flatten().filter(is_stale).collect();
         // Looked for after the drafts were listed: a run that made them since holds its lock already.
         if drafts.is_empty() || self.another_lives(place) {
             return;
@@ -120,19 +136,14 @@ impl Locks {
         false
     }
 
-    /// Whether another process holds a lock on `dir`. This run's own are given up for the look.
+    /// Whether another run holds a lock on `dir`. By the descriptor that holds this run's own, if one does, for which that is none
+    /// of others; where this run holds several, one of them counts as another's, and drafts stay for a later run.
     fn is_held_by_others(&self, dir: &OwnedFd) -> bool {
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |place: &Arc<Place>| Some(place.identity) == identity(dir);
-        let own = held.iter().filter_map(Weak::upgrade).filter(is_it);
-        let own: Vec<_> = own.filter_map(|place| place.fd().ok()).collect();
-        for fd in &own {
-            fs::flock(&**fd, FlockOperation::Unlock).ok();
-        }
-        let is_held = fs::flock(dir, FlockOperation::NonBlockingLockExclusive).is_err();
-        fs::flock(dir, FlockOperation::Unlock).ok();
-        own.iter().for_each(|fd| lock(fd));
-        is_held
+        let own = held.iter().filter_map(Weak::upgrade).find(is_it).and_then(|place| place.fd().ok());
+        let looked = range_lock::is_locked(own.as_deref().unwrap_or(dir).as_fd(), LOCKED);
+        looked.unwrap_or(true)
     }
 }
 
@@ -141,18 +152,64 @@ fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
 }
 
 /// Says that this process may have drafts at or below `dir`; the lock ends with the last use of `dir`, however the process ends.
+/// Where the file system knows no locks, no process removes drafts.
 fn lock(dir: &OwnedFd) {
-    for _ in 0..LOCK_TRIES {
-        match fs::flock(dir, FlockOperation::NonBlockingLockShared) {
-            // Another run looks whether there are locks.
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
-            // Locked; or the file system knows no locks, and no process removes drafts.
-            _ => return,
-        }
-    }
-    // Another program, such as flock(1), holds the directory exclusively, and so keeps out every run that would remove drafts.
+    range_lock::share(dir.as_fd(), LOCKED).ok();
 }
 
-/// How often and at which intervals a lock is tried. Assumed, not measured: 20 ms together, a thousand times what a look at a lock takes.
-const LOCK_TRIES: u32 = 10;
-const LOCK_PAUSE: Duration = Duration::from_millis(2);
+/// The byte of a directory that is locked. There are no bytes in one, and none is needed.
+const LOCKED: Range<u64> = 0..1;
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::input::place::OpenPlaces;
+
+    /// The directory as another run has it open, with its lock.
+    fn run_in(path: &Path) -> (Locks, Arc<Place>) {
+        let fd = fs::open(path, DIRECTORY_FLAGS, Mode::empty()).unwrap();
+        let place = Place::root(fd, path, &OpenPlaces::new(8)).unwrap();
+        let locks = Locks::default();
+        locks.hold(&place).unwrap();
+        (locks, place)
+    }
+
+    #[test]
+    fn of_two_runs_that_look_at_once_none_takes_the_other_for_dead() {
+        let dir = tempfile::tempdir().unwrap();
+        let draft = dir.path().join(".evener-0123456789abcdef-7.draft");
+        std::fs::write(&draft, "in work").unwrap();
+        for turn in 0..2_000 {
+            let (runs, begin) = ([run_in(dir.path()), run_in(dir.path())], Barrier::new(2));
+            std::thread::scope(|scope| {
+                for (locks, place) in &runs {
+                    scope.spawn(|| {
+                        begin.wait();
+                        locks.remove_stale_drafts(place);
+                    });
+                }
+            });
+            assert!(draft.exists(), "turn {turn}");
+        }
+        let (locks, place) = run_in(dir.path());
+        locks.remove_stale_drafts(&place);
+        assert!(!draft.exists(), "no other run lives by now");
+    }
+
+    #[test]
+    fn drafts_of_the_run_itself_stay_and_a_directory_is_looked_through_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join(Name::new().unwrap().text);
+        let dead = dir.path().join(".evener-0123456789abcdef-7.draft");
+        let (locks, place) = run_in(dir.path());
+        for is_left in [false, true] {
+            std::fs::write(&own, "in work").unwrap();
+            std::fs::write(&dead, "left behind").unwrap();
+            locks.remove_stale_drafts(&place);
+            assert_eq!((own.exists(), dead.exists()), (true, is_left));
+        }
+    }
+}
