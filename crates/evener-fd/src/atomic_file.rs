@@ -10,12 +10,13 @@ use std::process;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr,
-    fsetxattr, fstat, openat, renameat, unlinkat,
+    AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags, fchmod, fchown, fgetxattr,
+    flistxattr, flock, fremovexattr, fsetxattr, fstat, linkat, openat, renameat, renameat_with, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::{Named, open_named, text};
+use crate::{Named, close, open_named, text};
 
 /// Writes a file with mode `mode`, whole or not at all.
 ///
@@ -36,13 +37,68 @@ pub fn write_for_all(file: &Path, text: &str, mode: u32) -> io::Result<()> {
     replace(file, text.as_bytes(), mode, |new| Ok(fchmod(new, Mode::from_raw_mode(mode))?))
 }
 
-/// The same for what must not be lost: on the disk before the name is changed, and the name too.
+/// Makes a file whole or not at all that must not be lost, in the place of none: on the disk before it has its name, and the name too.
+/// Of several that make one at the same time one does.
 ///
 /// # Errors
 ///
-/// Where the system does not let it.
-pub fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    settle(file, bytes, mode, File::sync_all)
+/// `AlreadyExists` where something stands there; else where the system does not let it.
+pub fn make_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let (directory, name) = directory_and_name(file);
+    let opened = made(&directory)?;
+    let (mut draft_file, draft) = new_draft(&opened, name, mode)?;
+    let written = draft_file
+        .write_all(bytes)
+        .and_then(|()| draft_file.sync_all())
+        .and_then(|()| close(draft_file.into()))
+        .and_then(|()| give_free_name(&opened, &draft, &directory, name));
+    // After a link it is one of two names.
+    unlinkat(&opened, &draft, AtFlags::empty()).ok();
+    drafts().open.retain(|(_, open)| *open != draft);
+    written?;
+    sync_directory(&directory)
+}
+
+/// Makes a draft under a name that nothing has; in other containers there may be a process of the same number.
+fn new_draft(directory: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<(File, OsString)> {
+    let mut drafts = drafts();
+    if drafts.is_closed {
+        return Err(io::ErrorKind::Interrupted.into());
+    }
+    for number in 0_u64.. {
+        let mut draft = OsString::from(".");
+        draft.push(name);
+        draft.push(format!(".{}.{number}", process::id()));
+        match create(directory, &draft, mode) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => {
+                drafts.open.push((directory.try_clone()?, draft.clone()));
+                return Ok((file, draft));
+            }
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Gives a draft a name that nothing has: by a link, where the file system knows none by a renaming that replaces nothing, and where
+/// it knows neither after a look, one process of this machine at a time.
+fn give_free_name(opened: &OwnedFd, draft: &OsStr, directory: &Path, name: &OsStr) -> io::Result<()> {
+    match linkat(opened, draft, opened, name, AtFlags::empty()) {
+        Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::MLINK | Errno::ACCESS) => {}
+        linked => return Ok(linked?),
+    }
+    match renameat_with(opened, draft, opened, name, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        renamed => return Ok(renamed?),
+    }
+    let locked = open_named(directory, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    flock(&locked, FlockOperation::LockExclusive).ok();
+    match statat(opened, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(renameat(opened, draft, opened, name)?),
+        Err(errno) => Err(errno.into()),
+        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+    }
 }
 
 /// The same for a file that is there, whose owner, group, mode, access list and other extended attributes the new one gets.
@@ -52,10 +108,11 @@ pub fn write_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// Where the system does not let it: nothing has changed then, but where only the directory could not be synced.
 pub fn replace_kept(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let there = File::from(open_named(file, OFlags::RDONLY | OFlags::CLOEXEC)?);
-    settle(file, bytes, 0o600, |new| {
+    replace(file, bytes, 0o600, |new| {
         give_as_of(new, &there)?;
         new.sync_all()
-    })
+    })?;
+    sync_directory(&directory_and_name(file).0)
 }
 
 /// Gives a file, which is its owner's alone, what another has beside its contents: what lets others read it comes last.
@@ -104,14 +161,8 @@ fn xattr_names(file: &File) -> io::Result<Vec<Vec<u8>>> {
 const XATTR_NAMES_BYTES_MAX: usize = 64 << 10;
 const XATTR_BYTES_MAX: usize = 64 << 10;
 
-fn settle(
-    file: &Path,
-    bytes: &[u8],
-    mode: u32,
-    settle: impl FnOnce(&File) -> io::Result<()>,
-) -> io::Result<()> {
-    replace(file, bytes, mode, settle)?;
-    File::from(open_named(&directory_and_name(file).0, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::from(open_named(directory, OFlags::RDONLY | OFlags::DIRECTORY)?).sync_all()
 }
 
 fn replace(
@@ -139,6 +190,7 @@ fn replace(
     let written = opened
         .write_all(bytes)
         .and_then(|()| settle(&opened))
+        .and_then(|()| close(opened.into()))
         .and_then(|()| Ok(renameat(&directory, &draft, &directory, name)?));
     if written.is_err() {
         unlinkat(&directory, &draft, AtFlags::empty()).ok();
@@ -175,7 +227,9 @@ fn drafts() -> MutexGuard<'static, Drafts> {
 pub fn write_named(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOCTTY;
     let opened = Named::find(file)?.open(flags, Mode::from_raw_mode(0o666))?;
-    File::from(opened).write_all(bytes)
+    let mut file = File::from(opened);
+    file.write_all(bytes)?;
+    close(file.into())
 }
 
 /// Writes a file that did not exist, for its owner only; all of it or none.
@@ -191,7 +245,7 @@ pub fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
         drafts.open.push((named.dir().try_clone()?, named.name().to_owned()));
         made
     };
-    let written = made.write_all(bytes).and_then(|()| made.sync_all());
+    let written = made.write_all(bytes).and_then(|()| made.sync_all()).and_then(|()| close(made.into()));
     if written.is_err() {
         // Half a key is worse than none; that it cannot be removed adds nothing to the error.
         unlinkat(named.dir(), named.name(), AtFlags::empty()).ok();
@@ -252,8 +306,11 @@ mod tests {
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(directory.join("a")).unwrap().count(), 1);
-        write_durably(&directory.join("c/key"), b"durably", 0o600).unwrap();
+        make_durably(&directory.join("c/key"), b"durably", 0o600).unwrap();
+        let again = make_durably(&directory.join("c/key"), b"once more", 0o600);
+        assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(directory.join("c/key")).unwrap(), b"durably");
+        assert_eq!(fs::read_dir(directory.join("c")).unwrap().count(), 1);
         fs::create_dir(directory.join("b")).unwrap();
         assert!(write(&directory.join("b"), "over a directory", 0o600).is_err());
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 3);

@@ -1,11 +1,11 @@
-//! Closes descriptors in forked children, by `pthread_atfork`, and the calls to the system that this takes.
+//! Closes descriptors: in forked children, by `pthread_atfork`, and where the system's word on it counts; and the calls that this takes.
 //!
 //! A copy in a child holds what belongs to the open file: locks, and the other end of a connection. `exec` closes what is marked so; this closes the rest, before
 //! `fork` returns in the child. Only what is safe in a signal handler runs there: atomics, and the calls by which a descriptor is known again and closed.
 
 use std::cell::UnsafeCell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{IntoRawFd as _, OwnedFd};
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
@@ -21,6 +21,23 @@ pub fn not_in_children(fd: OwnedFd) -> io::Result<CheckedFd> {
     let fd = CheckedFd::new(fd)?;
     close_in_children(&fd)?;
     Ok(fd)
+}
+
+/// Closes a descriptor, and tells what the system says of it: some file systems tell only then that what was written does not fit.
+///
+/// # Errors
+///
+/// The system's. The descriptor is closed nevertheless.
+pub fn close(fd: OwnedFd) -> io::Result<()> {
+    // SAFETY: the number is this function's own from here on, and nothing uses it afterwards.
+    if unsafe { libc::close(fd.into_raw_fd()) } == 0 {
+        return Ok(());
+    }
+    match io::Error::last_os_error() {
+        // On Linux the descriptor is closed by then, and what was written is where it was.
+        error if error.raw_os_error() == Some(libc::EINTR) => Ok(()),
+        error => Err(error),
+    }
 }
 
 /// Has each child that is forked from now on close its copy of `descriptor`, as long as its number leads to the same file.

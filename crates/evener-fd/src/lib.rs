@@ -23,7 +23,7 @@ mod user_path;
 pub use call_count::{calls_made, note_call};
 pub use call_filter::{may_begin, note_filters};
 pub use checked_fd::{CheckedFd, KnownFd};
-pub use ffi::{close_in_children, not_in_children};
+pub use ffi::{close, close_in_children, not_in_children};
 pub use limit::may_extend_to;
 pub use private_directory::{Directories, Unusable, open_private};
 pub use private_file::open_private_file;

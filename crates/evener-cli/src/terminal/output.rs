@@ -26,8 +26,24 @@ pub(crate) fn failure(error: &anyhow::Error) -> Exit {
     Exit::NothingDone
 }
 
-/// Writes an answer to standard output. A reader that has closed it has seen enough: the process ends quietly, as `cat` does.
+/// Writes an answer to standard output, whole.
 pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
+    part_of_answer(text)?;
+    end_answer()
+}
+
+/// Ends what was written in parts: some file systems tell only at a close that what was written does not fit.
+pub(crate) fn end_answer() -> anyhow::Result<Exit> {
+    if was_closed(1) {
+        return Ok(Exit::Done);
+    }
+    let closed = evener_startup::duplicate(1).and_then(evener_fd::close);
+    closed.context("cannot write to standard output")?;
+    Ok(Exit::Done)
+}
+
+/// Writes to standard output. A reader that has closed it has seen enough: the process ends quietly, as `cat` does.
+pub(crate) fn part_of_answer(text: &[u8]) -> anyhow::Result<()> {
     if was_closed(1) {
         bail!("standard output is closed");
     }
@@ -36,8 +52,7 @@ pub(crate) fn answer(text: &[u8]) -> anyhow::Result<Exit> {
     if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         signals::end_by_broken_pipe();
     }
-    written.context("cannot write to standard output")?;
-    Ok(Exit::Done)
+    written.context("cannot write to standard output")
 }
 
 /// Writes an answer about what is done already: where it cannot be written, that is said after `done`, and the status is not that of nothing done.

@@ -159,8 +159,8 @@ fn a_signal_while_the_identity_of_a_tree_is_written_leaves_nothing_of_it() {
         return skipped("strace is not installed");
     }
     // The signal comes when it is on the disk, and ends the run long before it would get its name.
-    let words = ["-f", "-q", "-o", "trace", "-e", "trace=fsync,renameat,renameat2"].into_iter();
-    let faults = ["fsync:signal=INT:when=1", "renameat,renameat2:delay_enter=2000000:when=1"];
+    let words = ["-f", "-q", "-o", "trace", "-e", "trace=fsync,linkat"].into_iter();
+    let faults = ["fsync:signal=INT:when=1", "linkat:delay_enter=2000000:when=1"];
     let faults = faults.map(|fault| ["-e".to_owned(), format!("inject={fault}")]);
     let words = words.map(str::to_owned).chain(faults.into_iter().flatten());
     let mut run = place.program("env").args(["--default-signal", "strace"]).args(words);
@@ -179,4 +179,38 @@ fn a_signal_while_the_identity_of_a_tree_is_written_leaves_nothing_of_it() {
     let ran = run.env("EVENER_ARBITER", "off").run();
     assert_eq!(ran.signal(), Some(rustix::process::Signal::INT.as_raw()), "{ran:?}");
     assert_eq!(files(&place.join("sealed")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn of_two_first_runs_under_a_passphrase_each_opens_what_both_made_whatever_the_file_system_knows() {
+    if !there_is("strace") {
+        return skipped("strace is not installed");
+    }
+    // No hard links; nor a renaming that replaces nothing.
+    for refused in [&[][..], &["linkat:error=EPERM"], &["linkat:error=EPERM", "renameat2:error=EINVAL"]] {
+        let place = Place::new();
+        place.write_secret("pass", "word\n");
+        let runs = ["1", "2"].map(|run| {
+            let names = ["f", "g"].map(|name| format!("{name}{run}"));
+            names.iter().for_each(|name| drop(place.write(name, format!("text of {name}"))));
+            let calls = ["-f", "-qq", "-o", &format!("trace{run}"), "-e", "trace=linkat,renameat,renameat2"];
+            let faults = refused.iter().flat_map(|fault| ["-e".to_owned(), format!("inject={fault}")]);
+            let mut run =
+                place.program("strace").args(calls).args(faults).arg(EVENER).args(["encrypt", "-q"]);
+            run = run.args(["--passphrase-file", "pass", "--work-factor", "16", "-o", "vault"]).args(names);
+            run.command.env("EVENER_ARBITER", "off");
+            run.command.spawn().unwrap()
+        });
+        for mut run in runs {
+            assert!(run.wait().unwrap().success(), "{refused:?}");
+        }
+        let back = place.evener().args(["decrypt", "-q", "--passphrase-file", "pass", "-o", "back", "vault"]);
+        back.run().succeeded();
+        for name in ["f1", "g1", "f2", "g2"] {
+            let text = fs::read_to_string(place.join("back").join(name)).unwrap();
+            assert_eq!(text, format!("text of {name}"), "{refused:?}");
+        }
+        let left = files(&place.join("vault")).len();
+        assert_eq!(left, 5, "{refused:?}: the outputs and the identity, and no draft");
+    }
 }

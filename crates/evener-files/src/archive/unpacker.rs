@@ -90,7 +90,7 @@ impl<'r> Unpacker<'r> {
             root,
             dirs: Vec::new(),
             unsettled: Vec::new(),
-            settlement: Settlement::new(errors),
+            settlement: Settlement::new(errors, None),
             state: State::Header(Vec::new()),
             before: Before::default(),
             zeros: 0,

@@ -15,6 +15,7 @@ use crate::armor::Armor;
 use crate::error::FileError;
 use crate::input::place::open_one;
 use crate::input::source_file::{READ_FLAGS, SourceFile, read_up_to};
+use crate::record::{Row, Stamp};
 
 /// A file without a name in `dir`, for reading and writing.
 pub(crate) fn unnamed_file(dir: &Arc<OutputDir>) -> Result<OwnedFd, FileError> {
@@ -74,23 +75,30 @@ impl Draft {
         fs::ftruncate(&self.file, bytes).map_err(FileError::io("set the length of the output"))
     }
 
-    /// Closes the draft, after giving it what is kept of its source, if it has one.
-    pub(crate) fn complete(self, source: Option<&SourceFile>) -> Result<CompleteDraft, FileError> {
+    /// Completes the draft: gives it what is kept of its source, if it has one.
+    pub(crate) fn complete(mut self, source: Option<&SourceFile>) -> Result<CompleteDraft, FileError> {
         if let Some(source) = source {
             let (fd, stat) = source.origin();
+            let xattrs = std::mem::take(&mut self.xattrs);
             let dir = &self.temporary.dir;
             let (attributes, to) = (Attributes::of(stat), self.file.as_fd());
             match self.birth {
                 Some(_) => attributes.set_time(to)?,
-                None => attributes.give(to, (fd.as_fd(), self.xattrs), dir.keep(), dir.before())?,
+                None => attributes.give(to, (fd.as_fd(), xattrs), dir.keep(), dir.before())?,
             }
         }
-        let Self { temporary, final_name, replace, birth, .. } = self;
-        Ok(CompleteDraft { temporary, final_name, replace, birth })
+        Ok(self.written())
     }
 }
 
 impl Draft {
+    /// Of a draft in which nothing is written any more.
+    fn written(self) -> CompleteDraft {
+        let Self { temporary, final_name, replace, birth, file, .. } = self;
+        let written = Arc::into_inner(file).map_or(Written::Closed(Ok(())), Written::Open);
+        CompleteDraft { temporary, final_name, replace, birth, written }
+    }
+
     /// As [`Draft::complete`], with what an archive tells of it.
     pub(crate) fn complete_told(
         self,
@@ -99,17 +107,24 @@ impl Draft {
     ) -> Result<CompleteDraft, FileError> {
         let dir = &self.temporary.dir;
         attributes.give_told(self.file.as_fd(), xattrs, dir.keep(), dir.before())?;
-        let Self { temporary, final_name, replace, birth, .. } = self;
-        Ok(CompleteDraft { temporary, final_name, replace, birth })
+        Ok(self.written())
     }
 }
 
-/// A draft that is written and closed.
+/// A draft that is written.
 pub(crate) struct CompleteDraft {
     temporary: Registered,
     final_name: OsString,
     replace: bool,
     birth: Option<Birth>,
+    written: Written,
+}
+
+/// What was written: some file systems tell only at the close, or at a sync by the same descriptor, that it is not there.
+enum Written {
+    Open(OwnedFd),
+    /// And what the close told.
+    Closed(Result<(), FileError>),
 }
 
 impl CompleteDraft {
@@ -133,7 +148,13 @@ impl CompleteDraft {
             return Err(FileError::Moved);
         }
         attributes.give_link(made.as_fd(), dir.keep())?;
-        Ok(Self { temporary, final_name: final_name.to_owned(), replace, birth: None })
+        Ok(Self::of_link(temporary, final_name, replace))
+    }
+
+    /// Of a link, into which nothing is written.
+    fn of_link(temporary: Registered, final_name: &OsStr, replace: bool) -> Self {
+        let written = Written::Closed(Ok(()));
+        Self { temporary, final_name: final_name.to_owned(), replace, birth: None, written }
     }
 
     /// Makes `final_name` another name of the file with the device and inode `file`, which stands under `other_name` in `other`.
@@ -156,7 +177,7 @@ impl CompleteDraft {
         if stat.map(|stat| (stat.st_dev, stat.st_ino)) != Some(file) {
             return Err(FileError::OtherOutput);
         }
-        Ok(Self { temporary, final_name: final_name.to_owned(), replace, birth: None })
+        Ok(Self::of_link(temporary, final_name, replace))
     }
 
     /// Its directory.
@@ -169,13 +190,39 @@ impl CompleteDraft {
         (&self.temporary.dir, self.temporary.name())
     }
 
+    /// What is said of it in a record before it has its name: the time of its inode is another then.
+    pub(super) fn promised(&self, row: Row) -> Option<Row> {
+        let stat = self.temporary.dir.stat(self.temporary.name()).ok()??;
+        Some(Row { output: Stamp::of(&stat), ..row }.as_promise())
+    }
+
     /// The device that it is on.
     pub(super) fn device(&self) -> u64 {
         self.temporary.dir.identity().0
     }
 
-    /// Makes a file durable by itself; a link is durable with its directory.
-    pub(super) fn sync(&self) -> Result<(), FileError> {
+    /// Closes it. What that told is an error where it would get its name.
+    pub(super) fn close(&mut self) {
+        if let Written::Open(file) = std::mem::replace(&mut self.written, Written::Closed(Ok(()))) {
+            self.written = Written::Closed(evener_fd::close(file).map_err(FileError::io("write the output")));
+        }
+    }
+
+    /// What the close told.
+    pub(super) fn closed(&self) -> Result<(), FileError> {
+        match &self.written {
+            Written::Closed(told) => told.clone(),
+            Written::Open(_) => Ok(()),
+        }
+    }
+
+    /// Makes a file durable by itself, and closes it; a link is durable with its directory.
+    pub(super) fn sync(&mut self) -> Result<(), FileError> {
+        if let Written::Open(file) = &self.written {
+            fs::fsync(file).map_err(FileError::io("sync the output"))?;
+            self.close();
+            return self.closed();
+        }
         let dir = self.temporary.dir.fd()?;
         let synced = match open_one(dir.as_fd(), self.temporary.name(), READ_FLAGS) {
             Ok(file) => fs::fsync(file),
@@ -190,6 +237,8 @@ impl CompleteDraft {
     /// Gives it its final name, without replacing unless the options say so; where the file system cannot do that, looks first. Returns
     /// what it is under that name.
     pub(super) fn rename(mut self) -> Result<Option<Stat>, FileError> {
+        self.close();
+        self.closed()?;
         let of_run = Arc::clone(&self.temporary.dir);
         let mut finished = of_run.outputs().finished();
         let temporary = &mut self.temporary;

@@ -1,4 +1,5 @@
-//! The settlement: it makes a batch of complete drafts durable with one sync, renames them, and syncs the names.
+//! The settlement: it makes a batch of complete drafts durable with one sync, has them promised in the record where nothing but that would
+//! tell of them, renames them, and syncs the names.
 //!
 //! Path: [`Settlement::add`] -> [`Settlement::is_due`] (so often as it costs little, and before a kill could lose much) -> [`Settlement::settle`].
 
@@ -13,7 +14,7 @@ use rustix::io::Errno;
 use super::directory::OutputDir;
 use super::draft::CompleteDraft;
 use crate::error::FileError;
-use crate::record::{Row, Stamp};
+use crate::record::{Record, Row, Stamp};
 
 /// Drafts that are settled together at most: as many as a thread makes in the time below.
 const BATCH_FILES: usize = 4_096;
@@ -53,6 +54,8 @@ pub(crate) struct Settlement<'r> {
     settled_at: Instant,
     cost: Duration,
     errors: &'r SyncErrors,
+    /// Where outputs are promised before they have their names.
+    promises: Option<&'r Record>,
     /// The errors that this thread knows of, at its last settlement.
     errors_known: HashMap<u64, u64>,
 }
@@ -66,7 +69,8 @@ pub(crate) struct SyncErrors(Mutex<HashMap<u64, (u64, Option<Errno>)>>);
 pub(crate) type Settled = (Origin, Result<(), FileError>);
 
 impl<'r> Settlement<'r> {
-    pub(crate) fn new(errors: &'r SyncErrors) -> Self {
+    /// `promises` is the record in which outputs are promised.
+    pub(crate) fn new(errors: &'r SyncErrors, promises: Option<&'r Record>) -> Self {
         let now = Instant::now();
         Self {
             drafts: Vec::new(),
@@ -75,14 +79,21 @@ impl<'r> Settlement<'r> {
             settled_at: now,
             cost: Duration::ZERO,
             errors,
+            promises,
             errors_known: HashMap::new(),
         }
     }
 
     /// Adds a complete draft.
-    pub(crate) fn add(&mut self, draft: CompleteDraft, origin: Origin) {
-        if self.drafts.is_empty() {
-            self.since = Instant::now();
+    pub(crate) fn add(&mut self, mut draft: CompleteDraft, origin: Origin) {
+        match self.drafts.as_mut_slice() {
+            // One by itself is synced by the descriptor that wrote it.
+            [] => self.since = Instant::now(),
+            [(first, _)] => {
+                first.close();
+                draft.close();
+            }
+            _ => draft.close(),
         }
         self.bytes += origin.bytes_out;
         self.drafts.push((draft, origin));
@@ -121,20 +132,21 @@ impl<'r> Settlement<'r> {
         settled
     }
 
-    fn settle_all(&mut self, drafts: Vec<(CompleteDraft, Origin)>) -> Vec<Settled> {
+    fn settle_all(&mut self, mut drafts: Vec<(CompleteDraft, Origin)>) -> Vec<Settled> {
         // The first directory met on each file system stands for all.
         let mut dirs: HashMap<u64, Arc<OutputDir>> = HashMap::new();
         for (draft, _) in &drafts {
             let dir = draft.place().0;
             dirs.entry(draft.device()).or_insert_with(|| Arc::clone(dir));
         }
-        let written = match drafts.as_slice() {
+        let written = match drafts.as_mut_slice() {
             [(draft, _)] => draft.sync(),
             _ => self.sync_all(&dirs, "sync the output"),
         };
         if let Err(error) = written {
             return drafts.into_iter().map(|(_, origin)| (origin, Err(error.clone()))).collect();
         }
+        self.promise(&drafts);
         let is_one = drafts.len() == 1;
         let settled: Vec<_> = drafts.into_iter().map(rename).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
@@ -151,6 +163,13 @@ impl<'r> Settlement<'r> {
                 settled.into_iter().map(failed).collect()
             }
         }
+    }
+
+    /// Writes down what is about to get its name, so that a run that is killed before it can say so is understood by the next one.
+    fn promise(&self, drafts: &[(CompleteDraft, Origin)]) {
+        let Some(record) = self.promises else { return };
+        let rows = drafts.iter().filter_map(|(draft, origin)| draft.promised(origin.row?));
+        record.promise(&rows.collect::<Vec<_>>());
     }
 
     /// One `syncfs` per file system. An error that another thread was told since the last time is one of this thread's drafts, too, as
@@ -221,7 +240,7 @@ mod tests {
     #[test]
     fn a_settlement_is_due_when_it_is_cheap_and_at_last_after_a_second() {
         let errors = SyncErrors::default();
-        let mut settlement = Settlement::new(&errors);
+        let mut settlement = Settlement::new(&errors, None);
         let begun = settlement.since;
         let due_after = |settlement: &Settlement<'_>, time| settlement.is_due_at(begun + time);
         assert!(!settlement.is_due(), "there is nothing to settle");

@@ -41,6 +41,8 @@ struct Open {
     dir: OwnedFd,
     file: File,
     is_writable: bool,
+    /// Whether it was made just now, so that its name is to last, too.
+    is_new: bool,
     /// Bytes that were read, whole blocks; the last of them are still in `ahead`.
     read: u64,
     ahead: Vec<u8>,
@@ -92,6 +94,15 @@ impl RecordFile {
         !self.is_given_up
     }
 
+    /// Makes what was appended last.
+    pub(super) fn sync(&mut self) {
+        let Some(open) = self.open.as_mut().filter(|_| self.has_added) else { return };
+        open.file.sync_data().ok();
+        if std::mem::take(&mut open.is_new) {
+            fs::fsync(&open.dir).ok();
+        }
+    }
+
     /// Whether another run has the record open.
     pub(super) fn has_company(&self) -> bool {
         let Some(open) = &self.open else { return false };
@@ -110,6 +121,10 @@ impl RecordFile {
 
     /// Writes the record anew where much in it is said twice or may go.
     pub(super) fn finish(mut self, key: &RequestKey) {
+        // Of a tree, so that what it tells of can be deleted later, too.
+        if self.open.as_ref().is_some_and(|open| self.places[open.place].rows_max == usize::MAX) {
+            self.sync();
+        }
         let Some(open) = &mut self.open else { return };
         let place = &self.places[open.place];
         // A run that added nothing leaves it as short as it was.
@@ -148,10 +163,13 @@ impl RecordFile {
     }
 }
 
-/// The newest row of each spot, the oldest first.
+/// The newest row of each spot and what was promised since, the oldest first.
 fn newest(all: &[Known], rows_max: usize) -> Vec<Known> {
     let mut seen = HashSet::new();
-    let newest = all.iter().rev().filter(|known| seen.insert(known.row.spot));
+    let newest = all.iter().rev().filter(|known| match known.row.is_promise() {
+        true => !seen.contains(&known.row.spot),
+        false => seen.insert(known.row.spot),
+    });
     let mut newest: Vec<Known> = newest.take(rows_max).copied().collect();
     newest.reverse();
     newest
@@ -183,7 +201,9 @@ fn open(place: &Place, number: usize, make: bool) -> Option<Open> {
         fs::openat(&dir, &place.name, access | flags, mode)
     };
     let to_append = OFlags::RDWR | OFlags::APPEND;
-    let (file, is_writable) = match open(to_append, Mode::empty()) {
+    let found = open(to_append, Mode::empty());
+    let is_new = make && matches!(found, Err(Errno::NOENT));
+    let (file, is_writable) = match found {
         Err(Errno::NOENT) if make => (open(to_append | OFlags::CREATE, Mode::RUSR | Mode::WUSR).ok()?, true),
         Err(Errno::ACCESS | Errno::ROFS | Errno::PERM) => (open(OFlags::RDONLY, Mode::empty()).ok()?, false),
         found => (found.ok()?, true),
@@ -195,7 +215,7 @@ fn open(place: &Place, number: usize, make: bool) -> Option<Open> {
     let ahead = read_whole(&mut file, is_writable)?;
     fs::flock(&file, FlockOperation::NonBlockingLockShared).ok();
     let read = MAGIC.len() as u64;
-    Some(Open { place: number, dir, file, is_writable, read, ahead })
+    Some(Open { place: number, dir, file, is_writable, is_new, read, ahead })
 }
 
 /// Whether it is a file of this user under this name only: another user's, or one that has another name as well, is not written to.

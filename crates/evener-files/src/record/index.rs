@@ -40,13 +40,13 @@ impl Index {
         self.rows.is_empty()
     }
 
-    /// The newest row of a spot.
-    pub(super) fn find(&self, spot: Spot) -> Option<&Known> {
+    /// All rows of a spot, the newest first.
+    pub(super) fn rows_of(&self, spot: Spot) -> impl Iterator<Item = &Known> {
         let bucket = bucket(spot, self.begins.len() - 1);
         let (begin, end) = (self.begins[bucket] as usize, self.begins[bucket + 1] as usize);
         let further = further_bits(spot);
-        let likely = self.order[begin..end].iter().rev().filter(|(bits, _)| *bits == further);
-        likely.map(|&(_, number)| &self.rows[number as usize]).find(|known| known.row.spot == spot)
+        let likely = self.order[begin..end].iter().rev().filter(move |(bits, _)| *bits == further);
+        likely.map(|&(_, number)| &self.rows[number as usize]).filter(move |known| known.row.spot == spot)
     }
 }
 
@@ -78,15 +78,17 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_row_of_each_spot_is_found_and_no_other() {
+    fn the_rows_of_each_spot_are_found_the_newest_first_and_no_other() {
         for count in [0, 1, 2, 3, 100, 1_025] {
             let rows = (0..3 * count).map(|number| known(number % count.max(1), number as u64));
             let index = Index::new(rows.collect());
             for name in 0..2 * count {
-                let found = index.find(known(name, 0).row.spot).map(|known| known.row.output.inode);
-                assert_eq!(found, (name < count).then_some((2 * count + name) as u64), "{name} of {count}");
+                let found = index.rows_of(known(name, 0).row.spot).map(|known| known.row.output.inode);
+                let rows = if name < count { 3 } else { 0 };
+                let newest_first = (0..rows).rev().map(|turn| (turn * count + name) as u64);
+                assert!(found.eq(newest_first), "{name} of {count}");
             }
-            assert!(index.find(Spot::default()).is_none());
+            assert!(index.rows_of(Spot::default()).next().is_none());
         }
     }
 }

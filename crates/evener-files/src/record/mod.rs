@@ -70,7 +70,7 @@ pub(crate) struct Record {
 struct State {
     file: Option<RecordFile>,
     /// Rows that came since the record was read, from runs beside this one.
-    beside: HashMap<Spot, Known>,
+    beside: HashMap<Spot, Vec<Known>>,
     /// Passphrases of earlier runs, and whether this run's is the same.
     groups: Vec<(Group, bool)>,
     /// The group of this run's rows.
@@ -122,14 +122,29 @@ impl Record {
         self.known.is_empty() && self.beside_count.load(Ordering::Relaxed) == 0
     }
 
-    /// What was written last of a spot.
+    /// What was written last of a spot, promises aside.
     pub(crate) fn find(&self, spot: Spot) -> Option<Known> {
+        self.newest(spot, |row| !row.is_promise())
+    }
+
+    /// What is written of the output at a spot that has this header, be it that it was only promised.
+    pub(crate) fn find_by_header(&self, spot: Spot, header: Header) -> Option<Known> {
+        self.newest(spot, |row| row.header == header)
+    }
+
+    /// Whether anything is written of a spot.
+    pub(crate) fn tells_of(&self, spot: Spot) -> bool {
+        self.newest(spot, |_| true).is_some()
+    }
+
+    fn newest(&self, spot: Spot, is_it: impl Fn(&Row) -> bool) -> Option<Known> {
+        let is_it = |known: &&Known| is_it(&known.row);
         // Relaxed: the rows themselves are behind the lock; who sees none yet proves what it finds.
         let beside = match self.beside_count.load(Ordering::Relaxed) {
             0 => None,
-            _ => self.lock().beside.get(&spot).copied(),
+            _ => self.lock().beside.get(&spot).and_then(|rows| rows.iter().rev().find(is_it)).copied(),
         };
-        beside.or_else(|| self.known.find(spot).copied())
+        beside.or_else(|| self.known.rows_of(spot).find(is_it).copied())
     }
 
     /// Whether `stat` is what was written last of a spot.
@@ -188,6 +203,15 @@ impl Record {
         }
     }
 
+    /// Writes down what is about to get its name, to last from now on.
+    pub(crate) fn promise(&self, rows: &[Row]) {
+        self.add(rows);
+        if let (false, Some(file)) = (rows.is_empty(), &mut self.lock().file) {
+            // Where that fails a power cut may take it: the next run then knows as much as it does without a record.
+            file.sync();
+        }
+    }
+
     /// Writes rows down. Where that cannot be, the next run looks into the outputs.
     pub(crate) fn add(&self, rows: &[Row]) {
         if rows.is_empty() {
@@ -221,7 +245,7 @@ impl Record {
         let mut rows = Vec::new();
         file.read_new(key, &mut rows);
         let (is_news, has_company) = (!rows.is_empty(), file.has_company());
-        beside.extend(rows.into_iter().map(|known| (known.row.spot, known)));
+        rows.into_iter().for_each(|known| beside.entry(known.row.spot).or_default().push(known));
         self.beside_count.store(beside.len(), Ordering::Relaxed);
         is_news || has_company
     }

@@ -3,13 +3,13 @@
 //! A Tink key gives the record's key, so that the record goes where the output goes. Recipients are public and passphrases can be guessed,
 //! so with those it comes from a random number that Evener keeps for its user ([`local_secret`]): no other user can try guesses on it.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305};
-use evener_fd::open_named;
+use evener_fd::{atomic_file, open_named};
 use hkdf::Hkdf;
 use rustix::fs::OFlags;
 use sha2::{Digest as _, Sha256};
@@ -74,7 +74,7 @@ fn local_secret(dir: &Path, is_made: bool) -> Option<Zeroizing<[u8; SECRET_BYTES
             return None;
         }
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).ok()?;
-        make_secret(dir, &path).ok();
+        make_secret(&path).ok();
         // Another run may have been quicker: what stands there now counts for both.
         read_secret(&path)
     })
@@ -91,17 +91,10 @@ fn read_secret(path: &Path) -> Option<Zeroizing<[u8; SECRET_BYTES]>> {
 }
 
 /// Writes a new secret whole or not at all, without replacing one.
-fn make_secret(dir: &Path, path: &Path) -> std::io::Result<()> {
-    let mut bytes = Zeroizing::new([0; SECRET_BYTES + 8]);
-    fill_random(&mut bytes[..]).map_err(std::io::Error::other)?;
-    let (secret, name) = bytes.split_at(SECRET_BYTES);
-    let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
-    let draft = dir.join(format!(".record.key.{name}"));
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-    let written = file.write_all(secret).and_then(|()| file.sync_all());
-    let linked = written.and_then(|()| fs::hard_link(&draft, path));
-    fs::remove_file(&draft).ok();
-    linked
+fn make_secret(path: &Path) -> std::io::Result<()> {
+    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
+    fill_random(&mut secret[..]).map_err(std::io::Error::other)?;
+    atomic_file::make_durably(path, &secret[..], 0o600)
 }
 
 #[cfg(test)]

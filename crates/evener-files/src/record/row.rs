@@ -66,6 +66,8 @@ pub(crate) struct Stamp {
 const TICK_NS: i64 = 10_000_000;
 /// What is waited for at most: one such tick.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
+/// The time of the inode in a promise: no file has it.
+const PROMISED_NS: i64 = i64::MIN;
 /// Longest unit of times in whole seconds: two seconds, of FAT.
 const COARSE_TICK_NS: i64 = 2_000_000_000;
 
@@ -131,6 +133,18 @@ impl Row {
     pub(crate) fn of_directory(spot: Spot, inode: u64) -> Self {
         let output = Stamp { bytes: u64::MAX, inode, ..Stamp::default() };
         Self { spot, output, ..Self::default() }
+    }
+
+    /// Of an output that is whole and about to get its name. It stands there if it can be known by its header, and else nothing is said:
+    /// a kill may have come before.
+    pub(crate) fn as_promise(self) -> Self {
+        let output = Stamp { changed_ns: PROMISED_NS, ..self.output };
+        Self { output, ..self }
+    }
+
+    /// Whether it tells of an output that was yet to get its name.
+    pub(crate) fn is_promise(&self) -> bool {
+        self.output.changed_ns == PROMISED_NS
     }
 
     pub(super) const BYTES: usize = 96;

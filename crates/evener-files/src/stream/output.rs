@@ -152,13 +152,14 @@ impl<'s> Output<'s> {
         let draft = match self.sink {
             Way::Draft(draft) => draft,
             Way::Sink(sink) => return sink.finish(),
-            Way::Open(_) | Way::Nowhere => return Ok(()),
+            Way::Open(fd) => return evener_fd::close(fd).map_err(FileError::io("write the output")),
+            Way::Nowhere => return Ok(()),
         };
         if self.leaves_holes {
             draft.set_len(self.written)?;
         }
         let errors = SyncErrors::default();
-        let mut settlement = Settlement::new(&errors);
+        let mut settlement = Settlement::new(&errors, None);
         let path = self.target;
         let origin = Origin { path, bytes_out: self.written, ..Origin::default() };
         settlement.add(draft.complete(None)?, origin);

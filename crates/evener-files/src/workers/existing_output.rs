@@ -2,7 +2,7 @@
 //!
 //! `judge`: what stands there -> what the record says of it ([`recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
 
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{self, FileType, Stat};
 
 use super::header::header_of;
 use super::proof::{Proof, does_key_fit, prove};
@@ -233,29 +233,32 @@ fn look_inside(
         return Ok(if is_ours { Found::Ours(FileError::Exists) } else { Found::Others(FileError::Exists) });
     };
     let (of_source, of_output) = (Stamp::of(source.named_stat()), Stamp::of(existing.named_stat()));
-    let is_known = match known {
+    let known = row_of(worker, item, &existing)?.or(known);
+    let has_header = match known {
         Some(known) => {
-            record.is_same(&known.row.source, &of_source)
-                && known.row.output.bytes == of_output.bytes
+            known.row.output.bytes == of_output.bytes
                 && known.row.header == header_of(&worker.run.request.task, &existing)?
         }
         None => false,
     };
+    let has_changed = known.is_some_and(|known| !record.is_same(&known.row.source, &of_source));
+    let is_known = has_header && !has_changed;
     // Only its times are others, as where a file system rounds them: known by its header where nothing opens it, or nothing soon.
     if let Some(known) = known.filter(|_| is_known && worker.run.request.task.is_dear_to_open()) {
         if asked(worker, item, &known)? == Asked::Same {
+            sync_name(item, Some(known))?;
             add(worker, item, todo.stamp, &existing, of_output);
             return Ok(Found::Finished);
         }
     }
     let proof = prove(worker, source, &existing)?;
     let is_ours = proof == Proof::OfOtherContents
-        || (is_known && matches!(worker.run.request.task, Task::Encrypt(_)))
+        || (has_header && matches!(worker.run.request.task, Task::Encrypt(_)))
         || known.is_some_and(|known| record.is_same(&known.row.output, &of_output));
-    let has_changed = known.is_some_and(|known| !record.is_same(&known.row.source, &of_source));
     Ok(match proof {
         Proof::Same => {
             let is_it = known.is_some_and(|known| record.is_same(&known.row.output, &of_output));
+            sync_name(item, known)?;
             let output = renewed(item, todo, &existing, known.is_none() || has_changed, is_it)?;
             add(worker, item, todo.stamp, &existing, output);
             Found::Finished
@@ -266,6 +269,28 @@ fn look_inside(
         Proof::Unseen => Found::Others(FileError::UnknownRecipients),
         Proof::Other => Found::Others(FileError::Exists),
     })
+}
+
+/// What is written of the output that stands there, known by its header: a row that tells of it, or that a killed run promised it.
+fn row_of(
+    worker: &Worker<'_, '_, '_>,
+    item: &Item,
+    existing: &SourceFile,
+) -> Result<Option<Known>, FileError> {
+    let Request { task, .. } = worker.run.request;
+    let (record, spot) = (worker.run.record, item.dir.spot.join(&item.name));
+    if !matches!(task, Task::Encrypt(_)) || !record.tells_of(spot) {
+        return Ok(None);
+    }
+    Ok(record.find_by_header(spot, header_of(task, existing)?))
+}
+
+/// Makes the name of an output last that a killed run, or one beside this one, gave it and did not say so.
+fn sync_name(item: &Item, known: Option<Known>) -> Result<(), FileError> {
+    match known {
+        Some(known) if !known.row.is_promise() => Ok(()),
+        _ => fs::fsync(&*item.dir.fd()?).map_err(FileError::io("sync the directory")),
+    }
 }
 
 /// Opens what stands there; where a text is asked for, the binary file in it, and nothing where it is none.

@@ -24,8 +24,6 @@ pub(super) struct Large {
     next: AtomicU64,
     /// Segments not yet ended, well or badly.
     left: AtomicU64,
-    /// The draft's file; the draft itself is in `state`.
-    file: Arc<OwnedFd>,
     state: Mutex<State>,
 }
 
@@ -54,9 +52,8 @@ impl Large {
         };
         let left = AtomicU64::new(work.layout.segment_count());
         let bytes_out = work.header.len() as u64;
-        let file = Arc::clone(&draft.file);
         let state = Mutex::new(State { draft: Some(draft), error: None, bytes_out });
-        Ok(Self { item, work, next: AtomicU64::new(0), left, file, state })
+        Ok(Self { item, work, next: AtomicU64::new(0), left, state })
     }
 
     /// Whether a thread may still take a span.
@@ -133,12 +130,18 @@ impl Large {
         span::emit(&self.work, first.index, jobs, &mut parts)?;
         let bytes = parts.iter().map(|part| part.len() as u64).sum();
         let offset = self.work.output_offset(first);
+        let file = self.file()?;
         if self.work.leaves_holes(&self.item) {
-            write_sparse_at(&self.file, &parts, offset)?;
+            write_sparse_at(&file, &parts, offset)?;
         } else {
-            write_at(&self.file, &mut parts, offset)?;
+            write_at(&file, &mut parts, offset)?;
         }
         Ok(bytes)
+    }
+
+    /// The draft's file, for as long as a span is written: who completes the draft closes it.
+    fn file(&self) -> Result<Arc<OwnedFd>, FileError> {
+        self.lock().draft.as_ref().map(|draft| Arc::clone(&draft.file)).ok_or(FileError::Stopped)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -79,8 +79,12 @@ fn made(
 
 /// Links all names that wait.
 pub(super) fn link_names(run: &Run<'_>, summary: &mut Summary) {
-    let mut linking =
-        Linking { run, settlement: Settlement::new(&run.sync_errors), linked: Vec::new(), rows: Vec::new() };
+    let mut linking = Linking {
+        run,
+        settlement: Settlement::new(&run.sync_errors, run.promises()),
+        linked: Vec::new(),
+        rows: Vec::new(),
+    };
     for names in run.hard_links.waiting() {
         linking.link(names, summary);
         if linking.settlement.is_due() {
@@ -121,7 +125,9 @@ impl Linking<'_> {
             };
             match draft {
                 Ok(Some((draft, output))) => {
-                    let origin = Origin { path: name.source.clone(), ..Origin::default() };
+                    let spot = name.dir.spot.join(&name.name);
+                    let promised = row.map(|row| Row { spot, ..row });
+                    let origin = Origin { path: name.source.clone(), row: promised, ..Origin::default() };
                     self.settlement.add(draft, origin);
                     self.linked.push((name.clone(), output));
                     self.rows.extend(row.map(|row| (name, output, row)));

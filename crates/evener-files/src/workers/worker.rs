@@ -67,6 +67,12 @@ impl<'a> Run<'a> {
         self.cancel.is_cancelled()
     }
 
+    /// Where outputs are promised before they have their names: where nothing at hand opens them, or nothing soon, rows alone tell of them.
+    pub(super) fn promises(&self) -> Option<&'a Record> {
+        let task = &self.request.task;
+        (matches!(task, Task::Encrypt(_)) && task.is_dear_to_open()).then_some(self.record)
+    }
+
     /// The row with what is read of an output whose key is dear.
     fn with_ends(&self, row: Row, item: &Item) -> Row {
         let task = &self.request.task;
@@ -106,7 +112,7 @@ pub(super) struct Worker<'w, 'r, 'm> {
 
 impl<'w, 'r, 'm> Worker<'w, 'r, 'm> {
     pub(super) fn new(run: &'w Run<'w>, caller: Caller<'r, 'm>, slots: Vec<Box<Job<'m>>>) -> Self {
-        let (settlement, summary) = (Settlement::new(&run.sync_errors), Summary::default());
+        let (settlement, summary) = (Settlement::new(&run.sync_errors, run.promises()), Summary::default());
         Self {
             run,
             caller,

@@ -71,11 +71,12 @@ fn identity_in(
     is_rehearsal: bool,
 ) -> anyhow::Result<Zeroizing<String>> {
     let file = target.join(TREE_IDENTITY);
+    let standing = || {
+        tree_identity(passphrase, &read_public(&file)?, factors)
+            .with_context(|| PathDisplay(&file).to_string())
+    };
     match fs::metadata(&file) {
-        Ok(_) => {
-            return tree_identity(passphrase, &read_public(&file)?, factors)
-                .with_context(|| PathDisplay(&file).to_string());
-        }
+        Ok(_) => return standing(),
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", PathDisplay(&file))),
     }
@@ -90,8 +91,12 @@ fn identity_in(
         }
         _ => {}
     }
-    atomic_file::write_durably(&file, &sealed, 0o600).with_context(cannot_make)?;
-    Ok(text)
+    match atomic_file::make_durably(&file, &sealed, 0o600) {
+        Ok(()) => Ok(text),
+        // Another run was quicker: what stands there counts for both.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => standing(),
+        Err(error) => Err(error).with_context(cannot_make),
+    }
 }
 
 /// Adds the identities of trees that the inputs are or lie in; returns the files that keep them.

@@ -90,7 +90,7 @@ fn check(
         Told::File(digested) => tally.compare(arguments, digested, &digests, &mut answers),
         Told::Flush => answers.flush(),
     })?;
-    answers.flush()?;
+    answers.end()?;
     let Tally { proper, improper, broken, .. } = list.tally;
     Ok(Tally { proper, improper, broken, ..tally })
 }

@@ -124,7 +124,7 @@ fn write(arguments: &Sum, files: &[PathBuf], method: Method) -> anyhow::Result<E
         }
         Told::Flush => answers.flush(),
     })?;
-    answers.flush()?;
+    answers.end()?;
     Ok(exit)
 }
 
@@ -152,10 +152,16 @@ impl Answers {
         if self.lines.len() >= Self::FULL { self.flush() } else { Ok(()) }
     }
 
+    /// Writes what is left, and hears whether all of it is there.
+    fn end(mut self) -> anyhow::Result<()> {
+        self.flush()?;
+        output::end_answer().map(drop)
+    }
+
     /// Writes what is left.
     fn flush(&mut self) -> anyhow::Result<()> {
         if !self.lines.is_empty() {
-            output::answer(&self.lines)?;
+            output::part_of_answer(&self.lines)?;
             self.lines.clear();
         }
         Ok(())
