@@ -304,6 +304,25 @@ fn plugins_wrap_and_unwrap_and_a_missing_one_is_named() {
 }
 
 #[test]
+fn a_tree_under_a_passphrase_is_opened_by_its_identity_too_which_is_no_file_of_it() {
+    let place = Place::new();
+    place.write_secret("pass", "word\n");
+    place.write("t/a", "one");
+    place.write("t/d/b", "two");
+    run(&place, "encrypt", &["--passphrase-file", "pass"], "out", "t");
+    let open = ["decrypt", "-q", "--passphrase-file", "pass", "-o", "ti", "out/.evener-identity.age"];
+    place.evener().args(open).run().succeeded();
+    run(&place, "decrypt", &["-i", "ti"], "back", "out");
+    assert_eq!(files(&place.join("back")), files(&place.join("t")));
+    place.evener().args(["verify", "-q", "-i", "ti", "--against", "t", "out"]).run().succeeded();
+    // One that is a file like others, for it is sealed for a recipient.
+    place.evener().args(["keygen", "--age", "id"]).run().succeeded();
+    run(&place, "encrypt", &["-i", "id"], "kept", "out");
+    run(&place, "decrypt", &["-i", "id"], "again", "kept");
+    assert_eq!(files(&place.join("again")), files(&place.join("out")));
+}
+
+#[test]
 fn a_tree_under_a_passphrase_has_one_identity_that_age_takes_too() {
     let place = Place::new();
     place.write_secret("pass", "word\n");

@@ -115,3 +115,43 @@ fn a_directory_that_nobody_may_write_to_is_carried_on_by_its_owner_and_ends_with
     allow(&place.join("in/sub"), 0o755);
     allow(&sub, 0o755);
 }
+
+#[test]
+fn a_directory_that_nobody_may_write_to_is_mirrored_like_any_other_and_ends_as_its_source() {
+    let Some((place, nobody)) = Place::for_nobody() else { return };
+    for name in ["ro/gone", "ro/stays", "ro/deep/gone", "ro/whole/gone", "rw/gone", "rw/stays"] {
+        place.write(format!("in/{name}"), name);
+    }
+    let directories = ["ro/deep", "ro/whole", "ro", "rw"];
+    let set = |of: &str| {
+        let mode = if of.starts_with("ro") { 0o555 } else { 0o755 };
+        allow(&place.join("in").join(of), mode);
+        let touched = place.program("touch").args(["-d", "2001-02-03 04:05:06"]).arg(format!("in/{of}"));
+        touched.run().succeeded();
+    };
+    directories.into_iter().for_each(set);
+    let encrypt = |options: &[&str]| {
+        let run = place.program(nobody[0]).args(&nobody[1..]).arg(place.join("evener"));
+        let run = run.args(["encrypt", "--key", "k.json", "-q", "-o", "out"]).args(options).arg("in");
+        run.env("EVENER_CACHE_DIR", place.join("cache")).run()
+    };
+    encrypt(&[]).succeeded();
+    directories.into_iter().for_each(|of| allow(&place.join("in").join(of), 0o755));
+    for name in ["ro/gone", "ro/deep/gone", "ro/whole/gone", "rw/gone"] {
+        fs::remove_file(place.join("in").join(name)).unwrap();
+    }
+    fs::remove_dir(place.join("in/ro/whole")).unwrap();
+    ["ro/deep", "ro", "rw"].into_iter().for_each(set);
+    encrypt(&["--update", "--delete"]).succeeded();
+    assert_eq!(files(&place.join("out")), files(&place.join("in")));
+    assert!(!place.join("out/ro/whole").exists());
+    for of in ["ro/deep", "ro", "rw"] {
+        let [source, output] = ["in", "out"].map(|root| fs::metadata(place.join(root).join(of)).unwrap());
+        assert_eq!(mode(&place.join("out").join(of)), mode(&place.join("in").join(of)), "{of}");
+        assert_eq!(output.modified().unwrap(), source.modified().unwrap(), "{of}");
+    }
+    // For the removal of this place.
+    for root in ["in", "out"] {
+        ["ro/deep", "ro"].into_iter().for_each(|of| allow(&place.join(root).join(of), 0o755));
+    }
+}

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod closes;
 mod damage;
 mod done_sequences;
 mod drafts;
@@ -10,6 +11,7 @@ mod faults;
 mod interruption;
 mod kills;
 mod links;
+mod promises;
 mod refused_calls;
 mod rivals;
 mod traced_calls;

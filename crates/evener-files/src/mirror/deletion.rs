@@ -72,9 +72,18 @@ impl Deletion<'_> {
 impl Run<'_> {
     fn tree(&mut self, root: Pair) -> Result<(), Failed> {
         let mut levels = vec![self.level(root)?];
+        let done = self.levels(&mut levels);
+        // Where it went wrong: they are to have their modes again nevertheless.
+        for mut left in levels.into_iter().rev() {
+            left.pair.output.restore(left.pair.source.is_there()).ok();
+        }
+        done
+    }
+
+    fn levels(&mut self, levels: &mut Vec<Level>) -> Result<(), Failed> {
         while let Some(level) = levels.last_mut() {
             let Some((name, kind)) = level.entries.next() else {
-                self.leave(&mut levels)?;
+                self.leave(levels)?;
                 continue;
             };
             self.relative.push(&name);
@@ -111,8 +120,16 @@ impl Run<'_> {
     /// Leaves a directory, and deletes it where nothing is left in it and it is Evener's: made by a run, or emptied by this one.
     fn leave(&mut self, levels: &mut Vec<Level>) -> Result<(), Failed> {
         let (left, above) = (levels.pop(), levels.last_mut());
-        let (Some(left), Some(above)) = (left, above) else { return Ok(()) };
-        let gone = self.directory(&left, &above.pair).map_err(|error| (self.path(), error))?;
+        let Some(mut left) = left else { return Ok(()) };
+        let gone = match &above {
+            Some(above) => self.directory(&left, &above.pair).map_err(|error| (self.path(), error))?,
+            None => false,
+        };
+        if !gone {
+            let restored = left.pair.output.restore(left.pair.source.is_there());
+            restored.map_err(|error| (self.path(), error))?;
+        }
+        let Some(above) = above else { return Ok(()) };
         above.is_empty &= gone;
         above.has_lost |= gone;
         self.relative.pop();

@@ -481,11 +481,21 @@ fn mode_while_made(source: &SourceDir<'_>) -> Mode {
 }
 
 /// Lets the owner work in a directory that an earlier run, or an access list, gave the mode of a source that is read-only.
-fn give_owner_access(dir: &OwnedFd) -> Result<(), FileError> {
+pub(crate) fn give_owner_access(dir: &OwnedFd) -> Result<(), FileError> {
     let stat = fs::fstat(dir).map_err(FileError::io("look at the directory"))?;
     let (mode, all) = (Mode::from_raw_mode(stat.st_mode), Mode::RWXU);
     if mode.contains(all) || stat.st_uid != rustix::process::geteuid().as_raw() {
         return Ok(());
     }
     fs::fchmod(dir, mode | all).map_err(FileError::io("set the mode of the directory"))
+}
+
+/// Gives a directory back the mode that it had `before`, and the time where that `is_kept`.
+pub(crate) fn give_back(dir: &OwnedFd, before: &Stat, is_kept: bool) -> Result<(), FileError> {
+    let now = fs::fstat(dir).map_err(FileError::io("look at the directory"))?;
+    if now.st_mode != before.st_mode {
+        let mode = Mode::from_raw_mode(before.st_mode & 0o7777);
+        fs::fchmod(dir, mode).map_err(FileError::io("set the mode of the directory"))?;
+    }
+    if is_kept { Attributes::of(before).set_time(dir.as_fd()) } else { Ok(()) }
 }

@@ -14,7 +14,7 @@ mod renewal;
 mod settlement;
 
 pub(crate) use attributes::{Attributes, Xattrs, kept_xattrs};
-pub(crate) use directory::{MakesWay, OutputDir, Outputs, SourceDir};
+pub(crate) use directory::{MakesWay, OutputDir, Outputs, SourceDir, give_back, give_owner_access};
 pub(crate) use draft::{
     CompleteDraft, Draft, PARTS_MAX, unnamed_file, write_at, write_sparse_at, write_text,
 };

@@ -285,7 +285,7 @@ impl KeyOptions {
             Format::Openssl => Ok((Opener::OpensslEnc(self.openssl(Repeat::No)?), Vec::new())),
             Format::Age => {
                 let mut identities = self.identities()?;
-                let mut of_trees = Vec::new();
+                let mut of_trees = tree::identity_files(sources);
                 if let Some(passphrase) = self.secret(Repeat::No)? {
                     let passphrase: SecretString = secret_text(&passphrase)?;
                     of_trees =

@@ -10,7 +10,7 @@ use evener_fd::atomic_file;
 use evener_files::age_keys::{
     Identities, Recipients, TREE_IDENTITY, WorkFactors, new_tree_identity, tree_identity,
 };
-use evener_files::{Naming, Source, Target};
+use evener_files::{Naming, Source, Target, inspect};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -107,6 +107,17 @@ pub(super) fn add_identities(
     identities: &mut Identities,
 ) -> anyhow::Result<Vec<PathBuf>> {
     waiting::said_while(DERIVING, |_| add_each(passphrase, factors, sources, identities))
+}
+
+/// The files that keep the identities of trees that are inputs: no identity opens them, a passphrase does.
+pub(super) fn identity_files(sources: &[Source]) -> Vec<PathBuf> {
+    let files = paths(sources).map(|path| path.join(TREE_IDENTITY));
+    files.filter(|file| file.is_file() && is_of_passphrase(file)).collect()
+}
+
+fn is_of_passphrase(file: &Path) -> bool {
+    let inspected = fs::File::open(file).ok().and_then(|file| inspect(file).ok());
+    inspected.is_some_and(|inspection| inspection.stanza_types == ["scrypt"])
 }
 
 fn add_each(
