@@ -17,7 +17,7 @@ fn traced(place: &Place, words: &[&str], command: &[&str]) -> Ran {
     run.env("EVENER_ARBITER", "off").run()
 }
 
-/// The turn, among all that its thread closes, of the last file with such a path.
+/// The turn, among all that its thread closes, of the first file with such a path.
 fn turn_of(place: &Place, path: &str) -> usize {
     let (mut turns, mut found) = (HashMap::new(), None);
     let trace = fs::read_to_string(place.join("trace")).unwrap();
@@ -27,7 +27,7 @@ fn turn_of(place: &Place, path: &str) -> usize {
         }
         let turn = turns.entry(thread.to_owned()).or_insert(0);
         *turn += 1;
-        found = if call.contains(path) { Some(*turn) } else { found };
+        found = found.or(call.contains(path).then_some(*turn));
     }
     found.unwrap()
 }

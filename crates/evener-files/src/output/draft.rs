@@ -203,9 +203,12 @@ impl CompleteDraft {
 
     /// Closes it. What that told is an error where it would get its name.
     pub(super) fn close(&mut self) {
-        if let Written::Open(file) = std::mem::replace(&mut self.written, Written::Closed(Ok(()))) {
-            self.written = Written::Closed(evener_fd::close(file).map_err(FileError::io("write the output")));
-        }
+        self.written = match std::mem::replace(&mut self.written, Written::Closed(Ok(()))) {
+            Written::Open(file) => {
+                Written::Closed(evener_fd::close(file).map_err(FileError::io("write the output")))
+            }
+            closed @ Written::Closed(_) => closed,
+        };
     }
 
     /// What the close told.

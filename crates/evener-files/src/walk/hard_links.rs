@@ -73,14 +73,14 @@ impl HardLinks {
         }
     }
 
-    /// Says that `output`, of `item`, a name of `file`, stands there finished; whether it waits, for it is not yet a name of the
+    /// Says that `output`, of `item`, a name of `file`, stands there finished, and what is recorded of it; whether it waits, for it is not yet a name of the
     /// first one's output.
-    pub(crate) fn stands(&self, file: Identity, item: &Item, output: Identity) -> bool {
+    pub(crate) fn stands(&self, file: Identity, item: &Item, output: Identity, row: Option<Row>) -> bool {
         use std::collections::hash_map::Entry;
         match self.lock().entry(file) {
             Entry::Vacant(vacant) => {
                 let first = Name::of(item);
-                vacant.insert(Names { first, output: Some(output), row: None, others: Vec::new() });
+                vacant.insert(Names { first, output: Some(output), row, others: Vec::new() });
                 false
             }
             Entry::Occupied(names) if names.get().output == Some(output) => false,

@@ -30,6 +30,8 @@ pub(super) enum Judged {
 pub(super) struct Linked {
     pub(super) source: Identity,
     pub(super) output: Identity,
+    /// What is recorded of the output.
+    pub(super) row: Option<Row>,
 }
 
 /// A file that is to be made.
@@ -93,7 +95,8 @@ pub(super) fn judge_contested(worker: &mut Worker<'_, '_, '_>, item: &Item) -> R
     loop {
         let error = match judge_now(worker, item, false) {
             Ok(Judged::Finished(names)) => {
-                names.inspect(|names| worker.run.hard_links.done(names.source, Some(names.output), None));
+                names
+                    .inspect(|names| worker.run.hard_links.done(names.source, Some(names.output), names.row));
                 return Ok(());
             }
             Ok(_) => FileError::Exists,
@@ -123,7 +126,8 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     let stat = if is_new { None } else { item.dir.stat(&item.name)? };
     let Some(stat) = stat else { return Ok(Judged::ToDo(Box::new(open(worker, item)?))) };
     let identity = |stat: &Stat| (stat.st_dev, stat.st_ino);
-    let linked = |names: Option<Identity>| names.map(|source| Linked { source, output: identity(&stat) });
+    let linked =
+        |names: Option<Identity>, row| names.map(|source| Linked { source, output: identity(&stat), row });
     let existing = worker.run.request.options.existing;
     let known = match existing {
         Existing::Replace => None,
@@ -133,7 +137,7 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
     {
         if let Some(source) = recorded(worker, item, &known)? {
             let names = (source.st_nlink > 1).then(|| identity(&source));
-            return Ok(Judged::Finished(linked(names)));
+            return Ok(Judged::Finished(linked(names, Some(known.row))));
         }
     }
     let todo = open(worker, item)?;
@@ -169,7 +173,7 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
         };
     }
     match look_inside(worker, item, &todo, known)? {
-        Found::Finished => Ok(Judged::Finished(linked(todo.source.names()))),
+        Found::Finished(row) => Ok(Judged::Finished(linked(todo.source.names(), row))),
         Found::Ours(_) if worker.run.outputs.is_key(identity(&stat)) => Err(FileError::KeyInOutput),
         Found::Ours(_) if existing == Existing::Update => Ok(Judged::ToDo(Box::new(todo))),
         Found::Ours(error) | Found::Others(error) => Err(error),
@@ -178,7 +182,8 @@ fn judge_now(worker: &mut Worker<'_, '_, '_>, item: &Item, is_met_first: bool) -
 
 /// What stands there.
 enum Found {
-    Finished,
+    /// The finished result, and what is recorded of it.
+    Finished(Option<Row>),
     /// An output of Evener's, and why it is not the finished result.
     Ours(FileError),
     Others(FileError),
@@ -247,8 +252,7 @@ fn look_inside(
     if let Some(known) = known.filter(|_| is_known && worker.run.request.task.is_dear_to_open()) {
         if asked(worker, item, &known)? == Asked::Same {
             sync_name(item, Some(known))?;
-            add(worker, item, todo.stamp, &existing, of_output);
-            return Ok(Found::Finished);
+            return Ok(Found::Finished(add(worker, item, todo.stamp, &existing, of_output)));
         }
     }
     let proof = prove(worker, source, &existing)?;
@@ -260,8 +264,7 @@ fn look_inside(
             let is_it = known.is_some_and(|known| record.is_same(&known.row.output, &of_output));
             sync_name(item, known)?;
             let output = renewed(item, todo, &existing, known.is_none() || has_changed, is_it)?;
-            add(worker, item, todo.stamp, &existing, output);
-            Found::Finished
+            Found::Finished(add(worker, item, todo.stamp, &existing, output))
         }
         Proof::OfOtherContents => Found::Ours(FileError::Outdated),
         _ if is_ours && has_changed => Found::Ours(FileError::Outdated),
@@ -326,19 +329,19 @@ fn renewed(
     Ok(Stamp::of(&stat))
 }
 
-/// Records what was proven.
+/// Records what was proven, and returns it.
 fn add(
     worker: &mut Worker<'_, '_, '_>,
     item: &Item,
     source: Option<Stamp>,
     existing: &SourceFile,
     output: Stamp,
-) {
+) -> Option<Row> {
     let header = header_of(&worker.run.request.task, existing).unwrap_or_default();
-    if let Some(source) = source {
-        let spot = item.dir.spot.join(&item.name);
-        worker.proven(Row { spot, source, output, header });
-    }
+    let spot = item.dir.spot.join(&item.name);
+    let row = Row { spot, source: source?, output, header };
+    worker.proven(row);
+    Some(row)
 }
 
 /// Opens the source; an armored one as the binary file in it.

@@ -116,9 +116,9 @@ impl<'a> Workers<'a> {
                     Err(error) => worker.failed(item.source(), error),
                 },
                 Ok(Judged::Finished(names)) => {
-                    let waits = names
-                        .filter(|_| item.dir.keep().hard_links)
-                        .is_some_and(|names| self.run.hard_links.stands(names.source, &item, names.output));
+                    let waits = names.filter(|_| item.dir.keep().hard_links).is_some_and(|names| {
+                        self.run.hard_links.stands(names.source, &item, names.output, names.row)
+                    });
                     worker.summary.already_done += u64::from(!waits);
                 }
                 Ok(Judged::Contested) => worker.contest(item),
