@@ -62,6 +62,19 @@ fn of_a_file_with_several_names_the_output_of_one_that_is_gone_goes_too() {
 }
 
 #[test]
+fn of_a_file_with_several_names_one_goes_whose_other_became_a_directory() {
+    let place = Place::with_key();
+    place.write("in/a", "text");
+    fs::hard_link(place.join("in/a"), place.join("in/z")).unwrap();
+    run(&place, &[]).succeeded();
+    fs::remove_file(place.join("in/a")).unwrap();
+    fs::remove_file(place.join("in/z")).unwrap();
+    place.write("in/a/inner", "text");
+    run(&place, &["--update", "--delete"]).succeeded();
+    assert_eq!(names(&place, "out"), names(&place, "in"));
+}
+
+#[test]
 fn outputs_without_source_are_named_by_a_dry_run_and_then_deleted_and_no_other_file_is() {
     let place = place();
     run(&place, &[]).succeeded();

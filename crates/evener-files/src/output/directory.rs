@@ -253,6 +253,9 @@ impl OutputDir {
         if is_spared || !makes_way(self.spot, name, &stat) {
             return Ok(false);
         }
+        if stat.st_nlink > 1 {
+            self.outputs.note_renaming(&stat);
+        }
         // Fails of a directory.
         let removed = fs::unlinkat(&*self.fd()?, name, AtFlags::empty());
         removed.map(|()| true).map_err(FileError::io("replace the output"))

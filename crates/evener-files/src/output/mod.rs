@@ -1,5 +1,5 @@
 //! Output comes to be as drafts under temporary names in the directory of the final one, and a settlement
-//! makes a batch of them durable with one sync, then renames them, then syncs the names.
+//! makes a batch of them durable with one sync, has them promised in the record, then renames them, then syncs the names.
 //!
 //! A crash at any moment leaves under a final name either what was there before or the whole new file. A run
 //! holds a lock on every directory that the user named for output, which the kernel drops with the process. So a run that

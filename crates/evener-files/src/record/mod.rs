@@ -4,6 +4,8 @@
 //! keys of the request -> [`RequestKey`] (`request_key.rs`) -> places (`place.rs`) -> the file there, a row of blocks (`file.rs`), each sealed
 //! (`block.rs`) -> [`Known`] rows (`row.rs`) that are looked up -> drafts that got their names -> new rows, appended.
 //!
+//! A promise is a row of what is about to get its name, for a run that is killed before it can write the row itself.
+//!
 //! A row is a note of a proof that was made, never more: whatever does not match it is proven from the output itself. So a record
 //! that is missing, damaged, of another version or of another key costs time and nothing else. docs/design/done.md has the reasons.
 
