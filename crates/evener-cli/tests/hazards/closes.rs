@@ -27,7 +27,7 @@ fn turn_of(place: &Place, path: &str) -> usize {
         }
         let turn = turns.entry(thread.to_owned()).or_insert(0);
         *turn += 1;
-        found = found.or(call.contains(path).then_some(*turn));
+        found = found.or_else(|| call.contains(path).then_some(*turn));
     }
     found.unwrap()
 }

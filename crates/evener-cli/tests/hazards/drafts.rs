@@ -47,8 +47,8 @@ fn an_archive_that_names_what_is_in_a_directory_in_any_order_is_unpacked_as_tar_
         return crate::common::skipped("tar is not installed");
     }
     let place = Place::with_key();
-    for number in 0..24_u64 {
-        let dir = ["", "d/", "d/e/", "d/e/deep/"][number as usize % 4];
+    let directories = ["", "d/", "d/e/", "d/e/deep/"];
+    for (number, dir) in (0..24_u64).zip(directories.into_iter().cycle()) {
         place.write(format!("src/{dir}f{number}"), noise(number, 100));
     }
     for (order, members) in [

@@ -29,8 +29,11 @@ fn place() -> (Place, String) {
 }
 
 fn sow(place: &Place, seed: u64) {
-    for number in 0..12_u64 {
-        place.write(format!("in/{}/{number}", number % 3), noise(seed + number, 900 * number as usize));
+    for number in 0..12_u16 {
+        place.write(
+            format!("in/{}/{number}", number % 3),
+            noise(seed + u64::from(number), 900 * usize::from(number)),
+        );
     }
 }
 
