@@ -13,7 +13,7 @@ use evener_provider::{OSSL_provider_init, plant_unwinding, plant_wrong_kernels};
 mod support;
 
 use support::ffi::{CipherCtx, DEFAULT, errors};
-use support::kernels::{all, has_kernels, message, messages, with_kernels};
+use support::kernels::{all, has_kernels, has_pipelines, message, messages, with_kernels};
 use support::{both_providers, bytes, in_program, started};
 
 /// Padding that is none, a message that ends within a block, a unit that is too short, two keys that are one.
@@ -69,6 +69,9 @@ fn an_answer_that_begins_in_its_input_is_right() {
             ("AES-192-CBC", false),
             ("AES-256-GCM", true),
         ] {
+            if name.ends_with("-CBC") && has_pipelines() {
+                continue;
+            }
             let key_bytes = DEFAULT.cipher(name, "provider=evener").unwrap().key_bytes();
             let sealed = message(name, "default", true, &text);
             let (input, expected) = if encrypts { (&text, &sealed) } else { (&sealed, &text) };
@@ -224,14 +227,15 @@ fn a_message_on_its_way_leaves_a_kernel_that_was_found_wrong() {
     with_kernels("a_message_on_its_way_leaves_a_kernel_that_was_found_wrong", || {
         let (_default, _evener) = both_providers(OSSL_provider_init);
         let modes =
-            [("AES-128-CTR", true), ("AES-192-CBC", false), ("AES-256-ECB", true), ("AES-256-XTS", true)];
+            [("AES-192-CBC", false), ("AES-128-CTR", true), ("AES-256-ECB", true), ("AES-256-XTS", true)];
+        let modes = if has_pipelines() { &modes[1..] } else { &modes[..] };
         let begun = |(name, encrypts), who| started(name, who, encrypts, true);
         // The first of all are right, and looked at.
-        for mode in modes {
+        for &mode in modes {
             (0..5).for_each(|_| assert!(begun(mode, "evener").update(&[5; 64]).is_some()));
         }
         plant_wrong_kernels();
-        for mode in modes {
+        for &mode in modes {
             // What comes next: the end, whole blocks, or others.
             let begun = [0, 64, 100].map(|next| {
                 let [ours, judge] = ["evener", "default"].map(|who| begun(mode, who));

@@ -12,7 +12,9 @@ use evener_provider::OSSL_provider_init;
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT};
-use support::kernels::{WHOLE, all, by_default, counted, has_kernels, messages, messages_of, with_kernels};
+use support::kernels::{
+    WHOLE, all, by_default, counted, has_kernels, has_pipelines, messages, messages_of, with_kernels,
+};
 use support::{both_providers, bytes, in_program, started};
 
 /// Lengths of keys of all modes, in each direction that counts by itself, with room for those that XTS has not.
@@ -199,16 +201,20 @@ fn one_key_for_ever(name: &str, ways: &[(&str, &str)]) {
     in_program(name, "", &[&usual, ways].concat(), || {
         let (_default, evener) = both_providers(OSSL_provider_init);
         let directory = PathBuf::from(env::var_os("EVENER_STATISTICS_DIR").unwrap());
+        // Where pipelines alone may come before it, an update is not looked at, however long.
+        let is_cbc_seen = !has_pipelines() || env::var_os("EVENER_THRESHOLD").is_some();
         let modes = [
             ("AES-256-GCM", true),
             ("AES-128-GCM", false),
             ("AES-128-CTR", true),
-            ("AES-192-CBC", false),
             ("AES-128-XTS", false),
+            ("AES-192-CBC", false),
         ];
-        let pairs = modes.map(|(name, encrypts)| {
+        let modes = if is_cbc_seen { &modes[..] } else { &modes[..4] };
+        let pairs = modes.iter().map(|&(name, encrypts)| {
             (name, ["evener", "default"].map(|who| started(name, who, encrypts, false)), encrypts)
         });
+        let pairs: Vec<_> = pairs.collect();
         // A tag is set of one that decrypts, as each message has it.
         let text = bytes(3, 100_000);
         let message = |(name, pair, encrypts): &(&str, [CipherCtx; 2], bool), seed, text: &[u8]| {
@@ -237,7 +243,7 @@ fn one_key_for_ever(name: &str, ways: &[(&str, &str)]) {
             evener.count(c"evener-native").unwrap()
         };
         let next = |pair, seed| message(pair, seed, &text);
-        assert_eq!(pairs.each_ref().map(|pair| next(pair, 2)), [0; 5], "nothing is settled");
+        assert!(pairs.iter().all(|pair| next(pair, 2) == 0), "nothing is settled");
         kept(&directory, Some(2));
         let mut before = 0;
         for pair in &pairs {

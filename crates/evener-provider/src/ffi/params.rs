@@ -1,6 +1,6 @@
 //! OpenSSL's lists of parameters as slices, with the type and the space of each value looked at.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_uint};
 use std::slice;
 
 use evener_ossl_sys::{
@@ -134,6 +134,20 @@ pub(crate) fn answer_length(param: &mut Param, value: usize) -> bool {
     }
     param.return_size = param.data_size;
     true
+}
+
+/// Answers with a flag, in a number of 32 or 64 bits, as OSSL_PARAM_set_uint; false where the query is for another type.
+pub(crate) fn answer_flag(param: &mut Param, is_so: bool) -> bool {
+    let is_answered = answer_length(param, is_so.into());
+    if is_answered && param.data.is_null() {
+        param.return_size = size_of::<c_uint>();
+    }
+    is_answered
+}
+
+/// Whether a name comes twice.
+pub(crate) fn repeats(list: &[Param]) -> bool {
+    (1..list.len()).any(|at| list[..at].iter().any(|before| key(before) == key(&list[at])))
 }
 
 /// Answers a list that queries one length and nothing else, this one; false for any other list, and nothing is touched.

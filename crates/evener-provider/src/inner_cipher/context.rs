@@ -157,6 +157,16 @@ impl<'r> InnerContext<'r> {
         self.query(answer).is_some() && is_made == 1
     }
 
+    /// Whether it answers a query for a length that comes twice.
+    pub(crate) fn answers_twice(self, name: &'static CStr) -> bool {
+        let mut lengths = [0_usize; 2];
+        let [one, other] =
+            lengths.each_mut().map(|length| param(name, PARAM_UNSIGNED_INTEGER, &raw mut *length));
+        let mut params = [one, other, Param::END];
+        // SAFETY: the inner function with its own context; the list is ended, with the space that it says.
+        self.row.inner.get_ctx_params.is_some_and(|get| unsafe { get(self.ctx, params.as_mut_ptr()) } == 1)
+    }
+
     /// How much space its answer to a query of the program's takes, which has none itself; `None` where it does not answer.
     pub(crate) fn size_of_answer(self, request: &Param) -> Option<usize> {
         if request.data.is_null() { self.query(*request) } else { None }

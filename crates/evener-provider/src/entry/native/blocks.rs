@@ -421,7 +421,9 @@ dispatch! {
             return 1;
         }
         // SAFETY: as above.
-        if !place.is_inner && place.native.get(unsafe { params::list_mut(list) }).is_some() {
+        let queried = unsafe { params::list_mut(list) };
+        // A name that comes twice is refused from OpenSSL 4.0 on.
+        if !place.is_inner && !params::repeats(queried) && place.native.get(queried).is_some() {
             return 1;
         }
         if place.inner().is_none() {
@@ -445,7 +447,7 @@ dispatch! {
         if !place.is_inner && asked.iter().any(|param| params::key(param) == c"num") && !takes_num(place, list) {
             return 0;
         }
-        if !place.is_inner && place.native.set(asked).is_some() {
+        if !place.is_inner && !params::repeats(asked) && place.native.set(asked).is_some() {
             return 1;
         }
         if place.inner().is_none() {

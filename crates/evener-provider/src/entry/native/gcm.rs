@@ -298,7 +298,8 @@ dispatch! {
         if place.inner.is_null() {
             return on_settings(place.native.row(), place.native.takes_time(0), || {
                 // SAFETY: the core's list, lent for the call.
-                if place.native.get(unsafe { params::list_mut(list) }).is_ok() {
+                let queried = unsafe { params::list_mut(list) };
+                if !place.native.refuses(queried) && place.native.get(queried).is_ok() {
                     return 1;
                 }
                 // SAFETY: as above.
@@ -315,7 +316,8 @@ dispatch! {
         if place.inner.is_null() {
             return on_settings(place.native.row(), place.native.takes_time(0), || {
                 // SAFETY: the core's list, lent for the call.
-                if place.native.set(unsafe { params::list(list) }).is_ok() {
+                let asked = unsafe { params::list(list) };
+                if !place.native.refuses(asked) && place.native.set(asked).is_ok() {
                     return 1;
                 }
                 // SAFETY: as above.

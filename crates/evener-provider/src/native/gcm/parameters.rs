@@ -71,8 +71,8 @@ impl GcmContext {
             self.next_nonce(out)?;
         }
         // Since 3.4; before, no cipher knows the name, and it stays as it is.
-        if answers(self.row(), GENERATED) {
-            answer_length(list, GENERATED, self.says_made().into())?;
+        if let Some(param) = params::find_mut(list, GENERATED).filter(|_| answers(self.row(), GENERATED)) {
+            params::answer_flag(param, self.says_made()).then_some(()).ok_or(Refused)?;
         }
         Ok(())
     }

@@ -6,9 +6,11 @@
 use evener_ossl_sys::Param;
 
 use super::{GcmContext, Nonce};
+use crate::ffi::params;
 use crate::inner_cipher::call::Update;
 use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::native::prov;
+use crate::state::rows::CipherRow;
 
 impl GcmContext {
     /// Has an inner context refuse `call`; whether it did.
@@ -16,6 +18,11 @@ impl GcmContext {
     pub(crate) fn is_refused_by_inner(&self, call: impl FnOnce(InnerContext<'_>) -> bool) -> bool {
         let stand_in = prov(self.row()).core.quietly(|| self.stand_in());
         stand_in.is_some_and(|own| !call(own.inner()))
+    }
+
+    /// Whether this OpenSSL takes no such list, in which a name comes twice: so from 4.0 on.
+    pub(crate) fn refuses(&self, list: &[Param]) -> bool {
+        params::repeats(list) && prov(self.row()).core.quietly(|| !takes_repeats(self.row()))
     }
 
     /// How much space the answer to a query takes that has none, as this OpenSSL says; `None` where it does not answer.
@@ -50,4 +57,10 @@ impl GcmContext {
         let is_told = inner.init(self.encrypts, None, nonce) && inner.set_nonce_bytes(self.nonce_len());
         is_told.then_some(own)
     }
+}
+
+/// Whether a query in which a name comes twice is answered by a context of `row`.
+#[cold]
+fn takes_repeats(row: &CipherRow) -> bool {
+    OwnContext::new(row).is_some_and(|own| own.inner().answers_twice(c"keylen"))
 }
