@@ -349,18 +349,25 @@ def _take_over(draft: str, final: str) -> None:
     file = os.open(draft, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         mode = stat.S_IMODE(old.st_mode)
-        # Set-user-ID goes with the owner only, and what a group may with the group.
-        if not _owned(file, old.st_uid, old.st_gid):
-            mode &= ~stat.S_ISUID if _owned(file, -1, old.st_gid) else stat.S_IRWXU
-        os.fchmod(file, mode)
+        # Set-user-ID goes with the owner only, and what a group may with the group: without it nobody may more than before.
+        if not _allowed(os.fchown, file, old.st_uid, old.st_gid):
+            if _allowed(os.fchown, file, -1, old.st_gid):
+                mode &= ~stat.S_ISUID
+            else:
+                others = mode & mode >> 3 & 0o7
+                mode = mode & stat.S_IRWXU | others << 3 | others
+        _allowed(os.fchmod, file, mode)
     finally:
         os.close(file)
 
 
-def _owned(file: int, user: int, group: int) -> bool:
+def _allowed(give: typing.Callable[..., None], *arguments: int) -> bool:
+    """Whether owner or mode could be given: who has no right to, or a file system that knows none, does not lose what was written."""
     try:
-        os.fchown(file, user, group)
-    except PermissionError:
+        give(*arguments)
+    except OSError as error:
+        if error.errno not in _NOT_THERE:
+            raise
         return False
     return True
 

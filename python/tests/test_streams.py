@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import random
+import stat
 import threading
 import time
 
@@ -298,6 +299,28 @@ def test_a_file_that_is_replaced_leaves_its_mode_and_owner_to_the_new_one(tmp_pa
         after = path.stat()
         assert after.st_ino != before.st_ino
         assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.ENOSYS])
+def test_a_file_is_replaced_where_its_owner_cannot_be_given_and_nobody_may_more_than_before(tmp_path, age_keys, monkeypatch, number):
+    seal, unseal = age_keys
+
+    def refused(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fchown", refused)
+    path = tmp_path / "made.age"
+    # The group's right is not another group's, and whom it had shut out may be among all others now.
+    for mode, left in [(0o644, 0o644), (0o640, 0o600), (0o664, 0o644), (0o604, 0o600), (0o4755, 0o755)]:
+        path.write_bytes(b"old")
+        path.chmod(mode)
+        with evener.open(path, "wb", **seal) as out:
+            out.write(b"new")
+        assert stat.S_IMODE(path.stat().st_mode) == left, oct(mode)
+    monkeypatch.setattr(os, "fchmod", refused)
+    with evener.open(path, "wb", **seal) as out:
+        out.write(b"once more")
+    assert evener.open(path, **unseal).read() == b"once more"
 
 
 def test_a_file_that_is_in_place_is_no_failure_where_its_directory_cannot_be_synced(tmp_path, age_keys, monkeypatch):

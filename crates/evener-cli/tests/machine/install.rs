@@ -197,19 +197,19 @@ fn what_an_administrator_edited_is_kept_beside_and_said_when_it_is_written_again
     let again = install(&place, &unit).succeeded();
     assert_eq!(again.stderr(), "", "nothing was edited");
     let cnf = place.join("root/etc/evener/a.service.cnf");
-    let edited = |more: &str| {
-        let text = fs::read_to_string(&cnf).unwrap() + more;
-        fs::write(&cnf, &text).unwrap();
-        text
-    };
-    let first = edited("# for the new card\n");
+    let first = fs::read_to_string(&cnf).unwrap() + "# for the new card\n";
+    fs::write(&cnf, &first).unwrap();
     install(&place, &unit).succeeded().saying("a.service.cnf was edited: as it was, it is kept as");
     assert!(fs::read_to_string(&cnf).unwrap() != first, "written anew");
-    let second = edited("# and for another\n");
+    // In no encoding, and without the sum.
+    let second = [fs::read(&cnf).unwrap(), b"# f\xfcr den anderen\n".to_vec()].concat();
+    let second = second.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"# Sum"));
+    let second = second.collect::<Vec<_>>().concat();
+    fs::write(&cnf, &second).unwrap();
     uninstall(&place, &["--all"]).succeeded().saying("a.service.cnf.edited2");
     // Nor does the next one take them for files that were installed.
     uninstall(&place, &["--all"]).succeeded();
     let kept = ["a.service.cnf.edited", "a.service.cnf.edited2"];
-    let kept = kept.map(|name| fs::read_to_string(place.join("root/etc/evener").join(name)).unwrap());
-    assert_eq!(kept, [first, second]);
+    let kept = kept.map(|name| fs::read(place.join("root/etc/evener").join(name)).unwrap());
+    assert_eq!(kept, [first.into_bytes(), second]);
 }

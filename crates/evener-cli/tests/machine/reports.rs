@@ -1,6 +1,7 @@
 //! What the command says of a run and of the machine: summary, JSON, help, manual pages, completions.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -58,7 +59,7 @@ fn the_json_report_fits_its_schema_and_adds_up() {
 }
 
 #[test]
-fn a_report_of_failures_names_each_and_the_lines_stop_at_twenty() {
+fn a_report_of_failures_names_each_and_so_do_the_lines() {
     let place = Place::with_key();
     for number in 0..30 {
         place.write(format!("in/{number}"), "not encrypted");
@@ -69,8 +70,9 @@ fn a_report_of_failures_names_each_and_the_lines_stop_at_twenty() {
     assert_eq!(report["failed"].as_array().unwrap().len(), 30);
     assert_eq!(report["outcome"], "some_failed");
     let lines: Vec<&str> = ran.stderr().lines().collect();
-    assert_eq!(lines.iter().filter(|line| line.starts_with("evener: in/")).count(), 20, "{lines:?}");
-    assert!(lines[20].contains("10 files more"), "{lines:?}");
+    let named: BTreeSet<&str> =
+        lines.iter().filter_map(|line| line.strip_prefix("evener: in/")?.split(':').next()).collect();
+    assert_eq!(named.len(), 30, "{lines:?}");
     ran.ended_with(1);
 }
 

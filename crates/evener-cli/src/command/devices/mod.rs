@@ -69,9 +69,10 @@ pub(crate) fn run(arguments: &Devices) -> anyhow::Result<Exit> {
     let mut inventory = inventory(&machine, &known);
     inventory.asked = arguments.modules.iter().map(ModuleCheck::open).collect();
     inventory.device_paths = device_paths::survey(arguments.system_root.as_deref());
-    let answer =
-        if arguments.json { serde_json::to_string_pretty(&inventory)? + "\n" } else { text(&inventory) };
-    output::answer(output::plain(&answer).as_bytes())
+    if arguments.json {
+        return output::answer((serde_json::to_string_pretty(&inventory)? + "\n").as_bytes());
+    }
+    output::answer(output::plain(&text(&inventory)).as_bytes())
 }
 
 #[derive(Serialize)]

@@ -23,6 +23,9 @@ const MADE: &str = "# Made for it: ";
 /// Begins the line with the sum of the others.
 const SUM: &str = "# Sum of the other lines: ";
 
+/// Ends the first line of a file that has a sum.
+const SUMMED: &str = " What is edited is kept beside when it is written again.";
+
 /// Ends the name of a file that was edited, as it was. No program reads such a name.
 const EDITED: &str = ".edited";
 
@@ -50,7 +53,8 @@ impl File {
         let made: String =
             self.made(root)?.iter().map(|path| format!("{MADE}{}\n", path.display())).collect();
         let (first, rest) = self.text.split_once('\n').unwrap_or((&self.text, ""));
-        let text = format!("{first}\n{SUM}{:016x}\n{made}{rest}", sum(&format!("{first}\n{made}{rest}")));
+        let (first, rest) = (format!("{first}{SUMMED}\n"), made + rest);
+        let text = format!("{first}{SUM}{:016x}\n{rest}", sum(format!("{first}{rest}").as_bytes()));
         keep_if_edited(&self.path)?;
         let written = if self.is_for_all {
             // What an administrator gave besides stays.
@@ -152,7 +156,7 @@ pub(super) fn remove(paths: &[PathBuf], root: &Path) -> anyhow::Result<()> {
 
 /// Copies a file of Evener's that was edited since it was written to a name of its own, and says so.
 fn keep_if_edited(path: &Path) -> anyhow::Result<()> {
-    if !fs::read_to_string(path).is_ok_and(|text| is_edited(&text)) {
+    if !fs::read(path).is_ok_and(|text| is_edited(&text)) {
         return Ok(());
     }
     let named = |number: u32| {
@@ -176,16 +180,20 @@ fn keep_if_edited(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether a text is another than the one that was written; never where an older version wrote it, without a sum.
-fn is_edited(text: &str) -> bool {
-    let Some(line) = text.lines().find(|line| line.starts_with(SUM)) else { return false };
-    let others = text.replacen(&format!("{line}\n"), "", 1);
-    line.strip_prefix(SUM) != Some(&format!("{:016x}", sum(&others)))
+fn is_edited(text: &[u8]) -> bool {
+    let mut lines = text.split_inclusive(|byte| *byte == b'\n');
+    let Some(line) = lines.clone().find(|line| line.starts_with(SUM.as_bytes())) else {
+        // Who took it out left the words that speak of it.
+        return lines.next().is_some_and(|first| first.ends_with(format!("{SUMMED}\n").as_bytes()));
+    };
+    let others: Vec<u8> = lines.filter(|other| *other != line).flatten().copied().collect();
+    line != format!("{SUM}{:016x}\n", sum(&others)).as_bytes()
 }
 
 /// FNV-1a of 64 bits (Fowler, Noll and Vo): against slips, and no adversary.
-fn sum(text: &str) -> u64 {
-    text.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+fn sum(text: &[u8]) -> u64 {
+    let mixed = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    text.iter().fold(0xcbf2_9ce4_8422_2325, mixed)
 }
 
 /// Directories that a file of Evener's says were made for it, as they are called in the system itself.
