@@ -36,6 +36,12 @@ pub(crate) fn answers(row: &CipherRow, name: &CStr) -> bool {
     params::find(names, name).is_some()
 }
 
+/// Whether contexts of `row` take lists in which a name comes twice: until OpenSSL 3.6.
+#[cold]
+pub(crate) fn takes_repeats(row: &CipherRow) -> bool {
+    OwnContext::new(row).is_some_and(|own| own.inner().answers_twice(c"keylen"))
+}
+
 impl<'r> InnerContext<'r> {
     /// The context at `ctx`.
     ///

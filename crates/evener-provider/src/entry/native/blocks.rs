@@ -22,11 +22,11 @@ use super::{choice, has_memory, on_message, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_cipher::context::InnerContext;
-use crate::native::Refused;
+use crate::inner_cipher::context::{InnerContext, OwnContext, takes_repeats};
 use crate::native::blocks::{BLOCK, BlockContext};
 use crate::native::front::Front;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
+use crate::native::{Refused, prov};
 use crate::state::rows::{CipherRow, Native};
 
 cipher_functions!();
@@ -222,6 +222,18 @@ fn takes_num(place: &Place, list: *const Param) -> bool {
     // SAFETY: as above; it is used no more.
     unsafe { (row.inner.freectx)(probe) };
     answer == 1
+}
+
+/// Whether this OpenSSL takes no list in which a name comes twice.
+#[cold]
+fn refuses_repeats(row: &CipherRow) -> bool {
+    prov(row).core.quietly(|| !takes_repeats(row))
+}
+
+/// 0, with what OpenSSL's own cipher says of such a list on its queue.
+#[cold]
+fn refused(row: &CipherRow, call: impl FnOnce(InnerContext<'_>) -> bool) -> c_int {
+    OwnContext::new(row).map_or(0, |own| c_int::from(call(own.inner())))
 }
 
 /// Starts a message with a key object, by the inner function that `of` names, whose context this is from then on.
@@ -422,8 +434,11 @@ dispatch! {
         }
         // SAFETY: as above.
         let queried = unsafe { params::list_mut(list) };
-        // A name that comes twice is refused from OpenSSL 4.0 on.
-        if !place.is_inner && !params::repeats(queried) && place.native.get(queried).is_some() {
+        if !place.is_inner && params::repeats(queried) && refuses_repeats(place.native.row()) {
+            // SAFETY: as above.
+            return refused(place.native.row(), |own| unsafe { own.answer_list(list) });
+        }
+        if !place.is_inner && place.native.get(queried).is_some() {
             return 1;
         }
         if place.inner().is_none() {
@@ -447,7 +462,11 @@ dispatch! {
         if !place.is_inner && asked.iter().any(|param| params::key(param) == c"num") && !takes_num(place, list) {
             return 0;
         }
-        if !place.is_inner && !params::repeats(asked) && place.native.set(asked).is_some() {
+        if !place.is_inner && params::repeats(asked) && refuses_repeats(place.native.row()) {
+            // SAFETY: as above.
+            return refused(place.native.row(), |own| unsafe { own.set_list(list) });
+        }
+        if !place.is_inner && place.native.set(asked).is_some() {
             return 1;
         }
         if place.inner().is_none() {

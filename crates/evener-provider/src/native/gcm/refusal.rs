@@ -8,9 +8,8 @@ use evener_ossl_sys::Param;
 use super::{GcmContext, Nonce};
 use crate::ffi::params;
 use crate::inner_cipher::call::Update;
-use crate::inner_cipher::context::{InnerContext, OwnContext};
+use crate::inner_cipher::context::{InnerContext, OwnContext, takes_repeats};
 use crate::native::prov;
-use crate::state::rows::CipherRow;
 
 impl GcmContext {
     /// Has an inner context refuse `call`; whether it did.
@@ -57,10 +56,4 @@ impl GcmContext {
         let is_told = inner.init(self.encrypts, None, nonce) && inner.set_nonce_bytes(self.nonce_len());
         is_told.then_some(own)
     }
-}
-
-/// Whether a query in which a name comes twice is answered by a context of `row`.
-#[cold]
-fn takes_repeats(row: &CipherRow) -> bool {
-    OwnContext::new(row).is_some_and(|own| own.inner().answers_twice(c"keylen"))
 }
