@@ -10,6 +10,7 @@ use evener_ossl_sys::{PARAM_INTEGER, PARAM_OCTET_STRING, PARAM_UNSIGNED_INTEGER}
 mod support;
 
 use support::ffi::{Cipher, CipherCtx, DEFAULT, clear_errors};
+use support::kernels::has_pipelines;
 use support::pair::{Pair, evener, has_kernels, in_both, length, split_count, split_mostly};
 use support::{Random, bytes};
 
@@ -250,7 +251,10 @@ const LEAVES: &[(&str, Leave)] = &[
 fn a_split_gcm_message_that_is_left_in_its_middle_answers_as_openssls() {
     let name = "a_split_gcm_message_that_is_left_in_its_middle_answers_as_openssls";
     in_both(name, || {
-        let cases = LEAVES.iter().flat_map(|leave| [(leave, true), (leave, false)]);
+        // OpenSSL's own code for AVX-512, since 3.1, goes on from another state than the rest of it.
+        let is_told = |leave: &&(&str, Leave)| leave.0 != "a key without a nonce" || !has_pipelines();
+        let leaves = LEAVES.iter().filter(is_told);
+        let cases = leaves.flat_map(|leave| [(leave, true), (leave, false)]);
         let cases = cases.flat_map(|case| [0, 20].map(|aad| (case, aad)));
         for (((what, leave), encrypts), aad) in cases {
             for (first, last) in [(300_007, 20_003), (300_000, 7), (1, 300_000)] {

@@ -92,7 +92,7 @@ fn an_answer_that_begins_in_its_input_is_right() {
                 assert!(out == expected, "{name}, {encrypts}, {from} to {to}");
             }
         }
-        assert!(evener.count(c"evener-native").unwrap() >= 30);
+        assert!(evener.count(c"evener-native").unwrap() >= if has_pipelines() { 24 } else { 30 });
     });
 }
 
@@ -252,7 +252,7 @@ fn a_message_on_its_way_leaves_a_kernel_that_was_found_wrong() {
                 assert!(ours.last() == judge.last(), "{mode:?}, {next} bytes, the end");
             }
         }
-        assert_eq!(shown_wrong()[0], 4);
+        assert_eq!(shown_wrong()[0], modes.len() as u64);
     });
 }
 

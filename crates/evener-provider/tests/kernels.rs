@@ -278,8 +278,9 @@ fn what_other_ways_leave_is_done_by_kernels_and_counted_so() {
         let usual = [("EVENER_KERNELS", "on"), ("EVENER_STATISTICS_DIR", &*directory), (EXPECTED, "all")];
         in_program(name, "", &[&usual[..], &way].concat(), || {
             // CBC, with three lengths of keys, is encrypted by no kernel, and decrypted by one from longer first pieces on.
-            assert_eq!(messages(), (all() - 3, 0));
-            assert_eq!(counted(), [u64::from(all()) - 3, 6]);
+            let done = if has_pipelines() { all() } else { all() - 3 };
+            assert_eq!(messages(), (done, 0));
+            assert_eq!(counted(), [done.into(), 6]);
         });
         if env::var_os(EXPECTED).is_some() {
             return;

@@ -145,9 +145,13 @@ pub(crate) fn answer_flag(param: &mut Param, is_so: bool) -> bool {
     is_answered
 }
 
-/// Whether a name comes twice.
-pub(crate) fn repeats(list: &[Param]) -> bool {
-    (1..list.len()).any(|at| list[..at].iter().any(|before| key(before) == key(&list[at])))
+/// The names that come more than once.
+pub(crate) fn repeated(list: &[Param]) -> impl Iterator<Item = &CStr> {
+    let names = |list| <[Param]>::iter(list).map(key);
+    (1..list.len())
+        .map(move |at| (key(&list[at]), &list[..at]))
+        .filter(move |(name, before)| names(before).any(|other| other == *name))
+        .map(|(name, _)| name)
 }
 
 /// Answers a list that queries one length and nothing else, this one; false for any other list, and nothing is touched.

@@ -36,10 +36,12 @@ pub(crate) fn answers(row: &CipherRow, name: &CStr) -> bool {
     params::find(names, name).is_some()
 }
 
-/// Whether contexts of `row` take lists in which a name comes twice: until OpenSSL 3.6.
-#[cold]
-pub(crate) fn takes_repeats(row: &CipherRow) -> bool {
-    OwnContext::new(row).is_some_and(|own| own.inner().answers_twice(c"keylen"))
+/// Whether contexts of `row` take no such list, for a name that they know comes twice in it: so from OpenSSL 4.0 on.
+pub(crate) fn refuses_repeats(row: &CipherRow, list: &[Param]) -> bool {
+    let is_known =
+        |name: &CStr| answers(row, name) || name == c"tlsivfixed" || name == c"tlsivinv" || name == c"tlsaad";
+    params::repeated(list).any(is_known)
+        && OwnContext::new(row).is_some_and(|own| !own.inner().answers_twice(c"keylen"))
 }
 
 impl<'r> InnerContext<'r> {

@@ -22,7 +22,7 @@ use super::{choice, has_memory, on_message, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_cipher::context::{InnerContext, OwnContext, takes_repeats};
+use crate::inner_cipher::context::{InnerContext, OwnContext, refuses_repeats};
 use crate::native::blocks::{BLOCK, BlockContext};
 use crate::native::front::Front;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
@@ -224,10 +224,9 @@ fn takes_num(place: &Place, list: *const Param) -> bool {
     answer == 1
 }
 
-/// Whether this OpenSSL takes no list in which a name comes twice.
-#[cold]
-fn refuses_repeats(row: &CipherRow) -> bool {
-    prov(row).core.quietly(|| !takes_repeats(row))
+/// Whether this OpenSSL takes no such list.
+fn refuses(row: &CipherRow, list: &[Param]) -> bool {
+    params::repeated(list).next().is_some() && prov(row).core.quietly(|| refuses_repeats(row, list))
 }
 
 /// 0, with what OpenSSL's own cipher says of such a list on its queue.
@@ -434,7 +433,7 @@ dispatch! {
         }
         // SAFETY: as above.
         let queried = unsafe { params::list_mut(list) };
-        if !place.is_inner && params::repeats(queried) && refuses_repeats(place.native.row()) {
+        if !place.is_inner && refuses(place.native.row(), queried) {
             // SAFETY: as above.
             return refused(place.native.row(), |own| unsafe { own.answer_list(list) });
         }
@@ -462,7 +461,7 @@ dispatch! {
         if !place.is_inner && asked.iter().any(|param| params::key(param) == c"num") && !takes_num(place, list) {
             return 0;
         }
-        if !place.is_inner && params::repeats(asked) && refuses_repeats(place.native.row()) {
+        if !place.is_inner && refuses(place.native.row(), asked) {
             // SAFETY: as above.
             return refused(place.native.row(), |own| unsafe { own.set_list(list) });
         }

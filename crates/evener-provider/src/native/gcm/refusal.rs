@@ -8,7 +8,7 @@ use evener_ossl_sys::Param;
 use super::{GcmContext, Nonce};
 use crate::ffi::params;
 use crate::inner_cipher::call::Update;
-use crate::inner_cipher::context::{InnerContext, OwnContext, takes_repeats};
+use crate::inner_cipher::context::{InnerContext, OwnContext, refuses_repeats};
 use crate::native::prov;
 
 impl GcmContext {
@@ -21,7 +21,8 @@ impl GcmContext {
 
     /// Whether this OpenSSL takes no such list, in which a name comes twice: so from 4.0 on.
     pub(crate) fn refuses(&self, list: &[Param]) -> bool {
-        params::repeats(list) && prov(self.row()).core.quietly(|| !takes_repeats(self.row()))
+        params::repeated(list).next().is_some()
+            && prov(self.row()).core.quietly(|| refuses_repeats(self.row(), list))
     }
 
     /// How much space the answer to a query takes that has none, as this OpenSSL says; `None` where it does not answer.
