@@ -42,9 +42,14 @@ impl Filter {
     /// Whether what stands at `relative`, below a directory that was named, is left out, by itself or with a directory above it.
     #[must_use]
     pub fn leaves_out(&self, relative: &Path, is_directory: bool) -> bool {
-        let is_out = |path: &Path, is_directory| self.0.matched(path, is_directory).is_ignore();
         let mut above = relative.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
-        !self.takes_all() && (is_out(relative, is_directory) || above.any(|above| is_out(above, true)))
+        self.leaves_out_met(relative, is_directory)
+            || (!self.takes_all() && above.any(|above| self.leaves_out_met(above, true)))
+    }
+
+    /// The same of what a walk meets that enters no directory that is left out: it is asked once of each name, however deep that lies.
+    pub(crate) fn leaves_out_met(&self, relative: &Path, is_directory: bool) -> bool {
+        !self.takes_all() && self.0.matched(relative, is_directory).is_ignore()
     }
 }
 
@@ -112,6 +117,48 @@ mod tests {
         }
         assert!(!leaves_out(&Filter::default(), "anything"));
     }
+
+    /// Every path of at most three of these names, with those of directories ending in a slash.
+    fn paths_below(above: &str, depth: usize, paths: &mut Vec<String>) {
+        for name in ["a", "b", "cache", "x.tmp"] {
+            paths.push(format!("{above}{name}"));
+            if depth > 1 {
+                paths.push(format!("{above}{name}/"));
+                paths_below(&format!("{above}{name}/"), depth - 1, paths);
+            }
+        }
+    }
+
+    #[test]
+    fn a_walk_that_enters_nothing_that_is_left_out_takes_what_bare_paths_are_taken() {
+        let mut paths = Vec::new();
+        paths_below("", 3, &mut paths);
+        for (include, exclude) in [
+            (&[][..], &["cache"][..]),
+            (&[], &["cache/", "*.tmp"]),
+            (&[], &["/a/b", "a/**/cache"]),
+            (&["*.tmp"], &["/b"]),
+            (&["a/*", "cache"], &["b/", "a/x.tmp"]),
+            (&["a/"], &[]),
+        ] {
+            let [takes, leaves] =
+                [include, exclude].map(|globs| globs.iter().map(ToString::to_string).collect::<Vec<_>>());
+            let filter = Filter::new(&takes, &leaves).unwrap();
+            // A directory comes before what lies below it.
+            let mut left_out: Vec<&str> = Vec::new();
+            for path in &paths {
+                let (name, is_directory) = (Path::new(path.trim_end_matches('/')), path.ends_with('/'));
+                let is_below = left_out.iter().any(|above| above.ends_with('/') && path.starts_with(above));
+                let is_out = is_below || filter.leaves_out_met(name, is_directory);
+                if is_out {
+                    left_out.push(path);
+                }
+                assert_eq!(filter.leaves_out(name, is_directory), is_out, "{include:?} {exclude:?}: {path}");
+            }
+            assert!(!left_out.is_empty() && left_out.len() < paths.len(), "{include:?} {exclude:?}");
+        }
+    }
+
     /// Each glob is the name of one file, and of no other.
     #[test]
     fn signs_that_mean_something_in_a_line_of_gitignore_are_those_of_names() {

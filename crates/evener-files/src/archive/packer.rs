@@ -137,7 +137,7 @@ impl Packer {
             Found::Failed(path, _) => (path.clone(), false),
         };
         let below = path.strip_prefix(&tree.source).expect("it was found below").to_owned();
-        if below != Path::new("") && self.filter.leaves_out(&below, is_directory) {
+        if below != Path::new("") && self.filter.leaves_out_met(&below, is_directory) {
             if let (true, Some(tree)) = (is_directory, &mut self.tree) {
                 tree.descent.skip();
             }

@@ -79,7 +79,7 @@ impl Run<'_> {
             self.at.push(&name);
             let is_directory = kind == FileType::Directory;
             let relative = self.at.strip_prefix(self.source).unwrap_or(&self.at);
-            if self.by.filter.leaves_out(relative, is_directory) {
+            if self.by.filter.leaves_out_met(relative, is_directory) {
                 self.at.pop();
                 continue;
             }
@@ -123,7 +123,7 @@ impl Run<'_> {
         let path = self.at.with_file_name(&rival);
         let relative = path.strip_prefix(self.source).unwrap_or(&path);
         let kind = pair.source.stat(&rival)?.map(|stat| FileType::from_raw_mode(stat.st_mode));
-        match kind == Some(FileType::RegularFile) && !self.by.filter.leaves_out(relative, false) {
+        match kind == Some(FileType::RegularFile) && !self.by.filter.leaves_out_met(relative, false) {
             true => Err(FileError::NameTaken(path)),
             false => Ok(()),
         }

@@ -210,7 +210,7 @@ impl Walk {
 impl Tree {
     fn leaves_out(&self, filter: &Filter, path: &Path, is_directory: bool) -> bool {
         let relative = path.strip_prefix(&self.source).expect("it was found below");
-        filter.leaves_out(relative, is_directory)
+        filter.leaves_out_met(relative, is_directory)
     }
 
     /// Whether a directory or link may keep its name: no file beside it has an output of that name.

@@ -324,8 +324,8 @@ impl Tree {
         let is_sealed = kind == FileType::RegularFile && !self.is_plain_side;
         let of_source = relative.file_name().filter(|_| is_sealed).and_then(|name| naming.output(name).ok());
         match of_source {
-            Some(name) => filter.leaves_out(&relative.with_file_name(name), false),
-            None => filter.leaves_out(relative, kind == FileType::Directory),
+            Some(name) => filter.leaves_out_met(&relative.with_file_name(name), false),
+            None => filter.leaves_out_met(relative, kind == FileType::Directory),
         }
     }
 
