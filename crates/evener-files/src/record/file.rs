@@ -21,8 +21,10 @@ use super::request_key::RequestKey;
 use super::row::Row;
 use crate::input::place::DIRECTORY_FLAGS;
 
-/// Rows by which a record may be longer than what it says. Assumed, not measured: 1000, 96 KiB.
+/// Rows by which a record may be longer than what it says, beside a part of that: less than promises make of it, of which each has a row when
+/// all is done. Assumed, not measured: 1000, 96 KiB, and a quarter.
 const SPARE_ROWS: usize = 1_000;
+const SPARE_PART: usize = 4;
 
 pub(super) struct RecordFile {
     places: Vec<Place>,
@@ -96,10 +98,23 @@ impl RecordFile {
 
     /// Makes what was appended last.
     pub(super) fn sync(&mut self) {
-        let Some(open) = self.open.as_mut().filter(|_| self.has_added) else { return };
-        open.file.sync_data().ok();
+        if let Some(file) = self.to_sync() {
+            file.sync_data().ok();
+        }
+    }
+
+    /// The record, for a sync of what was appended so far. Its name lasts already; without a descriptor for it, so does the rest.
+    pub(super) fn to_sync(&mut self) -> Option<File> {
+        let open = self.open.as_mut().filter(|_| self.has_added)?;
         if std::mem::take(&mut open.is_new) {
             fs::fsync(&open.dir).ok();
+        }
+        match open.file.try_clone() {
+            Ok(file) => Some(file),
+            Err(_) => {
+                open.file.sync_data().ok();
+                None
+            }
         }
     }
 
@@ -149,7 +164,8 @@ impl RecordFile {
             rest = behind;
         }
         let newest = newest(&all, place.rows_max);
-        if all.len() > 2 * newest.len() + SPARE_ROWS || all.len() > place.rows_max.saturating_mul(2) {
+        let spare = all.len() - newest.len();
+        if spare > newest.len() / SPARE_PART + SPARE_ROWS || all.len() > place.rows_max.saturating_mul(2) {
             for same in newest.chunk_by(|one, other| (one.request, one.group) == (other.request, other.group))
             {
                 let rows: Vec<Row> = same.iter().map(|known| known.row).collect();

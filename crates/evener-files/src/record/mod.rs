@@ -208,9 +208,14 @@ impl Record {
     /// Writes down what is about to get its name, to last from now on.
     pub(crate) fn promise(&self, rows: &[Row]) {
         self.add(rows);
-        if let (false, Some(file)) = (rows.is_empty(), &mut self.lock().file) {
+        if rows.is_empty() {
+            return;
+        }
+        // Synced by a descriptor of its own, while other threads go on to look up and to append.
+        let file = self.lock().file.as_mut().and_then(RecordFile::to_sync);
+        if let Some(file) = file {
             // Where that fails a power cut may take it: the next run then knows as much as it does without a record.
-            file.sync();
+            file.sync_data().ok();
         }
     }
 
