@@ -588,3 +588,33 @@ fn a_run_whose_record_cannot_be_kept_says_so_and_deletes_nothing() {
     let state = place.join("state");
     assert!(!run(&["--force"], state.to_str().unwrap()).stderr().contains("record"));
 }
+
+/// The calls of a run that compares what stands there, as `strace` tells them; `inject` makes them fail.
+fn syncs_of_a_comparison(place: &Place, inject: &[&str]) -> usize {
+    let words = ["-f", "-qq", "-o", "trace", "-e", "trace=fsync"];
+    let command = ["encrypt", "-q", "--key", "k.json", "-o", "sealed", "in"];
+    let run = place.program("strace").args(words).args(inject).arg(common::EVENER).args(command);
+    run.env("EVENER_ARBITER", "off").run().succeeded();
+    let trace = fs::read_to_string(place.join("trace")).unwrap();
+    trace.lines().filter(|line| line.contains("fsync(")).count()
+}
+
+#[test]
+fn names_that_are_proven_are_synced_once_in_each_directory_where_that_can_be() {
+    if !common::there_is("strace") {
+        return common::skipped("strace is not installed");
+    }
+    let place = Place::with_key();
+    for number in 0..300 {
+        place.write(format!("in/{}/{number}", number % 3), noise(number, 100));
+    }
+    run(&place, "encrypt", &["--key", "k.json"]).succeeded();
+    let sealed = tree(&place.join("sealed"));
+    for inject in [&[][..], &["-e", "inject=fsync:error=EINVAL"], &["-e", "inject=fsync:error=EOPNOTSUPP"]] {
+        remove_record(&place, "encrypt");
+        let syncs = syncs_of_a_comparison(&place, inject);
+        // Each thread may be the first at once; and the record has a name, too.
+        assert!((3..30).contains(&syncs), "{inject:?}: {syncs} syncs");
+        assert!(tree(&place.join("sealed")) == sealed, "{inject:?}");
+    }
+}

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt as _, chown};
+use std::path::PathBuf;
 
-use crate::common::{EVENER, Place, files, noise, skipped, there_is, tree};
+use crate::common::{EVENER, Place, allow, files, noise, skipped, there_is, tree};
 
 /// Calls from the first draft to the last row, each with the turns at which it is the one that does not come back.
 const CALLS: [(&str, &[u32]); 7] = [
@@ -119,7 +121,71 @@ fn a_promise_tells_of_no_other_file_and_of_no_other_recipient() {
         assert!(ran.stderr().contains(&said), "{options:?}: {}", ran.stderr());
     }
     place.evener().args(command(other, &[])).run().ended_with(1);
-    place.evener().args(command(other, &["--update"])).run();
+    // Those that were promised are made again for the other one, and that alone of which nothing tells is left as it is.
+    let left = fs::read(&output).unwrap();
+    let ran = place.evener().args(command(other, &["--update"])).run().ended_with(1);
+    assert_eq!(ran.stderr().lines().count(), 1, "{}", ran.stderr());
+    assert!(fs::read(&output).unwrap() == left, "nothing tells of it");
     fs::remove_file(&output).unwrap();
+    place.evener().args(["decrypt", "-q", "-i", "other", "-o", "back", "sealed"]).run().succeeded();
+    for source in files(&place.join("in")).into_iter().filter(|source| *source != name) {
+        let texts = ["in", "back"].map(|root| fs::read(place.join(root).join(&source)).unwrap());
+        assert!(texts[0] == texts[1], "{}", source.display());
+    }
     place.evener().args(command(&recipient, &[])).run().ended_with(1);
+}
+
+/// Paths with mode and group.
+fn attributes(place: &Place, root: &str) -> Vec<(PathBuf, u32, u32)> {
+    let of = |path: PathBuf| {
+        let metadata = fs::metadata(place.join(root).join(&path)).unwrap();
+        (path, metadata.mode(), metadata.gid())
+    };
+    files(&place.join(root)).into_iter().map(of).collect()
+}
+
+#[test]
+fn what_was_promised_and_got_another_mode_or_group_with_its_name_gets_those_of_its_source() {
+    if !there_is("strace") {
+        return skipped("strace is not installed");
+    }
+    for passphrase in [false, true] {
+        let (place, recipient) = place();
+        place.write_secret("pass", "word\n");
+        let by_passphrase =
+            ["encrypt", "-q", "--workers", "1", "--passphrase-file", "pass", "--work-factor", "10"];
+        let command = match passphrase {
+            true => [&by_passphrase[..], &["-o", "sealed", "in"]].concat(),
+            false => command(&recipient, &[]),
+        };
+        // Killed between the names and the look at what they were given to.
+        assert!(is_killed(&place, "syncfs:signal=KILL:when=2", &command), "names were given");
+        for name in files(&place.join("in")) {
+            let output = place.join("sealed").join(name);
+            if output.exists() {
+                allow(&output, 0o600);
+                if place.is_of_root() {
+                    chown(&output, None, Some(7)).unwrap();
+                }
+            }
+        }
+        place.evener().args(&command).run().succeeded();
+        let mut there = attributes(&place, "sealed");
+        there.retain(|(path, ..)| place.join("in").join(path).exists());
+        assert_eq!(there, attributes(&place, "in"), "with a passphrase: {passphrase}");
+    }
+}
+
+#[test]
+fn a_record_is_no_longer_than_its_rows_once_all_that_was_promised_is_there() {
+    let (place, recipient) = place();
+    for number in 0..3_000 {
+        place.write(format!("in/many/{number}"), "text");
+    }
+    let rows_bytes = 96 * 3_000;
+    for _ in 0..2 {
+        place.evener().args(command(&recipient, &[])).run().succeeded();
+        let bytes = fs::metadata(place.join(".sealed.evener-record")).unwrap().len();
+        assert!((rows_bytes..rows_bytes * 5 / 4).contains(&bytes), "{bytes} bytes");
+    }
 }

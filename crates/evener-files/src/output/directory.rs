@@ -49,6 +49,8 @@ pub(crate) struct Outputs {
     told: Mutex<HashMap<(u64, u64), Weak<OutputDir>>>,
     /// Outputs that this run made, where it may replace what stands under a name: device and inode of each.
     finished: OnceLock<Mutex<HashSet<(u64, u64)>>>,
+    /// Directories whose names were synced, by device and inode: up to which time of an inode, in ns.
+    synced: Mutex<HashMap<(u64, u64), i64>>,
 }
 
 /// Whether what stands under a name in a directory makes way for a directory.
@@ -62,7 +64,7 @@ impl Outputs {
         let (locks, is_abandoned) = (Locks::default(), AtomicBool::new(false));
         let (undone, made, failed) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (inputs, finished, renamed) = (OnceLock::new(), OnceLock::new(), Mutex::default());
-        let told = Mutex::default();
+        let (told, synced) = (Mutex::default(), Mutex::default());
         Arc::new(Self {
             keep,
             open,
@@ -76,6 +78,7 @@ impl Outputs {
             renamed,
             told,
             finished,
+            synced,
         })
     }
 
@@ -370,6 +373,30 @@ impl OutputDir {
 
     pub(crate) fn identity(&self) -> (u64, u64) {
         self.place.identity
+    }
+
+    /// Makes the names in it last; where a file system has no sync of directories, they are as durable as it makes them.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        match fs::fsync(&*self.fd()?) {
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(()),
+            synced => synced.map_err(FileError::io("sync the directory")),
+        }
+    }
+
+    /// Makes a name in it last whose file changed at `changed_ns` and not since, by one sync for all names that are as old: a file that gets
+    /// a name changes by it.
+    pub(crate) fn sync_names_until(&self, changed_ns: i64) -> Result<(), FileError> {
+        let synced = || self.outputs.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if synced().get(&self.identity()).is_some_and(|until_ns| changed_ns <= *until_ns) {
+            return Ok(());
+        }
+        let before = fs::fstat(&*self.fd()?).map_err(FileError::io("look at the directory"))?;
+        let until_ns = Stamp::settled_ns().max(Stamp::of(&before).changed_ns).max(changed_ns);
+        self.sync()?;
+        let mut synced = synced();
+        let known_ns = synced.entry(self.identity()).or_insert(until_ns);
+        *known_ns = until_ns.max(*known_ns);
+        Ok(())
     }
 
     /// What is new in it may have an access list from it.

@@ -151,9 +151,7 @@ impl<'r> Settlement<'r> {
         let settled: Vec<_> = drafts.into_iter().map(rename).collect();
         // The names themselves: one directory, or all of them at once, which costs less than each by itself.
         let synced = match dirs.values().next() {
-            Some(dir) if is_one => {
-                dir.fd().and_then(|fd| fs::fsync(&*fd).map_err(FileError::io("sync the directory")))
-            }
+            Some(dir) if is_one => dir.sync(),
             _ => self.sync_all(&dirs, "sync the directory"),
         };
         match synced {

@@ -76,6 +76,11 @@ fn nanoseconds(seconds: i64, more: impl Into<u64>) -> i64 {
     seconds.wrapping_mul(1_000_000_000).wrapping_add_unsigned(more.into())
 }
 
+fn now_ns() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_nanos()).unwrap_or(i64::MAX)
+}
+
 impl Stamp {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self {
@@ -86,10 +91,14 @@ impl Stamp {
         }
     }
 
+    /// A time that no change to come will have, by this machine's clock: a tick ago.
+    pub(crate) fn settled_ns() -> i64 {
+        now_ns().saturating_sub(TICK_NS)
+    }
+
     /// How long it takes until a change of the file shows in its times: within the tick of the clock in which they were set, none does.
     pub(crate) fn settles_in(&self) -> Duration {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now_ns = i64::try_from(now.as_nanos()).unwrap_or(i64::MAX);
+        let now_ns = now_ns();
         let last_ns = self.modified_ns.max(self.changed_ns);
         let tick_ns = if last_ns % 1_000_000_000 == 0 { COARSE_TICK_NS } else { TICK_NS };
         // Times to come are some other clock's, and tell nothing.

@@ -2,7 +2,7 @@
 //!
 //! `judge`: what stands there -> what the record says of it ([`recorded`]) -> else what it holds ([`super::proof`]) -> finished, to be made, an error.
 
-use rustix::fs::{self, FileType, Stat};
+use rustix::fs::{FileType, Stat};
 
 use super::header::header_of;
 use super::proof::{Proof, does_key_fit, prove};
@@ -248,22 +248,27 @@ fn look_inside(
     };
     let has_changed = known.is_some_and(|known| !record.is_same(&known.row.source, &of_source));
     let is_known = has_header && !has_changed;
+    // Who promised it may not have seen which owner and mode it got with its name, and a row of a file that it replaced tells nothing of it.
+    let promised = known.filter(|known| has_header && known.row.is_promise());
+    let may_differ = !is_known || promised.is_some();
+    let is_it = known.is_some_and(|known| record.is_same(&known.row.output, &of_output))
+        || promised.is_some_and(|known| known.row.output.inode == of_output.inode);
     // Only its times are others, as where a file system rounds them: known by its header where nothing opens it, or nothing soon.
     if let Some(known) = known.filter(|_| is_known && worker.run.request.task.is_dear_to_open()) {
         if asked(worker, item, &known)? == Asked::Same {
-            sync_name(item, Some(known))?;
-            return Ok(Found::Finished(add(worker, item, todo.stamp, &existing, of_output)));
+            sync_name(item, Some(known), &of_output)?;
+            let output = renewed(item, todo, &existing, may_differ, is_it)?;
+            return Ok(Found::Finished(add(worker, item, todo.stamp, &existing, output)));
         }
     }
     let proof = prove(worker, source, &existing)?;
     let is_ours = proof == Proof::OfOtherContents
         || (has_header && matches!(worker.run.request.task, Task::Encrypt(_)))
-        || known.is_some_and(|known| record.is_same(&known.row.output, &of_output));
+        || is_it;
     Ok(match proof {
         Proof::Same => {
-            let is_it = known.is_some_and(|known| record.is_same(&known.row.output, &of_output));
-            sync_name(item, known)?;
-            let output = renewed(item, todo, &existing, known.is_none() || has_changed, is_it)?;
+            sync_name(item, known, &of_output)?;
+            let output = renewed(item, todo, &existing, may_differ, is_it)?;
             Found::Finished(add(worker, item, todo.stamp, &existing, output))
         }
         Proof::OfOtherContents => Found::Ours(FileError::Outdated),
@@ -289,10 +294,10 @@ fn row_of(
 }
 
 /// Makes the name of an output last that a killed run, or one beside this one, gave it and did not say so.
-fn sync_name(item: &Item, known: Option<Known>) -> Result<(), FileError> {
+fn sync_name(item: &Item, known: Option<Known>, output: &Stamp) -> Result<(), FileError> {
     match known {
         Some(known) if !known.row.is_promise() => Ok(()),
-        _ => fs::fsync(&*item.dir.fd()?).map_err(FileError::io("sync the directory")),
+        _ => item.dir.sync_names_until(output.changed_ns),
     }
 }
 
@@ -313,16 +318,16 @@ fn open_existing(worker: &Worker<'_, '_, '_>, item: &Item) -> Result<Option<Sour
     Ok(binary.named.is_some().then_some(binary))
 }
 
-/// Gives an output that was proven to be finished what else changed of its source; `is_ours` says that the record knows it as it is.
-/// What changed of the output alone, as times do in some stores, stays.
+/// Gives an output that was proven to be finished what else its source has, where that `may_differ`; `is_ours` says that the record knows
+/// it as it is. What changed of the output alone, as times do in some stores, stays.
 fn renewed(
     item: &Item,
     todo: &ToDo,
     existing: &SourceFile,
-    has_source_changed: bool,
+    may_differ: bool,
     is_ours: bool,
 ) -> Result<Stamp, FileError> {
-    let stat = match has_source_changed {
+    let stat = match may_differ {
         true => renew(existing, &todo.source, is_ours, item.dir.keep())?,
         false => *existing.named_stat(),
     };
