@@ -4,6 +4,8 @@
 //! no lock of others on a directory and on all above it knows that no other run lives that has drafts there. So a run holds few
 //! descriptors for it, however many directories it works in. The look gives no lock up, so that of two runs that look at once
 //! each sees the other.
+//!
+//! Beside it a run holds the lock of `flock`, and looks for one: older versions and flock(1) know no other.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -12,9 +14,11 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use evener_fd::range_lock;
-use rustix::fs::{self, AtFlags, DirEntry, Mode};
+use rustix::fs::{self, AtFlags, DirEntry, FlockOperation, Mode};
+use rustix::io::Errno;
 
 use crate::error::FileError;
 use crate::input::place::{DIRECTORY_FLAGS, Place};
@@ -143,8 +147,30 @@ impl Locks {
         let is_it = |place: &Arc<Place>| Some(place.identity) == identity(dir);
         let own = held.iter().filter_map(Weak::upgrade).find(is_it).and_then(|place| place.fd().ok());
         let looked = range_lock::is_locked(own.as_deref().unwrap_or(dir).as_fd(), LOCKED);
-        looked.unwrap_or(true)
+        looked.unwrap_or(true) || is_flocked(dir, own.as_deref())
     }
+}
+
+/// Whether another process holds the lock of `flock` on `dir`, on which this run holds its own by the descriptor `own`, if it does.
+fn is_flocked(dir: &OwnedFd, own: Option<&OwnedFd>) -> bool {
+    let is_held =
+        |fd: &OwnedFd| fs::flock(fd, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+    if let Some(own) = own {
+        // This run's own is gone for a moment; who knows the other lock sees that.
+        let is_held = is_held(own);
+        flock(own);
+        return is_held;
+    }
+    // Opened for the look: what it takes goes with it, and nothing of this run's.
+    let Ok(fresh) = fs::openat(dir, c".", DIRECTORY_FLAGS, Mode::empty()) else { return true };
+    for _ in 0..FLOCK_TRIES {
+        if !is_held(&fresh) {
+            return false;
+        }
+        // It may be another look.
+        std::thread::sleep(FLOCK_PAUSE);
+    }
+    true
 }
 
 fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
@@ -155,7 +181,24 @@ fn identity(fd: &OwnedFd) -> Option<(u64, u64)> {
 /// Where the file system knows no locks, no process removes drafts.
 fn lock(dir: &OwnedFd) {
     range_lock::share(dir.as_fd(), LOCKED).ok();
+    flock(dir);
 }
+
+/// Takes the lock of `flock` on `dir`, shared.
+fn flock(dir: &OwnedFd) {
+    for _ in 0..FLOCK_TRIES {
+        match fs::flock(dir, FlockOperation::NonBlockingLockShared) {
+            // Another run looks whether there are locks.
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(FLOCK_PAUSE),
+            _ => return,
+        }
+    }
+    // Another program, such as flock(1), has it alone, and so keeps out all who would remove drafts.
+}
+
+/// How often and at which intervals a lock is tried. Assumed, not measured: 20 ms together, a thousand times what a look at a lock takes.
+const FLOCK_TRIES: u32 = 10;
+const FLOCK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The byte of a directory that is locked. There are no bytes in one, and none is needed.
 const LOCKED: Range<u64> = 0..1;
@@ -197,6 +240,28 @@ mod tests {
         let (locks, place) = run_in(dir.path());
         locks.remove_stale_drafts(&place);
         assert!(!draft.exists(), "no other run lives by now");
+    }
+
+    #[test]
+    fn a_lock_of_flock_keeps_drafts_wherever_it_is_held_and_each_run_holds_one() {
+        let above = tempfile::tempdir().unwrap();
+        let (named, below) = (above.path().join("named"), above.path().join("named/below"));
+        std::fs::create_dir_all(&below).unwrap();
+        let open = |path: &Path| fs::open(path, DIRECTORY_FLAGS, Mode::empty()).unwrap();
+        for of_others in [&*below, &*named, above.path()] {
+            let draft = below.join(".evener-0123456789abcdef-7.draft");
+            std::fs::write(&draft, "in work").unwrap();
+            let other = open(of_others);
+            fs::flock(&other, FlockOperation::LockShared).unwrap();
+            for is_held in [true, false] {
+                let (locks, place) = run_in(&named);
+                locks.remove_stale_drafts(&place.enter("below".as_ref()).unwrap().0);
+                assert_eq!(draft.exists(), is_held, "{}", of_others.display());
+                let alone = fs::flock(open(&named), FlockOperation::NonBlockingLockExclusive);
+                assert_eq!(alone, Err(Errno::WOULDBLOCK), "this run lives, after its look as well");
+                fs::flock(&other, FlockOperation::Unlock).unwrap();
+            }
+        }
     }
 
     #[test]
