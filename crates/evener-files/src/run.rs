@@ -69,7 +69,7 @@ pub fn process(
                 run.workers(tree, &sources, &record)?
             };
             if request.options.delete {
-                delete(request, &sources, (&record, &all_outputs), &mut summary, cancel.is_cancelled());
+                delete(request, &sources, (&record, &all_outputs), &mut summary, cancel);
             }
             summary.is_unrecorded = is_tree && record.is_lost();
             record.finish();
@@ -196,11 +196,11 @@ fn delete(
     sources: &[PathBuf],
     (record, outputs): (&Record, &Outputs),
     summary: &mut Summary,
-    is_cancelled: bool,
+    cancel: &Cancel,
 ) {
     let found = summary.files + summary.already_done + summary.planned.len() as u64;
     summary.not_deleted = match summary.failed.is_empty() {
-        _ if is_cancelled => Some("the run was stopped"),
+        _ if cancel.is_cancelled() => Some("the run was stopped"),
         false => Some("not every file was done"),
         true if found == 0 => Some("no source was found"),
         true if record.is_absent() && !request.options.is_rehearsal => {
@@ -213,7 +213,7 @@ fn delete(
     }
     let Options { filter, naming, is_rehearsal, .. } = &request.options;
     let (is_rehearsal, open) = (*is_rehearsal, &open_places(request));
-    let deletion = Deletion { record, filter, naming, is_rehearsal, open, outputs };
+    let deletion = Deletion { record, filter, naming, is_rehearsal, open, outputs, cancel };
     for named in named_inputs(request, sources, true).filter(|named| named.source.is_dir()) {
         let (deleted, done) = deletion.run(&named);
         summary.deleted.extend(deleted);

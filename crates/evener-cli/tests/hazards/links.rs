@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use crate::common::{self, Place, allow, files};
+use crate::common::{self, Place, allow, files, skipped, there_is};
 
 /// A tree with `in/sub/f` and `in/other/f`, a key, and a directory of another user's that only the owner may enter.
 fn place() -> Place {
@@ -154,4 +154,64 @@ fn a_directory_that_nobody_may_write_to_is_mirrored_like_any_other_and_ends_as_i
     for root in ["in", "out"] {
         ["ro/deep", "ro"].into_iter().for_each(|of| allow(&place.join(root).join(of), 0o755));
     }
+}
+
+/// Deletion in directories that nobody may write to, of which `deep` has lost its source, with a fault at a call that removes something.
+/// Returns the place, how the run ended, and whether both had their modes and the upper one its time before these were given back.
+fn delete_with(fault: &str, files_below: u32) -> Option<(Place, common::Ran, bool)> {
+    if !there_is("strace") {
+        skipped("strace is not installed");
+        return None;
+    }
+    let (place, nobody) = Place::for_nobody()?;
+    place.write("in/ro/stays", "stays");
+    for number in 0..files_below {
+        place.write(format!("in/ro/deep/{number}"), "goes");
+    }
+    let shut = |root: &str, mode| {
+        ["ro/deep", "ro"].into_iter().for_each(|of| allow(&place.join(root).join(of), mode));
+    };
+    let encrypt = |program: &[&str], options: &[&str]| {
+        let run = place.program("env").arg("--default-signal").args(program).args(nobody);
+        let run = run.arg(place.join("evener")).args(["encrypt", "--key", "k.json", "-q", "-o", "out"]);
+        run.args(options).arg("in").env("EVENER_CACHE_DIR", place.join("cache")).run()
+    };
+    shut("in", 0o555);
+    encrypt(&[], &[]).succeeded();
+    allow(&place.join("in/ro"), 0o755);
+    allow(&place.join("in/ro/deep"), 0o755);
+    fs::remove_dir_all(place.join("in/ro/deep")).unwrap();
+    allow(&place.join("in/ro"), 0o555);
+    place.program("touch").args(["-d", "2001-02-03 04:05:06", "in/ro"]).run().succeeded();
+    let strace = ["strace", "-f", "-qq", "-o", "trace", "-e", "trace=unlinkat", "-e", fault];
+    let ran = encrypt(&strace, &["--update", "--delete"]);
+    let time = |root: &str| fs::metadata(place.join(root).join("ro")).unwrap().modified().unwrap();
+    let modes = ["out/ro/deep", "out/ro"].map(|of| mode(&place.join(of)));
+    let is_given_back = modes == [0o555, 0o555] && time("in") == time("out");
+    // For the removal of this place.
+    allow(&place.join("in/ro"), 0o755);
+    shut("out", 0o755);
+    Some((place, ran, is_given_back))
+}
+
+#[test]
+fn a_directory_that_cannot_be_deleted_has_its_mode_again() {
+    // The file and its directory, each refused once for the mode above it.
+    let Some((_place, ran, is_given_back)) = delete_with("inject=unlinkat:error=ENOTEMPTY:when=4", 1) else {
+        return;
+    };
+    let ran = ran.ended_with(1);
+    assert!(ran.stderr().contains("out/ro/deep: cannot remove the output"), "{}", ran.stderr());
+    assert!(is_given_back);
+}
+
+#[test]
+fn a_signal_ends_a_deletion_and_directories_have_their_modes_and_times_again() {
+    let Some((place, ran, is_given_back)) = delete_with("inject=unlinkat:signal=INT:when=2", 1_500) else {
+        return;
+    };
+    assert_eq!(ran.signal(), Some(2), "{}", ran.stderr());
+    let left = files(&place.join("out/ro/deep")).len();
+    assert!((1..1_500).contains(&left), "{left} files are left");
+    assert!(is_given_back);
 }

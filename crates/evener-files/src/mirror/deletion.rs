@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use evener::Cancel;
 use rustix::fs::{FileType, Stat};
 
 use super::side::{NamedInput, Pair};
@@ -26,6 +27,8 @@ pub(crate) struct Deletion<'a> {
     pub(crate) open: &'a Arc<OpenPlaces>,
     /// What the run did, and which files are its keys.
     pub(crate) outputs: &'a Outputs,
+    /// Behind a stop nothing more is deleted.
+    pub(crate) cancel: &'a Cancel,
 }
 
 /// The deletion in one tree.
@@ -73,7 +76,7 @@ impl Run<'_> {
     fn tree(&mut self, root: Pair) -> Result<(), Failed> {
         let mut levels = vec![self.level(root)?];
         let done = self.levels(&mut levels);
-        // Where it went wrong: they are to have their modes again nevertheless.
+        // Where it went wrong or was stopped: they are to have their modes again nevertheless, and their times as far as they keep them.
         for mut left in levels.into_iter().rev() {
             left.pair.output.restore(left.pair.source.is_there()).ok();
         }
@@ -82,13 +85,16 @@ impl Run<'_> {
 
     fn levels(&mut self, levels: &mut Vec<Level>) -> Result<(), Failed> {
         while let Some(level) = levels.last_mut() {
+            if self.by.cancel.is_cancelled() {
+                return Ok(());
+            }
             let Some((name, kind)) = level.entries.next() else {
                 self.leave(levels)?;
                 continue;
             };
             self.relative.push(&name);
             let is_directory = kind == FileType::Directory;
-            if !self.by.filter.leaves_out(&self.relative, is_directory) && is_directory {
+            if !self.by.filter.leaves_out_met(&self.relative, is_directory) && is_directory {
                 let inner = level.pair.enter(&name).map_err(|error| (self.path(), error))?;
                 levels.push(self.level(inner)?);
                 continue;
@@ -118,21 +124,24 @@ impl Run<'_> {
     }
 
     /// Leaves a directory, and deletes it where nothing is left in it and it is Evener's: made by a run, or emptied by this one.
+    /// Until then it stays in the list, so that it is put right where that goes wrong.
     fn leave(&mut self, levels: &mut Vec<Level>) -> Result<(), Failed> {
-        let (left, above) = (levels.pop(), levels.last_mut());
-        let Some(mut left) = left else { return Ok(()) };
+        let Some((left, above)) = levels.split_last_mut() else { return Ok(()) };
+        let mut above = above.last_mut();
         let gone = match &above {
-            Some(above) => self.directory(&left, &above.pair).map_err(|error| (self.path(), error))?,
+            Some(above) => self.directory(left, &above.pair).map_err(|error| (self.path(), error))?,
             None => false,
         };
         if !gone {
             let restored = left.pair.output.restore(left.pair.source.is_there());
             restored.map_err(|error| (self.path(), error))?;
         }
-        let Some(above) = above else { return Ok(()) };
-        above.is_empty &= gone;
-        above.has_lost |= gone;
-        self.relative.pop();
+        if let Some(above) = &mut above {
+            above.is_empty &= gone;
+            above.has_lost |= gone;
+            self.relative.pop();
+        }
+        levels.pop();
         Ok(())
     }
 
@@ -159,7 +168,7 @@ impl Run<'_> {
             FileType::Symlink => Cow::Borrowed(name),
             _ => return None,
         };
-        let is_left_out = self.by.filter.leaves_out(&self.relative.with_file_name(&source), false);
+        let is_left_out = self.by.filter.leaves_out_met(&self.relative.with_file_name(&source), false);
         (!is_left_out).then_some(source)
     }
 
