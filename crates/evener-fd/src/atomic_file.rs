@@ -65,6 +65,8 @@ fn new_draft(directory: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<(File, 
     if drafts.is_closed {
         return Err(io::ErrorKind::Interrupted.into());
     }
+    // Before there is a draft: without descriptors for both, none is left.
+    let held = directory.try_clone()?;
     for number in 0_u64.. {
         let mut draft = OsString::from(".");
         draft.push(name);
@@ -73,7 +75,7 @@ fn new_draft(directory: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<(File, 
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
             Ok(file) => {
-                drafts.open.push((directory.try_clone()?, draft.clone()));
+                drafts.open.push((held, draft.clone()));
                 return Ok((file, draft));
             }
         }
@@ -183,8 +185,9 @@ fn replace(
         if drafts.is_closed {
             return Err(io::ErrorKind::Interrupted.into());
         }
+        let held = directory.try_clone()?;
         let opened = create(&directory, &draft, mode)?;
-        drafts.open.push((directory.try_clone()?, draft.clone()));
+        drafts.open.push((held, draft.clone()));
         opened
     };
     let written = opened
@@ -241,8 +244,9 @@ pub fn write_new(file: &Path, bytes: &[u8]) -> io::Result<()> {
     let named = Named::find(file)?;
     let mut made = {
         let mut drafts = drafts();
+        let held = named.dir().try_clone()?;
         let made = create(named.dir(), named.name(), 0o600)?;
-        drafts.open.push((named.dir().try_clone()?, named.name().to_owned()));
+        drafts.open.push((held, named.name().to_owned()));
         made
     };
     let written = made.write_all(bytes).and_then(|()| made.sync_all()).and_then(|()| close(made.into()));

@@ -314,3 +314,22 @@ fn a_passphrase_that_asks_for_more_than_is_accepted_is_refused_with_its_cost() {
     run("decrypt", "other", "sealed", &["--work-factor-max", "23"]).ended_with(2).saying("1..=22");
     run("encrypt", "other", "plain", &["--work-factor", "23"]).ended_with(2).saying("10..=22");
 }
+
+#[test]
+fn a_key_that_cannot_be_made_for_want_of_descriptors_leaves_no_file() {
+    let place = Place::new();
+    fs::create_dir(place.join("keys")).unwrap();
+    let mut failures = 0;
+    for limit in 3..40 {
+        for options in ["--age keys/key", "keys/key.json"] {
+            let words = format!("ulimit -n {limit}; exec {} keygen {options}", common::EVENER);
+            let ran = place.program("sh").args(["-c", &words]).run();
+            let made: Vec<_> = common::files(&place.join("keys"));
+            let is_done = ran.code() == Some(0);
+            assert_eq!(made.len(), usize::from(is_done), "{limit} descriptors, {options}: {made:?}");
+            made.iter().for_each(|name| fs::remove_file(place.join("keys").join(name)).unwrap());
+            failures += usize::from(!is_done);
+        }
+    }
+    assert!((1..74).contains(&failures), "{failures} runs failed");
+}
