@@ -8,8 +8,7 @@ use evener_files::Filter;
 pub(super) struct FilterOptions {
     /// Leaves out what GLOB matches, as in .gitignore.
     ///
-    /// Below a directory: *.tmp, /cache/, a/**/b. Names are those of the source, and of an archive's members where one is unpacked:
-    /// /photos/cache/. May be repeated.
+    /// Below a directory: *.tmp, /cache/, a/**/b. Names are those of the source. May be repeated.
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
 

@@ -162,7 +162,8 @@ struct RunOptions {
 
     /// Makes one encrypted tar archive, or unpacks one.
     ///
-    /// Of all inputs: names, sizes, times and links are then hidden, too. `age -d` and tar read it.
+    /// Of all inputs: names, sizes, times and links are then hidden, too. `age -d` and tar read it. Where one is unpacked, --exclude and
+    /// --include go by the names of its members: /photos/cache/.
     #[arg(long, conflicts_with_all = ["update", "delete", "dry_run"])]
     tar: bool,
 
