@@ -156,7 +156,7 @@ fn a_directory_that_nobody_may_write_to_is_mirrored_like_any_other_and_ends_as_i
     }
 }
 
-/// Deletion in directories that nobody may write to, of which `deep` has lost its source, with a fault at a call that removes something.
+/// Deletion in directories that are read-only, of which `deep` has lost its source, with a fault at a call that removes something.
 /// Returns the place, how the run ended, and whether both had their modes and the upper one its time before these were given back.
 fn delete_with(fault: &str, files_below: u32) -> Option<(Place, common::Ran, bool)> {
     if !there_is("strace") {

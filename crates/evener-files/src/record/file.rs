@@ -98,13 +98,13 @@ impl RecordFile {
 
     /// Makes what was appended last.
     pub(super) fn sync(&mut self) {
-        if let Some(file) = self.to_sync() {
+        if let Some(file) = self.unsynced() {
             file.sync_data().ok();
         }
     }
 
     /// The record, for a sync of what was appended so far. Its name lasts already; without a descriptor for it, so does the rest.
-    pub(super) fn to_sync(&mut self) -> Option<File> {
+    pub(super) fn unsynced(&mut self) -> Option<File> {
         let open = self.open.as_mut().filter(|_| self.has_added)?;
         if std::mem::take(&mut open.is_new) {
             fs::fsync(&open.dir).ok();

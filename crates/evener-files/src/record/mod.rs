@@ -212,7 +212,7 @@ impl Record {
             return;
         }
         // Synced by a descriptor of its own, while other threads go on to look up and to append.
-        let file = self.lock().file.as_mut().and_then(RecordFile::to_sync);
+        let file = self.lock().file.as_mut().and_then(RecordFile::unsynced);
         if let Some(file) = file {
             // Where that fails a power cut may take it: the next run then knows as much as it does without a record.
             file.sync_data().ok();
