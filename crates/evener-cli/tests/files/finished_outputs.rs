@@ -592,7 +592,7 @@ fn a_run_whose_record_cannot_be_kept_says_so_and_deletes_nothing() {
 /// The calls of a run that compares what stands there, as `strace` tells them; `inject` makes them fail.
 fn syncs_of_a_comparison(place: &Place, inject: &[&str]) -> usize {
     let words = ["-f", "-qq", "-o", "trace", "-e", "trace=fsync"];
-    let command = ["encrypt", "-q", "--key", "k.json", "-o", "sealed", "in"];
+    let command = ["encrypt", "-q", "--workers", "2", "--key", "k.json", "-o", "sealed", "in"];
     let run = place.program("strace").args(words).args(inject).arg(common::EVENER).args(command);
     run.env("EVENER_ARBITER", "off").run().succeeded();
     let trace = fs::read_to_string(place.join("trace")).unwrap();
