@@ -505,6 +505,11 @@ impl Digest {
     }
 }
 
+/// Whether the libcrypto that this program is linked to has a function of this name.
+pub fn has_function(name: &CStr) -> bool {
+    function::<unsafe extern "C" fn()>(name).is_some()
+}
+
 /// A function of the libcrypto that this program is linked to; `None` where it has none of this name.
 fn function<F: Copy>(name: &CStr) -> Option<F> {
     assert_eq!(size_of::<F>(), size_of::<Opaque>(), "an address");

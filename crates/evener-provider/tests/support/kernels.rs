@@ -10,7 +10,7 @@ use evener_core::counts::{Count, Row};
 use evener_kernels::Level;
 use evener_provider::OSSL_provider_init;
 
-use super::ffi::{CipherCtx, DEFAULT};
+use super::ffi::{CipherCtx, DEFAULT, has_function};
 use super::{both_providers, bytes, in_program};
 
 pub const GCM: [&str; 3] = ["AES-128-GCM", "AES-192-GCM", "AES-256-GCM"];
@@ -77,8 +77,7 @@ pub fn all() -> u32 {
 
 /// Whether this OpenSSL knows pipelines, as from 3.5 on: other ways stand before CBC's kernel then, which gets a context at its first long decryption only.
 pub fn has_pipelines() -> bool {
-    // SAFETY: a name.
-    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"EVP_CipherPipelineEncryptInit".as_ptr()) }.is_null()
+    has_function(c"EVP_CipherPipelineEncryptInit")
 }
 
 /// Those of them that kernels do unless told: ECB not.
