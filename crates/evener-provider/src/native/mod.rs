@@ -13,6 +13,10 @@ mod kernel_timing;
 mod split;
 mod tally;
 
+use evener_ossl_sys::Param;
+
+use crate::ffi::params;
+use crate::inner_cipher::context::refuses_repeats;
 use crate::state::ProvCtx;
 use crate::state::rows::CipherRow;
 
@@ -23,4 +27,9 @@ pub(crate) struct Refused;
 pub(super) fn prov<'p>(row: &CipherRow) -> &'p ProvCtx {
     // SAFETY: a row belongs to its provider.
     unsafe { &*row.prov }
+}
+
+/// Whether this OpenSSL takes no such list of parameters, for a name comes twice in it: so from 4.0 on.
+pub(crate) fn refuses(row: &CipherRow, list: &[Param]) -> bool {
+    params::repeated(list).next().is_some() && prov(row).core.quietly(|| refuses_repeats(row, list))
 }

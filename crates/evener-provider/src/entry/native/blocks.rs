@@ -22,11 +22,11 @@ use super::{choice, has_memory, on_message, place_functions, row_of};
 use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
-use crate::inner_cipher::context::{InnerContext, OwnContext, refuses_repeats};
+use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::native::blocks::{BLOCK, BlockContext};
 use crate::native::front::Front;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
-use crate::native::{Refused, prov};
+use crate::native::{Refused, refuses};
 use crate::state::rows::{CipherRow, Native};
 
 cipher_functions!();
@@ -222,11 +222,6 @@ fn takes_num(place: &Place, list: *const Param) -> bool {
     // SAFETY: as above; it is used no more.
     unsafe { (row.inner.freectx)(probe) };
     answer == 1
-}
-
-/// Whether this OpenSSL takes no such list.
-fn refuses(row: &CipherRow, list: &[Param]) -> bool {
-    params::repeated(list).next().is_some() && prov(row).core.quietly(|| refuses_repeats(row, list))
 }
 
 /// 0, with what OpenSSL's own cipher says of such a list on its queue.

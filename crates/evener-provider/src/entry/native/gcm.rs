@@ -19,9 +19,9 @@ use crate::core::errors::Reason;
 use crate::ffi::{dispatch, key_memory, params};
 use crate::inner_cipher::call::{Init, Update};
 use crate::inner_cipher::context::InnerContext;
-use crate::native::Refused;
 use crate::native::gcm::GcmContext;
 use crate::native::kernel_choice::{self, Choice, Class, Work};
+use crate::native::{Refused, refuses};
 use crate::state::rows::CipherRow;
 
 cipher_functions!();
@@ -299,7 +299,7 @@ dispatch! {
             return on_settings(place.native.row(), place.native.takes_time(0), || {
                 // SAFETY: the core's list, lent for the call.
                 let queried = unsafe { params::list_mut(list) };
-                if !place.native.refuses(queried) && place.native.get(queried).is_ok() {
+                if !refuses(place.native.row(), queried) && place.native.get(queried).is_ok() {
                     return 1;
                 }
                 // SAFETY: as above.
@@ -317,7 +317,7 @@ dispatch! {
             return on_settings(place.native.row(), place.native.takes_time(0), || {
                 // SAFETY: the core's list, lent for the call.
                 let asked = unsafe { params::list(list) };
-                if !place.native.refuses(asked) && place.native.set(asked).is_ok() {
+                if !refuses(place.native.row(), asked) && place.native.set(asked).is_ok() {
                     return 1;
                 }
                 // SAFETY: as above.

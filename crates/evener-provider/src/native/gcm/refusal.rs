@@ -6,9 +6,8 @@
 use evener_ossl_sys::Param;
 
 use super::{GcmContext, Nonce};
-use crate::ffi::params;
 use crate::inner_cipher::call::Update;
-use crate::inner_cipher::context::{InnerContext, OwnContext, refuses_repeats};
+use crate::inner_cipher::context::{InnerContext, OwnContext};
 use crate::native::prov;
 
 impl GcmContext {
@@ -17,12 +16,6 @@ impl GcmContext {
     pub(crate) fn is_refused_by_inner(&self, call: impl FnOnce(InnerContext<'_>) -> bool) -> bool {
         let stand_in = prov(self.row()).core.quietly(|| self.stand_in());
         stand_in.is_some_and(|own| !call(own.inner()))
-    }
-
-    /// Whether this OpenSSL takes no such list, in which a name comes twice: so from 4.0 on.
-    pub(crate) fn refuses(&self, list: &[Param]) -> bool {
-        params::repeated(list).next().is_some()
-            && prov(self.row()).core.quietly(|| refuses_repeats(self.row(), list))
     }
 
     /// How much space the answer to a query takes that has none, as this OpenSSL says; `None` where it does not answer.
