@@ -19,7 +19,8 @@ mod support;
 use evener_core::InlineDriver as _;
 use evener_testing::cases::{Case, check_all, jobs, spaces};
 use evener_testing::programs::in_child;
-use support::ffi::{CipherCtx, DEFAULT, Digest, DigestCtx, LibCtx, Provider};
+use support::ffi::digest::DigestCtx;
+use support::ffi::{CipherCtx, DEFAULT, Digest, LibCtx, Provider};
 use support::{bytes, in_program};
 
 /// Does the work in the plain way, from 4 KiB on.
