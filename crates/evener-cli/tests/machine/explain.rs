@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use crate::common::{self, Place, Ran, misfits};
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use serde_json::Value;
 
 const MODULE: &str = "emulated:d=1000+0,h=1000+0";
@@ -112,6 +113,22 @@ fn core_time_has_its_full_price_where_it_is_what_counts() {
     let (place, _) = knowing([100_000, 100_000], 10_000, 150_000, 1);
     let facts = facts(&place, &["--module", MODULE, "--objective", "cpu"]);
     assert_eq!((&facts["lambda"], chosen(&facts)), (&1.0.into(), vec![MODULE]));
+}
+
+/// On one core, which others than this request would use: to a single request that counts for little where its end is what counts.
+#[test]
+fn a_single_request_s_table_has_the_price_by_which_it_is_sent() {
+    let (place, _) = knowing([1_400_000, 1_400_000], 10_000, 1_500_000, 1);
+    let mut one = CpuSet::new();
+    one.set(sched_getcpu());
+    sched_setaffinity(None, &one).unwrap();
+    let facts = facts(&place, &["--module", MODULE, "--objective", "latency"]);
+    let total = |way: &Value| way["total_ns"].as_f64().unwrap();
+    let least = ways(&facts).iter().min_by(|one, other| total(one).total_cmp(&total(other))).unwrap();
+    assert_eq!(chosen(&facts), [least["name"].as_str().unwrap()], "{facts}");
+    let lambda = facts["lambda"].as_f64().unwrap();
+    assert!(lambda > 0.0 && lambda < 0.2, "{lambda}");
+    assert!((total(least) - total_of(least, lambda)).abs() < 1.0, "{facts}");
 }
 
 #[test]

@@ -104,11 +104,13 @@ pub(crate) fn run(arguments: &Explain) -> anyhow::Result<Exit> {
     };
     let plan_input = plan_input(arguments, &machine, &kind, &learned, load);
     let table = plan(&plan_input);
-    weigh(&mut ways, table.lambda());
+    // What the planner itself weighs a single job by, which under some objectives is less than a burst's.
+    let lambda = if kind.burst == 1 { table.price_of_one() } else { table.lambda() };
+    weigh(&mut ways, lambda);
     choose(&mut ways, &table, &plan_input, learned.method(kind.class(), kind.burst));
     let answer = Answer {
         kind,
-        circumstances: Circumstances { objective: arguments.objective, load, lambda: table.lambda() },
+        circumstances: Circumstances { objective: arguments.objective, load, lambda },
         ways,
         run_method: learned.method(kind.class(), kind.burst),
         emulated: machine.emulated(),
