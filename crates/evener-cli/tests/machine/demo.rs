@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::common::{Place, files, skipped, there_is};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
-const SMALL: [&str; 5] = ["demo", "--size", "1M", "--runs", "1"];
+const SMALL: [&str; 7] = ["demo", "--size", "1M", "--runs", "1", "--cell-time", "5"];
 
 /// Evener's module, as it is built beside these tests.
 fn module() -> PathBuf {

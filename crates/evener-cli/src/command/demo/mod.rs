@@ -47,6 +47,10 @@ pub(crate) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
 
+    /// `--cell-time` of the `evener bench crypt` that measures for the pictures.
+    #[arg(hide_short_help = true, long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=600_000))]
+    cell_time: Option<u32>,
+
     /// The provider's file; unless given, evener.so beside this command or in the system's OpenSSL.
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,

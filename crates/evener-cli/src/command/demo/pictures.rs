@@ -17,7 +17,7 @@ const EXPLAINED: [&str; 3] = ["256", "4K", "64K"];
 
 pub(super) fn this_processor(stage: &Stage<'_>, arguments: &Demo) -> anyhow::Result<Shown> {
     let words =
-        format!("bench crypt --algorithm AES-128-CBC --sizes {SIZES} --count 1000 --runs {}", arguments.runs);
+        format!("bench crypt --algorithm AES-128-CBC --sizes {SIZES} --count 1000 {}", visits(arguments));
     let caption = "How many MB of messages are encrypted in a second, by the size of a message: higher is faster. The black line is the \
                    bound: cores that only copy the same bytes.";
     let picture = picture(stage, &words, "methods", caption)?;
@@ -40,8 +40,8 @@ pub(super) fn emulated_module(stage: &Stage<'_>, arguments: &Demo) -> anyhow::Re
         section.parts.push(Part::Screen(format!("$ evener {words}\n{said}")));
     }
     let words = format!(
-        "bench crypt --algorithm AES-128-CBC --sizes {SIZES} --workers 1 --count 60 --runs {} --policies {POLICIES} {EMULATED}",
-        arguments.runs
+        "bench crypt --algorithm AES-128-CBC --sizes {SIZES} --workers 1 --count 60 {} --policies {POLICIES} {EMULATED}",
+        visits(arguments)
     );
     let caption = "The same axes: who decides well which jobs go to the module is near the black line, the bound, at every size; \
                    adaptive is Evener's way.";
@@ -50,6 +50,12 @@ pub(super) fn emulated_module(stage: &Stage<'_>, arguments: &Demo) -> anyhow::Re
 }
 
 const POLICIES: &str = "cpu_only,module_only,round_robin,polling,shared_queue,adaptive";
+
+/// How often each contender is visited, and for how long, in `bench crypt`'s words.
+fn visits(arguments: &Demo) -> String {
+    let time = arguments.cell_time.map(|time| format!(" --cell-time {time}"));
+    format!("--runs {}{}", arguments.runs, time.unwrap_or_default())
+}
 
 /// Draws one, and keeps it with its figures.
 fn picture(stage: &Stage<'_>, words: &str, name: &str, caption: &str) -> anyhow::Result<Part> {
