@@ -63,8 +63,8 @@ impl Workload {
     ///
     /// # Errors
     ///
-    /// [`BenchError::Cell`] where the algorithm has no such direction, [`BenchError::Library`] where
-    /// libcrypto does not do it.
+    /// [`BenchError::Cell`] where the algorithm has no such direction or the jobs do not fit the machine's memory,
+    /// [`BenchError::Library`] where libcrypto does not do it.
     pub fn new(
         algorithm: Algorithm,
         direction: Direction,
@@ -82,6 +82,7 @@ impl Workload {
         if sizes.is_empty() {
             return Err(BenchError::Cell("no jobs".into()));
         }
+        check_memory(&sizes)?;
         let (mut jobs, bytes) = place(&encrypting, &sizes);
         let plain = pseudo_random(bytes);
         let cipher = answers(&encrypting, &mut jobs, &plain, bytes)?;
@@ -274,6 +275,25 @@ fn turns(layout: Layout, sizes: &[usize], workers: usize) -> (Vec<usize>, usize)
     (turn, turns)
 }
 
+/// Text, libcrypto's answer and one contender's memory are four times what the jobs have.
+const COPIES: usize = 4;
+
+/// Whether the machine's memory holds them: a system that hands out more than it has would end some process, not this call.
+fn check_memory(sizes: &[usize]) -> Result<(), BenchError> {
+    let about = rustix::system::sysinfo();
+    let unit = usize::try_from(about.mem_unit).unwrap_or(1).max(1);
+    let has = usize::try_from(about.totalram).unwrap_or(usize::MAX).saturating_mul(unit);
+    let wants = |sum: usize, size: &usize| sum.saturating_add(size.saturating_add(PAGE_BYTES));
+    let bytes = sizes.iter().fold(0, wants);
+    match bytes.saturating_mul(COPIES) <= has {
+        true => Ok(()),
+        false => Err(BenchError::Cell(format!(
+            "{} jobs of {bytes} bytes together, {COPIES} times, do not fit this machine's {has} bytes of memory",
+            sizes.len()
+        ))),
+    }
+}
+
 /// Lays jobs out one after the other: short ones on cache lines, those of a page and more on pages.
 fn place(encrypting: &Session, sizes: &[usize]) -> (Vec<Spec>, usize) {
     let mut start = 0;
@@ -310,7 +330,8 @@ fn answers(
         burst[0].arm(encrypting, &spec.iv, spec.plain_bytes);
         libcrypto.run(&mut burst);
         if !matches!(burst[0].outcome(), Outcome::Done { .. }) {
-            return Err(BenchError::Library(format!("libcrypto does not do {}", encrypting.algorithm())));
+            let (algorithm, bytes) = (encrypting.algorithm(), spec.plain_bytes);
+            return Err(BenchError::Library(format!("libcrypto does not do {bytes} bytes by {algorithm}")));
         }
         spec.tag[..burst[0].tag().len()].copy_from_slice(burst[0].tag());
     }

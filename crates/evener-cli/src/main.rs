@@ -11,6 +11,7 @@ mod activity;
 mod arguments;
 mod command;
 mod device_paths;
+mod input_file;
 mod key_files;
 mod machine;
 mod openssl;

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::input_file::{self, TEXT_BYTES_MAX};
+
 /// The sections of a configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Cnf {
@@ -22,7 +24,7 @@ const DEPTH_MAX: usize = 8;
 impl Cnf {
     /// Reads `file` and what it includes. An included file that is not there is left out, as OpenSSL does.
     pub(crate) fn read(file: &Path) -> std::io::Result<Self> {
-        let text = fs::read(file)?;
+        let text = input_file::regular(file, TEXT_BYTES_MAX)?;
         let mut cnf = Self::default();
         cnf.add(&String::from_utf8_lossy(&text), 0);
         Ok(cnf)
@@ -77,7 +79,7 @@ impl Cnf {
             files.sort();
         }
         for file in files {
-            if let Ok(text) = fs::read(file) {
+            if let Ok(text) = input_file::regular(&file, TEXT_BYTES_MAX) {
                 self.add(&String::from_utf8_lossy(&text), depth);
             }
         }

@@ -5,6 +5,7 @@ mod exit_status;
 pub(crate) mod keyboard;
 pub(crate) mod output;
 pub(crate) mod prompt;
+mod results_file;
 pub(crate) mod screen;
 pub(crate) mod signals;
 pub(crate) mod units;
@@ -12,3 +13,4 @@ pub(crate) mod waiting;
 
 pub(crate) use exit_status::{Exit, examples_help, exit_status_help};
 pub(crate) use output::PathDisplay;
+pub(crate) use results_file::ResultsFile;

@@ -63,6 +63,18 @@ pub(crate) fn answer_after(done: &str, text: &[u8]) -> Exit {
     })
 }
 
+/// Writes an answer, whatever became of the files in which it is kept as well: what was measured is not lost with one of them.
+pub(crate) fn answer_beside(kept: anyhow::Result<()>, text: &[u8]) -> anyhow::Result<Exit> {
+    let answered = answer(text)?;
+    Ok(kept.map_or_else(
+        |error| {
+            line(one_line(&format!("{error:#}")));
+            Exit::SomeFailed
+        },
+        |()| answered,
+    ))
+}
+
 /// `text` behind `prefix`, in lines of `width` columns; further lines stand behind as many spaces.
 pub(crate) fn wrapped(prefix: &str, text: &str, width: usize) -> String {
     let indent = " ".repeat(prefix.len());

@@ -9,6 +9,7 @@ use crate::common::activity::{Guarded, write_statistics};
 use crate::common::{self, Place, Ran, misfits, there_is};
 use evener::core::Direction;
 use evener::core::counts::{Count, Kind, Row};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 
 /// A place with Evener's module, as it is built beside these tests.
@@ -313,7 +314,11 @@ fn each_trap_of_a_program_is_named() {
 fn what_is_no_program_is_refused_with_one_line() {
     let place = place();
     place.write("text", "#!/bin/sh\n");
-    for (path, words) in [("text", "ELF"), ("gone", "cannot find"), ("modules", "cannot read")] {
+    // Nobody writes to it.
+    mknodat(CWD, place.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let refused =
+        [("text", "ELF"), ("gone", "cannot find"), ("modules", "cannot read"), ("pipe", "no regular file")];
+    for (path, words) in refused.into_iter().chain([("/dev/zero", "no regular file")]) {
         place.evener().args(["doctor", "--program", path]).run().ended_with(2).saying(words);
     }
 }

@@ -265,3 +265,30 @@ fn costs_that_are_learned_are_kept_and_the_objective_is_named() {
     assert!(text.contains("c AES-128-CBC encrypt 1024 out-of-place"), "{text}");
     place.evener().args(small).args(["--objective", "joy"]).run().ended_with(2).saying("joy");
 }
+
+#[test]
+fn what_cannot_be_kept_is_said_before_anything_is_measured_and_what_was_measured_is_shown() {
+    let place = Place::new();
+    let small = ["bench", "crypt", "--sizes", "64", "--count", "8", "--runs", "1", "--cell-time", "1"];
+    for option in ["--json", "--svg"] {
+        let ran = place.evener().args(small).args([option, "missing/file"]).run().ended_with(2);
+        let ran = ran.saying("cannot write missing/file");
+        assert_eq!(ran.stdout_text(), "");
+    }
+    let ran = place.evener().args(small).args(["--json", "/dev/full"]).run().ended_with(1);
+    assert!(ran.stdout_text().contains("evener adaptive"), "{}", ran.stdout_text());
+    assert!(ran.stderr().contains("cannot write /dev/full"), "{}", ran.stderr());
+}
+
+#[test]
+fn jobs_that_no_memory_holds_or_that_no_library_does_are_refused_in_a_sentence() {
+    let place = Place::new();
+    let huge: &[_] = &["--sizes", "1G", "--count", "1000000"];
+    let short: &[_] = &["--algorithm", "AES-128-XTS", "--sizes", "7", "--count", "1"];
+    let refused =
+        [(huge, "do not fit this machine's"), (short, "libcrypto does not do 7 bytes by AES-128-XTS")];
+    for (options, words) in refused {
+        let ran = place.evener().args(["bench", "crypt"]).args(options).run().ended_with(2);
+        assert!(ran.stderr().lines().last().unwrap().contains(words), "{}", ran.stderr());
+    }
+}

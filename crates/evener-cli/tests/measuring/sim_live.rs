@@ -64,6 +64,42 @@ fn what_a_report_tells_is_predicted_again_from_what_stands_in_it() {
     fs::write(place.join("other.json"), "{}").unwrap();
     let part = ["sim", "live", "--again", "other.json"];
     place.evener().args(part).run().ended_with(2).saying("other.json is no report of evener sim live");
+    let cores = |report: &mut Value| report["cores"] = 0.into();
+    let units = |report: &mut Value| report["sizes"][0]["modules"][0]["units"] = 0.into();
+    let schema = |report: &mut Value| report["schema"] = "evener-sim-live/99".into();
+    let spoilt: [(fn(&mut Value), &str); 3] = [
+        (cores, "cores: 0 is not within 1 to 1024"),
+        (units, "units: 0 is not within 1 to 4096"),
+        (schema, r#"its schema is "evener-sim-live/99""#),
+    ];
+    for (spoil, said) in spoilt {
+        let mut report: Value = serde_json::from_str(&expected).unwrap();
+        spoil(&mut report);
+        fs::write(place.join("other.json"), report.to_string()).unwrap();
+        place.evener().args(part).run().ended_with(2).saying(said);
+    }
+}
+
+#[test]
+fn what_cannot_be_kept_is_said_before_anything_is_measured_and_what_was_measured_is_shown() {
+    let place = Place::new();
+    let part = ["sim", "live", "--sizes", "64", "--count", "16", "--runs", "1", "--policies", "cpu_only"];
+    for option in ["--json", "--csv"] {
+        let ran =
+            place.evener().args(part).args(MACHINE).args([option, "missing/report"]).run().ended_with(2);
+        assert_eq!(ran.stdout_text(), "");
+        ran.saying("cannot write missing/report");
+        let ran = place.evener().args(part).args(MACHINE).args([option, "/dev/full"]).run().ended_with(1);
+        assert!(ran.stdout_text().contains("cpu_only"), "{}", ran.stdout_text());
+        assert!(ran.stderr().contains("cannot write /dev/full: No space left on device"), "{}", ran.stderr());
+    }
+    // Of a measurement that fails nothing is left, and what stood there stays.
+    fs::write(place.join("kept.json"), "kept").unwrap();
+    for name in ["new.json", "kept.json"] {
+        place.evener().args(["sim", "live", "--again", "missing", "--json", name]).run().ended_with(2);
+    }
+    assert!(!place.join("new.json").exists());
+    assert_eq!(fs::read_to_string(place.join("kept.json")).unwrap(), "kept");
 }
 
 #[test]

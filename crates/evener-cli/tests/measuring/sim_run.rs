@@ -37,6 +37,18 @@ fn a_file_is_run_under_all_six_policies_none_of_which_beats_the_bound() {
 }
 
 #[test]
+fn what_a_file_calls_itself_and_costs_of_nothing_reach_the_table_as_text() {
+    let place = place();
+    let named = SMALL.replace("jobs = 4000", "jobs = 40").replacen("name = \"", "name = \"a\\u001b[31mb", 1);
+    assert!(named.contains("\\u001b"), "the preset has a name of another form");
+    place.write("named.toml", named);
+    let ran = place.evener().args(["sim", "run", "named.toml", "--policy", "cpu_only"]).run().succeeded();
+    assert!(!ran.stdout_text().contains('\u{1b}'), "{:?}", ran.stdout_text());
+    let endless = place.evener().args(["sim", "run", "/dev/zero"]).run().ended_with(2);
+    endless.saying("cannot read /dev/zero");
+}
+
+#[test]
 fn the_adaptive_policy_is_not_the_plan_of_the_papers() {
     let ran = json(&Place::new(), &["am3358-aes-128", "--policy", "adaptive", "--policy", "shared_queue"]);
     let over = |at: usize| ran["policies"][at]["over_bound"].as_f64().unwrap();

@@ -1,6 +1,6 @@
 //! `evener bench crypt`: paper 002's experiment in memory, on this machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use evener::core::plan::Policy;
@@ -17,7 +17,7 @@ use evener_machine::processor::this_processor;
 use crate::machine;
 use crate::machine::options::{ModuleOptions, objective_parser};
 use crate::terminal::units::{USUAL_SIZES, parse_bytes};
-use crate::terminal::{Exit, output};
+use crate::terminal::{Exit, ResultsFile, output};
 
 /// Encrypts jobs in memory: Evener under one or more policies, OpenSSL on one core and on all, bare loops
 /// around each of Evener's kernels and the multi-buffer library, and a copy.
@@ -138,6 +138,8 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
     };
     machine.load_or_measure_costs(&[(arguments.algorithm, direction)], false);
     let experiment = experiment(arguments, direction, machine.lanes.is_some())?;
+    let [json, svg] = [&arguments.json, &arguments.svg].map(|path| ResultsFile::open(path.as_ref()));
+    let (json, svg) = (json?, svg?);
     let mut learned = machine.learned.clone();
     let print_cell = |cell: &str| output::line(format_args!("measuring {cell}"));
     let mut results = measure(&experiment, &machine, &mut learned, print_cell)?;
@@ -147,17 +149,15 @@ pub(crate) fn run(arguments: &Crypt) -> anyhow::Result<Exit> {
         // A cache that cannot be written costs the next run its knowledge, and this one nothing.
         machine.save_costs(&learned).ok();
     }
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, evener_bench::to_json(&results))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
-    if let Some(path) = &arguments.svg {
+    let draw = |path: &Path| {
         let libraries = [Some(&machine.libcrypto), machine.library(), machine.lanes.as_ref()];
         let libraries: Vec<_> = libraries.into_iter().flatten().map(|it| it.detail.clone()).collect();
         let machine = format!("{}, {}", this_processor().model, libraries.join(", "));
-        results.draw(path, &machine, arguments.bound(&experiment))?;
-    }
-    output::answer(results.to_text().as_bytes())
+        Ok(results.draw(path, &machine, arguments.bound(&experiment))?)
+    };
+    let kept = json.map_or(Ok(()), |file| file.write(&evener_bench::to_json(&results)));
+    let kept = kept.and(svg.map_or(Ok(()), |file| file.write_at(draw)));
+    output::answer_beside(kept, results.to_text().as_bytes())
 }
 
 /// Board, where a device tree names it, processor and system.

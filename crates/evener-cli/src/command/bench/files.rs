@@ -8,7 +8,7 @@ use evener_bench::BenchError;
 use evener_bench::files::{Plan, Rival, Work, measure, usual_folders};
 use evener_machine::processor::this_processor;
 
-use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
+use crate::terminal::{Exit, ResultsFile, output, signals, units::parse_bytes};
 
 /// Encrypts and decrypts real files: one large file and a tree of small ones, in memory and on disk.
 ///
@@ -59,6 +59,7 @@ fn rival_parser() -> impl TypedValueParser<Value = Rival> {
 
 pub(crate) fn run(arguments: &Files) -> anyhow::Result<Exit> {
     let plan = arguments.plan()?;
+    let json = ResultsFile::open(arguments.json.as_ref())?;
     let cancel = signals::cancel_on_signals()?;
     let results = match measure(&plan, &cancel, |what| output::line(format_args!("measuring {what}"))) {
         Err(BenchError::Stopped) => {
@@ -67,11 +68,8 @@ pub(crate) fn run(arguments: &Files) -> anyhow::Result<Exit> {
         }
         outcome => outcome?,
     };
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, evener_bench::to_json(&results))
-            .with_context(|| format!("cannot write {}", PathDisplay(path)))?;
-    }
-    output::answer(results.to_text().as_bytes())
+    let kept = json.map_or(Ok(()), |file| file.write(&evener_bench::to_json(&results)));
+    output::answer_beside(kept, results.to_text().as_bytes())
 }
 
 impl Files {

@@ -8,7 +8,7 @@ use evener_bench::unmodified::{ALL, POLICY, Plan, Table, measure};
 use evener_machine::processor::this_processor;
 
 use super::provider_file::{beside_or_installed, named};
-use crate::terminal::{Exit, PathDisplay, output, signals};
+use crate::terminal::{Exit, PathDisplay, ResultsFile, output, signals};
 
 /// Measures programs as they are installed: on OpenSSL alone, with the provider, and with what a user would configure.
 ///
@@ -72,6 +72,10 @@ pub(crate) fn run(arguments: &Programs) -> anyhow::Result<Exit> {
         return output::answer(programs.iter().map(line).collect::<String>().as_bytes());
     }
     let mut table = arguments.table()?;
+    // Whether they can be written shows now, not after the first program.
+    [&arguments.json, &arguments.page]
+        .iter()
+        .try_for_each(|path| ResultsFile::open(path.as_ref()).map(drop))?;
     if arguments.again {
         if table.programs.is_empty() {
             bail!("the table that --json names holds no program");

@@ -15,7 +15,7 @@ use evener_bench::tls::{
 use evener_machine::processor::this_processor;
 
 use super::provider_file::{beside_or_installed, named};
-use crate::terminal::{Exit, PathDisplay, output, signals, units::parse_bytes};
+use crate::terminal::{Exit, PathDisplay, ResultsFile, output, signals, units::parse_bytes};
 
 /// Uploads and downloads files over TLS, with Evener's provider at either end and without, measured by the client itself.
 ///
@@ -123,12 +123,13 @@ pub(crate) fn run(arguments: &Tls) -> anyhow::Result<Exit> {
         return Ok(Exit::Done);
     }
     let plan = arguments.plan()?;
-    if let Some(path) = &arguments.pages {
-        return report_on(path, &plan, arguments);
-    }
     let cancel = signals::cancel_on_signals()?;
     if arguments.serve {
         return wait_for_pages(&plan, &cancel, arguments);
+    }
+    let json = ResultsFile::open(arguments.json.as_ref())?;
+    if let Some(path) = &arguments.pages {
+        return finish(&reported_by(path, &plan)?, json);
     }
     let tell = |what: &str| output::line(format_args!("measuring {what}"));
     let report = match measure(&plan, &cancel, tell) {
@@ -138,19 +139,17 @@ pub(crate) fn run(arguments: &Tls) -> anyhow::Result<Exit> {
         }
         outcome => outcome?.0,
     };
-    finish(&report, arguments)
+    finish(&report, json)
 }
 
 /// Writes and prints a report.
-fn finish(report: &Report, arguments: &Tls) -> anyhow::Result<Exit> {
-    if let Some(path) = &arguments.json {
-        std::fs::write(path, evener_bench::to_json(report))
-            .with_context(|| format!("cannot write {}", PathDisplay(path)))?;
-    }
-    output::answer(report.to_text().as_bytes())
+fn finish(report: &Report, json: Option<ResultsFile>) -> anyhow::Result<Exit> {
+    let kept = json.map_or(Ok(()), |file| file.write(&evener_bench::to_json(report)));
+    output::answer_beside(kept, report.to_text().as_bytes())
 }
 
-fn report_on(path: &Path, plan: &Plan, arguments: &Tls) -> anyhow::Result<Exit> {
+/// What pages have measured, a line each.
+fn reported_by(path: &Path, plan: &Plan) -> anyhow::Result<Report> {
     let file = File::open(path).with_context(|| format!("cannot read {}", PathDisplay(path)))?;
     let mut pages = Vec::new();
     for (place, line) in std::io::BufReader::new(file).lines().enumerate() {
@@ -165,7 +164,7 @@ fn report_on(path: &Path, plan: &Plan, arguments: &Tls) -> anyhow::Result<Exit> 
             PathDisplay(path)
         );
     }
-    finish(&Report::new(plan, "of another run", Vec::new(), &pages), arguments)
+    Ok(Report::new(plan, "of another run", Vec::new(), &pages))
 }
 
 /// Serves the page; each result becomes a line, on standard output and in the file.

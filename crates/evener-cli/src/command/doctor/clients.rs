@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::elf::{Elf, search_path};
+use crate::input_file::is_elf;
 use crate::terminal::PathDisplay;
 
 /// A client that is installed.
@@ -148,13 +149,6 @@ fn installed_one(usual: &Usual) -> Option<UsualClient> {
         tls_library: tls.in_words(),
         can_serve: tls.can_be_served(),
     })
-}
-
-fn is_elf(path: &Path) -> bool {
-    let mut begins = [0; 4];
-    let read =
-        std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut begins));
-    read.is_ok() && begins == *b"\x7fELF"
 }
 
 impl Usual {

@@ -9,6 +9,8 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH};
 use object::read::elf::{Dyn as _, ElfFile64};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _};
 
+use crate::input_file::{self, PROGRAM_BYTES_MAX};
+
 /// A program or library.
 pub(super) struct Elf {
     pub(super) path: PathBuf,
@@ -27,7 +29,7 @@ pub(super) struct Elf {
 impl Elf {
     /// Reads the file at `path` and looks for `texts` in it.
     pub(super) fn read(path: &Path, texts: &[&'static str]) -> anyhow::Result<Self> {
-        let bytes = fs::read(path)?;
+        let bytes = input_file::regular(path, PROGRAM_BYTES_MAX)?;
         let file = ElfFile64::<Endianness>::parse(&*bytes).context("this is no 64-bit ELF file")?;
         let names = |undefined: bool| {
             let symbols = file.dynamic_symbols().filter(|symbol| symbol.is_undefined() == undefined);

@@ -3,7 +3,6 @@
 //! Steps: where the system's OpenSSL keeps its configuration and modules -> what that configuration says already
 //! ([`Base`]) -> a file that includes it and adds what is missing, so that a program loses nothing.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -12,6 +11,7 @@ use evener_machine::modules::ModuleSpec;
 use object::{Object as _, ObjectKind, ObjectSymbol as _};
 
 use super::scope::below;
+use crate::input_file::{self, PROGRAM_BYTES_MAX};
 use crate::openssl::config::{Cnf, TOP};
 use crate::openssl::system::System;
 use crate::terminal::{Exit, PathDisplay, output};
@@ -93,7 +93,8 @@ fn from_anywhere(text: &str) -> Result<String, String> {
 
 /// Refuses a file that OpenSSL cannot load as a provider.
 pub(super) fn check_module(file: &Path) -> anyhow::Result<()> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read {}", PathDisplay(file)))?;
+    let bytes = input_file::regular(file, PROGRAM_BYTES_MAX)
+        .with_context(|| format!("cannot read {}", PathDisplay(file)))?;
     let is_provider = object::File::parse(&*bytes).is_ok_and(|module| {
         let mut symbols = module.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
         module.kind() == ObjectKind::Dynamic

@@ -1,7 +1,6 @@
 //! `evener sim run`: a scenario under some policies. Scenario -> a run for each chance -> means -> one line per policy.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -10,6 +9,8 @@ use evener_sim::papers::am3358::Means;
 use evener_sim::scenario::{PRESETS, Scenario};
 use serde::Serialize;
 
+use crate::input_file;
+use crate::terminal::output::plain;
 use crate::terminal::{Exit, PathDisplay, output, waiting};
 
 /// Runs a scenario under some policies, in virtual time, and prints one line for each.
@@ -63,12 +64,13 @@ struct Line {
 pub(crate) fn run(arguments: &Run) -> anyhow::Result<Exit> {
     let scenario = read(&arguments.scenario)?;
     let policies = if arguments.policies.is_empty() { &Policy::ALL[..] } else { &arguments.policies };
-    let lines: Result<Vec<Line>, _> = waiting::said_while("simulating", |waiting| {
+    let (lines, failures) = waiting::said_while("simulating", |waiting| {
         let line = |&policy: &Policy| {
             waiting.say(format!("simulating {}, {policy}", scenario.name));
             line(&scenario, policy)
         };
-        policies.iter().map(line).collect()
+        let (lines, failures): (Vec<_>, Vec<_>) = policies.iter().map(line).partition(Result::is_ok);
+        (lines.into_iter().flatten().collect::<Vec<Line>>(), failures)
     });
     let ran = Ran {
         scenario: scenario.name.clone(),
@@ -77,10 +79,16 @@ pub(crate) fn run(arguments: &Run) -> anyhow::Result<Exit> {
         runs: scenario.chances.len(),
         jobs: scenario.workload.jobs().len(),
         lower_bound_ms: scenario.lower_bound().map(|ns| ns / 1e6),
-        policies: lines?,
+        policies: lines,
     };
+    // Who fails takes nothing from those that were simulated.
+    let failed = failures.into_iter().try_for_each(|failed| failed.map(drop));
+    if ran.policies.is_empty() {
+        failed?;
+        return Ok(Exit::Done);
+    }
     let text = if arguments.json { serde_json::to_string_pretty(&ran)? + "\n" } else { table(&ran) };
-    output::answer(text.as_bytes())
+    output::answer_beside(failed, text.as_bytes())
 }
 
 /// A preset where one has this name, else a file.
@@ -90,7 +98,7 @@ fn read(name: &str) -> anyhow::Result<Scenario> {
     }
     let presets = || PRESETS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let shown = PathDisplay(Path::new(name));
-    let text = fs::read_to_string(name).with_context(|| {
+    let text = input_file::text(Path::new(name)).with_context(|| {
         format!("cannot read {shown}, which is no preset either; those are {}", presets())
     })?;
     Ok(Scenario::parse(&shown.to_string(), &text)?)
@@ -106,7 +114,7 @@ fn line(scenario: &Scenario, policy: Policy) -> anyhow::Result<Line> {
     Ok(Line {
         policy: policy.name(),
         makespan_ms: means.makespan_ms,
-        over_bound: scenario.lower_bound().map(|ns| means.makespan_ms / (ns / 1e6)),
+        over_bound: scenario.lower_bound().filter(|ns| *ns > 0.0).map(|ns| means.makespan_ms / (ns / 1e6)),
         cpu_jobs: means.cpu_jobs,
         module_jobs: means.module_jobs,
         core_ms: means.crypto_ms,
@@ -117,9 +125,11 @@ fn line(scenario: &Scenario, policy: Policy) -> anyhow::Result<Line> {
 }
 
 fn table(ran: &Ran) -> String {
-    let mut text = format!("{}: {} jobs, means of {} runs, simulated\n", ran.scenario, ran.jobs, ran.runs);
+    // A file may name itself as it likes.
+    let [scenario, source] = [&ran.scenario, &ran.source].map(|text| plain(text));
+    let mut text = format!("{scenario}: {} jobs, means of {} runs, simulated\n", ran.jobs, ran.runs);
     let bound = ran.lower_bound_ms.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
-    writeln!(text, "costs: {}; lower bound: {bound}", ran.source).expect("a text takes a line");
+    writeln!(text, "costs: {source}; lower bound: {bound}").expect("a text takes a line");
     text += "policy        makespan ms  x bound  CPU jobs  module jobs  core ms  interrupt ms  others %  p99 ms\n";
     for line in &ran.policies {
         writeln!(

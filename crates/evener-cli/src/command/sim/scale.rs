@@ -1,7 +1,6 @@
 //! `evener sim scale`: the plan past this machine. Cell -> simulated run, its decisions timed -> one line.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use evener::core::plan::Dispatch;
 use evener_sim::lab::{Choice, Chooser, Sample, View};
 use evener_sim::scale::{CORES, Cell, Figures, Mix, STREAMS};
 
-use crate::terminal::{Exit, PathDisplay, output, waiting};
+use crate::terminal::{Exit, ResultsFile, output, waiting};
 
 /// Simulates the adaptive policy on machines of 1 to 256 cores and 1 to 64 modules, under 1 to 100 000 streams.
 ///
@@ -95,6 +94,7 @@ struct Row {
 }
 
 pub(crate) fn run(arguments: &Grid) -> anyhow::Result<Exit> {
+    let csv_file = ResultsFile::open(arguments.csv.as_ref())?;
     let is_asked = |wanted: Option<u32>, has: u32| wanted.is_none_or(|wanted| wanted == has);
     let cells = Cell::grid()
         .filter(|cell| is_asked(arguments.cores, cell.cores) && is_asked(arguments.streams, cell.streams));
@@ -113,10 +113,8 @@ pub(crate) fn run(arguments: &Grid) -> anyhow::Result<Exit> {
         cells.into_iter().enumerate().map(row).collect::<anyhow::Result<Vec<Row>>>()
     })?;
     anyhow::ensure!(!rows.is_empty(), "the grid has no such cell; cores are {CORES:?}, streams {STREAMS:?}");
-    if let Some(path) = &arguments.csv {
-        fs::write(path, csv(&rows)).with_context(|| format!("cannot write {}", PathDisplay(path)))?;
-    }
-    output::answer(table(&rows).as_bytes())
+    let kept = csv_file.map_or(Ok(()), |file| file.write(&csv(&rows)));
+    output::answer_beside(kept, table(&rows).as_bytes())
 }
 
 fn row(cell: Cell) -> anyhow::Result<Row> {

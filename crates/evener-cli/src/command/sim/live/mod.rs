@@ -4,8 +4,9 @@
 //!
 //! Size -> costs that were measured (`measurement.rs`; of a module behind the kernel: `module_path.rs`) -> live runs of each policy, in turn ->
 //! the same policies on the simulator (`evener_sim::live`) -> a line for each (`report.rs`) as text and CSV (`table.rs`). With `--again` the
-//! costs and live runs are those of a report.
+//! costs and live runs are those of a report (`again.rs`).
 
+mod again;
 mod measurement;
 mod module_costs;
 mod module_path;
@@ -13,8 +14,7 @@ mod report;
 mod scheduler;
 mod table;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use evener::core::plan::Policy;
@@ -24,12 +24,12 @@ use evener_machine::Machine;
 use evener_sim::live::{Compared, Machine as Simulated, Measured, Prediction};
 
 use self::measurement::{MEASURE_RUNS, Stage};
-use self::report::{MachineFacts, OnModule, PolicyResult, Results, SCHEMA, Size, SplitResult, TimeResult};
+use self::report::{MachineFacts, PolicyResult, Results, SCHEMA, Size, SplitResult, TimeResult};
 use self::table::{csv, table};
 use crate::machine;
 use crate::machine::options::ModuleOptions;
 use crate::terminal::units::{USUAL_SIZES, parse_bytes};
-use crate::terminal::{Exit, PathDisplay, output};
+use crate::terminal::{Exit, ResultsFile, output};
 
 /// Runs policies on this machine and on the simulator, by costs that were learned here, and compares the two.
 ///
@@ -81,37 +81,15 @@ pub(crate) struct Live {
 }
 
 pub(crate) fn run(arguments: &Live) -> anyhow::Result<Exit> {
+    let [json, csv_file] = [&arguments.json, &arguments.csv].map(|path| ResultsFile::open(path.as_ref()));
+    let (json, csv_file) = (json?, csv_file?);
     let results = match &arguments.again {
-        Some(path) => predict_again(path)?,
+        Some(path) => again::predicted(path)?,
         None => measure(arguments)?,
     };
-    if let Some(path) = &arguments.json {
-        let json = serde_json::to_string_pretty(&results)? + "\n";
-        fs::write(path, json).with_context(|| format!("cannot write {}", PathDisplay(path)))?;
-    }
-    if let Some(path) = &arguments.csv {
-        fs::write(path, csv(&results)).with_context(|| format!("cannot write {}", PathDisplay(path)))?;
-    }
-    output::answer(table(&results).as_bytes())
-}
-
-/// The report at `path` with new predictions.
-fn predict_again(path: &Path) -> anyhow::Result<Results> {
-    let text = fs::read(path).with_context(|| format!("cannot read {}", PathDisplay(path)))?;
-    let mut results: Results = serde_json::from_slice(&text)
-        .with_context(|| format!("{} is no report of evener sim live", PathDisplay(path)))?;
-    let machine_facts = results.machine;
-    for size in &mut results.sizes {
-        let modules = size.modules.iter().map(OnModule::module).collect();
-        let machine = machine_facts.simulated(modules);
-        let measured = size.measured();
-        for policy_line in &mut size.policies {
-            let policy = policy_line.policy.parse().map_err(anyhow::Error::msg)?;
-            let live = policy_line.live_runs.iter().copied().unzip();
-            *policy_line = line(&machine, &measured, policy, size.jobs, &live)?;
-        }
-    }
-    Ok(results)
+    let kept = json.map_or(Ok(()), |file| file.write(&evener_bench::to_json(&results)));
+    let kept = kept.and(csv_file.map_or(Ok(()), |file| file.write(&csv(&results))));
+    output::answer_beside(kept, table(&results).as_bytes())
 }
 
 fn measure(arguments: &Live) -> anyhow::Result<Results> {

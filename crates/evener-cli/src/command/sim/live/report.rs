@@ -1,5 +1,7 @@
 //! What came of `evener sim live`, as its JSON has it, and as the simulator takes it again.
 
+use std::ops::RangeInclusive;
+
 use evener::DriverFactory as _;
 use evener::core::Nanos;
 use evener::core::plan::Policy;
@@ -44,6 +46,15 @@ impl MachineFacts {
             workers: u32::try_from(workers)?,
             width: machine.core_drivers().width(),
         })
+    }
+
+    /// Whether a machine can be so, as a scenario's may ([`evener_sim::scenario`]).
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let Self { cores, kernel, workers, width } = *self;
+        within("cores", cores, 1..=1_024)?;
+        within("ticks_per_second", kernel.ticks_per_second as usize, 1..=100_000)?;
+        within("workers", workers as usize, 1..=65_535)?;
+        within("width", width as usize, 1..=1_024)
     }
 
     /// The machine as it is simulated, with these modules.
@@ -145,6 +156,15 @@ pub(super) struct OnModule {
 }
 
 impl OnModule {
+    /// As [`MachineFacts::check`].
+    pub(super) fn check(&self) -> anyhow::Result<()> {
+        let [count, together] = self.runners.map(|number| number as usize);
+        within("units", self.units as usize, 1..=4_096)?;
+        within("depth", self.depth as usize, 1..=4_096)?;
+        within("runners", count, 0..=4_096)?;
+        within("runners", together, 0..=4_096)
+    }
+
     pub(super) const fn module(&self) -> Module {
         let Self { units, depth, runners: [count, together], check_every, .. } = *self;
         Module { units, depth, runners: Runners { count, together }, check_every }
@@ -223,6 +243,16 @@ impl SplitResult {
             error_percent: Some(compared.split_error_percent()).filter(|error| error.is_finite()),
         }
     }
+}
+
+fn within(key: &str, number: usize, range: RangeInclusive<usize>) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        range.contains(&number),
+        "{key}: {number} is not within {} to {}",
+        range.start(),
+        range.end()
+    );
+    Ok(())
 }
 
 /// A bar of 10 per cent; a split counts where it is off by so much of the modules' jobs and by a hundredth of all.

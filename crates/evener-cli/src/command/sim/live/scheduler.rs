@@ -15,7 +15,7 @@ const TICKS_PER_SECOND: u32 = 250;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SchedulerFacts {
     is_by_deadline: bool,
-    ticks_per_second: u32,
+    pub(super) ticks_per_second: u32,
 }
 
 impl SchedulerFacts {
