@@ -4,6 +4,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use evener_arbiter::{Arbiter, Options, Refused, Shape};
@@ -51,6 +52,23 @@ fn of_two_anchors_the_one_in_use_is_meant() {
     let (session, service) = (Ground::new(), Ground::new());
     attach_once(&session);
     assert!(meet(&session, &service));
+}
+
+#[test]
+fn what_is_no_anchor_in_one_directory_keeps_nobody_from_another() {
+    let (session, service) = (Ground::new(), Ground::new());
+    attach_once(&service);
+    let anchor = service.anchor();
+    service.segment().unwrap().remove();
+    fs::remove_file(&anchor).unwrap();
+    symlink("/dev/null", &anchor).unwrap();
+    let both = knowing(&[&session, &service]);
+    assert!(Arbiter::look(&both).is_err());
+    let arbiter = Arbiter::attach(&both).unwrap();
+    assert!(has_anchor(&session) && Arbiter::look(&both).unwrap().is_some());
+    drop(arbiter);
+    assert!(Arbiter::remove(&both).is_err(), "the link is no anchor");
+    assert!(!has_anchor(&session));
 }
 
 #[test]

@@ -95,15 +95,13 @@ struct Found {
 /// The anchor that processes use, in whichever directory, else the first that there is: a process that began before its user's session did knows fewer
 /// directories than those that begin in it.
 fn existing(origin: &Origin, access: OFlags) -> Result<Option<Found>, NoArbiter> {
-    let mut first = None;
-    for found in all(origin, access)? {
+    let mut all = all(origin, access)?;
+    let is_used = |found: &Result<Found, NoArbiter>| {
         let file = found.as_ref().ok().and_then(|found| found.file.checked().ok());
-        if file.is_some_and(|file| range_lock::is_locked(file, PLACES).unwrap_or(false)) {
-            return found.map(Some);
-        }
-        first.get_or_insert(found);
-    }
-    first.transpose()
+        file.is_some_and(|file| range_lock::is_locked(file, PLACES).unwrap_or(false))
+    };
+    let best = all.iter().position(is_used).or_else(|| all.iter().position(Result::is_ok)).unwrap_or(0);
+    (best < all.len()).then(|| all.swap_remove(best)).transpose()
 }
 
 /// All anchors of this user, in the order of preference; or why one is not believed.
@@ -129,8 +127,11 @@ fn all(origin: &Origin, access: OFlags) -> Result<Vec<Result<Found, NoArbiter>>,
 fn open(origin: &Origin) -> Result<Found, NoArbiter> {
     // Before anything is made: a signal would end a program that never asked for a file.
     may_extend_to(BYTES as u64).map_err(NoArbiter::of(ANCHOR))?;
-    if let Some(found) = existing(origin, OFlags::RDWR)? {
-        return Ok(found);
+    match existing(origin, OFlags::RDWR) {
+        Ok(Some(found)) => return Ok(found),
+        Err(why @ NoArbiter::Directory(_)) => return Err(why),
+        // Something else in an anchor's place is an error only where the anchor is to be.
+        Ok(None) | Err(_) => {}
     }
     let uid = geteuid().as_raw();
     let directory = origin.directories.find_or_make(uid).map_err(|why| NoArbiter::Directory(why.into()))?;
