@@ -23,6 +23,13 @@ pub(crate) struct Waiter {
     pub(crate) place: usize,
 }
 
+impl Waiter {
+    /// It in one word, never 0.
+    pub(crate) const fn mark(&self) -> u32 {
+        (self.position << 2 | (self.wait_queue as u32) << 1) | 1
+    }
+}
+
 impl<'w, W: World> ArrivalQueue<'w, W> {
     pub(crate) const fn new(world: &'w W, shape: &'w Shape, module: usize, wait_queue: WaitQueue) -> Self {
         Self { world, shape, module, wait_queue }

@@ -19,6 +19,16 @@ pub trait World {
     /// Writes `new` where the word holds `old`; says whether it did.
     fn exchange(&self, at: usize, old: u32, new: u32) -> bool;
 
+    /// Raises a word to `least`, unless it holds more. Another process may raise it at the same time; one that writes against the rules ends the attempt, and no more.
+    fn raise(&self, at: usize, least: u32) {
+        for _ in 0..RAISES_MAX {
+            let found = self.load(at);
+            if found >= least || self.exchange(at, found, least) {
+                return;
+            }
+        }
+    }
+
     /// Adds one to the count in the two words from `at` on.
     fn count(&self, at: usize);
 
@@ -40,6 +50,9 @@ pub trait World {
     /// Gives the lock up.
     fn let_go(&self, place: usize);
 }
+
+/// Processes that raise a word at the same moment. Assumed, not measured: 4096, as many as a segment has places.
+const RAISES_MAX: u32 = 4_096;
 
 /// Milliseconds from one such word to a later one.
 pub(crate) const fn elapsed_ms(then: u32, now: u64) -> u32 {

@@ -1,14 +1,14 @@
-//! Two threads at one permit, in every order that the memory model allows, and three with one preemption: what one did is seen by the next, and no wake-up is lost.
+//! Two threads at one permit, in every order that the memory model allows, and three with one preemption: what one did is seen by the next, and no wake-up is lost; and two that raise a word at once.
 //!
 //! `RUSTFLAGS='--cfg loom' cargo test -p evener-arbiter --release --test loom`
 #![cfg(loom)]
 
 mod words;
 
-use evener_arbiter::{EXACT_FROM_NS, Gate, Place, Request, Shape, Turn};
-use loom::sync::Arc;
+use evener_arbiter::{EXACT_FROM_NS, Gate, Grant, Place, Refused, Request, Shape, Turn, World as _};
 use loom::sync::atomic::AtomicU32;
 use loom::sync::atomic::Ordering::Relaxed;
+use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 
 use words::Heap;
@@ -28,6 +28,21 @@ fn who_gets_a_permit_sees_what_its_last_holder_did_and_nobody_sleeps_on() {
 #[test]
 fn of_three_who_want_a_permit_each_gets_it_and_rings_the_next() {
     explore(3, 1);
+}
+
+#[test]
+fn of_two_who_raise_a_word_at_once_the_greater_number_stays() {
+    loom::model(|| {
+        let heap = Arc::new(Heap::new(1));
+        let others: Vec<_> = [1, 2]
+            .map(|number| {
+                let heap = Arc::clone(&heap);
+                thread::spawn(move || heap.raise(0, number))
+            })
+            .into();
+        others.into_iter().for_each(|thread| thread.join().expect("it does not panic"));
+        assert_eq!(heap.load(0), 2);
+    });
 }
 
 /// So many threads at one permit, each once, with at most so many preemptions.

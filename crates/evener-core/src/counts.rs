@@ -63,6 +63,8 @@ pub enum Header {
     /// Results of modules that were not the inner cipher's: their modules are out of service in the process, and of what they did before only a
     /// sample was compared.
     WrongModules = 13,
+    /// In which namespace of process numbers the process has its own: the inode of `/proc/self/ns/pid`. A reader in another one cannot tell whether it runs.
+    Namespace = 14,
 }
 
 /// Bytes of a process's name, the closing zero included (Linux, `TASK_COMM_LEN`).

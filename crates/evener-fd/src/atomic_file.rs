@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{
@@ -59,18 +60,20 @@ pub fn make_durably(file: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     sync_directory(&directory)
 }
 
-/// Makes a draft under a name that nothing has; in other containers there may be a process of the same number.
+/// Makes a draft under a name that nothing has, and that no other draft of this process has in any directory; in other containers there may be a process of the same
+/// number, whose drafts are not ours to remove.
 fn new_draft(directory: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<(File, OsString)> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
     let mut drafts = drafts();
     if drafts.is_closed {
         return Err(io::ErrorKind::Interrupted.into());
     }
     // Before there is a draft: without descriptors for both, none is left.
     let held = directory.try_clone()?;
-    for number in 0_u64.. {
+    loop {
         let mut draft = OsString::from(".");
         draft.push(name);
-        draft.push(format!(".{}.{number}", process::id()));
+        draft.push(format!(".{}.{}", process::id(), NEXT.fetch_add(1, Relaxed)));
         match create(directory, &draft, mode) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -80,7 +83,6 @@ fn new_draft(directory: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<(File, 
             }
         }
     }
-    Err(io::ErrorKind::AlreadyExists.into())
 }
 
 /// Gives a draft a name that nothing has: by a link, where the file system knows none by a renaming that replaces nothing, and where
@@ -175,21 +177,7 @@ fn replace(
 ) -> io::Result<()> {
     let (directory, name) = directory_and_name(file);
     let directory = made(&directory)?;
-    let mut draft = OsString::from(".");
-    draft.push(name);
-    draft.push(format!(".{}", process::id()));
-    // What a killed process of the same number may have left.
-    unlinkat(&directory, &draft, AtFlags::empty()).ok();
-    let mut opened = {
-        let mut drafts = drafts();
-        if drafts.is_closed {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let held = directory.try_clone()?;
-        let opened = create(&directory, &draft, mode)?;
-        drafts.open.push((held, draft.clone()));
-        opened
-    };
+    let (mut opened, draft) = new_draft(&directory, name, mode)?;
     let written = opened
         .write_all(bytes)
         .and_then(|()| settle(&opened))
@@ -314,6 +302,12 @@ mod tests {
         let again = make_durably(&directory.join("c/key"), b"once more", 0o600);
         assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(directory.join("c/key")).unwrap(), b"durably");
+        assert_eq!(fs::read_dir(directory.join("c")).unwrap().count(), 1);
+        // A process of the same number in another container, in the midst of it.
+        let name = directory.join("c/key");
+        let late = replace(&name, b"whole", 0o600, |_| write(&name, "other", 0o600));
+        late.unwrap();
+        assert_eq!(fs::read(&name).unwrap(), b"whole");
         assert_eq!(fs::read_dir(directory.join("c")).unwrap().count(), 1);
         fs::create_dir(directory.join("b")).unwrap();
         assert!(write(&directory.join("b"), "over a directory", 0o600).is_err());

@@ -1,7 +1,7 @@
 //! The directories in which processes of one user meet: files of statistics, the arbiter's anchor.
 //!
-//! A writer takes the first of [`Directories::of`] that it may use, made where it is missing. A reader: all of
-//! them that exist.
+//! A writer takes the first of [`Directories::of`] that it may use, made where it is missing. A reader, and a writer that is to meet
+//! others: all of them that exist, for processes that began before the user's session did know fewer.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directories {
     /// Nowhere else, where it is given.
-    given: Option<PathBuf>,
+    given: Option<Vec<PathBuf>>,
     /// The user's directory for files of this session.
     runtime: Option<PathBuf>,
 }
@@ -25,13 +25,19 @@ impl Directories {
     pub fn from_environment(variable: &str) -> Self {
         // As the XDG base directory specification has it: a relative path counts as unset.
         let set = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        Self { given: set(variable), runtime: set("XDG_RUNTIME_DIR") }
+        Self { given: set(variable).map(|path| vec![path]), runtime: set("XDG_RUNTIME_DIR") }
     }
 
     /// `directory` and no other.
     #[must_use]
     pub fn only(directory: PathBuf) -> Self {
-        Self { given: Some(directory), runtime: None }
+        Self::these(vec![directory])
+    }
+
+    /// These and no others, in the order of preference.
+    #[must_use]
+    pub const fn these(directories: Vec<PathBuf>) -> Self {
+        Self { given: Some(directories), runtime: None }
     }
 
     /// Whether files can be kept there for user `uid`. Makes the directory where it is missing.
@@ -45,7 +51,7 @@ impl Directories {
     #[must_use]
     pub fn of(&self, uid: u32) -> Vec<PathBuf> {
         if let Some(given) = &self.given {
-            return vec![given.clone()];
+            return given.clone();
         }
         let runtime = self.runtime.iter().map(|runtime| runtime.join("evener"));
         let mut all: Vec<PathBuf> = runtime.collect();
@@ -66,6 +72,15 @@ impl Directories {
     ///
     /// Why none will do: of the last that was looked at.
     pub fn open_or_make(&self, uid: u32) -> Result<OwnedFd, Unusable> {
+        self.find_or_make(uid).map(|(directory, _)| directory)
+    }
+
+    /// The same, and its path.
+    ///
+    /// # Errors
+    ///
+    /// Why none will do: of the last that was looked at.
+    pub fn find_or_make(&self, uid: u32) -> Result<(OwnedFd, PathBuf), Unusable> {
         let mut last = Unusable::Missing;
         for path in self.of(uid) {
             let opened = match open_private(&path, uid) {
@@ -76,7 +91,7 @@ impl Directories {
                 other => other,
             };
             match opened {
-                Ok(directory) => return Ok(directory),
+                Ok(directory) => return Ok((directory, path)),
                 Err(refused @ Unusable::Refused(_)) => return Err(refused),
                 Err(reason) => last = reason,
             }

@@ -99,11 +99,16 @@ fn read_by(
     parse: impl FnOnce(&str) -> Result<CostFile, BadLine>,
 ) -> Result<CostFile, String> {
     let about = |fact: &dyn std::fmt::Display| format!("{}: {fact}", PathDisplay(file));
-    let opened = match open_named(file, OFlags::RDONLY).map(fs::File::from) {
-        Ok(opened) => opened,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CostFile::default()),
-        Err(error) => return Err(about(&error)),
-    };
+    // Not blocking: a pipe in its place would keep every command.
+    let opened =
+        match open_named(file, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).map(fs::File::from) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(CostFile::default()),
+            Err(error) => return Err(about(&error)),
+        };
+    if !opened.metadata().map_err(|error| about(&error))?.is_file() {
+        return Err(about(&"is no regular file"));
+    }
     let mut text = String::new();
     opened.take(FILE_BYTES_MAX).read_to_string(&mut text).map_err(|error| about(&error))?;
     let cost_file = parse(&text).map_err(|error| about(&error))?;
@@ -133,7 +138,18 @@ pub fn now_s() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
     use super::*;
+
+    #[test]
+    fn a_pipe_in_the_files_place_is_refused_and_keeps_nobody() {
+        let place = env::temp_dir().join(format!("evener-costs-{}", std::process::id()));
+        mknodat(CWD, &place, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let refused = read(&place, &CostScope::new("processor X", &[], &[])).err();
+        fs::remove_file(&place).unwrap();
+        assert!(refused.is_some_and(|why| why.ends_with("is no regular file")));
+    }
 
     #[test]
     fn machines_that_share_a_home_have_files_of_their_own() {

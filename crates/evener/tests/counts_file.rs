@@ -1,19 +1,20 @@
 //! Counts reach processes that may read them while the process runs, and no file, however made, harms a reader.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test; what is skipped is said")]
 
 use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, id};
+use std::process::{Command, Stdio, id};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use std::{env, thread};
 
 use evener::core::Direction::{Decrypt, Encrypt};
 use evener::core::counts::{Count, FILE_WORDS, Kind, MAGIC, Row, Unreadable, VERSION};
 use evener::counts_file::{
-    Directories, LocalCounter, Record, RecordError, Statistics, ThreadDigests, Totals, of_process, of_user,
-    remove_ended,
+    Directories, LocalCounter, Record, RecordError, Statistics, ThreadDigests, Totals, ended_files,
+    of_process, of_user,
 };
 use proptest::prelude::*;
 use rustix::process::geteuid;
@@ -251,6 +252,7 @@ fn a_file_holds_what_the_document_says_for_its_owner_only() {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let start: u64 = stat.rsplit(") ").next().unwrap().split(' ').nth(19).unwrap().parse().unwrap();
     assert_eq!(u64::from(word(4)) | u64::from(word(5)) << 32, start);
+    assert_eq!(word(14), own_namespace());
     let name = fs::read_to_string("/proc/self/comm").unwrap();
     let thread_of_test = ground.own().unwrap().name();
     assert!(!thread_of_test.is_empty() && name.len() > 1);
@@ -329,9 +331,75 @@ fn files_of_ended_processes_are_told_apart_and_removed() {
     assert!(left == [1, id()] || left.len() == 3 && left.contains(&ended_pid), "{left:?}");
     // Process 1 began at another time than the file says. It may be another user's, whose directory is looked at then.
     assert_eq!((has_ended(1), has_ended(id())), (Some(true), Some(false)));
-    assert_eq!(remove_ended(&ground.places(), uid), left.len() - 1);
+    assert_eq!(ended_files(&ground.places(), uid).remove(), left.len() - 1);
     assert_eq!(pids(), [id()]);
     assert!(ground.0.join("notes.txt").exists());
+}
+
+#[test]
+fn what_ends_or_is_made_after_the_look_stays() {
+    let (ground, uid) = (Ground::new(), geteuid().as_raw());
+    let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+    let reused = ended();
+    [child.id(), reused].iter().for_each(|pid| ground.write(*pid, &whole(*pid)));
+    let shown = ended_files(&ground.places(), uid);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Another process, by its start.
+    let mut later = whole(reused);
+    later[4] = 12_345;
+    ground.write(reused, &later);
+    assert_eq!(shown.remove(), 0);
+    assert!(ground.file(child.id()).exists() && ground.file(reused).exists());
+    assert_eq!(ended_files(&ground.places(), uid).remove(), 2);
+}
+
+/// The inode of this process's namespace of process numbers.
+fn own_namespace() -> u32 {
+    u32::try_from(fs::metadata("/proc/self/ns/pid").unwrap().ino()).unwrap()
+}
+
+#[test]
+fn a_process_of_another_namespace_is_not_taken_for_one_that_has_ended() {
+    let (ground, uid, pid) = (Ground::new(), geteuid().as_raw(), ended());
+    let mut words = whole(pid);
+    words[14] = own_namespace() ^ 1;
+    ground.write(pid, &words);
+    assert_eq!(ended_files(&ground.places(), uid).remove(), 0);
+    assert!(!of_process(&ground.places(), uid, pid).unwrap().unwrap().has_ended());
+    // It counted before the machine was started.
+    words[6] = 1;
+    ground.write(pid, &words);
+    assert_eq!(ended_files(&ground.places(), uid).remove(), 1);
+}
+
+/// Its first thread ends by the system call that ends a thread.
+const WITHOUT_ITS_FIRST_THREAD: &str = "import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).syscall({'x86_64': 60}.get(platform.machine(), 93), 0)";
+
+#[test]
+fn a_process_counts_on_whose_first_thread_has_ended_while_others_run() {
+    let (ground, uid) = (Ground::new(), geteuid().as_raw());
+    let python = Command::new("python3").args(["-c", WITHOUT_ITS_FIRST_THREAD]).stdin(Stdio::null()).spawn();
+    let Ok(mut child) = python else { return println!("skipped: there is no python3") };
+    let stat = || fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    let begun = Instant::now();
+    while !stat().rsplit(')').next().unwrap().starts_with(" Z") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", stat());
+        thread::sleep(Duration::from_millis(1));
+    }
+    ground.write(child.id(), &whole(child.id()));
+    let removed = ended_files(&ground.places(), uid).remove();
+    child.kill().unwrap();
+    assert_eq!(removed, 0);
+    // Not reaped yet.
+    let begun = Instant::now();
+    while ended_files(&ground.places(), uid).remove() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        thread::sleep(Duration::from_millis(1));
+    }
+    child.wait().unwrap();
 }
 
 #[test]

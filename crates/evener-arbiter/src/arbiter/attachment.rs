@@ -25,8 +25,8 @@ pub(super) struct Attachment {
     here: Mapping,
     /// A bit for each line that no request of this process uses.
     idle: CachePadded<AtomicU32>,
-    /// Lines that have a place, or are about to.
-    claimed: AtomicU32,
+    /// A bit for each line that has a place, or is about to.
+    claimed: Bits,
     /// On the heap: a thread of the program may have a stack of 16 KiB.
     lines: Box<[CachePadded<ProcessLine>]>,
 }
@@ -68,7 +68,7 @@ impl Attachment {
             number: NEXT.fetch_add(1, Relaxed),
             here,
             idle: CachePadded::new(AtomicU32::new(1)),
-            claimed: AtomicU32::new(1),
+            claimed: Bits(AtomicU32::new(1)),
             lines,
         };
         attachment.lines[0]
@@ -116,14 +116,12 @@ impl Attachment {
 
     #[cold]
     fn claim_line(&self) -> Option<usize> {
-        let claimed = self.claimed.fetch_add(1, AcqRel) as usize;
-        let line = self.lines.get(claimed);
-        let place = line.and_then(|_| self.shared.claim(&self.about));
-        match (line, place) {
-            (Some(line), Some(place)) => line.place.set(place).is_ok().then_some(claimed),
-            _ => {
-                // So that the count does not go round; a line that found no place is tried again.
-                self.claimed.fetch_sub(1, AcqRel);
+        let claimed = self.claimed.take()?;
+        match self.shared.claim(&self.about) {
+            // No other thread has this line, so that its place is not set.
+            Some(place) => self.lines.get(claimed)?.place.set(place).is_ok().then_some(claimed),
+            None => {
+                self.claimed.give_back(claimed);
                 None
             }
         }
@@ -144,6 +142,31 @@ impl Attachment {
     }
 }
 
+/// Numbers below [`LINES_MAX`] of which each is one thread's at a time.
+#[derive(Debug)]
+struct Bits(AtomicU32);
+
+impl Bits {
+    /// Takes the least that nobody has.
+    fn take(&self) -> Option<usize> {
+        let mut taken = self.0.load(Relaxed);
+        while taken != u32::MAX {
+            let number = taken.trailing_ones();
+            match self.0.compare_exchange_weak(taken, taken | 1 << number, AcqRel, Relaxed) {
+                Ok(_) => return Some(number as usize),
+                Err(other) => taken = other,
+            }
+        }
+        None
+    }
+
+    fn give_back(&self, number: usize) {
+        self.0.fetch_and(!(1 << number), AcqRel);
+    }
+}
+
+const _: () = assert!(LINES_MAX == u32::BITS as usize, "a bit for each");
+
 /// The process's name as the kernel keeps it, 15 bytes at most.
 fn name() -> [u32; 4] {
     let text = fs::read("/proc/self/comm").unwrap_or_default();
@@ -152,4 +175,20 @@ fn name() -> [u32; 4] {
     bytes.iter_mut().zip(kept).for_each(|(place, byte)| *place = byte);
     let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     [0, 4, 8, 12].map(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_found_no_place_is_taken_again_and_none_that_another_thread_has() {
+        let lines = Bits(AtomicU32::new(1));
+        assert_eq!([lines.take(), lines.take()], [Some(1), Some(2)]);
+        // The table was full for the first of two, and not for the second.
+        lines.give_back(1);
+        assert_eq!([lines.take(), lines.take()], [Some(1), Some(3)]);
+        let rest: Vec<_> = std::iter::from_fn(|| lines.take()).collect();
+        assert_eq!(rest, (4..LINES_MAX).collect::<Vec<_>>());
+    }
 }

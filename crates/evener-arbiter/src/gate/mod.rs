@@ -135,7 +135,7 @@ impl<'w, W: World> Gate<'w, W> {
         if was_mine {
             self.world.fence();
             if let Some(front) = self.front() {
-                if turn.is_to_ring(request.predicted_ns, || self.world.now()) {
+                if turn.is_to_ring(&front, request.predicted_ns, || self.world.now()) {
                     self.ring(front);
                 }
             }

@@ -108,9 +108,9 @@ impl<W: World> Gate<'_, W> {
             return;
         }
         let [position, since] = [0, 1].map(|word| self.queue_word(Queue::Stalled) + word);
-        let is_same = self.has_free() && self.world.load(position) == mark(&front);
+        let is_same = self.has_free() && self.world.load(position) == front.mark();
         if !is_same {
-            self.world.store(position, if self.has_free() { mark(&front) } else { 0 });
+            self.world.store(position, if self.has_free() { front.mark() } else { 0 });
             self.world.store(since, millis(now));
         } else if elapsed_ms(self.world.load(since), now) >= PATIENCE_MS {
             if self.wait_queue(front.wait_queue).retire(&front) {
@@ -199,11 +199,6 @@ const FIRST: usize = 32;
 
 /// Ten looks of a watcher. Assumed, not measured: 400 ms, longer than a thread waits for a core among a hundred that want one.
 const SILENCE_MS: u32 = 400;
-
-/// A front in one word, never 0.
-const fn mark(front: &Waiter) -> u32 {
-    (front.position << 2 | (front.wait_queue as u32) << 1) | 1
-}
 
 /// Of [`WATCH_NS`], less what a timer may come too early.
 #[expect(clippy::cast_possible_truncation, reason = "40")]

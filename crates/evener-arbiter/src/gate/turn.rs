@@ -6,6 +6,7 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::arrival_queue::Waiter;
 use crate::layout::WaitQueue;
 use crate::world::micros;
 
@@ -20,8 +21,8 @@ pub const BATCH_NS: u64 = 200_000;
 pub struct Turn {
     /// In microseconds, modulo 2^32.
     began: AtomicU32,
-    /// 1 once who is in front was rung in this turn.
-    has_rung: AtomicU32,
+    /// [`Waiter::mark`] of who stood in front when it was last rung in this turn; 0: nobody was.
+    rung: AtomicU32,
     /// Requests that may go by the express wait queue.
     credit: AtomicU32,
     /// The permit of last time.
@@ -49,7 +50,7 @@ impl Turn {
     #[inline]
     pub(super) fn begin(&self, now: u64) {
         self.began.store(micros(now), Relaxed);
-        self.has_rung.store(0, Relaxed);
+        self.rung.store(0, Relaxed);
     }
 
     /// Whether a request may go before those who wait.
@@ -58,12 +59,14 @@ impl Turn {
         predicted_ns < EXACT_FROM_NS && u64::from(since) < BATCH_NS / 1_000
     }
 
-    /// Whether who waits is rung at the end of a request: not where it was in this turn, and looks by itself when that is over.
-    pub(super) fn is_to_ring(&self, predicted_ns: u64, now: impl FnOnce() -> u64) -> bool {
-        if self.has_rung.load(Relaxed) == 1 && self.goes_on(predicted_ns, now()) {
+    /// Whether who stands in front is rung at the end of a request: not where it was in this turn, and looks by itself when that is over. Who has come to the front
+    /// since then was perhaps never rung: it sleeps for as long as one behind.
+    pub(super) fn is_to_ring(&self, front: &Waiter, predicted_ns: u64, now: impl FnOnce() -> u64) -> bool {
+        let was_rung = self.rung.load(Relaxed) == front.mark();
+        if was_rung && self.goes_on(predicted_ns, now()) {
             return false;
         }
-        self.has_rung.store(1, Relaxed);
+        self.rung.store(front.mark(), Relaxed);
         true
     }
 

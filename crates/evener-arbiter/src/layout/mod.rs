@@ -22,7 +22,12 @@ pub(crate) enum Header {
     Number = 8,
     /// Places that were ever taken, at least: those behind need no look.
     Used = 10,
+    /// First of [`PATH_BYTES`] with the path of the anchor, zeros behind it; all zeros where that is longer.
+    Path = 11,
 }
+
+/// Bytes of an anchor's path that a segment has space for: the rest of the header's line.
+pub(crate) const PATH_BYTES: usize = 4 * (LINE - Header::Path as usize);
 
 /// Words of a module's first line.
 #[derive(Clone, Copy, Debug)]

@@ -1,26 +1,30 @@
 //! The anchor: a file that names the segment, and whose bytes are locked by those who have places in it.
 //!
-//! [`attach`]: the directory -> the file, looked at -> what it says (`anchor_text.rs`) -> the segment, looked at. Where it says nothing that is true, one process at a time makes a segment and
-//! writes its name. The file may be cut, overwritten or removed at any time: nothing in it is mapped, and locks need no bytes.
+//! [`attach`]: the directories -> the file, looked at -> what it says (`anchor_text.rs`) -> the segment, looked at. Where it says nothing that is true, one process at a time removes what nobody
+//! needs any more (`orphans.rs`), makes a segment and writes its name. The file may be cut, overwritten or removed at any time: nothing in it is mapped, and locks need no bytes.
 
 use std::fs;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::thread;
 use std::time::Duration;
 
-use evener_fd::{CheckedFd, Directories, close_in_children, may_extend_to, open_private, range_lock};
+use evener_fd::{
+    CheckedFd, Directories, Unusable, close_in_children, may_extend_to, open_private, range_lock,
+};
 use evener_ring::{Refusal, Segment, Words as _};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::process::geteuid;
 
-use super::anchor_text::{Anchor, BYTES, HEADER, Said, header, parse, read, write};
+use super::anchor_text::{Anchor, BYTES, HEADER, Said, header, named, parse, read, write};
+use super::orphans::{path_words, remove_orphans, remove_replaced};
 use super::{About, NoArbiter, Shared};
 use crate::gate::Place;
-use crate::layout::Shape;
+use crate::layout::{self, Shape};
 
 /// Which segment a process wants.
 #[derive(Clone, Debug)]
@@ -33,12 +37,12 @@ pub(crate) struct Origin {
 /// Attaches the segment of this user, made where there is none, and takes a first place.
 pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), NoArbiter> {
     for _ in 0..RACES_MAX {
-        let file = open(origin)?;
+        let Found { file, path, .. } = open(origin)?;
         // Before anything that takes time: a child that has it, too, would hold this process's places.
         close_in_children(&file).map_err(NoArbiter::of("handlers for forks"))?;
         let (anchor, words) = match find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
             Some(found) => found,
-            None => make(&file, origin)?,
+            None => make(&file, &path, origin)?,
         };
         let shared = Shared::new(words, file, origin.shape);
         let place = shared.claim(about).ok_or(NoArbiter::Full)?;
@@ -53,47 +57,98 @@ pub(crate) fn attach(origin: &Origin, about: &About) -> Result<(Shared, Place), 
 
 /// Attaches the segment of this user where there is one, to be read only: no place is taken, and no process sees this one look.
 pub(crate) fn look(origin: &Origin) -> Result<Option<Shared>, NoArbiter> {
-    let Some((file, _)) = existing(origin)? else { return Ok(None) };
+    let Some(Found { file, .. }) = existing(origin, OFlags::RDONLY)? else { return Ok(None) };
     let found = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)?;
     Ok(found.map(|(_, words)| Shared::new(words, file, origin.shape)))
 }
 
-/// Takes the segment of this user and its anchor away: those who have it go on among themselves, and the next process makes a new one. Whether
+/// Takes the segments of this user and their anchors away, in whichever directory: those who have one go on among themselves, and the next process makes a new one. Whether
 /// there was one.
 pub(crate) fn remove(origin: &Origin) -> Result<bool, NoArbiter> {
-    let Some((file, directory)) = existing(origin)? else { return Ok(false) };
-    if let Some((_, words)) = find(file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
+    let mut was_there = Ok(false);
+    for found in all(origin, OFlags::RDONLY)? {
+        match found.and_then(|found| remove_found(&found, origin)) {
+            Ok(()) => was_there = was_there.map(|_| true),
+            Err(why) => was_there = was_there.and(Err(why)),
+        }
+    }
+    remove_orphans(origin.shape);
+    was_there
+}
+
+fn remove_found(found: &Found, origin: &Origin) -> Result<(), NoArbiter> {
+    if let Some((_, words)) = find(found.file.checked().map_err(NoArbiter::of(ANCHOR))?, origin)? {
         words.remove();
     }
-    rustix::fs::unlinkat(&directory, file_name(origin), rustix::fs::AtFlags::empty())
-        .map_err(NoArbiter::of(ANCHOR))?;
-    Ok(true)
+    let directory = found.directory.checked().map_err(NoArbiter::of(ANCHOR))?;
+    rustix::fs::unlinkat(directory, file_name(origin), rustix::fs::AtFlags::empty())
+        .map_err(NoArbiter::of(ANCHOR))
 }
 
-/// Opens the file where there is one, and its directory.
-fn existing(origin: &Origin) -> Result<Option<(CheckedFd, OwnedFd)>, NoArbiter> {
-    let uid = geteuid().as_raw();
-    let directories = origin.directories.of(uid);
-    let Some(directory) = directories.iter().find_map(|path| open_private(path, uid).ok()) else {
-        return Ok(None);
+/// An anchor that was opened, and where it lies.
+struct Found {
+    file: CheckedFd,
+    directory: CheckedFd,
+    path: PathBuf,
+}
+
+/// The anchor that processes use, in whichever directory, else the first that there is: a process that began before its user's session did knows fewer
+/// directories than those that begin in it.
+fn existing(origin: &Origin, access: OFlags) -> Result<Option<Found>, NoArbiter> {
+    let mut all = all(origin, access)?;
+    let is_used = |found: &Result<Found, NoArbiter>| {
+        let file = found.as_ref().ok().and_then(|found| found.file.checked().ok());
+        file.is_some_and(|file| range_lock::is_locked(file, PLACES).unwrap_or(false))
     };
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match rustix::fs::openat(&directory, file_name(origin), flags, Mode::empty()) {
-        Err(rustix::io::Errno::NOENT) => Ok(None),
-        opened => Ok(Some((believed(origin, opened)?, directory))),
-    }
+    let best = all.iter().position(is_used).or_else(|| all.iter().position(Result::is_ok)).unwrap_or(0);
+    (best < all.len()).then(|| all.swap_remove(best)).transpose()
 }
 
-/// Opens the file, made where it is missing.
-fn open(origin: &Origin) -> Result<CheckedFd, NoArbiter> {
+/// All anchors of this user, in the order of preference; or why one is not believed.
+fn all(origin: &Origin, access: OFlags) -> Result<Vec<Result<Found, NoArbiter>>, NoArbiter> {
+    let uid = geteuid().as_raw();
+    let mut all = Vec::new();
+    for path in origin.directories.of(uid) {
+        let directory = match open_private(&path, uid) {
+            Ok(directory) => directory,
+            // What comes behind a call that was refused may end the program.
+            Err(why @ Unusable::Refused(_)) => return Err(NoArbiter::Directory(why.into())),
+            Err(_) => continue,
+        };
+        match open_in(origin, (directory, path), access, Mode::empty()) {
+            Err(NoArbiter::System(error)) if error.answer().kind() == io::ErrorKind::NotFound => {}
+            found => all.push(found),
+        }
+    }
+    Ok(all)
+}
+
+/// Opens the file, made where there is none.
+fn open(origin: &Origin) -> Result<Found, NoArbiter> {
     // Before anything is made: a signal would end a program that never asked for a file.
     may_extend_to(BYTES as u64).map_err(NoArbiter::of(ANCHOR))?;
+    match existing(origin, OFlags::RDWR) {
+        Ok(Some(found)) => return Ok(found),
+        Err(why @ NoArbiter::Directory(_)) => return Err(why),
+        // Something else in an anchor's place is an error only where the anchor is to be.
+        Ok(None) | Err(_) => {}
+    }
     let uid = geteuid().as_raw();
-    let directory = origin.directories.open_or_make(uid).map_err(|why| NoArbiter::Directory(why.into()))?;
+    let directory = origin.directories.find_or_make(uid).map_err(|why| NoArbiter::Directory(why.into()))?;
+    open_in(origin, directory, OFlags::RDWR | OFlags::CREATE, Mode::RUSR | Mode::WUSR)
+}
+
+fn open_in(
+    origin: &Origin,
+    (directory, path): (OwnedFd, PathBuf),
+    access: OFlags,
+    mode: Mode,
+) -> Result<Found, NoArbiter> {
     let directory = CheckedFd::new(directory).map_err(NoArbiter::of(ANCHOR))?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let at = directory.checked().map_err(NoArbiter::of(ANCHOR))?;
-    believed(origin, rustix::fs::openat(at, file_name(origin), flags, Mode::RUSR | Mode::WUSR))
+    let file = believed(origin, rustix::fs::openat(at, file_name(origin), flags, mode))?;
+    Ok(Found { file, directory, path: path.join(file_name(origin)) })
 }
 
 fn file_name(origin: &Origin) -> String {
@@ -141,15 +196,25 @@ fn find(file: BorrowedFd<'_>, origin: &Origin) -> Result<Option<(Anchor, Segment
 }
 
 /// Makes a segment, unless another process did meanwhile.
-fn make(file: &CheckedFd, origin: &Origin) -> Result<(Anchor, Segment), NoArbiter> {
+fn make(file: &CheckedFd, path: &Path, origin: &Origin) -> Result<(Anchor, Segment), NoArbiter> {
     let at = || file.checked().map_err(NoArbiter::of(ANCHOR));
     let made = with_lock(at()?, MAKING, || {
         if let Some(found) = find(at()?, origin)? {
             return Ok(found);
         }
+        if let Some(replaced) = named(&read(at()?).map_err(NoArbiter::of(ANCHOR))?) {
+            remove_replaced(&replaced);
+        }
+        remove_orphans(origin.shape);
         let words = Segment::create(origin.shape.word_count()).map_err(NoArbiter::of(SEGMENT))?;
         let number = [drawn()?, drawn()?];
         let anchor = Anchor { shape: origin.shape.words(), number, segment: words.number() };
+        words
+            .words()
+            .iter()
+            .skip(layout::Header::Path as usize)
+            .zip(path_words(path))
+            .for_each(|(place, word)| place.store(word, Release));
         // The first word is written last.
         for (place, word) in words.words()[..HEADER].iter().zip(header(&anchor)).rev() {
             place.store(word, Release);

@@ -29,6 +29,22 @@ pub(super) enum Said {
     Nothing,
 }
 
+/// A segment as an anchor of any layout names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Drawn at random.
+    pub(super) number: [u32; 2],
+    /// The system's.
+    pub(super) segment: i32,
+}
+
+/// The segment that a file with these words names, where they are whole.
+pub(super) fn named(words: &[u32; WORDS]) -> Option<Named> {
+    let [magic, .., high, low, segment, check] = *words;
+    let is_whole = magic == MAGIC && check == sum(&words[..WORDS - 1]);
+    is_whole.then_some(Named { number: [high, low], segment: i32::from_ne_bytes(segment.to_ne_bytes()) })
+}
+
 /// What a file with these words says of a segment of this shape.
 pub(super) fn parse(words: &[u32; WORDS], shape: Shape) -> Said {
     let [magic, version, rest @ ..] = words;

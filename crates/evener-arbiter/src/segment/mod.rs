@@ -7,6 +7,7 @@ mod anchor;
 mod anchor_text;
 mod error;
 mod module_names;
+mod orphans;
 mod words;
 
 use std::os::fd::BorrowedFd;
@@ -76,8 +77,7 @@ impl Shared {
         // The count is of this life.
         (0..2).for_each(|word| self.store(line(Line::Grants) + word, 0));
         self.store(line(Line::Taken), 1);
-        let used = u32::try_from(used.max(place + 1)).unwrap_or(u32::MAX);
-        self.store(self.shape.header(Header::Used), used);
+        self.raise(self.shape.header(Header::Used), u32::try_from(place + 1).unwrap_or(u32::MAX));
         Some(alive)
     }
 

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
 use std::process::{self, Stdio};
 use std::thread;
 
@@ -113,10 +115,7 @@ fn a_process_that_has_ended_is_shown_once_more_and_then_removed() {
     let (place, _statistics) = counting();
     let mut child = process::Command::new("true").spawn().unwrap();
     child.wait().unwrap();
-    let own = fs::read(place.join(format!("stats/{}.stats", process::id()))).unwrap();
-    let mut theirs = own;
-    theirs[12..16].copy_from_slice(&child.id().to_ne_bytes());
-    let path = place.write(format!("stats/{}.stats", child.id()), theirs);
+    let path = counted_by(&place, child.id());
     let ended = |pid: u32, value: &Value| {
         let processes = value["processes"].as_array().unwrap();
         processes.iter().find(|one| one["pid"] == pid).map(|one| one["ended"].as_bool().unwrap())
@@ -125,6 +124,54 @@ fn a_process_that_has_ended_is_shown_once_more_and_then_removed() {
     assert_eq!((ended(child.id(), &value), ended(process::id(), &value)), (Some(true), Some(false)));
     assert!(!path.exists());
     assert_eq!(answer(status(&place))["processes"].as_array().unwrap().len(), 1);
+}
+
+/// Writes what this process has counted as that of another one.
+fn counted_by(place: &Place, pid: u32) -> PathBuf {
+    let mut bytes = fs::read(place.join(format!("stats/{}.stats", process::id()))).unwrap();
+    bytes[12..16].copy_from_slice(&pid.to_ne_bytes());
+    // When it began is not known.
+    bytes[16..24].fill(0);
+    place.write(format!("stats/{pid}.stats"), bytes)
+}
+
+#[test]
+fn a_process_that_ends_while_a_host_is_asked_is_shown_as_ended_the_next_time() {
+    let (place, _statistics) = counting();
+    let mut child = process::Command::new("sleep").arg("600").spawn().unwrap();
+    let (pid, path) = (child.id(), counted_by(&place, child.id()));
+    let ended = |value: &Value| {
+        let processes = value["processes"].as_array().unwrap();
+        processes.iter().find(|one| one["pid"] == pid).map(|one| one["ended"].as_bool().unwrap())
+    };
+    let listener = UnixListener::bind(place.join("silent.control")).unwrap();
+    let first = thread::scope(|scope| {
+        scope.spawn(|| {
+            let (_asked, _) = listener.accept().unwrap();
+            child.kill().unwrap();
+            child.wait().unwrap();
+        });
+        let run = status(&place).args(["--json", "--host", "silent.control"]).run();
+        serde_json::from_slice::<Value>(run.stdout()).unwrap()
+    });
+    assert_eq!((ended(&first), path.exists()), (Some(false), true));
+    assert_eq!((ended(&answer(status(&place))), path.exists()), (Some(true), false));
+}
+
+#[test]
+fn in_another_namespace_of_process_numbers_nobodys_counts_are_removed() {
+    let (place, _statistics) = counting();
+    let path = place.join(format!("stats/{}.stats", process::id()));
+    let apart = ["--pid", "--fork", "--mount-proc"];
+    if !process::Command::new("unshare").args(apart).arg("true").status().is_ok_and(|end| end.success()) {
+        return skipped("this user may make no namespaces");
+    }
+    let evener = place.evener();
+    let mut run = place.program("unshare").args(apart).arg(evener.command.get_program());
+    run = run.env("EVENER_STATISTICS_DIR", place.join("stats")).args(["status", "--json"]);
+    let value: Value = serde_json::from_slice(run.run().succeeded().stdout()).unwrap();
+    assert_eq!((&value["processes"][0]["ended"], path.exists()), (&false.into(), true), "{value}");
+    assert_eq!(value["processes"][0]["process_cpu_seconds"], Value::Null);
 }
 
 #[test]

@@ -62,6 +62,16 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Attaches the segment `number` as [`attach`](Self::attach) does, of whatever length.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`] where it is another user's, or others may use it.
+    pub fn attach_whole(number: i32, uid: u32) -> Result<Self, Refusal> {
+        let word_count = usize::try_from(look(number)?.shm_segsz).unwrap_or_default() / size_of::<Word>();
+        Self::attach(number, word_count, uid)
+    }
+
     /// Returns its number, by which others attach it.
     #[must_use]
     pub const fn number(&self) -> i32 {
@@ -71,6 +81,16 @@ impl Segment {
     /// Takes it off the system's list: processes that have it attached keep it, and it goes with the last of them.
     pub fn remove(&self) {
         remove(self.number);
+    }
+
+    /// Does the same where nobody else has it attached; says whether it did.
+    #[must_use = "others may have it"]
+    pub fn remove_unshared(&self) -> bool {
+        let is_unshared = look(self.number).is_ok_and(|stat| stat.shm_nattch == 1);
+        if is_unshared {
+            self.remove();
+        }
+        is_unshared
     }
 
     fn map(number: i32, word_count: usize) -> io::Result<Self> {
@@ -106,7 +126,7 @@ fn remove(number: i32) {
     unsafe { libc::shmctl(number, libc::IPC_RMID, ptr::null_mut()) };
 }
 
-fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
+fn look(number: i32) -> Result<libc::shmid_ds, Refusal> {
     let mut stat = MaybeUninit::<libc::shmid_ds>::uninit();
     // SAFETY: the place has the size that the call fills.
     if unsafe { libc::shmctl(number, libc::IPC_STAT, stat.as_mut_ptr()) } != 0 {
@@ -118,7 +138,11 @@ fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
         });
     }
     // SAFETY: the call succeeded, so it filled the place.
-    let stat = unsafe { stat.assume_init() };
+    Ok(unsafe { stat.assume_init() })
+}
+
+fn check(number: i32, word_count: usize, uid: u32) -> Result<(), Refusal> {
+    let stat = look(number)?;
     // The C libraries differ in the types of these.
     let mode = i128::from(stat.shm_perm.mode) & 0o777;
     let bytes = word_count.saturating_mul(size_of::<Word>());

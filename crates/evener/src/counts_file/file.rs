@@ -13,7 +13,7 @@ use rustix::fs::{self, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, pwrite, retry_on_intr};
 use rustix::process::{geteuid, getpid};
 
-use super::process::{self, Identity, ProcessInfo};
+use super::process;
 use super::record::{self, FILE_BYTES};
 
 /// Makes this process's file in one of `places` and maps it. A file of the same name is one that this process left when it
@@ -27,10 +27,10 @@ pub(super) fn create(places: &Directories) -> io::Result<Mapping> {
     let directory = places.open_or_make(geteuid().as_raw())?;
     let directory = CheckedFd::new(directory)?;
     let pid = getpid().as_raw_nonzero().get().unsigned_abs();
-    record::remove_leftovers(directory.checked()?, pid);
+    record::remove_leftovers(directory.checked()?, geteuid().as_raw(), pid);
     let name = record::file_name(pid);
     let file = create_new(directory.checked()?, &name)?;
-    let mapped = fill(&file, pid).and_then(|()| Mapping::shared(file.checked()?, FILE_WORDS));
+    let mapped = fill(&file).and_then(|()| Mapping::shared(file.checked()?, FILE_WORDS));
     if let (Err(_), Ok(directory)) = (&mapped, directory.checked()) {
         fs::unlinkat(directory, &name, AtFlags::empty()).ok();
     }
@@ -51,12 +51,12 @@ fn create_new(directory: BorrowedFd<'_>, name: &str) -> io::Result<CheckedFd> {
 
 /// Gives the file its length and header. The blocks are taken now: a full file system would otherwise stop the program
 /// with a signal at some later count.
-fn fill(file: &CheckedFd, pid: u32) -> io::Result<()> {
+fn fill(file: &CheckedFd) -> io::Result<()> {
     match fs::fallocate(file.checked()?, FallocateFlags::empty(), 0, FILE_BYTES as u64) {
         Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_first(file, &vec![0; FILE_BYTES])?,
         other => other?,
     }
-    let mut words = header(pid);
+    let mut words = header();
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     write_first(file, &bytes)?;
     words[Header::Magic as usize] = MAGIC;
@@ -77,18 +77,18 @@ fn write_first(file: &CheckedFd, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The header without its first word.
-fn header(pid: u32) -> [u32; HEADER_WORDS] {
-    let unknown = || ProcessInfo { identity: Identity { pid, start: 0, boot: 0 }, name: Default::default() };
-    let ProcessInfo { identity, name } = process::look(pid).unwrap_or_else(|_| unknown());
+fn header() -> [u32; HEADER_WORDS] {
+    let (identity, name) = process::this();
     let halves = [identity.start & u64::from(u32::MAX), identity.start >> 32];
     let [low, high] = halves.map(|half| u32::try_from(half).expect("half of 64 bits"));
     let mut words = [0; HEADER_WORDS];
     words[Header::Version as usize] = VERSION;
     words[Header::Words as usize] = u32::try_from(FILE_WORDS).expect("some thousand");
-    words[Header::Pid as usize] = pid;
+    words[Header::Pid as usize] = identity.pid;
     words[Header::StartLow as usize] = low;
     words[Header::StartHigh as usize] = high;
     words[Header::Boot as usize] = identity.boot;
+    words[Header::Namespace as usize] = identity.namespace;
     for (word, bytes) in words[Header::Name as usize..].iter_mut().zip(name.chunks_exact(4)) {
         *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
     }

@@ -5,6 +5,7 @@
 //! [`Record`], in a process that reads it. The layout is [`evener_core::counts`]; `docs/reference/counters.md` describes it.
 
 mod file;
+mod names;
 mod process;
 mod record;
 mod thread_digests;
@@ -17,7 +18,7 @@ use evener_core::counts::{Count, Header, Kind, Row};
 use evener_ring::{Counter, Mapping, PerProcess, Words as _, hold_cancellation};
 
 pub use evener_fd::Directories;
-pub use record::{Record, RecordError, Totals, of_process, of_user, remove_ended};
+pub use record::{EndedFiles, Record, RecordError, Totals, ended_files, of_process, of_user};
 pub use thread_digests::ThreadDigests;
 
 /// The variable that names the directory, where it is not the usual one ([`Directories::from_environment`]).

@@ -7,16 +7,13 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use evener_core::counts::{Count, FILE_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
-use evener_fd::{CheckedFd, Directories, open_private};
+use evener_core::counts::{Count, FILE_WORDS, HEADER_WORDS, Header, NAME_BYTES, Row, Unreadable, check};
+use evener_fd::{Directories, open_private};
 use evener_ring::value;
-#[cfg(not(target_os = "linux"))]
-use rustix::fs::Dir;
-#[cfg(target_os = "linux")]
-use rustix::fs::RawDir;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
-use super::process::{self, Identity};
+use super::names;
+use super::process::Identity;
 
 /// Bytes of a whole file.
 pub(super) const FILE_BYTES: usize = FILE_WORDS * size_of::<u32>();
@@ -177,27 +174,45 @@ pub fn of_process(places: &Directories, uid: u32, pid: u32) -> Option<Result<Rec
     None
 }
 
-/// Removes the files of those processes of user `uid` that have ended, and returns how many.
-pub fn remove_ended(places: &Directories, uid: u32) -> usize {
-    let mut removed = 0;
-    for path in places.of(uid) {
-        let Ok(directory) = open_private(&path, uid) else { continue };
-        for pid in pids(directory.as_fd()) {
-            let has_ended = match read(directory.as_fd(), uid, pid) {
-                Ok(record) => record.has_ended(),
-                Err(_) => process::is_gone(pid),
-            };
-            if has_ended && fs::unlinkat(&directory, file_name(pid), AtFlags::empty()).is_ok() {
-                removed += 1;
-            }
-        }
-    }
-    removed
+/// The files of those processes of user `uid` that have ended. What is read afterwards holds all that they counted.
+#[must_use]
+pub fn ended_files(places: &Directories, uid: u32) -> EndedFiles {
+    let found = places.of(uid).into_iter().filter_map(|path| {
+        let directory = open_private(&path, uid).ok()?;
+        let owners = pids(directory.as_fd()).into_iter().map(|pid| owner(directory.as_fd(), uid, pid));
+        let ended = owners.filter(|owner| !owner.runs()).collect();
+        Some((directory, ended))
+    });
+    EndedFiles { uid, found: found.collect() }
 }
 
-/// Removes the files of some processes that are no more, where it is the turn of process `own`; a number that is in use again is left to
+/// Files of processes that had ended when these were looked for: to be removed once they were shown.
+#[derive(Debug)]
+pub struct EndedFiles {
+    uid: u32,
+    /// By directory.
+    found: Vec<(OwnedFd, Vec<Identity>)>,
+}
+
+impl EndedFiles {
+    /// Removes them and returns how many. A file that another process has made under the same number since stays.
+    pub fn remove(self) -> usize {
+        let mut removed = 0;
+        for (directory, owners) in &self.found {
+            for known in owners {
+                let now = owner(directory.as_fd(), self.uid, known.pid);
+                let is_the_same = now == *known && !now.runs();
+                let unlink = || fs::unlinkat(directory, file_name(known.pid), AtFlags::empty());
+                removed += usize::from(is_the_same && unlink().is_ok());
+            }
+        }
+        removed
+    }
+}
+
+/// Removes the files of some processes of user `uid` that are no more, where it is the turn of process `own`; a number that is in use again is left to
 /// readers. Most processes look at none: where many live side by side, each would pay for all of them.
-pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, own: u32) {
+pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, uid: u32, own: u32) {
     if own % LEFTOVERS_EVERY != 0 {
         return;
     }
@@ -205,7 +220,9 @@ pub(super) fn remove_leftovers(directory: BorrowedFd<'_>, own: u32) {
     // From one place to the next by the process's number, for the same ones always come first.
     let first = own as usize / LEFTOVERS_EVERY as usize * LEFTOVERS_MAX;
     let some = (0..pids.len().min(LEFTOVERS_MAX)).map(|index| pids[(first + index) % pids.len()]);
-    for pid in some.filter(|pid| process::is_gone(*pid)) {
+    // First by the number alone: most run, and need no look into their files.
+    let is_left_over = |pid: &u32| !Identity::numbered(*pid).runs() && !owner(directory, uid, *pid).runs();
+    for pid in some.filter(is_left_over) {
         fs::unlinkat(directory, file_name(pid), AtFlags::empty()).ok();
     }
 }
@@ -234,38 +251,9 @@ fn pids(directory: BorrowedFd<'_>) -> Vec<u32> {
         pids.extend(pid_of(name).filter(|_| has_room));
         has_room
     };
-    _ = each_name(directory, &mut look);
+    _ = names::each(directory, &mut look);
     pids
 }
-
-/// Goes through the names in a directory until `goes_on` says no. `Dir` of rustix grows its buffer with what it finds, and ends the process where it cannot.
-#[cfg(target_os = "linux")]
-fn each_name(directory: BorrowedFd<'_>, goes_on: &mut impl FnMut(&CStr) -> bool) -> io::Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let entries = CheckedFd::new(fs::openat(directory, ".", flags, Mode::empty())?)?;
-    let mut space = Vec::with_capacity(NAMES_BYTES);
-    let mut names = RawDir::new(entries.checked()?, space.spare_capacity_mut());
-    while let Some(entry) = names.next() {
-        if !goes_on(entry?.file_name()) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn each_name(directory: BorrowedFd<'_>, goes_on: &mut impl FnMut(&CStr) -> bool) -> io::Result<()> {
-    for entry in Dir::read_from(directory)? {
-        if !goes_on(entry?.file_name()) {
-            break;
-        }
-    }
-    Ok(())
-}
-
-/// Names that one call brings.
-#[cfg(target_os = "linux")]
-const NAMES_BYTES: usize = 4_096;
 
 /// The process in a file's name, if it is such a name. Takes no memory: a process that looks for leftovers goes through thousands of names.
 fn pid_of(name: &CStr) -> Option<u32> {
@@ -275,6 +263,23 @@ fn pid_of(name: &CStr) -> Option<u32> {
 }
 
 fn read(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<Record, RecordError> {
+    let words = first_words(open(directory, uid, pid)?, FILE_WORDS)?;
+    check(&words).map_err(RecordError::Unreadable)?;
+    let identity = Identity::from_header(&words);
+    if identity.pid != pid {
+        return Err(RecordError::Unreadable(Unreadable::NotOurs));
+    }
+    Ok(Record { identity, words })
+}
+
+/// The process whose file it is, also where no more of that can be read than its header, or its name.
+fn owner(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Identity {
+    let words = open(directory, uid, pid).and_then(|file| Ok(first_words(file, HEADER_WORDS)?));
+    let said = Identity::from_header(&words.unwrap_or_default());
+    if said.pid == pid { said } else { Identity::numbered(pid) }
+}
+
+fn open(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<OwnedFd, RecordError> {
     // Not blocking: a pipe under that name would keep us for ever.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file: OwnedFd =
@@ -283,16 +288,14 @@ fn read(directory: BorrowedFd<'_>, uid: u32, pid: u32) -> Result<Record, RecordE
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_uid != uid {
         return Err(RecordError::Unreadable(Unreadable::NotOurs));
     }
-    let mut bytes = Vec::with_capacity(FILE_BYTES);
-    File::from(file).take(FILE_BYTES as u64).read_to_end(&mut bytes)?;
+    Ok(file)
+}
+
+fn first_words(file: OwnedFd, count: usize) -> io::Result<Vec<u32>> {
+    let mut bytes = Vec::with_capacity(count * size_of::<u32>());
+    File::from(file).take((count * size_of::<u32>()) as u64).read_to_end(&mut bytes)?;
     let words = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
-    let words: Vec<u32> = words.collect();
-    check(&words).map_err(RecordError::Unreadable)?;
-    let identity = Identity::from_header(&words);
-    if identity.pid != pid {
-        return Err(RecordError::Unreadable(Unreadable::NotOurs));
-    }
-    Ok(Record { identity, words })
+    Ok(words.collect())
 }
 
 #[cfg(test)]
@@ -322,13 +325,21 @@ mod tests {
         (0..files).for_each(|index| drop(File::create(place.join(file_name(GONE + index))).unwrap()));
         let directory = File::open(&place).unwrap();
         let left = || pids(directory.as_fd()).len();
-        (1..LEFTOVERS_EVERY).for_each(|own| remove_leftovers(directory.as_fd(), own));
+        let uid = rustix::process::geteuid().as_raw();
+        (1..LEFTOVERS_EVERY).for_each(|own| remove_leftovers(directory.as_fd(), uid, own));
         assert_eq!(left(), files as usize);
         let turns = [5, 9, 2].map(|turn| {
-            remove_leftovers(directory.as_fd(), turn * LEFTOVERS_EVERY);
+            remove_leftovers(directory.as_fd(), uid, turn * LEFTOVERS_EVERY);
             left()
         });
         assert_eq!(turns, [2 * LEFTOVERS_MAX, LEFTOVERS_MAX, 0]);
+        // One that counts in another namespace of process numbers, however far it has come with its file.
+        let mut header = [0_u32; HEADER_WORDS];
+        (header[Header::Pid as usize], header[Header::Namespace as usize]) = (GONE, 1);
+        let bytes: Vec<u8> = header.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        std::fs::write(place.join(file_name(GONE)), bytes).unwrap();
+        remove_leftovers(directory.as_fd(), uid, LEFTOVERS_EVERY);
+        assert_eq!(left(), 1);
         remove_dir_all(&place).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Permits and queue in every state of small worlds. What the processes say, and the words at the end, are judged without the algorithm.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "tests")]
 
+mod batch;
 mod explorer;
 mod long_queue;
 

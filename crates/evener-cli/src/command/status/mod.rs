@@ -12,7 +12,7 @@ mod text;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use evener::counts_file::remove_ended;
+use evener::counts_file::ended_files;
 
 use crate::activity::{Reading, Sources};
 use crate::terminal::{Exit, PathDisplay, output};
@@ -65,6 +65,9 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
         });
         return Ok(Exit::Done);
     }
+    // Before anything is read: what ends from here on is shown the next time.
+    let removes = arguments.pid.is_none() && !arguments.prometheus;
+    let ended = removes.then(|| ended_files(&sources.places, sources.uid));
     let reading = match arguments.pid {
         None => match directory::refusal(sources.uid) {
             None => sources.read(),
@@ -91,8 +94,8 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
     } else {
         faults(&reading).iter().for_each(output::line);
     }
-    if arguments.pid.is_none() && !arguments.prometheus && reading.refused_directory.is_none() {
-        remove_ended(&sources.places, sources.uid);
+    if let Some(ended) = ended.filter(|_| reading.refused_directory.is_none()) {
+        ended.remove();
     }
     Ok(if faults(&reading).is_empty() { Exit::Done } else { Exit::SomeFailed })
 }

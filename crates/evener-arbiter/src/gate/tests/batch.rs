@@ -1,0 +1,93 @@
+//! Whom a batch rings: one step after the other, where each process does what it is told.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use crate::World;
+use crate::gate::{Gate, Grant, Place, Refused, Request, Turn};
+use crate::layout::{Line, Shape, WaitQueue};
+
+/// Words of one thread, at one moment.
+struct Words(RefCell<Vec<u32>>);
+
+impl World for Words {
+    fn load(&self, at: usize) -> u32 {
+        self.0.borrow()[at]
+    }
+    fn store(&self, at: usize, value: u32) {
+        self.0.borrow_mut()[at] = value;
+    }
+    fn exchange(&self, at: usize, old: u32, new: u32) -> bool {
+        let is_old = self.load(at) == old;
+        if is_old {
+            self.store(at, new);
+        }
+        is_old
+    }
+    fn count(&self, _: usize) {}
+    fn fence(&self) {}
+    fn sleep(&self, _: usize, _: u32, _: Duration) {
+        unreachable!("nobody waits here")
+    }
+    fn wake(&self, _: usize) -> bool {
+        true
+    }
+    fn now(&self) -> u64 {
+        1_000_000_000
+    }
+    fn seize(&self, _: usize) -> bool {
+        false
+    }
+    fn let_go(&self, _: usize) {}
+}
+
+/// A process of short requests that takes what it gets at once.
+struct One(Place, Turn);
+
+const SHORT: Request = Request { predicted_ns: 0, longest_wait_ns: 0, hopes: false };
+
+impl One {
+    fn new(index: usize) -> Self {
+        Self(Place { index, generation: 0 }, Turn::new(0))
+    }
+
+    fn acquire(&self, gate: &Gate<'_, Words>) -> Result<Grant, Refused> {
+        gate.acquire(self.0, &self.1, &SHORT)
+    }
+
+    fn release(&self, gate: &Gate<'_, Words>, grant: &Grant) {
+        gate.release(self.0, &self.1, grant, &SHORT);
+    }
+}
+
+/// The first of two who wait was rung in the batch and takes the permit that another process gives back; the second was never rung, sleeps for as long as one behind, and is to
+/// have the batch's permit.
+#[test]
+fn a_batch_rings_who_has_come_to_the_front_since_it_rang_and_nobody_twice() {
+    let shape = Shape::new(1, 2, 5, 3).unwrap();
+    let words = Words(RefCell::new(vec![0; shape.word_count()]));
+    let gate = Gate::open(&words, &shape, 0, 2).unwrap();
+    let doorbell = |place: usize| words.load(shape.place(place, Line::QueueDoorbell));
+    let answered = |place: usize| gate.answer(Place { index: place, generation: 0 });
+    let (batch, other) = (One::new(0), One::new(1));
+    let grants = [&batch, &other].map(|one| one.acquire(&gate).unwrap());
+    let queue = gate.wait_queue(WaitQueue::Main);
+    let first = queue.join(2).unwrap();
+    queue.join(3).unwrap();
+    batch.release(&gate, &grants[0]);
+    assert_eq!([2, 3].map(doorbell), [1, 0]);
+    answered(2);
+    for _ in 0..3 {
+        let again = batch.acquire(&gate).unwrap();
+        batch.release(&gate, &again);
+        assert_eq!([2, 3].map(doorbell), [2, 0], "the first was rung, and looks by itself");
+    }
+    let again = batch.acquire(&gate).unwrap();
+    other.release(&gate, &grants[1]);
+    assert_eq!([2, 3].map(doorbell), [3, 0]);
+    answered(2);
+    let taken = gate.take(Place { index: 2, generation: 0 }, 0);
+    assert!(taken.is_some() && queue.retire(&first));
+    batch.release(&gate, &again);
+    assert_eq!([2, 3].map(doorbell), [4, 1], "the second is rung in the same batch");
+}
