@@ -21,8 +21,7 @@ pub(crate) struct Change {
 impl Change {
     /// What `now` has that `before` had not. None where the two are not the same process, or its counts began anew.
     pub(crate) fn of_process(before: &Process, now: &Process, time: Duration) -> Option<Self> {
-        let starts = [before, now].map(|process| process.clock().map(|clock| clock.start_ticks));
-        if before.pid != now.pid || matches!(starts, [Some(one), Some(other)] if one != other) {
+        if (before.pid, before.start_ticks) != (now.pid, now.start_ticks) {
             return None;
         }
         let (old, new) = (before.totals(), now.totals());
@@ -101,7 +100,6 @@ const fn float(number: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::activity::process::ProcessClock;
     use evener::core::Direction::Encrypt;
     use evener::core::counts::{Kind, Row};
     use evener::counts_file::{Directories, Statistics, of_process};
@@ -122,8 +120,7 @@ mod tests {
     }
 
     fn at(process: &Process, start_ticks: u64, cpu_ms: u64) -> Process {
-        let clock = ProcessClock { start_ticks, cpu: Duration::from_millis(cpu_ms) };
-        process.at(Some(clock))
+        process.at(start_ticks, Some(Duration::from_millis(cpu_ms)))
     }
 
     #[test]
@@ -168,7 +165,9 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(Change::of_process(&at(&before, 7, 1), &at(&now, 8, 2), second), None);
         assert_eq!(Change::of_process(&now, &before, second), None, "counts that fell are another file's");
-        let ended = now.at(None);
+        let ended = now.at(before.start_ticks, None);
+        let other = now.at(before.start_ticks + 1, None);
+        assert_eq!(Change::of_process(&before, &other, second), None, "its number was used before");
         assert_eq!(Change::of_process(&before, &ended, second).map(|change| change.cpu), Some(None));
     }
 }

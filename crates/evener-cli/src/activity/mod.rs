@@ -4,6 +4,7 @@
 //! -> [`Reading`] -> [`Change`] between two of them.
 
 mod change;
+mod directory;
 mod host;
 mod process;
 mod reading;

@@ -10,6 +10,8 @@ use evener::counts_file::{Record, Totals};
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
+    /// When it began: tells it from another one with its number, whose file may lie in another directory.
+    pub(crate) start_ticks: u64,
     /// Without control characters.
     pub(crate) name: String,
     life: Life,
@@ -26,26 +28,18 @@ pub(crate) struct Process {
 /// Whether a process runs.
 #[derive(Clone, Copy, Debug)]
 enum Life {
-    /// It does; what the kernel says of its time, where that can be read.
-    Runs(Option<ProcessClock>),
+    /// It does; CPU time of all its threads, for whatever they did, where that can be read.
+    Runs(Option<Duration>),
     Ended,
-}
-
-/// What `/proc/PID/stat` says of a process's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ProcessClock {
-    /// When it began, in clock ticks since the machine started: tells it from another one with its number.
-    pub(super) start_ticks: u64,
-    /// Time of all its threads, in user mode and in the kernel, for whatever they did.
-    pub(super) cpu: Duration,
 }
 
 impl Process {
     pub(crate) fn new(record: &Record) -> Self {
-        let life = if record.has_ended() { Life::Ended } else { Life::Runs(ProcessClock::of(record.pid())) };
+        let life = if record.has_ended() { Life::Ended } else { Life::Runs(cpu_time_of(record.pid())) };
         let rows = Row::all().map(|row| (row, record.row(row))).filter(|(_, totals)| !totals.is_empty());
         Self {
             pid: record.pid(),
+            start_ticks: record.start_ticks(),
             name: record.name(),
             life,
             wrong_lanes: record.wrong_lanes(),
@@ -59,23 +53,18 @@ impl Process {
         matches!(self.life, Life::Ended)
     }
 
-    /// What the kernel says of its time while it runs.
-    pub(super) fn clock(&self) -> Option<ProcessClock> {
+    /// CPU time of all its threads while it runs.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
         match self.life {
-            Life::Runs(clock) => clock,
+            Life::Runs(cpu_time) => cpu_time,
             Life::Ended => None,
         }
     }
 
-    /// CPU time of all its threads while it runs.
-    pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        self.clock().map(|clock| clock.cpu)
-    }
-
-    /// The same where the kernel says `clock` of it.
+    /// The same where the kernel says so of it.
     #[cfg(test)]
-    pub(super) fn at(&self, clock: Option<ProcessClock>) -> Self {
-        Self { life: Life::Runs(clock), ..self.clone() }
+    pub(super) fn at(&self, start_ticks: u64, cpu_time: Option<Duration>) -> Self {
+        Self { start_ticks, life: Life::Runs(cpu_time), ..self.clone() }
     }
 
     /// One that counted nothing.
@@ -84,6 +73,7 @@ impl Process {
         let life = if has_ended { Life::Ended } else { Life::Runs(None) };
         Self {
             pid,
+            start_ticks: 0,
             name: name.to_owned(),
             life,
             wrong_lanes: 0,
@@ -119,25 +109,22 @@ impl Process {
     }
 }
 
-impl ProcessClock {
-    /// None where the system does not tell.
-    fn of(pid: u32) -> Option<Self> {
-        let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-        Self::from_stat(&text, rustix::param::clock_ticks_per_second())
-    }
+/// What the kernel says of a process; none where it does not.
+fn cpu_time_of(pid: u32) -> Option<Duration> {
+    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    cpu_time_in(&text, rustix::param::clock_ticks_per_second())
+}
 
-    /// Reads the line of `/proc/PID/stat` (proc(5)): what stands behind the name, which may hold anything.
-    fn from_stat(line: &[u8], ticks_per_second: u64) -> Option<Self> {
-        let name_end = line.iter().rposition(|byte| *byte == b')')?;
-        let text = std::str::from_utf8(&line[name_end + 1..]).ok()?;
-        let fields: Vec<&str> = text.split_ascii_whitespace().collect();
-        // The first behind the name is field 3.
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let ticks = field(14)?.checked_add(field(15)?)?;
-        let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
-        let cpu = Duration::from_nanos(u64::try_from(nanos).ok()?);
-        Some(Self { start_ticks: field(22)?, cpu })
-    }
+/// Reads the line of `/proc/PID/stat` (proc(5)): what stands behind the name, which may hold anything.
+fn cpu_time_in(line: &[u8], ticks_per_second: u64) -> Option<Duration> {
+    let name_end = line.iter().rposition(|byte| *byte == b')')?;
+    let text = std::str::from_utf8(&line[name_end + 1..]).ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    // The first behind the name is field 3.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let ticks = field(14)?.checked_add(field(15)?)?;
+    let nanos = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+    Some(Duration::from_nanos(u64::try_from(nanos).ok()?))
 }
 
 #[cfg(test)]
@@ -147,20 +134,19 @@ mod tests {
     #[test]
     fn cpu_time_is_that_of_user_mode_and_kernel_whatever_the_process_is_called() {
         let line = b"77 (a) R 9 (b\xff) S 1 77 77 0 -1 4194560 200 0 0 0 250 50 7 7 20 0 3 0 123456 9 9\n";
-        let expected = ProcessClock { start_ticks: 123_456, cpu: Duration::from_secs(3) };
-        assert_eq!(ProcessClock::from_stat(line, 100), Some(expected));
+        assert_eq!(cpu_time_in(line, 100), Some(Duration::from_secs(3)));
         for broken in [&b""[..], b"77 (a", b"77 (a) S 1", b"77 (a) S 1 77 77 0 -1 4194560 200 0 0 0 x 50 7"] {
-            assert_eq!(ProcessClock::from_stat(broken, 100), None);
+            assert_eq!(cpu_time_in(broken, 100), None);
         }
     }
 
     #[test]
-    fn this_process_has_used_time_and_one_that_is_not_there_has_no_clock() {
+    fn this_process_has_used_time_and_of_one_that_is_not_there_nothing_is_known() {
         let until = std::time::Instant::now() + Duration::from_secs(30);
-        let used = || ProcessClock::of(std::process::id()).unwrap().cpu;
+        let used = || cpu_time_of(std::process::id()).unwrap();
         while used() == Duration::ZERO {
             assert!(std::time::Instant::now() < until, "no time counted");
         }
-        assert_eq!(ProcessClock::of(u32::MAX), None);
+        assert_eq!(cpu_time_of(u32::MAX), None);
     }
 }

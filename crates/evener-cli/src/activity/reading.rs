@@ -6,6 +6,7 @@ use std::time::Instant;
 use evener::counts_file::{DIRECTORY_VARIABLE, Directories, Record, RecordError, of_process, of_user};
 use evener_arbiter::{Arbiter, ModuleView, NoArbiter, Options, Snapshot};
 
+use super::directory;
 use super::host::{self, Host};
 use super::process::Process;
 
@@ -49,8 +50,12 @@ impl Sources {
         Self { places, uid, hosts: hosts.to_vec(), arbiter }
     }
 
-    /// All processes of the user, and all hosts: those that were named, and those that listen at the usual places.
+    /// All processes of the user, and all hosts: those that were named, and those that listen at the usual places. Where the environment names a
+    /// directory in which no program counts, only what does not lie there.
     pub(crate) fn read(&self) -> Reading {
+        if let Some(why) = directory::refusal(self.uid) {
+            return self.read_without_statistics(why);
+        }
         let mut reading = Reading::of(of_user(&self.places, self.uid));
         reading.hosts = self.named_hosts();
         let usual = host::control_sockets(&self.places.of(self.uid), self.uid);
@@ -61,7 +66,7 @@ impl Sources {
     }
 
     /// What does not lie with the statistics: hosts that were named, and modules that processes share. `why` says why no more is read.
-    pub(crate) fn read_without_statistics(&self, why: String) -> Reading {
+    fn read_without_statistics(&self, why: String) -> Reading {
         let mut reading = Reading::of(Vec::new());
         reading.refused_directory = Some(why);
         reading.hosts = self.named_hosts();

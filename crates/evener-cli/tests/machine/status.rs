@@ -224,6 +224,9 @@ fn a_directory_that_the_provider_refuses_is_one_fault_and_what_lies_elsewhere_is
         let elsewhere = || run().env("EVENER_ARBITER_DIR", shared.path()).args(["--host", "core.control"]);
         for run in [run(), elsewhere(), elsewhere().arg("--json"), elsewhere().arg("--prometheus")] {
             run.run().ended_with(1).saying("EVENER_STATISTICS_DIR").saying(&directory).saying(why);
+            let top = place.evener().env("EVENER_STATISTICS_DIR", &directory);
+            let top = top.args(["top", "--once", "--interval", "0.1"]).run().ended_with(1).saying(why);
+            assert!(top.stdout_text().contains("where no program counts"), "{}", top.stdout_text());
         }
         // Nothing is read in its place.
         assert_eq!(run().run().stdout_text(), "");

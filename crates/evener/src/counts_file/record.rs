@@ -32,6 +32,13 @@ impl Record {
         self.identity.pid
     }
 
+    /// When it began, in clock ticks since the machine started (proc_pid_stat(5), field 22): tells it from another one with its number. 0 where the
+    /// system did not tell.
+    #[must_use]
+    pub const fn start_ticks(&self) -> u64 {
+        self.identity.start
+    }
+
     /// Whether it had ended when the file was read.
     #[must_use]
     pub fn has_ended(&self) -> bool {

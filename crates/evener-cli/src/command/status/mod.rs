@@ -3,7 +3,6 @@
 //! Steps: [`Sources`] -> [`Reading`](crate::activity::Reading) -> `text.rs`, `json.rs` or `prometheus.rs`; `modules.rs` has
 //! modules that processes share, for each of them.
 
-mod directory;
 mod json;
 mod modules;
 mod prometheus;
@@ -69,10 +68,7 @@ pub(crate) fn run(arguments: &Status) -> anyhow::Result<Exit> {
     let removes = arguments.pid.is_none() && !arguments.prometheus;
     let ended = removes.then(|| ended_files(&sources.places, sources.uid));
     let reading = match arguments.pid {
-        None => match directory::refusal(sources.uid) {
-            None => sources.read(),
-            Some(why) => sources.read_without_statistics(why),
-        },
+        None => sources.read(),
         Some(pid) => match sources.read_process(pid) {
             Some(reading) => reading,
             None => {

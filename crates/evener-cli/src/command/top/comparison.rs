@@ -50,12 +50,14 @@ impl<'r> Comparison<'r> {
     pub(super) fn new(before: Option<&'r Reading>, reading: &'r Reading) -> Self {
         let time = before.map(|before| reading.at.saturating_duration_since(before.at));
         let earlier = before.map_or(&[][..], |before| &before.processes);
-        let earlier: HashMap<u32, &Process> = earlier.iter().map(|process| (process.pid, process)).collect();
+        // Two directories may have files of one number.
+        let own = |process: &Process| (process.pid, process.start_ticks);
+        let earlier: HashMap<_, &Process> = earlier.iter().map(|process| (own(process), process)).collect();
         let processes = reading.processes.iter().map(|process| Entry {
             process,
             totals: process.totals(),
             change: earlier
-                .get(&process.pid)
+                .get(&own(process))
                 .zip(time)
                 .and_then(|(before, time)| Change::of_process(before, process, time)),
         });

@@ -15,7 +15,7 @@ pub(super) fn text(shown: &Comparison<'_>) -> String {
     lines.push(TITLES.to_owned());
     lines.extend(shown.processes.iter().map(process));
     if shown.processes.is_empty() {
-        lines.push(NOBODY.to_owned());
+        lines.push(nobody(shown));
     }
     lines.extend(shown.hosts.iter().map(host));
     lines.extend(shown.modules.iter().map(module));
@@ -26,8 +26,12 @@ pub(super) fn text(shown: &Comparison<'_>) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-pub(super) const NOBODY: &str =
-    "no program of this user counts: the provider is in none, or has done nothing yet";
+/// What stands where processes would.
+pub(super) fn nobody(shown: &Comparison<'_>) -> String {
+    let usual =
+        || "no program of this user counts: the provider is in none, or has done nothing yet".to_owned();
+    shown.reading.refused_directory.clone().unwrap_or_else(usual)
+}
 
 /// Over the columns that [`process`] fills, 80 in all.
 pub(super) const TITLES: &str =

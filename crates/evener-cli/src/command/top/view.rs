@@ -167,7 +167,7 @@ impl View {
         let mut body: Vec<Line> =
             table.map(|(index, entry)| Line::new(style(index), lines::process(entry))).collect();
         if entries.is_empty() {
-            body.push(plain(lines::NOBODY.to_owned()));
+            body.push(plain(lines::nobody(shown)));
         }
         body.truncate(rows);
         body.resize_with(rows, || plain(String::new()));
