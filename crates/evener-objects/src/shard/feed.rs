@@ -13,7 +13,7 @@ const LISTING: &str = "(listing)";
 
 /// What a shard has.
 pub(super) enum Feed<'a> {
-    Names(Names<'a>),
+    Names(Box<Names<'a>>),
     /// At most one object, which no listing is asked for.
     One(Option<Found>),
 }
@@ -52,7 +52,8 @@ impl<'a> Feed<'a> {
     ) -> Self {
         let (after, is_missing) = (shard.after.clone(), shard.objects > 0);
         let walk = Walk::new(source, if is_ordered { &after } else { "" }, is_ordered, retries);
-        Self::Names(Names { walk, source, retries, report, after, upto, is_ordered, is_missing })
+        let names = Names { walk, source, retries, report, after, upto, is_ordered, is_missing };
+        Self::Names(names.into())
     }
 
     /// The next object of the shard. What cannot be listed is reported.

@@ -1,7 +1,7 @@
 //! Stores: where objects are listed, read and written. Names are relative to the place that the user named.
 //!
 //! `places.rs` has what users name, `remote.rs` S3's, Google's and Azure's, by the crate `object_store`, `parts.rs` and `blocks.rs` their two kinds of uploads, `sharing.rs`
-//! what several machines need to make one output, `timeouts.rs` how long a request may take, `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local.rs` directories, by descriptors and without following links.
+//! what several machines need to make one output, `timeouts.rs` how long a request may take, `errors.rs` what they fail with, `walk.rs` listings that are taken up again; `local/` directories, by descriptors and without following links.
 //! Either way an output appears under its name when all of it is there, together with its mark.
 
 mod blocks;

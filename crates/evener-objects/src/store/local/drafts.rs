@@ -296,7 +296,7 @@ fn umask() -> u32 {
     *UMASK.get_or_init(|| {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        // Unknown, it is taken for one that lets nobody else in.
+        // Unknown, it is taken for one that lets no other user in.
         line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
     })
 }
